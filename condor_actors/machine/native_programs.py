@@ -1,0 +1,35 @@
+"""Where the compiled programs of this package are.
+
+The wheel carries them in ``condor_actors/machine/bin``; ``python setup.py build_ext --inplace`` puts them
+into the same folder of a source tree.  Nothing here compiles anything.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+__all__ = ["NativeProgramMissing", "launcher_path"]
+
+_FOLDER = Path(__file__).resolve().parent / "bin"
+
+
+class NativeProgramMissing(RuntimeError):
+    """A compiled program of the package is not there."""
+
+
+def program_path(name: str) -> str:
+    """Return the absolute path of the compiled program NAME.
+
+    Raises NativeProgramMissing, naming the remedy, when the package was not built.
+    """
+    path = _FOLDER / name
+    if not path.is_file():
+        raise NativeProgramMissing(
+            f"{path} does not exist; build it with 'python setup.py build_ext --inplace' or install the wheel"
+        )
+    return str(path)
+
+
+def launcher_path() -> str:
+    """Return the absolute path of ``condor_launcher``, which prepares and becomes a job's process."""
+    return program_path("condor_launcher")

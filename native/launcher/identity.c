@@ -1,0 +1,135 @@
+/* What the job inherits through exec: descriptors, limits, identity, signals. */
+#define _GNU_SOURCE
+#include "launcher.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static bool is_kept(const struct plan *plan, int fd)
+{
+    if (fd <= 2 || fd == plan->status_fd)
+        return true;
+    for (size_t i = 0; i < plan->kept_count; i++)
+        if (plan->kept[i] == fd)
+            return true;
+    return false;
+}
+
+static int compare(const void *left, const void *right)
+{
+    return *(const int *)left - *(const int *)right;
+}
+
+/* Kernels before 5.9 have no close_range: look the open descriptors up. */
+static void close_listed(const struct plan *plan)
+{
+    DIR *list = opendir("/proc/self/fd");
+    if (!list)
+        fail("descriptors", errno, "/proc/self/fd");
+    struct dirent *entry;
+    while ((entry = readdir(list))) {
+        int fd = atoi(entry->d_name);
+        if (entry->d_name[0] != '.' && fd != dirfd(list) && !is_kept(plan, fd))
+            close(fd);
+    }
+    closedir(list);
+}
+
+void close_descriptors(const struct plan *plan)
+{
+    int kept[MAX_KEPT + 1];
+    size_t count = 0;
+    for (size_t i = 0; i < plan->kept_count; i++) {
+        if (fcntl(plan->kept[i], F_SETFD, 0) < 0)
+            fail("descriptors", errno, "--keep-fd");
+        kept[count++] = plan->kept[i];
+    }
+    if (plan->status_fd >= 0) {
+        if (fcntl(plan->status_fd, F_SETFD, FD_CLOEXEC) < 0) {
+            report_to(STDERR_FILENO);
+            fail("descriptors", errno, "--status-fd");
+        }
+        kept[count++] = plan->status_fd;
+    }
+    qsort(kept, count, sizeof kept[0], compare);
+    unsigned from = 3;
+    for (size_t i = 0; i <= count; i++) {
+        unsigned next = i < count ? (unsigned)kept[i] : ~0u;
+        if (next > from && syscall(SYS_close_range, from, i < count ? next - 1 : ~0u, 0) < 0) {
+            close_listed(plan);
+            return;
+        }
+        from = next + 1;
+    }
+}
+
+void set_limits(const struct plan *plan)
+{
+    for (size_t i = 0; i < plan->limit_count; i++)
+        if (setrlimit(plan->limits[i].resource, &plan->limits[i].value) < 0)
+            fail("rlimit", errno, plan->limits[i].name);
+    if (plan->has_nice) {
+        errno = 0;
+        if (nice(plan->nice_increment) == -1 && errno)
+            fail("nice", errno, "nice");
+    }
+    if (plan->has_umask)
+        umask(plan->mask);
+}
+
+/* Groups first, user last, and then a look that nothing of the old identity is left. */
+void become_user(const struct plan *plan)
+{
+    if (plan->has_gid) {
+        if (geteuid() == 0 && setgroups(plan->group_count, plan->groups) < 0)
+            fail("groups", errno, "setgroups");
+        if (setresgid(plan->gid, plan->gid, plan->gid) < 0)
+            fail("gid", errno, "setresgid");
+    }
+    if (plan->has_uid) {
+        uid_t real, effective, saved;
+        if (setresuid(plan->uid, plan->uid, plan->uid) < 0)
+            fail("uid", errno, "setresuid");
+        if (getresuid(&real, &effective, &saved) < 0 || real != plan->uid || effective != plan->uid ||
+            saved != plan->uid)
+            fail("uid", EPERM, "the old identity is still there");
+        if (plan->uid != 0 && setresuid(0, 0, 0) == 0)
+            fail("uid", EPERM, "the way back to root is open");
+    }
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        fail("no-new-privs", errno, "prctl");
+}
+
+void reset_signals(void)
+{
+    /* The kernel's own layout: the C library would refuse signals 32 and 33. */
+    const struct {
+        void (*handler)(int);
+        unsigned long flags;
+        void (*restorer)(void);
+        unsigned long mask;
+    } fresh = {.handler = SIG_DFL};
+    sigset_t none;
+    for (int number = 1; number <= 64; number++)
+        syscall(SYS_rt_sigaction, number, &fresh, NULL, sizeof fresh.mask);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* A change of identity clears the death signal, so it comes late; a parent that died before that left us
+ * to somebody else. */
+void set_death_signal(int number, pid_t expected_parent)
+{
+    if (prctl(PR_SET_PDEATHSIG, number) < 0)
+        fail("death-signal", errno, "prctl");
+    if (getppid() != expected_parent)
+        fail("death-signal", ESRCH, "the parent is gone");
+}

@@ -1,0 +1,83 @@
+/* condor_launcher: prepares one process for a job and becomes that job.
+ *
+ * The starter host executes this program once per job.  It takes, in a fixed order, the steps that a
+ * job's process needs (cgroup, namespaces, limits, root directory, identity, signals) and then executes
+ * the job.  Each step either succeeds or ends the launch: one line "stage errno detail" goes to the
+ * status descriptor and the exit status is 127.  The status descriptor closes on exec, so end of file
+ * without a line means that the job runs.
+ */
+#ifndef CONDOR_LAUNCHER_H
+#define CONDOR_LAUNCHER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+enum {
+    MAX_GROUPS = 256,
+    MAX_CGROUPS = 16,
+    MAX_LIMITS = 16,
+    MAX_BINDS = 32,
+    MAX_KEPT = 8,
+    LAUNCH_FAILED = 127,
+};
+
+struct limit {
+    int resource;
+    const char *name;
+    struct rlimit value;
+};
+
+struct bind {
+    const char *from;
+    const char *to;
+};
+
+struct plan {
+    bool has_uid, has_gid, has_umask, has_nice, new_session;
+    uid_t uid;
+    gid_t gid;
+    gid_t groups[MAX_GROUPS];
+    size_t group_count;
+    mode_t mask;
+    int nice_increment;
+    int isolate; /* CLONE_NEW* bits */
+    const char *root;
+    const char *directory;
+    const char *cgroups[MAX_CGROUPS];
+    size_t cgroup_count;
+    struct limit limits[MAX_LIMITS];
+    size_t limit_count;
+    struct bind binds[MAX_BINDS];
+    size_t bind_count;
+    int kept[MAX_KEPT]; /* descriptors the job keeps besides 0-2 */
+    size_t kept_count;
+    int death_signal; /* 0: none */
+    int status_fd;    /* -1: messages go to standard error */
+    char **program;
+};
+
+/* options.c */
+void read_options(struct plan *plan, int count, char **words);
+
+/* report.c */
+void report_to(int status_fd);
+void fail(const char *stage, int error, const char *detail) __attribute__((noreturn));
+
+/* namespaces.c: what is shared with the host and what is not. */
+void join_cgroups(const struct plan *plan);
+void enter_namespaces(const struct plan *plan);
+void arrange_mounts(const struct plan *plan);
+
+/* supervise.c: first process of a pid namespace, and its relay outside. Returns in the job's process. */
+void fork_into_pid_namespace(const struct plan *plan);
+
+/* identity.c: limits, identity, signals: everything the job inherits by exec. */
+void close_descriptors(const struct plan *plan);
+void set_limits(const struct plan *plan);
+void become_user(const struct plan *plan);
+void reset_signals(void);
+void set_death_signal(int number, pid_t expected_parent);
+
+#endif

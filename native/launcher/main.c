@@ -1,0 +1,36 @@
+/* The order of the steps is the program: see launcher.h. */
+#define _GNU_SOURCE
+#include "launcher.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <unistd.h>
+
+int main(int count, char **words)
+{
+    static struct plan plan = {.status_fd = -1};
+    pid_t parent = getppid();
+
+    read_options(&plan, count, words);
+    close_descriptors(&plan);
+    join_cgroups(&plan);
+    enter_namespaces(&plan);
+    if (plan.isolate & CLONE_NEWPID) {
+        if (plan.death_signal)
+            set_death_signal(plan.death_signal, parent); /* relayed to the job */
+        fork_into_pid_namespace(&plan);
+    } else {
+        arrange_mounts(&plan);
+    }
+    if (plan.new_session && setsid() < 0 && errno != EPERM)
+        fail("session", errno, "setsid");
+    set_limits(&plan);
+    become_user(&plan);
+    if (plan.directory && chdir(plan.directory) < 0)
+        fail("chdir", errno, plan.directory);
+    reset_signals();
+    if (plan.death_signal && !(plan.isolate & CLONE_NEWPID))
+        set_death_signal(plan.death_signal, parent);
+    execve(plan.program[0], plan.program, environ);
+    fail("exec", errno, plan.program[0]);
+}

@@ -1,0 +1,126 @@
+/* A pid namespace needs a first process, and the starter needs a child that dies as the job died.
+ *
+ *   starter host ── launcher (relay) ── first process of the namespace ── job
+ *
+ * The relay and the first process keep every signal blocked and take them one at a time: SIGCHLD means
+ * "somebody ended", any other signal goes one step down.  The first process reaps orphans; when the job
+ * itself ends it tells the relay how through a pipe and exits, and the kernel then kills whatever is left
+ * in the namespace.  The relay ends in the same way as the job did.
+ */
+#define _GNU_SOURCE
+#include "launcher.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Waits until CHILD ends, reaping everybody else; signals that arrive meanwhile are passed to it. */
+static int tend(pid_t child)
+{
+    sigset_t all;
+    sigfillset(&all);
+    for (;;) {
+        int status, number = sigwaitinfo(&all, NULL);
+        if (number < 0)
+            continue;
+        if (number != SIGCHLD) {
+            kill(child, number);
+            continue;
+        }
+        pid_t ended;
+        while ((ended = waitpid(-1, &status, WNOHANG)) > 0)
+            if (ended == child)
+                return status;
+    }
+}
+
+static void end_like(int status) __attribute__((noreturn));
+
+static void end_like(int status)
+{
+    if (WIFSIGNALED(status)) {
+        int number = WTERMSIG(status);
+        struct rlimit none = {0, 0};
+        sigset_t one;
+        setrlimit(RLIMIT_CORE, &none); /* the job's core is the job's, not ours */
+        signal(number, SIG_DFL);
+        sigemptyset(&one);
+        sigaddset(&one, number);
+        kill(getpid(), number);
+        sigprocmask(SIG_UNBLOCK, &one, NULL);
+        _exit(128 + number);
+    }
+    _exit(WIFEXITED(status) ? WEXITSTATUS(status) : LAUNCH_FAILED);
+}
+
+/* The descriptors of the job are not ours to hold: a reader of its output waits for end of file. */
+static void let_go(const struct plan *plan, int keep)
+{
+    if (plan->status_fd >= 0)
+        close(plan->status_fd);
+    for (size_t i = 0; i < plan->kept_count; i++)
+        close(plan->kept[i]);
+    for (int fd = 0; fd <= 2; fd++)
+        if (fd != keep)
+            close(fd);
+}
+
+static void relay(const struct plan *plan, pid_t first, int verdict) __attribute__((noreturn));
+
+static void relay(const struct plan *plan, pid_t first, int verdict)
+{
+    int status, told;
+    let_go(plan, verdict);
+    status = tend(first);
+    if (read(verdict, &told, sizeof told) == sizeof told)
+        status = told;
+    end_like(status);
+}
+
+static void first_process(const struct plan *plan, pid_t job, int verdict) __attribute__((noreturn));
+
+static void first_process(const struct plan *plan, pid_t job, int verdict)
+{
+    int status;
+    let_go(plan, verdict);
+    status = tend(job);
+    if (write(verdict, &status, sizeof status) != sizeof status)
+        _exit(LAUNCH_FAILED);
+    _exit(0);
+}
+
+void fork_into_pid_namespace(const struct plan *plan)
+{
+    int verdict[2];
+    sigset_t all;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, NULL);
+    signal(SIGCHLD, SIG_DFL); /* an inherited "ignore" would reap behind our back */
+    if (pipe2(verdict, O_CLOEXEC) < 0)
+        fail("pid-namespace", errno, "pipe");
+    pid_t first = fork();
+    if (first < 0)
+        fail("pid-namespace", errno, "fork");
+    if (first > 0) {
+        close(verdict[1]);
+        relay(plan, first, verdict[0]);
+    }
+    close(verdict[0]);
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+        fail("pid-namespace", errno, "PR_SET_PDEATHSIG");
+    struct pollfd reader = {.fd = verdict[1]};
+    if (poll(&reader, 1, 0) > 0 && (reader.revents & POLLERR))
+        fail("pid-namespace", ESRCH, "the relay is gone");
+    arrange_mounts(plan);
+    pid_t job = fork();
+    if (job < 0)
+        fail("pid-namespace", errno, "fork");
+    if (job > 0)
+        first_process(plan, job, verdict[1]);
+    close(verdict[1]);
+}

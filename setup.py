@@ -1,0 +1,52 @@
+"""What setup.cfg cannot say: the native programs and the cffi module are built with the package.
+
+``build_ext`` also runs ``make -C native``; the programs go to ``condor_actors/machine/bin``, in place
+when developing and into the wheel otherwise.  Only gcc, make and the installed cffi are used: no network.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from setuptools import Distribution, setup
+from setuptools.command.build_ext import build_ext
+
+HERE = Path(__file__).resolve().parent
+PROGRAMS = ("condor_launcher",)
+
+
+class NativeDistribution(Distribution):
+    """A distribution that always has compiled parts, so that wheels carry the platform's name."""
+
+    def has_ext_modules(self) -> bool:
+        return True
+
+
+class BuildNative(build_ext):
+    """Builds the extension modules, then the programs that the package executes."""
+
+    def run(self) -> None:
+        super().run()
+        self.build_programs()
+
+    def build_programs(self) -> None:
+        if shutil.which("make") is None:
+            raise SystemExit("setup.py: 'make' is missing; install make and gcc (Debian: build-essential)")
+        out = Path(self.build_temp).resolve() / "native"
+        command = ["make", "-C", str(HERE / "native"), f"OUT={out}"]
+        subprocess.run(command, check=True, env={**os.environ, "MAKEFLAGS": ""})
+        root = HERE if self.inplace else Path(self.build_lib)
+        target = root / "condor_actors" / "machine" / "bin"
+        target.mkdir(parents=True, exist_ok=True)
+        for name in PROGRAMS:
+            fresh = target / f".{name}.new"
+            shutil.copy2(out / name, fresh)
+            fresh.chmod(0o755)
+            fresh.replace(target / name)  # a running program keeps its old file
+
+
+if __name__ == "__main__":
+    setup(distclass=NativeDistribution, cmdclass={"build_ext": BuildNative})

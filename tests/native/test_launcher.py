@@ -1,0 +1,243 @@
+"""The launcher prepares a job's process exactly as told, or says in one line why it could not."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from condor_actors.machine.native_programs import launcher_path
+
+root_only = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+DEADLINE_S = 60
+
+
+def launch(
+    *words: str, keep: tuple[int, ...] = (), env: dict[str, str] | None = None
+) -> tuple[subprocess.CompletedProcess[str], str]:
+    """Run the launcher with WORDS; return the finished process and what it said on the status descriptor."""
+    reader, writer = os.pipe()
+    with os.fdopen(reader) as said:
+        try:
+            done = subprocess.run(
+                [launcher_path(), "--status-fd", str(writer), *words],
+                pass_fds=(writer, *keep),
+                capture_output=True,
+                text=True,
+                timeout=DEADLINE_S,
+                env=env,
+                check=False,
+            )
+        finally:
+            os.close(writer)
+        return done, said.read()
+
+
+def report(*words: str, code: str) -> object:
+    """Run Python CODE under the launcher with WORDS; CODE prints one JSON value."""
+    done, said = launch(*words, "--", sys.executable, "-c", "import json, os, signal, resource\n" + code)
+    assert (said, done.stderr, done.returncode) == ("", "", 0)
+    return json.loads(done.stdout)
+
+
+def test_program_gets_arguments_environment_and_status() -> None:
+    done, said = launch("--", "/bin/sh", "-c", 'echo "$0 $1 $KEY"; exit 42', "a", "b c", env={"KEY": "value"})
+    assert (done.stdout, done.returncode, said) == ("a b c value\n", 42, "")
+
+
+def test_death_by_signal_is_the_parents_to_see() -> None:
+    done, said = launch("--", "/bin/sh", "-c", "kill -SEGV $$")
+    assert (done.returncode, said) == (-signal.SIGSEGV, "")
+
+
+@pytest.mark.parametrize(
+    ("words", "stage"),
+    [
+        (["--chdir", "/no/such/place"], "chdir 2 /no/such/place"),
+        (["--cgroup", "/no/such/group"], "cgroup 2 /no/such/group/cgroup.procs"),
+        (["--uid", "1"], "options 22 --uid needs --gid"),
+        (["--uid", "minus"], "options 22 --uid"),
+        (["--rlimit", "cores=1"], "options 22 cores"),
+        (["--rlimit", "core=ten"], "options 22 --rlimit"),
+        (["--isolate", "net,moon"], "options 22 moon"),
+        (["--bind", "/tmp", "/var/tmp"], "options 22 --bind needs"),
+        (["--keep-fd", "999"], "descriptors 9 --keep-fd"),
+        (["--frobnicate"], "options 22 --frobnicate"),
+    ],
+)
+def test_a_failing_step_says_stage_errno_and_detail(words: list[str], stage: str) -> None:
+    done, said = launch(*words, "--", "/bin/true")
+    assert done.returncode == 127
+    assert said.startswith(stage) and said.endswith("\n") and said.count("\n") == 1
+
+
+def test_missing_program_and_missing_words() -> None:
+    done, said = launch("--", "/no/program")
+    assert (done.returncode, said) == (127, "exec 2 /no/program\n")
+    done, said = launch("--umask")
+    assert (done.returncode, said) == (127, "options 22 --umask\n")
+    done, said = launch()
+    assert said.startswith("options 22 no program")
+
+
+def test_descriptors_are_closed_but_those_kept(tmp_path: Path) -> None:
+    with open(tmp_path / "secret", "w") as secret, open(tmp_path / "kept", "w") as kept:
+        kept_fd = kept.fileno()
+        os.set_inheritable(secret.fileno(), True)
+        done, said = launch(
+            "--keep-fd",
+            str(kept.fileno()),
+            "--",
+            "/bin/ls",
+            "-1",
+            "/proc/self/fd",
+            keep=(secret.fileno(), kept.fileno()),
+        )
+    assert said == ""
+    listed = [int(word) for word in done.stdout.split()]
+    assert len(listed) == 5  # 0, 1, 2, the kept one, and the directory that ls reads
+    assert kept_fd in listed
+
+
+def test_limits_umask_nice_directory_session(tmp_path: Path) -> None:
+    found = report(
+        "--rlimit", "nofile=64:128", "--rlimit", "core=0", "--umask", "027", "--nice", "3",
+        "--chdir", str(tmp_path), "--new-session",
+        code="print(json.dumps([resource.getrlimit(resource.RLIMIT_NOFILE),"
+        "resource.getrlimit(resource.RLIMIT_CORE), os.umask(0), os.nice(0), os.getcwd(),"
+        "os.getsid(0) == os.getpid()]))",
+    )  # fmt: skip
+    assert found == [[64, 128], [0, 0], 0o27, os.nice(0) + 3, str(tmp_path), True]
+
+
+def test_signals_start_at_their_defaults() -> None:
+    words = [launcher_path(), "--", "/bin/grep", "-E", "SigBlk|SigIgn|NoNew", "/proc/self/status"]
+    code = (
+        "import signal, subprocess, sys\n"
+        "for number in (signal.SIGINT, signal.SIGPIPE): signal.signal(number, signal.SIG_IGN)\n"
+        "signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))\n"
+        f"subprocess.run({words!r}, restore_signals=False)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, timeout=DEADLINE_S, check=True
+    )
+    values = {line.split()[0]: int(line.split()[1], 16) for line in done.stdout.splitlines()}
+    assert values == {"NoNewPrivs:": 1, "SigBlk:": 0, "SigIgn:": 0}
+
+
+@root_only
+def test_identity_is_dropped_for_good() -> None:
+    words = ["--uid", "65534", "--gid", "65533", "--groups", "65532,65531", "--chdir", "/"]
+    done, said = launch(
+        *words, "--", "/bin/grep", "-E", "^(Uid|Gid|Groups|Cap(Prm|Eff)):", "/proc/self/status"
+    )
+    assert said == ""
+    found = {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines()}
+    assert found == {
+        "Uid:": ["65534"] * 4,
+        "Gid:": ["65533"] * 4,
+        "Groups:": ["65531", "65532"],
+        "CapPrm:": ["0" * 16],
+        "CapEff:": ["0" * 16],
+    }
+
+
+def namespaces() -> list[str]:
+    """Isolation an ordinary user may ask for needs a user namespace; root needs none."""
+    return ["--isolate", "pid,mount,net,ipc" if os.geteuid() == 0 else "user,pid,mount,net,ipc"]
+
+
+def can_isolate() -> bool:
+    done, said = launch(*namespaces(), "--", "/bin/true")
+    return said == "" and done.returncode == 0
+
+
+isolating = pytest.mark.skipif("not can_isolate()", reason="this kernel allows no namespaces here")
+
+
+@isolating
+def test_isolated_job_sees_itself_and_loopback_only() -> None:
+    found = report(
+        *namespaces(),
+        code="import socket; print(json.dumps([os.getpid(), sorted(int(p) for p in os.listdir('/proc')"
+        " if p.isdigit()), [name for _, name in socket.if_nameindex()]]))",
+    )
+    assert isinstance(found, list)
+    assert found[0] == 2 and found[1] == [1, 2]
+    assert set(found[2]) - {"sit0", "tunl0", "gre0", "gretap0", "erspan0", "ip6tnl0", "ip_vti0"} == {"lo"}
+
+
+@isolating
+@pytest.mark.parametrize(("script", "status"), [("exit 7", 7), ("kill -KILL $$", -9), ("kill -TERM $$", -15)])
+def test_isolated_jobs_end_is_relayed(script: str, status: int) -> None:
+    done, said = launch(*namespaces(), "--", "/bin/sh", "-c", script)
+    assert (done.returncode, said) == (status, "")
+
+
+@isolating
+def test_isolated_job_gets_signals_and_dies_with_its_relay() -> None:
+    words = [
+        launcher_path(),
+        *namespaces(),
+        "--",
+        "/bin/sh",
+        "-c",
+        "trap 'echo got; exit 5' TERM; echo up; cat",
+    ]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as job:
+        assert job.stdin and job.stdout
+        assert job.stdout.readline() == "up\n"
+        job.send_signal(signal.SIGTERM)
+        job.stdin.close()
+        assert job.stdout.readline() == "got\n"
+        assert job.wait(DEADLINE_S) == 5
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as job:
+        assert job.stdin and job.stdout
+        assert job.stdout.readline() == "up\n"
+        job.kill()
+        assert job.stdout.read() == ""  # end of file: nobody of the namespace holds the pipe
+
+
+def test_death_signal_ends_the_job_with_its_parent() -> None:
+    reader, writer = os.pipe()
+    code = (
+        "import os, subprocess, sys\n"
+        f"p = subprocess.Popen([{launcher_path()!r}, '--death-signal', '9', '--', '/bin/sh', '-c',"
+        " 'echo up; exec sleep 1000'], stdout=subprocess.PIPE, pass_fds=())\n"
+        "p.stdout.readline(); print(p.pid, flush=True); sys.stdin.read()"
+    )
+    with os.fdopen(reader):
+        with subprocess.Popen(
+            [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as parent:
+            assert parent.stdout
+            job = int(parent.stdout.readline())
+            watch = os.pidfd_open(job)
+            parent.kill()
+        os.close(writer)
+        assert select.select([watch], [], [], DEADLINE_S)[0]
+        os.close(watch)
+
+
+@root_only
+def test_root_directory_confines(tmp_path: Path) -> None:
+    program = tmp_path / "launcher"
+    program.write_bytes(Path(launcher_path()).read_bytes())
+    program.chmod(0o755)
+    done, said = launch("--root", str(tmp_path), "--", "/launcher", "--", "/bin/true")
+    assert (done.returncode, said) == (127, "")
+    assert done.stderr == "exec 2 /bin/true\n"
+
+
+@root_only
+def test_bind_puts_a_directory_over_another(tmp_path: Path) -> None:
+    (tmp_path / "mark").write_text("")
+    done, said = launch("--isolate", "mount", "--bind", str(tmp_path), "/mnt", "--", "/bin/ls", "/mnt")
+    assert (done.stdout, said) == ("mark\n", "")
+    assert not Path("/mnt/mark").exists()
