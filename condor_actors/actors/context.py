@@ -1,0 +1,225 @@
+"""What an actor can do: its only way to the world.
+
+Theory: every method either acts on the actor's own record (timers, questions) or adds to the turn's outgoing list;
+nothing in that list leaves before what the turn persisted is durable, and all of it is dropped when the turn raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger, LogLevel
+
+from condor_actors.actors.cell import Action, Cell, LocalPost, Outgoing, RemotePost
+from condor_actors.actors.supervision import PERMANENT, ChildSpec
+from condor_actors.cores.effects import Answer, Ask, CancelTimer, Effect, Note, Persist, Reply, Send, SetTimer
+from condor_actors.messages.codec import OversizedMessage, encode
+from condor_actors.messages.envelope import Address, Delivery, Envelope, Refused
+
+if TYPE_CHECKING:
+    from condor_actors.actors.actor import Actor
+    from condor_actors.actors.system import ActorSystem
+
+
+class Context:
+    """The means of one incarnation of an actor; see ``docs/architecture.md``, "Actors".
+
+    Attributes:
+        address: the actor's own address within the process.
+        random: the only source of chance.
+        log: for what is not an effect of a core.
+    """
+
+    def __init__(self, system: ActorSystem, cell: Cell) -> None:
+        self._system = system
+        self._cell = cell
+        self._incarnation = cell.incarnation
+        self.address = Address("", cell.name)
+        self.random: Random = system.random
+        self.log: Logger = system.log
+
+    @property
+    def system(self) -> ActorSystem:
+        """The system that hosts the actor."""
+        return self._system
+
+    def now_s(self) -> float:
+        """The wall clock, seconds since 1970."""
+        return self._system.wall_clock()
+
+    # ---- messages
+
+    def tell(self, to: Address, message: Any, *, trace_id: str = "") -> None:
+        """Send ``message`` one way; whether it arrives is not reported."""
+        try:
+            self._post(to, message, self._system.next_id(), trace_id=trace_id)
+        except OversizedMessage as error:
+            self.log.error("{actor}: not told to {to}: {error}", actor=self.address, to=to, error=error)
+
+    def ask(self, to: Address, message: Any, *, timeout_s: float, then: Callable[[Delivery], None],
+            trace_id: str = "") -> str:
+        """Send ``message`` and have ``then`` called, in a turn of this actor, with exactly one delivery.
+
+        Args:
+            to: whom to ask.
+            message: the question.
+            timeout_s: after this many seconds the answer is ``AskFailed("timeout")``.
+            then: gets the answer, a ``Refused``, or an ``AskFailed``; never called once the actor was rebuilt.
+            trace_id: for the logs; by default that of the message being handled.
+
+        Returns:
+            The message_id of the question.
+        """
+        message_id = self._system.next_id()
+        self._system.expect(self._cell, message_id, to.node, message, timeout_s, then)
+        try:
+            self._post(to, message, message_id, timeout_s=timeout_s, trace_id=trace_id)
+        except OversizedMessage as error:
+            self._system.settle(message_id, Refused(code="invalid", text=str(error)), Address("", ""))
+        return message_id
+
+    def reply(self, delivery: Delivery, message: Any) -> None:
+        """Answer a question; nothing happens when the sender did not ask."""
+        if not delivery.answerable or not delivery.sender.actor:
+            return
+        to, answers = delivery.sender, delivery.message_id
+        try:
+            self._post(to, message, self._system.next_id(), in_reply_to=answers, trace_id=delivery.trace_id)
+        except OversizedMessage as error:
+            self.log.error("{actor}: no answer to {to}: {error}", actor=self.address, to=to, error=error)
+            refusal = Refused(code="invalid", text=f"the answer is too long: {error}")
+            self._post(to, refusal, self._system.next_id(), in_reply_to=answers, trace_id=delivery.trace_id)
+
+    def _post(self, to: Address, message: Any, message_id: str, *, timeout_s: float = 0.0, in_reply_to: str = "",
+              trace_id: str = "") -> None:
+        cell = self._cell
+        if not trace_id and cell.current is not None:
+            trace_id = cell.current.trace_id
+        if not to.node:
+            delivery = Delivery(
+                message=self._system.maybe_recoded(message), sender=self.address, message_id=message_id,
+                in_reply_to=in_reply_to, trace_id=trace_id, answerable=timeout_s > 0.0,
+            )
+            self._add(LocalPost(to.actor, delivery, timeout_s))
+            return
+        envelope = Envelope(
+            kind=message.KIND, version=message.VERSION, body=encode(message), message_id=message_id, to=to.actor,
+            reply_to=cell.name, in_reply_to=in_reply_to, deadline_s=timeout_s, trace_id=trace_id,
+        )
+        self._add(RemotePost(to, envelope))
+
+    def _add(self, item: Outgoing) -> None:
+        if self._incarnation != self._cell.incarnation:
+            return
+        if self._cell.outgoing is None:
+            self._system.emit(self._cell, item)
+        else:
+            self._cell.outgoing.append(item)
+
+    # ---- time
+
+    def set_timer(self, key: Any, delay_s: float) -> None:
+        """Receive ``TimerFired(key)`` in ``delay_s`` seconds; replaces a timer of the same key."""
+        self._system.set_timer(self._cell, key, delay_s)
+
+    def cancel_timer(self, key: Any) -> None:
+        """Forget a timer, also one that has run out but was not received yet."""
+        self._system.cancel_timer(self._cell, key)
+
+    def has_timer(self, key: Any) -> bool:
+        """Whether the timer is set and not received yet."""
+        return key in self._cell.timers
+
+    # ---- links
+
+    def watch(self, node: str) -> None:
+        """Keep a link to ``node``; receive ``PeerUp`` and ``PeerDown`` as it comes and goes."""
+        self._system.watch(self._cell, node)
+
+    def unwatch(self, node: str) -> None:
+        """The opposite of :meth:`watch`."""
+        self._system.unwatch(self._cell, node)
+
+    # ---- children
+
+    def spawn(self, name: str, factory: Callable[[], Actor], *, restart: str = PERMANENT,
+              inbox_limit: int = 1000) -> Address:
+        """Start a supervised child; it is stopped when this actor is stopped or rebuilt.
+
+        Raises:
+            ValueError: the process has an actor of that name.
+        """
+        spec = ChildSpec(name=name, factory=factory, restart=restart, inbox_limit=inbox_limit, parent=self._cell.name)
+        return self._system.spawn_spec(spec)
+
+    def stop_actor(self, name: str) -> None:
+        """Stop an actor (its children first); also the one that calls.  One that is not there is no error."""
+        self._system.stop_actor(name)
+
+    # ---- durability and edges
+
+    def persist(self, operation: Any) -> None:
+        """Make ``operation`` durable before anything that this actor sends from now on leaves."""
+        self._system.persist(self._cell, operation)
+
+    def after_commit(self, function: Callable[[], None]) -> None:
+        """Call ``function`` when what the turn persisted is durable; never when the turn or the commit fails."""
+        self._add(Action(function))
+
+    def defer_to_turn(self, deferred: Deferred[Any], then: Callable[[Any], None]) -> None:
+        """Have ``then`` called in a turn with the Deferred's result, or with its ``Failure``."""
+        cell, incarnation = self._cell, self._incarnation
+
+        def arrived(result: Any) -> None:
+            self._system.add_turn(cell, incarnation, then, result)
+
+        deferred.addBoth(arrived)
+
+    def perform(self, effects: Iterable[Effect], delivery: Delivery | None = None) -> None:
+        """Perform what a core returned.
+
+        Args:
+            effects: in their order.
+            delivery: what the core was given; the default addressee of ``Reply``.
+        """
+        for effect in effects:
+            self._perform_one(effect, delivery)
+
+    def _perform_one(self, effect: Effect, delivery: Delivery | None) -> None:
+        if isinstance(effect, Send):
+            self.tell(effect.to, effect.message, trace_id=effect.trace_id)
+        elif isinstance(effect, Persist):
+            self.persist(effect.operation)
+        elif isinstance(effect, Reply):
+            addressee = effect.to or delivery
+            if addressee is not None:
+                self.reply(addressee, effect.message)
+        elif isinstance(effect, SetTimer):
+            self.set_timer(effect.key, effect.delay_s)
+        elif isinstance(effect, CancelTimer):
+            self.cancel_timer(effect.key)
+        elif isinstance(effect, Ask):
+            self.ask(effect.to, effect.message, timeout_s=effect.timeout_s, then=self._answerer(effect.tag),
+                     trace_id=effect.trace_id)
+        elif isinstance(effect, Note):
+            level = LogLevel.levelWithName(effect.level)
+            self.log.emit(level, "{text}", text=effect.text, actor=str(self.address), **dict(effect.fields))
+        else:
+            assert self._cell.actor is not None
+            self._cell.actor.perform_own(effect, delivery)
+
+    def _answerer(self, tag: Any) -> Callable[[Delivery], None]:
+        def answered(delivery: Delivery) -> None:
+            assert self._cell.actor is not None
+            self._cell.actor.receive(
+                Delivery(
+                    message=Answer(tag, delivery.message), sender=delivery.sender, identity=delivery.identity,
+                    message_id=delivery.message_id, in_reply_to=delivery.in_reply_to, trace_id=delivery.trace_id,
+                    answerable=False,
+                )
+            )
+
+        return answered

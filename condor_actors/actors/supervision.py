@@ -1,0 +1,93 @@
+"""Supervision as data.
+
+Theory (Erlang/OTP's, narrowed): an actor that raises is dropped with the unsent messages of that turn and built anew
+by its factory, which reads the store.  A fault that a fresh start does not cure shows as restarts in quick
+succession; past the intensity the process itself ends, and its parent (the master, the schedd) restarts that.
+
+=============  =======================================  ========================================
+restart        after a crash                            after ``stop_actor``
+=============  =======================================  ========================================
+``permanent``  built anew, counted                      gone
+``temporary``  gone; its parent gets :class:`ChildDown`  gone
+=============  =======================================  ========================================
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import attrs
+
+if TYPE_CHECKING:
+    from condor_actors.actors.actor import Actor
+
+EXIT_STATUS = 70
+"""``EX_SOFTWARE``: the exit status of a process whose actors crashed too often."""
+
+MAX_RESTARTS = 5
+PERIOD_S = 60.0
+FIRST_DELAY_S = 0.1
+
+PERMANENT = "permanent"
+TEMPORARY = "temporary"
+
+
+@attrs.frozen(kw_only=True)
+class ChildDown:
+    """Local event to the parent: its temporary child crashed and is gone."""
+
+    name: str
+    reason: str
+
+
+@attrs.frozen(kw_only=True)
+class ChildSpec:
+    """How to make an actor and what to do when it crashes.
+
+    Attributes:
+        name: its name, unique in the process.
+        factory: makes the actor, from the store where it has state.
+        restart: ``permanent`` or ``temporary``.
+        inbox_limit: messages from other processes that may wait; more are refused as ``busy``.
+        parent: name of the actor that spawned it; empty for one of the system's own.
+    """
+
+    name: str
+    factory: Callable[[], Actor]
+    restart: str = attrs.field(default=PERMANENT, validator=attrs.validators.in_((PERMANENT, TEMPORARY, "transient")))
+    inbox_limit: int = 1000
+    parent: str = ""
+
+
+class Intensity:
+    """Counts the restarts of one actor within :data:`PERIOD_S`."""
+
+    def __init__(self) -> None:
+        self._times: deque[float] = deque()
+        self.total = 0
+
+    def restart(self, now_s: float) -> float | None:
+        """Count a crash at ``now_s``.
+
+        Returns:
+            Seconds to wait before the restart: none for the first, then doubling; None when it crashed too often.
+        """
+        self.total += 1
+        times = self._times
+        while times and times[0] <= now_s - PERIOD_S:
+            times.popleft()
+        times.append(now_s)
+        if len(times) > MAX_RESTARTS:
+            return None
+        return 0.0 if len(times) == 1 else FIRST_DELAY_S * 2.0 ** (len(times) - 2)
+
+
+def exit_process(name: str) -> None:
+    """End this process at once with :data:`EXIT_STATUS`; state is in the store, as after ``kill -9``."""
+    sys.stderr.write(f"actor {name} crashed more than {MAX_RESTARTS} times in {PERIOD_S:g} s; exiting\n")
+    sys.stderr.flush()
+    os._exit(EXIT_STATUS)

@@ -1,0 +1,513 @@
+"""The actors of one process and the loop that runs their turns.
+
+Theory: messages, answers, timers and results of I/O all become *turns* in the mailbox of one actor.  The loop runs at
+the end of a reactor iteration: some hundred turns, then one commit of everything they persisted, then the release of
+everything their actors sent.  Only an actor with uncommitted operations is held back; the others' messages move at
+once.  So nobody hears of a state that a crash could take back, and a commit is shared by all turns of an iteration.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any
+
+import attrs
+from twisted.internet.interfaces import IDelayedCall, IReactorTime
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from condor_actors.actors.actor import Actor
+from condor_actors.actors.arrivals import Arrivals
+from condor_actors.actors.cell import Action, Cell, LocalPost, Outgoing, Question, RemotePost, Turn
+from condor_actors.actors.context import Context
+from condor_actors.actors.post import Post
+from condor_actors.actors.supervision import PERMANENT, TEMPORARY, ChildDown, ChildSpec, exit_process
+from condor_actors.messages.codec import decode, encode
+from condor_actors.messages.envelope import (
+    SELF,
+    Address,
+    AskFailed,
+    Delivery,
+    Identity,
+    Level,
+    Refused,
+    TimerFired,
+)
+
+TURNS_PER_COMMIT = 512
+TURNS_PER_ACTOR = 32
+NOBODY = Address("", "")
+
+
+@attrs.frozen(kw_only=True)
+class ActorStatus:
+    """What an admin sees of one actor."""
+
+    name: str
+    kind: str
+    parent: str
+    waiting: int
+    inbox_limit: int
+    turns: int
+    restarts: int
+    timers: int
+    questions: int
+    restart: str
+
+
+class ActorSystem(Arrivals):
+    """Hosts the actors of one process; see the module and ``docs/architecture.md``, "Actors"."""
+
+    def __init__(self, *, clock: IReactorTime, wall_clock: Callable[[], float], post: Post,
+                 authorize: Callable[[Identity, Level], bool], commit: Callable[[Sequence[Any]], None] | None = None,
+                 random: Random, log: Logger | None = None, exhausted: Callable[[str], None] = exit_process,
+                 encode_every: int = 0) -> None:
+        self.clock = clock
+        self.wall_clock = wall_clock
+        self.random = random
+        self.log = log or Logger("condor.actors")
+        self.stopped = False
+        self._post = post
+        self._commit_batch = commit
+        self._exhausted = exhausted
+        self._encode_every = encode_every
+        self._until_encode = encode_every
+        self._cells: dict[str, Cell] = {}
+        self._ready: deque[Cell] = deque()
+        self._pump_call: IDelayedCall | None = None
+        self._operations: list[Any] = []
+        self._held: list[Outgoing] = []
+        self._dirty: list[tuple[Cell, Delivery | None]] = []
+        self._questions: dict[str, Question] = {}
+        self._restarts: dict[str, IDelayedCall] = {}
+        self._watchers: dict[str, dict[str, None]] = {}
+        self._prefix = f"{random.getrandbits(64):x}."
+        self._sequence = 0
+        Arrivals.__init__(self, authorize)
+        post.attach(self)
+
+    # ---- actors
+
+    def spawn(self, name: str, factory: Callable[[], Actor], *, restart: str = PERMANENT,
+              inbox_limit: int = 1000) -> Address:
+        """Start an actor; see :meth:`Context.spawn`."""
+        return self.spawn_spec(ChildSpec(name=name, factory=factory, restart=restart, inbox_limit=inbox_limit))
+
+    def spawn_spec(self, spec: ChildSpec) -> Address:
+        """Start the actor that ``spec`` describes.
+
+        Raises:
+            ValueError: there is an actor of that name.
+        """
+        if spec.name in self._cells:
+            raise ValueError(f"there is an actor {spec.name!r} already")
+        cell = Cell(spec)
+        self._cells[spec.name] = cell
+        parent = self._cells.get(spec.parent)
+        if parent is not None:
+            parent.children[spec.name] = None
+        try:
+            self._build(cell)
+        except BaseException:
+            self._forget(cell)
+            raise
+        return Address("", spec.name)
+
+    def _build(self, cell: Cell) -> None:
+        actor = cell.spec.factory()
+        actor.context = Context(self, cell)
+        cell.actor = actor
+        cell.inbox.appendleft((_started, actor, 0.0))
+        self._make_ready(cell)
+
+    def stop_actor(self, name: str) -> None:
+        """Stop an actor, its children first; one that runs its turn now is stopped after it."""
+        cell = self._cells.get(name)
+        if cell is None or cell.stopping:
+            return
+        cell.stopping = True
+        if cell.outgoing is None:
+            self._finish(cell)
+
+    def _finish(self, cell: Cell) -> None:
+        for child in tuple(cell.children):
+            self.stop_actor(child)
+        cell.stopping = True
+        if cell.actor is not None:
+            self._take_turn(cell, (_stopped, cell.actor, 0.0))
+        self._discard(cell)
+        for _, argument, _ in cell.inbox:
+            if isinstance(argument, Delivery):
+                self._refuse(argument, Refused(code="unknown-actor", text=f"{cell.name} has stopped"))
+        self._forget(cell)
+
+    def _forget(self, cell: Cell) -> None:
+        cell.incarnation += 1
+        cell.inbox.clear()
+        self._cells.pop(cell.name, None)
+        pending = self._restarts.pop(cell.name, None)
+        if pending is not None:
+            pending.cancel()
+        parent = self._cells.get(cell.spec.parent)
+        if parent is not None:
+            parent.children.pop(cell.name, None)
+
+    def _discard(self, cell: Cell) -> None:
+        """End an incarnation: its timers, questions, watches."""
+        for call in cell.timers.values():
+            if call.active():
+                call.cancel()
+        cell.timers.clear()
+        for question in tuple(cell.questions.values()):
+            self._drop_question(question)
+        for node in tuple(cell.watches):
+            self.unwatch(cell, node)
+        cell.incarnation += 1
+
+    # ---- the loop
+
+    def _make_ready(self, cell: Cell) -> None:
+        if not cell.queued:
+            cell.queued = True
+            self._ready.append(cell)
+            if self._pump_call is None and not self.stopped:
+                self._pump_call = self.clock.callLater(0.0, self._pump)
+
+    def _pump(self) -> None:
+        self._pump_call = None
+        budget = TURNS_PER_COMMIT
+        ready = self._ready
+        while ready and budget > 0:
+            cell = ready.popleft()
+            budget -= self._run_some(cell)
+            if cell.inbox and cell.actor is not None:
+                ready.append(cell)
+            else:
+                cell.queued = False
+        self._commit()
+        if ready and self._pump_call is None and not self.stopped:
+            self._pump_call = self.clock.callLater(0.0, self._pump)
+
+    def _run_some(self, cell: Cell) -> int:
+        taken = 0
+        inbox = cell.inbox
+        while inbox and taken < TURNS_PER_ACTOR and cell.actor is not None:
+            turn = inbox.popleft()
+            taken += 1
+            if turn[2] and turn[2] < self.clock.seconds():
+                continue
+            self._take_turn(cell, turn)
+            if cell.stopping and cell.name in self._cells:
+                self._finish(cell)
+        return taken
+
+    def _take_turn(self, cell: Cell, turn: Turn) -> None:
+        function, argument, _ = turn
+        outgoing: list[Outgoing] = []
+        cell.outgoing = outgoing
+        cell.current = delivery = argument if isinstance(argument, Delivery) else None
+        cell.turns += 1
+        try:
+            if function is None:
+                assert cell.actor is not None
+                cell.actor.receive(argument)
+            else:
+                function(argument)
+        except Exception:  # noqa: BLE001 - the door: an actor's fault becomes a restart
+            cell.outgoing = cell.current = None
+            cell.operations.clear()
+            self._crashed(cell, delivery, Failure())
+            return
+        cell.outgoing = cell.current = None
+        if cell.operations:
+            self._operations += cell.operations
+            cell.operations.clear()
+            cell.dirty = True
+            self._dirty.append((cell, delivery))
+        if cell.dirty:
+            self._held += outgoing
+        else:
+            for item in outgoing:
+                self._release(item)
+
+    def emit(self, cell: Cell, item: Outgoing) -> None:
+        """Send something outside of a turn (from an I/O edge of the actor)."""
+        if cell.dirty:
+            self._held.append(item)
+        else:
+            self._release(item)
+
+    def persist(self, cell: Cell, operation: Any) -> None:
+        """Add to the turn's operations, or to the batch when no turn runs."""
+        if self._commit_batch is None:
+            raise RuntimeError("this system was made without a commit function; it cannot persist")
+        if cell.outgoing is not None:
+            cell.operations.append(operation)
+            return
+        self._operations.append(operation)
+        cell.dirty = True
+        self._dirty.append((cell, None))
+        if self._pump_call is None and not self.stopped:
+            self._pump_call = self.clock.callLater(0.0, self._pump)
+
+    def _commit(self) -> None:
+        if not self._dirty:
+            return
+        operations, self._operations = self._operations, []
+        held, self._held = self._held, []
+        dirty, self._dirty = self._dirty, []
+        for cell, _ in dirty:
+            cell.dirty = False
+        assert self._commit_batch is not None
+        try:
+            self._commit_batch(operations)
+        except Exception:  # noqa: BLE001 - the door: a full disk, a broken store
+            self._commit_failed(dirty, Failure())
+            return
+        for item in held:
+            self._release(item)
+
+    def _commit_failed(self, dirty: list[tuple[Cell, Delivery | None]], failure: Failure) -> None:
+        """Nothing was made durable: forget what was held, tell the askers, rebuild the actors from the store."""
+        incident = self._incident(failure, "nothing could be stored")
+        cells: dict[str, Cell] = {}
+        for cell, delivery in dirty:
+            cells[cell.name] = cell
+            if delivery is not None:
+                text = f"nothing could be stored: {failure.getErrorMessage()}"
+                self._refuse(delivery, Refused(code="internal", text=text, retry_after_s=5.0, incident=incident))
+        for cell in cells.values():
+            if cell.name in self._cells and not cell.stopping:
+                self._restart(cell, "the store failed")
+
+    def _release(self, item: Outgoing) -> None:
+        if type(item) is LocalPost:
+            target = self._cells.get(item.name)
+            if item.delivery.in_reply_to:
+                self._answer(item.delivery)
+            elif target is None or target.stopping:
+                self._refuse(item.delivery, Refused(code="unknown-actor", text=f"there is no actor {item.name!r}"))
+            else:
+                expiry = self.clock.seconds() + item.timeout_s if item.timeout_s else 0.0
+                target.inbox.append((None, item.delivery, expiry))
+                self._make_ready(target)
+        elif type(item) is RemotePost:
+            self._post.send(item.to, item.envelope)
+        elif type(item) is Action:
+            item.function()
+
+    # ---- crashes
+
+    def _incident(self, failure: Failure, what: str) -> str:
+        incident = f"{self.random.getrandbits(32):08x}"
+        self.log.failure("{what} (incident {incident})", failure=failure, what=what, incident=incident)
+        return incident
+
+    def _crashed(self, cell: Cell, delivery: Delivery | None, failure: Failure) -> None:
+        incident = self._incident(failure, f"actor {cell.name} crashed")
+        if delivery is not None:
+            self._refuse(delivery, Refused(code="internal", text="an error of the daemon", incident=incident))
+        if cell.stopping:
+            return
+        self._restart(cell, failure.getErrorMessage())
+
+    def _restart(self, cell: Cell, reason: str) -> None:
+        for child in tuple(cell.children):
+            self.stop_actor(child)
+        self._discard(cell)
+        cell.actor = None
+        if cell.spec.restart == TEMPORARY:
+            self._forget(cell)
+            self._notify(cell.spec.parent, ChildDown(name=cell.name, reason=reason))
+            return
+        delay_s = cell.intensity.restart(self.clock.seconds())
+        if delay_s is None:
+            self.log.critical("actor {actor} crashes again and again: {reason}", actor=cell.name, reason=reason)
+            self._exhausted(cell.name)
+            delay_s = 60.0
+        self._restarts[cell.name] = self.clock.callLater(delay_s, self._rebuild, cell)
+
+    def _rebuild(self, cell: Cell) -> None:
+        self._restarts.pop(cell.name, None)
+        try:
+            self._build(cell)
+        except Exception:  # noqa: BLE001 - the door: a factory that cannot read its store
+            self._incident(Failure(), f"actor {cell.name} could not be built")
+            self._restart(cell, "could not be built")
+
+    def _refuse(self, delivery: Delivery, refusal: Refused) -> None:
+        """Answer for an actor that cannot; a message that was only told is logged."""
+        if delivery.in_reply_to or not delivery.message_id:
+            return
+        if not delivery.answerable:
+            self.log.debug("{kind} from {sender} dropped: {text}", kind=type(delivery.message).__name__,
+                           sender=delivery.sender, text=refusal.text)
+        elif delivery.sender.node:
+            self.answer_remote(delivery, refusal)
+        else:
+            self.settle(delivery.message_id, refusal, NOBODY)
+
+    # ---- questions
+
+    def next_id(self) -> str:
+        """A message_id that no other process uses."""
+        self._sequence += 1
+        return f"{self._prefix}{self._sequence:x}"
+
+    def expect(self, cell: Cell, message_id: str, node: str, message: Any, timeout_s: float,
+               then: Callable[[Delivery], None]) -> None:
+        """Note a question; its actor gets exactly one answer."""
+        if timeout_s <= 0.0:
+            raise ValueError("a question needs a timeout")
+        question = Question(message_id, cell, node, message, then)
+        question.timer = self.clock.callLater(timeout_s, self._timed_out, question)
+        self._questions[message_id] = cell.questions[message_id] = question
+
+    def _timed_out(self, question: Question) -> None:
+        self.fail_question(question.message_id, "timeout", "no answer in time")
+
+    def fail_question(self, message_id: str, reason: str, text: str) -> None:
+        """Answer a question with ``AskFailed``; one that is settled already is left alone."""
+        question = self._questions.get(message_id)
+        if question is not None:
+            failed = AskFailed(reason=reason, text=text, question=question.message)
+            self.settle(message_id, failed, Address(question.node, ""))
+
+    def settle(self, message_id: str, message: Any, sender: Address, identity: Identity = SELF,
+               trace_id: str = "") -> None:
+        """Give a question its answer; the second and later ones are dropped."""
+        question = self._questions.get(message_id)
+        if question is None:
+            return
+        self._drop_question(question)
+        answer = Delivery(message=message, sender=sender, identity=identity, in_reply_to=message_id,
+                          trace_id=trace_id, answerable=False)
+        question.cell.inbox.append((question.then, answer, 0.0))
+        self._make_ready(question.cell)
+
+    def _answer(self, delivery: Delivery) -> None:
+        question = self._questions.get(delivery.in_reply_to)
+        if question is not None and question.node == delivery.sender.node:
+            self.settle(delivery.in_reply_to, delivery.message, delivery.sender, delivery.identity, delivery.trace_id)
+
+    def _drop_question(self, question: Question) -> None:
+        self._questions.pop(question.message_id, None)
+        question.cell.questions.pop(question.message_id, None)
+        if question.timer is not None and question.timer.active():
+            question.timer.cancel()
+
+    # ---- timers and other local events
+
+    def set_timer(self, cell: Cell, key: Any, delay_s: float) -> None:
+        """Start or restart a timer of an actor."""
+        self.cancel_timer(cell, key)
+        cell.timers[key] = self.clock.callLater(max(delay_s, 0.0), self._timer_fired, cell, key)
+
+    def cancel_timer(self, cell: Cell, key: Any) -> None:
+        """Forget a timer of an actor."""
+        call = cell.timers.pop(key, None)
+        if call is not None and call.active():
+            call.cancel()
+
+    def _timer_fired(self, cell: Cell, key: Any) -> None:
+        call = cell.timers[key]
+        incarnation = cell.incarnation
+
+        def fire(event: Delivery) -> None:
+            if cell.timers.get(key) is call and cell.incarnation == incarnation and cell.actor is not None:
+                del cell.timers[key]
+                cell.actor.receive(event)
+
+        cell.inbox.append((fire, Delivery(message=TimerFired(key=key), sender=NOBODY, answerable=False), 0.0))
+        self._make_ready(cell)
+
+    def add_turn(self, cell: Cell, incarnation: int, then: Callable[[Any], None], result: Any) -> None:
+        """Queue a turn with the result of an I/O edge; dropped when the actor was rebuilt meanwhile."""
+        if cell.incarnation != incarnation:
+            if isinstance(result, Failure):
+                self.log.debug("late failure for {actor}: {error}", actor=cell.name, error=result.getErrorMessage())
+            return
+        cell.inbox.append((_of(cell, incarnation, then), result, 0.0))
+        self._make_ready(cell)
+
+    def notify(self, name: str, event: Any) -> None:
+        """Give an actor a local event; ignored when there is no such actor."""
+        cell = self._cells.get(name)
+        if cell is not None:
+            cell.inbox.append((None, Delivery(message=event, sender=NOBODY, answerable=False), 0.0))
+            self._make_ready(cell)
+
+    _notify = notify
+
+    def maybe_recoded(self, message: Any) -> Any:
+        """The message itself, or now and then (in tests) what the codec makes of it."""
+        if not self._encode_every or not hasattr(message, "KIND"):
+            return message
+        self._until_encode -= 1
+        if self._until_encode > 0:
+            return message
+        self._until_encode = self._encode_every
+        return decode(message.KIND, message.VERSION, encode(message))
+
+    # ---- the outside
+
+    def actor(self, name: str) -> Actor | None:
+        """The living actor of that name, for the manhole and tests."""
+        cell = self._cells.get(name)
+        return cell.actor if cell is not None else None
+
+    def inspect(self) -> tuple[ActorStatus, ...]:
+        """All actors, by name."""
+        return tuple(_status(cell) for _, cell in sorted(self._cells.items()))
+
+    @property
+    def backlog(self) -> int:
+        """Turns that wait in all mailboxes."""
+        return sum(len(cell.inbox) for cell in self._ready)
+
+    def stop(self) -> None:
+        """Stop every actor (``stopped`` is called), commit, send what they said, and run no more turns."""
+        for name in [cell.name for cell in self._cells.values() if not cell.spec.parent]:
+            self.stop_actor(name)
+        self._commit()
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Drop everything at once, as a crash would; for tests and the simulation."""
+        self.stopped = True
+        for cell in tuple(self._cells.values()):
+            self._discard(cell)
+            self._forget(cell)
+        if self._pump_call is not None:
+            self._pump_call.cancel()
+            self._pump_call = None
+        self._ready.clear()
+
+
+def _started(actor: Actor) -> None:
+    actor.started()
+
+
+def _stopped(actor: Actor) -> None:
+    actor.stopped()
+
+
+def _of(cell: Cell, incarnation: int, then: Callable[[Any], None]) -> Callable[[Any], None]:
+    """``then``, unless the actor is rebuilt before its turn comes."""
+
+    def call(result: Any) -> None:
+        if cell.incarnation == incarnation:
+            then(result)
+
+    return call
+
+
+def _status(cell: Cell) -> ActorStatus:
+    kind = type(cell.actor).__name__ if cell.actor is not None else "(restarting)"
+    return ActorStatus(
+        name=cell.name, kind=kind, parent=cell.spec.parent, waiting=len(cell.inbox), inbox_limit=cell.spec.inbox_limit,
+        turns=cell.turns, restarts=cell.intensity.total, timers=len(cell.timers), questions=len(cell.questions),
+        restart=cell.spec.restart,
+    )

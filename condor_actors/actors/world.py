@@ -1,0 +1,94 @@
+"""The edges of a daemon as one value.
+
+Theory: whatever a daemon touches that is not its own memory comes in through a :class:`World`.  ``services/`` builds
+the real one, tests and the simulation theirs; a daemon never imports a reactor, opens a file by a global, or reads
+the clock.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import TYPE_CHECKING, Any, Protocol
+
+import attrs
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IReactorTime
+from twisted.logger import Logger
+
+from condor_actors.actors.post import NoPost, Post
+from condor_actors.actors.supervision import exit_process
+from condor_actors.actors.system import ActorSystem
+from condor_actors.messages.envelope import Identity, Level
+
+if TYPE_CHECKING:
+    from condor_actors.classads import ClassAd
+    from condor_actors.config import Config
+
+
+def trust_everybody(identity: Identity, level: Level) -> bool:
+    """The authorisation of unit tests and of processes that nobody can reach."""
+    return True
+
+
+@attrs.frozen(kw_only=True)
+class World:
+    """The edges of a daemon.
+
+    Attributes:
+        reactor_time: timers.
+        wall_clock: seconds since 1970, for ads, logs and stored dates.
+        random: the only source of chance.
+        post: the network.
+        log: where notes go.
+        authorize: whether an identity has a level.
+        exhausted: called with the name of an actor that crashed too often; ends the process.
+        processes, readings, stores, blobs, mail: providers of floor 3, each with the Protocol of its package; None
+            where a daemon does not need it.
+    """
+
+    reactor_time: IReactorTime
+    wall_clock: Callable[[], float] = time.time
+    random: Random = attrs.field(factory=Random)
+    post: Post = attrs.field(factory=NoPost)
+    log: Logger = attrs.field(factory=lambda: Logger("condor"))
+    authorize: Callable[[Identity, Level], bool] = trust_everybody
+    exhausted: Callable[[str], None] = exit_process
+    processes: Any = None
+    readings: Any = None
+    stores: Any = None
+    blobs: Any = None
+    mail: Any = None
+
+    def make_system(self, *, commit: Callable[[Sequence[Any]], None] | None = None,
+                    encode_every: int = 0) -> ActorSystem:
+        """An actor system on these edges.
+
+        Args:
+            commit: makes a batch of persisted operations durable, all or none; None when nothing is persisted.
+            encode_every: one local message in so many goes through the codec (tests); 0: none.
+        """
+        return ActorSystem(
+            clock=self.reactor_time, wall_clock=self.wall_clock, post=self.post, authorize=self.authorize,
+            commit=commit, random=self.random, log=self.log, exhausted=self.exhausted, encode_every=encode_every,
+        )
+
+
+class Daemon(Protocol):
+    """What ``make_daemon(config, world)`` of every module in ``daemons/`` returns."""
+
+    system: ActorSystem
+    name: str
+
+    def start(self) -> None:
+        """Spawn the actors; called once the process listens."""
+
+    def stop(self, graceful: bool) -> Deferred[None]:
+        """Come to rest; the Deferred fires when the process may end."""
+
+    def reconfigure(self, config: Config) -> None:
+        """Take a new configuration that was already validated."""
+
+    def ad(self) -> ClassAd:
+        """The daemon's own ad."""

@@ -1,0 +1,109 @@
+"""What a core wants done: frozen values that the actor around it performs.
+
+Theory: a core decides and never acts.  Everything it wants from the world is a value in the tuple that ``handle``
+returns, so a test compares values, the simulation replays them, and the runtime can commit every :class:`Persist` of
+a turn before it lets go of a single :class:`Send` or :class:`Reply`.
+
+==============  ==========================================================================================
+effect          comes back as
+==============  ==========================================================================================
+``Send``        –
+``Ask``         the event :class:`Answer` with the tag: the answer, a ``Refused``, or an ``AskFailed``
+``Reply``       –
+``Persist``     –  (committed before anything of this turn leaves)
+``SetTimer``    the event ``TimerFired(key)``
+``CancelTimer`` –
+``Note``        –  (a line of the log)
+==============  ==========================================================================================
+
+A daemon adds effects of its own by subclassing :class:`Effect` and performs them in its actor's ``perform_own``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from condor_actors.messages.envelope import Address, Delivery
+
+__all__ = ["Answer", "Ask", "CancelTimer", "Effect", "Note", "Persist", "Reply", "Send", "SetTimer"]
+
+
+class Effect:
+    """The mark of everything a core may return."""
+
+    __slots__ = ()
+
+
+@attrs.frozen
+class Send(Effect):
+    """Tell ``message`` to ``to``; nobody answers."""
+
+    to: Address
+    message: Any
+    trace_id: str = ""
+
+
+@attrs.frozen
+class Ask(Effect):
+    """Ask ``to`` and get exactly one :class:`Answer` with this ``tag`` within ``timeout_s`` seconds."""
+
+    to: Address
+    message: Any
+    timeout_s: float
+    tag: Any
+    trace_id: str = ""
+
+
+@attrs.frozen
+class Reply(Effect):
+    """Answer the message being handled, or an earlier one that the core kept in ``to``."""
+
+    message: Any
+    to: Delivery | None = None
+
+
+@attrs.frozen
+class Persist(Effect):
+    """Make ``operation`` (a value that the daemon's store understands) durable before anything of this turn leaves."""
+
+    operation: Any
+
+
+@attrs.frozen
+class SetTimer(Effect):
+    """Have ``TimerFired(key)`` in ``delay_s`` seconds; replaces a timer of the same key."""
+
+    key: Any
+    delay_s: float
+
+
+@attrs.frozen
+class CancelTimer(Effect):
+    """Forget the timer ``key``; one that does not run is no error."""
+
+    key: Any
+
+
+@attrs.frozen
+class Note(Effect):
+    """A line for the log.
+
+    Attributes:
+        text: one sentence for an admin.
+        level: ``debug``, ``info``, ``warn``, ``error`` or ``critical``.
+        fields: names and values kept beside the text in the structured log.
+    """
+
+    text: str
+    level: str = "info"
+    fields: tuple[tuple[str, Any], ...] = ()
+
+
+@attrs.frozen
+class Answer:
+    """Event: how the :class:`Ask` with this ``tag`` ended (an answer, a ``Refused`` or an ``AskFailed``)."""
+
+    tag: Any
+    message: Any

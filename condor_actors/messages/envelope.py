@@ -1,0 +1,189 @@
+"""What travels: an addressed, idempotent, dated wrapper around one message.
+
+An :class:`Address` names an actor: ``node`` says which process, ``actor`` which mailbox in it.  Nodes are
+
+========================  =========================================================================================
+``""``                    this process
+``<host:port>``           a daemon that listens for mutual TLS there (dialled when needed)
+``unix:/path``            a daemon of this machine that listens on a UNIX socket (dialled when needed)
+``in:N``                  whoever dialled us and is our N-th inbound link; dead for good when that link is lost
+========================  =========================================================================================
+
+A peer cannot choose its ``in:N``, so nobody can steal another's messages by claiming its name.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Any, ClassVar
+
+import attrs
+
+from condor_actors.messages.codec import message
+
+
+@attrs.frozen
+class Address:
+    """Where a message goes: a node and the name of an actor there."""
+
+    node: str
+    actor: str
+
+    def __str__(self) -> str:
+        return f"{self.actor}@{self.node}" if self.node else self.actor
+
+
+class Level(str, enum.Enum):
+    """The authorisation levels of HTCondor; ``ALLOW_<level>`` and ``DENY_<level>`` list who has them."""
+
+    READ = "READ"
+    WRITE = "WRITE"
+    OWNER = "OWNER"
+    ADMINISTRATOR = "ADMINISTRATOR"
+    DAEMON = "DAEMON"
+    NEGOTIATOR = "NEGOTIATOR"
+    ADVERTISE_STARTD = "ADVERTISE_STARTD"
+    ADVERTISE_SCHEDD = "ADVERTISE_SCHEDD"
+    ADVERTISE_MASTER = "ADVERTISE_MASTER"
+    CONFIG = "CONFIG"
+    CLIENT = "CLIENT"
+    """Anyone who could authenticate; the message proves its right itself (a claim's secret, say)."""
+
+
+@attrs.frozen(kw_only=True)
+class Identity:
+    """Who is at the other end of a link, as the transport proved it.
+
+    Attributes:
+        name: ``user@domain`` (``alice@uid.domain`` for a local socket, ``condor@pool`` for a daemon).
+        roles: roles from the certificate (``schedd``, ``startd``, ``shadow`` …); empty for people.
+        host: host name from the certificate; empty for a local socket.
+        method: ``local``, ``tls`` or ``self`` (same process).
+        uid: the peer's user id on a local socket, else None.
+    """
+
+    name: str
+    roles: frozenset[str] = frozenset()
+    host: str = ""
+    method: str = "self"
+    uid: int | None = None
+
+    @property
+    def user(self) -> str:
+        """The part before the ``@``."""
+        return self.name.partition("@")[0]
+
+
+SELF = Identity(name="self@localhost", roles=frozenset({"self"}))
+
+
+@attrs.frozen(kw_only=True)
+class Envelope:
+    """One message on its way; the only thing (beside errors) that crosses a broker.
+
+    Attributes:
+        kind, version, body: the encoded message (:mod:`condor_actors.messages.codec`).
+        message_id: unique per sender; receivers keep a table of those seen, so a repeat has no effect.
+        to: name of the receiving actor.
+        reply_to: name of the actor at the sender's node that takes answers; empty: nobody does.
+        in_reply_to: the message_id that this answers; empty: none.
+        deadline_s: seconds from sending after which the receiver need not act; 0: no deadline.
+        trace_id: carried from a cause to its effects, for logs.
+    """
+
+    kind: str
+    version: int
+    body: bytes
+    message_id: str
+    to: str
+    reply_to: str = ""
+    in_reply_to: str = ""
+    deadline_s: float = 0.0
+    trace_id: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class Delivery:
+    """A message as an actor receives it.
+
+    Attributes:
+        message: the decoded message.
+        sender: the actor that sent it, where an answer goes.
+        identity: who sent it, as proved by the transport; :data:`SELF` within the process.
+        message_id, in_reply_to, trace_id: as in the envelope.
+        answerable: whether the sender asked; a reply to a message that was told goes nowhere.
+    """
+
+    message: Any
+    sender: Address
+    identity: Identity = SELF
+    answerable: bool = True
+    message_id: str = ""
+    in_reply_to: str = ""
+    trace_id: str = ""
+
+
+@message
+@attrs.frozen(kw_only=True)
+class Refused:
+    """The general "no" to any request: not allowed, unknown actor, malformed, over a limit, busy.
+
+    ``code`` is one of ``denied unknown-actor malformed busy not-found invalid internal``; ``incident`` names the log
+    line when the cause is ours.
+    """
+
+    KIND: ClassVar[str] = "condor.Refused"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
+
+    code: str
+    text: str
+    retry_after_s: float = 0.0
+    incident: str = ""
+
+
+@message
+@attrs.frozen(kw_only=True)
+class Done:
+    """The general "yes" to a request that has nothing else to say."""
+
+    KIND: ClassVar[str] = "condor.Done"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
+
+    text: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class AskFailed:
+    """Local event: an ask got no answer.  ``reason``: ``timeout``, ``unreachable`` or ``link-lost``.
+
+    ``link-lost`` and ``timeout`` do not say whether the request was carried out.
+    """
+
+    reason: str
+    text: str = ""
+    question: Any = None
+
+
+@attrs.frozen(kw_only=True)
+class PeerUp:
+    """Local event: a link to a watched node is up."""
+
+    node: str
+    identity: Identity
+
+
+@attrs.frozen(kw_only=True)
+class PeerDown:
+    """Local event: the link to a watched node was lost, or could not be made (``reason``)."""
+
+    node: str
+    reason: str
+
+
+@attrs.frozen(kw_only=True)
+class TimerFired:
+    """Local event: the timer ``key`` that the actor set has run out."""
+
+    key: Any
