@@ -127,7 +127,7 @@ def _structure(cls: type, raw: Any, where: str) -> Any:
         unknown = sorted(str(name) for name in raw.keys() - shape.names)
         raise MalformedMessage(f"{where}: unknown field {unknown[0]!r}")
     if not shape.required <= raw.keys():
-        raise MalformedMessage(f"{where}: field {sorted(shape.required - raw.keys())[0]!r} is missing")
+        raise MalformedMessage(f"{where}: field {min(shape.required - raw.keys())!r} is missing")
     values = {
         name: decoder(raw[name], f"{where}.{name}") for name, _, decoder in shape.fields if name in raw
     }

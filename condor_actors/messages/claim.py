@@ -1,0 +1,224 @@
+"""Claim: a schedd obtains, keeps and gives up the right to use a slot; a startd opens and shuts the gate.
+
+A claim id is ``<address>#startd_birth#sequence``: public, good for logs and ads.  Its ``secret`` is the right to use
+it and never appears in either.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import attrs
+
+from condor_actors.messages.codec import message
+
+
+@message
+@attrs.frozen(kw_only=True)
+class RequestClaim:
+    """Schedd to startd: I was matched with your slot and want it for this job.
+
+    Attributes:
+        slot_name, capability: the slot and the proof that the negotiator meant us.
+        job_ad: the job that will run first (Requirements, Rank and Request* are evaluated again).
+        submitter: whom it is for (``alice@dom``).
+        schedd_name, lease_s: who keeps the claim alive, and for how long it lives without that.
+    """
+
+    KIND: ClassVar[str] = "condor.claim.RequestClaim"
+    VERSION: ClassVar[int] = 1
+
+    slot_name: str
+    capability: str
+    job_ad: bytes
+    submitter: str
+    schedd_name: str
+    lease_s: float = 2400.0
+
+
+@message
+@attrs.frozen(kw_only=True)
+class ClaimGranted:
+    """Startd to schedd: yours.
+
+    Attributes:
+        claim_id, secret: the claim.
+        slot_name, slot_ad: the slot claimed (the dynamic slot carved from a partitionable one).
+        starter_node: node of the starter host where shadows activate the claim (``<host:port>``).
+        leftovers: True when the partitionable slot has resources left for another request.
+    """
+
+    KIND: ClassVar[str] = "condor.claim.ClaimGranted"
+    VERSION: ClassVar[int] = 1
+
+    claim_id: str
+    secret: str
+    slot_name: str
+    slot_ad: bytes
+    starter_node: str
+    lease_s: float
+
+
+@message
+@attrs.frozen(kw_only=True)
+class ClaimRefused:
+    """Startd to schedd: no (the owner came back, somebody better is there, not enough left, wrong capability)."""
+
+    KIND: ClassVar[str] = "condor.claim.ClaimRefused"
+    VERSION: ClassVar[int] = 1
+
+    slot_name: str
+    reason: str
+    retry_after_s: float = 0.0
+
+
+@message
+@attrs.frozen(kw_only=True)
+class RenewClaims:
+    """Schedd to startd: these claims' leases start anew.  Answer: :class:`ClaimsRenewed`."""
+
+    KIND: ClassVar[str] = "condor.claim.RenewClaims"
+    VERSION: ClassVar[int] = 1
+
+    claims: tuple[tuple[str, str], ...]
+    """Pairs (claim id, secret)."""
+
+
+@message
+@attrs.frozen(kw_only=True)
+class ClaimsRenewed:
+    """Startd to schedd: the claim ids of the question that exist no longer."""
+
+    KIND: ClassVar[str] = "condor.claim.ClaimsRenewed"
+    VERSION: ClassVar[int] = 1
+
+    gone: tuple[str, ...] = ()
+
+
+@message
+@attrs.frozen(kw_only=True)
+class ReleaseClaim:
+    """Schedd to startd: I need it no longer (idempotent)."""
+
+    KIND: ClassVar[str] = "condor.claim.ReleaseClaim"
+    VERSION: ClassVar[int] = 1
+
+    claim_id: str
+    secret: str
+    reason: str = ""
+
+
+@message
+@attrs.frozen(kw_only=True)
+class ClaimRevoked:
+    """Startd to schedd: the claim is ending or has ended.
+
+    ``final`` False: it is being vacated, activate nothing more on it; True: it is gone.
+    """
+
+    KIND: ClassVar[str] = "condor.claim.ClaimRevoked"
+    VERSION: ClassVar[int] = 1
+
+    claim_id: str
+    reason: str
+    final: bool
+
+
+# --- startd and its starter host (UNIX socket) ---------------------------------------------------------------------
+
+
+@message
+@attrs.frozen(kw_only=True)
+class StarterHostHello:
+    """Starter host to startd on every (re)connect: where shadows reach me, and what still runs here."""
+
+    KIND: ClassVar[str] = "condor.claim.StarterHostHello"
+    VERSION: ClassVar[int] = 1
+
+    node: str
+    pid: int
+    active: tuple[tuple[str, str], ...] = ()
+    """Pairs (claim id, run id) of living runs."""
+
+
+@message
+@attrs.frozen(kw_only=True)
+class OpenClaim:
+    """Startd to starter host: shadows that show ``secret`` may activate this claim.
+
+    ``slot_ad`` tells the starter cpus, memory, disk, slot user, cgroup share; ``assigned`` its devices, for instance
+    ``("GPUs", "GPU-1,GPU-2")``.
+    """
+
+    KIND: ClassVar[str] = "condor.claim.OpenClaim"
+    VERSION: ClassVar[int] = 1
+
+    claim_id: str
+    secret: str
+    slot_name: str
+    slot_ad: bytes
+    submitter: str
+    assigned: tuple[tuple[str, str], ...] = ()
+
+
+@message
+@attrs.frozen(kw_only=True)
+class CloseClaim:
+    """Startd to starter host: end what runs on the claim, then forget it.
+
+    ``vacate_s`` seconds of grace after the job's soft-kill signal (0: kill at once); ``reason`` goes to the shadow;
+    ``hold`` True asks the shadow to put the job on hold (WANT_HOLD) with the given code and subcode.
+    """
+
+    KIND: ClassVar[str] = "condor.claim.CloseClaim"
+    VERSION: ClassVar[int] = 1
+
+    claim_id: str
+    vacate_s: float
+    reason: str
+    hold: bool = False
+    hold_code: int = 0
+    hold_subcode: int = 0
+
+
+@message
+@attrs.frozen(kw_only=True)
+class SuspendClaim:
+    """Startd to starter host: freeze the whole process tree of the claim's run."""
+
+    KIND: ClassVar[str] = "condor.claim.SuspendClaim"
+    VERSION: ClassVar[int] = 1
+
+    claim_id: str
+
+
+@message
+@attrs.frozen(kw_only=True)
+class ContinueClaim:
+    """Startd to starter host: thaw it."""
+
+    KIND: ClassVar[str] = "condor.claim.ContinueClaim"
+    VERSION: ClassVar[int] = 1
+
+    claim_id: str
+
+
+@message
+@attrs.frozen(kw_only=True)
+class ClaimActivity:
+    """Starter host to startd: what a claim's slot does now.
+
+    ``activity`` is ``busy``, ``idle`` (ready for the next activation), ``suspended`` or ``closed`` (the gate is shut
+    and nothing of it is left).  ``job_id`` and usage are those of the current or last run.
+    """
+
+    KIND: ClassVar[str] = "condor.claim.ClaimActivity"
+    VERSION: ClassVar[int] = 1
+
+    claim_id: str
+    activity: str
+    job_id: str = ""
+    job_ad: bytes = b""
+    cpu_s: float = 0.0
+    memory_mib: int = 0
+    disk_kib: int = 0

@@ -1,0 +1,338 @@
+"""Queue: tools and a schedd.  A job is its owner's: identity comes from the link, never from the message."""
+
+from __future__ import annotations
+
+import enum
+from typing import ClassVar
+
+import attrs
+
+from condor_actors.messages.codec import message
+
+
+@message
+@attrs.frozen(kw_only=True)
+class ReserveCluster:
+    """I want to submit; which cluster number may I use?  Answer: :class:`ClusterReserved` (numbers are never reused)."""
+
+    KIND: ClassVar[str] = "condor.queue.ReserveCluster"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "WRITE"
+
+
+@message
+@attrs.frozen(kw_only=True)
+class ClusterReserved:
+    """Answer to :class:`ReserveCluster`."""
+
+    KIND: ClassVar[str] = "condor.queue.ClusterReserved"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
+
+    cluster_id: int
+    schedd_name: str
+    now_s: float
+    uid_domain: str = ""
+
+
+@message
+@attrs.frozen(kw_only=True)
+class SubmitPage:
+    """A part of a submission; nothing is queued before the page with ``last`` is committed as one transaction.
+
+    Attributes:
+        cluster_id: as reserved.
+        page: 0, 1, 2 …
+        cluster_ad: attributes common to all procs (first page only).
+        procs: one ad text per proc with what differs from the cluster ad (often empty or one line).
+        first_proc: number of the first proc of this page.
+        spool: True: jobs are held for input spooling (HoldReasonCode 16) until ``FinishSpooling``.
+
+    Answer to each page: ``Done``, to the last :class:`Submitted`, or ``Refused(code="invalid")`` and nothing queued.
+    """
+
+    KIND: ClassVar[str] = "condor.queue.SubmitPage"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "WRITE"
+
+    cluster_id: int
+    page: int
+    cluster_ad: bytes
+    procs: tuple[bytes, ...]
+    first_proc: int
+    last: bool
+    spool: bool = False
+
+
+@message
+@attrs.frozen(kw_only=True)
+class Submitted:
+    """The jobs are in the queue, on disk."""
+
+    KIND: ClassVar[str] = "condor.queue.Submitted"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
+
+    cluster_id: int
+    first_proc: int
+    last_proc: int
+
+
+@message
+@attrs.frozen(kw_only=True)
+class QueryJobs:
+    """Which jobs satisfy all of this?  Answer: :class:`JobsPage`.
+
+    Attributes:
+        source: ``queue`` or ``history`` (newest first).
+        ids: (cluster, proc) pairs, proc -1 for a whole cluster; empty: all.
+        owner: only this user's; empty: all.
+        constraint: ClassAd text; empty: none.
+        projection: attributes wanted; empty: all.
+        limit: 0: none.
+        since: history only: stop at this job id or when this expression is true.
+    """
+
+    KIND: ClassVar[str] = "condor.queue.QueryJobs"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "READ"
+
+    source: str = "queue"
+    ids: tuple[tuple[int, int], ...] = ()
+    owner: str = ""
+    constraint: str = ""
+    projection: tuple[str, ...] = ()
+    limit: int = 0
+    since: str = ""
+    cursor: str = ""
+
+
+@message
+@attrs.frozen(kw_only=True)
+class JobsPage:
+    """Answer to :class:`QueryJobs`: flat ads (cluster and proc merged); ``cursor`` empty on the last page."""
+
+    KIND: ClassVar[str] = "condor.queue.JobsPage"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
+
+    ads: tuple[bytes, ...]
+    cursor: str = ""
+
+
+@message
+@attrs.frozen(kw_only=True)
+class QueryTotals:
+    """How many jobs in which state, for ``owner`` and for all?  Answer: :class:`Totals`."""
+
+    KIND: ClassVar[str] = "condor.queue.QueryTotals"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "READ"
+
+    owner: str = ""
+    constraint: str = ""
+
+
+@message
+@attrs.frozen(kw_only=True)
+class Totals:
+    """Counts by JobStatus number, of the owner's jobs and of everybody's; plus the batches of the default view.
+
+    ``batches`` are ads with Owner, JobBatchName, JobBatchId, Done, Run, Idle, Hold, Total, QDate, JobIds; filled when
+    the question asked for them by its constraint-free form.
+    """
+
+    KIND: ClassVar[str] = "condor.queue.Totals"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
+
+    mine: tuple[tuple[int, int], ...]
+    everybody: tuple[tuple[int, int], ...]
+
+
+class JobAction(str, enum.Enum):
+    """What :class:`ActOnJobs` can do."""
+
+    REMOVE = "remove"
+    REMOVE_FORCED = "remove-forced"
+    HOLD = "hold"
+    RELEASE = "release"
+    SUSPEND = "suspend"
+    CONTINUE = "continue"
+    VACATE = "vacate"
+    VACATE_FAST = "vacate-fast"
+
+
+class ActionResult(str, enum.Enum):
+    """What became of it, per job; tools turn these into HTCondor's sentences."""
+
+    SUCCESS = "success"
+    NOT_FOUND = "not-found"
+    BAD_STATUS = "bad-status"
+    ALREADY_DONE = "already-done"
+    PERMISSION_DENIED = "permission-denied"
+    ERROR = "error"
+
+
+@message
+@attrs.frozen(kw_only=True)
+class ActOnJobs:
+    """Do ``action`` to the jobs named by ``ids`` (proc -1: the cluster) or by ``constraint``.
+
+    Answer: :class:`ActionResults`, after the commit.
+    """
+
+    KIND: ClassVar[str] = "condor.queue.ActOnJobs"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "WRITE"
+
+    action: JobAction
+    ids: tuple[tuple[int, int], ...] = ()
+    constraint: str = ""
+    reason: str = ""
+    subcode: int = 0
+
+
+@message
+@attrs.frozen(kw_only=True)
+class ActionResults:
+    """(cluster, proc, result) for each id of the question (for a cluster: one line, proc -1, and ``count`` jobs)."""
+
+    KIND: ClassVar[str] = "condor.queue.ActionResults"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
+
+    results: tuple[tuple[int, int, ActionResult], ...]
+    count: int
+    text: str = ""
+
+
+@message
+@attrs.frozen(kw_only=True)
+class EditJobs:
+    """condor_qedit, condor_prio: set ``attributes`` (ad text) in the jobs; answer: :class:`ActionResults`."""
+
+    KIND: ClassVar[str] = "condor.queue.EditJobs"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "WRITE"
+
+    attributes: bytes
+    ids: tuple[tuple[int, int], ...] = ()
+    constraint: str = ""
+
+
+@message
+@attrs.frozen(kw_only=True)
+class SpoolChunk:
+    """condor_submit -spool: bytes of an input file for the job's spool directory, in order.  Answer: Done."""
+
+    KIND: ClassVar[str] = "condor.queue.SpoolChunk"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "WRITE"
+
+    cluster_id: int
+    proc_id: int
+    path: str
+    offset: int
+    data: bytes
+    mode: int = 0o644
+
+
+@message
+@attrs.frozen(kw_only=True)
+class FinishSpooling:
+    """All inputs of the cluster are spooled: release its jobs.  Answer: Done."""
+
+    KIND: ClassVar[str] = "condor.queue.FinishSpooling"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "WRITE"
+
+    cluster_id: int
+
+
+@message
+@attrs.frozen(kw_only=True)
+class ListSpool:
+    """condor_transfer_data: which output files lie in the spool of a job?  Answer: :class:`SpoolListing`."""
+
+    KIND: ClassVar[str] = "condor.queue.ListSpool"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "WRITE"
+
+    cluster_id: int
+    proc_id: int
+
+
+@message
+@attrs.frozen(kw_only=True)
+class SpoolListing:
+    """(path, size, mode) of each file, and where it belongs at home (``iwd``)."""
+
+    KIND: ClassVar[str] = "condor.queue.SpoolListing"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
+
+    iwd: str
+    files: tuple[tuple[str, int, int], ...]
+
+
+@message
+@attrs.frozen(kw_only=True)
+class ReadSpool:
+    """A piece of a spooled file.  Answer: :class:`SpoolBytes`."""
+
+    KIND: ClassVar[str] = "condor.queue.ReadSpool"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "WRITE"
+
+    cluster_id: int
+    proc_id: int
+    path: str
+    offset: int
+    max_bytes: int = 262144
+
+
+@message
+@attrs.frozen(kw_only=True)
+class SpoolBytes:
+    """Answer to :class:`ReadSpool`."""
+
+    KIND: ClassVar[str] = "condor.queue.SpoolBytes"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
+
+    data: bytes
+
+
+@message
+@attrs.frozen(kw_only=True)
+class TailJob:
+    """condor_tail: bytes of a running job's file.  Answer: ``RunFileBytes``."""
+
+    KIND: ClassVar[str] = "condor.queue.TailJob"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "WRITE"
+
+    cluster_id: int
+    proc_id: int
+    path: str
+    offset: int = -1
+    max_bytes: int = 65536
+
+
+@message
+@attrs.frozen(kw_only=True)
+class ConnectToJob:
+    """condor_ssh_to_job: open a shell beside the job.  Answer: Done, then ``ShellData`` both ways under ``shell_id``."""
+
+    KIND: ClassVar[str] = "condor.queue.ConnectToJob"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "WRITE"
+
+    cluster_id: int
+    proc_id: int
+    shell_id: str
+    command: tuple[str, ...] = ()
+    terminal: str = "dumb"
+    rows: int = 24
+    columns: int = 80

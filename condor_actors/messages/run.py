@@ -1,0 +1,472 @@
+"""Run: one execution of one job, between schedd, shadow host, shadow and starter.
+
+A run is named ``<cluster>.<proc>#<number>`` (number: the job's NumShadowStarts when it began), so that nothing said
+about an earlier run can be taken for this one.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import attrs
+
+from condor_actors.messages.codec import message
+
+# --- schedd and shadow host (UNIX socket) --------------------------------------------------------------------------
+
+
+@message
+@attrs.frozen(kw_only=True)
+class ShadowHostHello:
+    """Shadow host to schedd on every (re)connect: whose host I am and which runs are alive in me.
+
+    ``owner`` is empty for a spare host that nobody has been assigned to yet.
+    """
+
+    KIND: ClassVar[str] = "condor.run.ShadowHostHello"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
+
+    host_id: str
+    owner: str
+    pid: int
+    runs: tuple[str, ...] = ()
+    unsettled: tuple[str, ...] = ()
+    """Runs that have ended here and whose RunEnded was not settled; it is sent again."""
+
+
+@message
+@attrs.frozen(kw_only=True)
+class BecomeOwner:
+    """Schedd to a spare shadow host: drop to this user now, for good.
+
+    ``credential`` is the proxy certificate with its key and chain (PEM), ``spool_dir`` the owner's part of SPOOL.
+    """
+
+    KIND: ClassVar[str] = "condor.run.BecomeOwner"
+    VERSION: ClassVar[int] = 1
+
+    owner: str
+    uid: int
+    gid: int
+    credential: bytes
+    spool_dir: str
+
+
+@message
+@attrs.frozen(kw_only=True)
+class RenewCredential:
+    """Schedd to shadow host: the next proxy certificate."""
+
+    KIND: ClassVar[str] = "condor.run.RenewCredential"
+    VERSION: ClassVar[int] = 1
+
+    credential: bytes
+
+
+@message
+@attrs.frozen(kw_only=True)
+class StartRun:
+    """Schedd to shadow host: run this job on this claim.
+
+    ``reattach`` True: the run is believed alive at the starter; take it up again instead of starting it.
+    """
+
+    KIND: ClassVar[str] = "condor.run.StartRun"
+    VERSION: ClassVar[int] = 1
+
+    run_id: str
+    job_ad: bytes
+    claim_id: str
+    secret: str
+    starter_node: str
+    slot_name: str
+    slot_ad: bytes
+    lease_s: float
+    reattach: bool = False
+
+
+@message
+@attrs.frozen(kw_only=True)
+class StopRun:
+    """Schedd to shadow host: end a run.
+
+    ``how``: ``vacate`` (soft-kill signal, outputs per when_to_transfer_output), ``fast`` (kill), ``remove``, ``hold``.
+    """
+
+    KIND: ClassVar[str] = "condor.run.StopRun"
+    VERSION: ClassVar[int] = 1
+
+    run_id: str
+    how: str
+    reason: str = ""
+
+
+@message
+@attrs.frozen(kw_only=True)
+class SuspendRun:
+    """Schedd to shadow host, shadow to starter: freeze the job (condor_suspend)."""
+
+    KIND: ClassVar[str] = "condor.run.SuspendRun"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
+
+    run_id: str
+
+
+@message
+@attrs.frozen(kw_only=True)
+class ContinueRun:
+    """Schedd to shadow host, shadow to starter: thaw it (condor_continue)."""
+
+    KIND: ClassVar[str] = "condor.run.ContinueRun"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
+
+    run_id: str
+
+
+@message
+@attrs.frozen(kw_only=True)
+class RunUpdated:
+    """Shadow host to schedd: new values of job attributes (ad text), and what happened if something did.
+
+    ``event``: empty or ``executing suspended continued transferring-input transferring-output disconnected
+    reconnected``.
+    """
+
+    KIND: ClassVar[str] = "condor.run.RunUpdated"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
+
+    run_id: str
+    attributes: bytes
+    event: str = ""
+
+
+@message
+@attrs.frozen(kw_only=True)
+class RunEnded:
+    """Shadow host to schedd: the run is over and its outputs are home; repeated until :class:`RunSettled`.
+
+    Attributes:
+        outcome: ``exited`` (the program ended by itself: see ExitCode / ExitSignal in ``attributes``), ``evicted``
+            (requeue), ``failed`` (could not start or lost: requeue, ``reason`` says why), ``hold`` (put on hold with
+            ``hold_code``, ``hold_subcode``), ``removed``.
+        attributes: job attributes to set (ad text), usage among them.
+        claim_usable: False when the claim must not be used again.
+    """
+
+    KIND: ClassVar[str] = "condor.run.RunEnded"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
+
+    run_id: str
+    outcome: str
+    attributes: bytes
+    reason: str = ""
+    hold_code: int = 0
+    hold_subcode: int = 0
+    claim_usable: bool = True
+
+
+@message
+@attrs.frozen(kw_only=True)
+class RunSettled:
+    """Schedd to shadow host: the end of these runs is committed; forget them.
+
+    Each ``verdicts`` pair is (run id, ``completed`` | ``requeued`` | ``held`` | ``removed``): the shadow writes the
+    matching event to the user log.
+    """
+
+    KIND: ClassVar[str] = "condor.run.RunSettled"
+    VERSION: ClassVar[int] = 1
+
+    verdicts: tuple[tuple[str, str], ...]
+
+
+@message
+@attrs.frozen(kw_only=True)
+class JobNotice:
+    """Schedd to shadow host: write this event to the job's user log, and mail it if its owner asked for that.
+
+    ``event`` is an HTCondor event number (0 submit, 9 aborted, 12 held, 13 released …); ``job_ad`` has the facts.
+    """
+
+    KIND: ClassVar[str] = "condor.run.JobNotice"
+    VERSION: ClassVar[int] = 1
+
+    job_ad: bytes
+    event: int
+    when_s: float
+    attributes: bytes = b""
+
+
+# --- shadow and starter (TLS) --------------------------------------------------------------------------------------
+
+
+@attrs.frozen(kw_only=True)
+class FileEntry:
+    """One file, directory or link of a manifest.
+
+    Attributes:
+        path: relative, ``/``-separated, inside the sandbox (or the output directory); no ``..``.
+        kind: ``file``, ``directory`` or ``link``.
+        mode: permission bits.
+        size_bytes, digest: of a file: length and SHA-256 (hex).
+        inline: the content itself when small, else None: fetch it by digest over bulk.
+        target: of a link.
+        url: fetch it from here at the execute side instead (http, https).
+    """
+
+    path: str
+    kind: str = "file"
+    mode: int = 0o644
+    size_bytes: int = 0
+    digest: str = ""
+    inline: bytes | None = None
+    target: str = ""
+    url: str = ""
+
+
+@message
+@attrs.frozen(kw_only=True)
+class ActivateClaim:
+    """Shadow to starter host: run this job on the claim whose secret I show.  Answer: :class:`Activated` or Refused.
+
+    Attributes:
+        claim_id, secret: the claim; run_id: the run.
+        job_ad: the job as the starter needs it (Cmd, Args, Env, Request*, KillSig …).
+        inputs: manifest of the sandbox; the executable is in it when it is transferred.
+        inputs_digest: SHA-256 of a manifest too large for a message (then ``inputs`` is empty and it is itself a blob).
+        transfer_node, transfer_key: where and with which key the starter fetches blobs (empty node: over this link's
+            peer, dialled back by the shadow).
+        reply_to: actor at the shadow's node for this run's events.
+    """
+
+    KIND: ClassVar[str] = "condor.run.ActivateClaim"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
+
+    claim_id: str
+    secret: str
+    run_id: str
+    job_ad: bytes
+    inputs: tuple[FileEntry, ...] = ()
+    inputs_digest: str = ""
+    transfer_key: str = ""
+    lease_s: float = 2400.0
+
+
+@message
+@attrs.frozen(kw_only=True)
+class Activated:
+    """Starter to shadow: accepted; ``missing`` are the digests to be sent to the blob store over bulk first."""
+
+    KIND: ClassVar[str] = "condor.run.Activated"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
+
+    run_id: str
+    missing: tuple[str, ...] = ()
+
+
+@message
+@attrs.frozen(kw_only=True)
+class InputsSent:
+    """Shadow to starter: every missing blob is in your store now; begin."""
+
+    KIND: ClassVar[str] = "condor.run.InputsSent"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
+
+    run_id: str
+
+
+@message
+@attrs.frozen(kw_only=True)
+class RunBegan:
+    """Starter to shadow: the program is executing."""
+
+    KIND: ClassVar[str] = "condor.run.RunBegan"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
+
+    run_id: str
+    when_s: float
+    pid: int
+    scratch_dir: str
+
+
+@attrs.frozen(kw_only=True)
+class Usage:
+    """What a run has used so far."""
+
+    user_cpu_s: float = 0.0
+    system_cpu_s: float = 0.0
+    wall_s: float = 0.0
+    memory_kib: int = 0
+    peak_memory_kib: int = 0
+    disk_kib: int = 0
+    processes: int = 0
+
+
+@message
+@attrs.frozen(kw_only=True)
+class RunProgress:
+    """Starter to shadow, now and then: usage, and streamed output since the last (stream_output, stream_error).
+
+    ``state``: empty, ``suspended`` or ``continued`` when that just happened.
+    """
+
+    KIND: ClassVar[str] = "condor.run.RunProgress"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
+
+    run_id: str
+    usage: Usage
+    state: str = ""
+    streams: tuple[tuple[str, int, bytes], ...] = ()
+    """(file path, offset, bytes) to be written at home."""
+
+
+@message
+@attrs.frozen(kw_only=True)
+class RunExited:
+    """Starter to shadow: the program is gone with its whole tree; repeated until :class:`OutputsReceived`.
+
+    Attributes:
+        exit_code, exit_signal: one of them; both -1 when the program could not be started or was evicted before.
+        cause: ``exited`` ``evicted`` ``killed`` (StopRun) ``start-failed`` ``transfer-failed`` ``limit`` ``hold``.
+        outputs: manifest of what goes home per transfer_output_files and when_to_transfer_output.
+    """
+
+    KIND: ClassVar[str] = "condor.run.RunExited"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
+
+    run_id: str
+    cause: str
+    usage: Usage
+    when_s: float
+    exit_code: int = -1
+    exit_signal: int = -1
+    core_dumped: bool = False
+    reason: str = ""
+    hold_code: int = 0
+    hold_subcode: int = 0
+    outputs: tuple[FileEntry, ...] = ()
+    outputs_digest: str = ""
+    claim_open: bool = True
+
+
+@message
+@attrs.frozen(kw_only=True)
+class OutputsReceived:
+    """Shadow to starter: all outputs are home and synced; free the sandbox and the run."""
+
+    KIND: ClassVar[str] = "condor.run.OutputsReceived"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
+
+    run_id: str
+
+
+@message
+@attrs.frozen(kw_only=True)
+class ReattachRun:
+    """Shadow to starter host after a lost link or a new shadow host: is this run alive?  I am its shadow now.
+
+    Answer: :class:`Reattached`, after which a pending RunExited is repeated; or Refused(code="not-found").
+    """
+
+    KIND: ClassVar[str] = "condor.run.ReattachRun"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
+
+    claim_id: str
+    secret: str
+    run_id: str
+    transfer_key: str = ""
+
+
+@message
+@attrs.frozen(kw_only=True)
+class Reattached:
+    """Starter to shadow: it lives (or has ended and its RunExited follows)."""
+
+    KIND: ClassVar[str] = "condor.run.Reattached"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
+
+    run_id: str
+    pid: int
+    ended: bool = False
+
+
+@message
+@attrs.frozen(kw_only=True)
+class ReadRunFile:
+    """Shadow to starter (for condor_tail): bytes of a sandbox file.  Answer: :class:`RunFileBytes`.
+
+    ``path`` may be ``_condor_stdout`` / ``_condor_stderr``; ``offset`` -1: the last ``max_bytes``.
+    """
+
+    KIND: ClassVar[str] = "condor.run.ReadRunFile"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
+
+    run_id: str
+    path: str
+    offset: int = -1
+    max_bytes: int = 65536
+
+
+@message
+@attrs.frozen(kw_only=True)
+class RunFileBytes:
+    """Answer to :class:`ReadRunFile`."""
+
+    KIND: ClassVar[str] = "condor.run.RunFileBytes"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
+
+    offset: int
+    data: bytes
+    size_bytes: int
+
+
+@message
+@attrs.frozen(kw_only=True)
+class OpenShell:
+    """condor_ssh_to_job, schedd → shadow → starter: start a shell (or a command) beside the job, on a pty.
+
+    Its bytes travel as :class:`ShellData` both ways under ``shell_id``.
+    """
+
+    KIND: ClassVar[str] = "condor.run.OpenShell"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
+
+    run_id: str
+    shell_id: str
+    command: tuple[str, ...] = ()
+    terminal: str = "dumb"
+    rows: int = 24
+    columns: int = 80
+
+
+@message
+@attrs.frozen(kw_only=True)
+class ShellData:
+    """Bytes typed into or printed by a shell; ``exit_code`` >= 0: it has ended; ``rows`` > 0: the window's new size."""
+
+    KIND: ClassVar[str] = "condor.run.ShellData"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
+
+    shell_id: str
+    data: bytes = b""
+    exit_code: int = -1
+    rows: int = 0
+    columns: int = 0
