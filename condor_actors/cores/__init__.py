@@ -1,0 +1,1 @@
+"""Pure decisions, one noun each: no clock, no chance, no I/O."""

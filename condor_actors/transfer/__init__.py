@@ -1,0 +1,1 @@
+"""Content-addressed blobs and the bulk streams that carry them."""

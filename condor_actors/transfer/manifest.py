@@ -1,0 +1,213 @@
+"""Manifests: what a directory tree is, as a list of entries with digests.
+
+Theory: files travel by content.  A manifest (a tuple of :class:`~condor_actors.messages.run.FileEntry`) names every
+file by its SHA-256; small contents ride inline, the rest is fetched from the peer's blob store by digest.  A manifest
+from the other side is hostile until :func:`check_manifest` has passed it: no absolute path, no ``..``, nothing twice,
+nothing below what is not a directory, no link that leads out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import posixpath
+import stat
+from collections.abc import Sequence
+
+from condor_actors.messages.run import FileEntry
+
+INLINE_LIMIT_BYTES = 16 * 1024
+"""Files up to this size ride in the manifest."""
+
+INLINE_TOTAL_BYTES = 256 * 1024
+"""All that rides inline in one manifest, so that the message stays under its limit."""
+
+MAX_ENTRIES = 200_000
+MAX_PATH_BYTES = 4096
+CHUNK_BYTES = 1 << 20
+
+
+class BadManifest(ValueError):
+    """A manifest that must not be carried out; names the entry and what is wrong with it."""
+
+
+def digest_bytes(data: bytes) -> str:
+    """The name of a blob: SHA-256 in hexadecimal."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def digest_file(path: str | os.PathLike[str]) -> tuple[str, int]:
+    """(digest, size in bytes) of a file's content."""
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest(), stream.tell()
+
+
+def is_digest(text: str) -> bool:
+    """Whether ``text`` is a SHA-256 in lower-case hexadecimal."""
+    return len(text) == 64 and all(letter in "0123456789abcdef" for letter in text)
+
+
+def check_path(path: str) -> str:
+    """The path itself, when it is relative, normalised and stays inside.
+
+    Raises:
+        BadManifest: it is not.
+    """
+    if not path or path.startswith("/") or "\0" in path or len(path.encode(errors="surrogateescape")) > MAX_PATH_BYTES:
+        raise BadManifest(f"{path[:200]!r} is not a relative path")
+    if posixpath.normpath(path) != path or path == "." or path.split("/", 1)[0] == "..":
+        raise BadManifest(f"{path[:200]!r} leads out of its directory or is not in its plain form")
+    return path
+
+
+def check_manifest(entries: Sequence[FileEntry], *, max_total_bytes: int | None = None) -> None:
+    """Pass a manifest that came from the other side.
+
+    Args:
+        entries: directories before what is in them.
+        max_total_bytes: of all files together; None: no limit.
+
+    Raises:
+        BadManifest: an entry is not to be carried out.
+    """
+    if len(entries) > MAX_ENTRIES:
+        raise BadManifest(f"{len(entries)} entries, more than {MAX_ENTRIES}")
+    kinds: dict[str, str] = {}
+    parents: set[str] = set()
+    total = 0
+    for entry in entries:
+        path = check_path(entry.path)
+        if entry.kind != "directory" and path in parents:
+            raise BadManifest(f"{path!r} is a {entry.kind} and has something below it")
+        if path in kinds and not (kinds[path] == entry.kind == "directory"):
+            raise BadManifest(f"{path!r} is there twice")
+        if entry.kind not in ("file", "directory", "link"):
+            raise BadManifest(f"{path!r} has the unknown kind {entry.kind!r}")
+        parent = posixpath.dirname(path)
+        while parent:
+            if kinds.get(parent, "directory") != "directory":
+                raise BadManifest(f"{path!r} lies below {parent!r}, which is a {kinds[parent]}")
+            if parent in parents:
+                break
+            parents.add(parent)
+            parent = posixpath.dirname(parent)
+        kinds[path] = entry.kind
+        if entry.kind == "file":
+            _check_file(entry)
+            total += entry.size_bytes
+        elif entry.kind == "link":
+            _check_link(entry)
+    if max_total_bytes is not None and total > max_total_bytes:
+        raise BadManifest(f"{total} bytes in all, more than {max_total_bytes}")
+
+
+def _check_file(entry: FileEntry) -> None:
+    if entry.mode & ~0o777:
+        raise BadManifest(f"{entry.path!r} has mode {entry.mode:o}; only permission bits are carried")
+    if entry.url:
+        return
+    if entry.size_bytes < 0 or not is_digest(entry.digest):
+        raise BadManifest(f"{entry.path!r} has no proper size and digest")
+    if entry.inline is not None and (
+        len(entry.inline) != entry.size_bytes or digest_bytes(entry.inline) != entry.digest
+    ):
+        raise BadManifest(f"the inline content of {entry.path!r} is not what its digest says")
+
+
+def _check_link(entry: FileEntry) -> None:
+    if not entry.target or entry.target.startswith("/") or "\0" in entry.target:
+        raise BadManifest(f"the link {entry.path!r} leads to {entry.target!r}, out of its directory")
+    where = posixpath.normpath(posixpath.join(posixpath.dirname(entry.path), entry.target))
+    if where == ".." or where.startswith("../"):
+        raise BadManifest(f"the link {entry.path!r} leads to {entry.target!r}, out of its directory")
+
+
+class ManifestBuilder:
+    """Collects entries of files and trees; reads small files inline while there is room.
+
+    Args:
+        inline_limit_bytes: files up to this size ride inline.
+        inline_total_bytes: as long as all of them together stay under this.
+    """
+
+    def __init__(self, *, inline_limit_bytes: int = INLINE_LIMIT_BYTES,
+                 inline_total_bytes: int = INLINE_TOTAL_BYTES) -> None:
+        self.entries: list[FileEntry] = []
+        self.sources: dict[str, str] = {}
+        """Digest to a path of this machine that has the content, for what does not ride inline."""
+        self._inline_limit_bytes = inline_limit_bytes
+        self._inline_left_bytes = inline_total_bytes
+        self._paths: set[str] = set()
+
+    def add(self, source: str, path: str) -> None:
+        """Add a file, or a directory with everything below it, under ``path``.
+
+        Sockets, devices and pipes are left out.  Links inside a tree stay links when they lead inside it; a link that
+        leads out, and ``source`` itself, are followed.
+
+        Raises:
+            OSError: ``source`` cannot be read.
+        """
+        facts = os.stat(source)
+        if stat.S_ISDIR(facts.st_mode):
+            self._add_directory(path, facts.st_mode)
+            self._add_tree(source, path)
+        else:
+            self._add_file(source, path)
+
+    def add_tree(self, source: str, path: str = "") -> None:
+        """Add what is in the directory ``source``, under ``path`` (empty: at the top)."""
+        self._add_tree(source, path)
+
+    def _add_tree(self, source: str, path: str) -> None:
+        with os.scandir(source) as found:
+            children = sorted(found, key=lambda entry: entry.name)
+        for child in children:
+            below = f"{path}/{child.name}" if path else child.name
+            if child.is_symlink() and self._add_link(child.path, below):
+                continue
+            try:
+                mode = child.stat().st_mode
+            except FileNotFoundError:
+                continue
+            if stat.S_ISDIR(mode) and not child.is_symlink():
+                self._add_directory(below, mode)
+                self._add_tree(child.path, below)
+            elif stat.S_ISREG(mode):
+                self._add_file(child.path, below)
+
+    def _add_link(self, source: str, path: str) -> bool:
+        entry = FileEntry(path=path, kind="link", target=os.readlink(source))
+        try:
+            _check_link(entry)
+        except BadManifest:
+            return False
+        self._append(entry)
+        return True
+
+    def _add_directory(self, path: str, mode: int) -> None:
+        if path not in self._paths:
+            self._append(FileEntry(path=path, kind="directory", mode=stat.S_IMODE(mode) & 0o777))
+
+    def _add_file(self, source: str, path: str) -> None:
+        with open(source, "rb") as stream:
+            facts = os.fstat(stream.fileno())
+            mode = stat.S_IMODE(facts.st_mode) & 0o777
+            if facts.st_size <= min(self._inline_limit_bytes, self._inline_left_bytes):
+                data = stream.read(self._inline_limit_bytes + 1)
+                if len(data) <= self._inline_limit_bytes:
+                    self._inline_left_bytes -= len(data)
+                    self._append(FileEntry(path=path, mode=mode, size_bytes=len(data), digest=digest_bytes(data),
+                                           inline=data))
+                    return
+                stream.seek(0)
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+            self._append(FileEntry(path=path, mode=mode, size_bytes=stream.tell(), digest=digest))
+            self.sources[digest] = os.path.abspath(source)
+
+    def _append(self, entry: FileEntry) -> None:
+        check_path(entry.path)
+        if len(self.entries) >= MAX_ENTRIES:
+            raise BadManifest(f"more than {MAX_ENTRIES} files")
+        self._paths.add(entry.path)
+        self.entries.append(entry)

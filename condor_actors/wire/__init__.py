@@ -1,0 +1,1 @@
+"""The only Perspective Broker code: strict broker, links, TLS, identities, authorisation."""
