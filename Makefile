@@ -1,0 +1,46 @@
+# make demo: a personal pool from nothing to results.   make test: all the tests.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(CURDIR)/$(VENV)/bin
+STAMP  := $(VENV)/.installed
+NATIVE := $(shell find native -type f -not -name '*.o' 2>/dev/null)
+
+.PHONY: demo test install lint types docs soak bench clean wheel
+.DEFAULT_GOAL := install
+
+install: $(STAMP)            ## virtual environment with everything built, condor_* in .venv/bin
+
+$(STAMP): setup.cfg setup.py pyproject.toml $(NATIVE)
+	./etc/install-system-packages build
+	[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q --upgrade pip setuptools wheel cffi
+	$(BIN)/python -m pip install -q --no-build-isolation --config-settings editable_mode=compat -e '.[test]'
+	touch $(STAMP)
+
+demo: install                ## start a pool, run the examples, show what happens
+	$(BIN)/python examples/demo.py
+
+test: install                ## all the tests
+	./etc/install-system-packages test
+	$(BIN)/python -m pytest
+
+soak: install                ## the long runs
+	$(BIN)/python -m pytest -m soak --timeout=3600
+
+lint: install
+	$(BIN)/ruff check .
+
+types: install
+	$(BIN)/mypy -p condor_actors
+
+docs: install
+	$(BIN)/mkdocs build --strict
+
+bench: install               ## the table of docs/performance.md
+	$(BIN)/python benchmarks/table.py
+
+wheel: install
+	$(BIN)/python -m pip wheel -q --no-deps --no-build-isolation -w dist .
+
+clean:
+	rm -rf build dist site *.egg-info .mypy_cache .ruff_cache .pytest_cache .demo

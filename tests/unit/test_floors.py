@@ -1,0 +1,137 @@
+"""Imports only go down: reads every import of the package and holds it against the floors."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parents[2] / "condor_actors"
+FLOORS = {
+    "classads": 0,
+    "messages": 0,
+    "config": 0,
+    "cores": 1,
+    "submit": 1,
+    "actors": 2,
+    "wire": 3,
+    "store": 3,
+    "transfer": 3,
+    "machine": 3,
+    "daemons": 4,
+    "services": 5,
+    "tools": 5,
+    "simulation": 5,
+}
+NO_TWISTED = {"classads", "messages", "config", "cores", "submit"}
+# Sideways imports on one floor that are part of the design: config reads expressions; services build worlds.
+SIDEWAYS = {("config", "classads"), ("store", "wire"), ("transfer", "wire"), ("machine", "transfer"), ("submit", "cores")}
+BANNED = {"manager", "handler", "processor", "utils", "helpers", "misc", "base"}
+
+
+def modules() -> list[Path]:
+    return [path for path in PACKAGE.rglob("*.py") if "__pycache__" not in path.parts]
+
+
+def package_of(path: Path) -> str:
+    parts = path.relative_to(PACKAGE).parts
+    return parts[0] if len(parts) > 1 else ""
+
+
+def imports_of(path: Path) -> list[tuple[int, str]]:
+    """(line, absolute dotted name) of every import in a module, those inside functions too."""
+    found = []
+    here = ["condor_actors", *path.relative_to(PACKAGE).with_suffix("").parts]
+    for node in ast.walk(ast.parse(path.read_text(), str(path))):
+        if isinstance(node, ast.Import):
+            found += [(node.lineno, alias.name) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            prefix = here[: -node.level] if node.level else []
+            name = ".".join([*prefix, node.module] if node.module else prefix)
+            found += [(node.lineno, f"{name}.{alias.name}") for alias in node.names]
+    return found
+
+
+def test_every_package_has_a_floor() -> None:
+    packages = {path.name for path in PACKAGE.iterdir() if path.is_dir() and (path / "__init__.py").exists()}
+    assert packages <= FLOORS.keys()
+
+
+def test_imports_only_go_down() -> None:
+    wrong = []
+    for path in modules():
+        own = package_of(path)
+        if not own:
+            continue
+        for line, name in imports_of(path):
+            parts = name.split(".")
+            if parts[0] != "condor_actors" or len(parts) < 2 or parts[1] not in FLOORS or parts[1] == own:
+                continue
+            other = parts[1]
+            if FLOORS[other] >= FLOORS[own] and (own, other) not in SIDEWAYS:
+                wrong.append(f"{path.relative_to(PACKAGE)}:{line} imports {name}")
+            if own == "tools" and other == "daemons":
+                wrong.append(f"{path.relative_to(PACKAGE)}:{line} a tool imports a daemon: {name}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_pure_floors_know_no_twisted() -> None:
+    wrong = [
+        f"{path.relative_to(PACKAGE)}:{line} imports {name}"
+        for path in modules()
+        if package_of(path) in NO_TWISTED
+        for line, name in imports_of(path)
+        if name.split(".")[0] in {"twisted", "zope"}
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_cores_do_no_io_and_know_no_clock() -> None:
+    forbidden = {"time", "socket", "os", "subprocess", "sqlite3", "logging", "threading", "psutil"}
+    wrong = [
+        f"{path.relative_to(PACKAGE)}:{line} imports {name}"
+        for path in modules()
+        if package_of(path) == "cores"
+        for line, name in imports_of(path)
+        if name.split(".")[0] in forbidden
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_perspective_broker_lives_in_wire_only() -> None:
+    wrong = [
+        f"{path.relative_to(PACKAGE)}:{line} imports {name}"
+        for path in modules()
+        if package_of(path) != "wire"
+        for line, name in imports_of(path)
+        if name.startswith("twisted.spread")
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_no_file_is_called_after_nothing() -> None:
+    assert not [str(path) for path in modules() if path.stem in BANNED]
+
+
+def test_files_stay_readable() -> None:
+    long = [
+        f"{path.relative_to(PACKAGE)}: {count} lines"
+        for path in modules()
+        if (count := len(path.read_text().splitlines())) > 600
+    ]
+    assert not long, "\n".join(long)
+
+
+def test_functions_stay_under_seventy_lines() -> None:
+    long = []
+    for path in modules():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                length = (node.end_lineno or 0) - node.lineno + 1
+                if length > 75:
+                    long.append(f"{path.relative_to(PACKAGE)}:{node.lineno} {node.name} has {length} lines")
+    assert not long, "\n".join(long)
+
+
+def test_there_is_no_init_under_twisted() -> None:
+    assert not (PACKAGE.parent / "twisted" / "__init__.py").exists()
+    assert not (PACKAGE.parent / "twisted" / "plugins" / "__init__.py").exists()
