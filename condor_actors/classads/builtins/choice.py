@@ -1,0 +1,82 @@
+"""Functions that choose what to evaluate, or look at an expression instead of its value."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ..compiler import State, enter
+from ..expr import Expr, Reference, as_expr
+from ..operators import truth
+from ..unparse import unparse
+from ..values import ERROR, UNDEFINED, Value
+from .patterns import compiled_pattern
+from .registry import inside, lazy
+
+
+@lazy("ifThenElse", least=3)
+def _if_then_else(ad: Any, state: State, test: Expr, then: Expr, otherwise: Expr) -> Value:
+    value = truth(test.run(ad, state))
+    if value is True:
+        return then.run(ad, state)
+    if value is False:
+        return otherwise.run(ad, state)
+    return value
+
+
+@inside("eval", least=1)
+def _eval(ad: Any, state: State, text: Value) -> Value:
+    from ..errors import ClassAdSyntaxError
+    from ..parser import parse_expression
+
+    if not isinstance(text, str):
+        return UNDEFINED if text is UNDEFINED else ERROR
+    try:
+        node = parse_expression(text)
+    except ClassAdSyntaxError:
+        return ERROR
+    return enter(node, ad, state)
+
+
+@inside("debug", least=1)
+def _debug(ad: Any, state: State, value: Value) -> Value:
+    return value
+
+
+def _named(ad: Any, node: Expr) -> Expr | None:
+    if not isinstance(node, Reference) or node.scope is not None:
+        return None
+    scope = ad
+    while scope is not None:
+        value = scope.find(node.key)
+        if value is not None:
+            return as_expr(value)
+        scope = scope.scope
+    return None
+
+
+@lazy("unparse", least=1)
+def _unparse(ad: Any, state: State, node: Expr) -> Value:
+    if not isinstance(node, Reference):
+        return ERROR
+    found = _named(ad, node)
+    return "" if found is None else unparse(found)
+
+
+@lazy("unresolved", least=1, most=2)
+def _unresolved(ad: Any, state: State, node: Expr, pattern: Expr | None = None) -> Value:
+    found = _named(ad, node)
+    if found is None:
+        return UNDEFINED if isinstance(node, Reference) else ERROR
+    from ..references import open_names
+
+    names = sorted(open_names(found, ad), key=str.lower)
+    if pattern is None:
+        return ",".join(names)
+    wanted = pattern.run(ad, state)
+    if not isinstance(wanted, str):
+        return UNDEFINED if wanted is UNDEFINED else ERROR
+    expression = compiled_pattern(wanted, re.IGNORECASE)
+    if expression is None:
+        return ERROR
+    return any(expression.search(name) is not None for name in names)

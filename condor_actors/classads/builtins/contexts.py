@@ -1,0 +1,44 @@
+"""One expression, many records: ``evalInEachContext`` and ``countMatches``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..ad import ClassAd
+from ..compiler import State, element, enter
+from ..expr import Expr, Reference
+from ..values import ERROR, UNDEFINED, ListValue, Value, is_true
+from .registry import lazy
+
+
+def _results(ad: Any, state: State, node: Expr, items: ListValue) -> list[Value]:
+    found = node
+    if isinstance(node, Reference) and node.scope is None:
+        stored = ad.find(node.key)
+        if isinstance(stored, Expr):
+            found = stored
+    values: list[Value] = []
+    for item in items.elements:
+        record = element(item, items.ad, state)
+        values.append(enter(found, record.within(ad), state) if isinstance(record, ClassAd) else UNDEFINED)
+    return values
+
+
+@lazy("evalInEachContext", least=2)
+def _eval_in_each_context(ad: Any, state: State, node: Expr, contexts: Expr) -> Value:
+    items = contexts.run(ad, state)
+    if items is UNDEFINED:
+        return UNDEFINED
+    if not isinstance(items, ListValue):
+        return ERROR
+    return ListValue(tuple(_results(ad, state, node, items)), ad)
+
+
+@lazy("countMatches", least=2)
+def _count_matches(ad: Any, state: State, node: Expr, contexts: Expr) -> Value:
+    items = contexts.run(ad, state)
+    if items is UNDEFINED:
+        return 0
+    if not isinstance(items, ListValue):
+        return ERROR
+    return sum(1 for value in _results(ad, state, node, items) if is_true(value))

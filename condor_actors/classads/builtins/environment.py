@@ -1,0 +1,137 @@
+"""Environments of jobs as strings, homes of users, and maps of users."""
+
+from __future__ import annotations
+
+import pwd
+
+from ..values import ERROR, UNDEFINED, Value
+from .registry import eager
+
+_user_maps: dict[str, dict[str, str]] = {}
+
+
+def parse_environment(text: str) -> dict[str, str] | None:
+    """Read the new environment syntax.
+
+    :param text: ``A=1 B='two words' C='it''s'``.
+    :returns: the variables, None when the text is malformed.
+    """
+    words: list[str] = []
+    word: list[str] | None = None
+    at, size = 0, len(text)
+    while at < size:
+        char = text[at]
+        if char in " \t\n\r\v\f":
+            if word is not None:
+                words.append("".join(word))
+                word = None
+            at += 1
+            continue
+        word = [] if word is None else word
+        if char != "'":
+            word.append(char)
+            at += 1
+            continue
+        at += 1
+        while True:
+            end = text.find("'", at)
+            if end < 0:
+                return None
+            word.append(text[at:end])
+            at = end + 1
+            if text[at : at + 1] != "'":
+                break
+            word.append("'")
+            at += 1
+    if word is not None:
+        words.append("".join(word))
+    found: dict[str, str] = {}
+    for entry in words:
+        name, equals, value = entry.partition("=")
+        if not equals or not name:
+            return None
+        found[name] = value
+    return found
+
+
+def environment_text(variables: dict[str, str]) -> str:
+    """Write the new environment syntax.
+
+    :param variables: the variables.
+    :returns: one string, sorted as given.
+    """
+    return " ".join(_quoted(f"{name}={value}") for name, value in variables.items())
+
+
+def _quoted(entry: str) -> str:
+    if entry and not any(char in " \t\n\r\v\f'" for char in entry):
+        return entry
+    return "'" + entry.replace("'", "''") + "'"
+
+
+@eager("envV1ToV2", least=1)
+def _env_v1_to_v2(text: Value) -> Value:
+    if text is UNDEFINED:
+        return UNDEFINED
+    if not isinstance(text, str):
+        return ERROR
+    found: dict[str, str] = {}
+    for entry in text.split(";"):
+        if not entry.strip():
+            continue
+        name, equals, value = entry.partition("=")
+        if not equals or not name.strip():
+            return ERROR
+        found[name.strip()] = value
+    return environment_text(found)
+
+
+@eager("mergeEnvironment", least=0, most=1_000_000)
+def _merge_environment(*texts: Value) -> Value:
+    merged: dict[str, str] = {}
+    for text in texts:
+        if text is UNDEFINED:
+            continue
+        found = parse_environment(text) if isinstance(text, str) else None
+        if found is None:
+            return ERROR
+        merged.update(found)
+    return environment_text(merged)
+
+
+@eager("userHome", least=1, most=2)
+def _user_home(user: Value, default: Value = UNDEFINED) -> Value:
+    if not isinstance(user, str):
+        return UNDEFINED if user is UNDEFINED else ERROR
+    try:
+        return pwd.getpwnam(user).pw_dir
+    except (KeyError, ValueError):
+        return default
+
+
+def define_user_map(name: str, entries: dict[str, str] | None) -> None:
+    """Set what ``userMap`` knows under a name.
+
+    :param name: the map's name, in any case.
+    :param entries: user to comma-separated groups; None forgets the map.
+    """
+    if entries is None:
+        _user_maps.pop(name.lower(), None)
+    else:
+        _user_maps[name.lower()] = dict(entries)
+
+
+@eager("userMap", least=2, most=4)
+def _user_map(name: Value, user: Value, preferred: Value = None, default: Value = UNDEFINED) -> Value:
+    if not isinstance(name, str) or not isinstance(user, str):
+        return UNDEFINED if UNDEFINED in (name, user) else ERROR
+    groups = [group.strip() for group in _user_maps.get(name.lower(), {}).get(user, "").split(",") if group.strip()]
+    if not groups:
+        return default
+    if preferred is None:
+        return ",".join(groups)
+    if isinstance(preferred, str):
+        for group in groups:
+            if group.lower() == preferred.lower():
+                return group
+    return groups[0]

@@ -1,0 +1,133 @@
+"""Lists: members, comparisons and sums."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..ad import ClassAd
+from ..compiler import State, element
+from ..operators import BINARY, divide
+from ..values import ERROR, UNDEFINED, ListValue, Value
+from .registry import inside
+
+_COMPARISONS = {op: BINARY[op] for op in ("<", "<=", "==", ">", ">=", "!=")} | {
+    "is": BINARY["=?="],
+    "isnt": BINARY["=!="],
+}
+
+
+def values_of(items: ListValue, state: State) -> list[Value]:
+    """Evaluate the elements of a list.
+
+    :param items: the list.
+    :param state: the evaluation.
+    :returns: their values.
+    """
+    return [element(item, items.ad, state) for item in items.elements]
+
+
+def _member(sought: Value, items: Value, state: State, operator: str) -> Value:
+    if sought is ERROR or items is ERROR:
+        return ERROR
+    if items is UNDEFINED or (sought is UNDEFINED and operator == "=="):
+        return UNDEFINED
+    if not isinstance(items, ListValue) or isinstance(sought, (ListValue, ClassAd)):
+        return ERROR
+    compare = BINARY[operator]
+    for item in items.elements:
+        if compare(element(item, items.ad, state), sought) is True:
+            return True
+    return False
+
+
+@inside("member", least=2)
+def _plain_member(ad: Any, state: State, sought: Value, items: Value) -> Value:
+    return _member(sought, items, state, "==")
+
+
+@inside("identicalMember", least=2)
+def _identical_member(ad: Any, state: State, sought: Value, items: Value) -> Value:
+    if sought is ERROR and isinstance(items, ListValue):
+        return any(value is ERROR for value in values_of(items, state))
+    return _member(sought, items, state, "=?=")
+
+
+def _compare_each(operator: Value, items: Value, value: Value, state: State, stop: bool) -> Value:
+    if operator is UNDEFINED or items is UNDEFINED:
+        return UNDEFINED
+    compare = _COMPARISONS.get(operator) if isinstance(operator, str) else None
+    if compare is None or not isinstance(items, ListValue) or isinstance(value, (ListValue, ClassAd)):
+        return ERROR
+    for item in items.elements:
+        result = compare(element(item, items.ad, state), value)
+        if result is ERROR:
+            return ERROR
+        if (result is True) is stop:
+            return stop
+    return not stop
+
+
+@inside("anyCompare", least=3)
+def _any_compare(ad: Any, state: State, operator: Value, items: Value, value: Value) -> Value:
+    return _compare_each(operator, items, value, state, True)
+
+
+@inside("allCompare", least=3)
+def _all_compare(ad: Any, state: State, operator: Value, items: Value, value: Value) -> Value:
+    return _compare_each(operator, items, value, state, False)
+
+
+def _numbers(items: Value, state: State) -> Value:
+    """The defined elements of a list of numbers, or the exceptional result."""
+    if items is UNDEFINED:
+        return UNDEFINED
+    if not isinstance(items, ListValue):
+        return ERROR
+    values = [value for value in values_of(items, state) if value is not UNDEFINED]
+    return values if all(isinstance(value, (int, float)) for value in values) else ERROR
+
+
+def _total(values: list[Value]) -> Value:
+    total: Value = 0
+    for value in values:
+        total = BINARY["+"](total, value)
+    return total
+
+
+@inside("sum", least=1)
+def _sum(ad: Any, state: State, items: Value) -> Value:
+    values = _numbers(items, state)
+    return _total(values) if isinstance(values, list) else values
+
+
+@inside("avg", least=1)
+def _avg(ad: Any, state: State, items: Value) -> Value:
+    values = _numbers(items, state)
+    if not isinstance(values, list):
+        return values
+    return divide(_total(values), float(len(values))) if values else 0
+
+
+def _extreme(items: Value, state: State, operator: str) -> Value:
+    values = _numbers(items, state)
+    if not isinstance(values, list):
+        return values
+    if not values:
+        return UNDEFINED
+    best = values[0]
+    for value in values[1:]:
+        if BINARY[operator](value, best) is True:
+            best = value
+    if any(isinstance(value, float) for value in values):
+        return float(best)
+    return int(best)
+
+
+@inside("min", least=1)
+def _min(ad: Any, state: State, items: Value) -> Value:
+    return _extreme(items, state, "<")
+
+
+@inside("max", least=1)
+def _max(ad: Any, state: State, items: Value) -> Value:
+    return _extreme(items, state, ">")

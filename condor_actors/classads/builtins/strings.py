@@ -1,0 +1,189 @@
+"""Strings: joining, cutting, comparing. Positions and sizes count bytes of UTF-8, as the language always has."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ..ad import ClassAd
+from ..compiler import State, element
+from ..operators import fold
+from ..values import ERROR, UNDEFINED, ListValue, Value
+from .conversions import text_of
+from .registry import eager, inside
+
+
+def raw(text: str) -> bytes:
+    """The bytes of a string.
+
+    :param text: the string.
+    :returns: its UTF-8.
+    """
+    return text.encode("utf-8", "surrogateescape")
+
+
+def cooked(data: bytes) -> str:
+    """The string of some bytes.
+
+    :param data: the bytes.
+    :returns: the string; what is no UTF-8 is kept as surrogate escapes.
+    """
+    return data.decode("utf-8", "surrogateescape")
+
+
+def worst(*values: Value) -> Value:
+    """The exceptional value among several.
+
+    :param values: any values.
+    :returns: ERROR if there is one, else UNDEFINED if there is one, else None.
+    """
+    if any(value is ERROR for value in values):
+        return ERROR
+    return UNDEFINED if any(value is UNDEFINED for value in values) else None
+
+
+@eager("strcat", least=0, most=1_000_000)
+def _strcat(*values: Value) -> Value:
+    texts = [text_of(value) for value in values]
+    strict = worst(*texts)
+    return "".join(texts) if strict is None else strict
+
+
+@inside("join", least=0, most=1_000_000)
+def _join(ad: Any, state: State, *values: Value) -> Value:
+    separator: Value = ""
+    items: list[Value] = list(values)
+    if len(values) == 1 and isinstance(values[0], ListValue):
+        items = [element(item, values[0].ad, state) for item in values[0].elements]
+    elif values:
+        separator = text_of(values[0])
+        items = items[1:]
+        if len(items) == 1:
+            only = items[0]
+            if only is UNDEFINED or only is ERROR:
+                return only
+            if isinstance(only, ListValue):
+                items = [element(item, only.ad, state) for item in only.elements]
+    if separator is ERROR:
+        return ERROR
+    texts = [text_of(item) for item in items if item is not UNDEFINED]
+    if any(text is ERROR for text in texts):
+        return ERROR
+    return (separator or "").join(text for text in texts if text is not UNDEFINED)
+
+
+@eager("substr", least=2, most=3)
+def _substr(text: Value, offset: Value, length: Value = None) -> Value:
+    strict = worst(text, offset, length)
+    if strict is not None:
+        return strict
+    if not isinstance(text, str) or type(offset) is not int or (length is not None and type(length) is not int):
+        return ERROR
+    data: Any = text if text.isascii() else raw(text)
+    size = len(data)
+    start = max(0, size + offset) if offset < 0 else min(offset, size)
+    if length is None:
+        end = size
+    elif length < 0:
+        end = max(start, size + length)
+    else:
+        end = min(size, start + length)
+    part = data[start:end]
+    return part if isinstance(part, str) else cooked(part)
+
+
+def _compared(left: Value, right: Value, folded: bool) -> Value:
+    first, second = text_of(left), text_of(right)
+    strict = worst(first, second)
+    if strict is not None:
+        return strict
+    if folded:
+        first, second = fold(first), fold(second)
+    a, b = raw(first), raw(second)
+    return (a > b) - (a < b)
+
+
+@eager("strcmp", least=2)
+def _strcmp(left: Value, right: Value) -> Value:
+    return _compared(left, right, False)
+
+
+@eager("stricmp", least=2)
+def _stricmp(left: Value, right: Value) -> Value:
+    return _compared(left, right, True)
+
+
+_UPPER = {code: code - 32 for code in range(97, 123)}
+
+
+@eager("toUpper", least=1)
+def _to_upper(value: Value) -> Value:
+    text = text_of(value)
+    return text.translate(_UPPER) if isinstance(text, str) else text
+
+
+@eager("toLower", least=1)
+def _to_lower(value: Value) -> Value:
+    text = text_of(value)
+    return fold(text) if isinstance(text, str) else text
+
+
+@eager("size", least=1)
+def _size(value: Value) -> Value:
+    if isinstance(value, str):
+        return len(value) if value.isascii() else len(raw(value))
+    if isinstance(value, ListValue):
+        return len(value.elements)
+    if isinstance(value, ClassAd):
+        return len(value)
+    return UNDEFINED if value is UNDEFINED else ERROR
+
+
+@eager("split", least=1, most=2)
+def _split(text: Value, delimiters: Value = None) -> Value:
+    if not isinstance(text, str) or not (delimiters is None or isinstance(delimiters, str)):
+        return ERROR
+    return ListValue(tuple(split_fields(text, delimiters)), None)
+
+
+def split_fields(text: str, delimiters: str | None) -> list[str]:
+    """Split as ``split`` does.
+
+    :param text: the string.
+    :param delimiters: characters that separate; blanks, tabs and commas when None.
+    :returns: the fields: without empty ones where blanks separate.
+    """
+    if delimiters is None:
+        delimiters = ", \t"
+    if not delimiters:
+        return [text] if text else []
+    blanks = "".join(char for char in delimiters if char in " \t")
+    hard = "".join(char for char in delimiters if char not in " \t")
+    fields: list[str] = []
+    for part in re.split(f"[{re.escape(hard)}]", text) if hard else [text]:
+        if blanks:
+            fields.extend(re.split(f"[{re.escape(blanks)}]+", part.strip(blanks)) if part.strip(blanks) else [""])
+        else:
+            fields.append(part)
+    if blanks:
+        fields = [field for field in fields if field]
+    return fields if text else []
+
+
+def _at_sign(name: Value, lone_first: bool) -> Value:
+    if not isinstance(name, str):
+        return ERROR
+    before, at, after = name.partition("@")
+    if not at:
+        before, after = (name, "") if lone_first else ("", name)
+    return ListValue((before, after), None)
+
+
+@eager("splitUserName", least=1)
+def _split_user_name(name: Value) -> Value:
+    return _at_sign(name, True)
+
+
+@eager("splitSlotName", least=1)
+def _split_slot_name(name: Value) -> Value:
+    return _at_sign(name, False)

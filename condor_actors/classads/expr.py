@@ -1,0 +1,283 @@
+"""Expressions as trees of frozen nodes.
+
+A tree is built by the parser (or by code), never changed, shared freely between ads, and keeps three things it
+computes once: its text, the names it refers to and its compiled form. Parentheses are nodes, so that an expression is
+shown the way it was written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from .values import UNDEFINED, Value
+
+if TYPE_CHECKING:
+    from .ad import ClassAd
+
+Run = Callable[[Any, Any], Any]
+
+MAX_HEIGHT: Final = 400
+
+
+class Expr:
+    """One node, and with it the expression below it.
+
+    :ivar height: levels of the tree below and including this node.
+    """
+
+    __slots__ = ("_hash", "_names", "_run", "_text", "_tools", "height")
+
+    height: int
+    _text: str | None
+    _tools: str | None
+    _run: Run | None
+    _names: tuple[frozenset[str], frozenset[str]] | None
+    _hash: int | None
+
+    def _start(self, height: int) -> None:
+        self.height = height
+        self._text = self._tools = self._run = self._names = self._hash = None
+
+    def children(self) -> tuple[Expr, ...]:
+        """The nodes directly below.
+
+        :returns: in the order they are written.
+        """
+        return ()
+
+    def _key(self) -> tuple[Any, ...]:
+        raise NotImplementedError
+
+    @property
+    def run(self) -> Run:
+        """The compiled form: a function of the ad whose names it sees and the state of the evaluation."""
+        run = self._run
+        if run is None:
+            from .compiler import compile_expr
+
+            run = self._run = compile_expr(self)
+        return run
+
+    def evaluate(
+        self, my: ClassAd | None = None, target: ClassAd | None = None, now_s: float | None = None
+    ) -> Value:
+        """Evaluate against an ad and, where it is a match, the other one.
+
+        :param my: the ad whose names come first; an empty one by default.
+        :param target: the other ad, seen as ``TARGET`` and behind `my`.
+        :param now_s: seconds since 1970 that ``time()`` gives; the clock's by default.
+        :returns: a plain value (see `values`), lists with their elements evaluated.
+        """
+        from .compiler import evaluate
+
+        return evaluate(self, my, target, now_s)
+
+    def references(self, my: ClassAd | None = None) -> tuple[frozenset[str], frozenset[str]]:
+        """The attributes this expression names.
+
+        :param my: where given, only what this ad defines counts as internal when written without a scope, and what
+            those attributes refer to counts too.
+        :returns: lower-case names: of the own ad (internal), of the other one (external).
+        """
+        from .references import references
+
+        return references(self, my)
+
+    def flatten(self, my: ClassAd | None = None, now_s: float | None = None) -> Value:
+        """Evaluate what can be evaluated knowing only `my`.
+
+        :param my: the ad; names that it lacks stay in the result.
+        :returns: a plain value when nothing is left open, an expression otherwise.
+        """
+        from .flatten import flatten
+
+        return flatten(self, my, now_s)
+
+    def __str__(self) -> str:
+        text = self._text
+        if text is None:
+            from .unparse import unparse
+
+            text = self._text = unparse(self)
+        return text
+
+    def __repr__(self) -> str:
+        return f"parse_expression({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, Expr):
+            return NotImplemented
+        return type(self) is type(other) and str(self) == str(other)
+
+    def __hash__(self) -> int:
+        value = self._hash
+        if value is None:
+            value = self._hash = hash(str(self))
+        return value
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        from .parser import parse_expression
+
+        return parse_expression, (str(self),)
+
+
+def _height(*nodes: Expr) -> int:
+    return 1 + max((node.height for node in nodes), default=0)
+
+
+class Literal(Expr):
+    """A value written out: number, string, boolean, undefined, error, or a time."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Value) -> None:
+        self._start(1)
+        self.value = value
+
+
+class Reference(Expr):
+    """A name, looked up: ``a``, ``.a`` (from the outermost record) or ``scope.a``."""
+
+    __slots__ = ("absolute", "key", "name", "scope")
+
+    def __init__(self, name: str, scope: Expr | None = None, absolute: bool = False) -> None:
+        self._start(1 if scope is None else 1 + scope.height)
+        self.name = name
+        self.key = name.lower()
+        self.scope = scope
+        self.absolute = absolute
+
+    def children(self) -> tuple[Expr, ...]:
+        return () if self.scope is None else (self.scope,)
+
+
+class Unary(Expr):
+    """``- + ! ~`` before an operand, or ``(`` for a pair of parentheses around one."""
+
+    __slots__ = ("operand", "operator")
+
+    def __init__(self, operator: str, operand: Expr) -> None:
+        self._start(1 + operand.height)
+        self.operator = operator
+        self.operand = operand
+
+    def children(self) -> tuple[Expr, ...]:
+        return (self.operand,)
+
+
+class Binary(Expr):
+    """An operator between two operands; ``is`` and ``isnt`` stand for their symbols too."""
+
+    __slots__ = ("left", "operator", "right")
+
+    def __init__(self, operator: str, left: Expr, right: Expr) -> None:
+        self._start(1 + max(left.height, right.height))
+        self.operator = operator
+        self.left = left
+        self.right = right
+
+    def children(self) -> tuple[Expr, ...]:
+        return (self.left, self.right)
+
+
+class Conditional(Expr):
+    """``test ? then : otherwise``, or ``test ?: otherwise`` when `then` is None."""
+
+    __slots__ = ("otherwise", "test", "then")
+
+    def __init__(self, test: Expr, then: Expr | None, otherwise: Expr) -> None:
+        self._start(1 + max(test.height, otherwise.height, then.height if then is not None else 0))
+        self.test = test
+        self.then = then
+        self.otherwise = otherwise
+
+    def children(self) -> tuple[Expr, ...]:
+        if self.then is None:
+            return (self.test, self.otherwise)
+        return (self.test, self.then, self.otherwise)
+
+
+class Subscript(Expr):
+    """``container[index]``."""
+
+    __slots__ = ("container", "index")
+
+    def __init__(self, container: Expr, index: Expr) -> None:
+        self._start(1 + max(container.height, index.height))
+        self.container = container
+        self.index = index
+
+    def children(self) -> tuple[Expr, ...]:
+        return (self.container, self.index)
+
+
+class Call(Expr):
+    """A function applied to arguments."""
+
+    __slots__ = ("arguments", "name")
+
+    def __init__(self, name: str, arguments: tuple[Expr, ...]) -> None:
+        self._start(_height(*arguments))
+        self.name = name
+        self.arguments = arguments
+
+    def children(self) -> tuple[Expr, ...]:
+        return self.arguments
+
+
+class ListExpr(Expr):
+    """``{ a,b,c }``."""
+
+    __slots__ = ("elements",)
+
+    def __init__(self, elements: tuple[Expr, ...]) -> None:
+        self._start(_height(*elements))
+        self.elements = elements
+
+    def children(self) -> tuple[Expr, ...]:
+        return self.elements
+
+
+class RecordExpr(Expr):
+    """``[ a = 1; b = 2 ]``: pairs of spelling and expression; of equal names the last counts."""
+
+    __slots__ = ("pairs",)
+
+    def __init__(self, pairs: tuple[tuple[str, Expr], ...]) -> None:
+        self._start(_height(*(node for _, node in pairs)))
+        self.pairs = pairs
+
+    def children(self) -> tuple[Expr, ...]:
+        return tuple(node for _, node in self.pairs)
+
+
+def stored(node: Expr) -> Value:
+    """What an ad keeps for an expression: the bare value of a literal, the expression itself otherwise.
+
+    :param node: any expression.
+    :returns: value or expression.
+    """
+    return node.value if type(node) is Literal else node
+
+
+def as_expr(value: Value) -> Expr:
+    """Make a node of anything that an ad accepts.
+
+    :param value: expression, plain value, list or ClassAd; None counts as undefined.
+    :returns: the node.
+    :raises TypeError: for anything else.
+    """
+    if isinstance(value, Expr):
+        return value
+    if value is None:
+        return Literal(UNDEFINED)
+    if isinstance(value, (list, tuple)):
+        return ListExpr(tuple(as_expr(item) for item in value))
+    from .ad import ClassAd, checked
+
+    if isinstance(value, ClassAd):
+        return RecordExpr(tuple((name, as_expr(item)) for name, item in value.stored_items()))
+    return Literal(checked(value))

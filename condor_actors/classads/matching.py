@@ -1,0 +1,58 @@
+"""Two ads, each judging the other: a match when both ``Requirements`` are true."""
+
+from __future__ import annotations
+
+from .ad import ClassAd
+from .compiler import PLAIN, State, settle
+from .expr import Expr
+from .values import UNDEFINED, Value, is_true
+
+
+def _attribute(key: str, ad: ClassAd, target: ClassAd, now_s: float | None) -> Value:
+    value = ad.own.get(key)
+    if value is None or type(value) not in PLAIN:
+        value = ad.find(key)
+        if value is None:
+            return UNDEFINED
+        if isinstance(value, Expr):
+            state = State(ad, target, now_s)
+            state.busy.add((id(ad), id(value)))
+            state.depth = value.height
+            return settle(value, state)
+    return value
+
+
+def requirements_hold(ad: ClassAd, target: ClassAd, now_s: float | None = None) -> bool:
+    """Say whether an ad accepts another.
+
+    :param ad: the ad whose ``Requirements`` decide.
+    :param target: the other one.
+    :param now_s: the time, the clock's by default.
+    :returns: True when they evaluate to true; a missing ``Requirements`` accepts nobody.
+    """
+    return is_true(_attribute("requirements", ad, target, now_s))
+
+
+def match_ads(left: ClassAd, right: ClassAd, now_s: float | None = None) -> bool:
+    """Say whether two ads accept each other.
+
+    :param left: one.
+    :param right: the other.
+    :param now_s: the time, the clock's by default.
+    :returns: True when both ``Requirements`` are true.
+    """
+    return is_true(_attribute("requirements", left, right, now_s)) and is_true(
+        _attribute("requirements", right, left, now_s)
+    )
+
+
+def rank(left: ClassAd, right: ClassAd, now_s: float | None = None) -> float:
+    """How much an ad likes another.
+
+    :param left: the ad whose ``Rank`` counts.
+    :param right: the other one.
+    :param now_s: the time, the clock's by default.
+    :returns: the rank; 0.0 when it is no number.
+    """
+    value = _attribute("rank", left, right, now_s)
+    return float(value) if isinstance(value, (int, float)) else 0.0

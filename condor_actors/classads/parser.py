@@ -1,0 +1,332 @@
+"""Tokens to trees: a Pratt parser.
+
+From loosest to tightest: ``?:`` and ``? :`` (to the right), ``||``, ``&&``, ``|``, ``^``, ``&``,
+``== != =?= =!= is isnt``, ``< <= > >=``, ``<< >> >>>``, ``+ -``, ``* / %``, the signs ``- + ! ~``, then ``.name`` and
+``[index]``. Chains of one operator are built in a loop, so only true nesting counts against the depth limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NoReturn
+
+from .errors import ClassAdSyntaxError
+from .expr import (
+    Binary,
+    Call,
+    Conditional,
+    Expr,
+    ListExpr,
+    Literal,
+    RecordExpr,
+    Reference,
+    Subscript,
+    Unary,
+)
+from .lexer import Token, fold_number, tokenize
+from .recent import Recent
+from .times import absolute_from_text, relative_from_text
+from .values import ERROR, UNDEFINED
+
+MAX_DEPTH: Final = 200
+
+_BINDING: Final = {
+    "||": 20,
+    "&&": 30,
+    "|": 40,
+    "^": 50,
+    "&": 60,
+    "==": 70,
+    "!=": 70,
+    "=?=": 70,
+    "=!=": 70,
+    "<": 80,
+    "<=": 80,
+    ">": 80,
+    ">=": 80,
+    "<<": 90,
+    ">>": 90,
+    ">>>": 90,
+    "+": 100,
+    "-": 100,
+    "*": 110,
+    "/": 110,
+    "%": 110,
+}
+_WORDS: Final = {"is": "=?=", "isnt": "=!="}
+_CONSTANTS: Final = {
+    "true": Literal(True),
+    "false": Literal(False),
+    "undefined": Literal(UNDEFINED),
+    "error": Literal(ERROR),
+}
+KEYWORDS: Final = frozenset(_CONSTANTS) | frozenset(_WORDS)
+
+
+class _Parser:
+    """A cursor over the tokens of one text."""
+
+    __slots__ = ("at", "depth", "text", "tokens")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tokens: list[Token] = tokenize(text)
+        self.at = 0
+        self.depth = 0
+
+    def fail(self, reason: str, token: Token | None = None) -> NoReturn:
+        token = token or self.tokens[self.at]
+        raise ClassAdSyntaxError(reason, self.text, token[2])
+
+    def found(self) -> str:
+        kind, value, _ = self.tokens[self.at]
+        if kind == "end":
+            return "the end"
+        return f"a string {value!r}" if kind == "str" else repr(str(value))
+
+    def take(self, operator: str) -> bool:
+        token = self.tokens[self.at]
+        if token[0] == "op" and token[1] == operator:
+            self.at += 1
+            return True
+        return False
+
+    def expect(self, operator: str, after: str) -> None:
+        if not self.take(operator):
+            self.fail(f"expected '{operator}' {after}, found {self.found()}")
+
+    def deeper(self) -> None:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            self.fail(f"nested more than {MAX_DEPTH} levels deep")
+
+    def expression(self) -> Expr:
+        self.deeper()
+        test = self.binary(0)
+        if self.take("?:"):
+            result: Expr = Conditional(test, None, self.expression())
+        elif self.take("?"):
+            if self.take(":"):
+                result = Conditional(test, None, self.expression())
+            else:
+                then = self.expression()
+                self.expect(":", "between the two results of '?'")
+                result = Conditional(test, then, self.expression())
+        else:
+            result = test
+        self.depth -= 1
+        return result
+
+    def binary(self, limit: int) -> Expr:
+        left = self.unary()
+        while True:
+            kind, value, _ = self.tokens[self.at]
+            if kind == "op":
+                operator = str(value)
+            elif kind == "name":
+                operator = _WORDS.get(str(value).lower(), "")
+            else:
+                return left
+            binding = _BINDING.get(operator, 0)
+            if binding <= limit:
+                return left
+            self.at += 1
+            self.deeper()
+            right = self.binary(binding)
+            self.depth -= 1
+            left = Binary(operator, left, right)
+
+    def unary(self) -> Expr:
+        kind, value, position = self.tokens[self.at]
+        if kind == "op" and value in ("-", "+", "!", "~"):
+            self.at += 1
+            following = self.tokens[self.at]
+            if value == "-" and following[0] == "num" and following[2] == position + 1:
+                self.at += 1
+                assert not isinstance(following[1], str)
+                return self.postfix(Literal(fold_number(following[1], True)))
+            self.deeper()
+            operand = self.unary()
+            self.depth -= 1
+            return Unary(str(value), operand)
+        return self.postfix(self.primary())
+
+    def postfix(self, node: Expr) -> Expr:
+        while True:
+            if self.take("."):
+                node = Reference(self.name("after '.'"), node)
+            elif self.take("["):
+                index = self.expression()
+                self.expect("]", "after the subscript")
+                node = Subscript(node, index)
+            else:
+                return node
+
+    def name(self, place: str) -> str:
+        kind, value, _ = self.tokens[self.at]
+        if kind == "quoted" or (kind == "name" and str(value).lower() not in KEYWORDS):
+            self.at += 1
+            text = str(value)
+            while self.tokens[self.at][0] == "quoted" and kind == "quoted":
+                text += str(self.tokens[self.at][1])
+                self.at += 1
+            return text
+        self.fail(f"expected an attribute name {place}, found {self.found()}")
+
+    def primary(self) -> Expr:
+        token = self.tokens[self.at]
+        kind, value, _ = token
+        if kind == "num":
+            self.at += 1
+            assert not isinstance(value, str)
+            return Literal(fold_number(value, False))
+        if kind == "str":
+            return Literal(self.string())
+        if kind == "name" or kind == "quoted":
+            return self.named()
+        if kind == "op":
+            if self.take("("):
+                inner = self.expression()
+                self.expect(")", "to close '('")
+                return Unary("(", inner)
+            if self.take("."):
+                self.take(".")
+                return Reference(self.name("after '.'"), None, absolute=True)
+            if self.take("{"):
+                return ListExpr(self.sequence("}", "the list"))
+            if self.take("["):
+                return self.record()
+        self.fail(f"expected an operand, found {self.found()}")
+
+    def string(self) -> str:
+        text = str(self.tokens[self.at][1])
+        self.at += 1
+        while self.tokens[self.at][0] == "str":
+            text += str(self.tokens[self.at][1])
+            self.at += 1
+        return text
+
+    def named(self) -> Expr:
+        token = self.tokens[self.at]
+        if token[0] == "name":
+            lower = str(token[1]).lower()
+            constant = _CONSTANTS.get(lower)
+            if constant is not None:
+                self.at += 1
+                return constant
+            if lower in _WORDS:
+                self.fail(f"expected an operand, found the operator {str(token[1])!r}")
+        name = self.name("")
+        if self.take("("):
+            arguments = self.sequence(")", f"the arguments of {name}")
+            return _timed(name, arguments)
+        return Reference(name)
+
+    def sequence(self, closing: str, what: str) -> tuple[Expr, ...]:
+        if self.take(closing):
+            return ()
+        items = [self.expression()]
+        while self.take(","):
+            items.append(self.expression())
+        self.expect(closing, f"or ',' in {what}")
+        return tuple(items)
+
+    def record(self) -> RecordExpr:
+        pairs: list[tuple[str, Expr]] = []
+        while True:
+            while self.take(";"):
+                pass
+            if self.take("]"):
+                return RecordExpr(tuple(pairs))
+            name = self.name("or ']' in the record")
+            self.expect("=", f"after the attribute name {name}")
+            pairs.append((name, self.expression()))
+            if self.take("]"):
+                return RecordExpr(tuple(pairs))
+            self.expect(";", f"or ']' after the value of {name}")
+
+
+def _timed(name: str, arguments: tuple[Expr, ...]) -> Expr:
+    """Calls of absTime and relTime on a good literal string are literals themselves."""
+    if len(arguments) == 1 and type(arguments[0]) is Literal and isinstance(arguments[0].value, str):
+        lower = name.lower()
+        if lower == "abstime":
+            instant = absolute_from_text(arguments[0].value)
+            if instant is not None:
+                return Literal(instant)
+        elif lower == "reltime":
+            span = relative_from_text(arguments[0].value)
+            if span is not None:
+                return Literal(span)
+    return Call(name, arguments)
+
+
+_parsed: Recent[str, Expr] = Recent(20_000)
+
+
+def parse_expression(text: str) -> Expr:
+    """Read one expression.
+
+    :param text: the expression in the new form (backslash escapes in strings, any layout, comments).
+    :returns: the tree; equal texts give the same object as long as it is remembered.
+    :raises ClassAdSyntaxError: with line and column.
+    """
+    node = _parsed.get(text)
+    if node is None:
+        parser = _Parser(text)
+        node = parser.expression()
+        if parser.tokens[parser.at][0] != "end":
+            parser.fail(f"expected the end of the expression, found {parser.found()}")
+        _parsed.put(text, node)
+    return node
+
+
+def parse_record(text: str) -> RecordExpr:
+    """Read one record ``[ a = 1; ... ]``.
+
+    :param text: the record alone.
+    :returns: its tree.
+    :raises ClassAdSyntaxError: with line and column.
+    """
+    parser = _Parser(text)
+    parser.expect("[", "to open the ad")
+    record = parser.record()
+    if parser.tokens[parser.at][0] != "end":
+        parser.fail(f"expected the end of the ad, found {parser.found()}")
+    return record
+
+
+def parse_records(text: str) -> Iterator[RecordExpr]:
+    """Read records that follow one another, with commas and an enclosing list allowed.
+
+    :param text: ``[...] [...]``, ``[...],[...]`` or ``{ [...],[...] }``.
+    :returns: an iterator of trees.
+    :raises ClassAdSyntaxError: when the faulty record is reached.
+    """
+    parser = _Parser(text)
+    listed = parser.take("{")
+    while True:
+        while parser.take(","):
+            pass
+        if listed and parser.take("}"):
+            listed = False
+        if parser.tokens[parser.at][0] == "end":
+            return
+        parser.expect("[", "to open an ad")
+        yield parser.record()
+
+
+def parse_assignment(text: str) -> tuple[str, Expr]:
+    """Read ``name = expression``.
+
+    :param text: one assignment in the new form.
+    :returns: name as spelled, and tree.
+    :raises ClassAdSyntaxError: with line and column.
+    """
+    parser = _Parser(text)
+    name = parser.name("")
+    parser.expect("=", f"after the attribute name {name}")
+    node = parser.expression()
+    if parser.tokens[parser.at][0] != "end":
+        parser.fail(f"expected the end of the expression, found {parser.found()}")
+    return name, node

@@ -1,0 +1,238 @@
+"""The long form: one ``Name = expression`` a line.
+
+Two dialects share it. What tools print and people keep in files escapes only the quote inside a string; a backslash
+stands for itself (``read_long``, ``write_long``). What crosses the wire has every escape, so that any string survives
+(``read_wire``, ``write_wire``). Lines read before are not parsed again: most of an ad that a daemon sends is what it
+sent five minutes ago.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from .ad import ClassAd, lower_name
+from .errors import ClassAdSyntaxError
+from .expr import Expr, stored
+from .parser import parse_assignment, parse_expression
+from .recent import Recent
+from .unparse import name_text, scalar_text, unparse
+from .values import INT_MAX, INT_MIN, Value
+
+_NUMBER: Final = re.compile(rb"([A-Za-z_][A-Za-z0-9_]*) = (-?(?:0|[1-9][0-9]{0,17}))\Z")
+_LINE: Final = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*|'(?:[^'\\]|\\.)*')\s*=\s*(.*\S)\s*\Z", re.DOTALL)
+_WIRE_LINES: Final[Recent[bytes, tuple[str, str, Any]]] = Recent(50_000)
+_LONG_LINES: Final[Recent[str, tuple[str, str, Any]]] = Recent(20_000)
+_STRING: Final = re.compile(r'"((?:[^"\\]|\\(?!"\s*\Z).|\\(?="\s*\Z))*)"', re.DOTALL)
+
+
+def read_wire(data: bytes) -> ClassAd:
+    """Read the wire dialect.
+
+    :param data: UTF-8 lines.
+    :returns: the ad.
+    :raises ClassAdSyntaxError: with the line of the ad.
+    """
+    ad = ClassAd()
+    own = ad.own
+    known = _WIRE_LINES.young
+    for line in data.split(b"\n"):
+        entry = known.get(line)
+        if entry is None:
+            if not line:
+                continue
+            entry = _wire_line(line, data)
+            known = _WIRE_LINES.young
+        key, spelling, value = entry
+        own[key] = value
+        if spelling:
+            if ad.spellings is None:
+                ad.spellings = {}
+            ad.spellings[key] = spelling
+    return ad
+
+
+def _wire_line(line: bytes, data: bytes) -> tuple[str, str, Any]:
+    number = _NUMBER.match(line)
+    if number is not None:
+        name = number[1].decode()
+        return (*_named(name), int(number[2]))
+    entry = _WIRE_LINES.get(line)
+    if entry is None:
+        try:
+            name, node = parse_assignment(line.decode("utf-8", "surrogateescape"))
+        except ClassAdSyntaxError as why:
+            raise _placed(why, data.decode("utf-8", "surrogateescape"), data.find(line)) from None
+        entry = (*_named(name), stored(node))
+        _WIRE_LINES.put(line, entry)
+    return entry
+
+
+def _named(name: str) -> tuple[str, str]:
+    """Key of a name, and its spelling where that is not the one on record."""
+    key = lower_name(name)
+    return key, "" if ClassAd().spelling(key) == name else name
+
+
+def _placed(why: ClassAdSyntaxError, text: str, start: int) -> ClassAdSyntaxError:
+    return ClassAdSyntaxError(why.reason, text, max(start, 0) + why.position)
+
+
+def write_wire(ad: ClassAd) -> bytes:
+    """Write the wire dialect.
+
+    :param ad: the ad.
+    :returns: UTF-8 lines.
+    """
+    lines = []
+    for name, value in ad.stored_items():
+        kind = type(value)
+        if kind is int:
+            lines.append(f"{_name(name)} = {value}\n")
+        elif isinstance(value, Expr):
+            text = value._tools
+            if text is None:
+                text = value._tools = unparse(value, style="wire")
+            lines.append(f"{_name(name)} = {text}\n")
+        else:
+            text = scalar_text(value, "wire")
+            lines.append(f"{_name(name)} = {unparse(value, style='wire') if text is None else text}\n")
+    return "".join(lines).encode("utf-8", "surrogateescape")
+
+
+def _name(name: str) -> str:
+    written = _names.get(name)
+    if written is None:
+        written = name_text(name)
+        if len(_names) < 100_000:
+            _names[name] = written
+    return written
+
+
+_names: dict[str, str] = {}
+
+
+def write_long(ad: ClassAd) -> str:
+    """Write the tools' dialect.
+
+    :param ad: the ad.
+    :returns: lines.
+    """
+    return "".join(f"{_name(name)} = {unparse(value, style='tools')}\n" for name, value in ad.stored_items())
+
+
+def read_long(text: str) -> ClassAd:
+    """Read the tools' dialect.
+
+    :param text: lines of one ad; blank ones and those starting with ``#`` are skipped.
+    :returns: the ad.
+    :raises ClassAdSyntaxError: with line and column.
+    """
+    ad = ClassAd()
+    start = 0
+    lines = text.split("\n")
+    number = 0
+    while number < len(lines):
+        line = lines[number]
+        number += 1
+        here = start
+        start += len(line) + 1
+        bare = line.strip()
+        if not bare or bare[0] == "#":
+            continue
+        while _open_string(line) and number < len(lines):
+            line += "\n" + lines[number]
+            start += len(lines[number]) + 1
+            number += 1
+        _take_line(ad, line, text, here)
+    return ad
+
+
+def _open_string(line: str) -> bool:
+    """Whether a string literal runs on into the next line."""
+    if '"' not in line:
+        return False
+    inside = False
+    at = 0
+    size = len(line.rstrip())
+    while at < size:
+        char = line[at]
+        if char == '"':
+            inside = not inside
+        elif inside and char == "\\" and at + 1 < size and line[at + 1] == '"' and at + 2 < size:
+            at += 1
+        at += 1
+    return inside
+
+
+def _take_line(ad: ClassAd, line: str, text: str, start: int) -> None:
+    entry = _LONG_LINES.get(line)
+    if entry is None:
+        match = _LINE.match(line)
+        if match is None:
+            raise ClassAdSyntaxError("expected 'Name = expression'", text, start)
+        name = match[1]
+        try:
+            if name[0] == "'":
+                name = str(parse_expression(name)).strip("'")
+            node = parse_expression(old_to_new(match[2]))
+        except ClassAdSyntaxError as why:
+            raise _placed(why, text, start + match.start(2)) from None
+        entry = (name, "", stored(node))
+        _LONG_LINES.put(line, entry)
+    ad.store(entry[0], entry[2])
+
+
+def old_to_new(text: str) -> str:
+    """Turn an expression of the long form into the new form: backslashes become literal ones.
+
+    :param text: an expression in which only ``\\"`` is an escape.
+    :returns: the same with new-form escapes.
+    """
+    if "\\" not in text and "\n" not in text:
+        return text
+    out: list[str] = []
+    inside = False
+    at, size = 0, len(text)
+    while at < size:
+        char = text[at]
+        if char == '"':
+            inside = not inside
+        elif inside and char == "\\":
+            following = text[at + 1] if at + 1 < size else ""
+            if following == '"' and text[at + 2 :].strip():
+                out.append('\\"')
+                at += 2
+                continue
+            char = "\\\\"
+        out.append(char)
+        at += 1
+    return "".join(out)
+
+
+def iter_long(lines: Iterable[str]) -> Iterator[ClassAd]:
+    """Read ads that are separated by blank lines, one at a time.
+
+    :param lines: the lines, for example an open file.
+    :returns: an iterator of ads.
+    :raises ClassAdSyntaxError: when the faulty ad is reached.
+    """
+    held: list[str] = []
+    for line in lines:
+        if line.strip() and not line.startswith(("***", "---")):
+            held.append(line if line.endswith("\n") else line + "\n")
+        elif held:
+            yield read_long("".join(held))
+            held = []
+    if held:
+        yield read_long("".join(held))
+
+
+def in_range(value: Value) -> bool:
+    """Whether an integer fits the language.
+
+    :param value: any value.
+    :returns: False only for an integer beyond 64 bits.
+    """
+    return not isinstance(value, int) or INT_MIN <= value <= INT_MAX

@@ -1,0 +1,267 @@
+"""Trees and values to text, in three styles.
+
+=========  =====================================================================================
+``new``    the library's form: ``is``, ``1.500000000000000E+00``, every escape, bytes outside ASCII as ``\\ooo``
+``tools``  what ``-long`` shows: ``=?=``, ``1.5``, strings with only the quote escaped
+``wire``   what crosses the wire: like ``tools``, but every escape and every digit, so that it reads back the same
+=========  =====================================================================================
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any, Final, Literal as Choice
+
+from .expr import (
+    Binary,
+    Call,
+    Conditional,
+    Expr,
+    ListExpr,
+    Literal,
+    RecordExpr,
+    Reference,
+    Subscript,
+    Unary,
+)
+from .times import absolute_to_text, relative_to_text
+from .values import ERROR, UNDEFINED, AbsoluteTime, ListValue, RelativeTime, Value
+
+Style = Choice["new", "tools", "wire"]
+
+_PLAIN_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_QUOTED_WORDS: Final = frozenset({"true", "false", "undefined", "error", "is", "isnt", "parent"})
+_ESCAPES: Final = {
+    "\n": "\\n",
+    "\t": "\\t",
+    "\r": "\\r",
+    "\a": "\\a",
+    "\b": "\\b",
+    "\f": "\\f",
+    "\v": "\\v",
+    "\\": "\\\\",
+}
+_SPECIAL: Final = re.compile(r'[^ !#-\[\]-~]')
+_CONTROL: Final = re.compile(r'["\\\x00-\x1f\x7f\ud800-\udfff]')
+_SPELLED: Final = {"=?=": "is", "=!=": "isnt"}
+
+
+def _octal(match: re.Match[str]) -> str:
+    char = match[0]
+    short = _ESCAPES.get(char)
+    if short is not None:
+        return short
+    if char == '"' or char == "'":
+        return "\\" + char
+    return "".join(f"\\{byte:03o}" for byte in char.encode("utf-8", "surrogateescape"))
+
+
+def quote(text: str, style: Style = "new") -> str:
+    """Write a string literal.
+
+    :param text: the string.
+    :param style: see the module.
+    :returns: the literal with its quotes.
+    """
+    if style == "tools":
+        return '"' + text.replace('"', '\\"') + '"'
+    pattern = _SPECIAL if style == "new" else _CONTROL
+    return '"' + pattern.sub(_octal, text) + '"'
+
+
+def real_text(number: float, style: Style = "new") -> str:
+    """Write a real.
+
+    :param number: the number.
+    :param style: see the module.
+    :returns: its literal, or a call of ``real`` for what has none.
+    """
+    if math.isinf(number):
+        return 'real("INF")' if number > 0 else 'real("-INF")'
+    if math.isnan(number):
+        return 'real("NaN")'
+    if style == "new":
+        if number == 0:
+            return "-0.0" if math.copysign(1, number) < 0 else "0.0"
+        return f"{number:.15E}"
+    if style == "tools":
+        text = f"{number:.16G}"
+    else:
+        text = repr(number)
+    return text if "." in text or "E" in text or "e" in text else text + ".0"
+
+
+def name_text(name: str, first: bool = True) -> str:
+    """Write an attribute name, in single quotes where it needs them.
+
+    :param name: the name.
+    :param first: whether it starts a reference, where ``parent`` is special.
+    :returns: its text.
+    """
+    if _PLAIN_NAME.match(name):
+        lower = name.lower()
+        if lower not in _QUOTED_WORDS or (lower == "parent" and not first):
+            return name
+    return "'" + "".join(_name_char(char) for char in name) + "'"
+
+
+def _name_char(char: str) -> str:
+    if char == "'":
+        return "\\'"
+    return char if char == '"' else _SPECIAL.sub(_octal, char)
+
+
+def unparse(value: Value, *, style: Style = "new") -> str:
+    """Write a value or an expression.
+
+    :param value: plain value, list, ClassAd or expression.
+    :param style: see the module.
+    :returns: one line of text that reads back as the same tree (style ``tools`` only where strings allow it).
+    """
+    pieces: list[str] = []
+    _Writer(style, pieces).write(value)
+    return "".join(pieces)
+
+
+def scalar_text(value: Value, style: Style) -> str | None:
+    """Write a value that has no parts.
+
+    :param value: anything.
+    :param style: see the module.
+    :returns: its text, None for a list, record or expression.
+    """
+    if value is True:
+        return "true"
+    if value is False:
+        return "false"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, str):
+        return quote(value, style)
+    if isinstance(value, float):
+        return real_text(value, style)
+    if value is UNDEFINED or value is None:
+        return "undefined"
+    if value is ERROR:
+        return "error"
+    if isinstance(value, AbsoluteTime):
+        return f'absTime("{absolute_to_text(value)}")'
+    if isinstance(value, RelativeTime):
+        return f'relTime("{relative_to_text(value)}")'
+    return None
+
+
+class _Writer:
+    """Appends the pieces of one text; left spines of operators are walked in a loop."""
+
+    __slots__ = ("pieces", "style")
+
+    def __init__(self, style: Style, pieces: list[str]) -> None:
+        self.style = style
+        self.pieces = pieces
+
+    def write(self, value: Any) -> None:
+        if isinstance(value, Expr):
+            if isinstance(value, Literal):
+                value = value.value
+            else:
+                self.node(value)
+                return
+        text = scalar_text(value, self.style)
+        if text is not None:
+            self.pieces.append(text)
+        elif isinstance(value, (list, tuple)):
+            self.items(value)
+        elif isinstance(value, ListValue):
+            self.items(value.elements)
+        else:
+            self.pairs(value.stored_items())
+
+    def items(self, values: Any) -> None:
+        put = self.pieces.append
+        put("{ ")
+        for number, item in enumerate(values):
+            if number:
+                put(",")
+            self.write(item)
+        put(" }")
+
+    def pairs(self, pairs: Any) -> None:
+        put = self.pieces.append
+        latest: dict[str, tuple[str, Any]] = {}
+        for name, item in pairs:
+            latest[name.lower()] = (name, item)
+        put("[ ")
+        first = True
+        for _, (name, item) in sorted(latest.items(), key=_length_then_name):
+            if not first:
+                put("; ")
+            first = False
+            put(name_text(name))
+            put(" = ")
+            self.write(item)
+        put(" ]")
+
+    def node(self, node: Expr) -> None:
+        put = self.pieces.append
+        if isinstance(node, Binary):
+            self.binary(node)
+        elif isinstance(node, Reference):
+            if node.scope is not None:
+                self.write(node.scope)
+                put(".")
+            elif node.absolute:
+                put(".")
+            put(name_text(node.name, node.scope is None and not node.absolute))
+        elif isinstance(node, Unary):
+            if node.operator == "(":
+                put("(")
+                self.write(node.operand)
+                put(")")
+            else:
+                put(" " + node.operator)
+                self.write(node.operand)
+        elif isinstance(node, Conditional):
+            self.write(node.test)
+            if node.then is None:
+                put(" ?: ")
+            else:
+                put(" ? ")
+                self.write(node.then)
+                put(" : ")
+            self.write(node.otherwise)
+        elif isinstance(node, Call):
+            put(name_text(node.name) + "(")
+            for number, argument in enumerate(node.arguments):
+                if number:
+                    put(",")
+                self.write(argument)
+            put(")")
+        elif isinstance(node, Subscript):
+            self.write(node.container)
+            put("[")
+            self.write(node.index)
+            put("]")
+        elif isinstance(node, ListExpr):
+            self.items(node.elements)
+        elif isinstance(node, RecordExpr):
+            self.pairs(node.pairs)
+
+    def binary(self, node: Binary) -> None:
+        spine: list[Binary] = []
+        left: Expr = node
+        while isinstance(left, Binary):
+            spine.append(left)
+            left = left.left
+        self.write(left)
+        for step in reversed(spine):
+            operator = step.operator
+            if self.style == "new":
+                operator = _SPELLED.get(operator, operator)
+            self.pieces.append(f" {operator} ")
+            self.write(step.right)
+
+
+def _length_then_name(item: tuple[str, tuple[str, Any]]) -> tuple[int, str]:
+    return len(item[0]), item[0]
