@@ -1,0 +1,126 @@
+"""The actor ``admin`` that every daemon has: who are you, read your configuration again, stop.
+
+It holds no policy; the master has further commands of its own (:mod:`condor_actors.daemons.master`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from importlib import metadata
+
+import attrs
+
+from condor_actors.actors import Actor, Daemon
+from condor_actors.config import Config, ConfigError
+from condor_actors.messages.admin import (
+    ConfigValue,
+    ConfigValues,
+    Ping,
+    Pong,
+    QueryConfig,
+    Reconfigure,
+    SetConfig,
+    Shutdown,
+)
+from condor_actors.messages.envelope import Delivery, Done, Identity, Level, Refused
+
+
+def package_version() -> str:
+    """The installed version of this package."""
+    return metadata.version("condor-actors")
+
+
+@attrs.frozen(kw_only=True)
+class AdminEdges:
+    """What the admin actor needs of its process.
+
+    Attributes:
+        daemon: the daemon it speaks for.
+        config: the configuration in force.
+        reload_config: reads the files again; raises ``ConfigError`` when they are not valid.
+        store_setting: keeps a setting (name, value or None to forget, persistent) for the next reload.
+        authorize: whether an identity has a level.
+        shut_down: ends the process in the given way (``graceful peaceful fast``).
+        started_s: when the process began, seconds since 1970.
+    """
+
+    daemon: Daemon
+    config: Callable[[], Config]
+    reload_config: Callable[[], Config]
+    store_setting: Callable[[str, str | None, bool], None]
+    authorize: Callable[[Identity, Level], bool]
+    shut_down: Callable[[str], None]
+    started_s: float
+
+
+class AdminActor(Actor):
+    """Answers ``Ping``, ``QueryConfig``, ``Reconfigure``, ``SetConfig`` and ``Shutdown``."""
+
+    def __init__(self, edges: AdminEdges) -> None:
+        self.edges = edges
+
+    def receive(self, delivery: Delivery) -> None:
+        """One question of an admin, a tool or the master."""
+        message = delivery.message
+        if isinstance(message, Ping):
+            self.context.reply(delivery, self._pong(delivery.identity))
+        elif isinstance(message, QueryConfig):
+            self.context.reply(delivery, ConfigValues(values=self._values(message.names)))
+        elif isinstance(message, Reconfigure):
+            self.context.reply(delivery, self._reconfigure())
+        elif isinstance(message, SetConfig):
+            self.context.reply(delivery, self._set(message))
+        elif isinstance(message, Shutdown):
+            if message.how not in ("graceful", "peaceful", "fast"):
+                self.context.reply(delivery, Refused(code="invalid", text=f"cannot shut down {message.how!r}"))
+                return
+            self.context.reply(delivery, Done(text=f"{self.edges.daemon.name} is shutting down"))
+            self.context.system.clock.callLater(0, self.edges.shut_down, message.how)
+        else:
+            self.context.reply(delivery, Refused(code="invalid", text=f"admin does not take {message.KIND}"))
+
+    def _pong(self, identity: Identity) -> Pong:
+        daemon = self.edges.daemon
+        return Pong(
+            daemon=daemon.name,
+            version=package_version(),
+            pid=os.getpid(),
+            started_s=self.edges.started_s,
+            identity=identity.name,
+            method=identity.method,
+            levels=tuple(level.value for level in Level if self.edges.authorize(identity, level)),
+            ad=daemon.ad().to_bytes(),
+        )
+
+    def _values(self, names: Sequence[str]) -> tuple[ConfigValue, ...]:
+        config = self.edges.config()
+        values = []
+        for name in names:
+            text = config.text(name)
+            if text is None or config.is_sensitive(name):
+                values.append(ConfigValue(name=name, value="", defined=False))
+                continue
+            place = config.where(name)
+            where = f"{place[0]}, line {place[1]}" if place is not None else "default"
+            values.append(ConfigValue(name=name, value=text, raw=config.raw(name) or "", where=where))
+        return tuple(values)
+
+    def _reconfigure(self) -> Done | Refused:
+        try:
+            config = self.edges.reload_config()
+            self.edges.daemon.reconfigure(config)
+        except ConfigError as error:
+            return Refused(code="invalid", text=str(error))
+        return Done(text="reconfigured")
+
+    def _set(self, message: SetConfig) -> Done | Refused:
+        config = self.edges.config()
+        if not config.may_be_set_remotely(message.name):
+            text = f"{message.name} may not be set remotely (see SETTABLE_ATTRS_CONFIG and ENABLE_PERSISTENT_CONFIG)"
+            return Refused(code="denied", text=text)
+        try:
+            self.edges.store_setting(message.name, message.value, message.persistent)
+        except OSError as error:
+            return Refused(code="internal", text=f"cannot keep {message.name}: {error}")
+        return Done(text=f"{message.name} set; it counts from the next reconfig")

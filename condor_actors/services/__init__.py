@@ -1,0 +1,1 @@
+"""The twistd services: one module per daemon, each with `Options` and `makeService`."""

@@ -1,0 +1,186 @@
+"""One daemon as a Twisted service: world, listeners, signals, admin actor, orderly end.
+
+The order of a start: configuration (already valid), log, credentials, daemon built from its store, listeners,
+``$(RUN)/<name>.address``, daemon started, master told.  The order of an end is the reverse.  Signals: TERM stops
+gracefully, QUIT fast, HUP reads the configuration again; everything also goes by message (:mod:`..daemons.admin`).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from twisted.application.service import IService, Service
+from twisted.internet import task
+from twisted.internet.defer import Deferred, inlineCallbacks, maybeDeferred
+from twisted.logger import Logger
+
+from condor_actors.actors import Daemon, World
+from condor_actors.config import Config, ConfigError, load_config
+from condor_actors.daemons.admin import AdminActor, AdminEdges
+from condor_actors.messages.admin import DaemonStarted
+from condor_actors.messages.envelope import Address
+from condor_actors.services.logs import start_logging
+from condor_actors.services.manhole import open_manhole
+from condor_actors.services.options import DaemonOptions
+from condor_actors.services.settings import store_setting
+from condor_actors.services.world import RealWorld, real_world
+
+MakeDaemon = Callable[[Config, World], Daemon]
+STOP_S = {"graceful": 1800.0, "peaceful": 0.0, "fast": 120.0}
+"""How long a daemon may take to stop before the process ends anyway (0: as long as it needs)."""
+
+
+def daemon_service(name: str, make_daemon: MakeDaemon, options: DaemonOptions, reactor: Any = None) -> IService:
+    """The service of the daemon ``name``.
+
+    Raises:
+        ConfigError: the configuration is not valid; nothing listens yet.
+    """
+    if reactor is None:
+        from twisted.internet import reactor as default_reactor
+
+        reactor = default_reactor
+    local_name = options["local-name"]
+
+    def load() -> Config:
+        config = load_config(subsystem=name.upper().replace("-", "_"), local_name=local_name)
+        config.check()
+        return config
+
+    return DaemonService(name, load, make_daemon, reactor)
+
+
+class DaemonService(Service):  # type: ignore[misc]  # Twisted leaves it untyped
+    """Runs one daemon for as long as the process lives; see the module."""
+
+    def __init__(self, name: str, load: Callable[[], Config], make_daemon: MakeDaemon, reactor: Any) -> None:
+        self.setName(f"condor-{name}")
+        self.daemon_name = name
+        self.config = load()
+        self.exit_status = 0
+        self._load = load
+        self._make_daemon = make_daemon
+        self._reactor = reactor
+        self._how = "graceful"
+        self._started_s = time.time()
+        self._real: RealWorld | None = None
+        self._daemon: Daemon | None = None
+        self._stop_log: Callable[[], None] | None = None
+        self._manhole: Any = None
+        self.log = Logger("condor")
+
+    # ---- start
+
+    def startService(self) -> None:  # noqa: N802 - Twisted's name
+        """Build the daemon and open its doors."""
+        Service.startService(self)
+        try:
+            self._start()
+        except (ConfigError, OSError, ValueError) as error:
+            self.log.error("{name} cannot start: {error}", name=self.daemon_name, error=error)
+            self.exit_status = 44
+            os.write(2, f"condor-{self.daemon_name}: {error}\n".encode())
+            self._reactor.callWhenRunning(self._reactor.stop)
+
+    def _start(self) -> None:
+        self._stop_log = start_logging(self.config, self.daemon_name)
+        self.log.info("** condor-{name} (pid {pid}) starting up", name=self.daemon_name, pid=os.getpid())
+        real = self._real = real_world(self.config, self.daemon_name, reactor=self._reactor)
+        daemon = self._daemon = self._make_daemon(self.config, real.world)
+        edges = AdminEdges(
+            daemon=daemon,
+            config=lambda: self.config,
+            reload_config=self._reload,
+            store_setting=lambda name, value, persistent: store_setting(self.config, name, value, persistent),
+            authorize=real.world.authorize,
+            shut_down=self.shut_down,
+            started_s=self._started_s,
+        )
+        daemon.system.spawn("admin", lambda: AdminActor(edges))
+        real.listen()
+        daemon.start()
+        self._catch_signals()
+        self._manhole = open_manhole(self.config, self.daemon_name, daemon, self._reactor)
+        self._tell_master(daemon)
+        self.log.info("** condor-{name} listens at {node}", name=self.daemon_name, node=real.world.post.public_node)
+
+    def _tell_master(self, daemon: Daemon) -> None:
+        socket = os.environ.get("CONDOR_MASTER_SOCKET", "")
+        if not socket or self._real is None:
+            return
+        message = DaemonStarted(daemon=self.daemon_name, pid=os.getpid(), address=self._real.world.post.public_node)
+        daemon.system.tell(Address(f"unix:{socket}", "master"), message)
+
+    # ---- signals and administration
+
+    def _catch_signals(self) -> None:
+        def catch(number: int, action: Callable[[], None]) -> None:
+            signal.signal(number, lambda *_: self._reactor.callFromThread(action))
+
+        self._reactor.callWhenRunning(catch, signal.SIGTERM, lambda: self.shut_down("graceful"))
+        self._reactor.callWhenRunning(catch, signal.SIGINT, lambda: self.shut_down("fast"))
+        self._reactor.callWhenRunning(catch, signal.SIGQUIT, lambda: self.shut_down("fast"))
+        self._reactor.callWhenRunning(catch, signal.SIGHUP, self._reload_by_signal)
+
+    def _reload(self) -> Config:
+        self.config = self._load()
+        if self._real is not None:
+            self._real.reconfigure(self.config)
+        return self.config
+
+    def _reload_by_signal(self) -> None:
+        try:
+            config = self._reload()
+            if self._daemon is not None:
+                self._daemon.reconfigure(config)
+            self.log.info("** reconfigured")
+        except ConfigError as error:
+            self.log.error("not reconfigured: {error}", error=error)
+
+    def shut_down(self, how: str) -> None:
+        """End the process: ``graceful``, ``peaceful`` or ``fast``; a second, faster wish overtakes the first."""
+        self.log.info("** condor-{name} shutting down ({how})", name=self.daemon_name, how=how)
+        already = self._how if not self.running else None
+        self._how = how
+        if already is None and self._reactor.running:
+            self._reactor.stop()
+        elif how == "fast" and self._daemon is not None:
+            self._daemon.stop(False)
+
+    # ---- end
+
+    def stopService(self) -> Deferred[None]:  # noqa: N802 - Twisted's name
+        """Close the doors and let the daemon come to rest."""
+        Service.stopService(self)
+        result: Deferred[None] = self._stop()
+        return result
+
+    @inlineCallbacks  # type: ignore[misc]
+    def _stop(self) -> Any:
+        daemon = self._daemon
+        if daemon is not None:
+            resting = maybeDeferred(daemon.stop, self._how != "fast")
+            limit = STOP_S.get(self._how, 0.0)
+            if limit:
+                resting.addTimeout(limit, self._reactor)
+            resting.addErrback(lambda failure: self.log.failure("while stopping", failure))
+            yield resting
+            daemon.system.stop()
+        if self._manhole is not None:
+            yield self._manhole.stop()
+        if self._real is not None:
+            yield self._real.close()
+        yield task.deferLater(self._reactor, 0)
+        self.log.info("** condor-{name} (pid {pid}) exiting", name=self.daemon_name, pid=os.getpid())
+        if self._stop_log is not None:
+            self._stop_log()
+
+
+def run_folder(config: Config) -> Path:
+    """``$(RUN)``: sockets and addresses of this machine's daemons."""
+    return Path(config.text("RUN") or "run")
