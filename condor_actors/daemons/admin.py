@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
 from importlib import metadata
 
 import attrs
 
 from condor_actors.actors import Actor, Daemon
-from condor_actors.config import Config, ConfigError
+from condor_actors.config import Config, ConfigError, find_parameter
 from condor_actors.messages.admin import (
     ConfigValue,
     ConfigValues,
@@ -29,6 +30,15 @@ from condor_actors.messages.envelope import Delivery, Done, Identity, Level, Ref
 def package_version() -> str:
     """The installed version of this package."""
     return metadata.version("condor-actors")
+
+
+def may_be_set(config: Config, name: str) -> bool:
+    """Whether the owner of this machine lets CONFIG-level callers set ``name``: ENABLE_PERSISTENT_CONFIG and the
+    patterns of SETTABLE_ATTRS_CONFIG."""
+    if not config.boolean("ENABLE_PERSISTENT_CONFIG"):
+        return False
+    patterns = config.list_of("SETTABLE_ATTRS_CONFIG")
+    return any(fnmatchcase(name.upper(), pattern.upper()) for pattern in patterns)
 
 
 @attrs.frozen(kw_only=True)
@@ -98,11 +108,12 @@ class AdminActor(Actor):
         values = []
         for name in names:
             text = config.text(name)
-            if text is None or config.is_sensitive(name):
+            parameter = find_parameter(name)
+            if text is None or (parameter is not None and parameter.sensitive):
                 values.append(ConfigValue(name=name, value="", defined=False))
                 continue
-            place = config.where(name)
-            where = f"{place[0]}, line {place[1]}" if place is not None else "default"
+            file, line = config.where(name)
+            where = f"{file}, line {line}" if line else file
             values.append(ConfigValue(name=name, value=text, raw=config.raw(name) or "", where=where))
         return tuple(values)
 
@@ -115,8 +126,7 @@ class AdminActor(Actor):
         return Done(text="reconfigured")
 
     def _set(self, message: SetConfig) -> Done | Refused:
-        config = self.edges.config()
-        if not config.may_be_set_remotely(message.name):
+        if not may_be_set(self.edges.config(), message.name):
             text = f"{message.name} may not be set remotely (see SETTABLE_ATTRS_CONFIG and ENABLE_PERSISTENT_CONFIG)"
             return Refused(code="denied", text=text)
         try:

@@ -11,7 +11,6 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from twisted.application.service import IService, Service
@@ -49,7 +48,9 @@ def daemon_service(name: str, make_daemon: MakeDaemon, options: DaemonOptions, r
 
     def load() -> Config:
         config = load_config(subsystem=name.upper().replace("-", "_"), local_name=local_name)
-        config.check()
+        problems = config.problems()
+        if problems:
+            raise problems[0]
         return config
 
     return DaemonService(name, load, make_daemon, reactor)
@@ -180,7 +181,3 @@ class DaemonService(Service):  # type: ignore[misc]  # Twisted leaves it untyped
         if self._stop_log is not None:
             self._stop_log()
 
-
-def run_folder(config: Config) -> Path:
-    """``$(RUN)``: sockets and addresses of this machine's daemons."""
-    return Path(config.text("RUN") or "run")

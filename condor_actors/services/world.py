@@ -1,0 +1,128 @@
+"""The real edges of a daemon, built from its configuration.
+
+TLS needs credentials (``AUTH_SSL_SERVER_CERTFILE`` and its kin, made by ``condor_pool``); a process without them serves
+this machine only, over its UNIX socket.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import attrs
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+
+from condor_actors.actors import World
+from condor_actors.config import Config
+from condor_actors.wire.authorization import Authorization
+from condor_actors.wire.credentials import Credentials
+from condor_actors.wire.post_office import PostOffice
+
+
+@attrs.define(kw_only=True)
+class RealWorld:
+    """A world, and the listeners of its post office.
+
+    Attributes:
+        name: the daemon's name.
+        config: the configuration in force.
+        world: what the daemon gets.
+        post: its post office (also in ``world``).
+        authorization: the lists behind ``world.authorize``.
+    """
+
+    name: str
+    config: Config
+    world: World
+    post: PostOffice
+    authorization: Authorization
+    listens_locally: bool = True
+    listens_publicly: bool = True
+    _address_file: Path | None = None
+
+    def listen(self) -> None:
+        """Open the UNIX socket, then the TLS port, then say where in ``$(RUN)/<name>.address``.
+
+        Raises:
+            OSError: a socket or port is taken, or the folder cannot be written.
+        """
+        folder = self.config.path("RUN")
+        folder.mkdir(parents=True, exist_ok=True)
+        if self.listens_locally:
+            self.post.listen_unix(str(folder / f"{self.name}.sock"))
+        if self.listens_publicly and self.post.tls is not None:
+            self.post.listen_tls(bind_address(self.config), listening_port(self.config, self.name),
+                                 public_host=self.config.text("TCP_FORWARDING_HOST") or "")
+        if self.listens_locally:
+            self._address_file = folder / f"{self.name}.address"
+            write_whole(self._address_file, f"{self.post.public_node}\n{os.getpid()}\n")
+
+    def reconfigure(self, config: Config) -> None:
+        """Take the authorisation lists of a new configuration."""
+        self.config = config
+        self.authorization.reconfigure(config)
+
+    def close(self) -> Deferred[Any]:
+        """Stop listening and end every link."""
+        if self._address_file is not None:
+            self._address_file.unlink(missing_ok=True)
+        return self.post.stop()
+
+
+def real_world(config: Config, name: str, *, reactor: Any, credentials: Credentials | None = None,
+               listens_locally: bool = True, listens_publicly: bool = True, enrolling: bool = False) -> RealWorld:
+    """The edges of the daemon ``name``.
+
+    Args:
+        config: read for this subsystem.
+        name: ``schedd``, ``starter-host`` …
+        reactor: Twisted's.
+        credentials: in place of the machine's own (a shadow host's proxy certificate).
+        listens_locally, listens_publicly: which doors :meth:`RealWorld.listen` opens.
+        enrolling: let in, to enrol only, who has no certificate yet (the central manager's master).
+
+    Raises:
+        ConfigError: an authorisation list is not valid.
+        BadCredentials: a certificate file is missing or wrong.
+    """
+    random = Random(secrets.randbits(128))
+    log = Logger("condor")
+    domain = config.text("UID_DOMAIN") or "localhost"
+    post = PostOffice(reactor, random=random, process=name, uid_domain=domain,
+                      credentials=credentials or machine_credentials(config), enrolling=enrolling, log=log)
+    authorization = Authorization(config)
+    world = World(reactor_time=reactor, random=random, post=post, log=log, authorize=authorization.allows)
+    return RealWorld(name=name, config=config, world=world, post=post, authorization=authorization,
+                     listens_locally=listens_locally, listens_publicly=listens_publicly)
+
+
+def machine_credentials(config: Config) -> Credentials | None:
+    """The machine's certificate; None when the pool has none (this machine only)."""
+    certificate = config.text("AUTH_SSL_SERVER_CERTFILE")
+    if certificate is None or not Path(certificate).exists():
+        return None
+    key = config.path("AUTH_SSL_SERVER_KEYFILE")
+    return Credentials.load(certificate, key, config.path("AUTH_SSL_SERVER_CAFILE"), config.text("AUTH_SSL_CRLFILE"))
+
+
+def bind_address(config: Config) -> str:
+    """Where to listen: NETWORK_INTERFACE, loopback unless told otherwise."""
+    address = config.text("NETWORK_INTERFACE") or "127.0.0.1"
+    return "0.0.0.0" if address == "*" else address
+
+
+def listening_port(config: Config, name: str) -> int:
+    """The port of a daemon: ``<NAME>_PORT``, else any free one; the collector's is known to all."""
+    wanted = config.text(f"{name.upper().replace('-', '_')}_PORT")
+    return int(wanted) if wanted else 0
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Replace a small file at once: readers see the old text or the new one."""
+    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    fresh.write_text(text)
+    fresh.replace(path)

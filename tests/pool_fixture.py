@@ -1,0 +1,159 @@
+"""A real personal pool for tests: separate processes, real TLS, real SQLite, driven by the ``condor_*`` tools."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+BIN = Path(sys.prefix) / "bin"
+DEADLINE_S = 90.0
+
+
+class ToolFailed(AssertionError):
+    """A tool exited with another status than expected; the text has all it printed."""
+
+
+def until(condition: Callable[[], Any], what: str, deadline_s: float = DEADLINE_S) -> Any:
+    """The first true value of ``condition``, looked at again and again; for what no event tells of."""
+    end = time.monotonic() + deadline_s
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {deadline_s:g} s: {what}")
+        time.sleep(0.05)
+
+
+class PersonalPool:
+    """A personal pool in ``folder``; ``stop()`` also checks that nothing is left."""
+
+    def __init__(self, folder: Path, *, slots: int = 4, config: str = "") -> None:
+        self.folder = folder
+        self.work = folder / "work"
+        self.work.mkdir(parents=True, exist_ok=True)
+        self.dir = folder / "p"
+        clean = {name: value for name, value in os.environ.items() if "CONDOR" not in name.upper()}
+        clean["PATH"] = f"{BIN}:{clean.get('PATH', '')}"
+        self.environment: dict[str, str] = clean
+        arguments = ["start", "--dir", str(self.dir), "--slots", str(slots)]
+        if config:
+            extra = folder / "extra.config"
+            extra.write_text(config)
+            arguments += ["--config", str(extra)]
+        self.run("condor_personal", *arguments)
+        for line in self.run("condor_personal", "env", "--dir", str(self.dir)).splitlines():
+            name, _, value = line.removeprefix("export ").partition("=")
+            self.environment[name.strip()] = shlex.split(value.rstrip(";"))[0]
+
+    def tool(self, *command: str, stdin: str | None = None, cwd: Path | None = None,
+             environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+        """Run a tool; whatever it exits with."""
+        return subprocess.run(
+            [str(BIN / command[0]) if (BIN / command[0]).exists() else command[0], *command[1:]],
+            cwd=cwd or self.work, env={**self.environment, **(environment or {})}, input=stdin,
+            stdin=subprocess.DEVNULL if stdin is None else None,
+            capture_output=True, text=True, timeout=180, check=False,
+        )
+
+    def run(self, *command: str, stdin: str | None = None, cwd: Path | None = None, expect: int = 0) -> str:
+        """Run a tool that must exit with ``expect``; its standard output."""
+        done = self.tool(*command, stdin=stdin, cwd=cwd)
+        if done.returncode != expect:
+            raise ToolFailed(f"{' '.join(command)}: exit {done.returncode}\n{done.stdout}\n{done.stderr}\n{self.logs()}")
+        return done.stdout
+
+    def submit(self, description: str, *arguments: str) -> int:
+        """Submit a description; the cluster."""
+        text = self.run("condor_submit", *arguments, stdin=description)
+        return int(text.rsplit("cluster ", 1)[1].strip().rstrip("."))
+
+    def wait(self, log: str = "job.log", deadline_s: float = DEADLINE_S, *arguments: str) -> None:
+        """Until every job of the user log has ended (``condor_wait`` watches the file)."""
+        self.run("condor_wait", "-wait", str(int(deadline_s)), *arguments, log)
+
+    def jobs(self, *arguments: str) -> list[dict[str, Any]]:
+        """Ads of the queue."""
+        text = self.run("condor_q", "-all", "-json", *arguments)
+        return json.loads(text) if text.strip() else []
+
+    def history(self, *arguments: str) -> list[dict[str, Any]]:
+        """Ads of the history."""
+        text = self.run("condor_history", "-json", *arguments)
+        return json.loads(text) if text.strip() else []
+
+    def status_of(self, job: str) -> int:
+        """JobStatus of a job in the queue, 0 when it is not there."""
+        found = self.jobs(job, "-attributes", "JobStatus")
+        return int(found[0]["JobStatus"]) if found else 0
+
+    def until_status(self, job: str, *status: int, deadline_s: float = DEADLINE_S) -> None:
+        """Until the job has one of these states (0: left the queue)."""
+        until(lambda: self.status_of(job) in status or None, f"job {job} in state {status}", deadline_s)
+
+    def daemons(self) -> dict[str, int]:
+        """Name and process id of the living daemons of this pool, hosts included."""
+        found = {}
+        for pid, command in self.processes().items():
+            words = command.split(" ")
+            for marker in ("condor_actors.services",):
+                if marker in words:
+                    found.setdefault(words[words.index(marker) + 1], pid)
+        return found
+
+    def processes(self) -> dict[int, str]:
+        """Every process whose command line or environment names this pool's folder."""
+        found = {}
+        for entry in Path("/proc").iterdir():
+            if not entry.name.isdigit() or int(entry.name) == os.getpid():
+                continue
+            try:
+                command, environment = (entry / "cmdline").read_bytes(), (entry / "environ").read_bytes()
+            except OSError:
+                continue
+            if command and os.fsencode(f"{self.dir}") in command + environment:
+                found[int(entry.name)] = command.replace(b"\0", b" ").decode(errors="replace").strip()
+        return found
+
+    def kill(self, daemon: str, number: int = signal.SIGKILL) -> int:
+        """Signal a daemon (``schedd``, ``shadow-host`` …); its process id."""
+        pid = until(lambda: self.daemons().get(daemon), f"a living {daemon}")
+        os.kill(pid, number)
+        return int(pid)
+
+    def until_restarted(self, daemon: str, old_pid: int, deadline_s: float = DEADLINE_S) -> None:
+        """Until the daemon runs as another process."""
+        until(lambda: self.daemons().get(daemon) not in (None, old_pid), f"{daemon} started again", deadline_s)
+
+    def logs(self, lines: int = 12) -> str:
+        """The ends of the daemons' logs, for failures."""
+        out = []
+        for path in sorted((self.dir / "log").glob("*Log*")) if (self.dir / "log").is_dir() else []:
+            tail = path.read_text(errors="replace").splitlines()[-lines:]
+            out.append(f"--- {path.name}\n" + "\n".join(tail))
+        return "\n".join(out)
+
+    def scratch(self) -> list[str]:
+        """Scratch directories of runs that exist now."""
+        return [path.name for path in (self.dir / "execute").glob("dir_*")]
+
+    def stop(self) -> None:
+        """Stop the pool; nothing of it may live on."""
+        self.run("condor_personal", "stop", "--dir", str(self.dir))
+        left = self.processes()
+        for pid in left:
+            os.kill(pid, signal.SIGKILL)
+        assert not left, f"left behind: {left}"
+
+
+def read(paths: Sequence[Path]) -> list[str]:
+    """The texts of files."""
+    return [path.read_text() for path in paths]
