@@ -1,0 +1,335 @@
+"""A submit description, read from top to bottom.
+
+Theory: a description is a little program.  Assignments change the commands; ``if``, ``include`` and ``use`` steer the
+reading; ``queue`` takes the commands as they stand then and makes jobs of them.  Reading makes all jobs before any is
+sent, so a mistake in the last line queues nothing.
+
+Several queue statements fill one cluster, unless executable or universe changed in between.
+
+**Source**: the manual, condor_submit and "HTCondor Job Description Language".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+import attrs
+
+from condor_actors.classads import ClassAdSyntaxError, Expr
+from condor_actors.submit.clusters import Cluster, queue_jobs
+from condor_actors.submit.errors import SubmitError
+from condor_actors.submit.keywords import is_known
+from condor_actors.submit.lines import Line, LineReader
+from condor_actors.submit.macros import Scope, substitute_itself
+from condor_actors.submit.maker import Maker
+from condor_actors.submit.queue_statement import is_queue, load_items, parse_queue
+from condor_actors.submit.rows import JobRows
+from condor_actors.submit.sheet import Sheet, parsed
+from condor_actors.submit.surroundings import Surroundings
+
+MAX_INCLUDE_DEPTH = 8
+MAX_JOBS = 1_000_000
+_ASSIGNMENT = re.compile(r"(\+?[A-Za-z_][\w.]*)\s*=\s*(.*)\Z", re.DOTALL)
+_DIRECTIVE = re.compile(r"(include|use|warning|error)\b\s*(.*?)\s*:\s*(.*)\Z", re.IGNORECASE | re.DOTALL)
+_CONDITION = re.compile(r"(if|elif|else|endif)(?=\s|$|\()\s*(.*)\Z", re.IGNORECASE)
+
+
+@attrs.frozen(kw_only=True)
+class Options:
+    """How the tool was called.
+
+    Attributes:
+        assignments: ``NAME=VALUE`` arguments, as if they stood at the beginning.
+        appended: ``-append`` lines, as if they stood before the first queue statement.
+        queue: ``-queue`` arguments; None: none.
+        batch_name: ``-batch-name``, over whatever the description says.
+        spool, interactive, allow_crlf: as the flags say.
+        max_jobs: 0: no limit.
+        single_cluster: refuse a second cluster.
+    """
+
+    assignments: tuple[tuple[str, str], ...] = ()
+    appended: tuple[str, ...] = ()
+    queue: str | None = None
+    batch_name: str | None = None
+    spool: bool = False
+    interactive: bool = False
+    allow_crlf: bool = False
+    max_jobs: int = 0
+    single_cluster: bool = False
+
+
+class Description:
+    """Reads a description and holds the clusters that come of it.
+
+    Args:
+        world: what the description may see.
+        reserve: gives the number of a new cluster, called when the first job of one is made.
+        options: how the tool was called.
+    """
+
+    def __init__(self, world: Surroundings, reserve: Callable[[], int], options: Options | None = None) -> None:
+        self.world = world
+        self.options = options if options is not None else Options()
+        self.clusters: list[Cluster] = []
+        self.warnings: list[str] = []
+        self.scope = Scope(
+            live={},
+            defaults={},
+            environ=world.environ,
+            choose=world.random.randrange,
+            evaluate=evaluate_text,
+            cwd=world.cwd,
+        )
+        self._reserve = reserve
+        self._sheet = Sheet(self.scope, world, self.warnings)
+        self._maker = Maker(self._sheet)
+        self._program: tuple[str, str] | None = None
+        self._jobs = 0
+        self._queued = False
+
+    def read(self, text: str, source: str) -> list[Cluster]:
+        """Read a whole description.
+
+        :param text: the description.
+        :param source: its file name for messages; empty for standard input.
+        :returns: the clusters, in order.
+        :raises SubmitError: naming file and line where there is one.
+        """
+        self._sheet.spool, self._sheet.interactive = self.options.spool, self.options.interactive
+        self._set_automatic(source)
+        if self.options.allow_crlf:
+            self.scope.live["allow_crlf_script"] = "true"
+        for name, value in self.options.assignments:
+            self._assign(name, value)
+        self._read(LineReader(text, source or "<stdin>"), 0)
+        if self.options.queue is not None:
+            self._append()
+            self._queue(Line("queue " + self.options.queue, 0), LineReader("", "-queue"))
+        elif not self._queued:
+            if not self.options.interactive:
+                raise SubmitError("No 'queue' commands found in submit description file", file=source)
+            self._append()
+            self._queue(Line("queue", 0), LineReader("", ""))
+        return self.clusters
+
+    def unused(self) -> list[tuple[str, str]]:
+        """User macros that nothing asked for: most likely misspelled commands."""
+        spellings = self.scope.spellings
+        return [
+            (spellings.get(key, key), value)
+            for key, value in self.scope.assigned.items()
+            if key not in self.scope.used and not is_known(key)
+        ]
+
+    # -- reading
+
+    def _read(self, reader: LineReader, depth: int) -> None:
+        branches: list[tuple[bool, bool]] = []  # (this branch is read, a branch was read already)
+        for line in reader:
+            condition = None if line.block is not None else _CONDITION.match(line.text)
+            if condition:
+                self._branch(condition.group(1).lower(), condition.group(2), branches, line, reader)
+            elif all(taken for taken, _ in branches):
+                self._statement(line, reader, depth)
+        if branches:
+            raise _wrong("if without endif", Line("", len(reader.source)), reader)
+
+    def _statement(self, line: Line, reader: LineReader, depth: int) -> None:
+        if line.block is not None:
+            self._assign(line.text, line.block)
+            return
+        if is_queue(line.text):
+            if depth:
+                raise _wrong("Queue statement not allowed in include file or command", line, reader)
+            if self.options.queue is not None:
+                raise _wrong("-queue was given, but the description has a queue statement of its own", line, reader)
+            if not self._queued:
+                self._append()
+            self._queue(line, reader)
+            return
+        assignment = _ASSIGNMENT.match(line.text)
+        if assignment:
+            self._assign(assignment.group(1), assignment.group(2))
+            return
+        directive = _DIRECTIVE.match(line.text)
+        if directive is None:
+            raise _wrong("", line, reader)
+        self._direct(directive.group(1).lower(), directive.group(2), directive.group(3), line, reader, depth)
+
+    def _assign(self, name: str, value: str) -> None:
+        if name.startswith("+"):
+            name = "MY." + name[1:]
+        key = name.lower()
+        if key.startswith("my."):
+            name = "MY." + name[3:]
+        old = self.scope.assigned.get(key, "")
+        self.scope.assigned[key] = substitute_itself(value, name, old) if "$(" in value else value
+        self.scope.spellings[key] = name
+
+    def _append(self) -> None:
+        for text in self.options.appended:
+            found = _ASSIGNMENT.match(text.strip())
+            if found is None:
+                raise SubmitError(f"-append {text}: expected NAME = VALUE", parsing=True)
+            self._assign(found.group(1), found.group(2))
+
+    def _branch(
+        self, word: str, condition: str, branches: list[tuple[bool, bool]], line: Line, reader: LineReader
+    ) -> None:
+        if word == "if":
+            outer = all(taken for taken, _ in branches)
+            holds = outer and self._holds(condition, line, reader)
+            branches.append((holds, holds or not outer))
+            return
+        if not branches:
+            raise _wrong(f"{word} without if", line, reader)
+        _, done = branches.pop()
+        if word == "elif":
+            holds = not done and self._holds(condition, line, reader)
+            branches.append((holds, done or holds))
+        elif word == "else":
+            branches.append((not done, True))
+
+    def _holds(self, condition: str, line: Line, reader: LineReader) -> bool:
+        text = self.scope.expand(condition).strip()
+        negated = text.startswith("!") and not text.startswith("!=")
+        text = text[1:].strip() if negated else text
+        defined = re.match(r"defined(?:\s+(\S+))?\s*\Z", text, re.IGNORECASE)
+        version = re.match(r"version\s*(>=|<=|==|!=|>|<)\s*([\d.]+)\s*\Z", text, re.IGNORECASE)
+        if defined:
+            name = defined.group(1) or ""
+            holds = bool(name) and (self.scope.raw(name) is not None or self.world.setting(name) is not None)
+        elif version:
+            holds = _compare_versions(self.world.version, version.group(1), version.group(2))
+        else:
+            try:
+                holds = self._sheet.truth("if", text)
+            except SubmitError:
+                raise _wrong(
+                    f"if {condition}: expected true, false, a number, defined NAME or version >= X.Y",
+                    line,
+                    reader,
+                ) from None
+        return holds != negated
+
+    def _direct(self, word: str, qualifier: str, rest: str, line: Line, reader: LineReader, depth: int) -> None:
+        rest = self.scope.expand(rest).strip()
+        if word == "warning":
+            self.warnings.append(rest)
+            return
+        if word == "error":
+            raise _wrong(rest, line, reader)
+        if depth >= MAX_INCLUDE_DEPTH:
+            raise _wrong(f"more than {MAX_INCLUDE_DEPTH} files include one another", line, reader)
+        if word == "use":
+            self._use(qualifier, rest, line, reader, depth)
+            return
+        try:
+            if rest.endswith("|") or qualifier.lower().startswith("command"):
+                text = self.world.files.run(rest.rstrip("|").strip())
+            else:
+                text = self.world.files.read_text(rest)
+        except OSError as error:
+            if "ifexist" in qualifier.lower():
+                return
+            raise _wrong(f"include {rest}: {error.strerror or error}", line, reader) from None
+        self._read(LineReader(text, rest), depth + 1)
+
+    def _use(self, category: str, names: str, line: Line, reader: LineReader, depth: int) -> None:
+        if category.lower() not in ("template", "jobset", "submit"):
+            raise _wrong(f"use {category}: expected TEMPLATE", line, reader)
+        for name, arguments in re.findall(r"(\w+)(?:\(([^)]*)\))?", names):
+            body = self.world.setting(f"SUBMIT_TEMPLATE_{name}")
+            if body is None:
+                raise _wrong(f"there is no template {name}: SUBMIT_TEMPLATE_{name} is not configured", line, reader)
+            for number, value in enumerate([arguments, *arguments.split(",")]):
+                body = body.replace(f"$({number})", value.strip())
+            self._read(LineReader(body, f"template {name}"), depth + 1)
+
+    # -- queueing
+
+    def _queue(self, line: Line, reader: LineReader) -> None:
+        self._queued = True
+        if self.options.batch_name is not None:
+            self._assign("batch_name", self.options.batch_name)
+        place = {"file": reader.source, "line": line.number}
+        statement = parse_queue(self.scope.expand(line.text[len("queue") :]), evaluate_text, **place)  # type: ignore[arg-type]  # one is a str, one an int
+        if statement.open_list:
+            statement = statement.with_rows(reader.raw_rows(line.number))
+        items: Sequence[tuple[int, str]] = [(0, "")]
+        if statement.variables:
+            items = list(enumerate(load_items(statement, self.world.files, file=reader.source, line=line.number)))[
+                statement.slice
+            ]
+            if not items and statement.mode.value == "matching":
+                self.warnings.append(f"{line.text}: nothing matches")
+        total = len(items) * statement.count
+        self._limit(total)
+        if total:
+            cluster = self._cluster()
+            queue_jobs(
+                cluster,
+                self._maker,
+                JobRows(self.scope, cluster.cluster_id, statement.variables, items, statement.count),
+            )
+
+    def _limit(self, more: int) -> None:
+        self._jobs += more
+        if 0 < self.options.max_jobs < self._jobs:
+            raise SubmitError(f"Number of submitted jobs would exceed -maxjobs ({self.options.max_jobs})")
+        if self._jobs > MAX_JOBS:
+            raise SubmitError(f"{self._jobs} jobs are more than the {MAX_JOBS} that one description may queue")
+
+    def _cluster(self) -> Cluster:
+        program = (
+            self.scope.assigned.get("executable", ""),
+            self.scope.assigned.get("universe", ""),
+        )
+        if not self.clusters or program != self._program:
+            if self.clusters and self.options.single_cluster:
+                raise SubmitError("-single-cluster was given, but this description needs more than one cluster")
+            self._program = program
+            self.clusters.append(Cluster(self._reserve()))
+        return self.clusters[-1]
+
+    def _set_automatic(self, source: str) -> None:
+        import time
+
+        world, day = self.world, time.localtime(self.world.now_s)
+        path = source if not source or source.startswith("/") else f"{world.cwd}/{source}"
+        self.scope.defaults = {
+            "arch": world.arch, "opsys": world.opsys, "islinux": "true", "iswindows": "false",
+            "submit_file": path, "submit_time": str(world.now_s),
+            "year": f"{day.tm_year:04}", "month": f"{day.tm_mon:02}", "day": f"{day.tm_mday:02}",
+            **{name.lower(): value for name, value in world.automatic.items()},
+        }  # fmt: skip
+
+
+def evaluate_text(text: str) -> object:
+    """The value of an expression without attributes.
+
+    :raises ValueError: it is no expression.
+    """
+    try:
+        tree = parsed(text)
+    except ClassAdSyntaxError as error:
+        raise ValueError(f"{text} is no expression: {error.reason}") from None
+    return tree.evaluate() if isinstance(tree, Expr) else tree
+
+
+def _wrong(problem: str, line: Line, reader: LineReader) -> SubmitError:
+    return SubmitError(problem, file=reader.source, line=line.number, parsing=True)
+
+
+def _compare_versions(version_line: str, relation: str, wanted: str) -> bool:
+    found = re.search(r"\d+(?:\.\d+)+", version_line)
+    ours = tuple(int(part) for part in (found.group(0) if found else "0").split("."))
+    theirs = tuple(int(part) for part in wanted.strip(".").split("."))
+    ours += (0,) * (len(theirs) - len(ours))
+    theirs += (0,) * (len(ours) - len(theirs))
+    return {
+        ">=": ours >= theirs, "<=": ours <= theirs, "==": ours == theirs,
+        "!=": ours != theirs, ">": ours > theirs, "<": ours < theirs,
+    }[relation]  # fmt: skip

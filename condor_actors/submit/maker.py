@@ -1,0 +1,297 @@
+"""Jobs from commands: a cluster ad, and per job what differs from it.
+
+The sections run in a fixed order (`SECTIONS`).  `begin` makes the first job of a queue statement whole; `next_job`
+makes again only the sections that asked for something that changed (see :mod:`condor_actors.submit.draft`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import attrs
+
+from condor_actors.classads import Expr, unparse
+from condor_actors.submit import policy, program, requirements, resources, transfer
+from condor_actors.submit.draft import Draft
+from condor_actors.submit.errors import SubmitError
+from condor_actors.submit.keywords import SIMPLE, Keyword
+from condor_actors.submit.sheet import Sheet, unquoted
+
+Section = Callable[[Sheet], None]
+Attributes = dict[str, tuple[str, Any]]
+"""``{lower-case name: (name, value)}``; the value None says that the attribute is not there."""
+
+
+def _constants(sheet: Sheet) -> None:
+    """What every new job has: counters at zero, versions, dates."""
+    world = sheet.world
+    sheet.set("MyType", "Job")
+    sheet.set("TargetType", "Machine")
+    sheet.set("QDate", world.now_s)
+    sheet.set("JobSubmitMethod", world.submit_method)
+    for name in ("RemoteWallClockTime", "RemoteUserCpu", "RemoteSysCpu", "CumulativeRemoteUserCpu",
+                 "CumulativeRemoteSysCpu"):  # fmt: skip
+        sheet.set(name, 0.0)
+    for name in (
+        "ExitStatus", "NumCkpts", "NumJobStarts", "NumJobCompletions", "NumRestarts", "NumSystemHolds",
+        "CommittedTime", "CommittedSlotTime", "CumulativeSlotTime", "TotalSuspensions", "LastSuspensionTime",
+        "CumulativeSuspensionTime", "CommittedSuspensionTime",
+    ):  # fmt: skip
+        sheet.set(name, 0)
+    sheet.set("ExitBySignal", False)
+    sheet.set("CondorVersion", world.version)
+    sheet.set("CondorPlatform", world.platform)
+    for setting in ("SUBMIT_ATTRS", "SUBMIT_EXPRS", "SYSTEM_SUBMIT_ATTRS"):
+        for name in (sheet.setting(setting) or "").replace(",", " ").split():
+            forced = name.removeprefix("+").removeprefix("MY.")
+            value = sheet.setting(forced)
+            if value is not None:
+                sheet.set_expression(forced, value, f"{setting}: {forced}")
+
+
+def _simple(sheet: Sheet) -> None:
+    """Commands that set one attribute (the table of :mod:`condor_actors.submit.keywords`)."""
+    scope = sheet.scope
+    for keyword in SIMPLE:
+        if not scope.has(keyword.command) and not scope.has(keyword.key):
+            continue
+        value = sheet.text(keyword.command, keyword.attribute)
+        if value is not None:
+            _set_simple(sheet, keyword, value)
+
+
+def _set_simple(sheet: Sheet, keyword: Keyword, value: str) -> None:
+    kind = keyword.kind
+    if kind == "expr":
+        sheet.set_expression(keyword.attribute, value, keyword.command)
+    elif kind == "boolean":
+        sheet.set(keyword.attribute, sheet.truth(keyword.command, value))
+    elif kind in ("integer", "natural"):
+        number = sheet.whole(keyword.command, value)
+        if kind == "natural" and number < 0:
+            raise SubmitError(f"{keyword.command}={value} is invalid, expected 0 or more.")
+        sheet.set(keyword.attribute, number)
+    elif kind == "path":
+        path = unquoted(value)
+        sheet.set(keyword.attribute, path if path == program.NULL_FILE else sheet.absolute(path))
+    elif kind == "list":
+        sheet.set(keyword.attribute, ",".join(unquoted(value).replace(",", " ").split()))
+    else:
+        sheet.set(keyword.attribute, unquoted(value) if kind == "word" else value)
+
+
+def _parallel(sheet: Sheet) -> None:
+    """MinHosts, MaxHosts, CurrentHosts."""
+    wanted = sheet.text("WantParallelScheduling")
+    parallel = sheet.universe == 11 or (wanted is not None and sheet.truth("WantParallelScheduling", wanted))
+    hosts = sheet.integer("machine_count", "node_count", "NodeCount", "MachineCount") if parallel else 1
+    if hosts is None:
+        raise SubmitError("No machine_count specified!")
+    if parallel:
+        sheet.set("WantIOProxy" if sheet.universe == 11 else "WantParallelScheduling", True)
+    sheet.set("MinHosts", hosts)
+    sheet.set("MaxHosts", hosts)
+    sheet.set("CurrentHosts", 0)
+
+
+def _automatic(sheet: Sheet) -> None:
+    """What is filled in where nobody said otherwise: JobPrio, JobLeaseDuration, JobDescription …"""
+    if sheet.get("JobPrio") is None:
+        sheet.set("JobPrio", 0)
+    if sheet.universe in (1, 5, 10) and sheet.get("JobLeaseDuration") is None:
+        sheet.set_expression("JobLeaseDuration", sheet.setting("JOB_DEFAULT_LEASE_DURATION") or "2400")
+    if sheet.get("SuccessCheckpointExitCode") is not None:
+        sheet.set("WantFTOnCheckpoint", True)
+    if sheet.get("JobStarterLog") is not None and sheet.get("JobStarterDebug") is None:
+        sheet.set("JobStarterDebug", True)
+    if sheet.interactive:
+        sheet.set("InteractiveJob", True)
+        if sheet.get("JobDescription") is None:
+            sheet.set("JobDescription", "interactive job")
+
+
+def _forced(sheet: Sheet) -> None:
+    """``+Name = expression`` and ``MY.Name = expression``: straight into the ad, over anything else."""
+    for key in [*sheet.scope.assigned, *(name for name in sheet.scope.live if name.startswith("my."))]:
+        if not key.startswith("my."):
+            continue
+        raw = sheet.scope.raw(key)
+        text = sheet.scope.expand(raw or "").strip()
+        name = sheet.scope.spellings.get(key, key)[3:]
+        if not text:
+            raise SubmitError(f"Invalid value for MY.{name}: expected an expression (a string needs double quotes)")
+        sheet.set_expression(name, text, f"MY.{name}")
+
+
+SECTIONS: tuple[tuple[str, Section], ...] = (
+    ("constants", _constants),
+    ("universe", program.universe),
+    ("folder", program.folder),
+    ("executable", program.executable),
+    ("arguments", program.arguments),
+    ("parallel", _parallel),
+    ("environment", program.environment),
+    ("status", policy.status),
+    ("standard files", program.standard_files),
+    ("notification", policy.notification),
+    ("rank", policy.rank),
+    ("periodic", policy.periodic),
+    ("leave in queue", policy.leave_in_queue),
+    ("retries", policy.retries),
+    ("signals", program.signals),
+    ("requests", resources.requests),
+    ("concurrency limits", resources.concurrency_limits),
+    ("accounting", resources.accounting),
+    ("simple", _simple),
+    ("deferral", policy.deferral),
+    ("size", program.size),
+    ("transfer", transfer.transfer),
+    ("automatic", _automatic),
+    ("forced", _forced),
+    ("gpu properties", resources.gpu_properties),
+    ("requirements", requirements.requirements),
+)
+
+
+@attrs.frozen
+class _Trace:
+    """What a section asked for and wrote when the first job was made.
+
+    ``writes`` are its last writes; ``own`` says that it must be made again for every job (it asked for a varying
+    name), else only when an attribute it read came out differently.
+    """
+
+    touched: frozenset[str]
+    reads: frozenset[str]
+    writes: Attributes
+    own: bool = False
+
+
+class Maker:
+    """Makes the jobs of one queue statement after another."""
+
+    def __init__(self, sheet: Sheet) -> None:
+        self.sheet = sheet
+        self._varied: list[tuple[int, _Trace]] = []
+        self._fixed: dict[str, list[tuple[int, str, Any]]] = {}
+        self._fixed_reads: frozenset[str] = frozenset()
+        self._varied_writes: frozenset[str] = frozenset()
+        self._first: Attributes = {}
+
+    @property
+    def unchanging(self) -> bool:
+        """Whether the jobs that follow are the first one over again."""
+        return not self._varied
+
+    @property
+    def remade(self) -> frozenset[str]:
+        """The attributes (lower case) of the sections that may be made again."""
+        return self._varied_writes
+
+    def begin(self, varying: Iterable[str]) -> Attributes:
+        """Make a job whole.
+
+        :param varying: live names whose value will change in the jobs that follow.
+        :returns: all its attributes.
+        """
+        draft = self.sheet.draft = Draft()
+        traces = [self._run(number, draft) for number in range(len(SECTIONS))]
+        self._first = draft.final()
+        self._plan(draft, traces, frozenset(varying))
+        return self._first
+
+    def next_job(self) -> Attributes | None:
+        """Make the next job of the same statement, live names already set.
+
+        :returns: the attributes that may differ from the first job's, or None when the job must be made whole
+            (`begin`): it wrote something that a section not made again depends on.
+        """
+        draft = self.sheet.draft = Draft(self._fixed)
+        changed: set[str] = set()
+        for number, trace in self._varied:
+            draft.section = number
+            if trace.own or any(_depends(trace.reads, key) for key in changed):
+                SECTIONS[number][1](self.sheet)
+                self._compare(draft, number, trace, changed)
+            else:
+                for name, value in trace.writes.values():
+                    draft.set(name, value)
+        if any(_depends(self._fixed_reads, key) for key in changed - self._varied_writes):
+            return None
+        return self._outcome(draft)
+
+    def _compare(self, draft: Draft, number: int, trace: _Trace, changed: set[str]) -> None:
+        """Note which attributes a section wrote differently than for the first job."""
+        for key, writes in draft.fresh.items():
+            if writes[-1][0] == number:
+                before = trace.writes.get(key)
+                if before is None or not same(before[1], writes[-1][2]):
+                    changed.add(key)
+        changed.update(key for key in trace.writes if key not in draft.fresh)
+
+    def _outcome(self, draft: Draft) -> Attributes:
+        out: Attributes = {}
+        for key in self._varied_writes | draft.fresh.keys():
+            fixed, fresh = self._fixed.get(key), draft.fresh.get(key)
+            if fresh is None:
+                last = fixed[-1] if fixed else None
+            elif fixed is None or fixed[-1][0] <= fresh[-1][0]:
+                last = fresh[-1]
+            else:
+                last = fixed[-1]
+            known = self._first.get(key)
+            if last is not None:
+                out[key] = (known[0] if known else last[1], last[2])
+            elif known is not None:
+                out[key] = (known[0], None)
+        return out
+
+    def _run(self, number: int, draft: Draft) -> _Trace:
+        scope = self.sheet.scope
+        scope.touched = set()
+        draft.reads = set()
+        draft.section = number
+        SECTIONS[number][1](self.sheet)
+        writes = {key: (made[-1][1], made[-1][2]) for key, made in draft.fresh.items() if made[-1][0] == number}
+        return _Trace(frozenset(scope.touched), frozenset(draft.reads), writes)
+
+    def _plan(self, draft: Draft, traces: list[_Trace], varying: frozenset[str]) -> None:
+        """Which sections may come out differently when the varying names change."""
+        self._varied = []
+        written: set[str] = set()
+        fixed_reads: set[str] = set()
+        for number, trace in enumerate(traces):
+            own = bool(trace.touched & varying)
+            if own or any(_depends(trace.reads, key) for key in written):
+                self._varied.append((number, attrs.evolve(trace, own=own)))
+                written |= trace.writes.keys()
+            else:
+                fixed_reads |= trace.reads
+        varied = {number for number, _ in self._varied}
+        self._fixed = {}
+        for key, writes in draft.fresh.items():
+            kept = [write for write in writes if write[0] not in varied]
+            if kept:
+                self._fixed[key] = kept
+        self._fixed_reads = frozenset(fixed_reads)
+        self._varied_writes = frozenset(written)
+
+
+def _depends(reads: frozenset[str], key: str) -> bool:
+    """Whether one of these reads concerns an attribute (``request*`` stands for all that begin so)."""
+    return key in reads or any(name[-1] == "*" and key.startswith(name[:-1]) for name in reads)
+
+
+def value_text(value: Any) -> str:
+    """A value as it crosses the wire."""
+    if value is None:
+        return "undefined"
+    return unparse(value, style="wire")
+
+
+def same(left: Any, right: Any) -> bool:
+    """Whether two values are the same value of the same type."""
+    if isinstance(left, Expr) or isinstance(right, Expr):
+        return bool(left == right)
+    return type(left) is type(right) and bool(left == right)

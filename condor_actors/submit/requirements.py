@@ -1,0 +1,176 @@
+"""The section that completes ``requirements`` with what every job needs of a machine.
+
+A clause is added unless the user's own expression already speaks of that attribute of the machine:
+
+===========================  =================================================================
+clause                       when
+===========================  =================================================================
+``TARGET.Arch``, ``OpSys``   vanilla, scheduler, local …; containers need no OpSys
+``TARGET.Disk``              ``>= RequestDisk`` (always, even beside a clause of the user's)
+``TARGET.Memory``            ``>= RequestMemory``
+``TARGET.Cpus``              more than one is asked for
+``TARGET.<tag>``             for each Request<tag>; through ``Require<tag>`` where there is one
+``HasFileTransfer``          files must travel; *or* ``FileSystemDomain`` for ``IF_NEEDED``
+``FileSystemDomain``         ``should_transfer_files = NO``
+``HasJobDeferral``           deferral or cron times
+===========================  =================================================================
+
+**Source**: the manual, condor_submit, command ``requirements``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from condor_actors.classads import ClassAd, ClassAdSyntaxError, Expr
+from condor_actors.submit.errors import SubmitError
+from condor_actors.submit.sheet import Sheet, is_url, parsed
+
+_OPSYS = ("opsys", "opsysandver", "opsyslongname", "opsysshortname", "opsysname", "opsyslegacy")
+_DEFERRAL = (
+    "(((time() + ScheddInterval) >= (DeferralTime - DeferralPrepTime)) && (time() < (DeferralTime + DeferralWindow)))"
+)
+
+
+def requirements(sheet: Sheet) -> None:
+    """Requirements."""
+    own = sheet.text("requirements")
+    if sheet.text("my.requirements") is not None:
+        if own is not None:
+            sheet.warn("Use of MY.Requirements or +Requirements overrides requirements; remove one of the two.")
+        return
+    appended = _appended(sheet)
+    clauses = [f"({text})" for text in (own, appended) if text is not None]
+    if sheet.universe == 9 and not str(sheet.get("GridResource") or "").lower().startswith("condor "):
+        sheet.set_expression("Requirements", " && ".join(clauses) or "true", "requirements")
+        return
+    spoken = _spoken_of(" && ".join(clauses)) if clauses else frozenset()
+    if "requirements" in spoken:
+        raise SubmitError(f"Requirements = {own}\nIs Circular. Did you intend to use $(Requirements) ?")
+    clauses += _platform(sheet, spoken)
+    clauses += _resources(sheet, spoken)
+    clauses += _tags(sheet, spoken)
+    clauses += _features(sheet, spoken)
+    if sheet.universe not in (1, 7, 9, 12):
+        clauses += _files(sheet, spoken)
+    if sheet.get("DeferralTime") is not None or sheet.get("DeferralPrepTime") is not None:
+        if sheet.universe != 12:
+            clauses.append("TARGET.HasJobDeferral")
+        clauses.append(_DEFERRAL)
+    if sheet.get("SuccessCheckpointExitCode") is not None and "hasselfcheckpointtransfers" not in spoken:
+        clauses.append("TARGET.HasSelfCheckpointTransfers")
+    sheet.set_expression("Requirements", " && ".join(clauses), "requirements")
+
+
+def _appended(sheet: Sheet) -> str | None:
+    per_universe = {1: "APPEND_REQ_STANDARD", 5: "APPEND_REQ_VANILLA"}.get(sheet.universe)
+    found = sheet.setting(per_universe) if per_universe else None
+    return found or sheet.setting("APPEND_REQUIREMENTS")
+
+
+def _spoken_of(text: str) -> frozenset[str]:
+    """The machine's attributes that an expression names, lower case (bare names that are no job attribute too)."""
+    try:
+        tree = parsed(text)
+    except ClassAdSyntaxError as error:
+        raise SubmitError(f"Parse error in expression: \n\tRequirements = {text}\n{error}") from None
+    if not isinstance(tree, Expr):
+        return frozenset()
+    job = ClassAd({"RequestMemory": 0, "Requirements": True})
+    internal, external = tree.references(job)
+    return frozenset(external) | (frozenset({"requirements"}) & frozenset(internal))
+
+
+def _platform(sheet: Sheet, spoken: frozenset[str]) -> list[str]:
+    clauses = []
+    if "arch" not in spoken:
+        clauses.append(f'(TARGET.Arch == "{sheet.world.arch}")')
+    if sheet.universe == 10:
+        return ["TARGET.HasJava"]
+    if sheet.topping == "docker":
+        clauses.append("TARGET.HasDocker")
+    elif sheet.topping:
+        clauses.append("TARGET.HasContainer")
+        for wanted, offered in (("WantDockerImage", "HasDockerURL"), ("WantSIF", "HasSIF"),
+                                ("WantSandboxImage", "HasSandboxImage")):  # fmt: skip
+            if sheet.get(wanted) is not None:
+                clauses.append(f"TARGET.{offered}")
+    elif not any(name in spoken for name in _OPSYS):
+        clauses.append(f'(TARGET.OpSys == "{sheet.world.opsys}")')
+    return clauses
+
+
+def _more_than(value: Any, least: float) -> bool:
+    """Whether a request is worth a clause: an expression, or a number above the least there always is."""
+    return value is not None and (not isinstance(value, (int, float)) or value > least)
+
+
+def _resources(sheet: Sheet, spoken: frozenset[str]) -> list[str]:
+    clauses = []
+    disk = sheet.get("RequestDisk")
+    if disk is None:
+        if "disk" not in spoken:
+            clauses.append("(TARGET.Disk >= DiskUsage)")
+    elif _more_than(disk, 0) or "disk" in spoken:
+        clauses.append("(TARGET.Disk >= RequestDisk)")
+    if _more_than(sheet.get("RequestMemory"), 1):
+        clauses.append("(TARGET.Memory >= RequestMemory)")
+    if sheet.universe != 9 and "cpus" not in spoken and _more_than(sheet.get("RequestCpus"), 1):
+        clauses.append("(TARGET.Cpus >= RequestCpus)")
+    return clauses
+
+
+def _tags(sheet: Sheet, spoken: frozenset[str]) -> list[str]:
+    clauses = []
+    for name in sorted(sheet.draft.names("Request"), key=str.lower):
+        tag = name[len("Request") :]
+        if len(tag) < 2 or tag.startswith("_") or tag.lower() in ("cpus", "disk", "memory") or tag.lower() in spoken:
+            continue
+        value = sheet.get(name)
+        if isinstance(value, Expr):
+            value = None
+        if isinstance(value, str):
+            if value:
+                clauses.append(f"regexp({name},TARGET.{tag})")
+        elif value is None or (not isinstance(value, bool) and isinstance(value, (int, float)) and value > 0):
+            if sheet.get(f"Require{tag}") is not None:
+                clauses.append(f"(countMatches(MY.Require{tag},TARGET.Available{tag}) >= {name})")
+            else:
+                clauses.append(f"(TARGET.{tag} >= {name})")
+    return clauses
+
+
+def _features(sheet: Sheet, spoken: frozenset[str]) -> list[str]:
+    clauses = []
+    if sheet.get("ToolDaemonCmd") is not None and "hastdp" not in spoken:
+        clauses.append("TARGET.HasTDP")
+    if sheet.get("EncryptExecuteDirectory") is True and "encryptexecutedirectory" not in spoken:
+        clauses.append("TARGET.HasEncryptExecuteDirectory")
+    return clauses
+
+
+def _files(sheet: Sheet, spoken: frozenset[str]) -> list[str]:
+    should = sheet.get("ShouldTransferFiles")
+    same_domain = "(TARGET.FileSystemDomain == MY.FileSystemDomain)"
+    if should == "NO":
+        return [] if "filesystemdomain" in spoken else [same_domain]
+    if "hasfiletransfer" in spoken:
+        return []
+    needed = ["TARGET.HasFileTransfer"]
+    methods = _methods(sheet)
+    if methods:
+        sheet.set("WantTransferPluginMethods", ",".join(methods))
+    if "hasfiletransferpluginmethods" not in spoken:
+        needed += [f'stringListIMember("{method}",TARGET.HasFileTransferPluginMethods)' for method in methods]
+    travel = f"({' && '.join(needed)})"
+    if should == "IF_NEEDED" and "filesystemdomain" not in spoken:
+        return [f"({same_domain} || {travel})"]
+    return [travel]
+
+
+def _methods(sheet: Sheet) -> list[str]:
+    """URL schemes that the execute machine must be able to fetch or store, sorted."""
+    names: list[str] = str(sheet.get("TransferInput") or "").split(",")
+    names.append(str(sheet.get("OutputDestination") or ""))
+    names += [remap.partition("=")[2] for remap in str(sheet.get("TransferOutputRemaps") or "").split(";")]
+    return sorted({name.strip().partition("://")[0] for name in names if is_url(name.strip())}, key=str.lower)

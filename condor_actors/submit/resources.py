@@ -1,0 +1,199 @@
+"""Sections about what the job asks of a machine and of the accountant: Request…, limits, accounting group."""
+
+from __future__ import annotations
+
+import re
+
+from condor_actors.submit.errors import SubmitError
+from condor_actors.submit.sheet import Sheet
+
+_QUANTITY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(?:([KMGTP])?(?:I?B?)|B)\s*$", re.IGNORECASE)
+_POWERS = {"K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
+_TYPOS = {"cpu": "request_cpus", "gpu": "request_gpus", "gpu_memory": "gpus_minimum_memory",
+          "gpus_memory": "gpus_minimum_memory"}  # fmt: skip
+_WITH_UNITS = {
+    "memory": ("RequestMemory", 1024 * 1024, "megabytes"),
+    "disk": ("RequestDisk", 1024, "kilobytes"),
+}
+
+
+def quantity(text: str, scale_bytes: int) -> int | None:
+    """An amount such as ``2.5 GB`` in units of ``scale_bytes``, rounded up; None when it is no plain amount.
+
+    Without a unit letter the number is already in those units.
+    """
+    found = _QUANTITY.match(text)
+    if found is None:
+        return None
+    number, unit = float(found.group(1)), (found.group(2) or "").upper()
+    if not unit:
+        if text.strip()[-1:].upper() == "B":
+            return -int(-number // scale_bytes)
+        return -int(-number // 1)
+    return -int(-(number * 1024 ** _POWERS[unit]) // scale_bytes)
+
+
+def requests(sheet: Sheet) -> None:
+    """RequestCpus, RequestMemory, RequestDisk, RequestGPUs, Request<Tag>."""
+    given = {
+        name[len("request_") :]: name
+        for name in (*sheet.scope.assigned, *sheet.scope.live)
+        if name.startswith("request_") and len(name) > len("request_") + 1
+    }
+    for tag, name in given.items():
+        if tag in ("cpus", "memory", "disk", "gpus"):
+            continue
+        if tag in _TYPOS:
+            sheet.warn(f"{name} is not a valid submit keyword, did you mean {_TYPOS[tag]}?")
+            continue
+        value = sheet.text(name)
+        if value is not None and not tag.startswith("_"):
+            sheet.set_expression(f"Request{tag}", value, name)
+    _expression(sheet, "request_cpus", "RequestCpus", "JOB_DEFAULT_REQUESTCPUS")
+    for tag in ("memory", "disk"):
+        _amount(sheet, tag)
+    _gpus(sheet)
+
+
+def _expression(sheet: Sheet, command: str, attribute: str, default_setting: str) -> None:
+    value = sheet.text(command, attribute) or sheet.setting(default_setting)
+    if value is not None and value.lower() != "undefined":
+        sheet.set_expression(attribute, value, command)
+
+
+def _amount(sheet: Sheet, tag: str) -> None:
+    attribute, scale, unit_name = _WITH_UNITS[tag]
+    value = sheet.text(f"request_{tag}", attribute)
+    if value is None:
+        value = sheet.setting(f"JOB_DEFAULT_REQUEST{tag.upper()}")
+    elif value.isdigit():
+        _missing_unit(sheet, f"request_{tag}", value, unit_name)
+    if value is None or value.lower() == "undefined":
+        return
+    first, comma, rest = value.partition(",")
+    amount = quantity(first if comma else value, scale)
+    if amount is None:
+        sheet.set_expression(attribute, value, f"request_{tag}")
+        return
+    sheet.set(attribute, amount)
+    _retries(sheet, tag, rest if comma else sheet.text(f"retry_request_{tag}"))
+
+
+def _missing_unit(sheet: Sheet, command: str, value: str, unit_name: str) -> None:
+    policy = (sheet.setting("SUBMIT_REQUEST_MISSING_UNITS") or "").lower()
+    sentence = f"{command}={value} defaults to {unit_name}"
+    if policy == "error":
+        raise SubmitError(f"{sentence}, but must contain a units suffix (i.e K, M, G or T)")
+    if policy:
+        sheet.warn(f"{sentence}, but should contain a units suffix (i.e K, M, G or T)")
+
+
+def _retries(sheet: Sheet, tag: str, amounts_text: str | None) -> None:
+    """``request_memory = 1GB, 2GB``: what to ask for after an eviction for want of it (RetryRequest<Tag>)."""
+    if not amounts_text:
+        return
+    attribute, scale, _ = _WITH_UNITS[tag]
+    amounts = [quantity(part, scale) for part in amounts_text.split(",")]
+    if any(amount is None for amount in amounts):
+        raise SubmitError(f"retry_request_{tag}={amounts_text} is invalid, expected amounts such as 2GB, 8GB")
+    sheet.set_expression(f"Retry{attribute}", "{ " + ", ".join(str(amount) for amount in amounts) + " }")
+
+
+def _gpus(sheet: Sheet) -> None:
+    _expression(sheet, "request_gpus", "RequestGPUs", "JOB_DEFAULT_REQUESTGPUS")
+    if sheet.get("RequestGPUs") is None:
+        return
+    for command, attribute in (
+        ("require_gpus", "RequireGPUs"), ("gpus_minimum_capability", "GPUsMinCapability"),
+        ("gpus_maximum_capability", "GPUsMaxCapability"),
+    ):  # fmt: skip
+        value = sheet.text(command, attribute)
+        if value is not None:
+            sheet.set_expression(attribute, value, command)
+    memory = sheet.text("gpus_minimum_memory", "GPUsMinMemory")
+    if memory is not None:
+        amount = quantity(memory, 1024 * 1024)
+        if amount is None:
+            sheet.set_expression("GPUsMinMemory", memory, "gpus_minimum_memory")
+        else:
+            sheet.set("GPUsMinMemory", amount)
+    runtime = sheet.text("gpus_minimum_runtime", "GPUsMinRuntime")
+    if runtime is not None:
+        _runtime(sheet, runtime)
+
+
+def _runtime(sheet: Sheet, runtime: str) -> None:
+    """A version ``12.2`` is 12020."""
+    version = re.fullmatch(r"(\d+)(?:\.(\d{1,2}))?", runtime)
+    if version is None:
+        sheet.set_expression("GPUsMinRuntime", runtime, "gpus_minimum_runtime")
+        return
+    major, minor = int(version.group(1)), int(version.group(2) or 0)
+    sheet.set("GPUsMinRuntime", major if major > 1000 else major * 1000 + minor * 10)
+
+
+_PROPERTIES = (
+    ("GPUsMinCapability", "Capability", ">="), ("GPUsMaxCapability", "Capability", "<="),
+    ("GPUsMinMemory", "GlobalMemoryMb", ">="), ("GPUsMinRuntime", "MaxSupportedVersion", ">="),
+)  # fmt: skip
+
+
+def gpu_properties(sheet: Sheet) -> None:
+    """RequireGPUs, completed by the least and greatest properties asked for."""
+    if sheet.get("RequestGPUs") is None:
+        return
+    required = sheet.get("RequireGPUs")
+    text = "" if required is None else str(required)
+    clauses = [
+        f"{property_name} {relation} {attribute}"
+        for attribute, property_name, relation in _PROPERTIES
+        if sheet.get(attribute) is not None and not re.search(rf"\b{property_name}\b", text, re.IGNORECASE)
+    ]
+    if not clauses:
+        return
+    if text:
+        clauses.insert(0, f"({text})" if "||" in text or "?" in text else text)
+    sheet.set_expression("RequireGPUs", " && ".join(clauses))
+
+
+def concurrency_limits(sheet: Sheet) -> None:
+    """ConcurrencyLimits."""
+    words = sheet.text("concurrency_limits", "ConcurrencyLimits")
+    expression = sheet.text("concurrency_limits_expr")
+    if words is not None and expression is not None:
+        raise SubmitError("concurrency_limits and concurrency_limits_expr can't be used together")
+    if expression is not None:
+        sheet.set_expression("ConcurrencyLimits", expression, "concurrency_limits_expr")
+    if words is None:
+        return
+    limits = sorted(word for word in re.split(r"[,\s]+", words.lower()) if word)
+    for limit in limits:
+        name, colon, count = limit.partition(":")
+        if not re.fullmatch(r"[\w.]+", name) or (colon and not re.fullmatch(r"\d+(\.\d+)?", count)):
+            raise SubmitError(f"Invalid concurrency limit '{limit}': expected NAME or NAME:COUNT")
+    sheet.set("ConcurrencyLimits", ",".join(limits))
+
+
+def accounting(sheet: Sheet) -> None:
+    """AcctGroup, AcctGroupUser, AccountingGroup."""
+    group = sheet.text("accounting_group", "acctgroup", "AcctGroup")
+    user = sheet.text("accounting_group_user", "acctgroupuser", "AcctGroupUser")
+    project = sheet.text("project_name", "ProjectName")
+    if project is not None:
+        sheet.set("ProjectName", project)
+    if sheet.boolean("nice_user"):
+        if group is not None and group.lower() != "nice-user":
+            sheet.warn("nice_user conflicts with accounting_group; the accounting_group is ignored")
+        group = "nice-user"
+        if sheet.text("max_job_retirement_time", "MaxJobRetirementTime") is None:
+            sheet.set("MaxJobRetirementTime", 0)
+    if group is None and user is None:
+        return
+    for word in (group, user):
+        if word is not None and not re.fullmatch(r"[\w.@-]+", word):
+            raise SubmitError(f"Invalid accounting group '{word}': expected letters, digits, '.', '_', '-', '@'")
+    user = user or sheet.world.user
+    if group is not None:
+        sheet.set("AcctGroup", group)
+    sheet.set("AcctGroupUser", user)
+    sheet.set("AccountingGroup", f"{group}.{user}" if group else user)
