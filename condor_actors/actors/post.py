@@ -46,6 +46,9 @@ class Post(Protocol):
     def send(self, to: Address, envelope: Envelope) -> None:
         """Send an envelope; never raises, failures come back as ``undeliverable``."""
 
+    def flush(self) -> None:
+        """Let go of what was sent since the last time; called at the end of each turn of the loop."""
+
     def watch(self, node: str) -> None:
         """Keep a link to ``node`` (dialling again as needed) and report when it comes and goes."""
 
@@ -69,6 +72,9 @@ class NoPost:
         """Report the envelope as undeliverable."""
         if self._receiver is not None:
             self._receiver.undeliverable(to.node, envelope, "unreachable", "this process has no network")
+
+    def flush(self) -> None:
+        """Nothing waits."""
 
     def watch(self, node: str) -> None:
         """Report the node as down."""

@@ -187,6 +187,7 @@ class ActorSystem(Arrivals):
             else:
                 cell.queued = False
         self._commit()
+        self._post.flush()
         if ready and self._pump_call is None and not self.stopped:
             self._pump_call = self.clock.callLater(0.0, self._pump)
 
@@ -472,6 +473,7 @@ class ActorSystem(Arrivals):
         for name in [cell.name for cell in self._cells.values() if not cell.spec.parent]:
             self.stop_actor(name)
         self._commit()
+        self._post.flush()
         self.abandon()
 
     def abandon(self) -> None:

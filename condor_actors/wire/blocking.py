@@ -6,14 +6,22 @@ Use::
         page = client.ask("queue", QueryJobs(owner="alice"))
 
 Nodes are ``unix:/path`` or ``<host:port>`` (TLS, needs ``credentials``).  It speaks the same bytes as
-:class:`condor_actors.wire.post_office.PostOffice`.
+:class:`condor_actors.wire.post_office.PostOffice`.  A tool lives for some ten milliseconds, so nothing is imported
+that a UNIX socket does not need.
 """
 
 from __future__ import annotations
 
+import os
+import socket
+import time
+from collections import deque
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from condor_actors.messages.codec import MalformedMessage, decode, encode
+from condor_actors.messages.envelope import Envelope, Refused
+from condor_actors.wire import banana, frames
 from condor_actors.wire.errors import (
     LinkLost,
     NotTrusted,
@@ -23,24 +31,133 @@ from condor_actors.wire.errors import (
     Unreachable,
     WireError,
 )
+from condor_actors.wire.nodes import BadNode, TlsNode, UnixNode, parse_node, short_socket_path
+
+if TYPE_CHECKING:
+    from condor_actors.wire.tool_credentials import ToolCredentials
 
 __all__ = [
     "Client", "LinkLost", "NotTrusted", "ProtocolError", "RequestRefused", "TimedOut", "Unreachable", "WireError",
     "connect",
 ]
 
+CHUNK_BYTES = 256 * 1024
+MAILBOX = "tool"
 
-def connect(node: str, credentials: Any = None, timeout_s: float = 20.0) -> Client:
+
+def connect(node: str, credentials: ToolCredentials | None = None, timeout_s: float = 20.0) -> Client:
     """A client of the daemon at ``node``.
+
+    Args:
+        node: ``unix:/path`` or ``<host:port>``.
+        credentials: what we show over TLS; None where the node is a UNIX socket.
+        timeout_s: for the connection and its greeting.
 
     Raises:
         Unreachable, NotTrusted, ProtocolError, TimedOut: why there is none.
     """
-    raise NotImplementedError
+    deadline_s = time.monotonic() + timeout_s
+    try:
+        parsed = parse_node(node)
+    except BadNode as error:
+        raise Unreachable(str(error)) from None
+    connected = _unix(parsed, timeout_s) if isinstance(parsed, UnixNode) else _tls(parsed, credentials, timeout_s)
+    client = Client(node, connected)
+    try:
+        client.greet(deadline_s)
+    except BaseException:
+        client.close()
+        raise
+    return client
+
+
+def _unix(node: UnixNode, timeout_s: float) -> socket.socket:
+    connected = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connected.settimeout(timeout_s)
+    descriptor = None
+    try:
+        spelling, descriptor = short_socket_path(node.path)
+        connected.connect(spelling)
+    except OSError as error:
+        connected.close()
+        raise Unreachable(f"nobody answers at {node.path}: {_reason(error)}") from None
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+    return connected
+
+
+def _tls(node: TlsNode, credentials: ToolCredentials | None, timeout_s: float) -> socket.socket:
+    import ssl
+
+    if credentials is None:
+        raise NotTrusted(f"{node} is another machine, and this user has no certificate of the pool")
+    try:
+        plain = socket.create_connection((node.host, node.port), timeout=timeout_s)
+    except OSError as error:
+        raise Unreachable(f"nobody answers at {node}: {_reason(error)}") from None
+    plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    try:
+        return credentials.context().wrap_socket(plain, server_hostname=node.host)
+    except ssl.SSLCertVerificationError as error:
+        plain.close()
+        raise NotTrusted(f"{node} is not a machine of this pool: {error.verify_message}") from None
+    except OSError as error:
+        plain.close()
+        raise Unreachable(f"{node}: {_reason(error)}") from None
+
+
+def _reason(error: OSError) -> str:
+    return error.strerror or str(error) or type(error).__name__
 
 
 class Client:
-    """One connection to one daemon; a context manager."""
+    """One connection to one daemon; a context manager.
+
+    Attributes:
+        node: as given.
+        peer: the daemon's hello: its process name and public node.
+    """
+
+    def __init__(self, node: str, connected: socket.socket) -> None:
+        self.node = node
+        self.peer = frames.Hello()
+        self._socket = connected
+        self._decoder = banana.Decoder()
+        self._request = 0
+        self._sequence = 0
+        self._taken = 0
+        self._told = 0
+        self._prefix = f"{os.getpid():x}-{os.urandom(8).hex()}."
+        self._frames: deque[bytes] = deque()
+        self._envelopes: deque[Envelope] = deque()
+        self._greeting: list[Any] = []
+        self._chosen = False
+
+    # ---- greeting
+
+    def greet(self, deadline_s: float) -> None:
+        """Agree on the protocol; :func:`connect` does it."""
+        self._write(frames.ACTORS_LINE)
+        while not self._greeting:
+            self._read(deadline_s)
+        dialects = self._greeting.pop(0)
+        if not isinstance(dialects, list) or banana.DIALECT not in dialects:
+            raise ProtocolError(f"{self.node} does not speak our protocol")
+        self._chosen = True
+        hello = frames.Hello(boot_id=self._prefix, process="tool")
+        self._write(banana.CHOSEN_DIALECT + banana.VERSION + self._call(frames.pack_hello(hello)))
+        while not self._frames:
+            self._read(deadline_s)
+        fields = self._unpack(self._frames.popleft())
+        if fields[0] != frames.HELLO:
+            raise ProtocolError(f"{self.node} did not say hello")
+        self.peer = fields[1]
+        objection = frames.check_hello(self.peer)
+        if objection:
+            raise ProtocolError(f"{self.node}: {objection}")
+
+    # ---- questions
 
     def ask(self, actor: str, message: Any, timeout_s: float = 20.0) -> Any:
         """The answer of ``actor`` to ``message``.
@@ -49,11 +166,18 @@ class Client:
             RequestRefused: the answer was ``Refused``.
             TimedOut, LinkLost: there was none.
         """
-        raise NotImplementedError
+        deadline_s = time.monotonic() + timeout_s
+        message_id = self._send(actor, message, timeout_s)
+        while True:
+            for envelope in self._envelopes:
+                if envelope.in_reply_to == message_id:
+                    self._envelopes.remove(envelope)
+                    return self._answer(envelope)
+            self._take(deadline_s)
 
     def tell(self, actor: str, message: Any) -> None:
         """Send ``message`` one way."""
-        raise NotImplementedError
+        self._send(actor, message, 0.0)
 
     def receive(self, timeout_s: float) -> Any:
         """The next message that the daemon told us unasked (``ShellData`` …).
@@ -61,15 +185,103 @@ class Client:
         Raises:
             TimedOut: there was none.
         """
-        raise NotImplementedError
+        deadline_s = time.monotonic() + timeout_s
+        while True:
+            for envelope in self._envelopes:
+                if not envelope.in_reply_to:
+                    self._envelopes.remove(envelope)
+                    return self._decode(envelope)
+            self._take(deadline_s)
 
     def fileno(self) -> int:
-        """For ``select``: readable when :meth:`receive` may have something."""
-        raise NotImplementedError
+        """For ``select``: readable when :meth:`receive` may have something; ask :meth:`pending` first."""
+        return self._socket.fileno()
+
+    def pending(self) -> bool:
+        """Whether :meth:`receive` has something that was read already."""
+        return bool(self._envelopes or self._frames) or bool(getattr(self._socket, "pending", int)())
+
+    def _send(self, actor: str, message: Any, timeout_s: float) -> str:
+        self._sequence += 1
+        message_id = f"{self._prefix}{self._sequence:x}"
+        envelope = Envelope(kind=message.KIND, version=message.VERSION, body=encode(message), message_id=message_id,
+                            to=actor, reply_to=MAILBOX, deadline_s=float(timeout_s))
+        self._told = self._taken
+        self._write(self._call(frames.pack_batch(self._taken, [envelope])))
+        return message_id
+
+    def _answer(self, envelope: Envelope) -> Any:
+        answer = self._decode(envelope)
+        if isinstance(answer, Refused):
+            raise RequestRefused(answer.code, answer.text, answer.retry_after_s, answer.incident)
+        return answer
+
+    def _decode(self, envelope: Envelope) -> Any:
+        try:
+            return decode(envelope.kind, envelope.version, envelope.body)
+        except MalformedMessage as error:
+            raise ProtocolError(f"{self.node} said something we do not understand: {error}") from None
+
+    def _take(self, deadline_s: float) -> None:
+        """Read until there is something new."""
+        while not self._frames:
+            self._read(deadline_s)
+        while self._frames:
+            fields = self._unpack(self._frames.popleft())
+            if fields[0] == frames.BATCH:
+                self._taken += len(fields[2])
+                self._envelopes.extend(fields[2])
+            elif fields[0] == frames.BYE:
+                raise LinkLost(f"{self.node}: {fields[2]}")
+        if self._taken - self._told > frames.WINDOW // 4:
+            self._told = self._taken
+            self._write(self._call(frames.pack_ack(self._taken)))
+
+    # ---- bytes
+
+    def _unpack(self, frame: bytes) -> tuple[Any, ...]:
+        try:
+            return frames.unpack(frame)
+        except frames.BadFrame as error:
+            raise ProtocolError(f"{self.node} does not keep to the protocol: {error}") from None
+
+    def _call(self, frame: bytes) -> bytes:
+        self._request += 1
+        return banana.encode_call(self._request, frame)
+
+    def _write(self, data: bytes) -> None:
+        try:
+            self._socket.sendall(data)
+        except TimeoutError:
+            raise TimedOut(f"{self.node} takes nothing more") from None
+        except OSError as error:
+            raise LinkLost(f"{self.node} hung up: {_reason(error)}") from None
+
+    def _read(self, deadline_s: float) -> None:
+        left_s = deadline_s - time.monotonic()
+        if left_s <= 0.0:
+            raise TimedOut(f"{self.node} did not answer in time")
+        self._socket.settimeout(left_s)
+        try:
+            data = self._socket.recv(CHUNK_BYTES)
+        except TimeoutError:
+            raise TimedOut(f"{self.node} did not answer in time") from None
+        except OSError as error:
+            raise LinkLost(f"{self.node} hung up: {_reason(error)}") from None
+        if not data:
+            raise LinkLost(f"{self.node} hung up" + ("" if self.peer.boot_id else " at once: it may not trust us"))
+        try:
+            for item in self._decoder.feed(data):
+                if type(item) is tuple:
+                    self._frames.append(item[2])
+                elif not self._chosen:
+                    self._greeting.append(item)
+        except banana.BadBanana as error:
+            raise ProtocolError(f"{self.node} does not speak our protocol: {error}") from None
 
     def close(self) -> None:
         """End the connection."""
-        raise NotImplementedError
+        self._socket.close()
 
     def __enter__(self) -> Client:
         return self

@@ -1,0 +1,126 @@
+"""A Perspective Broker that can do exactly one thing: call ``deliver`` on the peer's ``link``.
+
+Theory: Perspective Broker as it comes lets a peer name any method, copy any registered class, hold references to
+local objects, and learn the text of exceptions.  Here both sides publish one object under a fixed name and no
+expression can hand over another.  ``deliver`` takes one byte string, enqueues and returns nothing.  Any other
+expression (an answer, an error, a cache message, a reference, a second argument) ends the connection.  Since nothing
+but a byte string is ever unjellied, the security options allow no type at all.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from twisted.internet.error import ConnectionDone
+from twisted.python.failure import Failure
+from twisted.spread import jelly, pb
+
+from condor_actors.wire.banana import BadBanana, Decoder, encode_call
+from condor_actors.wire.frames import ACTORS_LINE
+
+
+_DONE = Failure(ConnectionDone())
+
+
+class NothingAllowed(jelly.SecurityOptions):  # type: ignore[misc]  # Twisted leaves it untyped
+    """Security options that refuse every type, module and class; the stock ones accept any dotted name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.allowedTypes = {}
+
+    def isTypeAllowed(self, typeName: Any) -> bool:  # noqa: N802, N803 - Twisted's
+        """No."""
+        return False
+
+    def isModuleAllowed(self, moduleName: Any) -> bool:  # noqa: N802, N803
+        """No."""
+        return False
+
+    def isClassAllowed(self, klass: Any) -> bool:  # noqa: N802
+        """No."""
+        return False
+
+
+class BrokerOwner(Protocol):
+    """The link around a broker."""
+
+    def broker_ready(self) -> None:
+        """The greeting of Perspective Broker is done; frames may be sent."""
+
+    def frame_received(self, frame: bytes) -> None:
+        """The peer delivered a frame; ``ValueError`` ends the connection."""
+
+    def broker_lost(self, reason: str) -> None:
+        """The connection is gone."""
+
+
+class LinkBroker(pb.Broker):  # type: ignore[misc]  # Twisted leaves it untyped
+    """One end of one connection; see the module."""
+
+    def __init__(self, owner: BrokerOwner, *, is_client: bool) -> None:
+        super().__init__(isClient=is_client, security=NothingAllowed())
+        self._owner = owner
+        self._decoder = Decoder()
+        self._request = 0
+        self._violation = ""
+
+    def connectionMade(self) -> None:  # noqa: N802 - Twisted's
+        """The side that dialled says what the connection is for."""
+        if self.isClient:
+            self.transport.write(ACTORS_LINE)
+        super().connectionMade()
+
+    def connectionReady(self) -> None:  # noqa: N802
+        """Both sides agreed on the dialect."""
+        self.sendCall(b"version", self.version)
+        self._owner.broker_ready()
+
+    def deliver(self, frame: bytes) -> None:
+        """Call ``deliver`` on the peer's link; no answer is asked for."""
+        self._request += 1
+        self.transport.write(encode_call(self._request, frame))
+
+    def dataReceived(self, data: bytes) -> None:  # noqa: N802 - Twisted's
+        """Decode with our own limits in place of Banana's."""
+        if self._violation:
+            return
+        try:
+            for item in self._decoder.feed(data):
+                if type(item) is tuple:
+                    self._called(item)
+                else:
+                    self._other(item)
+        except ValueError as error:
+            self.violated(str(error))
+
+    def _called(self, call: tuple[int, bool, bytes]) -> None:
+        if self.currentDialect != b"pb":
+            raise BadBanana("a call before the greeting")
+        request, answer, frame = call
+        self._owner.frame_received(frame)
+        if answer and not self.disconnected:
+            self.sendCall(b"answer", request, [b"None"])
+
+    def _other(self, item: Any) -> None:
+        if self.currentDialect is None:
+            if not isinstance(item, list if self.isClient else bytes):
+                raise BadBanana("not a greeting")
+            self.callExpressionReceived(item)
+        elif item != [b"version", self.version]:
+            raise BadBanana("not a call of deliver")
+
+    def violated(self, why: str) -> None:
+        """Hang up on a peer that does not keep to the protocol."""
+        if not self._violation:
+            self._violation = why
+            self.transport.abortConnection()
+
+    def hang_up(self) -> None:
+        """Send what is buffered and close."""
+        self.transport.loseConnection()
+
+    def connectionLost(self, reason: Failure = _DONE) -> None:  # noqa: N802
+        """Tell the link."""
+        super().connectionLost(reason)
+        self._owner.broker_lost(self._violation or reason.getErrorMessage())

@@ -1,0 +1,248 @@
+"""What a process shows and whom it believes: certificate, key, and the pool's CA; and TLS made of them.
+
+Theory: both sides of every TLS connection show a certificate.  OpenSSL verifies the chain up to the pool's CA (proxy
+certificates allowed), :mod:`condor_actors.wire.trust` reads who that is, and the side that dialled also checks that
+the certificate has the name it dialled.  All of this is over before the first byte of a broker is read.  Only TLS 1.3
+is spoken.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import attrs
+from cryptography import x509
+from OpenSSL import SSL, crypto
+from service_identity import VerificationError
+from service_identity.cryptography import extract_patterns
+from service_identity.hazmat import DNS_ID, IPAddress_ID, verify_service_identity
+from twisted.internet.interfaces import IOpenSSLClientConnectionCreator, IOpenSSLServerConnectionCreator
+from twisted.protocols.tls import TLSMemoryBIOProtocol
+from zope.interface import implementer
+
+from condor_actors.messages.envelope import Identity
+from condor_actors.wire.nodes import is_address
+from condor_actors.wire.trust import BadCertificate, identity_of_chain
+
+PROXY_FLAG = crypto.X509StoreFlags.ALLOW_PROXY_CERTS
+
+
+class BadCredentials(ValueError):
+    """Certificate files that cannot be used: names the file and what is wrong."""
+
+
+@attrs.frozen(kw_only=True)
+class Credentials:
+    """PEM texts.
+
+    Attributes:
+        chain: our certificate, then (for a proxy) its signer's.
+        key: the private key of the first.
+        ca: the pool's CA certificate.
+        crl: the CA's revocation list; empty: none.
+    """
+
+    chain: bytes
+    key: bytes = attrs.field(repr=False)
+    ca: bytes
+    crl: bytes = b""
+
+    @classmethod
+    def load(cls, certificate: str | os.PathLike[str], key: str | os.PathLike[str], ca: str | os.PathLike[str],
+             crl: str | os.PathLike[str] | None = None) -> Credentials:
+        """Read the files.
+
+        Raises:
+            BadCredentials: one is missing or is not what it should be.
+        """
+        def read(path: str | os.PathLike[str]) -> bytes:
+            try:
+                return Path(path).read_bytes()
+            except OSError as error:
+                raise BadCredentials(f"{path}: {error.strerror}; condor_pool create or join makes it") from None
+
+        revoked = read(crl) if crl is not None and os.path.exists(crl) else b""
+        credentials = cls(chain=read(certificate), key=read(key), ca=read(ca), crl=revoked)
+        try:
+            credentials.context(is_client=True)
+        except (ValueError, SSL.Error) as error:
+            raise BadCredentials(f"{certificate}, {key}: {error}") from None
+        return credentials
+
+    @classmethod
+    def from_bundle(cls, bundle: bytes, crl: bytes = b"") -> Credentials:
+        """The credentials in one PEM text of certificates (leaf first, CA last) and one private key.
+
+        Raises:
+            BadCredentials: it is not such a text.
+        """
+        blocks, key = [], b""
+        for part in bundle.split(b"-----BEGIN ")[1:]:
+            text = b"-----BEGIN " + part
+            if part.startswith(b"CERTIFICATE-----"):
+                blocks.append(text)
+            elif b"PRIVATE KEY-----" in part[:40]:
+                key = text
+        if len(blocks) < 2 or not key:
+            raise BadCredentials("expected certificates (leaf first, CA last) and a private key")
+        return cls(chain=b"".join(blocks[:-1]), key=key, ca=blocks[-1], crl=crl)
+
+    def bundle(self) -> bytes:
+        """The opposite of :meth:`from_bundle`."""
+        return self.chain + self.ca + self.key
+
+    def certificates(self) -> list[x509.Certificate]:
+        """Our chain, leaf first."""
+        return x509.load_pem_x509_certificates(self.chain)
+
+    def authority(self) -> x509.Certificate:
+        """The pool's CA."""
+        return x509.load_pem_x509_certificate(self.ca)
+
+    def identity(self) -> Identity:
+        """Who we are to others."""
+        return identity_of_chain([*self.certificates(), self.authority()])
+
+    def revoked(self) -> frozenset[int]:
+        """Serial numbers on the revocation list.
+
+        Raises:
+            BadCredentials: the list is not signed by the CA.
+        """
+        if not self.crl:
+            return frozenset()
+        crl = x509.load_pem_x509_crl(self.crl)
+        if not crl.is_signature_valid(self.authority().public_key()):  # type: ignore[arg-type]  # ours are EC keys
+            raise BadCredentials("the revocation list is not signed by the pool's CA")
+        return frozenset(entry.serial_number for entry in crl)
+
+    def context(self, *, is_client: bool, verify: Callable[..., bool] | None = None,
+                guests: bool = False) -> SSL.Context:
+        """An OpenSSL context.
+
+        Args:
+            is_client: for dialling.
+            verify: OpenSSL's verification callback; None: OpenSSL's own verdict.
+            guests: also let in (to enrol) who has no certificate.
+        """
+        context = SSL.Context(SSL.TLS_CLIENT_METHOD if is_client else SSL.TLS_SERVER_METHOD)
+        context.set_min_proto_version(SSL.TLS1_3_VERSION)
+        context.set_mode(SSL.MODE_RELEASE_BUFFERS)
+        context.set_session_cache_mode(SSL.SESS_CACHE_OFF)
+        context.set_options(SSL.OP_NO_TICKET | SSL.OP_NO_RENEGOTIATION)
+        certificates = self.certificates()
+        context.use_certificate(certificates[0])
+        for certificate in (*certificates[1:], self.authority()):
+            context.add_extra_chain_cert(certificate)
+        context.use_privatekey(crypto.load_privatekey(crypto.FILETYPE_PEM, self.key))
+        context.check_privatekey()
+        store = context.get_cert_store()
+        assert store is not None
+        store.add_cert(crypto.X509.from_cryptography(self.authority()))
+        store.set_flags(PROXY_FLAG)
+        mode = SSL.VERIFY_PEER if guests else SSL.VERIFY_PEER | SSL.VERIFY_FAIL_IF_NO_PEER_CERT
+        context.set_verify(mode, verify)
+        return context
+
+
+def name_matches(certificate: x509.Certificate, host: str) -> bool:
+    """Whether a certificate may be shown by whoever was dialled as ``host``."""
+    wanted = IPAddress_ID(host) if is_address(host) else DNS_ID(host)
+    try:
+        verify_service_identity(extract_patterns(certificate), obligatory_ids=[wanted], optional_ids=[])
+    except (VerificationError, ValueError):
+        return False
+    return True
+
+
+def peer_chain(connection: SSL.Connection) -> list[x509.Certificate]:
+    """The verified chain of the other side, leaf first; empty when it showed none."""
+    if connection.get_peer_certificate() is None:
+        return []
+    chain = connection.get_verified_chain() or []
+    return [certificate.to_cryptography() for certificate in chain]
+
+
+@implementer(IOpenSSLClientConnectionCreator)
+class Dialling:
+    """Makes the client side of TLS for a connection to ``host``."""
+
+    def __init__(self, tls: TlsDoor, host: str) -> None:
+        self._tls = tls
+        self._host = host
+
+    def clientConnectionForTLS(self, tlsProtocol: TLSMemoryBIOProtocol) -> SSL.Connection:  # noqa: N802, N803
+        """Twisted's call for a connection."""
+        connection = SSL.Connection(self._tls.client_context, None)
+        connection.set_app_data(self._host)
+        if not is_address(self._host):
+            connection.set_tlsext_host_name(self._host.encode("idna"))
+        return connection
+
+
+@implementer(IOpenSSLServerConnectionCreator)
+class Listening:
+    """Makes the server side of TLS."""
+
+    def __init__(self, tls: TlsDoor) -> None:
+        self._tls = tls
+
+    def serverConnectionForTLS(self, tlsProtocol: TLSMemoryBIOProtocol) -> SSL.Connection:  # noqa: N802, N803
+        """Twisted's call for a connection."""
+        return SSL.Connection(self._tls.server_context, None)
+
+
+class TlsDoor:
+    """The TLS of one process; new credentials take effect with the next connection.
+
+    Args:
+        credentials: what we show.
+        guests: let in, to enrol, who has no certificate yet (the central manager).
+    """
+
+    def __init__(self, credentials: Credentials, *, guests: bool = False) -> None:
+        self._guests = guests
+        self.renew(credentials)
+
+    def renew(self, credentials: Credentials) -> None:
+        """Use these from now on.
+
+        Raises:
+            BadCredentials: they cannot be used; the old ones stay.
+        """
+        revoked = credentials.revoked()
+        client = credentials.context(is_client=True, verify=self._verify)
+        server = credentials.context(is_client=False, verify=self._verify, guests=self._guests)
+        self.credentials, self._revoked = credentials, revoked
+        self.client_context, self.server_context = client, server
+
+    def _verify(self, connection: SSL.Connection, certificate: crypto.X509, error: int, depth: int, ok: int) -> bool:
+        """OpenSSL asks for each certificate of the peer's chain; the leaf comes last."""
+        if not ok:
+            return False
+        host: Any = connection.get_app_data()
+        return depth != 0 or host is None or name_matches(certificate.to_cryptography(), host)
+
+    def identify(self, connection: SSL.Connection) -> Identity | None:
+        """Who is at the other end of a finished handshake; None: a guest.
+
+        Raises:
+            BadCertificate: it is nobody of this pool.
+        """
+        chain = peer_chain(connection)
+        if not chain:
+            if self._guests:
+                return None
+            raise BadCertificate("it showed no certificate")
+        return identity_of_chain(chain, self._revoked)
+
+    def dialling(self, host: str) -> Dialling:
+        """TLS for a connection to ``host``."""
+        return Dialling(self, host)
+
+    def listening(self) -> Listening:
+        """TLS for connections that come in."""
+        return Listening(self)

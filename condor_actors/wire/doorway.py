@@ -1,0 +1,130 @@
+"""The first line of a connection says what it is for.
+
+Theory: before a broker or a bulk stream reads a byte, the other side is known: by ``SO_PEERCRED`` on a UNIX socket, by
+its certificate chain on TLS.  Then it writes one line (``condor actors 1``) and the connection belongs to that
+protocol.  Whoever showed no certificate may only enrol, and only where that is offered.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from twisted.internet.error import ConnectionDone
+from twisted.internet.interfaces import IDelayedCall, IProtocol, ITransport
+from twisted.internet.protocol import Factory, Protocol
+from twisted.python.failure import Failure
+
+from condor_actors.messages.envelope import Identity
+from condor_actors.wire.credentials import TlsDoor
+from condor_actors.wire.peers import local_identity
+from condor_actors.wire.trust import BadCertificate
+
+if TYPE_CHECKING:
+    from condor_actors.wire.post_office import PostOffice
+
+_DONE = Failure(ConnectionDone())
+FIRST_LINE_S = 10.0
+MAX_LINE_BYTES = 32
+
+
+class Doorway(Protocol):
+    """Reads the first line and hands the connection over."""
+
+    def __init__(self, office: PostOffice, tls: TlsDoor | None) -> None:
+        self._office = office
+        self._tls = tls
+        self._buffer = b""
+        self._inner: IProtocol | None = None
+        self._timeout: IDelayedCall | None = None
+
+    def connectionMade(self) -> None:  # noqa: N802 - Twisted's
+        """Wait for the line, not for ever."""
+        self._timeout = self._office.clock.callLater(FIRST_LINE_S, self._too_slow)
+        self._office.doorways.add(self)
+
+    def _too_slow(self) -> None:
+        self._timeout = None
+        _abort(self.transport)
+
+    def dataReceived(self, data: bytes) -> None:  # noqa: N802
+        """Collect the line."""
+        if self._inner is not None:
+            self._inner.dataReceived(data)
+            return
+        self._buffer += data
+        line, newline, rest = self._buffer.partition(b"\n")
+        if newline:
+            self._hand_over(line + newline, rest)
+        elif len(self._buffer) > MAX_LINE_BYTES:
+            _abort(self.transport)
+
+    def _hand_over(self, line: bytes, rest: bytes) -> None:
+        identity = self._identify()
+        inner = self._office.accept(line, identity) if identity is not _NOBODY else None
+        if inner is None:
+            self._office.log.info("a connection from {peer} ({who}) wants {line!r}: refused",
+                                  peer=self._peer(), who=getattr(identity, "name", "a stranger"), line=line)
+            _abort(self.transport)
+            return
+        self._stop_clock()
+        self._inner = inner
+        assert self.transport is not None
+        inner.makeConnection(self.transport)
+        self.dataReceived = inner.dataReceived  # type: ignore[method-assign]  # one call less for each chunk
+        if rest:
+            inner.dataReceived(rest)
+
+    def _identify(self) -> Any:
+        transport: Any = self.transport
+        if self._tls is None:
+            return local_identity(transport.socket, self._office.uid_domain)
+        try:
+            return self._tls.identify(transport.getHandle())
+        except BadCertificate as error:
+            self._office.log.warn("a certificate from {peer} refused: {error}",  # noqa: G010 - Twisted's name
+                                  peer=self._peer(), error=error)
+            return _NOBODY
+
+    def _peer(self) -> str:
+        assert self.transport is not None
+        return str(self.transport.getPeer())
+
+    def _stop_clock(self) -> None:
+        if self._timeout is not None:
+            self._timeout.cancel()
+            self._timeout = None
+
+    def connectionLost(self, reason: Failure = _DONE) -> None:  # noqa: N802
+        """Tell whoever has the connection."""
+        self._stop_clock()
+        self._office.doorways.discard(self)
+        if self._inner is not None:
+            self._inner.connectionLost(reason)
+
+    def abort(self) -> None:
+        """Cut the connection."""
+        _abort(self.transport)
+
+
+_NOBODY = Identity(name="nobody@nowhere", method="tls")
+
+
+def _abort(transport: ITransport | None) -> None:
+    if transport is not None:
+        transport.abortConnection()  # type: ignore[attr-defined]  # every transport of ours has it
+
+
+class DoorFactory(Factory):
+    """Makes a :class:`Doorway` for each connection."""
+
+    noisy = False
+
+    def __init__(self, office: PostOffice, tls: TlsDoor | None) -> None:
+        self._office = office
+        self._tls = tls
+
+    def buildProtocol(self, addr: object) -> Doorway | None:  # noqa: N802 - Twisted's
+        """A doorway; None (the connection is closed) when there are too many."""
+        if len(self._office.doorways) >= self._office.max_connections:
+            return None
+        return Doorway(self._office, self._tls)

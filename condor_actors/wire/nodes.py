@@ -1,0 +1,117 @@
+"""Node names: ``unix:/path`` and ``<host:port>``.  Imports little: the tools load it."""
+
+from __future__ import annotations
+
+import os
+import socket
+from ipaddress import ip_address
+
+import attrs
+
+DEFAULT_PORT = 9618
+SUN_PATH_BYTES = 100
+
+
+class BadNode(ValueError):
+    """A text that names no node."""
+
+
+@attrs.frozen
+class UnixNode:
+    """A daemon of this machine, by the path of its socket."""
+
+    path: str
+
+
+@attrs.frozen
+class TlsNode:
+    """A daemon that listens for TLS."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"<[{self.host}]:{self.port}>" if ":" in self.host else f"<{self.host}:{self.port}>"
+
+
+def parse_node(node: str) -> UnixNode | TlsNode:
+    """What a node's text means.
+
+    Raises:
+        BadNode: neither ``unix:/path`` nor ``<host:port>``.
+    """
+    if node.startswith("unix:/"):
+        return UnixNode(node[5:])
+    if node.startswith("<") and node.endswith(">"):
+        text = node[1:-1].partition("?")[0]
+        host, colon, port = text.rpartition(":")
+        if colon and host and port.isdigit() and 0 < int(port) < 65536:
+            return TlsNode(host.strip("[]"), int(port))
+    raise BadNode(f"{node!r} is no address; expected unix:/path or <host:port>")
+
+
+def tls_node(text: str, default_port: int = DEFAULT_PORT) -> TlsNode:
+    """The node that people write as ``host``, ``host:port``, ``[v6]:port`` or ``<host:port>``.
+
+    Raises:
+        BadNode: none of these.
+    """
+    if text.startswith("<"):
+        node = parse_node(text)
+        assert isinstance(node, TlsNode)
+        return node
+    if text.startswith("["):
+        host, _, rest = text[1:].partition("]")
+        return parse_tls(host, rest.removeprefix(":") or str(default_port), text)
+    if text.count(":") == 1:
+        host, _, port = text.partition(":")
+        return parse_tls(host, port, text)
+    return parse_tls(text, str(default_port), text)
+
+
+def parse_tls(host: str, port: str, text: str) -> TlsNode:
+    """A checked host and port.
+
+    Raises:
+        BadNode: naming ``text``.
+    """
+    if not host or not port.isdigit() or not 0 < int(port) < 65536:
+        raise BadNode(f"{text!r} is no address; expected host or host:port")
+    return TlsNode(host, int(port))
+
+
+def is_address(host: str) -> bool:
+    """Whether ``host`` is an IP address rather than a name."""
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def short_socket_path(path: str) -> tuple[str, int | None]:
+    """A spelling of ``path`` that fits into a socket address.
+
+    Returns:
+        The spelling, and a descriptor of its directory that must stay open while it is used (None: not needed).
+    """
+    if len(os.fsencode(path)) <= SUN_PATH_BYTES:
+        return path, None
+    directory, name = os.path.split(path)
+    descriptor = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    return f"/proc/self/fd/{descriptor}/{name}", descriptor
+
+
+def somebody_listens(path: str) -> bool:
+    """Whether a process accepts connections at this UNIX socket."""
+    spelling, descriptor = short_socket_path(path)
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+            probe.settimeout(1.0)
+            probe.connect(spelling)
+            return True
+    except (ConnectionRefusedError, FileNotFoundError):
+        return False
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)

@@ -1,0 +1,388 @@
+"""The real Post: Perspective Broker links over UNIX sockets and TLS.
+
+Theory: one link to each process that this one dialled, kept in ``_dialled`` under the node it was dialled by; one for
+each process that dialled this one, kept in ``_inbound`` under a fresh ``in:N``.  The actor system above sees
+only envelopes, nodes and identities.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from twisted.internet.defer import Deferred, DeferredList, fail
+from twisted.internet.endpoints import HostnameEndpoint, TCP4ClientEndpoint, TCP6ClientEndpoint, UNIXClientEndpoint
+from twisted.internet.endpoints import wrapClientTLS
+from twisted.internet.error import ConnectError
+from twisted.internet.interfaces import IListeningPort, IProtocol, IReactorTime, IStreamClientEndpoint
+from twisted.internet.protocol import Factory
+from twisted.logger import Logger
+from twisted.protocols.tls import TLSMemoryBIOFactory
+
+from condor_actors.actors.post import PostReceiver
+from condor_actors.messages.codec import kinds
+from condor_actors.messages.envelope import SELF, Address, Envelope, Identity
+from condor_actors.wire import frames
+from condor_actors.wire.broker import LinkBroker
+from condor_actors.wire.credentials import Credentials, TlsDoor
+from condor_actors.wire.dialled import Dialled
+from condor_actors.wire.doorway import DoorFactory, Doorway
+from condor_actors.wire.link import Link
+from condor_actors.wire.nodes import BadNode, TlsNode, UnixNode, is_address, parse_node, short_socket_path
+from condor_actors.wire.nodes import somebody_listens
+from condor_actors.wire.peers import local_identity
+from condor_actors.wire.trust import BadCertificate
+
+CONNECT_S = 15.0
+MAX_CONNECTIONS = 20_000
+
+Service = Callable[[Identity], IProtocol]
+"""Makes the protocol of a connection that asked for bulk or enrolment, for who is at the other end."""
+
+
+class PostOffice:
+    """See the module; a ``Post`` of :mod:`condor_actors.actors.post`.
+
+    Args:
+        reactor: the real one.
+        random: for jitter and the boot id.
+        process: our name in the logs of others.
+        uid_domain: what follows the ``@`` in the identity of local callers.
+        credentials: for TLS; None: only UNIX sockets.
+        enrolling: let in, to enrol, who has no certificate (the central manager).
+
+    Attributes:
+        services: further protocols by their first line, ``{BULK_LINE: factory}``; added before listening.
+        public_node: ``<host:port>`` once :meth:`listen_tls` was called.
+    """
+
+    def __init__(self, reactor: Any, *, random: Random, process: str, uid_domain: str,
+                 credentials: Credentials | None = None, enrolling: bool = False, log: Logger | None = None) -> None:
+        self.clock: IReactorTime = reactor
+        self.random = random
+        self.uid_domain = uid_domain
+        self.log = log or Logger("condor.wire")
+        self.tls = TlsDoor(credentials, guests=enrolling) if credentials is not None else None
+        self.services: dict[bytes, Service] = {}
+        self.public_node = ""
+        self.stopped = False
+        self.max_connections = MAX_CONNECTIONS
+        self.doorways: set[Doorway] = set()
+        self._reactor = reactor
+        self._process = process
+        self._boot_id = f"{random.getrandbits(64):016x}"
+        self._receiver: PostReceiver | None = None
+        self._dialled: dict[str, Dialled] = {}
+        self._inbound: dict[str, Link] = {}
+        self._last_inbound = 0
+        self._ports: list[IListeningPort] = []
+        self._sockets: list[str] = []
+        self._descriptors: list[int] = []
+        self._greeting: set[Link] = set()
+        self._touched: dict[Link, None] = {}
+
+    # ---- listening
+
+    def listen_unix(self, path: str, *, mode: int = 0o666) -> None:
+        """Take connections at a UNIX socket; a stale one of a dead process is replaced.
+
+        Raises:
+            OSError: another process listens there, or the directory cannot be written.
+        """
+        if os.path.exists(path):
+            if somebody_listens(path):
+                raise OSError(f"another process listens at {path}")
+            os.unlink(path)
+        spelling, descriptor = short_socket_path(path)
+        if descriptor is not None:
+            self._descriptors.append(descriptor)
+        self._ports.append(self._reactor.listenUNIX(spelling, DoorFactory(self, None), backlog=512, mode=mode))
+        self._sockets.append(path)
+
+    def listen_tls(self, host: str, port: int, *, public_host: str = "") -> str:
+        """Take connections by mutual TLS.
+
+        Args:
+            host: the address to bind.
+            port: 0: any free one.
+            public_host: under which others reach us; empty: ``host``.
+
+        Returns:
+            Our public node.
+
+        Raises:
+            twisted.internet.error.CannotListenError: the port is taken.
+        """
+        if self.tls is None:
+            raise ValueError("TLS needs credentials")
+        factory = TLSMemoryBIOFactory(self.tls.listening(), False, DoorFactory(self, self.tls))
+        factory.noisy = False
+        listening = self._reactor.listenTCP(port, factory, backlog=512, interface=host)
+        self._ports.append(listening)
+        self.public_node = str(TlsNode(public_host or host, listening.getHost().port))
+        return self.public_node
+
+    def accept(self, line: bytes, identity: Identity | None) -> IProtocol | None:
+        """The protocol for a connection that came in; None: refused."""
+        if self.stopped or (identity is None and line != frames.ENROL_LINE):
+            return None
+        if line == frames.ACTORS_LINE:
+            assert identity is not None
+            self._last_inbound += 1
+            return self._new_link(f"in:{self._last_inbound}", identity, is_client=False).broker
+        service = self.services.get(line)
+        return service(identity or Identity(name="guest@nowhere", method="tls")) if service is not None else None
+
+    def _new_link(self, node: str, identity: Identity, *, is_client: bool) -> Link:
+        link = Link(self, node, identity, self.clock, self._hello(), is_client=is_client)
+        self._greeting.add(link)
+        return link
+
+    def _hello(self) -> frames.Hello:
+        return frames.Hello(boot_id=self._boot_id, process=self._process, public_node=self.public_node,
+                            kinds=kinds())
+
+    # ---- dialling
+
+    def endpoint(self, node: str) -> IStreamClientEndpoint:
+        """The endpoint of a node.
+
+        Raises:
+            BadNode: it is none, or needs credentials that we do not have.
+        """
+        parsed = parse_node(node)
+        if isinstance(parsed, UnixNode):
+            return UNIXClientEndpoint(self._reactor, parsed.path, timeout=CONNECT_S, checkPID=False)
+        if self.tls is None:
+            raise BadNode(f"{node} needs TLS, and this process has no certificate")
+        plain: IStreamClientEndpoint
+        if not is_address(parsed.host):
+            plain = HostnameEndpoint(self._reactor, parsed.host.encode("idna"), parsed.port, timeout=CONNECT_S)
+        elif ":" in parsed.host:
+            plain = TCP6ClientEndpoint(self._reactor, parsed.host, parsed.port, timeout=CONNECT_S)
+        else:
+            plain = TCP4ClientEndpoint(self._reactor, parsed.host, parsed.port, timeout=CONNECT_S)
+        wrapped: IStreamClientEndpoint = wrapClientTLS(self.tls.dialling(parsed.host), plain)
+        return wrapped
+
+    def connect(self, node: str) -> Deferred[IProtocol]:
+        """Dial for a :class:`Dialled`."""
+        try:
+            parsed = parse_node(node)
+            if isinstance(parsed, UnixNode):
+                return self._connect_unix(node, parsed.path)
+            return self.endpoint(node).connect(_LinkFactory(self, node))
+        except (BadNode, OSError) as error:
+            return fail(ConnectError(string=str(error)))
+
+    def _connect_unix(self, node: str, path: str) -> Deferred[IProtocol]:
+        spelling, descriptor = short_socket_path(path)
+        endpoint = UNIXClientEndpoint(self._reactor, spelling, timeout=CONNECT_S, checkPID=False)
+        connecting = endpoint.connect(_LinkFactory(self, node))
+        if descriptor is not None:
+            def close(result: Any) -> Any:
+                os.close(descriptor)
+                return result
+
+            connecting.addBoth(close)
+        return connecting
+
+    def dialled_link(self, node: str) -> Link:
+        """A new link for the connection to ``node`` that is being made."""
+        link = self._new_link(node, SELF, is_client=True)
+        self._dialled[node].made(link)
+        return link
+
+    def identify(self, link: Link, transport: Any) -> bool:
+        """Find out who answered where we dialled; False: nobody we trust."""
+        if not link.is_client:
+            return True
+        if link.node.startswith("unix:"):
+            link.identity = local_identity(transport.socket, self.uid_domain)
+            return True
+        assert self.tls is not None
+        try:
+            identity = self.tls.identify(transport.getHandle())
+        except BadCertificate as error:
+            link.abort(str(error))
+            return False
+        assert identity is not None
+        link.identity = identity
+        return True
+
+    # ---- Post
+
+    def attach(self, receiver: PostReceiver) -> None:
+        """Deliver to ``receiver`` from now on."""
+        self._receiver = receiver
+
+    @property
+    def receiver(self) -> PostReceiver:
+        """Who is attached."""
+        assert self._receiver is not None, "no actor system is attached to the post office"
+        return self._receiver
+
+    def send(self, to: Address, envelope: Envelope) -> None:
+        """Send an envelope at the end of the iteration."""
+        node = to.node
+        inbound = self._inbound.get(node)
+        if inbound is not None:
+            self.send_over(inbound, envelope)
+        elif node.startswith("in:"):
+            self.undeliverable(node, envelope, "unreachable", f"{node} has hung up")
+        elif self.stopped:
+            self.undeliverable(node, envelope, "unreachable", "this process is stopping")
+        else:
+            self._to(node).send(envelope)
+
+    def send_over(self, link: Link, envelope: Envelope) -> None:
+        """Send an envelope over a link that is up."""
+        if not link.understands(envelope):
+            assert link.peer is not None
+            self.undeliverable(link.node, envelope, "unreachable",
+                               f"{link.peer.process} does not know {envelope.kind} version {envelope.version}")
+        elif not link.send(envelope):
+            self.undeliverable(link.node, envelope, "unreachable", f"too much waits for {link.node}")
+        else:
+            self._touched[link] = None
+
+    def flush(self) -> None:
+        """Send now what was queued since the last time."""
+        if self._touched:
+            touched, self._touched = self._touched, {}
+            for link in touched:
+                link.flush()
+
+    def watch(self, node: str) -> None:
+        """Keep a link to ``node`` and report when it comes and goes."""
+        if node.startswith("in:"):
+            if node not in self._inbound:
+                self.clock.callLater(0.0, self.report_down, node, f"{node} has hung up")
+        elif not self.stopped:
+            self._to(node).watch()
+
+    def unwatch(self, node: str) -> None:
+        """Stop keeping a link for its own sake."""
+        dialled = self._dialled.get(node)
+        if dialled is not None:
+            dialled.unwatch()
+
+    def hang_up(self, node: str, reason: str) -> None:
+        """Close the link to a node, if there is one."""
+        dialled = self._dialled.get(node)
+        link = self._inbound.get(node) or (dialled.link if dialled is not None else None)
+        if link is not None:
+            link.close("closed", reason)
+
+    def _to(self, node: str) -> Dialled:
+        dialled = self._dialled.get(node)
+        if dialled is None:
+            dialled = self._dialled[node] = Dialled(self, node)
+        return dialled
+
+    def forget(self, dialled: Dialled) -> None:
+        """Drop the record of a node that is neither linked nor wanted."""
+        if self._dialled.get(dialled.node) is dialled and dialled.link is None:
+            del self._dialled[dialled.node]
+
+    def undeliverable(self, node: str, envelope: Envelope, reason: str, text: str) -> None:
+        """Report an envelope as not delivered, after the current turn."""
+        self.clock.callLater(0.0, self.receiver.undeliverable, node, envelope, reason, text)
+
+    def report_down(self, node: str, reason: str) -> None:
+        """Report a link as lost."""
+        self.receiver.link_down(node, reason)
+
+    # ---- links
+
+    def link_ready(self, link: Link) -> None:
+        """The greeting is over."""
+        self._greeting.discard(link)
+        if link.is_client:
+            dialled = self._dialled.get(link.node)
+            if dialled is None or dialled.link is not link:
+                link.close("closed", "not needed any more")
+                return
+            dialled.ready(link)
+        else:
+            self._inbound[link.node] = link
+        self.receiver.link_up(link.node, link.identity)
+
+    def link_received(self, link: Link, envelopes: list[Envelope]) -> None:
+        """Envelopes came in."""
+        arrived, node, identity = self.receiver.arrived, link.node, link.identity
+        for envelope in envelopes:
+            arrived(node, identity, envelope)
+
+    def link_closed(self, link: Link, reason: str) -> None:
+        """A link is gone."""
+        self._greeting.discard(link)
+        self.log.info("link to {node} ({who}) closed: {reason}", node=link.node, who=link.identity.name,
+                      reason=reason)
+        self._touched.pop(link, None)
+        if link.is_client:
+            dialled = self._dialled.get(link.node)
+            if dialled is not None and dialled.link is link:
+                dialled.lost(link, reason)
+        elif self._inbound.pop(link.node, None) is not None:
+            for envelope in (*link.under_way, *link.unsent):
+                if envelope.deadline_s > 0.0:
+                    self.undeliverable(link.node, envelope, "link-lost", reason)
+            self.report_down(link.node, reason)
+
+    def links(self) -> list[Link]:
+        """Every link that is up, for the manhole."""
+        dialled = [each.link for each in self._dialled.values() if each.link is not None and each.link.up]
+        return [*self._inbound.values(), *dialled]
+
+    # ---- life
+
+    def renew(self, credentials: Credentials) -> None:
+        """Show new credentials from the next connection on.
+
+        Raises:
+            BadCredentials: they cannot be used; the old ones stay.
+        """
+        if self.tls is None:
+            self.tls = TlsDoor(credentials)
+        else:
+            self.tls.renew(credentials)
+
+    def stop(self) -> Deferred[Any]:
+        """Stop listening, say goodbye on every link after what is queued; fires when all is closed."""
+        self.flush()
+        self.stopped = True
+        closing = [port.stopListening() for port in self._ports]
+        self._ports = []
+        for dialled in list(self._dialled.values()):
+            dialled.stop()
+        for link in self.links():
+            link.flush()
+            link.close("stopping", "the process is stopping")
+        for greeting in list(self._greeting):
+            greeting.abort("the process is stopping")
+        for doorway in list(self.doorways):
+            doorway.transport and doorway.transport.loseConnection()
+        for path in self._sockets:
+            if os.path.exists(path):
+                os.unlink(path)
+        for descriptor in self._descriptors:
+            os.close(descriptor)
+        self._sockets, self._descriptors = [], []
+        return DeferredList([each for each in closing if each is not None], consumeErrors=True)
+
+
+class _LinkFactory(Factory):
+    """Makes the broker of a connection to one node."""
+
+    noisy = False
+
+    def __init__(self, office: PostOffice, node: str) -> None:
+        self._office = office
+        self._node = node
+
+    def buildProtocol(self, addr: object) -> LinkBroker:  # noqa: N802 - Twisted's
+        """A link's broker."""
+        return self._office.dialled_link(self._node).broker
