@@ -68,7 +68,8 @@ class PersonalPool:
         """Run a tool that must exit with ``expect``; its standard output."""
         done = self.tool(*command, stdin=stdin, cwd=cwd)
         if done.returncode != expect:
-            raise ToolFailed(f"{' '.join(command)}: exit {done.returncode}\n{done.stdout}\n{done.stderr}\n{self.logs()}")
+            said = f"{done.stdout}\n{done.stderr}\n{self.logs()}"
+            raise ToolFailed(f"{' '.join(command)}: exit {done.returncode}\n{said}")
         return done.stdout
 
     def submit(self, description: str, *arguments: str) -> int:

@@ -24,7 +24,6 @@ from condor_actors.daemons.admin import AdminActor, AdminEdges
 from condor_actors.messages.admin import DaemonStarted
 from condor_actors.messages.envelope import Address
 from condor_actors.services.logs import start_logging
-from condor_actors.services.manhole import open_manhole
 from condor_actors.services.options import DaemonOptions
 from condor_actors.services.settings import store_setting
 from condor_actors.services.world import RealWorld, real_world
@@ -106,7 +105,10 @@ class DaemonService(Service):  # type: ignore[misc]  # Twisted leaves it untyped
         real.listen()
         daemon.start()
         self._catch_signals()
-        self._manhole = open_manhole(self.config, self.daemon_name, daemon, self._reactor)
+        if self.config.boolean("ENABLE_MANHOLE"):
+            from condor_actors.services.manhole import open_manhole
+
+            self._manhole = open_manhole(self.config, self.daemon_name, daemon, self._reactor)
         self._tell_master(daemon)
         self.log.info("** condor-{name} listens at {node}", name=self.daemon_name, node=real.world.post.public_node)
 

@@ -24,7 +24,8 @@ FLOORS = {
 }
 NO_TWISTED = {"classads", "messages", "config", "cores", "submit"}
 # Sideways imports on one floor that are part of the design: config reads expressions; services build worlds.
-SIDEWAYS = {("config", "classads"), ("store", "wire"), ("transfer", "wire"), ("machine", "transfer"), ("submit", "cores")}
+SIDEWAYS = {("config", "classads"), ("store", "wire"), ("transfer", "wire"), ("machine", "transfer"),
+            ("submit", "cores")}
 BANNED = {"manager", "handler", "processor", "utils", "helpers", "misc", "base"}
 
 
