@@ -1,0 +1,249 @@
+"""A configuration that has been read: values by name, typed by the parameter table, each with its place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar, cast
+
+import attrs
+
+from condor_actors.config.errors import ConfigError, UnknownParameterError, nearest_word
+from condor_actors.config.macros import Definition, MacroSet, Source
+from condor_actors.config.parameter import Kind, Parameter
+from condor_actors.config.parameters import all_parameters, find_parameter
+from condor_actors.config.settings import PARAMETER
+from condor_actors.config.typed import Value, convert, split_words
+
+if TYPE_CHECKING:
+    from condor_actors.classads import Expr
+
+__all__ = ["Config", "Slip"]
+
+_S = TypeVar("_S")
+
+DEFAULT = Source("<Default>")
+DETECTED = Source("<Detected>")
+
+
+@attrs.frozen
+class Slip:
+    """A name that was set but that nobody knows, near one that is known."""
+
+    name: str
+    source: Source
+    nearest: str | None
+
+    def __str__(self) -> str:
+        hint = f"; did you mean {self.nearest}?" if self.nearest else ""
+        return f"{self.source.file}, line {self.source.line}: nobody reads {self.name}{hint}"
+
+
+class Config:
+    """What `load_config` gives.
+
+    Attributes:
+        macros: the definitions behind it.
+        sources: the files read, in order.
+        warnings: what the files themselves asked to be said.
+    """
+
+    def __init__(
+        self, macros: MacroSet, sources: tuple[str, ...] = (), warnings: tuple[str, ...] = ()
+    ) -> None:
+        self.macros = macros
+        self.sources = sources
+        self.warnings = warnings
+        self._values: dict[str, Value] = {}
+
+    @property
+    def subsystem(self) -> str:
+        """Whose prefix applies: ``SCHEDD``, ``TOOL`` and so on."""
+        return self.macros.subsystem
+
+    def raw(self, name: str) -> str | None:
+        """The text of ``name`` as it was set (or its default), not expanded; None when undefined."""
+        return self.macros.raw(name)
+
+    def text(self, name: str) -> str | None:
+        """The expanded value of ``name``; None when undefined or empty."""
+        raw = self.macros.raw(name)
+        if raw is None:
+            return None
+        try:
+            return self.macros.expand(raw).strip() or None
+        except ConfigError as error:
+            raise self._placed(error, name) from None
+
+    def expand(self, text: str) -> str:
+        """``text`` with its references replaced from this configuration."""
+        return self.macros.expand(text)
+
+    def value(self, name: str) -> Value | None:
+        """The value of ``name`` as the table types it; None when undefined.
+
+        Raises:
+            ConfigError: the value is not of its kind or not within its limits.
+            UnknownParameterError: the table has no such row.
+        """
+        key = name.upper()
+        if key not in self._values:
+            parameter = self.parameter(name)
+            text = self.text(name)
+            try:
+                self._values[key] = None if text is None else convert(parameter, text)
+            except ConfigError as error:
+                raise self._placed(error, name) from None
+        return self._values[key]
+
+    def integer(self, name: str) -> int:
+        """The whole number ``name``."""
+        return int(cast(int, self._needed(name, Kind.INTEGER, Kind.SECONDS, Kind.SIZE)))
+
+    def real(self, name: str) -> float:
+        """The number ``name``."""
+        return float(cast(float, self._needed(name, Kind.REAL, Kind.INTEGER, Kind.SECONDS)))
+
+    def seconds(self, name: str) -> float:
+        """The span of time ``name`` in seconds."""
+        return float(cast(float, self._needed(name, Kind.SECONDS, Kind.INTEGER, Kind.REAL)))
+
+    def size(self, name: str) -> int:
+        """The number of bytes ``name``."""
+        return int(cast(int, self._needed(name, Kind.SIZE, Kind.INTEGER)))
+
+    def boolean(self, name: str) -> bool:
+        """The truth of ``name``; an undefined one is False."""
+        self._of_kind(name, Kind.BOOLEAN)
+        return bool(self.value(name))
+
+    def expression(self, name: str) -> Expr | None:
+        """The ClassAd expression ``name``, parsed; None when undefined."""
+        self._of_kind(name, Kind.EXPRESSION)
+        return cast("Expr | None", self.value(name))
+
+    def list_of(self, name: str) -> tuple[str, ...]:
+        """The words of ``name``, any macro; empty when undefined."""
+        text = self.text(name)
+        return () if text is None else split_words(text)
+
+    def path(self, name: str) -> Path:
+        """The path ``name``."""
+        return Path(str(self._needed(name, Kind.PATH, Kind.TEXT)))
+
+    def settings(self, cls: type[_S]) -> _S:
+        """A frozen value whose fields were made with `setting`, filled from here."""
+        fields = attrs.fields(cls)  # type: ignore[arg-type]  # any attrs class; its fields are checked below
+        return cls(**{field.name: self.value(field.metadata[PARAMETER]) for field in fields})
+
+    def where(self, name: str) -> tuple[str, int]:
+        """File and line that set ``name``; ``("<Default>", 0)`` when none did."""
+        source = self.source(name)
+        return source.file, source.line
+
+    def source(self, name: str) -> Source:
+        """Where ``name`` was set."""
+        found = self.macros.find(name)
+        if found is not None:
+            return found.source
+        return DETECTED if self.macros.is_detected(name) else DEFAULT
+
+    def defined(self, name: str) -> bool:
+        """Whether ``name`` has a value from anywhere, be it an empty one."""
+        return self.macros.raw(name) is not None
+
+    def parameter(self, name: str) -> Parameter:
+        """The row of the table that describes ``name``.
+
+        Raises:
+            UnknownParameterError: there is none.
+        """
+        found = find_parameter(name)
+        if found is None:
+            raise UnknownParameterError(name)
+        return found
+
+    def problems(self) -> tuple[ConfigError, ...]:
+        """Every value that was set and cannot be used, in the order of the files.
+
+        Daemons refuse to start while there is one.
+        """
+        found = []
+        for definition in self.macros:
+            problem = self._problem(definition)
+            if problem is not None:
+                found.append(problem)
+        return tuple(found)
+
+    def slips(self) -> tuple[Slip, ...]:
+        """Names that were set, that nothing mentions, and that are near a parameter's name."""
+        mentioned = self._mentioned()
+        known = [parameter.name for parameter in all_parameters() if not parameter.is_pattern]
+        found = []
+        for definition in self.macros:
+            bare = definition.name.upper().rpartition(".")[2]
+            if bare in mentioned or find_parameter(bare) is not None:
+                continue
+            found.append(Slip(definition.name, definition.source, nearest_word(bare, known)))
+        return tuple(found)
+
+    def changed(self, newer: Config) -> tuple[tuple[str, Parameter | None], ...]:
+        """Names whose expanded value differs between this configuration and a newer one, with their rows."""
+        names = dict.fromkeys(d.name.upper().rpartition(".")[2] for d in (*self.macros, *newer.macros))
+        return tuple((name, find_parameter(name)) for name in names if self.text(name) != newer.text(name))
+
+    def names(self) -> Iterator[str]:
+        """Every name that has a value: set, detected, or with a default."""
+        seen = dict.fromkeys(definition.name.upper() for definition in self.macros)
+        seen.update(dict.fromkeys(self.macros.detected_names()))
+        seen.update(
+            dict.fromkeys(parameter.name for parameter in all_parameters() if not parameter.is_pattern)
+        )
+        yield from sorted(seen)
+
+    def _mentioned(self) -> set[str]:
+        """Names that the text of some other value contains, be it as a macro or as the name of an attribute."""
+        found: set[str] = set()
+        for definition in self.macros:
+            found.update(word.upper() for word in re.findall(r"[A-Za-z_]\w*", definition.raw))
+        return found
+
+    def _problem(self, definition: Definition) -> ConfigError | None:
+        bare = definition.name.rpartition(".")[2]
+        parameter = find_parameter(bare)
+        try:
+            text = self.macros.expand(definition.raw).strip()
+            if parameter is not None and text:
+                convert(parameter, text)
+        except ConfigError as error:
+            return self._placed(error, definition.name, definition.source)
+        return None
+
+    def _of_kind(self, name: str, *kinds: Kind) -> None:
+        kind = self.parameter(name).kind
+        if kind not in kinds:
+            raise TypeError(f"{name} is a {kind.value} parameter, read as {kinds[0].value}")
+
+    def _needed(self, name: str, *kinds: Kind) -> Value:
+        self._of_kind(name, *kinds)
+        value = self.value(name)
+        if value is None:
+            raise self._placed(
+                ConfigError(f"{name} is not set", name=name, expected=self.parameter(name).expected), name
+            )
+        return value
+
+    def _placed(self, error: ConfigError, name: str, source: Source | None = None) -> ConfigError:
+        if error.file is not None:
+            return error
+        source = source or self.source(name)
+        return ConfigError(
+            error.problem,
+            file=source.file,
+            line=source.line or None,
+            name=error.name or name,
+            value=error.value,
+            expected=error.expected,
+            nearest=error.nearest,
+        )

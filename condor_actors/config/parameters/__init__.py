@@ -1,0 +1,83 @@
+"""The parameter table: the single source of what each name of the configuration means.
+
+To add a parameter: one row in the module of the daemon that reads it, below, such as
+
+    integer("MAX_JOBS_RUNNING", 10000, "How many jobs one schedd runs at once.", low=0, read_by="SCHEDD"),
+
+Its type, limits, default and paragraph then reach validation, ``condor_config_val -help``, the reference page and the
+shipped ``etc/condor_config`` by themselves.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+
+import attrs
+
+from condor_actors.config.parameter import Parameter
+from condor_actors.config.parameters import (
+    accounting,
+    central,
+    daemons,
+    execute,
+    policy,
+    pool,
+    security,
+    submit,
+)
+
+__all__ = ["SECTIONS", "all_parameters", "default_text", "find_parameter"]
+
+SECTIONS = {
+    "The pool and its machines": pool.ROWS,
+    "Daemons and the master": daemons.ROWS,
+    "Security": security.ROWS,
+    "Central manager": central.ROWS,
+    "Priorities and accounting": accounting.ROWS,
+    "Submit machines": submit.ROWS,
+    "Execute machines": execute.ROWS,
+    "The owner's policy": policy.ROWS,
+}
+"""The rows by the heading under which the reference shows them."""
+
+
+@cache
+def _by_name() -> dict[str, Parameter]:
+    return {row.name: row for rows in SECTIONS.values() for row in rows if not row.is_pattern}
+
+
+@cache
+def _patterns() -> tuple[tuple[re.Pattern[str], Parameter], ...]:
+    return tuple((row.pattern(), row) for rows in SECTIONS.values() for row in rows if row.is_pattern)
+
+
+def all_parameters() -> Iterator[Parameter]:
+    """Every row, each knowing its section."""
+    for section, rows in SECTIONS.items():
+        for row in rows:
+            yield attrs.evolve(row, section=section)
+
+
+def find_parameter(name: str) -> Parameter | None:
+    """The row that describes ``name``, in any letter case; of a pattern, with ``name`` in place of the pattern's."""
+    key = name.upper()
+    found = _by_name().get(key)
+    if found is not None:
+        return found
+    for pattern, row in _patterns():
+        if pattern.fullmatch(key):
+            return attrs.evolve(row, name=key)
+    return None
+
+
+def default_text(name: str, subsystem: str = "") -> str | None:
+    """The default of ``name`` in the language of the configuration, None when it has none."""
+    row = _by_name().get(name.upper())
+    if row is not None:
+        return row.default
+    row = find_parameter(name)
+    if row is None or row.default is None:
+        return None
+    return row.default.replace("<NAME>", row.name)

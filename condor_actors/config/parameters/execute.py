@@ -1,0 +1,328 @@
+"""Parameters of the startd and the starter: slots, resources, sandboxes."""
+
+from __future__ import annotations
+
+from condor_actors.config.parameter import (
+    boolean,
+    choice,
+    expression,
+    integer,
+    path,
+    real,
+    seconds,
+    text,
+    words,
+)
+
+STARTD = "STARTD"
+STARTER = "STARTER"
+
+ROWS = (
+    text("STARTD_NAME", None, "The name of the startd's ads, when a machine has several."),
+    integer(
+        "NUM_CPUS",
+        "$(DETECTED_CPUS_LIMIT)",
+        "How many cores the startd divides among its slots.",
+        low=1,
+        change="restart",
+        read_by=STARTD,
+    ),
+    integer(
+        "MEMORY",
+        "$(DETECTED_MEMORY)",
+        "How much memory the startd divides among its slots.",
+        low=1,
+        unit="MiB",
+        change="restart",
+        read_by=STARTD,
+    ),
+    integer(
+        "RESERVED_MEMORY",
+        0,
+        "Memory that is left to the machine itself.",
+        low=0,
+        unit="MiB",
+        change="restart",
+        read_by=STARTD,
+    ),
+    integer(
+        "RESERVED_DISK",
+        0,
+        "Disk space below EXECUTE that is left to the machine itself.",
+        low=0,
+        unit="MiB",
+        change="restart",
+        read_by=STARTD,
+    ),
+    integer(
+        "RESERVED_SWAP",
+        0,
+        "Swap space that is left to the machine itself.",
+        low=0,
+        unit="MiB",
+        read_by=STARTD,
+    ),
+    text(
+        "DISK",
+        None,
+        "How much disk below EXECUTE the startd divides among its slots, in KiB; found out when unset.",
+        change="restart",
+        read_by=STARTD,
+    ),
+    boolean(
+        "COUNT_HYPERTHREAD_CPUS",
+        True,
+        "Whether hyperthreads count as cores.",
+        change="restart",
+        read_by=STARTD,
+    ),
+    integer(
+        "MAX_SLOT_TYPES", 10, "How many types of slots there may be.", low=1, change="restart", read_by=STARTD
+    ),
+    text(
+        "SLOT_TYPE_<N>",
+        None,
+        "The share of the machine that each slot of that type gets: cpus=2, memory=25%,"
+        " disk=auto, gpus=1 and so on, or one fraction for everything.",
+        change="restart",
+        read_by=STARTD,
+    ),
+    integer(
+        "NUM_SLOTS_TYPE_<N>",
+        None,
+        "How many slots of that type there are.",
+        low=0,
+        change="restart",
+        read_by=STARTD,
+    ),
+    boolean(
+        "SLOT_TYPE_<N>_PARTITIONABLE",
+        False,
+        "Whether slots of that type are cut to each job's measure.",
+        change="restart",
+        read_by=STARTD,
+    ),
+    text(
+        "SLOT_TYPE_<N>_NAME_PREFIX",
+        None,
+        "What the names of slots of that type begin with.",
+        change="restart",
+        read_by=STARTD,
+    ),
+    expression("SLOT_TYPE_<N>_START", None, "START for slots of that type.", read_by=STARTD),
+    words(
+        "SLOT_TYPE_<N>_STARTD_ATTRS", None, "More macros for the ads of slots of that type.", read_by=STARTD
+    ),
+    text("SLOT_TYPE_<N>_<NAME>", None, "Any policy setting, for slots of that type only.", read_by=STARTD),
+    integer(
+        "NUM_SLOTS",
+        None,
+        "How many equal slots the machine is divided into when no types are given.",
+        low=0,
+        change="restart",
+        read_by=STARTD,
+    ),
+    text(
+        "MACHINE_RESOURCE_<NAME>",
+        None,
+        "How many, or the identifiers of, a resource of the machine's own kind.",
+        change="restart",
+        read_by=STARTD,
+    ),
+    words(
+        "MACHINE_RESOURCE_NAMES",
+        None,
+        "Which MACHINE_RESOURCE_ settings count; all when unset.",
+        change="restart",
+        read_by=STARTD,
+    ),
+    text(
+        "MACHINE_RESOURCE_INVENTORY_<NAME>",
+        None,
+        "A command whose output names that resource's units.",
+        change="restart",
+        read_by=STARTD,
+    ),
+    text(
+        "ENVIRONMENT_FOR_ASSIGNED_<NAME>",
+        None,
+        "The environment variable that tells a job which units it got.",
+        read_by=STARTD,
+    ),
+    text(
+        "ENVIRONMENT_FOR_ASSIGNED_GPUS",
+        "CUDA_VISIBLE_DEVICES",
+        "The environment variable that tells a job which GPUs it got.",
+        read_by=STARTD,
+    ),
+    text(
+        "ENVIRONMENT_VALUE_FOR_UNASSIGNED_<NAME>",
+        None,
+        "What that variable says when the job got none.",
+        read_by=STARTD,
+    ),
+    expression(
+        "MODIFY_REQUEST_EXPR_REQUESTCPUS",
+        "quantize(RequestCpus, {1})",
+        "What a request for cores is rounded to.",
+        read_by=STARTD,
+    ),
+    expression(
+        "MODIFY_REQUEST_EXPR_REQUESTMEMORY",
+        "quantize(RequestMemory, {128})",
+        "What a request for memory is rounded to.",
+        read_by=STARTD,
+    ),
+    expression(
+        "MODIFY_REQUEST_EXPR_REQUESTDISK",
+        "quantize(RequestDisk, {1024})",
+        "What a request for disk is rounded to.",
+        read_by=STARTD,
+    ),
+    words("STARTD_ATTRS", None, "Macros that are put into the slots' ads as attributes.", read_by=STARTD),
+    words(
+        "STARTD_SLOT_ATTRS",
+        None,
+        "Attributes of each slot that show in the ads of the machine's other slots.",
+        read_by=STARTD,
+    ),
+    words(
+        "STARTD_JOB_ATTRS", None, "Attributes of the running job that show in the slot's ad.", read_by=STARTD
+    ),
+    seconds(
+        "POLLING_INTERVAL",
+        5,
+        "How often the policy of a claimed slot is looked at even if no sensor spoke.",
+        low=0.1,
+        read_by=STARTD,
+    ),
+    seconds("MATCH_TIMEOUT", 120, "How long a matched slot waits for its claim.", low=1, read_by=STARTD),
+    seconds(
+        "MAX_CLAIM_ALIVES_MISSED", 6, "How many renewals of a claim may fail to come.", low=1, read_by=STARTD
+    ),
+    expression(
+        "CLAIM_WORKLIFE", "1200", "For how many seconds a claim takes new jobs; -1 for ever.", read_by=STARTD
+    ),
+    seconds(
+        "KILLING_TIMEOUT",
+        30,
+        "How long a job that was asked to go has before it is killed.",
+        low=0,
+        read_by=STARTD,
+    ),
+    seconds(
+        "MACHINEMAXVACATETIME", 600, "How long a vacated job has to save its work.", low=0, read_by=STARTD
+    ),
+    expression("RUNBENCHMARKS", "False", "When the machine measures its speed.", read_by=STARTD),
+    boolean(
+        "STARTER_ALLOW_RUNAS_OWNER",
+        True,
+        "Whether jobs of the same UID_DOMAIN run as their owner.",
+        read_by=STARTER,
+    ),
+    text(
+        "SLOT<N>_USER",
+        None,
+        "The account that jobs in that slot run under, when not their owner's.",
+        read_by=STARTER,
+    ),
+    text("NOBODY_USER", "nobody", "The account of jobs that have no other.", read_by=STARTER),
+    words(
+        "MOUNT_UNDER_SCRATCH",
+        "/tmp,/var/tmp",
+        "Folders of which each job has its own, below its scratch directory, where the machine allows it.",
+        read_by=STARTER,
+    ),
+    boolean(
+        "USE_CGROUPS",
+        True,
+        "Whether jobs get a cgroup where the machine allows it.",
+        change="restart",
+        read_by=STARTER,
+    ),
+    text(
+        "BASE_CGROUP", "condor", "The cgroup below which jobs get theirs.", change="restart", read_by=STARTER
+    ),
+    choice(
+        "CGROUP_MEMORY_LIMIT_POLICY",
+        "hard",
+        "What holds a job to its memory: hard kills it beyond, soft leaves it"
+        " while there is enough, none does not look.",
+        ("hard", "soft", "none", "custom"),
+        read_by=STARTER,
+    ),
+    boolean(
+        "CGROUP_IGNORE_CACHE_MEMORY",
+        True,
+        "Whether the page cache counts as a job's memory.",
+        read_by=STARTER,
+    ),
+    text("SINGULARITY", None, "The path of Singularity or Apptainer.", read_by=STARTER),
+    integer("JOB_RENICE_INCREMENT", 0, "By how much jobs are niced.", low=0, high=19, read_by=STARTER),
+    words("STARTER_JOB_ENVIRONMENT", None, "Environment that every job gets.", read_by=STARTER),
+    seconds(
+        "STARTER_UPDATE_INTERVAL",
+        300,
+        "How often a running job's usage is told to its shadow.",
+        low=1,
+        read_by=STARTER,
+    ),
+    seconds("STARTER_INITIAL_UPDATE_INTERVAL", 8, "How soon the first time.", low=1, read_by=STARTER),
+    integer(
+        "STARTER_BLOB_CACHE",
+        10240,
+        "How much disk the cache of executables and input files may take.",
+        low=0,
+        unit="MiB",
+        read_by=STARTER,
+    ),
+    integer(
+        "MAX_JOB_PROCESSES", 0, "How many processes a job may have; 0 for any number.", low=0, read_by=STARTER
+    ),
+    real(
+        "RESOURCE_SAMPLE_INTERVAL",
+        1.0,
+        "How often a running job's processes are measured.",
+        low=0.1,
+        unit="s",
+        read_by=STARTER,
+    ),
+    path(
+        "JOB_LAUNCHER",
+        None,
+        "The program that becomes a job's process; the built-in one when unset.",
+        read_by=STARTER,
+    ),
+    words(
+        "CONSOLE_DEVICES",
+        "mouse, console",
+        "Devices below /dev whose use means that the owner is there.",
+        read_by=STARTD,
+    ),
+    integer(
+        "SLOTS_CONNECTED_TO_CONSOLE",
+        "$(DETECTED_CPUS)",
+        "How many slots mind the console.",
+        low=0,
+        read_by=STARTD,
+    ),
+    integer(
+        "SLOTS_CONNECTED_TO_KEYBOARD",
+        1,
+        "How many slots mind every keyboard and terminal.",
+        low=0,
+        read_by=STARTD,
+    ),
+    seconds(
+        "DISCONNECTED_KEYBOARD_IDLE_BOOST",
+        1200,
+        "How much longer idle the keyboard looks to slots that do not mind it.",
+        read_by=STARTD,
+    ),
+    boolean(
+        "STARTD_HAS_BAD_UTMP",
+        False,
+        "Whether every terminal is looked at rather than those that utmp lists.",
+        read_by=STARTD,
+    ),
+)

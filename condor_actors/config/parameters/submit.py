@@ -1,0 +1,342 @@
+"""Parameters of the schedd, the shadow and the commands that submit."""
+
+from __future__ import annotations
+
+from condor_actors.config.parameter import (
+    boolean,
+    choice,
+    expression,
+    integer,
+    path,
+    seconds,
+    size,
+    text,
+    words,
+)
+
+SCHEDD = "SCHEDD"
+
+ROWS = (
+    text("SCHEDD_NAME", None, "The name of the schedd's ad, when a machine has several."),
+    text(
+        "SCHEDD_HOST", None, "The schedd that commands talk to when none is named; this machine's when unset."
+    ),
+    seconds(
+        "SCHEDD_INTERVAL",
+        300,
+        "How often the schedd renews its ads and looks over its queue.",
+        low=1,
+        read_by=SCHEDD,
+    ),
+    seconds("SCHEDD_MIN_INTERVAL", 5, "The least time between two looks over the queue.", read_by=SCHEDD),
+    integer(
+        "MAX_JOBS_RUNNING",
+        10000,
+        "How many jobs the schedd runs at once.",
+        low=0,
+        unit="jobs",
+        read_by=SCHEDD,
+    ),
+    integer(
+        "MAX_JOBS_SUBMITTED",
+        2147483647,
+        "How many jobs the queue may hold.",
+        low=0,
+        unit="jobs",
+        read_by=SCHEDD,
+    ),
+    integer(
+        "MAX_JOBS_PER_OWNER",
+        100000,
+        "How many jobs of one owner the queue may hold.",
+        low=0,
+        unit="jobs",
+        read_by=SCHEDD,
+    ),
+    integer(
+        "MAX_JOBS_PER_SUBMISSION",
+        20000,
+        "How many jobs one cluster may hold.",
+        low=1,
+        unit="jobs",
+        read_by=SCHEDD,
+    ),
+    integer(
+        "MAX_RUNNING_SCHEDULER_JOBS_PER_OWNER",
+        200,
+        "How many scheduler-universe jobs of one owner run at once.",
+        low=0,
+        read_by=SCHEDD,
+    ),
+    integer(
+        "START_LOCAL_UNIVERSE_MAX", 200, "How many local-universe jobs run at once.", low=0, read_by=SCHEDD
+    ),
+    expression(
+        "START_LOCAL_UNIVERSE",
+        "TotalLocalJobsRunning < 200",
+        "Whether a local-universe job may start, over the schedd's ad and the job's.",
+        read_by=SCHEDD,
+    ),
+    expression(
+        "START_SCHEDULER_UNIVERSE",
+        "TotalSchedulerJobsRunning < 500",
+        "Whether a scheduler-universe job may start, over the schedd's ad and the job's.",
+        read_by=SCHEDD,
+    ),
+    integer(
+        "JOB_START_COUNT",
+        0,
+        "How many jobs may start within JOB_START_DELAY; 0 for any number.",
+        low=0,
+        unit="jobs",
+        read_by=SCHEDD,
+    ),
+    seconds(
+        "JOB_START_DELAY",
+        0,
+        "The time that JOB_START_COUNT is counted over; 0 for no throttle.",
+        read_by=SCHEDD,
+    ),
+    seconds(
+        "JOB_DEFAULT_LEASE_DURATION",
+        2400,
+        "How long a job outlives the loss of contact with its submit machine.",
+        low=20,
+    ),
+    seconds(
+        "ALIVE_INTERVAL", 300, "The longest time between two renewals of a claim.", low=1, read_by=SCHEDD
+    ),
+    seconds(
+        "REQUEST_CLAIM_TIMEOUT",
+        1800,
+        "How long a startd may take to answer the request for a claim.",
+        low=1,
+        read_by=SCHEDD,
+    ),
+    boolean(
+        "CLAIM_PARTITIONABLE_LEFTOVERS",
+        True,
+        "Whether what a claim leaves of a partitionable slot is claimed for further jobs at once.",
+        read_by=SCHEDD,
+    ),
+    integer(
+        "PERIODIC_EXPR_INTERVAL",
+        60,
+        "How often the periodic expressions of jobs are looked at.",
+        low=1,
+        unit="s",
+        read_by=SCHEDD,
+    ),
+    expression("SYSTEM_PERIODIC_HOLD", None, "Jobs for which this is true are held.", read_by=SCHEDD),
+    text(
+        "SYSTEM_PERIODIC_HOLD_REASON",
+        None,
+        "An expression that gives the reason of such a hold.",
+        read_by=SCHEDD,
+    ),
+    text(
+        "SYSTEM_PERIODIC_HOLD_SUBCODE",
+        None,
+        "An expression that gives the subcode of such a hold.",
+        read_by=SCHEDD,
+    ),
+    expression(
+        "SYSTEM_PERIODIC_RELEASE", None, "Held jobs for which this is true are released.", read_by=SCHEDD
+    ),
+    expression("SYSTEM_PERIODIC_REMOVE", None, "Jobs for which this is true are removed.", read_by=SCHEDD),
+    expression(
+        "SYSTEM_PERIODIC_VACATE", None, "Running jobs for which this is true are vacated.", read_by=SCHEDD
+    ),
+    expression(
+        "SUBMIT_REQUIREMENT_<NAME>",
+        None,
+        "What a job has to satisfy to be taken into the queue.",
+        read_by=SCHEDD,
+    ),
+    words("SUBMIT_REQUIREMENT_NAMES", None, "The SUBMIT_REQUIREMENT_ settings in force.", read_by=SCHEDD),
+    text(
+        "SUBMIT_REQUIREMENT_<NAME>_REASON",
+        None,
+        "An expression that tells the user what was not satisfied.",
+        read_by=SCHEDD,
+    ),
+    words(
+        "SYSTEM_IMMUTABLE_JOB_ATTRS",
+        "ClusterId ProcId GlobalJobId Owner User QDate MyType TargetType NTDomain",
+        "Job attributes that nobody changes.",
+        read_by=SCHEDD,
+    ),
+    words("IMMUTABLE_JOB_ATTRS", None, "More job attributes that nobody changes.", read_by=SCHEDD),
+    words(
+        "SYSTEM_PROTECTED_JOB_ATTRS",
+        "CurrentHosts CompletionDate JobStatus NumJobStarts",
+        "Job attributes that only a super user of the queue changes.",
+        read_by=SCHEDD,
+    ),
+    words(
+        "PROTECTED_JOB_ATTRS",
+        None,
+        "More job attributes that only a super user of the queue changes.",
+        read_by=SCHEDD,
+    ),
+    words(
+        "SIGNIFICANT_ATTRIBUTES",
+        None,
+        "Job attributes that always tell autoclusters apart; found out from the pool when unset.",
+        read_by=SCHEDD,
+    ),
+    words("ADD_SIGNIFICANT_ATTRIBUTES", None, "More such attributes.", read_by=SCHEDD),
+    words(
+        "REMOVE_SIGNIFICANT_ATTRIBUTES",
+        None,
+        "Attributes that never tell autoclusters apart.",
+        read_by=SCHEDD,
+    ),
+    path("JOB_QUEUE_DATABASE", "$(SPOOL)/job_queue.db", "Where the job queue is kept.", read_by=SCHEDD),
+    path(
+        "HISTORY",
+        "$(SPOOL)/history",
+        "Where jobs that left the queue are recorded, as text that condor_history -file"
+        " and other programs read.",
+    ),
+    boolean("ENABLE_HISTORY_ROTATION", True, "Whether the text history is put aside when it has grown."),
+    size("MAX_HISTORY_LOG", "20 MB", "The size at which the text history is put aside."),
+    integer("MAX_HISTORY_ROTATIONS", 2, "How many text histories that were put aside are kept.", low=1),
+    path(
+        "PER_JOB_HISTORY_DIR",
+        None,
+        "A folder that gets one file history.C.P for each job that leaves the queue.",
+        read_by=SCHEDD,
+    ),
+    path("EVENT_LOG", None, "One event log for the jobs of all users of this machine."),
+    size("EVENT_LOG_MAX_SIZE", "1 MB", "The size at which that event log is put aside."),
+    integer("EVENT_LOG_MAX_ROTATIONS", 1, "How many of them are kept.", low=0),
+    boolean("EVENT_LOG_FSYNC", False, "Whether each event in it is forced to the disk."),
+    boolean("ENABLE_USERLOG_FSYNC", True, "Whether each event in a user's log is forced to the disk."),
+    text(
+        "DEFAULT_USERLOG_FORMAT_OPTIONS", None, "Options of event logs: XML, JSON, UTC, SUB_SECOND, ISO_DATE."
+    ),
+    text(
+        "EVENT_LOG_FORMAT_OPTIONS", None, "Options of that event log: XML, JSON, UTC, SUB_SECOND, ISO_DATE."
+    ),
+    integer(
+        "SHADOW_HOST_MAX_RUNS",
+        5000,
+        "How many running jobs of one owner one shadow host looks after.",
+        low=1,
+        read_by=SCHEDD,
+    ),
+    integer(
+        "SHADOW_HOST_SPARES",
+        1,
+        "How many shadow hosts wait, started, for an owner who has none.",
+        low=0,
+        read_by=SCHEDD,
+    ),
+    seconds(
+        "SHADOW_HOST_IDLE", 300, "How long an owner's shadow host stays when it has no job.", read_by=SCHEDD
+    ),
+    seconds(
+        "SHADOW_QUEUE_UPDATE_INTERVAL",
+        900,
+        "How often a shadow brings what it knows of a running job into the queue.",
+        low=1,
+    ),
+    choice(
+        "JOB_DEFAULT_NOTIFICATION",
+        "NEVER",
+        "Of which ends of a job its owner gets a mail when the submit file does not say.",
+        ("NEVER", "COMPLETE", "ERROR", "ALWAYS"),
+    ),
+    text("JOB_DEFAULT_REQUESTCPUS", "1", "What request_cpus is when the submit file does not say."),
+    text(
+        "JOB_DEFAULT_REQUESTMEMORY",
+        "ifThenElse(MemoryUsage =!= undefined, MemoryUsage, 128)",
+        "What request_memory (MiB) is when the submit file does not say.",
+    ),
+    text(
+        "JOB_DEFAULT_REQUESTDISK",
+        "DiskUsage",
+        "What request_disk (KiB) is when the submit file does not say.",
+    ),
+    text("JOB_DEFAULT_REQUESTGPUS", None, "What request_gpus is when the submit file does not say."),
+    text("DEFAULT_UNIVERSE", "vanilla", "The universe of a submit file that names none."),
+    text("DEFAULT_RANK", None, "The rank of a submit file that names none."),
+    expression("APPEND_REQUIREMENTS", None, "Added to the requirements of every job."),
+    expression("APPEND_REQ_VANILLA", None, "Added to the requirements of vanilla jobs."),
+    expression("APPEND_RANK", None, "Added to the rank of every job."),
+    words("SUBMIT_ATTRS", None, "Macros that are put into every job as attributes."),
+    words("SUBMIT_EXPRS", None, "An older name of SUBMIT_ATTRS."),
+    boolean("SUBMIT_SKIP_FILECHECK", True, "Whether submit leaves it to the schedd to look for input files."),
+    boolean("SUBMIT_SEND_RESCHEDULE", True, "Whether submit asks for an early cycle."),
+    choice(
+        "SHOULD_TRANSFER_FILES",
+        "IF_NEEDED",
+        "Whether files are transferred when the submit file does not say.",
+        ("YES", "NO", "IF_NEEDED"),
+    ),
+    boolean("CONDOR_Q_ONLY_MY_JOBS", True, "Whether condor_q shows only the caller's jobs."),
+    boolean("CONDOR_Q_DASH_BATCH_IS_DEFAULT", True, "Whether condor_q gathers jobs in batches."),
+    boolean("CONDOR_Q_SHOW_OLD_SUMMARY", False, "Whether condor_q ends with the old summary line."),
+    integer(
+        "HISTORY_HELPER_MAX_HISTORY", 2147483647, "The most records that a remote condor_history gets.", low=0
+    ),
+    integer(
+        "MAX_TRANSFER_INPUT_MB",
+        -1,
+        "The most MB of input a job may bring; -1 for any amount.",
+        low=-1,
+        unit="MB",
+    ),
+    integer(
+        "MAX_TRANSFER_OUTPUT_MB",
+        -1,
+        "The most MB of output a job may leave; -1 for any amount.",
+        low=-1,
+        unit="MB",
+    ),
+    integer(
+        "MAX_CONCURRENT_UPLOADS",
+        100,
+        "How many transfers to execute machines go on at once.",
+        low=0,
+        read_by=SCHEDD,
+    ),
+    integer(
+        "MAX_CONCURRENT_DOWNLOADS",
+        100,
+        "How many transfers from execute machines go on at once.",
+        low=0,
+        read_by=SCHEDD,
+    ),
+    size("INLINE_FILE_LIMIT", 65536, "Files up to this size travel within messages.", low=0),
+    words(
+        "FLOCK_TO",
+        None,
+        "Other pools' central managers that jobs are offered to when this pool cannot serve them.",
+        read_by=SCHEDD,
+    ),
+    words("FLOCK_FROM", None, "Machines of other pools whose jobs are welcome."),
+    expression(
+        "PRIO",
+        "(UserPrio * 10) - (QDate / 1000000000.0)",
+        "The order of an owner's own jobs: the highest first.",
+        read_by=SCHEDD,
+    ),
+    integer(
+        "DAGMAN_MAX_JOBS_IDLE",
+        1000,
+        "How many idle jobs a DAG has in the queue at once; 0 for any number.",
+        low=0,
+    ),
+    integer(
+        "DAGMAN_MAX_JOBS_SUBMITTED",
+        0,
+        "How many jobs a DAG has in the queue at once; 0 for any number.",
+        low=0,
+    ),
+    integer("DAGMAN_MAX_SUBMITS_PER_INTERVAL", 100, "How many jobs a DAG submits each time it looks.", low=1),
+    seconds("DAGMAN_USER_LOG_SCAN_INTERVAL", 5, "How often a DAG looks into its event log.", low=1),
+    words("CKPT_SERVER_HOST", None, "The checkpoint server that keeps checkpoints instead of SPOOL."),
+    boolean("USE_CKPT_SERVER", True, "Whether CKPT_SERVER_HOST is used."),
+)

@@ -1,0 +1,79 @@
+"""Templates: ``use CATEGORY : NAME(arguments)`` stands for a few statements that belong together.
+
+Within a template ``$(1)`` is its first argument, ``$(1:default)`` with a default, ``$(1?)`` 1 if it is given, ``$(2+)``
+all from the second on, ``$(0)`` all, ``$(0#)`` how many, ``$(0?)`` 1 when there are any.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from condor_actors.config.template_texts import TEMPLATES
+
+__all__ = ["categories", "template_names", "template_statements", "template_text"]
+
+_ARGUMENT: Final = re.compile(r"\$\((\d)([?#+]?)(?::([^()]*))?\)")
+
+
+def categories() -> tuple[str, ...]:
+    """The categories there are."""
+    return tuple(TEMPLATES)
+
+
+def template_names(category: str) -> tuple[str, ...]:
+    """The templates of a category, in the spelling to show."""
+    return tuple(TEMPLATES.get(category.upper(), {}))
+
+
+def template_text(category: str, name: str) -> str | None:
+    """What a template stands for before its arguments are put in; None when there is none."""
+    for known, text in TEMPLATES.get(category.upper(), {}).items():
+        if known.upper() == name.upper():
+            return text
+    return None
+
+
+def template_statements(category: str, name: str, arguments: str | None) -> str | None:
+    """What ``use category : name(arguments)`` stands for; None when there is no such template."""
+    text = template_text(category, name)
+    if text is None:
+        return None
+    given = _split(arguments) if arguments is not None else []
+    everything = (arguments or "").strip()
+
+    def put_in(match: re.Match[str]) -> str:
+        index, mark, default = int(match[1]), match[2], match[3]
+        if index == 0:
+            if mark == "?":
+                return "1" if everything else "0"
+            return str(len(given)) if mark == "#" else everything
+        value = given[index - 1] if index <= len(given) else ""
+        if mark == "?":
+            return "1" if value else "0"
+        if mark == "#":
+            return str(max(len(given) - index + 1, 0))
+        if mark == "+":
+            return ", ".join(given[index - 1 :])
+        return value or default or ""
+
+    return _ARGUMENT.sub(put_in, text)
+
+
+def _split(arguments: str) -> list[str]:
+    """The arguments at the commas that no parenthesis or quotation mark encloses."""
+    parts = [""]
+    level = 0
+    quoted = False
+    for letter in arguments:
+        if letter == '"':
+            quoted = not quoted
+        elif not quoted and letter in "([{":
+            level += 1
+        elif not quoted and letter in ")]}":
+            level -= 1
+        if letter == "," and level == 0 and not quoted:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part.strip() for part in parts]
