@@ -1,23 +1,27 @@
 """The real edges of a daemon, built from its configuration.
 
-TLS needs credentials (``AUTH_SSL_SERVER_CERTFILE`` and its kin, made by ``condor_pool``); a process without them serves
+TLS needs credentials (``HOST_CERTIFICATE`` and its kin, made by ``condor_pool``); a process without them serves
 this machine only, over its UNIX socket.
 """
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import secrets
+import socket
+from fnmatch import fnmatchcase
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import attrs
+import psutil
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
 from condor_actors.actors import World
-from condor_actors.config import Config
+from condor_actors.config import Config, ConfigError
 from condor_actors.wire.authorization import Authorization
 from condor_actors.wire.credentials import Credentials
 from condor_actors.wire.post_office import PostOffice
@@ -101,22 +105,41 @@ def real_world(config: Config, name: str, *, reactor: Any, credentials: Credenti
 
 
 def machine_credentials(config: Config) -> Credentials | None:
-    """The machine's certificate; None when the pool has none (this machine only)."""
-    certificate = config.text("AUTH_SSL_SERVER_CERTFILE")
-    if certificate is None or not Path(certificate).exists():
+    """The machine's certificate; None when it belongs to no pool (this machine only)."""
+    certificate = config.path("HOST_CERTIFICATE")
+    if not certificate.exists():
         return None
-    key = config.path("AUTH_SSL_SERVER_KEYFILE")
-    return Credentials.load(certificate, key, config.path("AUTH_SSL_SERVER_CAFILE"), config.text("AUTH_SSL_CRLFILE"))
+    return Credentials.load(certificate, config.path("HOST_KEY"), config.path("POOL_CA"), config.path("POOL_CRL"))
 
 
 def bind_address(config: Config) -> str:
-    """Where to listen: NETWORK_INTERFACE, loopback unless told otherwise."""
-    address = config.text("NETWORK_INTERFACE") or "127.0.0.1"
-    return "0.0.0.0" if address == "*" else address
+    """Where to listen: NETWORK_INTERFACE, an address, a pattern of addresses, or an interface's name or pattern.
+
+    Raises:
+        ConfigError: no interface of this machine fits.
+    """
+    wanted = config.text("NETWORK_INTERFACE") or "127.0.0.1"
+    addresses = [
+        (name, address.address)
+        for name, many in psutil.net_if_addrs().items()
+        for address in many
+        if address.family == socket.AF_INET
+    ]
+    fitting = [ip for name, ip in addresses if fnmatchcase(ip, wanted) or fnmatchcase(name, wanted)]
+    if not fitting:
+        file, line = config.where("NETWORK_INTERFACE")
+        known = ", ".join(f"{name} ({ip})" for name, ip in addresses)
+        raise ConfigError(f"no interface fits; this machine has {known}", file=file, line=line or None,
+                          name="NETWORK_INTERFACE", value=wanted, expected="an address or interface of this machine")
+    return min(fitting, key=lambda ip: (ipaddress.ip_address(ip).is_loopback, ipaddress.ip_address(ip).is_private))
 
 
 def listening_port(config: Config, name: str) -> int:
-    """The port of a daemon: ``<NAME>_PORT``, else any free one; the collector's is known to all."""
+    """The port of a daemon: the collector's is known to all (COLLECTOR_HOST or COLLECTOR_PORT), others take
+    ``<NAME>_PORT`` or any free one."""
+    if name == "collector":
+        _, _, port = (config.list_of("COLLECTOR_HOST") or ("",))[0].rpartition(":")
+        return int(port) if port.isdigit() else config.integer("COLLECTOR_PORT")
     wanted = config.text(f"{name.upper().replace('-', '_')}_PORT")
     return int(wanted) if wanted else 0
 
