@@ -1,0 +1,1 @@
+"""The ``condor_*`` commands: one module a command, ``main()`` its entry; each imports only what it uses."""

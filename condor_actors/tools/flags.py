@@ -1,0 +1,116 @@
+"""Command lines the way HTCondor reads them.
+
+Theory: a flag is a word with one or two leading dashes; any beginning of its name counts, down to a least length
+(``-con`` is ``-constraint``).  Some flags carry a qualifier behind a colon (``-af:jh``).  A flag takes a fixed number
+of words, or (``MANY``) all up to the next word with a dash.  What is no flag is an operand; order is kept, because
+several tools give it a meaning.
+
+``parse`` turns words into `Given` items; each tool says with a table of `Flag` rows what it knows, in the order in
+which they are tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import attrs
+
+MANY = -1
+"""Takes all words up to the next one that begins with a dash."""
+
+
+@attrs.frozen
+class Flag:
+    """One flag of a tool.
+
+    Attributes:
+        name: the whole name, without dashes.
+        least: how many letters must be given.
+        takes: how many words follow, or ``MANY``.
+        colon: whether a qualifier may follow behind a colon.
+        alias: the name it is reported under; by default its own.
+    """
+
+    name: str
+    least: int = 1
+    takes: int = 0
+    colon: bool = False
+    alias: str = ""
+
+
+@attrs.frozen
+class Given:
+    """A flag as given (``name`` is the alias or the full name), or an operand (``name`` empty)."""
+
+    name: str
+    values: tuple[str, ...] = ()
+    qualifier: str = ""
+    word: str = ""
+
+
+class UnknownFlag(ValueError):
+    """A word with a dash that the tool does not know."""
+
+    def __init__(self, word: str) -> None:
+        self.word = word
+        super().__init__(word)
+
+
+class MissingValue(ValueError):
+    """A flag without the words it needs."""
+
+    def __init__(self, flag: Flag, word: str) -> None:
+        self.flag = flag
+        self.word = word
+        super().__init__(word)
+
+
+def parse(words: Sequence[str], flags: Sequence[Flag]) -> list[Given]:
+    """Read a command line.
+
+    :param words: without the program's name.
+    :param flags: the tool's flags; the first that fits wins.
+    :returns: flags and operands in order.
+    :raises UnknownFlag: no flag fits.
+    :raises MissingValue: too few words follow.
+    """
+    return list(_each(list(words), flags))
+
+
+def _each(words: list[str], flags: Sequence[Flag]) -> Iterator[Given]:
+    position = 0
+    while position < len(words):
+        word = words[position]
+        position += 1
+        if not is_flag(word):
+            yield Given("", (word,), "", word)
+            continue
+        found = match(word, flags)
+        if found is None:
+            raise UnknownFlag(word)
+        flag, qualifier = found
+        if flag.takes == MANY:
+            end = position
+            while end < len(words) and not is_flag(words[end]):
+                end += 1
+        else:
+            end = position + flag.takes
+            if end > len(words):
+                raise MissingValue(flag, word)
+        yield Given(flag.alias or flag.name, tuple(words[position:end]), qualifier, word)
+        position = end
+
+
+def is_flag(word: str) -> bool:
+    """Whether a word is a flag; a lone dash and a negative number are not."""
+    return len(word) > 1 and word[0] == "-" and not word[1].isdigit()
+
+
+def match(word: str, flags: Sequence[Flag]) -> tuple[Flag, str] | None:
+    """The flag that a word names, and the qualifier behind its colon."""
+    name, colon, qualifier = word[2 if word.startswith("--") else 1 :].partition(":")
+    name = name.lower()
+    for flag in flags:
+        if (not colon or flag.colon) and len(name) >= flag.least and flag.name.lower().startswith(name):
+            return flag, qualifier
+    return None

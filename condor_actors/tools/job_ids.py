@@ -1,0 +1,21 @@
+"""Job ids on command lines: ``C``, ``C.P`` and, from event logs, ``C.P.S``."""
+
+from __future__ import annotations
+
+import re
+
+_ID = re.compile(r"(\d+)(?:\.(-?\d+)(?:\.\d+)?)?\.?\Z")
+ALL_PROCS = -1
+
+
+def parse_id(word: str) -> tuple[int, int] | None:
+    """(cluster, proc) of a word, proc -1 for a whole cluster, None when it is no id."""
+    found = _ID.match(word)
+    if found is None:
+        return None
+    return int(found.group(1)), int(found.group(2)) if found.group(2) is not None else ALL_PROCS
+
+
+def id_text(cluster: int, proc: int) -> str:
+    """The usual form of an id."""
+    return str(cluster) if proc == ALL_PROCS else f"{cluster}.{proc}"
