@@ -17,6 +17,7 @@ from condor_actors.config import Config, ConfigError, find_parameter
 from condor_actors.messages.admin import (
     ConfigValue,
     ConfigValues,
+    DaemonStarted,
     Ping,
     Pong,
     QueryConfig,
@@ -24,7 +25,7 @@ from condor_actors.messages.admin import (
     SetConfig,
     Shutdown,
 )
-from condor_actors.messages.envelope import Delivery, Done, Identity, Level, Refused
+from condor_actors.messages.envelope import Address, Delivery, Done, Identity, Level, Refused
 
 
 def package_version() -> str:
@@ -53,6 +54,8 @@ class AdminEdges:
         authorize: whether an identity has a level.
         shut_down: ends the process in the given way (``graceful peaceful fast``).
         started_s: when the process began, seconds since 1970.
+        master_socket: the UNIX socket of the master that started it; empty: none did.
+        public_node: where the process listens for others.
     """
 
     daemon: Daemon
@@ -62,6 +65,8 @@ class AdminEdges:
     authorize: Callable[[Identity, Level], bool]
     shut_down: Callable[[str], None]
     started_s: float
+    master_socket: str = ""
+    public_node: Callable[[], str] = str
 
 
 class AdminActor(Actor):
@@ -69,6 +74,12 @@ class AdminActor(Actor):
 
     def __init__(self, edges: AdminEdges) -> None:
         self.edges = edges
+
+    def started(self) -> None:
+        """The doors are open: the master may know."""
+        if self.edges.master_socket:
+            message = DaemonStarted(daemon=self.edges.daemon.name, pid=os.getpid(), address=self.edges.public_node())
+            self.context.tell(Address(f"unix:{self.edges.master_socket}", "master"), message)
 
     def receive(self, delivery: Delivery) -> None:
         """One question of an admin, a tool or the master."""

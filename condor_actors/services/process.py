@@ -21,8 +21,6 @@ from twisted.logger import Logger
 from condor_actors.actors import Daemon, World
 from condor_actors.config import Config, ConfigError, load_config
 from condor_actors.daemons.admin import AdminActor, AdminEdges
-from condor_actors.messages.admin import DaemonStarted
-from condor_actors.messages.envelope import Address
 from condor_actors.services.logs import start_logging
 from condor_actors.services.options import DaemonOptions
 from condor_actors.services.settings import store_setting
@@ -55,11 +53,11 @@ def daemon_service(name: str, make_daemon: MakeDaemon, options: DaemonOptions, r
     return DaemonService(name, load, make_daemon, reactor)
 
 
-class DaemonService(Service):  # type: ignore[misc]  # Twisted leaves it untyped
+class DaemonService(Service):
     """Runs one daemon for as long as the process lives; see the module."""
 
     def __init__(self, name: str, load: Callable[[], Config], make_daemon: MakeDaemon, reactor: Any) -> None:
-        self.setName(f"condor-{name}")
+        self.setName(f"condor-{name}")  # type: ignore[no-untyped-call]  # Twisted leaves it untyped
         self.daemon_name = name
         self.config = load()
         self.exit_status = 0
@@ -72,13 +70,14 @@ class DaemonService(Service):  # type: ignore[misc]  # Twisted leaves it untyped
         self._daemon: Daemon | None = None
         self._stop_log: Callable[[], None] | None = None
         self._manhole: Any = None
+        self._metrics: Any = None
         self.log = Logger("condor")
 
     # ---- start
 
     def startService(self) -> None:  # noqa: N802 - Twisted's name
         """Build the daemon and open its doors."""
-        Service.startService(self)
+        Service.startService(self)  # type: ignore[no-untyped-call]
         try:
             self._start()
         except (ConfigError, OSError, ValueError) as error:
@@ -100,24 +99,22 @@ class DaemonService(Service):  # type: ignore[misc]  # Twisted leaves it untyped
             authorize=real.world.authorize,
             shut_down=self.shut_down,
             started_s=self._started_s,
+            master_socket=os.environ.get("CONDOR_MASTER_SOCKET", ""),
+            public_node=lambda: real.post.public_node,
         )
         daemon.system.spawn("admin", lambda: AdminActor(edges))
         real.listen()
         daemon.start()
         self._catch_signals()
-        if self.config.boolean("ENABLE_MANHOLE"):
+        if self.config.text("MANHOLE") not in (None, "off"):
             from condor_actors.services.manhole import open_manhole
 
             self._manhole = open_manhole(self.config, self.daemon_name, daemon, self._reactor)
-        self._tell_master(daemon)
-        self.log.info("** condor-{name} listens at {node}", name=self.daemon_name, node=real.world.post.public_node)
+        if self.config.text("METRICS_PORT") is not None:
+            from condor_actors.services.metrics import open_metrics
 
-    def _tell_master(self, daemon: Daemon) -> None:
-        socket = os.environ.get("CONDOR_MASTER_SOCKET", "")
-        if not socket or self._real is None:
-            return
-        message = DaemonStarted(daemon=self.daemon_name, pid=os.getpid(), address=self._real.world.post.public_node)
-        daemon.system.tell(Address(f"unix:{socket}", "master"), message)
+            self._metrics = open_metrics(self.config.integer("METRICS_PORT"), self.daemon_name, daemon, self._reactor)
+        self.log.info("** condor-{name} listens at {node}", name=self.daemon_name, node=real.world.post.public_node)
 
     # ---- signals and administration
 
@@ -159,11 +156,11 @@ class DaemonService(Service):  # type: ignore[misc]  # Twisted leaves it untyped
 
     def stopService(self) -> Deferred[None]:  # noqa: N802 - Twisted's name
         """Close the doors and let the daemon come to rest."""
-        Service.stopService(self)
+        Service.stopService(self)  # type: ignore[no-untyped-call]
         result: Deferred[None] = self._stop()
         return result
 
-    @inlineCallbacks  # type: ignore[misc]
+    @inlineCallbacks
     def _stop(self) -> Any:
         daemon = self._daemon
         if daemon is not None:
@@ -176,6 +173,8 @@ class DaemonService(Service):  # type: ignore[misc]  # Twisted leaves it untyped
             daemon.system.stop()
         if self._manhole is not None:
             yield self._manhole.stop()
+        if self._metrics is not None:
+            yield self._metrics.stopListening()
         if self._real is not None:
             yield self._real.close()
         yield task.deferLater(self._reactor, 0)
