@@ -40,8 +40,8 @@ def main(arguments: list[str]) -> int:
 
     service.privilegedStartService()
     service.startService()
-    reactor.addSystemEventTrigger("before", "shutdown", service.stopService)  # type: ignore[attr-defined]
-    reactor.run()  # type: ignore[attr-defined]
+    reactor.addSystemEventTrigger("before", "shutdown", service.stopService)
+    reactor.run()
     return int(getattr(service, "exit_status", 0))
 
 

@@ -39,10 +39,11 @@ class DaemonCollector(Collector):
             row = sums.setdefault(actor.kind, [0, 0, 0, 0])
             for place, value in enumerate((actor.waiting, actor.turns, actor.restarts, 1)):
                 row[place] += value
+        families: tuple[Any, ...] = (waiting, turns, restarts, alive)
         for kind, row in sums.items():
-            for family, value in zip((waiting, turns, restarts, alive), row, strict=True):
+            for family, value in zip(families, row, strict=True):
                 family.add_metric([self._name, kind], value)
-        yield from (waiting, turns, restarts, alive)
+        yield from families
         numbers = GaugeMetricFamily("condor_ad", "Numbers of the daemon's own ad", labels=["daemon", "attribute"])
         ad = self._daemon.ad()
         for attribute in ad:

@@ -7,7 +7,7 @@ from typing import Any
 from twisted.python import usage
 
 
-class DaemonOptions(usage.Options):  # type: ignore[misc]  # Twisted leaves it untyped
+class DaemonOptions(usage.Options):
     """``--local-name`` picks this instance's parameters (``NAME.PARAMETER``) where a machine runs several."""
 
     optParameters: list[list[Any]] = [

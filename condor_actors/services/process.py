@@ -57,7 +57,7 @@ class DaemonService(Service):
     """Runs one daemon for as long as the process lives; see the module."""
 
     def __init__(self, name: str, load: Callable[[], Config], make_daemon: MakeDaemon, reactor: Any) -> None:
-        self.setName(f"condor-{name}")  # type: ignore[no-untyped-call]  # Twisted leaves it untyped
+        self.setName(f"condor-{name}")
         self.daemon_name = name
         self.config = load()
         self.exit_status = 0
@@ -77,7 +77,7 @@ class DaemonService(Service):
 
     def startService(self) -> None:  # noqa: N802 - Twisted's name
         """Build the daemon and open its doors."""
-        Service.startService(self)  # type: ignore[no-untyped-call]
+        Service.startService(self)
         try:
             self._start()
         except (ConfigError, OSError, ValueError) as error:
@@ -156,7 +156,7 @@ class DaemonService(Service):
 
     def stopService(self) -> Deferred[None]:  # noqa: N802 - Twisted's name
         """Close the doors and let the daemon come to rest."""
-        Service.stopService(self)  # type: ignore[no-untyped-call]
+        Service.stopService(self)
         result: Deferred[None] = self._stop()
         return result
 
