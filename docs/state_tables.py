@@ -1,0 +1,55 @@
+"""A mkdocs hook: pages of state tables, made from the live tables of the cores while the site is built."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from condor_actors.cores import job_status, owner_policy
+
+MARK = "<!-- state tables -->"
+
+
+def _name(step: Any) -> str:
+    """How a step is shown: its own words for an ignored event, else its name."""
+    why = getattr(step, "why", None)
+    if why is not None:
+        return f"*({why})*"
+    return str(getattr(step, "__name__", step)).strip("_").replace("_", " ")
+
+
+def _rows(header: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
+    titles = list(header)
+    out = ["| " + " | ".join(titles) + " |", "|" + "---|" * len(titles)]
+    out += ["| " + " | ".join(cells) + " |" for cells in lines]
+    return "\n".join(out)
+
+
+def slot_table() -> str:
+    """Every (place, event) of a slot and the step taken."""
+    table: Mapping[Any, Any] = owner_policy.table()
+    events = list(dict.fromkeys(event for _, event in table))
+    places = list(dict.fromkeys(place for place, _ in table))
+    header = ["event", *(f"{state.value} / {activity.value}" for state, activity in places)]
+    return _rows(header, ([event.__name__, *(_name(table[place, event]) for place in places)] for event in events))
+
+
+def job_table() -> str:
+    """Every (status, action) of a job: the step taken, or why none is."""
+    header = ["action", *(status.name.lower().replace("_", " ") for status in job_status.JobStatus)]
+    lines = []
+    for action, row in job_status.ACTIONS.items():
+        cells = []
+        for status in job_status.JobStatus:
+            result, step = row[status]
+            cells.append(f"*({result.value})*" if step is job_status.Step.NOTHING else step.value)
+        lines.append([action.value, *cells])
+    return _rows(header, lines)
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Put the tables where a page asks for them."""
+    if MARK not in markdown:
+        return markdown
+    text = f"### A slot\n\n{slot_table()}\n\n### A job\n\n{job_table()}\n"
+    return markdown.replace(MARK, text)
