@@ -24,6 +24,7 @@ from .expr import (
     RecordExpr,
     Reference,
     Run,
+    SpanLiteral,
     Subscript,
     Unary,
 )
@@ -112,12 +113,13 @@ def enter(value: Value, ad: ClassAd, state: State) -> Value:
     return result
 
 
-def look_up(ad: ClassAd, key: str, state: State) -> Value:
+def look_up(ad: ClassAd, key: str, state: State, selected: bool = False) -> Value:
     """Find a name from a record outwards and evaluate what it stands for.
 
     :param ad: the record to begin with.
     :param key: the name in lower case.
     :param state: the evaluation.
+    :param selected: whether the record was named (``record.name``), so that the other ad of a match is not asked.
     :returns: its value, UNDEFINED when there is none.
     """
     scope: ClassAd | None = ad
@@ -131,7 +133,7 @@ def look_up(ad: ClassAd, key: str, state: State) -> Value:
     special = _SPECIAL.get(key)
     if special is not None:
         return special(ad, root, state)
-    if root is ad:
+    if root is ad and not selected:
         other = state.other(ad)
         if other is not None:
             value = other.find(key)
@@ -179,7 +181,7 @@ def select(value: Value, key: str, state: State) -> Value:
     from .ad import ClassAd
 
     if isinstance(value, ClassAd):
-        return look_up(value, key, state)
+        return look_up(value, key, state, selected=True)
     if isinstance(value, ListValue):
         return ListValue(tuple(select(element(item, value.ad, state), key, state) for item in value.elements), value.ad)
     return UNDEFINED if value is UNDEFINED else ERROR
@@ -216,7 +218,7 @@ def _reference(node: Reference) -> Run:
     scope = node.scope
     if scope is None:
         if node.absolute:
-            return lambda ad, state: look_up(_outermost(ad), key, state)
+            return lambda ad, state: _absolute(ad, key, state)
         return _bare_reference(key)
     if isinstance(scope, Reference) and scope.scope is None and not scope.absolute:
         if scope.key == "my":
@@ -270,10 +272,13 @@ def _target_reference(key: str, scope: Run) -> Run:
     return run
 
 
-def _outermost(ad: ClassAd) -> ClassAd:
+def _absolute(ad: ClassAd, key: str, state: State) -> Value:
+    """Look up from the outermost record, which in a match is the match itself and has no attributes."""
+    if state.target is not None:
+        return UNDEFINED
     while ad.scope is not None:
         ad = ad.scope
-    return ad
+    return look_up(ad, key, state)
 
 
 def _unary(node: Unary) -> Run:
@@ -414,11 +419,12 @@ def subscript(container: Value, index: Value, state: State) -> Value:
     if container is UNDEFINED or index is UNDEFINED:
         return UNDEFINED
     if isinstance(container, ListValue) and type(index) is int:
+        index = (index + 2**31) % 2**32 - 2**31
         if 0 <= index < len(container.elements):
             return element(container.elements[index], container.ad, state)
         return ERROR
     if isinstance(container, ClassAd) and isinstance(index, str):
-        return look_up(container, index.lower(), state)
+        return look_up(container, index.lower(), state, selected=True)
     return ERROR
 
 
@@ -444,7 +450,13 @@ def _call(node: Call) -> Run:
     return compile_call(node)
 
 
+def _span(node: SpanLiteral) -> Run:
+    value = node.span.span_s
+    return lambda ad, state: value
+
+
 _COMPILERS: Final[dict[type[Expr], Any]] = {
+    SpanLiteral: _span,
     Reference: _reference,
     Unary: _unary,
     Binary: _binary,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from .values import UNDEFINED, Value
+from .values import UNDEFINED, RelativeTime, Value
 
 if TYPE_CHECKING:
     from .ad import ClassAd
@@ -136,6 +136,16 @@ class Literal(Expr):
     def __init__(self, value: Value) -> None:
         self._start(1)
         self.value = value
+
+
+class SpanLiteral(Expr):
+    """``relTime("...")`` of a literal string: written as a time, evaluated to its seconds as a real."""
+
+    __slots__ = ("span",)
+
+    def __init__(self, span: RelativeTime) -> None:
+        self._start(1)
+        self.span = span
 
 
 class Reference(Expr):

@@ -39,7 +39,8 @@ def _exceptional(left: Value, right: Value) -> Value:
 
 
 def _real(number: float) -> Value:
-    return ERROR if math.isinf(number) else number
+    """A result beyond the greatest real is ERROR; one below the least stays infinite."""
+    return ERROR if number == math.inf else number
 
 
 def _plain(left: Value, right: Value) -> bool:
@@ -185,8 +186,6 @@ def identical(left: Value, right: Value) -> Value:
     """``left is right``: same type and same value; ERROR when a list or record is compared."""
     kind = type(left)
     if kind is not type(right):
-        if _compound(left) or _compound(right):
-            return ERROR if _compound(left) and _compound(right) else False
         return False
     if _compound(left):
         return ERROR

@@ -1,8 +1,8 @@
 """Tokens to trees: a Pratt parser.
 
-From loosest to tightest: ``?:`` and ``? :`` (to the right), ``||``, ``&&``, ``|``, ``^``, ``&``,
-``== != =?= =!= is isnt``, ``< <= > >=``, ``<< >> >>>``, ``+ -``, ``* / %``, the signs ``- + ! ~``, then ``.name`` and
-``[index]``. Chains of one operator are built in a loop, so only true nesting counts against the depth limit.
+From loosest to tightest: ``? :`` (to the right), ``||``, ``&&``, ``|``, ``^``, ``&``,
+``== != =?= =!= is isnt``, ``< <= > >=``, ``<< >> >>>``, ``+ -``, ``* / %``, the signs ``- + ! ~``, then ``.name``,
+``[index]`` and ``?:``, which takes one operand with its own postfixes on its right. Chains of one operator are built in a loop, so only true nesting counts against the depth limit.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from .expr import (
     Literal,
     RecordExpr,
     Reference,
+    SpanLiteral,
     Subscript,
     Unary,
 )
@@ -102,18 +103,11 @@ class _Parser:
 
     def expression(self) -> Expr:
         self.deeper()
-        test = self.binary(0)
-        if self.take("?:"):
-            result: Expr = Conditional(test, None, self.expression())
-        elif self.take("?"):
-            if self.take(":"):
-                result = Conditional(test, None, self.expression())
-            else:
-                then = self.expression()
-                self.expect(":", "between the two results of '?'")
-                result = Conditional(test, then, self.expression())
-        else:
-            result = test
+        result = self.binary(0)
+        if self.take("?"):
+            then = self.expression()
+            self.expect(":", "between the two results of '?'")
+            result = Conditional(result, then, self.expression())
         self.depth -= 1
         return result
 
@@ -142,18 +136,23 @@ class _Parser:
             self.at += 1
             following = self.tokens[self.at]
             if value == "-" and following[0] == "num" and following[2] == position + 1:
-                self.at += 1
-                assert not isinstance(following[1], str)
-                return self.postfix(Literal(fold_number(following[1], True)))
+                self.at -= 1
+                return self.operand()
             self.deeper()
             operand = self.unary()
             self.depth -= 1
             return Unary(str(value), operand)
-        return self.postfix(self.primary())
+        return self.operand()
 
-    def postfix(self, node: Expr) -> Expr:
+    def operand(self) -> Expr:
+        """An operand with its postfixes; ``?:`` is one of them, and takes another operand behind it."""
+        node = self.primary()
         while True:
-            if self.take("."):
+            if self.take("?:"):
+                self.deeper()
+                node = Conditional(node, None, self.operand())
+                self.depth -= 1
+            elif self.take("."):
                 node = Reference(self.name("after '.'"), node)
             elif self.take("["):
                 index = self.expression()
@@ -185,6 +184,8 @@ class _Parser:
         if kind == "name" or kind == "quoted":
             return self.named()
         if kind == "op":
+            if value == "-":
+                return self.negative()
             if self.take("("):
                 inner = self.expression()
                 self.expect(")", "to close '('")
@@ -197,6 +198,15 @@ class _Parser:
             if self.take("["):
                 return self.record()
         self.fail(f"expected an operand, found {self.found()}")
+
+    def negative(self) -> Expr:
+        """A minus that stands directly before a number belongs to it."""
+        _, _, position = self.tokens[self.at]
+        kind, number, start = self.tokens[self.at + 1]
+        if kind != "num" or start != position + 1 or isinstance(number, str):
+            self.fail(f"expected an operand, found {self.found()}")
+        self.at += 2
+        return Literal(fold_number(number, True))
 
     def string(self) -> str:
         text = str(self.tokens[self.at][1])
@@ -219,7 +229,10 @@ class _Parser:
         name = self.name("")
         if self.take("("):
             arguments = self.sequence(")", f"the arguments of {name}")
-            return _timed(name, arguments)
+            timed = _timed(name, arguments)
+            if timed is None:
+                self.fail(f"{name} cannot read this string as a time", token)
+            return timed
         return Reference(name)
 
     def sequence(self, closing: str, what: str) -> tuple[Expr, ...]:
@@ -246,18 +259,16 @@ class _Parser:
             self.expect(";", f"or ']' after the value of {name}")
 
 
-def _timed(name: str, arguments: tuple[Expr, ...]) -> Expr:
-    """Calls of absTime and relTime on a good literal string are literals themselves."""
+def _timed(name: str, arguments: tuple[Expr, ...]) -> Expr | None:
+    """Calls of absTime and relTime on a literal string are literals themselves; None when the string is no time."""
     if len(arguments) == 1 and type(arguments[0]) is Literal and isinstance(arguments[0].value, str):
         lower = name.lower()
         if lower == "abstime":
             instant = absolute_from_text(arguments[0].value)
-            if instant is not None:
-                return Literal(instant)
-        elif lower == "reltime":
+            return None if instant is None else Literal(instant)
+        if lower == "reltime":
             span = relative_from_text(arguments[0].value)
-            if span is not None:
-                return Literal(span)
+            return None if span is None else SpanLiteral(span)
     return Call(name, arguments)
 
 

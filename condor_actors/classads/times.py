@@ -1,22 +1,30 @@
 """Absolute and relative times: reading and writing.
 
-The text of an instant is ``2020-01-31T23:59:59+01:00``, that of a span ``[-][days+]hh:mm:ss[.fff]``.
+The text of an instant is ``2020-01-31T23:59:59+01:00``, that of a span ``[-][days+][[hh:]mm:]ss[.fff]`` or
+``1d2h3m4s``.
 """
 
 from __future__ import annotations
 
-import calendar
 import re
 import time
+from datetime import date
 from typing import Final
 
 from .values import AbsoluteTime, RelativeTime
 
 _ABSOLUTE: Final = re.compile(
-    r"\D*(\d{4})\D?(\d\d)\D?(\d\d)(?:\D?(\d\d)\D?(\d\d)\D?(\d\d))?\s*(?:([-+])(\d\d):?(\d\d)|([zZ]))?\s*\Z"
+    r"\D*(\d{1,4})(?:\D?(\d\d)(?:\D?(\d\d)(?:\D?(\d\d)(?:\D?(\d\d)(?:\D?(\d\d))?)?)?)?)?"
+    r"(?:\s*([-+])(\d\d):?(\d\d)\s*|([^\d+-]*))\Z",
+    re.ASCII,
 )
-_RELATIVE: Final = re.compile(r"\s*([-+]?)(?:(\d+)\+)?(?:(?:(\d+):)?(\d+):)?(\d+)(\.\d+)?\s*\Z")
-_MAX_EPOCH_S: Final = 253402300799
+_RELATIVE: Final = re.compile(
+    r"\s*([-+]?)\s*(?:(\d+)\s*[+dD]\s*)?"
+    r"(?:(?:(\d+)\s*:\s*)?(?:(\d+)\s*:\s*)?(\d+|\d*\.\d+)?|(?:(\d+)\s*[hH]\s*)?(?:(\d+)\s*[mM]\s*)?(?:(\d+)\s*[sS])?)\s*\Z",
+    re.ASCII,
+)
+_FIRST_S: Final = -62135596800
+_LAST_S: Final = 253402300799
 
 
 def local_offset_s(epoch_s: float) -> int:
@@ -34,22 +42,26 @@ def local_offset_s(epoch_s: float) -> int:
 def absolute_from_text(text: str) -> AbsoluteTime | None:
     """Read an instant.
 
-    :param text: date, optional time of day, optional zone; separators are free.
+    :param text: date, optional time of day, optional zone; separators are free, and fields past their end count on.
     :returns: the instant, None when the text is none.
     """
     match = _ABSOLUTE.match(text)
     if match is None:
         return None
-    year, month, day = int(match[1]), int(match[2]), int(match[3])
+    year, month, day = int(match[1]), int(match[2] or 1), int(match[3] or 0)
     hour, minute, second = int(match[4] or 0), int(match[5] or 0), int(match[6] or 0)
-    if not (1 <= month <= 12 and 1 <= day <= 31 and hour < 24 and minute < 60 and second < 61):
+    year, month = year + (month - 1) // 12, (month - 1) % 12 + 1
+    if not 1 <= year <= 9999:
         return None
-    local = calendar.timegm((year, month, day, hour, minute, second, 0, 0, 0))
+    days = date(year, month, 1).toordinal() - 719163 + day - 1
+    local = ((days * 24 + hour) * 60 + minute) * 60 + second
+    if local == -1:
+        return None
     if match[7]:
         offset = (int(match[8]) * 60 + int(match[9])) * 60
         if match[7] == "-":
             offset = -offset
-    elif match[10]:
+    elif match[10].strip()[:1] in ("z", "Z"):
         offset = 0
     else:
         offset = local_offset_s(local)
@@ -62,49 +74,69 @@ def absolute_to_text(value: AbsoluteTime) -> str:
     :param value: the instant.
     :returns: ``yyyy-mm-ddThh:mm:ss±hh:mm``.
     """
-    at = value.epoch_s + value.offset_s
-    if not -62135596800 <= at <= _MAX_EPOCH_S:
-        at = _MAX_EPOCH_S if at > 0 else -62135596800
+    at = min(max(value.epoch_s + value.offset_s, _FIRST_S), _LAST_S)
     year, month, day, hour, minute, second = time.gmtime(at)[:6]
     sign = "+" if value.offset_s > 0 else "-"
     zone = abs(value.offset_s) // 60
     return (
-        f"{year:04d}-{month:02d}-{day:02d}T{hour:02d}:{minute:02d}:{second:02d}"
-        f"{sign}{zone // 60:02d}:{zone % 60:02d}"
+        f"{year}-{month:02d}-{day:02d}T{hour:02d}:{minute:02d}:{second:02d}{sign}{zone // 60:02d}:{zone % 60:02d}"
     )
 
 
 def relative_from_text(text: str) -> RelativeTime | None:
     """Read a span.
 
-    :param text: ``[-][days+][[hh:]mm:]ss[.fff]``.
+    :param text: ``[-][days+][[hh:]mm:]ss[.fff]`` or ``[-]1d2h3m4s``, every part optional.
     :returns: the span, None when the text is none.
     """
     match = _RELATIVE.match(text)
     if match is None:
         return None
-    span = int(match[2] or 0) * 86400 + int(match[3] or 0) * 3600 + int(match[4] or 0) * 60 + int(match[5])
-    seconds = span + float(match[6] or 0)
-    return RelativeTime(-seconds if match[1] == "-" else seconds)
+    sign, days, first, second, seconds, hours, minutes, rest = match.groups()
+    if first is not None and second is None:
+        first, second = None, first
+    whole = int(days or 0) * 86400 + int(first or hours or 0) * 3600 + int(second or minutes or 0) * 60
+    span = whole + float(seconds or rest or 0)
+    return RelativeTime(-span if sign == "-" else span)
+
+
+def _clock(whole: int, seconds: str) -> str:
+    """Days, hours and minutes before the seconds, leading ones left out while they are zero."""
+    minutes, _ = divmod(whole, 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    if days:
+        return f"{days}+{hours:02d}:{minutes:02d}:{seconds}"
+    if hours:
+        return f"{hours:02d}:{minutes:02d}:{seconds}"
+    if minutes:
+        return f"{minutes:02d}:{seconds}"
+    return seconds
 
 
 def relative_to_text(value: RelativeTime) -> str:
-    """Write a span.
+    """Write a computed span, in whole seconds.
 
     :param value: the span.
-    :returns: ``[-][days+]hh:mm:ss[.fff]`` with leading parts left out while they are zero.
+    :returns: ``[-][days+][[hh:]mm:]ss``.
     """
-    millis = round(abs(value.span_s) * 1000)
-    sign = "-" if value.span_s < 0 else ""
-    seconds, fraction = divmod(millis, 1000)
-    days, rest = divmod(seconds, 86400)
-    hours, rest = divmod(rest, 3600)
-    minutes, left = divmod(rest, 60)
-    tail = f".{fraction:03d}" if fraction else ""
-    if days:
-        return f"{sign}{days}+{hours:02d}:{minutes:02d}:{left:02d}{tail}"
-    if hours:
-        return f"{sign}{hours:02d}:{minutes:02d}:{left:02d}{tail}"
-    if minutes:
-        return f"{sign}{minutes:02d}:{left:02d}{tail}"
-    return f"{sign}{left:02d}{tail}"
+    whole = _whole(value.span_s)
+    text = _clock(whole, f"{whole % 60:02d}")
+    return "-" + text if value.span_s <= -1 else text
+
+
+def span_to_text(value: RelativeTime) -> str:
+    """Write a span with its fraction.
+
+    :param value: the span.
+    :returns: ``[-][days+][[hh:]mm:]ss`` with a fraction where there is one.
+    """
+    whole = _whole(value.span_s)
+    fraction = abs(value.span_s) - whole
+    seconds = f"{whole % 60:02d}" if not fraction else f"{whole % 60 + fraction:.6g}"
+    text = _clock(whole, seconds)
+    return "-" + text if value.span_s < 0 else text
+
+
+def _whole(span_s: float) -> int:
+    return int(min(abs(span_s), 1e18)) if span_s == span_s else 0

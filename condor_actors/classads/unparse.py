@@ -1,8 +1,9 @@
-"""Trees and values to text, in three styles.
+"""Trees and values to text, in four styles.
 
 =========  =====================================================================================
 ``new``    the library's form: ``is``, ``1.500000000000000E+00``, every escape, bytes outside ASCII as ``\\ooo``
 ``tools``  what ``-long`` shows: ``=?=``, ``1.5``, strings with only the quote escaped
+``pretty`` like ``new``, with a line for every element of lists and records: what the function ``unparse`` gives
 ``wire``   what crosses the wire: like ``tools``, but every escape and every digit, so that it reads back the same
 =========  =====================================================================================
 """
@@ -22,13 +23,14 @@ from .expr import (
     Literal,
     RecordExpr,
     Reference,
+    SpanLiteral,
     Subscript,
     Unary,
 )
-from .times import absolute_to_text, relative_to_text
+from .times import absolute_to_text, relative_to_text, span_to_text
 from .values import ERROR, UNDEFINED, AbsoluteTime, ListValue, RelativeTime, Value
 
-Style = Choice["new", "tools", "wire"]
+Style = Choice["new", "tools", "wire", "pretty"]
 
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _QUOTED_WORDS: Final = frozenset({"true", "false", "undefined", "error", "is", "isnt", "parent"})
@@ -66,7 +68,7 @@ def quote(text: str, style: Style = "new") -> str:
     """
     if style == "tools":
         return '"' + text.replace('"', '\\"') + '"'
-    pattern = _SPECIAL if style == "new" else _CONTROL
+    pattern = _CONTROL if style == "wire" else _SPECIAL
     return '"' + pattern.sub(_octal, text) + '"'
 
 
@@ -81,7 +83,7 @@ def real_text(number: float, style: Style = "new") -> str:
         return 'real("INF")' if number > 0 else 'real("-INF")'
     if math.isnan(number):
         return 'real("NaN")'
-    if style == "new":
+    if style == "new" or style == "pretty":
         if number == 0:
             return "-0.0" if math.copysign(1, number) < 0 else "0.0"
         return f"{number:.15E}"
@@ -148,6 +150,8 @@ def scalar_text(value: Value, style: Style) -> str | None:
     if isinstance(value, AbsoluteTime):
         return f'absTime("{absolute_to_text(value)}")'
     if isinstance(value, RelativeTime):
+        if style == "wire":
+            return f"relTime({real_text(value.span_s, 'wire')})"
         return f'relTime("{relative_to_text(value)}")'
     return None
 
@@ -155,11 +159,12 @@ def scalar_text(value: Value, style: Style) -> str | None:
 class _Writer:
     """Appends the pieces of one text; left spines of operators are walked in a loop."""
 
-    __slots__ = ("pieces", "style")
+    __slots__ = ("column", "pieces", "style")
 
     def __init__(self, style: Style, pieces: list[str]) -> None:
         self.style = style
         self.pieces = pieces
+        self.column = 0
 
     def write(self, value: Any) -> None:
         if isinstance(value, Expr):
@@ -180,6 +185,16 @@ class _Writer:
 
     def items(self, values: Any) -> None:
         put = self.pieces.append
+        if self.style == "pretty":
+            self.column += 6
+            inner = "\n" + " " * self.column
+            put(inner[:-3] + "{")
+            for number, item in enumerate(values):
+                put("," + inner if number else inner)
+                self.write(item)
+            put(inner[:-3] + "}")
+            self.column -= 6
+            return
         put("{ ")
         for number, item in enumerate(values):
             if number:
@@ -192,16 +207,25 @@ class _Writer:
         latest: dict[str, tuple[str, Any]] = {}
         for name, item in pairs:
             latest[name.lower()] = (name, item)
-        put("[ ")
+        opening, between, closing = "[ ", "; ", " ]"
+        if self.style == "pretty":
+            self.column += 8
+            inner = "\n" + " " * self.column
+            opening, between, closing = inner[:-4] + "[" + inner, "; " + inner, inner[:-4] + "]"
+            if not latest:
+                opening = inner[:-4] + "["
+        put(opening)
         first = True
         for _, (name, item) in sorted(latest.items(), key=_length_then_name):
             if not first:
-                put("; ")
+                put(between)
             first = False
             put(name_text(name))
             put(" = ")
             self.write(item)
-        put(" ]")
+        put(closing)
+        if self.style == "pretty":
+            self.column -= 8
 
     def node(self, node: Expr) -> None:
         put = self.pieces.append
@@ -247,6 +271,8 @@ class _Writer:
             self.items(node.elements)
         elif isinstance(node, RecordExpr):
             self.pairs(node.pairs)
+        elif isinstance(node, SpanLiteral):
+            put(f'relTime("{span_to_text(node.span)}")')
 
     def binary(self, node: Binary) -> None:
         spine: list[Binary] = []
@@ -257,7 +283,7 @@ class _Writer:
         self.write(left)
         for step in reversed(spine):
             operator = step.operator
-            if self.style == "new":
+            if self.style == "new" or self.style == "pretty":
                 operator = _SPELLED.get(operator, operator)
             self.pieces.append(f" {operator} ")
             self.write(step.right)

@@ -30,7 +30,7 @@ def _eval(ad: Any, state: State, text: Value) -> Value:
     from ..parser import parse_expression
 
     if not isinstance(text, str):
-        return UNDEFINED if text is UNDEFINED else ERROR
+        return ERROR if text is UNDEFINED else text
     try:
         node = parse_expression(text)
     except ClassAdSyntaxError:
@@ -43,8 +43,16 @@ def _debug(ad: Any, state: State, value: Value) -> Value:
     return value
 
 
-def _named(ad: Any, node: Expr) -> Expr | None:
-    if not isinstance(node, Reference) or node.scope is not None:
+def named_expression(ad: Any, node: Expr) -> Expr | None:
+    """The expression that an attribute reference stands for.
+
+    :param ad: the record whose names it sees.
+    :param node: any expression.
+    :returns: what is stored under the name, as an expression; None when `node` names nothing.
+    """
+    if not isinstance(node, Reference):
+        return None
+    if isinstance(node.scope, Reference) and node.scope.key == "target":
         return None
     scope = ad
     while scope is not None:
@@ -59,13 +67,13 @@ def _named(ad: Any, node: Expr) -> Expr | None:
 def _unparse(ad: Any, state: State, node: Expr) -> Value:
     if not isinstance(node, Reference):
         return ERROR
-    found = _named(ad, node)
-    return "" if found is None else unparse(found)
+    found = named_expression(ad, node) if node.scope is None else None
+    return "" if found is None else unparse(found, style="pretty")
 
 
 @lazy("unresolved", least=1, most=2)
 def _unresolved(ad: Any, state: State, node: Expr, pattern: Expr | None = None) -> Value:
-    found = _named(ad, node)
+    found = named_expression(ad, node)
     if found is None:
         return UNDEFINED if isinstance(node, Reference) else ERROR
     from ..references import open_names
@@ -75,7 +83,7 @@ def _unresolved(ad: Any, state: State, node: Expr, pattern: Expr | None = None) 
         return ",".join(names)
     wanted = pattern.run(ad, state)
     if not isinstance(wanted, str):
-        return UNDEFINED if wanted is UNDEFINED else ERROR
+        return ERROR
     expression = compiled_pattern(wanted, re.IGNORECASE)
     if expression is None:
         return ERROR

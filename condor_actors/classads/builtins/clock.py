@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
+from ..ad import ClassAd
 from ..compiler import State
-from ..times import absolute_from_text, local_offset_s, relative_from_text
+from ..times import local_offset_s
 from ..values import ERROR, UNDEFINED, AbsoluteTime, RelativeTime, Value
 from .conversions import real_of, truncated
 from .registry import eager, inside
@@ -17,39 +19,56 @@ def _time(ad: Any, state: State) -> Value:
     return state.now()
 
 
+@inside("currentTime", least=0)
+def _current_time(ad: Any, state: State) -> Value:
+    return AbsoluteTime(state.now(), local_offset_s(state.now()))
+
+
+@inside("timeZoneOffset", least=0)
+def _zone_offset(ad: Any, state: State) -> Value:
+    return RelativeTime(float(local_offset_s(state.now())))
+
+
+@inside("dayTime", least=0)
+def _day_time(ad: Any, state: State) -> Value:
+    now = state.now()
+    return RelativeTime(float((now + local_offset_s(now)) % 86400))
+
+
 @inside("absTime", least=0, most=2)
 def _abs_time(ad: Any, state: State, instant: Value = None, offset: Value = None) -> Value:
     if instant is None:
         return AbsoluteTime(state.now(), local_offset_s(state.now()))
-    if offset is UNDEFINED or instant is UNDEFINED:
-        return UNDEFINED
-    if isinstance(instant, str):
-        if offset is not None:
-            return ERROR
-        found = absolute_from_text(instant)
-        return ERROR if found is None else found
-    if not isinstance(instant, (int, float, AbsoluteTime)):
+    if isinstance(offset, (RelativeTime, AbsoluteTime)) or type(offset) in (int, float):
+        offset_s: int | None = truncated(_seconds(offset))
+    elif offset is None:
+        offset_s = None
+    else:
         return ERROR
-    seconds = instant.epoch_s if isinstance(instant, AbsoluteTime) else truncated(float(instant))
-    if offset is None:
-        return AbsoluteTime(seconds, local_offset_s(seconds))
-    if isinstance(offset, RelativeTime):
-        return AbsoluteTime(seconds, int(offset.span_s))
-    if isinstance(offset, (int, float)):
-        return AbsoluteTime(seconds, truncated(float(offset)))
-    return ERROR
+    if offset_s == -1:
+        return ERROR
+    if isinstance(instant, str) or instant is UNDEFINED:
+        return instant
+    if type(instant) not in (int, float) and not isinstance(instant, (AbsoluteTime, RelativeTime)):
+        return ERROR
+    seconds = instant if type(instant) is int else truncated(_seconds(instant))
+    if offset_s is None:
+        offset_s = instant.offset_s if isinstance(instant, AbsoluteTime) else local_offset_s(seconds)
+    return AbsoluteTime(seconds, offset_s)
+
+
+def _seconds(value: Value) -> float:
+    if isinstance(value, RelativeTime):
+        return float(value.span_s)
+    return float(value.epoch_s if isinstance(value, AbsoluteTime) else value)
 
 
 @eager("relTime", least=1)
 def _rel_time(span: Value) -> Value:
     if isinstance(span, str):
-        found = relative_from_text(span)
-        return ERROR if found is None else found
-    if isinstance(span, RelativeTime):
-        return span
-    number = real_of(span) if isinstance(span, (int, float)) else span
-    if isinstance(number, float):
-        return RelativeTime(number)
+        return RelativeTime(0.0)
+    if type(span) in (int, float) or isinstance(span, (RelativeTime, AbsoluteTime)):
+        return RelativeTime(_seconds(span))
     return UNDEFINED if span is UNDEFINED else ERROR
 
 
@@ -59,6 +78,7 @@ def _interval(value: Value) -> Value:
     if not isinstance(number, float):
         return ERROR
     whole = value if type(value) is int else truncated(number)
+    whole = (whole + 2**31) % 2**32 - 2**31
     sign = "-" if whole < 0 else ""
     minutes, seconds = divmod(abs(whole), 60)
     hours, minutes = divmod(minutes, 60)
@@ -79,8 +99,8 @@ def _format_time(ad: Any, state: State, instant: Value = None, layout: Value = "
         seconds: Any = state.now()
     elif isinstance(instant, AbsoluteTime):
         seconds, offset = instant.epoch_s, instant.offset_s
-    elif isinstance(instant, (int, float)) and not isinstance(instant, bool):
-        seconds = truncated(float(instant)) if isinstance(instant, float) else instant
+    elif type(instant) in (int, float):
+        seconds = truncated(instant) if isinstance(instant, float) else instant
     else:
         return ERROR
     if not isinstance(layout, str):
@@ -92,24 +112,79 @@ def _format_time(ad: Any, state: State, instant: Value = None, layout: Value = "
         return ERROR
 
 
-def _part(name: str, index: int) -> None:
-    @inside(name, least=0, most=1)
-    def part(ad: Any, state: State, instant: Value = None) -> Value:
-        if instant is None:
-            moment = AbsoluteTime(state.now(), local_offset_s(state.now()))
-        elif isinstance(instant, AbsoluteTime):
-            moment = instant
-        else:
-            return UNDEFINED if instant is UNDEFINED else ERROR
-        return time.gmtime(moment.epoch_s + moment.offset_s)[index]
+@eager("splitTime", least=1)
+def _split_time(value: Value) -> Value:
+    if isinstance(value, RelativeTime):
+        whole = abs(int(value.span_s))
+        days, rest = divmod(whole, 86400)
+        return ClassAd(
+            {
+                "Type": "RelativeTime",
+                "Days": -days if value.span_s < 0 else days,
+                "Hours": rest // 3600,
+                "Minutes": rest // 60 % 60,
+                "Seconds": whole % 60 + abs(value.span_s) - whole,
+            }
+        )
+    if type(value) in (int, float):
+        seconds = value if type(value) is int else truncated(value)
+        value = AbsoluteTime(seconds, local_offset_s(seconds))
+    if not isinstance(value, AbsoluteTime):
+        return UNDEFINED if value is UNDEFINED else ERROR
+    try:
+        parts = time.gmtime(value.epoch_s + value.offset_s)
+    except (OverflowError, ValueError, OSError):
+        return ERROR
+    return ClassAd(
+        {
+            "Type": "AbsoluteTime",
+            "Year": parts.tm_year,
+            "Month": parts.tm_mon,
+            "Day": parts.tm_mday,
+            "Hours": parts.tm_hour,
+            "Minutes": parts.tm_min,
+            "Seconds": parts.tm_sec,
+            "Offset": value.offset_s,
+        }
+    )
 
 
-for _name, _index in (
-    ("getYear", 0),
-    ("getMonth", 1),
-    ("getDayOfMonth", 2),
-    ("getHours", 3),
-    ("getMinutes", 4),
-    ("getSeconds", 5),
-):
-    _part(_name, _index)
+_OF_INSTANT: Final[dict[str, Callable[[time.struct_time], int]]] = {
+    "getYear": lambda parts: parts.tm_year,
+    "getMonth": lambda parts: parts.tm_mon,
+    "getDayOfYear": lambda parts: parts.tm_yday - 1,
+    "getDayOfMonth": lambda parts: parts.tm_mday,
+    "getDayOfWeek": lambda parts: (parts.tm_wday + 1) % 7,
+    "getHours": lambda parts: parts.tm_hour,
+    "getMinutes": lambda parts: parts.tm_min,
+    "getSeconds": lambda parts: parts.tm_sec,
+}
+_OF_SPAN: Final[dict[str, tuple[int, int]]] = {
+    "getDays": (86400, 0),
+    "getHours": (3600, 24),
+    "getMinutes": (60, 60),
+    "getSeconds": (1, 60),
+}
+
+
+def _part(name: str) -> None:
+    """Declare the function that takes one part of a time: of an instant in local time, of a span with its sign."""
+    of_instant = _OF_INSTANT.get(name)
+    unit, modulus = _OF_SPAN.get(name, (0, 0))
+
+    @eager(name, least=1)
+    def part(value: Value) -> Value:
+        if isinstance(value, AbsoluteTime) and of_instant is not None:
+            try:
+                return of_instant(time.localtime(value.epoch_s))
+            except (OverflowError, ValueError, OSError):
+                return ERROR
+        if isinstance(value, RelativeTime) and unit:
+            count = abs(int(value.span_s)) // unit
+            count = count % modulus if modulus else count
+            return -count if value.span_s < 0 else count
+        return ERROR
+
+
+for _name in sorted(_OF_INSTANT.keys() | _OF_SPAN.keys()):
+    _part(_name)

@@ -6,21 +6,21 @@ from typing import Any
 
 from ..ad import ClassAd
 from ..compiler import State, element, enter
-from ..expr import Expr, Reference
+from ..expr import Expr
 from ..values import ERROR, UNDEFINED, ListValue, Value, is_true
+from .choice import named_expression
 from .registry import lazy
 
 
 def _results(ad: Any, state: State, node: Expr, items: ListValue) -> list[Value]:
-    found = node
-    if isinstance(node, Reference) and node.scope is None:
-        stored = ad.find(node.key)
-        if isinstance(stored, Expr):
-            found = stored
+    found = named_expression(ad, node) or node
     values: list[Value] = []
     for item in items.elements:
         record = element(item, items.ad, state)
-        values.append(enter(found, record.within(ad), state) if isinstance(record, ClassAd) else UNDEFINED)
+        if isinstance(record, ClassAd):
+            values.append(enter(found, record, state))
+        else:
+            values.append(UNDEFINED if record is UNDEFINED else ERROR)
     return values
 
 

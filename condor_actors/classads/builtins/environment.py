@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pwd
+import re
 
 from ..values import ERROR, UNDEFINED, Value
 from .registry import eager
@@ -58,15 +59,17 @@ def environment_text(variables: dict[str, str]) -> str:
     """Write the new environment syntax.
 
     :param variables: the variables.
-    :returns: one string, sorted as given.
+    :returns: one string, sorted by name, blanks and quotes enclosed in single quotes.
     """
-    return " ".join(_quoted(f"{name}={value}") for name, value in variables.items())
+    ordered = sorted(variables.items(), key=lambda pair: pair[0].encode("utf-8", "surrogateescape"))
+    return " ".join(_SPECIAL.sub(_enclosed, f"{name}={value}") for name, value in ordered)
 
 
-def _quoted(entry: str) -> str:
-    if entry and not any(char in " \t\n\r\v\f'" for char in entry):
-        return entry
-    return "'" + entry.replace("'", "''") + "'"
+_SPECIAL = re.compile(r"[ \t\n\r\v\f']+")
+
+
+def _enclosed(match: re.Match[str]) -> str:
+    return "'" + match[0].replace("'", "''") + "'"
 
 
 @eager("envV1ToV2", least=1)
@@ -76,13 +79,13 @@ def _env_v1_to_v2(text: Value) -> Value:
     if not isinstance(text, str):
         return ERROR
     found: dict[str, str] = {}
-    for entry in text.split(";"):
-        if not entry.strip():
+    for entry in re.split("[;\n]", text):
+        name, equals, value = entry.lstrip().partition("=")
+        if not equals and not name:
             continue
-        name, equals, value = entry.partition("=")
-        if not equals or not name.strip():
+        if not equals or not name:
             return ERROR
-        found[name.strip()] = value
+        found[name] = value
     return environment_text(found)
 
 
@@ -123,8 +126,10 @@ def define_user_map(name: str, entries: dict[str, str] | None) -> None:
 
 @eager("userMap", least=2, most=4)
 def _user_map(name: Value, user: Value, preferred: Value = None, default: Value = UNDEFINED) -> Value:
+    if name is ERROR or user is ERROR:
+        return ERROR
     if not isinstance(name, str) or not isinstance(user, str):
-        return UNDEFINED if UNDEFINED in (name, user) else ERROR
+        return default
     groups = [group.strip() for group in _user_maps.get(name.lower(), {}).get(user, "").split(",") if group.strip()]
     if not groups:
         return default

@@ -16,50 +16,49 @@ _COMPARISONS = {op: BINARY[op] for op in ("<", "<=", "==", ">", ">=", "!=")} | {
 }
 
 
-def values_of(items: ListValue, state: State) -> list[Value]:
-    """Evaluate the elements of a list.
+def values_of(items: ListValue, ad: Any, state: State) -> list[Value]:
+    """Evaluate the elements of a list where a function looks at them: in the scope of the call.
 
     :param items: the list.
+    :param ad: the record that the call is in.
     :param state: the evaluation.
     :returns: their values.
     """
-    return [element(item, items.ad, state) for item in items.elements]
+    return [element(item, ad, state) for item in items.elements]
 
 
-def _member(sought: Value, items: Value, state: State, operator: str) -> Value:
-    if sought is ERROR or items is ERROR:
-        return ERROR
+def _member(sought: Value, items: Value, ad: Any, state: State, operator: str) -> Value:
     if items is UNDEFINED or (sought is UNDEFINED and operator == "=="):
         return UNDEFINED
+    if sought is ERROR and operator == "==":
+        return ERROR
     if not isinstance(items, ListValue) or isinstance(sought, (ListValue, ClassAd)):
         return ERROR
     compare = BINARY[operator]
     for item in items.elements:
-        if compare(element(item, items.ad, state), sought) is True:
+        if compare(element(item, ad, state), sought) is True:
             return True
     return False
 
 
 @inside("member", least=2)
 def _plain_member(ad: Any, state: State, sought: Value, items: Value) -> Value:
-    return _member(sought, items, state, "==")
+    return _member(sought, items, ad, state, "==")
 
 
 @inside("identicalMember", least=2)
 def _identical_member(ad: Any, state: State, sought: Value, items: Value) -> Value:
-    if sought is ERROR and isinstance(items, ListValue):
-        return any(value is ERROR for value in values_of(items, state))
-    return _member(sought, items, state, "=?=")
+    return _member(sought, items, ad, state, "=?=")
 
 
-def _compare_each(operator: Value, items: Value, value: Value, state: State, stop: bool) -> Value:
+def _compare_each(operator: Value, items: Value, value: Value, where: tuple[Any, State], stop: bool) -> Value:
     if operator is UNDEFINED or items is UNDEFINED:
         return UNDEFINED
     compare = _COMPARISONS.get(operator) if isinstance(operator, str) else None
-    if compare is None or not isinstance(items, ListValue) or isinstance(value, (ListValue, ClassAd)):
+    if compare is None or not isinstance(items, ListValue):
         return ERROR
     for item in items.elements:
-        result = compare(element(item, items.ad, state), value)
+        result = compare(element(item, *where), value)
         if result is ERROR:
             return ERROR
         if (result is True) is stop:
@@ -69,51 +68,51 @@ def _compare_each(operator: Value, items: Value, value: Value, state: State, sto
 
 @inside("anyCompare", least=3)
 def _any_compare(ad: Any, state: State, operator: Value, items: Value, value: Value) -> Value:
-    return _compare_each(operator, items, value, state, True)
+    return _compare_each(operator, items, value, (ad, state), True)
 
 
 @inside("allCompare", least=3)
 def _all_compare(ad: Any, state: State, operator: Value, items: Value, value: Value) -> Value:
-    return _compare_each(operator, items, value, state, False)
+    return _compare_each(operator, items, value, (ad, state), False)
 
 
-def _numbers(items: Value, state: State) -> Value:
+def _numbers(items: Value, ad: Any, state: State) -> Value:
     """The defined elements of a list of numbers, or the exceptional result."""
     if items is UNDEFINED:
         return UNDEFINED
     if not isinstance(items, ListValue):
         return ERROR
-    values = [value for value in values_of(items, state) if value is not UNDEFINED]
+    values = [value for value in values_of(items, ad, state) if value is not UNDEFINED]
     return values if all(isinstance(value, (int, float)) for value in values) else ERROR
 
 
 def _total(values: list[Value]) -> Value:
-    total: Value = 0
-    for value in values:
+    total: Value = values[0] if values else 0
+    for value in values[1:]:
         total = BINARY["+"](total, value)
     return total
 
 
 @inside("sum", least=1)
 def _sum(ad: Any, state: State, items: Value) -> Value:
-    values = _numbers(items, state)
+    values = _numbers(items, ad, state)
     return _total(values) if isinstance(values, list) else values
 
 
 @inside("avg", least=1)
 def _avg(ad: Any, state: State, items: Value) -> Value:
-    values = _numbers(items, state)
+    values = _numbers(items, ad, state)
     if not isinstance(values, list):
         return values
     return divide(_total(values), float(len(values))) if values else 0
 
 
-def _extreme(items: Value, state: State, operator: str) -> Value:
-    values = _numbers(items, state)
+def _extreme(items: Value, ad: Any, state: State, operator: str) -> Value:
+    values = _numbers(items, ad, state)
     if not isinstance(values, list):
         return values
-    if not values:
-        return UNDEFINED
+    if len(values) < 2:
+        return values[0] if values else UNDEFINED
     best = values[0]
     for value in values[1:]:
         if BINARY[operator](value, best) is True:
@@ -125,9 +124,9 @@ def _extreme(items: Value, state: State, operator: str) -> Value:
 
 @inside("min", least=1)
 def _min(ad: Any, state: State, items: Value) -> Value:
-    return _extreme(items, state, "<")
+    return _extreme(items, ad, state, "<")
 
 
 @inside("max", least=1)
 def _max(ad: Any, state: State, items: Value) -> Value:
-    return _extreme(items, state, ">")
+    return _extreme(items, ad, state, ">")

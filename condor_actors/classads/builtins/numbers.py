@@ -77,7 +77,7 @@ def _quantize(ad: Any, state: State, value: Value, step: Value) -> Value:
     if isinstance(step, ListValue):
         chosen: Value = UNDEFINED
         for item in step.elements:
-            chosen = element(item, step.ad, state)
+            chosen = element(item, ad, state)
             least = real_of(chosen)
             if not isinstance(least, float):
                 return ERROR
@@ -100,8 +100,10 @@ def _multiple(value: Value, number: float, step: Value) -> Value:
         return ERROR
     if size == 0:
         return value
-    result = math.ceil(number / size) * size
-    return result if not math.isinf(result) else ERROR
+    quotient = number / size
+    if math.isfinite(quotient):
+        quotient = math.copysign(math.ceil(quotient), quotient)
+    return quotient * size
 
 
 @inside("random", least=0, most=1)

@@ -88,7 +88,7 @@ def _regexp_member(ad: Any, state: State, pattern: Value, targets: Value, option
     expression = compiled_pattern(pattern, _flags(options))
     result: Value = False
     for item in targets.elements:
-        value = element(item, targets.ad, state)
+        value = element(item, ad, state)
         if isinstance(value, str):
             if expression is not None and expression.search(value) is not None:
                 return True

@@ -72,14 +72,11 @@ _summary("stringListMax", max, UNDEFINED)
 
 
 def _is_member(item: Value, text: Value, delimiters: Value, folded: bool) -> Value:
-    if any(value is ERROR for value in (item, text, delimiters)):
+    delimiters = " ," if delimiters is UNDEFINED else delimiters
+    if not _are_texts(*(value for value in (item, text, delimiters) if value is not UNDEFINED)):
         return ERROR
     if item is UNDEFINED or text is UNDEFINED:
         return False
-    if delimiters is UNDEFINED:
-        delimiters = " ,"
-    if not _are_texts(item, text, delimiters):
-        return ERROR
     fields = fields_of(text, delimiters)
     return fold(item) in map(fold, fields) if folded else item in fields
 
@@ -96,10 +93,10 @@ def _imember(item: Value, text: Value, delimiters: Value = " ,") -> Value:
 
 @eager("stringListsIntersect", least=2, most=3)
 def _intersect(left: Value, right: Value, delimiters: Value = " ,") -> Value:
-    if left is UNDEFINED or right is UNDEFINED:
-        return UNDEFINED
-    if not _are_texts(left, right, delimiters):
+    if not _are_texts(*(value for value in (left, right, delimiters) if value is not UNDEFINED)):
         return ERROR
+    if left is UNDEFINED or right is UNDEFINED or delimiters is UNDEFINED:
+        return UNDEFINED
     return bool(set(fields_of(left, delimiters)) & set(fields_of(right, delimiters)))
 
 

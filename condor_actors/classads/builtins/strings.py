@@ -44,9 +44,13 @@ def worst(*values: Value) -> Value:
 
 @eager("strcat", least=0, most=1_000_000)
 def _strcat(*values: Value) -> Value:
-    texts = [text_of(value) for value in values]
-    strict = worst(*texts)
-    return "".join(texts) if strict is None else strict
+    texts = []
+    for value in values:
+        text = text_of(value)
+        if not isinstance(text, str):
+            return text
+        texts.append(text)
+    return "".join(texts)
 
 
 @inside("join", least=0, most=1_000_000)
@@ -54,7 +58,7 @@ def _join(ad: Any, state: State, *values: Value) -> Value:
     separator: Value = ""
     items: list[Value] = list(values)
     if len(values) == 1 and isinstance(values[0], ListValue):
-        items = [element(item, values[0].ad, state) for item in values[0].elements]
+        items = [element(item, ad, state) for item in values[0].elements]
     elif values:
         separator = text_of(values[0])
         items = items[1:]
@@ -63,7 +67,7 @@ def _join(ad: Any, state: State, *values: Value) -> Value:
             if only is UNDEFINED or only is ERROR:
                 return only
             if isinstance(only, ListValue):
-                items = [element(item, only.ad, state) for item in only.elements]
+                items = [element(item, ad, state) for item in only.elements]
     if separator is ERROR:
         return ERROR
     texts = [text_of(item) for item in items if item is not UNDEFINED]
@@ -94,9 +98,10 @@ def _substr(text: Value, offset: Value, length: Value = None) -> Value:
 
 def _compared(left: Value, right: Value, folded: bool) -> Value:
     first, second = text_of(left), text_of(right)
-    strict = worst(first, second)
-    if strict is not None:
-        return strict
+    if first is UNDEFINED or second is UNDEFINED:
+        return UNDEFINED
+    if first is ERROR or second is ERROR:
+        return ERROR
     if folded:
         first, second = fold(first), fold(second)
     a, b = raw(first), raw(second)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from itertools import zip_longest
 from typing import Final
 
 from ..values import ERROR, UNDEFINED, Value
+from .conversions import text_of
 from .registry import eager
 
-_RUNS: Final = re.compile(r"\d+|\D")
+_DIGITS: Final = frozenset(b"0123456789")
 
 
 def compare_versions(left: str, right: str) -> int:
@@ -17,66 +16,88 @@ def compare_versions(left: str, right: str) -> int:
 
     :param left: one.
     :param right: the other.
-    :returns: -1, 0 or 1; among equal numbers the one with more leading zeros is less.
+    :returns: less than 0, 0 or more than 0; among numbers the one with more leading zeros is less, then the shorter.
     """
-    for a, b in zip_longest(_RUNS.findall(left), _RUNS.findall(right), fillvalue=""):
-        if a == b:
-            continue
-        if a[:1].isdigit() and b[:1].isdigit():
-            zeros_a = len(a) - len(a.lstrip("0"))
-            zeros_b = len(b) - len(b.lstrip("0"))
-            if zeros_a != zeros_b:
-                return -1 if zeros_a > zeros_b else 1
-            return -1 if int(a) < int(b) else 1
-        return -1 if a.encode("utf-8", "surrogateescape") < b.encode("utf-8", "surrogateescape") else 1
-    return 0
+    a, b = left.encode("utf-8", "surrogateescape") + b"\0", right.encode("utf-8", "surrogateescape") + b"\0"
+    if a == b:
+        return 0
+    at = next(index for index, (x, y) in enumerate(zip(a, b, strict=False)) if x != y)
+    start = at
+    while start and a[start - 1] in _DIGITS:
+        start -= 1
+    run_a, run_b = _run(a, start), _run(b, start)
+    if run_a and run_b and run_a != run_b:
+        zeros_a, zeros_b = _zeros(run_a), _zeros(run_b)
+        if zeros_a != zeros_b:
+            return zeros_b - zeros_a
+        if not zeros_a and len(run_a) != len(run_b):
+            return len(run_a) - len(run_b)
+    return _signed(a[at]) - _signed(b[at])
+
+
+def _run(data: bytes, start: int) -> bytes:
+    end = start
+    while data[end] in _DIGITS:
+        end += 1
+    return data[start:end]
+
+
+def _zeros(run: bytes) -> int:
+    """Leading zeros, the last digit not counted."""
+    return len(run[:-1]) - len(run[:-1].lstrip(b"0"))
+
+
+def _signed(byte: int) -> int:
+    return byte - 256 if byte > 127 else byte
 
 
 def _ordered(*versions: Value) -> Value:
-    if any(version is UNDEFINED for version in versions):
+    """The versions as strings, or the exceptional result."""
+    texts = [text_of(version) for version in versions]
+    if any(text is UNDEFINED for text in texts):
         return UNDEFINED
-    return None if all(isinstance(version, str) for version in versions) else ERROR
+    return ERROR if any(text is ERROR for text in texts) else texts
 
 
 @eager("versioncmp", least=2)
 def _versioncmp(left: Value, right: Value) -> Value:
-    strict = _ordered(left, right)
-    return compare_versions(left, right) if strict is None else strict
+    found = _ordered(left, right)
+    return compare_versions(*found) if isinstance(found, list) else found
 
 
-@eager("versionGT", "version_gt", least=2)
+@eager("versionGT", least=2)
 def _gt(left: Value, right: Value) -> Value:
-    strict = _ordered(left, right)
-    return compare_versions(left, right) > 0 if strict is None else strict
+    found = _ordered(left, right)
+    return compare_versions(*found) > 0 if isinstance(found, list) else found
 
 
-@eager("versionGE", "version_ge", least=2)
+@eager("versionGE", least=2)
 def _ge(left: Value, right: Value) -> Value:
-    strict = _ordered(left, right)
-    return compare_versions(left, right) >= 0 if strict is None else strict
+    found = _ordered(left, right)
+    return compare_versions(*found) >= 0 if isinstance(found, list) else found
 
 
-@eager("versionLT", "version_lt", least=2)
+@eager("versionLT", least=2)
 def _lt(left: Value, right: Value) -> Value:
-    strict = _ordered(left, right)
-    return compare_versions(left, right) < 0 if strict is None else strict
+    found = _ordered(left, right)
+    return compare_versions(*found) < 0 if isinstance(found, list) else found
 
 
-@eager("versionLE", "version_le", least=2)
+@eager("versionLE", least=2)
 def _le(left: Value, right: Value) -> Value:
-    strict = _ordered(left, right)
-    return compare_versions(left, right) <= 0 if strict is None else strict
+    found = _ordered(left, right)
+    return compare_versions(*found) <= 0 if isinstance(found, list) else found
 
 
-@eager("versionEQ", "version_eq", least=2)
+@eager("versionEQ", least=2)
 def _eq(left: Value, right: Value) -> Value:
-    strict = _ordered(left, right)
-    return compare_versions(left, right) == 0 if strict is None else strict
+    found = _ordered(left, right)
+    return compare_versions(*found) == 0 if isinstance(found, list) else found
 
 
-@eager("version_in_range", "versionInRange", least=3)
+@eager("version_in_range", least=3)
 def _in_range(version: Value, least: Value, most: Value) -> Value:
-    strict = _ordered(version, least, most)
-    if strict is not None:
-        return strict
-    return compare_versions(least, version) <= 0 and compare_versions(version, most) <= 0
+    found = _ordered(version, least, most)
+    if not isinstance(found, list):
+        return found
+    return compare_versions(found[1], found[0]) <= 0 and compare_versions(found[0], found[2]) <= 0

@@ -1,0 +1,84 @@
+"""Two engines with one face: this package and HTCondor's own, each giving the unparsed result of an expression."""
+
+from __future__ import annotations
+
+import htcondor2  # noqa: F401  # first: it puts the library into the mode that the tools use
+import classad2
+
+from condor_actors.classads import ClassAd, ClassAdSyntaxError, parse_expression, unparse
+from condor_actors.classads.compiler import evaluate_raw
+
+SYNTAX = "(syntax error)"
+
+
+def ours(expr: str, my: str, target: str | None) -> str:
+    """Evaluate with this package.
+
+    :param expr: the expression.
+    :param my: the ad, in the new form.
+    :param target: the other ad, or None.
+    :returns: the unparsed value, or `SYNTAX`.
+    """
+    try:
+        node = parse_expression(expr)
+        own = ClassAd.from_new(my)
+        other = ClassAd.from_new(target) if target is not None else None
+    except ClassAdSyntaxError:
+        return SYNTAX
+    return unparse(evaluate_raw(node, own, other, 1.0))
+
+
+def theirs(expr: str, my: str, target: str | None) -> str:
+    """Evaluate with HTCondor's engine.
+
+    :param expr: the expression.
+    :param my: the ad, in the new form.
+    :param target: the other ad, or None.
+    :returns: the unparsed value, or `SYNTAX`.
+    """
+    try:
+        node = classad2.ExprTree(expr)
+        own = classad2.ClassAd(my)
+        other = classad2.ClassAd(target) if target is not None else None
+    except classad2.ClassAdException:
+        return SYNTAX
+    try:
+        value = node.simplify(own, other) if other is not None else node.simplify(own)
+    except classad2.ClassAdException:
+        return "error"
+    return written(value)
+
+
+def written(value: object) -> str:
+    """The new form of one of HTCondor's Python values.
+
+    :param value: the value.
+    :returns: its text.
+    """
+    box = classad2.ClassAd()
+    box["v"] = value
+    return repr(box)[len("[ v = ") : -len(" ]")]
+
+
+def our_text(expr: str) -> str:
+    """Read and write with this package.
+
+    :param expr: the expression.
+    :returns: its unparsed form, or `SYNTAX`.
+    """
+    try:
+        return unparse(parse_expression(expr))
+    except ClassAdSyntaxError:
+        return SYNTAX
+
+
+def their_text(expr: str) -> str:
+    """Read and write with HTCondor's engine.
+
+    :param expr: the expression.
+    :returns: its unparsed form, or `SYNTAX`.
+    """
+    try:
+        return repr(classad2.ClassAd(f"[ v = {expr} ]"))[len("[ v = ") : -len(" ]")]
+    except classad2.ClassAdException:
+        return SYNTAX
