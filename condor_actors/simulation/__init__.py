@@ -1,0 +1,1 @@
+"""The production actors on simulated edges.  Nothing but tests and ``condor_simulate`` imports this package."""
