@@ -109,7 +109,7 @@ class Description:
             self._queue(Line("queue " + self.options.queue, 0), LineReader("", "-queue"))
         elif not self._queued:
             if not self.options.interactive:
-                raise SubmitError("No 'queue' commands found in submit description file", file=source)
+                raise SubmitError(f'"{source or "(stdin)"}" doesn\'t contain any "queue" commands -- no jobs queued')
             self._append()
             self._queue(Line("queue", 0), LineReader("", ""))
         return self.clusters
