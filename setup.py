@@ -15,7 +15,7 @@ from setuptools import Distribution, setup
 from setuptools.command.build_ext import build_ext
 
 HERE = Path(__file__).resolve().parent
-PROGRAMS = ("condor_launcher",)
+PROGRAMS = ("condor_launcher", "condor_runtime")
 
 
 class NativeDistribution(Distribution):
@@ -49,4 +49,8 @@ class BuildNative(build_ext):
 
 
 if __name__ == "__main__":
-    setup(distclass=NativeDistribution, cmdclass={"build_ext": BuildNative})
+    setup(
+        distclass=NativeDistribution,
+        cmdclass={"build_ext": BuildNative},
+        cffi_modules=["native/binding/build_native.py:ffibuilder"],
+    )

@@ -1,0 +1,94 @@
+/* What the runtime and the shadow say to each other over the channel.
+ *
+ * The runtime asks, the shadow answers; both are little-endian, frames follow each other without padding.
+ * A request is a header and a payload: the payload is the input of the arguments in their order, as
+ * calls.h describes them.  An answer is a header and the output of the arguments in their order, present
+ * only when the result is not an error.  The shadow treats each request as hostile.
+ */
+#ifndef CONDOR_PROTOCOL_H
+#define CONDOR_PROTOCOL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    PROTOCOL_VERSION = 1,
+    MAX_PAYLOAD = 1 << 20, /* one transfer of read or write; longer ones are several requests */
+    MAX_BLOB = 64 << 20,   /* the description of all open files in a checkpoint */
+    MAX_START = 8 << 20,   /* arguments and environment */
+    PATH_LIMIT = 4096,
+};
+
+struct request {
+    uint32_t size; /* bytes of payload */
+    uint16_t id;   /* comes back in the answer; the thread's slot */
+    uint16_t call; /* a system call's number or an operation */
+    int64_t arguments[6];
+};
+
+struct answer {
+    uint32_t size;
+    uint16_t id;
+    uint16_t hints;
+    int64_t result; /* negative: -errno */
+};
+
+enum { HINT_MORE = 1 /* a short transfer would mean end of file: go on with the next piece */ };
+
+/* Operations beside the system calls.  Numbers stay: checkpoints outlive versions. */
+enum {
+    OP_HELLO = 1000,       /* in: struct hello; out: struct start, strings */
+    OP_CANCEL = 1001,      /* argument 0: id of a waiting request; no answer of its own */
+    OP_EXIT = 1002,        /* argument 0: status */
+    OP_POLL = 1003,        /* pollfds in and out; argument 1: timeout in ns, -1 none */
+    OP_EPOLL_WAIT = 1004,  /* descriptor, most events, timeout in ns; out: events */
+    OP_TEXT = 1005,        /* in: the content of a synthetic file; result: a new descriptor */
+    OP_DESCRIBE = 1006,    /* out: the blob that describes all open files; argument 0: capacity */
+    OP_ADOPT = 1007,       /* in: such a blob, after a restart */
+    OP_IMAGE_BEGIN = 1008, /* a new image is to be written: its descriptor comes beside the answer */
+    OP_IMAGE_END = 1009,   /* argument 0: 1 good, 0 given up; argument 1: bytes */
+    OP_NOTE = 1010,        /* argument 0: call number refused; for the event log */
+    OP_HOLD = 1011,        /* fd: keep its file under a handle of the runtime's, for mappings */
+    OP_RELEASE = 1012,     /* handle: forget it */
+    OP_FORK = 1013,        /* a channel for a new member of the family comes beside the answer */
+    OP_WAIT = 1014,        /* pid, options; out: int status */
+    OP_KILL = 1015,        /* pid, signal: to another member */
+    OP_EXEC = 1016,        /* close the descriptors marked close-on-exec */
+    OP_PATH_OF = 1017,     /* fd; out: its path at home */
+    OP_BEGIN = 1018,       /* a restarted program is about to go on */
+};
+
+struct hello {
+    uint32_t version;
+    uint32_t kind; /* HELLO_... */
+    uint32_t real_pid;
+    uint32_t virtual_pid; /* of a restarted program */
+};
+
+enum { HELLO_FRESH = 0, HELLO_RESTARTED = 1, HELLO_MEMBER = 2 };
+
+enum { START_GROUPS = 32 };
+
+struct start {
+    int32_t virtual_pid, parent_pid, group, session;
+    uint32_t uid, euid, gid, egid;
+    uint32_t group_count;
+    uint32_t groups[START_GROUPS];
+    uint64_t stack_bytes; /* limit of the program's stack */
+    uint64_t max_files;
+    uint32_t argument_count, environment_count;
+    uint32_t string_bytes; /* program path, arguments, environment: each ends with a zero */
+    uint32_t unused;
+};
+
+/* Descriptors of the runtime's process: the program's own ones exist at home only. */
+enum { CHANNEL_FD = 3, MAPS_FD = 4, PAGEMAP_FD = 5, OLD_IMAGE_FD = 6, GIFT_FD = 7 };
+
+/* One thread signal asks for a checkpoint; the C libraries use it for themselves, so no program can see
+ * that it is taken. */
+enum { CHECKPOINT_SIGNAL = 33 };
+
+/* Exit statuses of the runtime itself. */
+enum { EXIT_CHANNEL_LOST = 113, EXIT_RUNTIME_FAULT = 114, EXIT_CANNOT_START = 115 };
+
+#endif

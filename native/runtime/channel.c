@@ -1,0 +1,296 @@
+/* Questions and answers over the one socket.
+ *
+ * Any thread may ask: it sends its request under a lock, with its slot as the id, and waits.  Of the
+ * waiting threads one is the reader; it takes answers from the socket and puts each one where its asker
+ * wants it, until its own has come, and then wakes the others so that one of them becomes the reader.
+ */
+#include "runtime.h"
+
+static struct lock sending;
+static volatile uint32_t reader_busy;
+static volatile uint32_t others_waiting;
+static volatile uint32_t news; /* changes when a sleeper should look again */
+static struct {
+    uint8_t bytes[16384];
+    size_t start, end;
+} inbox;
+
+/* As the kernel wants it for recvmsg. */
+struct message {
+    void *name;
+    uint64_t name_size;
+    struct vector *parts;
+    size_t part_count;
+    void *control;
+    size_t control_size;
+    long flags;
+};
+
+static void lost(void) __attribute__((noreturn));
+static void lost(void)
+{
+    trace("channel lost", -1, 0);
+    die(EXIT_CHANNEL_LOST);
+}
+
+void channel_reset(void)
+{
+    sending.word = 0;
+    reader_busy = 0;
+    others_waiting = 0;
+    inbox.start = inbox.end = 0;
+}
+
+static void send_all(const struct vector *parts, int count)
+{
+    struct vector left[8];
+    memcpy(left, parts, (size_t)count * sizeof *parts);
+    struct vector *at = left;
+    while (count > 0) {
+        long sent = SYSTEM(__NR_writev, CHANNEL_FD, at, count);
+        if (sent == -EINTR)
+            continue;
+        if (sent <= 0)
+            lost();
+        while (count > 0 && (size_t)sent >= at->size) {
+            sent -= (long)at->size;
+            at++, count--;
+        }
+        if (count > 0) {
+            at->base = (uint8_t *)at->base + sent;
+            at->size -= (size_t)sent;
+        }
+    }
+}
+
+/* The payload is memory of the program's: it is looked at before the first byte is sent, because half a
+ * frame would be the end of the channel. Small ones are copied. */
+static long send_request(struct thread *self, const struct request *request, const struct vector *in, int count)
+{
+    struct request head = *request;
+    struct vector parts[8];
+    uint8_t small[1024];
+    head.size = 0;
+    head.id = (uint16_t)self->slot;
+    for (int i = 0; i < count; i++)
+        head.size += (uint32_t)in[i].size;
+    if (head.size <= sizeof small - sizeof head) {
+        size_t used = sizeof head;
+        memcpy(small, &head, sizeof head);
+        for (int i = 0; i < count; used += in[i++].size)
+            if (copy_user(small + used, in[i].base, in[i].size))
+                return -EFAULT;
+        parts[0] = (struct vector){small, used};
+        count = 1;
+    } else {
+        parts[0] = (struct vector){&head, sizeof head};
+        for (int i = 0; i < count; i++) {
+            if (touch_for_reading(in[i].base, in[i].size))
+                return -EFAULT;
+            parts[i + 1] = in[i];
+        }
+        count++;
+    }
+    lock(&sending);
+    send_all(parts, count);
+    unlock(&sending);
+    return 0;
+}
+
+/* Fills the inbox. Returns -EINTR only when interruptible and nothing came.  A descriptor that comes
+ * beside an answer takes the lowest free number, which is GIFT_FD. */
+static long fill_inbox(struct trap *interruptible, const uint64_t *mask)
+{
+    if (inbox.start == inbox.end)
+        inbox.start = inbox.end = 0;
+    long got;
+    uint64_t control[4];
+    struct vector room = {inbox.bytes + inbox.end, sizeof inbox.bytes - inbox.end};
+    struct message message = {.parts = &room, .part_count = 1, .control = control,
+                              .control_size = sizeof control};
+    if (interruptible) {
+        long a[6] = {CHANNEL_FD, (long)&message, 0};
+        got = interruptible_system(__NR_recvmsg, a, mask);
+        if (got == -EINTR)
+            return got;
+    } else {
+        do
+            got = SYSTEM(__NR_recvmsg, CHANNEL_FD, &message, 0);
+        while (got == -EINTR);
+    }
+    if (got <= 0)
+        lost();
+    inbox.end += (size_t)got;
+    return 0;
+}
+
+static void drain(size_t size)
+{
+    while (size) {
+        size_t have = inbox.end - inbox.start;
+        if (have > size)
+            have = size;
+        inbox.start += have;
+        size -= have;
+        if (size)
+            fill_inbox(NULL, NULL);
+    }
+}
+
+/* Puts SIZE bytes of payload to TO, which may not be there. Large pieces come straight from the socket. */
+static long receive_into(uint8_t *to, size_t size)
+{
+    while (size) {
+        size_t have = inbox.end - inbox.start;
+        if (have) {
+            if (have > size)
+                have = size;
+            if (copy_user(to, inbox.bytes + inbox.start, have)) {
+                drain(size);
+                return -EFAULT;
+            }
+            inbox.start += have;
+        } else if (size >= sizeof inbox.bytes / 2) {
+            long got = SYSTEM(__NR_read, CHANNEL_FD, to, size);
+            if (got == -EINTR)
+                continue;
+            if (got == -EFAULT) {
+                drain(size);
+                return -EFAULT;
+            }
+            if (got <= 0)
+                lost();
+            have = (size_t)got;
+        } else {
+            fill_inbox(NULL, NULL);
+            continue;
+        }
+        to += have;
+        size -= have;
+    }
+    return 0;
+}
+
+static void receive_payload(struct waiter *w)
+{
+    size_t left = w->answer.size;
+    w->result = w->answer.result;
+    for (int i = 0; i < w->out_count && left; i++) {
+        size_t piece = w->out[i].size < left ? w->out[i].size : left;
+        if (receive_into(w->out[i].base, piece))
+            w->result = -EFAULT;
+        left -= piece;
+    }
+    drain(left);
+}
+
+/* Takes one answer from the socket and gives it to whoever asked. */
+static long receive_one(struct trap *interruptible, const uint64_t *mask)
+{
+    while (inbox.end - inbox.start < sizeof(struct answer)) {
+        if (inbox.start && sizeof inbox.bytes - inbox.start < sizeof(struct answer)) {
+            memmove(inbox.bytes, inbox.bytes + inbox.start, inbox.end - inbox.start);
+            inbox.end -= inbox.start;
+            inbox.start = 0;
+        }
+        if (fill_inbox(inbox.start == inbox.end ? interruptible : NULL, mask))
+            return -EINTR;
+    }
+    struct answer answer;
+    memcpy(&answer, inbox.bytes + inbox.start, sizeof answer);
+    inbox.start += sizeof answer;
+    if (answer.id >= MAX_THREADS)
+        lost();
+    struct waiter *w = &thread_at(answer.id)->waiter;
+    if (w->state != WAITER_ASKED)
+        lost();
+    w->answer = answer;
+    receive_payload(w);
+    __atomic_store_n(&w->state, WAITER_DONE, __ATOMIC_RELEASE);
+    return 0;
+}
+
+static void tell_sleepers(void)
+{
+    __atomic_add_fetch(&news, 1, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&others_waiting, __ATOMIC_SEQ_CST))
+        wake_all(&news);
+}
+
+/* One step towards the answer: read, or sleep while another thread reads. -EINTR if a signal came. */
+static long await(struct thread *self, struct trap *interruptible, const uint64_t *mask)
+{
+    struct waiter *w = &self->waiter;
+    uint32_t free = 0;
+    long interrupted = 0;
+    if (__atomic_compare_exchange_n(&reader_busy, &free, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+        while (w->state == WAITER_ASKED && !interrupted) {
+            interrupted = receive_one(interruptible, mask);
+            if (!interrupted && w->state == WAITER_ASKED)
+                tell_sleepers();
+        }
+        __atomic_store_n(&reader_busy, 0, __ATOMIC_SEQ_CST);
+        tell_sleepers();
+        return interrupted;
+    }
+    __atomic_add_fetch(&others_waiting, 1, __ATOMIC_SEQ_CST);
+    uint32_t seen = __atomic_load_n(&news, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&w->state, __ATOMIC_SEQ_CST) == WAITER_ASKED &&
+        __atomic_load_n(&reader_busy, __ATOMIC_SEQ_CST)) {
+        if (interruptible) {
+            long a[6] = {(long)&news, 128 /* FUTEX_WAIT_PRIVATE */, (long)seen};
+            interrupted = interruptible_system(__NR_futex, a, mask) == -EINTR ? -EINTR : 0;
+        } else {
+            wait_while(&news, seen);
+        }
+    }
+    __atomic_sub_fetch(&others_waiting, 1, __ATOMIC_SEQ_CST);
+    return interrupted;
+}
+
+static void cancel(struct thread *self)
+{
+    struct request request = {.call = OP_CANCEL, .id = (uint16_t)self->slot, .arguments = {self->slot}};
+    struct vector part = {&request, sizeof request};
+    lock(&sending);
+    send_all(&part, 1);
+    unlock(&sending);
+}
+
+static long ask_and_wait(struct thread *self, struct trap *interruptible, const uint64_t *mask,
+                         const struct request *request, const struct vector in[], int in_count,
+                         const struct vector out[], int out_count, uint64_t *hints)
+{
+    struct waiter *w = &self->waiter;
+    memcpy(w->out, out, (size_t)out_count * sizeof *out);
+    w->out_count = out_count;
+    __atomic_store_n(&w->state, WAITER_ASKED, __ATOMIC_RELEASE);
+    long failed = send_request(self, request, in, in_count);
+    if (failed) {
+        w->state = WAITER_IDLE;
+        return failed;
+    }
+    while (__atomic_load_n(&w->state, __ATOMIC_ACQUIRE) != WAITER_DONE)
+        if (await(self, interruptible, mask)) {
+            cancel(self); /* the answer comes all the same: the result, or that it was interrupted */
+            interruptible = NULL;
+        }
+    w->state = WAITER_IDLE;
+    if (hints)
+        *hints = w->answer.hints;
+    return w->result;
+}
+
+long ask(struct thread *self, const struct request *request, const struct vector in[], int in_count,
+         const struct vector out[], int out_count, uint64_t *hints)
+{
+    return ask_and_wait(self, NULL, NULL, request, in, in_count, out, out_count, hints);
+}
+
+long ask_waiting(struct trap *t, struct request *request, const struct vector in[], int in_count,
+                 const struct vector out[], int out_count, uint64_t *hints)
+{
+    uint64_t mask = t->frame->uc_sigmask;
+    long result = ask_and_wait(t->self, t, &mask, request, in, in_count, out, out_count, hints);
+    return result == -EINTR ? -RESTART_ALWAYS : result;
+}

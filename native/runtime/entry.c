@@ -1,0 +1,270 @@
+/* Where the kernel enters the runtime: at its start, and at each system call of the program. */
+#include "runtime.h"
+
+#define WANT_CALL_TABLE
+#define calls call_table /* the table is made as a static; the rest of the runtime sees it as calls */
+#include "calls.h"
+#undef calls
+extern const struct call calls[CALL_COUNT] __attribute__((alias("call_table")));
+_Static_assert(CALL_COUNT_NEEDED <= CALL_COUNT, "the call table is too short");
+
+struct process process;
+
+#define DECLARE(name) emulation do_##name;
+CALLS_DONE_HERE(DECLARE)
+#undef DECLARE
+
+static emulation *const emulations[CALL_COUNT] = {
+#define ENTER(name) [__NR_##name] = do_##name,
+    CALLS_DONE_HERE(ENTER)
+#undef ENTER
+};
+
+__asm__(".text\n"
+        ".globl runtime_entry, enter_frame, switch_stack\n"
+        "runtime_entry:\n"
+        "    xor %ebp, %ebp\n"
+        "    mov %rsp, %rdi\n"
+        "    and $-16, %rsp\n"
+        "    call runtime_main\n"
+        "    ud2\n"
+        "enter_frame:\n" /* leave for the program: what a signal handler's return does */
+        "    mov %rdi, %rsp\n"
+        "    mov $15, %eax\n"
+        "    syscall\n"
+        "    ud2\n"
+        "switch_stack:\n" /* (function, argument, stack) */
+        "    mov %rdx, %rsp\n"
+        "    mov %rdi, %rax\n"
+        "    mov %rsi, %rdi\n"
+        "    xor %ebp, %ebp\n"
+        "    call *%rax\n"
+        "    ud2\n");
+
+void die(int status)
+{
+    for (;;)
+        SYSTEM(__NR_exit_group, status);
+}
+
+static bool has_resume(const struct trap *t)
+{
+    const struct thread *self = t->self;
+    return self->resume.number == t->number && self->resume.rip == t->frame->uc_mcontext.rip &&
+           self->resume.rsp == t->frame->uc_mcontext.rsp;
+}
+
+/* An interrupted call is done again from its first instruction, or fails with EINTR. */
+static long settle_interruption(struct trap *t, long result)
+{
+    uint32_t handled = t->self->signalled & (SIGNALLED_PLAIN | SIGNALLED_RESTART);
+    bool again = result == -RESTART_UNHANDLED ? handled == 0 : !(handled & SIGNALLED_PLAIN);
+    if (!again) {
+        t->self->resume.number = -1;
+        return -EINTR;
+    }
+    t->self->restore_mask = false;
+    t->frame->uc_mcontext.rip -= 2;
+    return t->number;
+}
+
+static long dispatch(struct trap *t)
+{
+    if (t->number < 0 || t->number >= CALL_COUNT)
+        return -ENOSYS;
+    const struct call *call = &calls[t->number];
+    if (call->how == HOW_AS) {
+        unsigned long old[6];
+        memcpy(old, t->a, sizeof old);
+        for (int i = 0; i < 6; i++)
+            switch (call->values[i].kind) {
+            case VALUE_ARGUMENT: t->a[i] = old[call->values[i].number]; break;
+            case VALUE_CWD: t->a[i] = (unsigned long)AT_CURRENT; break;
+            case VALUE_EMPTY: t->a[i] = (unsigned long)""; break;
+            default: t->a[i] = (unsigned long)call->values[i].number; break;
+            }
+        t->number = call->target;
+        call = &calls[t->number];
+    }
+    switch (call->how) {
+    case HOW_REFUSED: return -call->target;
+    case HOW_RUNTIME: return emulations[t->number](t);
+    case HOW_REMOTE: return call->flags & CALL_HERE ? emulations[t->number](t) : remote(t, call);
+    case HOW_LOCAL: /* the filter lets it pass; a machine whose filter cannot traps it */
+        return system6(t->number, (long)t->a[0], (long)t->a[1], (long)t->a[2], (long)t->a[3], (long)t->a[4],
+                       (long)t->a[5]);
+    default: return -ENOSYS;
+    }
+}
+
+void on_trap(int number, struct siginfo *info, void *context)
+{
+    struct ucontext *frame = context;
+    struct sigcontext *c = &frame->uc_mcontext;
+    struct thread *self = current_thread();
+    if (info->si_code != SYS_SECCOMP) { /* somebody sent the program this signal */
+        on_signal(number, info, context);
+        return;
+    }
+    long asked = (long)(int)c->rax;
+    struct trap t = {.self = self, .frame = frame, .number = asked,
+                     .a = {c->rdi, c->rsi, c->rdx, c->r10, c->r8, c->r9}};
+    self->frame = frame;
+    self->signalled = 0;
+    if (!has_resume(&t))
+        self->resume.number = -1;
+    long result = dispatch(&t);
+    if (t.frame_is_new)
+        return;
+    if (result == -RESTART_ALWAYS || result == -RESTART_UNHANDLED) {
+        t.number = asked;
+        result = settle_interruption(&t, result);
+    }
+    trace("call", asked, result);
+    c->rax = (unsigned long)result;
+}
+
+static void begin(void *unused);
+
+/* Called on the kernel's stack: the process has just been executed. */
+__attribute__((used)) void runtime_main(unsigned long *stack)
+{
+    if (is_image)
+        restart(stack);
+    extern void switch_stack(void (*function)(void *), void *argument, unsigned long stack);
+    struct thread *self = new_thread_slot();
+    if (!self)
+        die(EXIT_CANNOT_START);
+    switch_stack(begin, stack, (unsigned long)self + SLOT_BYTES);
+}
+
+/* Brings the inherited descriptors to their fixed numbers: argument 1 names the channel, argument 2 a
+ * directory that is /proc, when the root directory holds none. */
+void take_descriptors(unsigned long *stack)
+{
+    long count = (long)stack[0];
+    char **words = (char **)(stack + 1);
+    const char *at = count > 1 ? words[1] : "3";
+    long channel = (long)read_number(&at, 10), proc = -1;
+    if (count > 2) {
+        at = words[2];
+        proc = (long)read_number(&at, 10);
+    }
+    long maps, pages, image;
+    if (proc >= 0) {
+        maps = SYSTEM(__NR_openat, proc, "self/maps", 02000000);
+        pages = SYSTEM(__NR_openat, proc, "self/pagemap", 02000000);
+        image = SYSTEM(__NR_openat, proc, "self/exe", 02000000);
+    } else {
+        maps = SYSTEM(__NR_openat, AT_CURRENT, "/proc/self/maps", 02000000);
+        pages = SYSTEM(__NR_openat, AT_CURRENT, "/proc/self/pagemap", 02000000);
+        image = SYSTEM(__NR_openat, AT_CURRENT, "/proc/self/exe", 02000000);
+    }
+    if (channel < 0 || maps < 0 || pages < 0 || image < 0)
+        die(EXIT_CANNOT_START);
+    /* Through high numbers first: the fixed ones may be among those just opened. */
+    enum { HIGH = 200 };
+    const long found[4] = {channel, maps, pages, image};
+    for (int i = 0; i < 4; i++)
+        if (SYSTEM(__NR_dup3, found[i], HIGH + i, 02000000) < 0)
+            die(EXIT_CANNOT_START);
+    for (int i = 0; i < 4; i++)
+        if (SYSTEM(__NR_dup3, HIGH + i, CHANNEL_FD + i, 02000000) < 0)
+            die(EXIT_CANNOT_START);
+    for (int fd = 0; fd <= 2; fd++) /* never free: a descriptor that arrives must become GIFT_FD */
+        if (SYSTEM(__NR_fcntl, fd, 1 /* F_GETFD */) < 0)
+            SYSTEM(__NR_dup3, MAPS_FD, fd, 0);
+    SYSTEM(__NR_close_range, GIFT_FD, ~0u, 0);
+}
+
+static void read_kernel_auxiliary(unsigned long *stack)
+{
+    unsigned long *at = stack + 1 + stack[0] + 1;
+    while (*at)
+        at++;
+    at++;
+    for (size_t i = 0; i + 1 < 32 && at[0]; i++, at += 2) {
+        kernel_auxiliary[i][0] = at[0];
+        kernel_auxiliary[i][1] = at[1];
+    }
+}
+
+/* Asks home what to run. Returns the strings that follow the answer's struct start. */
+static char *learn_task(struct thread *self)
+{
+    struct hello hello = {.version = PROTOCOL_VERSION, .kind = HELLO_FRESH,
+                          .real_pid = (uint32_t)process.real_id};
+    struct request request = {.size = sizeof hello, .call = OP_HELLO, .arguments = {MAX_START}};
+    long strings = map_anonymous(0, MAX_START, 3, 0);
+    if (strings < 0)
+        die(EXIT_CANNOT_START);
+    struct vector in[] = {{&hello, sizeof hello}};
+    struct vector out[] = {{&process.start, sizeof process.start}, {(void *)strings, MAX_START}};
+    if (ask(self, &request, in, 1, out, 2, NULL) < 0)
+        die(EXIT_CANNOT_START);
+    return (char *)strings;
+}
+
+static void begin(void *argument)
+{
+    struct thread *self = current_thread();
+    take_descriptors(argument);
+    read_kernel_auxiliary(argument);
+    process.real_id = (int)SYSTEM(__NR_getpid);
+    self->real_id = process.real_id;
+    self->state = THREAD_LIVE;
+    threads_live = 1;
+    char *strings = learn_task(self);
+    self->virtual_id = process.start.virtual_pid;
+
+    unsigned count = process.start.argument_count, more = process.start.environment_count;
+    unsigned long pointer_bytes = page_up((count + more + 2) * sizeof(char *));
+    char **pointers = (char **)map_anonymous(0, pointer_bytes, 3, 0);
+    char *at = strings, *path = at;
+    at += strlen(at) + 1;
+    char **arguments = pointers, **environment = pointers + count + 1;
+    for (unsigned i = 0; i < count; i++, at += strlen(at) + 1)
+        arguments[i] = at;
+    for (unsigned i = 0; i < more; i++, at += strlen(at) + 1)
+        environment[i] = at;
+
+    unsigned long entry, stack;
+    set_alternate_stack(self);
+    install_actions();
+    long failed = load_program(self, path, arguments, environment, &entry, &stack);
+    SYSTEM(__NR_munmap, strings, MAX_START);
+    SYSTEM(__NR_munmap, pointers, pointer_bytes);
+    space_give((unsigned long)strings, (unsigned long)strings + MAX_START);
+    space_give((unsigned long)pointers, (unsigned long)pointers + pointer_bytes);
+    if (failed) {
+        struct request request = {.call = OP_EXIT, .arguments = {EXIT_CANNOT_START, -failed}};
+        ask(self, &request, NULL, 0, NULL, 0, NULL);
+        die(EXIT_CANNOT_START);
+    }
+    install_filter();
+    /* The first instruction of the program is reached through a frame, like every other one. */
+    extern void enter_program(unsigned long entry, unsigned long stack);
+    enter_program(entry, stack);
+}
+
+__asm__(".text\n"
+        ".globl enter_program\n"
+        "enter_program:\n"
+        "    mov %rsi, %rsp\n"
+        "    push %rdi\n"
+        "    xor %eax, %eax\n"
+        "    xor %ebx, %ebx\n"
+        "    xor %ecx, %ecx\n"
+        "    xor %edx, %edx\n"
+        "    xor %esi, %esi\n"
+        "    xor %edi, %edi\n"
+        "    xor %ebp, %ebp\n"
+        "    xor %r8d, %r8d\n"
+        "    xor %r9d, %r9d\n"
+        "    xor %r10d, %r10d\n"
+        "    xor %r11d, %r11d\n"
+        "    xor %r12d, %r12d\n"
+        "    xor %r13d, %r13d\n"
+        "    xor %r14d, %r14d\n"
+        "    xor %r15d, %r15d\n"
+        "    ret\n");

@@ -1,0 +1,209 @@
+/* The filter: what the kernel lets the process do, whoever asks.
+ *
+ * Three classes.  Calls that touch nothing but the process itself pass from anywhere.  The runtime's own
+ * calls pass only from its text and only with arguments that are harmless in anybody's hands, because a
+ * hostile program can jump to a system-call instruction of the runtime's.  Everything else is trapped
+ * when it comes from the program, and ends the process when it comes from the runtime's text.
+ */
+#include "runtime.h"
+
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+
+#include "calls.h"
+
+static struct sock_filter code[400];
+static unsigned length;
+
+static void emit(uint16_t op, uint8_t yes, uint8_t no, uint32_t k)
+{
+    if (length < COUNT(code))
+        code[length] = (struct sock_filter){op, yes, no, k};
+    length++;
+}
+
+#define LOAD(field) emit(BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, field))
+#define LOAD_LOW(i) emit(BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, args[i]))
+#define LOAD_HIGH(i) emit(BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, args[i]) + 4)
+#define ANSWER(what) emit(BPF_RET | BPF_K, 0, 0, what)
+#define SKIP_UNLESS_EQUAL(value, steps) emit(BPF_JMP | BPF_JEQ | BPF_K, 0, steps, value)
+#define SKIP_IF_EQUAL(value, steps) emit(BPF_JMP | BPF_JEQ | BPF_K, steps, 0, value)
+
+/* What the runtime's text may call. A condition looks at one argument; all must hold. */
+enum test { ANY, IS, HAS_ONLY, HAS_ALL, BELOW };
+struct condition {
+    uint8_t test, argument;
+    uint32_t value;
+};
+struct permission {
+    uint16_t number;
+    struct condition conditions[3];
+};
+
+enum {
+    PLAIN_MAP = 0x02 | 0x10 | 0x20 | 0x4000 | 0x20000 | 0x100000, /* PRIVATE FIXED ANON NORESERVE STACK */
+    MAP_ANONYMOUS = 0x20,
+    THREAD_FLAGS = 0x00010f00 | 0x00040000, /* VM FS FILES SIGHAND THREAD SYSVSEM */
+};
+
+static const struct permission permissions[] = {
+    {__NR_rt_sigreturn, {{0}}},
+    {__NR_recvmsg, {{IS, 0, CHANNEL_FD}}},
+    {__NR_read, {{IS, 0, CHANNEL_FD}}},
+    {__NR_writev, {{IS, 0, CHANNEL_FD}}},
+    {__NR_mmap, {{HAS_ONLY, 3, PLAIN_MAP}, {HAS_ALL, 3, MAP_ANONYMOUS}}},
+    {__NR_munmap, {{0}}},
+    {__NR_mremap, {{0}}},
+    {__NR_madvise, {{0}}},
+    {__NR_rt_sigprocmask, {{0}}},
+    {__NR_rt_sigaction, {{0}}},
+    {__NR_rt_sigpending, {{0}}},
+    {__NR_rt_sigsuspend, {{0}}},
+    {__NR_rt_sigtimedwait, {{0}}},
+    {__NR_sigaltstack, {{0}}},
+    {__NR_getitimer, {{0}}},
+    {__NR_setitimer, {{0}}},
+    {__NR_timer_create, {{0}}},
+    {__NR_timer_settime, {{0}}},
+    {__NR_timer_gettime, {{0}}},
+    {__NR_timer_getoverrun, {{0}}},
+    {__NR_timer_delete, {{0}}},
+    {__NR_futex, {{0}}},
+    {__NR_clock_gettime, {{0}}},
+    {__NR_clock_nanosleep, {{0}}},
+    {__NR_set_tid_address, {{0}}},
+    {__NR_set_robust_list, {{0}}},
+    {__NR_getpid, {{0}}},
+    {__NR_gettid, {{0}}},
+    {__NR_sched_getaffinity, {{0}}},
+    {__NR_exit, {{0}}},
+    {__NR_exit_group, {{0}}},
+    {__NR_clone, {{IS, 0, THREAD_FLAGS}}},
+    {__NR_arch_prctl, {{HAS_ONLY, 0, 0x1007}}}, /* FS and GS base; 1011, 1012 CPUID faulting */
+    {__NR_prlimit64, {{IS, 0, 0}, {IS, 2, 0}}},
+    /* The checkpoint. */
+    {__NR_pread64, {{HAS_ONLY, 0, 7}}}, /* maps, pagemap, old image */
+    {__NR_lseek, {{IS, 0, OLD_IMAGE_FD}}},
+    {__NR_pwrite64, {{IS, 0, GIFT_FD}}},
+    {__NR_ftruncate, {{IS, 0, GIFT_FD}}},
+    {__NR_fsync, {{IS, 0, GIFT_FD}}},
+    {__NR_close, {{IS, 0, GIFT_FD}}},
+#ifdef RUNTIME_TRACE
+    {__NR_write, {{IS, 0, 2}}},
+#endif
+};
+
+/* Each test falls through when it holds and ends the process when it does not. */
+static void emit_condition(const struct condition *c)
+{
+    if (c->test == IS && c->value == 0) { /* a pointer must be null in both halves */
+        LOAD_HIGH(c->argument);
+        SKIP_IF_EQUAL(0, 1);
+        ANSWER(SECCOMP_RET_KILL_PROCESS);
+    }
+    LOAD_LOW(c->argument);
+    switch (c->test) {
+    case IS: SKIP_IF_EQUAL(c->value, 1); break;
+    case HAS_ONLY: emit(BPF_JMP | BPF_JSET | BPF_K, 0, 1, ~c->value); break;
+    case HAS_ALL: emit(BPF_JMP | BPF_JSET | BPF_K, 1, 0, c->value); break;
+    default: break;
+    }
+    ANSWER(SECCOMP_RET_KILL_PROCESS);
+}
+
+static void emit_runtimes_calls(void)
+{
+    for (size_t i = 0; i < COUNT(permissions); i++) {
+        const struct permission *p = &permissions[i];
+        unsigned at = length;
+        SKIP_UNLESS_EQUAL(p->number, 0);
+        for (size_t j = 0; j < COUNT(p->conditions) && p->conditions[j].test != ANY; j++)
+            emit_condition(&p->conditions[j]);
+        ANSWER(SECCOMP_RET_ALLOW);
+        code[at].jf = (uint8_t)(length - at - 1);
+    }
+    /* Signals to the process itself, and to nobody else. */
+    static const uint16_t senders[] = {__NR_tgkill, __NR_rt_tgsigqueueinfo, __NR_kill};
+    for (size_t i = 0; i < COUNT(senders); i++) {
+        SKIP_UNLESS_EQUAL(senders[i], 4);
+        LOAD_LOW(0);
+        SKIP_UNLESS_EQUAL((uint32_t)process.real_id, 1);
+        ANSWER(SECCOMP_RET_ALLOW);
+        ANSWER(SECCOMP_RET_KILL_PROCESS);
+    }
+    ANSWER(SECCOMP_RET_KILL_PROCESS);
+}
+
+/* A futex that waits with a timeout is trapped, so that a checkpoint does not end it early. */
+static void emit_futex(void)
+{
+    unsigned at = length;
+    SKIP_UNLESS_EQUAL(__NR_futex, 0);
+    LOAD_LOW(3);
+    SKIP_UNLESS_EQUAL(0, 3);
+    LOAD_HIGH(3);
+    SKIP_UNLESS_EQUAL(0, 1);
+    ANSWER(SECCOMP_RET_ALLOW);
+    LOAD_LOW(1);
+    emit(BPF_ALU | BPF_AND | BPF_K, 0, 0, 0x7f);
+    static const uint8_t timed[] = {0, 6, 9, 11, 13};
+    for (unsigned i = 0; i < COUNT(timed); i++)
+        SKIP_IF_EQUAL(timed[i], (uint8_t)(COUNT(timed) - i));
+    ANSWER(SECCOMP_RET_ALLOW);
+    ANSWER(SECCOMP_RET_TRAP);
+    code[at].jf = (uint8_t)(length - at - 1);
+}
+
+static void emit_local_calls(void)
+{
+    static const uint16_t always[] = {LOCAL_CALLS};
+    /* Their behaviour is the runtime's business once the program has moved. */
+    static const uint16_t until_moved[] = {__NR_clock_gettime, __NR_madvise};
+    for (size_t i = 0; i < COUNT(always); i++) {
+        SKIP_UNLESS_EQUAL(always[i], 1);
+        ANSWER(SECCOMP_RET_ALLOW);
+    }
+    for (size_t i = 0; i < COUNT(until_moved) && !process.restarted; i++) {
+        SKIP_UNLESS_EQUAL(until_moved[i], 1);
+        ANSWER(SECCOMP_RET_ALLOW);
+    }
+}
+
+static void emit_origin(void)
+{
+    const uint64_t from = (uint64_t)runtime_text_start, to = (uint64_t)runtime_text_end;
+    emit(BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, instruction_pointer) + 4);
+    SKIP_IF_EQUAL((uint32_t)(from >> 32), 1);
+    ANSWER(SECCOMP_RET_TRAP);
+    LOAD(instruction_pointer);
+    emit(BPF_JMP | BPF_JGE | BPF_K, 1, 0, (uint32_t)from);
+    ANSWER(SECCOMP_RET_TRAP);
+    emit(BPF_JMP | BPF_JGE | BPF_K, 0, 1, (uint32_t)to);
+    ANSWER(SECCOMP_RET_TRAP);
+    LOAD(nr);
+}
+
+void install_filter(void)
+{
+    length = 0;
+    LOAD(arch);
+    SKIP_IF_EQUAL(AUDIT_ARCH_X86_64, 1);
+    ANSWER(SECCOMP_RET_KILL_PROCESS);
+    LOAD(nr);
+    SKIP_IF_EQUAL(0xffffffffu, 2); /* -1 is how some programs probe */
+    emit(BPF_JMP | BPF_JGE | BPF_K, 0, 1, 0x40000000); /* x32 */
+    ANSWER(SECCOMP_RET_KILL_PROCESS);
+    emit_local_calls();
+    emit_futex();
+    emit_origin();
+    emit_runtimes_calls();
+    struct {
+        unsigned short length;
+        struct sock_filter *code;
+    } program = {(unsigned short)length, code};
+    enum { NO_NEW_PRIVILEGES = 38, SPECULATION_ALLOWED = 4 };
+    if (length > COUNT(code) || SYSTEM(__NR_prctl, NO_NEW_PRIVILEGES, 1, 0, 0, 0) < 0 ||
+        SYSTEM(__NR_seccomp, SECCOMP_SET_MODE_FILTER, SPECULATION_ALLOWED, &program) < 0)
+        die(EXIT_CANNOT_START);
+}

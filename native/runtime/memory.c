@@ -1,0 +1,301 @@
+/* The program's address space: mmap and its kin, and the program break.
+ *
+ * All memory is private and anonymous for the kernel.  A mapping of a file is filled by reading the file
+ * at home; a shared writable one is written back at msync, munmap, exit and before a checkpoint.
+ */
+#include "runtime.h"
+
+enum {
+    PROT_READ = 1, PROT_WRITE = 2,
+    SHARED = 1, PRIVATE = 2, SHARED_VALIDATE = 3, TYPE = 15, FIXED = 0x10, ANONYMOUS = 0x20, LOW = 0x40,
+    NORESERVE = 0x4000, STACKLIKE = 0x20000, HUGE = 0x40000, FIXED_NOREPLACE = 0x100000,
+    MOVE = 1, MOVE_FIXED = 2, KEEP_OLD = 4,
+};
+
+#define LOWEST 0x10000ul
+#define LOW_START 0x40000000ul
+#define LOW_END 0x7fff0000ul
+
+struct lock memory_lock;
+
+/* A shared writable mapping of a file at home. */
+static struct shared {
+    unsigned long from, to; /* 0: unused */
+    int handle;
+    int64_t offset;
+} shared[256];
+
+bool is_programs_range(unsigned long at, size_t size)
+{
+    return at >= LOWEST && at + size > at && at + size <= THREAD_PLACE;
+}
+
+static long map(unsigned long at, size_t size, int protection, int flags)
+{
+    return SYSTEM(__NR_mmap, at, size, protection, flags | PRIVATE | ANONYMOUS, -1, 0);
+}
+
+static unsigned long low_place(size_t size)
+{
+    static unsigned long next = LOW_START;
+    for (int round = 0; round < 2; round++) {
+        for (; next + size <= LOW_END; next += size > 0x10000 ? page_up(size) : 0x10000) {
+            long found = map(next, size, 0, FIXED_NOREPLACE);
+            if (found > 0)
+                return (unsigned long)found;
+        }
+        next = LOW_START;
+    }
+    return 0;
+}
+
+/* AT = 0 lets the runtime choose. Returns the place or -errno. */
+static long map_at(unsigned long at, size_t size, int protection, int flags)
+{
+    long place;
+    size = page_up(size);
+    if (flags & (FIXED | FIXED_NOREPLACE)) {
+        if (at & (PAGE - 1))
+            return -EINVAL;
+        if (!is_programs_range(at, size))
+            return -ENOMEM;
+        place = map(at, size, protection, flags & ~LOW);
+    } else if (flags & LOW) {
+        place = (long)low_place(size);
+        return place ? map((unsigned long)place, size, protection, (flags & ~LOW) | FIXED) : -ENOMEM;
+    } else {
+        place = -ENOMEM;
+        at = page_down(at);
+        if (at && is_programs_range(at, size))
+            place = map(at, size, protection, flags | FIXED_NOREPLACE);
+        while (place < 0) {
+            unsigned long gap = space_find(size);
+            if (!gap)
+                return -ENOMEM;
+            place = map(gap, size, protection, flags | FIXED_NOREPLACE);
+            if (place < 0 && place != -EEXIST)
+                return place;
+            if (place < 0)
+                space_take(gap, gap + size); /* somebody is there whom we do not know */
+        }
+    }
+    if (place > 0)
+        space_take((unsigned long)place, (unsigned long)place + size);
+    return place;
+}
+
+long map_anonymous(unsigned long at, size_t size, int protection, int flags)
+{
+    lock(&memory_lock);
+    long place = map_at(at, size, protection, flags);
+    unlock(&memory_lock);
+    return place;
+}
+
+/* Fills fresh writable memory from the file. Whatever lies beyond its end stays zero. */
+static long fill(struct thread *self, int fd, unsigned long at, size_t size, int64_t offset)
+{
+    long got = read_home(self, fd, (void *)at, size, offset);
+    if (got == -EBADF || got == -EFAULT)
+        return got;
+    if (got == -EISDIR || got == -ESPIPE || got == -EINVAL)
+        return -ENODEV;
+    return got < 0 ? got : 0;
+}
+
+static void write_back(struct thread *self, struct shared *s, unsigned long from, unsigned long to)
+{
+    int64_t offset = s->offset + (int64_t)(from - s->from);
+    struct request size_request = {.call = OP_HOLD, .arguments = {s->handle, 1}};
+    int64_t file_size = ask(self, &size_request, NULL, 0, NULL, 0, NULL);
+    if (file_size < offset + (int64_t)(to - from)) /* what lies beyond the end of file is nobody's */
+        to = file_size > offset ? from + (unsigned long)(file_size - offset) : from;
+    if (to > from)
+        write_home(self, s->handle, (void *)from, to - from, offset);
+}
+
+static void each_shared(struct thread *self, unsigned long from, unsigned long to, bool drop)
+{
+    for (size_t i = 0; i < COUNT(shared); i++) {
+        struct shared *s = &shared[i];
+        if (!s->to || s->to <= from || s->from >= to)
+            continue;
+        unsigned long a = s->from > from ? s->from : from, b = s->to < to ? s->to : to;
+        write_back(self, s, a, b);
+        if (!drop)
+            continue;
+        if (a == s->from && b == s->to) {
+            struct request release = {.call = OP_RELEASE, .arguments = {s->handle}};
+            ask(self, &release, NULL, 0, NULL, 0, NULL);
+            s->to = 0;
+        } else if (a == s->from) {
+            s->offset += (int64_t)(b - s->from);
+            s->from = b;
+        } else {
+            s->to = a; /* a hole in the middle gives the rest up: it has just been written */
+        }
+    }
+}
+
+void write_shared_back(struct thread *self)
+{
+    each_shared(self, 0, ~0ul, false);
+}
+
+static long remember_shared(struct thread *self, int fd, unsigned long at, size_t size, int64_t offset)
+{
+    for (size_t i = 0; i < COUNT(shared); i++)
+        if (!shared[i].to) {
+            struct request hold = {.call = OP_HOLD, .arguments = {fd, 0}};
+            long handle = ask(self, &hold, NULL, 0, NULL, 0, NULL);
+            if (handle < 0)
+                return handle;
+            shared[i] = (struct shared){at, at + page_up(size), (int)handle, offset};
+            return 0;
+        }
+    return -ENOMEM;
+}
+
+long do_mmap(struct trap *t)
+{
+    unsigned long at = t->a[0], size = t->a[1];
+    int protection = (int)t->a[2], flags = (int)t->a[3], fd = (int)t->a[4], type = flags & TYPE;
+    int64_t offset = (int64_t)t->a[5];
+    if (size == 0 || size > ARENA_END - ARENA_START)
+        return size ? -ENOMEM : -EINVAL;
+    if (type != SHARED && type != PRIVATE && type != SHARED_VALIDATE)
+        return -EINVAL;
+    if (flags & HUGE)
+        return -EINVAL;
+    int kept = flags & (FIXED | FIXED_NOREPLACE | NORESERVE | STACKLIKE | LOW);
+    if (flags & ANONYMOUS)
+        return map_anonymous(at, size, protection, kept);
+    if (offset & (int64_t)(PAGE - 1))
+        return -EINVAL;
+    if (flags & FIXED)
+        each_shared(t->self, at, at + page_up(size), true);
+    long place = map_anonymous(at, size, PROT_READ | PROT_WRITE, kept);
+    if (place < 0)
+        return place;
+    long failed = fill(t->self, fd, (unsigned long)place, size, offset);
+    if (!failed && type != PRIVATE && (protection & PROT_WRITE))
+        failed = remember_shared(t->self, fd, (unsigned long)place, size, offset);
+    if (failed) {
+        SYSTEM(__NR_munmap, place, size);
+        space_give((unsigned long)place, (unsigned long)place + page_up(size));
+        return failed == -EBADF && fd >= 0 ? -EBADF : failed;
+    }
+    if (protection != (PROT_READ | PROT_WRITE))
+        SYSTEM(__NR_mprotect, place, page_up(size), protection);
+    return place;
+}
+
+long do_munmap(struct trap *t)
+{
+    unsigned long at = t->a[0], size = page_up(t->a[1]);
+    if ((at & (PAGE - 1)) || size == 0)
+        return -EINVAL;
+    if (!is_programs_range(at, size))
+        return at + size <= KERNEL_PLACES ? -EINVAL : 0;
+    each_shared(t->self, at, at + size, true);
+    lock(&memory_lock);
+    long result = SYSTEM(__NR_munmap, at, size);
+    if (!result)
+        space_give(at, at + size);
+    unlock(&memory_lock);
+    return result;
+}
+
+/* Grown memory must be zero. What came from an image is a private mapping of a file, whose next pages are
+ * somebody else's: a copy takes its place. */
+static long grow_by_copy(unsigned long old, size_t old_size, size_t size)
+{
+    long place = map_at(0, size, PROT_READ | PROT_WRITE, 0);
+    if (place < 0)
+        return place;
+    if (copy_user((void *)place, (void *)old, old_size)) {
+        SYSTEM(__NR_munmap, place, size);
+        space_give((unsigned long)place, (unsigned long)place + size);
+        return -EFAULT;
+    }
+    SYSTEM(__NR_munmap, old, old_size);
+    space_give(old, old + old_size);
+    return place;
+}
+
+static long move(unsigned long old, size_t old_size, size_t size, int flags, unsigned long to)
+{
+    long place;
+    if (flags & MOVE_FIXED) {
+        if (!is_programs_range(to, size))
+            return -EINVAL;
+        place = SYSTEM(__NR_mremap, old, old_size, size, flags, to);
+    } else if (size <= old_size && !(flags & KEEP_OLD)) {
+        place = SYSTEM(__NR_mremap, old, old_size, size, 0);
+    } else {
+        if (process.restarted && size > old_size && (flags & MOVE))
+            return grow_by_copy(old, old_size, size);
+        place = flags & KEEP_OLD ? -ENOMEM : SYSTEM(__NR_mremap, old, old_size, size, 0);
+        if (place < 0 && (flags & MOVE)) {
+            unsigned long gap = space_find(size);
+            if (!gap)
+                return -ENOMEM;
+            place = SYSTEM(__NR_mremap, old, old_size, size, flags | MOVE_FIXED, gap);
+        }
+    }
+    if (place > 0) {
+        if (!(flags & KEEP_OLD))
+            space_give(old, old + old_size);
+        space_take((unsigned long)place, (unsigned long)place + size);
+    }
+    return place;
+}
+
+long do_mremap(struct trap *t)
+{
+    unsigned long old = t->a[0], old_size = page_up(t->a[1]), size = page_up(t->a[2]);
+    if ((old & (PAGE - 1)) || size == 0 || !is_programs_range(old, old_size ? old_size : PAGE))
+        return -EINVAL;
+    lock(&memory_lock);
+    long result = move(old, old_size, size, (int)t->a[3], t->a[4]);
+    unlock(&memory_lock);
+    return result;
+}
+
+long do_brk(struct trap *t)
+{
+    unsigned long wanted = t->a[0];
+    lock(&memory_lock);
+    unsigned long now = page_up(process.break_now), to = page_up(wanted);
+    long failed = wanted < BREAK_START || to > BREAK_END;
+    if (!failed && to > now)
+        failed = map(now, to - now, PROT_READ | PROT_WRITE, FIXED_NOREPLACE) < 0;
+    else if (!failed && to < now)
+        failed = SYSTEM(__NR_munmap, to, now - to) < 0;
+    if (!failed)
+        process.break_now = wanted;
+    unlock(&memory_lock);
+    return (long)process.break_now;
+}
+
+long do_msync(struct trap *t)
+{
+    if (t->a[0] & (PAGE - 1))
+        return -EINVAL;
+    each_shared(t->self, t->a[0], t->a[0] + page_up(t->a[1]), false);
+    return 0;
+}
+
+/* Locked memory would stay behind when the program moves; it is only a matter of speed. */
+long do_mlock(struct trap *t) { (void)t; return 0; }
+long do_mlock2(struct trap *t) { (void)t; return 0; }
+long do_munlock(struct trap *t) { (void)t; return 0; }
+long do_mlockall(struct trap *t) { (void)t; return 0; }
+long do_munlockall(struct trap *t) { (void)t; return 0; }
+long do_mbind(struct trap *t) { (void)t; return 0; }
+long do_set_mempolicy(struct trap *t) { (void)t; return 0; }
+
+long do_madvise(struct trap *t)
+{
+    return SYSTEM(__NR_madvise, t->a[0], t->a[1], t->a[2]);
+}

@@ -1,0 +1,360 @@
+/* Calls that happen at home: the marshalling that the table describes, and the calls it cannot describe. */
+#include "runtime.h"
+
+enum { READ_VECTORS = 1024 };
+
+static size_t bounded(unsigned long size)
+{
+    return size > MAX_PAYLOAD ? MAX_PAYLOAD : size;
+}
+
+/* Fills REQUEST, IN and OUT for the program's arguments A. Returns 0 or -errno. */
+static long marshal(struct thread *self, const struct call *call, const unsigned long a[6],
+                    struct request *request, struct vector in[6], int *in_count, struct vector out[6],
+                    int *out_count)
+{
+    char *paths = (char *)self->scratch;
+    for (int i = 0; i < 6; i++) {
+        unsigned parameter = call->arguments[i].parameter;
+        void *pointer = (void *)a[i];
+        request->arguments[i] = (int64_t)a[i];
+        size_t size = parameter;
+        switch (call->arguments[i].kind) {
+        case ARG_FD:
+        case ARG_AT:
+            request->arguments[i] = (int)a[i];
+            break;
+        case ARG_PATH: {
+            if (!pointer) {
+                request->arguments[i] = 0;
+                break;
+            }
+            long length = copy_path(paths, pointer);
+            if (length < 0)
+                return length;
+            in[(*in_count)++] = (struct vector){paths, (size_t)length};
+            paths += PATH_LIMIT;
+            request->arguments[i] = length;
+            break;
+        }
+        case ARG_IN_COUNTED:
+        case ARG_OUT_COUNTED:
+            size = bounded(a[parameter]);
+            request->arguments[parameter] = (int64_t)size;
+            __attribute__((fallthrough));
+        case ARG_IN:
+        case ARG_OUT:
+        case ARG_IO:
+            request->arguments[i] = pointer ? (int64_t)size : 0;
+            if (!pointer)
+                break;
+            if (call->arguments[i].kind != ARG_OUT && call->arguments[i].kind != ARG_OUT_COUNTED)
+                in[(*in_count)++] = (struct vector){pointer, size};
+            if (call->arguments[i].kind != ARG_IN && call->arguments[i].kind != ARG_IN_COUNTED)
+                out[(*out_count)++] = (struct vector){pointer, size};
+            break;
+        default:
+            break;
+        }
+    }
+    /* A count that stands before its buffer was set by the buffer; one after it must not undo that. */
+    for (int i = 0; i < 6; i++)
+        if (call->arguments[i].kind == ARG_IN_COUNTED || call->arguments[i].kind == ARG_OUT_COUNTED)
+            request->arguments[call->arguments[i].parameter] =
+                (int64_t)bounded(a[call->arguments[i].parameter]);
+    return 0;
+}
+
+long remote(struct trap *t, const struct call *call)
+{
+    struct request request = {.call = (uint16_t)t->number};
+    struct vector in[6], out[6];
+    int in_count = 0, out_count = 0;
+    long failed = marshal(t->self, call, t->a, &request, in, &in_count, out, &out_count);
+    if (failed)
+        return failed;
+    if (call->flags & CALL_WAITS)
+        return ask_waiting(t, &request, in, in_count, out, out_count, NULL);
+    return ask(t->self, &request, in, in_count, out, out_count, NULL);
+}
+
+/* The same for the runtime's own use. */
+long call_home(struct thread *self, long number, long a, long b, long c, long d, long e, long f)
+{
+    struct request request = {.call = (uint16_t)number};
+    struct vector in[6], out[6];
+    int in_count = 0, out_count = 0;
+    const unsigned long arguments[6] = {(unsigned long)a, (unsigned long)b, (unsigned long)c,
+                                        (unsigned long)d, (unsigned long)e, (unsigned long)f};
+    long failed = marshal(self, &calls[number], arguments, &request, in, &in_count, out, &out_count);
+    return failed ? failed : ask(self, &request, in, in_count, out, out_count, NULL);
+}
+
+/* One read or write of any size is as many requests as it needs; only the first may wait. OFFSET < 0: at
+ * the descriptor's own position. */
+static long transfer(struct thread *self, struct trap *waiting, bool writing, int fd, uint8_t *at,
+                     size_t size, int64_t offset)
+{
+    size_t done = 0;
+    do {
+        size_t piece = bounded(size - done);
+        struct request request = {.call = writing ? (offset < 0 ? __NR_write : __NR_pwrite64)
+                                                  : (offset < 0 ? __NR_read : __NR_pread64),
+                                  .arguments = {fd, (int64_t)piece, (int64_t)piece,
+                                                offset < 0 ? 0 : offset + (int64_t)done}};
+        struct vector part = {at + done, piece};
+        uint64_t hints = 0;
+        long got = waiting && !done
+                       ? ask_waiting(waiting, &request, &part, writing, &part, !writing, &hints)
+                       : ask(self, &request, &part, writing, &part, !writing, &hints);
+        if (got < 0)
+            return done ? (long)done : got;
+        done += (size_t)got;
+        if ((size_t)got < piece || !(hints & HINT_MORE))
+            break;
+    } while (done < size);
+    return (long)done;
+}
+
+long read_home(struct thread *self, int fd, void *to, size_t size, int64_t offset)
+{
+    return transfer(self, NULL, false, fd, to, size, offset);
+}
+
+long write_home(struct thread *self, int fd, const void *from, size_t size, int64_t offset)
+{
+    return transfer(self, NULL, true, fd, (uint8_t *)from, size, offset);
+}
+
+long do_read(struct trap *t)
+{
+    return transfer(t->self, t, false, (int)t->a[0], (uint8_t *)t->a[1], t->a[2], -1);
+}
+
+long do_write(struct trap *t)
+{
+    return transfer(t->self, t, true, (int)t->a[0], (uint8_t *)t->a[1], t->a[2], -1);
+}
+
+static long positioned(struct trap *t, bool writing)
+{
+    if ((int64_t)t->a[3] < 0)
+        return -EINVAL;
+    return transfer(t->self, NULL, writing, (int)t->a[0], (uint8_t *)t->a[1], t->a[2], (int64_t)t->a[3]);
+}
+
+long do_pread64(struct trap *t) { return positioned(t, false); }
+long do_pwrite64(struct trap *t) { return positioned(t, true); }
+
+/* Vectors: small ones go as one piece through a buffer, large ones piece by piece. */
+static long vectored(struct trap *t, bool writing, int64_t offset)
+{
+    struct vector vectors[64];
+    int fd = (int)t->a[0];
+    unsigned long count = t->a[2];
+    size_t total = 0;
+    if (count > READ_VECTORS)
+        return -EINVAL;
+    uint8_t *buffer = t->self->scratch;
+    if (count <= COUNT(vectors)) {
+        if (copy_user(vectors, (void *)t->a[1], count * sizeof *vectors))
+            return -EFAULT;
+        for (unsigned long i = 0; i < count; i++) {
+            if (vectors[i].size > SCRATCH_BYTES)
+                total = SCRATCH_BYTES + 1;
+            else
+                total += vectors[i].size;
+        }
+    }
+    if (count <= COUNT(vectors) && total <= SCRATCH_BYTES) {
+        size_t at = 0;
+        for (unsigned long i = 0; i < count && writing; at += vectors[i++].size)
+            if (copy_user(buffer + at, vectors[i].base, vectors[i].size))
+                return -EFAULT;
+        long done = transfer(t->self, offset < 0 ? t : NULL, writing, fd, buffer, total, offset);
+        long left = done;
+        for (unsigned long i = 0; i < count && !writing && left > 0; i++) {
+            size_t piece = (size_t)left < vectors[i].size ? (size_t)left : vectors[i].size;
+            if (copy_user(vectors[i].base, buffer + (done - left), piece))
+                return -EFAULT;
+            left -= (long)piece;
+        }
+        return done;
+    }
+    long done = 0;
+    for (unsigned long i = 0; i < count; i++) {
+        struct vector v;
+        if (copy_user(&v, (struct vector *)t->a[1] + i, sizeof v))
+            return done ? done : -EFAULT;
+        if (!v.size)
+            continue;
+        long got = transfer(t->self, offset < 0 && !done ? t : NULL, writing, fd, v.base, v.size,
+                            offset < 0 ? -1 : offset + done);
+        if (got < 0)
+            return done ? done : got;
+        done += got;
+        if ((size_t)got < v.size)
+            break;
+    }
+    return done;
+}
+
+long do_readv(struct trap *t) { return vectored(t, false, -1); }
+long do_writev(struct trap *t) { return vectored(t, true, -1); }
+
+static long vectored_at(struct trap *t, bool writing, bool current_allowed)
+{
+    int64_t offset = (int64_t)t->a[3];
+    if (current_allowed && (t->a[5] & ~0x1ful)) /* unknown flags; the known ones are hints */
+        return -EOPNOTSUPP;
+    if (offset < 0 && !(current_allowed && offset == -1))
+        return -EINVAL;
+    return vectored(t, writing, offset);
+}
+
+long do_preadv(struct trap *t) { return vectored_at(t, false, false); }
+long do_pwritev(struct trap *t) { return vectored_at(t, true, false); }
+long do_preadv2(struct trap *t) { return vectored_at(t, false, true); }
+long do_pwritev2(struct trap *t) { return vectored_at(t, true, true); }
+
+/* send and recv on a socket pair of the program's own are write and read. */
+long do_sendto(struct trap *t)
+{
+    return t->a[4] ? -EISCONN : transfer(t->self, t, true, (int)t->a[0], (uint8_t *)t->a[1], t->a[2], -1);
+}
+
+long do_recvfrom(struct trap *t)
+{
+    if (t->a[3] & ~0x40004000ul) /* MSG_NOSIGNAL, MSG_CMSG_CLOEXEC */
+        return -EINVAL;
+    return transfer(t->self, t, false, (int)t->a[0], (uint8_t *)t->a[1], t->a[2], -1);
+}
+
+static long message(struct trap *t, bool writing)
+{
+    struct {
+        void *name;
+        uint64_t name_size;
+        unsigned long parts, part_count;
+        void *control;
+        uint64_t control_size;
+    } m;
+    if (copy_user(&m, (void *)t->a[1], sizeof m))
+        return -EFAULT;
+    if (writing && m.control_size)
+        return -EINVAL;
+    t->a[1] = m.parts;
+    t->a[2] = m.part_count;
+    return vectored(t, writing, -1);
+}
+
+long do_sendmsg(struct trap *t) { return message(t, true); }
+long do_recvmsg(struct trap *t) { return message(t, false); }
+
+/* Descriptor control. The third argument is a number or a structure, by the second. */
+long do_fcntl(struct trap *t)
+{
+    enum { GETLK = 5, SETLK, SETLKW, GETOWN_EX = 16, OFD_GETLK = 36, OFD_SETLK, OFD_SETLKW };
+    long command = (long)t->a[1];
+    bool locks = (command >= GETLK && command <= SETLKW) || (command >= OFD_GETLK && command <= OFD_SETLKW);
+    struct request request = {.call = __NR_fcntl, .arguments = {(int)t->a[0], command, (int64_t)t->a[2]}};
+    if (!locks)
+        return ask(t->self, &request, NULL, 0, NULL, 0, NULL);
+    struct vector part = {(void *)t->a[2], 32};
+    request.arguments[2] = 32;
+    bool waits = command == SETLKW || command == OFD_SETLKW;
+    bool asks = command == GETLK || command == OFD_GETLK;
+    if (waits)
+        return ask_waiting(t, &request, &part, 1, NULL, 0, NULL);
+    return ask(t->self, &request, &part, 1, &part, asks, NULL);
+}
+
+/* The requests that make sense away from the device, with the bytes they read and write. */
+long do_ioctl(struct trap *t)
+{
+    static const struct {
+        uint32_t code;
+        uint16_t in, out;
+    } known[] = {
+        {0x5401, 0, 36}, {0x5402, 36, 0}, {0x5403, 36, 0}, {0x5404, 36, 0}, /* TCGETS, TCSETS* */
+        {0x540f, 0, 4},  {0x5410, 4, 0},                                    /* TIOCGPGRP, TIOCSPGRP */
+        {0x5413, 0, 8},  {0x541b, 0, 4},  {0x5421, 4, 0},                   /* WINSZ, FIONREAD, FIONBIO */
+        {0x5450, 0, 0},  {0x5451, 0, 0},                                    /* FIONCLEX, FIOCLEX */
+        {0x40049409, 0, 0},                                                 /* FICLONE */
+        {0x80086601, 0, 8},                                                 /* FS_IOC_GETFLAGS */
+    };
+    uint32_t code = (uint32_t)t->a[1];
+    for (size_t i = 0; i < COUNT(known); i++)
+        if (known[i].code == code) {
+            struct request request = {.call = __NR_ioctl,
+                                      .arguments = {(int)t->a[0], code, (int64_t)t->a[2]}};
+            struct vector in = {(void *)t->a[2], known[i].in}, out = {(void *)t->a[2], known[i].out};
+            return ask(t->self, &request, &in, known[i].in != 0, &out, known[i].out != 0, NULL);
+        }
+    return -ENOTTY;
+}
+
+/* Calls with a path look first whether it names the program itself. */
+long do_openat(struct trap *t)
+{
+    char *path = (char *)t->self->scratch;
+    long length = copy_path(path, (char *)t->a[1]);
+    if (length < 0)
+        return length;
+    const char *own = own_proc_name(path);
+    if (own) {
+        long result = own_proc_open(t, own, (int)t->a[2]);
+        if (result != -ENOSYS)
+            return result;
+        t->a[1] = (unsigned long)t->self->scratch; /* rewritten: where it really is */
+    }
+    return remote(t, &calls[__NR_openat]);
+}
+
+long do_readlinkat(struct trap *t)
+{
+    char *path = (char *)t->self->scratch;
+    long length = copy_path(path, (char *)t->a[1]);
+    if (length < 0)
+        return length;
+    const char *own = own_proc_name(path);
+    if (!own)
+        return remote(t, &calls[__NR_readlinkat]);
+    char found[PATH_LIMIT];
+    long size = own_proc_link(t, own, found, sizeof found);
+    if (size < 0)
+        return size;
+    if ((unsigned long)size > t->a[3])
+        size = (long)t->a[3];
+    return copy_user((void *)t->a[2], found, (size_t)size) ? -EFAULT : size;
+}
+
+/* stat of the program's own files: through a descriptor that is opened for it. */
+static long stat_path(struct trap *t, int flags_argument)
+{
+    char *path = (char *)t->self->scratch;
+    if (t->a[1]) {
+        long length = copy_path(path, (char *)t->a[1]);
+        if (length < 0)
+            return length;
+        const char *own = own_proc_name(path);
+        if (own && !(t->a[flags_argument] & 0x100)) {
+            long fd = own_proc_open(t, own, 0);
+            if (fd >= 0) {
+                t->a[0] = (unsigned long)fd;
+                t->a[1] = (unsigned long)"";
+                t->a[flags_argument] |= 0x1000;
+                long result = remote(t, &calls[t->number]);
+                call_home(t->self, __NR_close, fd, 0, 0, 0, 0, 0);
+                return result;
+            }
+            if (fd != -ENOSYS)
+                return fd;
+            t->a[1] = (unsigned long)t->self->scratch;
+        }
+    }
+    return remote(t, &calls[t->number]);
+}
+
+long do_newfstatat(struct trap *t) { return stat_path(t, 3); }
+long do_statx(struct trap *t) { return stat_path(t, 2); }

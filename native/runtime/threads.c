@@ -1,0 +1,233 @@
+/* Threads: each has a slot, which holds its state and its stack inside the runtime. */
+#include "runtime.h"
+
+enum {
+    VM = 0x100, FILES = 0x400, SIGNAL_HANDLERS = 0x800, THREAD = 0x10000, SET_TLS = 0x80000,
+    PARENT_SETS = 0x100000, CHILD_CLEARS = 0x200000, CHILD_SETS = 0x1000000,
+    KERNEL_FLAGS = 0x50f00, NEEDED = VM | SIGNAL_HANDLERS | THREAD,
+    SET_FS = 0x1002, GET_FS = 0x1003,
+};
+
+struct lock threads_lock;
+volatile uint32_t threads_live;
+static bool slot_mapped[MAX_THREADS];
+
+struct thread *new_thread_slot(void)
+{
+    struct thread *found = NULL;
+    lock(&threads_lock);
+    for (int slot = 0; slot < MAX_THREADS && !found; slot++) {
+        struct thread *t = thread_at(slot);
+        if (slot_mapped[slot] && t->state != THREAD_FREE)
+            continue;
+        if (!slot_mapped[slot]) {
+            long got = SYSTEM(__NR_mmap, t, SLOT_BYTES, 3, 0x100022 | 0x4000, -1, 0);
+            if (got != (long)t)
+                break;
+            unsigned long guard = page_up((unsigned long)(t + 1));
+            SYSTEM(__NR_mprotect, guard, PAGE, 0);
+            slot_mapped[slot] = true;
+        }
+        memset(t, 0, sizeof *t);
+        t->slot = slot;
+        t->state = THREAD_STARTING;
+        t->resume.number = -1;
+        found = t;
+    }
+    unlock(&threads_lock);
+    return found;
+}
+
+void set_alternate_stack(struct thread *self)
+{
+    unsigned long low = page_up((unsigned long)(self + 1)) + PAGE;
+    struct sigaltstack stack = {.ss_sp = (void *)low, .ss_size = (unsigned long)self + SLOT_BYTES - low};
+    SYSTEM(__NR_sigaltstack, &stack, 0);
+}
+
+int real_thread_id(int virtual_id)
+{
+    for (int slot = 0; slot < MAX_THREADS && slot_mapped[slot]; slot++) {
+        struct thread *t = thread_at(slot);
+        if ((t->state == THREAD_LIVE || t->state == THREAD_PARKED) && t->virtual_id == virtual_id)
+            return t->real_id;
+    }
+    return 0;
+}
+
+/* What the new thread must do before it is the program's. */
+struct birth {
+    struct thread *self;
+    unsigned long tls;
+    bool sets_tls;
+    int *child_id;
+    struct ucontext *frame;
+};
+
+extern long clone_thread(long flags, void *stack, void (*function)(void *), void *argument, int *parent_id);
+__asm__(".text\n"
+        ".globl clone_thread\n"
+        "clone_thread:\n" /* (flags, stack, function, argument) */
+        "    sub $16, %rsi\n"
+        "    mov %rdx, 0(%rsi)\n"
+        "    mov %rcx, 8(%rsi)\n"
+        "    xor %edx, %edx\n"
+        "    xor %r10d, %r10d\n"
+        "    xor %r8d, %r8d\n"
+        "    mov $56, %eax\n"
+        "    syscall\n"
+        "    test %rax, %rax\n"
+        "    jz 1f\n"
+        "    ret\n"
+        "1:  xor %ebp, %ebp\n"
+        "    pop %rax\n"
+        "    pop %rdi\n"
+        "    call *%rax\n"
+        "    ud2\n");
+
+static void born(void *argument)
+{
+    struct birth *birth = argument;
+    struct thread *self = birth->self;
+    self->real_id = (int)SYSTEM(__NR_gettid);
+    if (!self->virtual_id)
+        self->virtual_id = self->real_id;
+    set_alternate_stack(self);
+    if (birth->sets_tls)
+        SYSTEM(__NR_arch_prctl, SET_FS, birth->tls);
+    if (self->clear_at_exit)
+        SYSTEM(__NR_set_tid_address, self->clear_at_exit);
+    if (birth->child_id)
+        copy_user(birth->child_id, &self->virtual_id, sizeof(int));
+    self->frame = birth->frame;
+    __atomic_store_n(&self->state, THREAD_LIVE, __ATOMIC_RELEASE);
+    wake_all(&self->state);
+    enter_frame(birth->frame);
+}
+
+/* The child returns from a copy of the parent's frame, which lies at the top of its slot. */
+static struct ucontext *copy_frame(struct thread *child, const struct ucontext *frame, unsigned long *stack_top)
+{
+    unsigned long top = (unsigned long)child + SLOT_BYTES;
+    const struct _fpstate *state = (const void *)frame->uc_mcontext.fpstate;
+    size_t size = 0;
+    if (state)
+        size = state->sw_reserved.magic1 == 0x46505853 ? state->sw_reserved.extended_size : 512;
+    unsigned long copied = (top - size) & ~63ul;
+    memcpy((void *)copied, state, size);
+    struct ucontext *fresh = (void *)((copied - sizeof *fresh) & ~15ul);
+    *fresh = *frame;
+    fresh->uc_mcontext.fpstate = (void *)(size ? copied : 0);
+    unsigned long low = page_up((unsigned long)(child + 1)) + PAGE;
+    fresh->uc_stack.ss_sp = (void *)low;
+    fresh->uc_stack.ss_size = top - low;
+    fresh->uc_stack.ss_flags = 0;
+    *stack_top = (unsigned long)fresh - 64;
+    return fresh;
+}
+
+static long start_thread(struct trap *t, unsigned long flags)
+{
+    struct thread *self = t->self, *child = new_thread_slot();
+    if (!child)
+        return -EAGAIN;
+    unsigned long top;
+    struct ucontext *frame = copy_frame(child, t->frame, &top);
+    frame->uc_mcontext.rax = 0;
+    frame->uc_mcontext.rsp = t->a[1];
+    child->hidden_mask = self->hidden_mask;
+    child->clear_at_exit = flags & CHILD_CLEARS ? (int *)t->a[3] : NULL;
+    memcpy(child->name, self->name, sizeof child->name);
+    struct birth birth = {.self = child, .tls = t->a[4], .sets_tls = (flags & SET_TLS) != 0,
+                          .child_id = flags & CHILD_SETS ? (int *)t->a[3] : NULL, .frame = frame};
+    __atomic_add_fetch(&threads_live, 1, __ATOMIC_SEQ_CST);
+    long id = clone_thread(KERNEL_FLAGS, (void *)(top & ~15ul), born, &birth, NULL);
+    if (id < 0) {
+        __atomic_sub_fetch(&threads_live, 1, __ATOMIC_SEQ_CST);
+        child->state = THREAD_FREE;
+        return id;
+    }
+    /* The birth certificate lies on our stack: wait until it has been read. */
+    while (__atomic_load_n(&child->state, __ATOMIC_ACQUIRE) == THREAD_STARTING)
+        wait_while(&child->state, THREAD_STARTING);
+    int virtual_id = (int)id;
+    if (flags & PARENT_SETS)
+        copy_user((void *)t->a[2], &virtual_id, sizeof virtual_id);
+    return virtual_id;
+}
+
+long do_clone(struct trap *t)
+{
+    unsigned long flags = t->a[0];
+    if ((flags & NEEDED) == NEEDED)
+        return start_thread(t, flags);
+    return -ENOSYS; /* a new process: see do_fork */
+}
+
+long do_fork(struct trap *t) { (void)t; return -ENOSYS; }
+long do_vfork(struct trap *t) { (void)t; return -ENOSYS; }
+
+/* The last thing a thread does: it gives its slot away while still standing on it, so the kernel's exit
+ * follows in the same breath, without touching the stack. */
+static void leave(struct thread *self) __attribute__((noreturn));
+static void leave(struct thread *self)
+{
+    __atomic_sub_fetch(&threads_live, 1, __ATOMIC_SEQ_CST);
+    __asm__ volatile("movl $0, (%0)\n"
+                     "xor %%edi, %%edi\n"
+                     "mov $60, %%eax\n"
+                     "syscall\n"
+                     :
+                     : "r"(&self->state)
+                     : "memory");
+    __builtin_unreachable();
+}
+
+static void end_program(struct thread *self, int status) __attribute__((noreturn));
+static void end_program(struct thread *self, int status)
+{
+    struct request request = {.call = OP_EXIT, .arguments = {status}};
+    write_shared_back(self);
+    ask(self, &request, NULL, 0, NULL, 0, NULL);
+    die(status);
+}
+
+long do_exit(struct trap *t)
+{
+    if (__atomic_load_n(&threads_live, __ATOMIC_SEQ_CST) == 1)
+        end_program(t->self, (int)t->a[0]);
+    leave(t->self);
+}
+
+long do_exit_group(struct trap *t)
+{
+    end_program(t->self, (int)t->a[0] & 0xff);
+}
+
+long do_set_tid_address(struct trap *t)
+{
+    t->self->clear_at_exit = (int *)t->a[0];
+    SYSTEM(__NR_set_tid_address, t->a[0]);
+    return t->self->virtual_id;
+}
+
+long do_set_robust_list(struct trap *t)
+{
+    t->self->robust_list = (void *)t->a[0];
+    t->self->robust_size = t->a[1];
+    return SYSTEM(__NR_set_robust_list, t->a[0], t->a[1]);
+}
+
+long do_gettid(struct trap *t)
+{
+    return t->self->virtual_id;
+}
+
+long do_arch_prctl(struct trap *t)
+{
+    if (t->a[0] < 0x1001 || t->a[0] > 0x1004)
+        return -EINVAL;
+    return SYSTEM(__NR_arch_prctl, t->a[0], t->a[1]);
+}
+
+long do_execve(struct trap *t) { (void)t; return -ENOSYS; }

@@ -1,0 +1,111 @@
+/* Open files and the descriptors that name them. */
+#include "session.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct file *file_new(int real, int flags)
+{
+    struct stat st;
+    struct file *file = calloc(1, sizeof *file);
+    if (!file || fstat(real, &st) < 0) {
+        free(file);
+        close(real);
+        return NULL;
+    }
+    file->references = 1;
+    file->real = real;
+    file->flags = flags;
+    file->regular = S_ISREG(st.st_mode) || S_ISDIR(st.st_mode) || S_ISBLK(st.st_mode);
+    file->nonblocking = true;
+    file->wants_nonblocking = flags & O_NONBLOCK;
+    return file;
+}
+
+void file_keep(struct file *file)
+{
+    file->references++;
+}
+
+void file_drop(struct file *file)
+{
+    if (--file->references == 0) {
+        close(file->real);
+        free(file);
+    }
+}
+
+struct file *file_of(struct session *s, int64_t descriptor)
+{
+    return descriptor >= 0 && descriptor < MAX_FILES ? s->entries[descriptor].file : NULL;
+}
+
+int real_of(struct session *s, int64_t descriptor)
+{
+    struct file *file = file_of(s, descriptor);
+    return file ? file->real : -1;
+}
+
+/* Gives FILE the lowest free descriptor from FROM on; takes over the caller's reference. */
+long enter_file(struct session *s, struct file *file, int from, bool closes_on_exec)
+{
+    if (!file)
+        return -ENFILE;
+    for (int i = from; i < MAX_FILES; i++)
+        if (!s->entries[i].file) {
+            s->entries[i] = (struct entry){file, closes_on_exec};
+            return i;
+        }
+    file_drop(file);
+    return -EMFILE;
+}
+
+long close_entry(struct session *s, int64_t descriptor)
+{
+    struct file *file = file_of(s, descriptor);
+    if (!file)
+        return -EBADF;
+    s->entries[descriptor] = (struct entry){0};
+    file_drop(file);
+    return 0;
+}
+
+void close_all(struct session *s)
+{
+    for (int i = 0; i < MAX_FILES; i++)
+        if (s->entries[i].file)
+            close_entry(s, i);
+    for (int i = 0; i < MAX_HANDLES; i++)
+        if (s->handles[i])
+            file_drop(s->handles[i]);
+    for (int i = 0; i < 3; i++)
+        if (s->task.standard[i] >= 0)
+            close(s->task.standard[i]);
+    if (s->image_fd >= 0) {
+        close(s->image_fd);
+        unlink(s->image_temporary);
+    }
+    free(s->image_temporary);
+}
+
+/* Standard input, output and error are shared with whoever started the job: their status flags are
+ * theirs, so they stay as they are and waiting is done with poll. */
+void open_standard(struct session *s)
+{
+    for (int i = 0; i < 3; i++) {
+        int real = s->task.standard[i];
+        if (real < 0)
+            continue;
+        int flags = fcntl(real, F_GETFL);
+        struct file *file = file_new(fcntl(real, F_DUPFD_CLOEXEC, 3), flags < 0 ? 0 : flags);
+        if (!file)
+            continue;
+        file->inherited = true;
+        file->kind = FILE_STANDARD;
+        file->number = (uint32_t)i;
+        file->nonblocking = flags >= 0 && (flags & O_NONBLOCK);
+        s->entries[i] = (struct entry){file, false};
+    }
+}

@@ -1,0 +1,492 @@
+/* Sessions: the thread, its frames, the requests that wait, the queue of events. */
+#include "session.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MAX_SESSIONS = 16384, SMALL_BUFFER = 64 << 10, STACK_BYTES = 128 << 10 };
+
+static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct session *sessions[MAX_SESSIONS];
+
+struct queued {
+    struct shadow_event event;
+    struct queued *next;
+};
+static pthread_mutex_t queue_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct queued *queue_first, **queue_last = &queue_first;
+static int queue_fd = -1;
+
+int64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000000000ll + now.tv_nsec;
+}
+
+int shadow_event_descriptor(void)
+{
+    pthread_mutex_lock(&queue_lock);
+    if (queue_fd < 0)
+        queue_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    pthread_mutex_unlock(&queue_lock);
+    return queue_fd;
+}
+
+void tell(struct session *s, int kind, int64_t value, int64_t detail, const char *text)
+{
+    struct queued *fresh = calloc(1, sizeof *fresh);
+    if (!fresh)
+        return;
+    fresh->event.session = s->id;
+    fresh->event.kind = kind;
+    fresh->event.value = value;
+    fresh->event.detail = detail;
+    snprintf(fresh->event.text, sizeof fresh->event.text, "%s", text ? text : "");
+    int fd = shadow_event_descriptor();
+    pthread_mutex_lock(&queue_lock);
+    *queue_last = fresh;
+    queue_last = &fresh->next;
+    pthread_mutex_unlock(&queue_lock);
+    uint64_t one = 1;
+    if (write(fd, &one, sizeof one) < 0) /* full means that it is readable already */
+        return;
+}
+
+static void free_session(struct session *s)
+{
+    pthread_mutex_lock(&table_lock);
+    sessions[s->id] = NULL;
+    pthread_mutex_unlock(&table_lock);
+    free(s->strings);
+    free(s->image);
+    free(s->directory);
+    free(s);
+}
+
+int shadow_next_event(struct shadow_event *event)
+{
+    uint64_t count;
+    pthread_mutex_lock(&queue_lock);
+    struct queued *first = queue_first;
+    if (first) {
+        queue_first = first->next;
+        if (!queue_first)
+            queue_last = &queue_first;
+    }
+    if (!queue_first && queue_fd >= 0 && read(queue_fd, &count, sizeof count) < 0)
+        count = 0;
+    pthread_mutex_unlock(&queue_lock);
+    if (!first)
+        return 0;
+    *event = first->event;
+    free(first);
+    if (event->kind == SHADOW_ENDED) {
+        struct session *s = sessions[event->session];
+        pthread_join(s->thread, NULL);
+        free_session(s);
+    }
+    return 1;
+}
+
+void broken(struct session *s, const char *how)
+{
+    if (!s->over)
+        tell(s, SHADOW_BROKEN, 0, 0, how);
+    s->over = true;
+}
+
+/* Room for SIZE more bytes of the answer's payload. */
+uint8_t *out_room(struct work *w, size_t size)
+{
+    struct session *s = w->session;
+    size_t needed = sizeof(struct answer) + w->out_used + size;
+    if (needed > s->out_room) {
+        uint8_t *more = realloc(s->out, needed);
+        if (!more)
+            return NULL;
+        s->out = more;
+        s->out_room = needed;
+    }
+    uint8_t *at = s->out + sizeof(struct answer) + w->out_used;
+    w->out_used += size;
+    return at;
+}
+
+void wait_on(struct work *w, int fd, short events)
+{
+    w->wait_one = (struct pollfd){.fd = fd, .events = events};
+    w->wait = &w->wait_one;
+    w->wait_count = 1;
+}
+
+static bool send_all(struct session *s, const uint8_t *at, size_t size, int gift)
+{
+    union {
+        struct cmsghdr head;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    while (size) {
+        struct iovec part = {(void *)(uintptr_t)at, size};
+        struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+        if (gift >= 0) {
+            message.msg_control = &control;
+            message.msg_controllen = sizeof control.room;
+            control.head.cmsg_level = SOL_SOCKET;
+            control.head.cmsg_type = SCM_RIGHTS;
+            control.head.cmsg_len = CMSG_LEN(sizeof(int));
+            memcpy(CMSG_DATA(&control.head), &gift, sizeof gift);
+        }
+        ssize_t sent = sendmsg(s->channel, &message, MSG_NOSIGNAL);
+        if (sent < 0 && errno == EINTR)
+            continue;
+        if (sent <= 0)
+            return false;
+        gift = -1;
+        at += sent;
+        size -= (size_t)sent;
+    }
+    return true;
+}
+
+static void answer(struct work *w, long result)
+{
+    struct session *s = w->session;
+    if (result < 0)
+        w->out_used = 0;
+    if (!out_room(w, 0)) {
+        s->over = true;
+        return;
+    }
+    struct answer head = {.size = (uint32_t)w->out_used, .id = w->head.id, .hints = w->hints,
+                          .result = result};
+    memcpy(s->out, &head, sizeof head);
+    s->statistics.bytes_out += sizeof head + w->out_used;
+    if (!send_all(s, s->out, sizeof head + w->out_used, w->gift))
+        s->over = true;
+    if (w->gift >= 0)
+        close(w->gift);
+    if (s->out_room > SMALL_BUFFER * 4 + sizeof head) { /* a big answer's room is not kept */
+        free(s->out);
+        s->out = NULL;
+        s->out_room = 0;
+    }
+}
+
+static void drop_work(struct work *w)
+{
+    if (w->wait != &w->wait_one)
+        free(w->wait);
+    free(w->payload);
+    free(w);
+}
+
+/* The request waits: it keeps a copy of its frame. */
+static bool park(const struct work *w)
+{
+    struct session *s = w->session;
+    struct work *kept = malloc(sizeof *kept);
+    uint8_t *payload = malloc(w->head.size ? w->head.size : 1);
+    size_t count = 0;
+    for (struct work *other = s->parked; other; other = other->next)
+        count++;
+    if (!kept || !payload || count >= MAX_PARKED) {
+        free(kept);
+        free(payload);
+        return false;
+    }
+    *kept = *w;
+    memcpy(payload, w->payload, w->head.size);
+    kept->payload = payload;
+    if (w->wait == &w->wait_one)
+        kept->wait = &kept->wait_one;
+    kept->again = true;
+    kept->next = s->parked;
+    s->parked = kept;
+    return true;
+}
+
+static void attempt_parked(struct session *s, struct work **place)
+{
+    struct work *w = *place;
+    w->out_used = 0;
+    if (w->wait != &w->wait_one)
+        free(w->wait);
+    w->wait = NULL;
+    w->wait_count = 0;
+    w->retry_ns = -1;
+    long result = w->cancelled ? -EINTR : serve(w);
+    if (result == PARKED)
+        return;
+    *place = w->next;
+    if (!s->over)
+        answer(w, result);
+    drop_work(w);
+}
+
+static void cancel(struct session *s, uint16_t id)
+{
+    for (struct work **place = &s->parked; *place; place = &(*place)->next)
+        if ((*place)->head.id == id) {
+            struct work *w = *place;
+            bool partly = w->head.call == __NR_write && w->progress;
+            *place = w->next;
+            w->out_used = 0;
+            answer(w, partly ? (long)w->progress : -EINTR);
+            drop_work(w);
+            return;
+        }
+}
+
+static void take_request(struct session *s, const struct request *head, uint8_t *payload)
+{
+    struct work w = {.session = s, .head = *head, .payload = payload, .gift = -1, .until_ns = -1,
+                     .retry_ns = -1};
+    s->statistics.calls++;
+    if (head->call < 512)
+        s->statistics.by_call[head->call]++;
+    if (!s->greeted && head->call != OP_HELLO) {
+        broken(s, "a request before the greeting");
+        return;
+    }
+    if (head->call == OP_CANCEL) {
+        cancel(s, (uint16_t)head->arguments[0]);
+        return;
+    }
+    long result = serve(&w);
+    if (result == PARKED && !park(&w))
+        result = -ENOMEM;
+    if (result != PARKED && !s->over)
+        answer(&w, result);
+    if (result != PARKED && w.wait != &w.wait_one)
+        free(w.wait);
+}
+
+static size_t limit_of(uint16_t call)
+{
+    return call == OP_ADOPT ? MAX_BLOB : MAX_PAYLOAD + 2 * PATH_LIMIT;
+}
+
+/* Serves every complete frame of the input. Returns how many bytes are wanted at least. */
+static size_t take_frames(struct session *s)
+{
+    size_t at = 0, wanted = sizeof(struct request);
+    while (!s->over && s->in_used - at >= sizeof(struct request)) {
+        struct request head;
+        memcpy(&head, s->in + at, sizeof head);
+        if (head.size > limit_of(head.call)) {
+            broken(s, "a frame longer than any call needs");
+            return 0;
+        }
+        wanted = sizeof head + head.size;
+        if (s->in_used - at < wanted)
+            break;
+        take_request(s, &head, s->in + at + sizeof head);
+        at += wanted;
+        wanted = sizeof head;
+    }
+    s->in_used -= at;
+    memmove(s->in, s->in + at, s->in_used);
+    return wanted;
+}
+
+static bool make_room(struct session *s, size_t wanted)
+{
+    size_t room = wanted < SMALL_BUFFER ? SMALL_BUFFER : wanted;
+    if (room <= s->in_room && !(s->in_room > SMALL_BUFFER * 4 && room == SMALL_BUFFER && s->in_used < room))
+        return true;
+    uint8_t *fresh = realloc(s->in, room);
+    if (!fresh)
+        return false;
+    s->in = fresh;
+    s->in_room = room;
+    return true;
+}
+
+static void receive(struct session *s)
+{
+    ssize_t got = recv(s->channel, s->in + s->in_used, s->in_room - s->in_used, 0);
+    if (got < 0 && errno == EINTR)
+        return;
+    if (got <= 0) {
+        s->over = true;
+        return;
+    }
+    s->in_used += (size_t)got;
+    s->statistics.bytes_in += (uint64_t)got;
+}
+
+/* Waits for the channel or for whatever the parked requests wait for, then attempts those again. */
+static void wait_with_parked(struct session *s)
+{
+    size_t count = 1;
+    int64_t until = -1;
+    for (struct work *w = s->parked; w; w = w->next) {
+        count += w->wait_count;
+        if (w->until_ns >= 0 && (until < 0 || w->until_ns < until))
+            until = w->until_ns;
+        if (w->retry_ns >= 0 && (until < 0 || w->retry_ns < until))
+            until = w->retry_ns;
+    }
+    struct pollfd *fds = calloc(count, sizeof *fds);
+    if (!fds) {
+        s->over = true;
+        return;
+    }
+    fds[0] = (struct pollfd){.fd = s->channel, .events = POLLIN};
+    size_t at = 1;
+    for (struct work *w = s->parked; w; at += w->wait_count, w = w->next)
+        memcpy(fds + at, w->wait, w->wait_count * sizeof *fds);
+    int64_t left = until < 0 ? 0 : until - now_ns();
+    struct timespec limit = {left > 0 ? left / 1000000000 : 0, left > 0 ? left % 1000000000 : 0};
+    int ready = ppoll(fds, count, until < 0 ? NULL : &limit, NULL);
+    bool input = ready > 0 && fds[0].revents;
+    if (ready - input > 0 || until >= 0) {
+        struct work **place = &s->parked;
+        while (*place && !s->over) {
+            struct work *w = *place;
+            attempt_parked(s, place);
+            if (*place == w)
+                place = &w->next;
+        }
+    }
+    free(fds);
+    if (input && !s->over)
+        receive(s);
+}
+
+static void *run(void *argument)
+{
+    struct session *s = argument;
+    struct timespec used;
+    if (unshare(CLONE_FS) < 0 || (s->directory && chdir(s->directory) < 0)) {
+        tell(s, SHADOW_BROKEN, errno, 0, "the working directory cannot be entered");
+        s->over = true;
+    }
+    open_standard(s);
+    size_t wanted = sizeof(struct request);
+    while (!s->over) {
+        if (!make_room(s, wanted))
+            break;
+        if (s->parked)
+            wait_with_parked(s);
+        else
+            receive(s);
+        if (!s->over)
+            wanted = take_frames(s);
+    }
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    s->statistics.served_ns = used.tv_sec * 1000000000ll + used.tv_nsec;
+    while (s->parked) {
+        struct work *w = s->parked;
+        s->parked = w->next;
+        drop_work(w);
+    }
+    close(s->channel);
+    close_all(s);
+    free(s->in);
+    free(s->out);
+    if (s->state != SHADOW_EXITED)
+        tell(s, SHADOW_LOST, 0, 0, "the channel ended");
+    tell(s, SHADOW_ENDED, 0, 0, NULL);
+    return NULL;
+}
+
+static bool gather_strings(struct session *s, const struct shadow_task *task)
+{
+    size_t total = strlen(task->program) + 1;
+    for (const char *const *a = task->arguments; a && *a; a++, s->argument_count++)
+        total += strlen(*a) + 1;
+    for (const char *const *e = task->environment; e && *e; e++, s->environment_count++)
+        total += strlen(*e) + 1;
+    char *at = s->strings = malloc(total);
+    if (!at || total > MAX_START)
+        return false;
+    at = stpcpy(at, task->program) + 1;
+    for (const char *const *a = task->arguments; a && *a; a++)
+        at = stpcpy(at, *a) + 1;
+    for (const char *const *e = task->environment; e && *e; e++)
+        at = stpcpy(at, *e) + 1;
+    s->string_bytes = total;
+    s->image = task->image ? strdup(task->image) : NULL;
+    s->directory = task->directory ? strdup(task->directory) : NULL;
+    return true;
+}
+
+static int enter_session(struct session *s)
+{
+    int id = -EMFILE;
+    pthread_mutex_lock(&table_lock);
+    for (int i = 0; i < MAX_SESSIONS && id < 0; i++)
+        if (!sessions[i])
+            id = i;
+    if (id >= 0) {
+        sessions[id] = s;
+        s->id = id;
+    }
+    pthread_mutex_unlock(&table_lock);
+    return id;
+}
+
+int shadow_open(int channel, const struct shadow_task *task)
+{
+    struct session *s = calloc(1, sizeof *s);
+    if (!s)
+        return -ENOMEM;
+    s->task = *task;
+    s->channel = channel;
+    s->image_fd = -1;
+    if (!gather_strings(s, task)) {
+        free(s->strings);
+        free(s);
+        return -E2BIG;
+    }
+    int id = enter_session(s);
+    if (id < 0) {
+        free(s->strings);
+        free(s);
+        return id;
+    }
+    for (int i = 0; i < 3; i++)
+        s->task.standard[i] = task->standard[i] >= 0 ? fcntl(task->standard[i], F_DUPFD_CLOEXEC, 3) : -1;
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    int failed = pthread_create(&s->thread, &attributes, run, s);
+    pthread_attr_destroy(&attributes);
+    if (failed) {
+        free_session(s);
+        return -failed;
+    }
+    return id;
+}
+
+int shadow_read_statistics(int session, struct shadow_statistics *to)
+{
+    int result = -ESRCH;
+    pthread_mutex_lock(&table_lock);
+    if (session >= 0 && session < MAX_SESSIONS && sessions[session]) {
+        *to = sessions[session]->statistics;
+        result = 0;
+    }
+    pthread_mutex_unlock(&table_lock);
+    return result;
+}
+
+int shadow_close(int session)
+{
+    int result = -ESRCH;
+    pthread_mutex_lock(&table_lock);
+    if (session >= 0 && session < MAX_SESSIONS && sessions[session]) {
+        shutdown(sessions[session]->channel, SHUT_RDWR);
+        result = 0;
+    }
+    pthread_mutex_unlock(&table_lock);
+    return result;
+}

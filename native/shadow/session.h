@@ -1,0 +1,115 @@
+/* Inside of the shadow. */
+#ifndef CONDOR_SESSION_H
+#define CONDOR_SESSION_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "../calls_format.h"
+#include "../protocol.h"
+#include "shadow.h"
+
+enum { MAX_FILES = 4096, MAX_HANDLES = 1024, PARKED = -100000, MAX_PARKED = 2048 };
+
+/* An open file, as several descriptors may share it. */
+struct file {
+    atomic_int references;
+    int real;
+    bool regular;     /* reads and writes never wait, and are done in full */
+    bool nonblocking; /* the real descriptor never waits */
+    bool wants_nonblocking; /* the program asked for that */
+    bool inherited;   /* standard input, output, error: not saved, given again */
+    uint8_t kind;     /* FILE_... */
+    uint8_t end;      /* of a pipe: which pair, see describe.c */
+    int flags;        /* as opened */
+    uint32_t number;  /* of a pair */
+};
+
+enum { FILE_PLAIN, FILE_STANDARD, FILE_PIPE, FILE_PAIR, FILE_EVENT, FILE_EPOLL, FILE_TIMER, FILE_TEXT };
+
+struct entry {
+    struct file *file;
+    bool closes_on_exec;
+};
+
+/* A request on its way through the shadow. */
+struct work {
+    struct session *session;
+    struct request head;
+    uint8_t *payload; /* HEAD.size bytes */
+    uint8_t *out;     /* room for the answer's payload */
+    size_t out_room, out_used;
+    uint16_t hints;
+    int gift; /* descriptor to send beside the answer, -1 none; closed afterwards */
+    /* When it must wait: what for. Its function is called again when that has come. */
+    struct pollfd wait_one;
+    struct pollfd *wait; /* &wait_one or a list of its own */
+    size_t wait_count;
+    int64_t until_ns;    /* -1: for ever */
+    int64_t retry_ns;    /* -1: no, else try again at this time */
+    bool again;          /* this is not the first attempt */
+    bool cancelled;
+    size_t progress;
+    struct work *next;
+};
+
+struct session {
+    int id;
+    int channel;
+    int state;
+    pthread_t thread;
+    struct shadow_task task;
+    char *strings; /* of the task: program, arguments, environment */
+    size_t string_bytes;
+    uint32_t argument_count, environment_count;
+    char *image, *directory;
+    struct entry entries[MAX_FILES];
+    struct file *handles[MAX_HANDLES];
+    uint8_t *in;
+    size_t in_used, in_room;
+    uint8_t *out;
+    size_t out_room;
+    struct work *parked;
+    int image_fd;
+    char *image_temporary;
+    int64_t image_began_ns;
+    bool greeted, over;
+    int real_pid;
+    struct shadow_statistics statistics;
+};
+
+/* session.c */
+int64_t now_ns(void);
+void tell(struct session *s, int kind, int64_t value, int64_t detail, const char *text);
+void broken(struct session *s, const char *how);
+uint8_t *out_room(struct work *w, size_t size);
+void wait_on(struct work *w, int fd, short events);
+
+/* files.c */
+struct file *file_new(int real, int flags);
+void file_keep(struct file *file);
+void file_drop(struct file *file);
+struct file *file_of(struct session *s, int64_t descriptor);
+int real_of(struct session *s, int64_t descriptor);
+long enter_file(struct session *s, struct file *file, int from, bool closes_on_exec);
+long close_entry(struct session *s, int64_t descriptor);
+void close_all(struct session *s);
+void open_standard(struct session *s);
+
+/* serve.c */
+long serve(struct work *w);
+extern const struct call shadow_calls[CALL_COUNT];
+
+/* describe.c */
+long serve_describe(struct work *w);
+long serve_adopt(struct work *w);
+
+#endif

@@ -1,0 +1,65 @@
+/* The shadow: does a program's system calls at home, as its owner, while the program runs elsewhere.
+ *
+ * One session serves one channel, in one thread.  The thread has its own working directory and umask
+ * (unshare(CLONE_FS)), so the program's are the kernel's business.  What the program calls a descriptor is
+ * an index of the session's table; several entries, also of several sessions, may share one open file.
+ * Every request is hostile until checked: lengths against the frame, descriptors against the table, paths
+ * by the kernel with the owner's rights.
+ *
+ * What a session has to tell goes as events to one queue per host; a descriptor becomes readable.
+ */
+#ifndef CONDOR_SHADOW_H
+#define CONDOR_SHADOW_H
+
+#include <stdint.h>
+
+struct shadow_task {
+    const char *program;              /* path at home */
+    const char *const *arguments;     /* ends with a null */
+    const char *const *environment;
+    const char *directory;            /* working directory, or null */
+    const char *image;                /* where checkpoints go; null: none can be taken */
+    int standard[3];                  /* stdin, stdout, stderr; duplicated */
+    uint64_t stack_bytes;
+    int restarted;                    /* the channel leads to an image: program and arguments are in it */
+};
+
+enum shadow_event_kind {
+    SHADOW_STARTED = 1,  /* value: pid of the runtime where it runs */
+    SHADOW_EXITED = 2,   /* value: exit status; detail: errno of a failed start */
+    SHADOW_LOST = 3,     /* the channel ended without an exit */
+    SHADOW_IMAGE = 4,    /* a checkpoint is complete; value: bytes; detail: ns it took */
+    SHADOW_NO_IMAGE = 5, /* a checkpoint failed; value: errno; text: why */
+    SHADOW_BROKEN = 6,   /* the runtime broke the protocol; text: how */
+    SHADOW_ENDED = 7,    /* the session is over; its id is free */
+};
+
+struct shadow_event {
+    int session;
+    int kind;
+    int64_t value, detail;
+    char text[240];
+};
+
+struct shadow_statistics {
+    uint64_t calls, bytes_in, bytes_out, files_opened, checkpoints;
+    uint64_t by_call[512];
+    int64_t served_ns; /* processor time of the session's thread */
+};
+
+/* Returns the session's id, or -errno. CHANNEL is the session's from then on. */
+int shadow_open(int channel, const struct shadow_task *task);
+
+/* The descriptor that is readable while there are events. */
+int shadow_event_descriptor(void);
+
+/* Takes one event. Returns 1, or 0 when there is none. */
+int shadow_next_event(struct shadow_event *event);
+
+/* Statistics of a session until its SHADOW_ENDED has been taken. Returns 0 or -errno. */
+int shadow_read_statistics(int session, struct shadow_statistics *to);
+
+/* Ends a session: its channel is shut, which ends the program. */
+int shadow_close(int session);
+
+#endif
