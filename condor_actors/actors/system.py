@@ -30,6 +30,7 @@ from condor_actors.messages.envelope import (
     Address,
     AskFailed,
     Delivery,
+    Envelope,
     Identity,
     Level,
     Refused,
@@ -87,6 +88,17 @@ class ActorSystem(Arrivals):
         self._sequence = 0
         Arrivals.__init__(self, authorize)
         post.attach(self)
+
+    def tell(self, to: Address, message: Any, *, trace_id: str = "") -> None:
+        """Send ``message`` one way on behalf of the process itself."""
+        if not to.node:
+            delivery = Delivery(message=message, sender=NOBODY, message_id=self.next_id(), answerable=False,
+                                trace_id=trace_id)
+            self._release(LocalPost(to.actor, delivery, 0.0))
+            return
+        envelope = Envelope(kind=message.KIND, version=message.VERSION, body=encode(message),
+                            message_id=self.next_id(), to=to.actor, trace_id=trace_id)
+        self._post.send(to, envelope)
 
     # ---- actors
 

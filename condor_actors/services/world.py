@@ -22,6 +22,7 @@ from twisted.logger import Logger
 
 from condor_actors.actors import World
 from condor_actors.config import Config, ConfigError
+from condor_actors.wire.authority import machine_credentials
 from condor_actors.wire.authorization import Authorization
 from condor_actors.wire.credentials import Credentials
 from condor_actors.wire.post_office import PostOffice
@@ -102,14 +103,6 @@ def real_world(config: Config, name: str, *, reactor: Any, credentials: Credenti
     world = World(reactor_time=reactor, random=random, post=post, log=log, authorize=authorization.allows)
     return RealWorld(name=name, config=config, world=world, post=post, authorization=authorization,
                      listens_locally=listens_locally, listens_publicly=listens_publicly)
-
-
-def machine_credentials(config: Config) -> Credentials | None:
-    """The machine's certificate; None when it belongs to no pool (this machine only)."""
-    certificate = config.path("HOST_CERTIFICATE")
-    if not certificate.exists():
-        return None
-    return Credentials.load(certificate, config.path("HOST_KEY"), config.path("POOL_CA"), config.path("POOL_CRL"))
 
 
 def bind_address(config: Config) -> str:

@@ -10,22 +10,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from ipaddress import ip_address
 from pathlib import Path
-from typing import Any
 
 import attrs
 from cryptography import x509
 from OpenSSL import SSL, crypto
 from service_identity import VerificationError
-from service_identity.cryptography import extract_patterns
-from service_identity.hazmat import DNS_ID, IPAddress_ID, verify_service_identity
+from service_identity.hazmat import (
+    DNS_ID,
+    CertificatePattern,
+    DNSPattern,
+    IPAddress_ID,
+    IPAddressPattern,
+    verify_service_identity,
+)
 from twisted.internet.interfaces import IOpenSSLClientConnectionCreator, IOpenSSLServerConnectionCreator
 from twisted.protocols.tls import TLSMemoryBIOProtocol
 from zope.interface import implementer
 
 from condor_actors.messages.envelope import Identity
 from condor_actors.wire.nodes import is_address
-from condor_actors.wire.trust import BadCertificate, identity_of_chain
+from condor_actors.wire.trust import BadCertificate, identity_of_chain, names_of
 
 PROXY_FLAG = crypto.X509StoreFlags.ALLOW_PROXY_CERTS
 
@@ -151,8 +157,14 @@ class Credentials:
 def name_matches(certificate: x509.Certificate, host: str) -> bool:
     """Whether a certificate may be shown by whoever was dialled as ``host``."""
     wanted = IPAddress_ID(host) if is_address(host) else DNS_ID(host)
+    patterns: list[CertificatePattern] = []
+    for name in names_of(certificate):
+        if is_address(name):
+            patterns.append(IPAddressPattern(ip_address(name)))
+        else:
+            patterns.append(DNSPattern.from_bytes(name.encode("ascii", "replace")))
     try:
-        verify_service_identity(extract_patterns(certificate), obligatory_ids=[wanted], optional_ids=[])
+        verify_service_identity(patterns, obligatory_ids=[wanted], optional_ids=[])
     except (VerificationError, ValueError):
         return False
     return True
@@ -166,6 +178,12 @@ def peer_chain(connection: SSL.Connection) -> list[x509.Certificate]:
     return [certificate.to_cryptography() for certificate in chain]
 
 
+class _ConnectionTo(SSL.Connection):
+    """A connection that knows whom we dialled (Twisted keeps the app data for itself)."""
+
+    dialled_host = ""
+
+
 @implementer(IOpenSSLClientConnectionCreator)
 class Dialling:
     """Makes the client side of TLS for a connection to ``host``."""
@@ -176,8 +194,8 @@ class Dialling:
 
     def clientConnectionForTLS(self, tlsProtocol: TLSMemoryBIOProtocol) -> SSL.Connection:  # noqa: N802, N803
         """Twisted's call for a connection."""
-        connection = SSL.Connection(self._tls.client_context, None)
-        connection.set_app_data(self._host)
+        connection = _ConnectionTo(self._tls.client_context, None)
+        connection.dialled_host = self._host
         if not is_address(self._host):
             connection.set_tlsext_host_name(self._host.encode("idna"))
         return connection
@@ -223,8 +241,9 @@ class TlsDoor:
         """OpenSSL asks for each certificate of the peer's chain; the leaf comes last."""
         if not ok:
             return False
-        host: Any = connection.get_app_data()
-        return depth != 0 or host is None or name_matches(certificate.to_cryptography(), host)
+        if depth != 0 or not isinstance(connection, _ConnectionTo):
+            return True
+        return name_matches(certificate.to_cryptography(), connection.dialled_host)
 
     def identify(self, connection: SSL.Connection) -> Identity | None:
         """Who is at the other end of a finished handshake; None: a guest.

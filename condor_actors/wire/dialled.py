@@ -61,6 +61,11 @@ class Dialled:
         self._again: list[Envelope] = []
         self._reported_down = False
 
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is under way and nobody watches."""
+        return self.link is None and self._attempt is None and self._retry is None and not self.watched
+
     def send(self, envelope: Envelope) -> None:
         """Send, or keep until the link is up."""
         link = self.link
@@ -131,8 +136,6 @@ class Dialled:
                 office.report_down(self.node, why)
             if not office.stopped:
                 self._retry = office.clock.callLater(self._delay_s(), self._try_again)
-        else:
-            office.forget(self)
 
     def _delay_s(self) -> float:
         delay_s = min(MAX_DELAY_S, FIRST_DELAY_S * 2.0 ** min(self._failures - 1, 12))

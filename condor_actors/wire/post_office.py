@@ -37,6 +37,8 @@ from condor_actors.wire.trust import BadCertificate
 
 CONNECT_S = 15.0
 MAX_CONNECTIONS = 20_000
+MAX_REMEMBERED = 20_000
+"""Nodes whose last failure is remembered; beyond that, those that nobody wants are forgotten."""
 
 Service = Callable[[Identity], IProtocol]
 """Makes the protocol of a connection that asked for bulk or enrolment, for who is at the other end."""
@@ -279,6 +281,8 @@ class PostOffice:
     def _to(self, node: str) -> Dialled:
         dialled = self._dialled.get(node)
         if dialled is None:
+            if len(self._dialled) >= MAX_REMEMBERED:
+                self._dialled = {name: each for name, each in self._dialled.items() if not each.idle}
             dialled = self._dialled[node] = Dialled(self, node)
         return dialled
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import ssl
+from typing import Any
 
 import attrs
 
@@ -24,12 +25,13 @@ class ToolCredentials:
     ca: str
 
     @classmethod
-    def find(cls, directory: str) -> ToolCredentials | None:
-        """The machine's credentials in the pool's directory; None when this user cannot read them."""
-        paths = {name: os.path.join(directory, file) for name, file in
-                 (("certificate", "host.pem"), ("key", "host.key"), ("ca", "ca.pem"))}
-        if all(os.access(path, os.R_OK) for path in paths.values()):
-            return cls(**paths)
+    def of(cls, config: Any) -> ToolCredentials | None:
+        """The credentials that this user may read: their own, else the machine's; None when neither."""
+        ca = str(config.path("POOL_CA"))
+        for certificate, key in (("USER_CERTIFICATE", "USER_KEY"), ("HOST_CERTIFICATE", "HOST_KEY")):
+            paths = [os.path.expanduser(str(config.path(name))) for name in (certificate, key)]
+            if all(os.access(path, os.R_OK) for path in (*paths, ca)):
+                return cls(certificate=paths[0], key=paths[1], ca=ca)
         return None
 
     def context(self) -> ssl.SSLContext:
