@@ -48,7 +48,7 @@ class UpdateAd:
 @message
 @attrs.frozen(kw_only=True)
 class InvalidateAd:
-    """Ads that exist no longer: by exact names, or all of a daemon (``my_address``)."""
+    """Ads that exist no longer: by exact names, all of a daemon (``my_address``), or of a daemon by names (both)."""
 
     KIND: ClassVar[str] = "condor.advertise.InvalidateAd"
     VERSION: ClassVar[int] = 1
@@ -119,7 +119,10 @@ class AdChange:
 @message
 @attrs.frozen(kw_only=True)
 class AdsChanged:
-    """Changes since the last ``sequence``; ``snapshot`` True: forget what you had first (pages follow in sequence)."""
+    """Changes since the last ``sequence``; ``snapshot`` True: forget what you had first (pages follow in sequence).
+
+    ``more`` True: the next page belongs to the same moment; wait for it before deciding anything.
+    """
 
     KIND: ClassVar[str] = "condor.advertise.AdsChanged"
     VERSION: ClassVar[int] = 1
@@ -127,3 +130,4 @@ class AdsChanged:
     sequence: int
     changes: tuple[AdChange, ...]
     snapshot: bool = False
+    more: bool = False

@@ -1,0 +1,1 @@
+"""The daemons: cores and actors wired to I/O."""

@@ -1,0 +1,190 @@
+"""The actor by which every daemon tells the collectors what it is.
+
+Theory: the advertiser keeps the latest form of each ad of its process.  A change is told at once, further changes of
+the same ad within :data:`COALESCE_S` seconds together; everything is told again every ``interval_s`` seconds (so that
+it does not expire) and whenever a collector's link comes up (so that a collector that was restarted knows everything
+again within moments); and everything is withdrawn when the daemon stops.
+
+Use, from any actor of the process::
+
+    system.spawn(ADVERTISER, lambda: Advertiser(collector_nodes(config), interval_s))
+    self.context.tell(Address("", ADVERTISER), Advertise(AdKind.SLOT, ad, private))
+    self.context.tell(Address("", ADVERTISER), Withdraw(AdKind.SLOT, "slot1@host"))
+
+A core sends the same with ``Send(Address("", ADVERTISER), Advertise(...))``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+from condor_actors.actors import Actor
+from condor_actors.classads import ClassAd
+from condor_actors.config import Config
+from condor_actors.cores.ad_table import ad_key
+from condor_actors.messages.advertise import AdKind, InvalidateAd, UpdateAd
+from condor_actors.messages.envelope import Address, Delivery, PeerUp, TimerFired
+
+__all__ = ["ADVERTISER", "COLLECTOR", "Advertise", "Advertiser", "Withdraw", "collector_nodes"]
+
+ADVERTISER = "advertiser"
+COLLECTOR = "collector"
+COALESCE_S = 0.02
+LIFETIMES = 3
+"""An ad outlives this many intervals without news."""
+
+
+@attrs.frozen
+class Advertise:
+    """Local message: the newest form of an ad.
+
+    Attributes:
+        ad_kind: its table.
+        ad: the ad (read at once, the caller may change it later) or its wire form.
+        private: what only negotiators may see.
+    """
+
+    ad_kind: AdKind
+    ad: ClassAd | bytes
+    private: ClassAd | bytes = b""
+
+
+@attrs.frozen
+class Withdraw:
+    """Local message: an ad exists no longer; ``schedd_name`` is needed for submitters only."""
+
+    ad_kind: AdKind
+    name: str
+    schedd_name: str = ""
+
+
+Key = tuple[AdKind, str]
+
+
+@attrs.define(eq=False)
+class _Told:
+    """The latest form of one ad, and when it was last sent."""
+
+    name: str
+    my_address: str
+    ad: bytes
+    private: bytes
+    sent_s: float = -1.0
+
+
+def collector_nodes(config: Config) -> tuple[str, ...]:
+    """The nodes of the collectors that COLLECTOR_HOST names, ``<host:port>`` each."""
+    nodes = []
+    for word in config.list_of("COLLECTOR_HOST"):
+        address = word.partition("?")[0].strip("<>")
+        if ":" not in address.rpartition("]")[2]:
+            address = f"{address}:{config.integer('COLLECTOR_PORT')}"
+        nodes.append(f"<{address}>")
+    return tuple(dict.fromkeys(nodes))
+
+
+class Advertiser(Actor):
+    """See the module.
+
+    Args:
+        collectors: their nodes.
+        interval_s: between two tellings of an unchanged ad (UPDATE_INTERVAL).
+    """
+
+    def __init__(self, collectors: Sequence[str], interval_s: float) -> None:
+        self.collectors = tuple(collectors)
+        self.interval_s = interval_s
+        self.ads: dict[Key, _Told] = {}
+        self._waiting: set[Key] = set()
+
+    def started(self) -> None:
+        """Keep a link to each collector."""
+        for node in self.collectors:
+            self.context.watch(node)
+        self.context.set_timer("heartbeat", self.interval_s)
+
+    def receive(self, delivery: Delivery) -> None:
+        """A new form of an ad, a withdrawal, a collector that came up, or the time to speak."""
+        message = delivery.message
+        if isinstance(message, Advertise):
+            self._advertise(message)
+        elif isinstance(message, Withdraw):
+            self._withdraw(message)
+        elif isinstance(message, PeerUp):
+            for told in self.ads.items():
+                self._send(message.node, told)
+        elif isinstance(message, TimerFired) and message.key == "heartbeat":
+            self.context.set_timer("heartbeat", self.interval_s * (0.9 + 0.1 * self.context.random.random()))
+            self._waiting |= self.ads.keys()
+            self._flush()
+        elif isinstance(message, TimerFired):
+            self._flush()
+
+    def stopped(self) -> None:
+        """Withdraw everything."""
+        by_kind: dict[tuple[AdKind, str], list[str]] = {}
+        for (kind, _), told in self.ads.items():
+            by_kind.setdefault((kind, told.my_address), []).append(told.name)
+        for (kind, my_address), names in by_kind.items():
+            self._invalidate(kind, tuple(names), my_address)
+
+    # ---- what is told
+
+    def _advertise(self, message: Advertise) -> None:
+        ad = message.ad if isinstance(message.ad, ClassAd) else ClassAd.from_bytes(message.ad)
+        data = message.ad if isinstance(message.ad, bytes) else message.ad.to_bytes()
+        private = message.private if isinstance(message.private, bytes) else message.private.to_bytes()
+        name = ad.get_str("Name")
+        key = (message.ad_kind, ad_key(message.ad_kind, name, ad.get_str("ScheddName")))
+        told = self.ads.get(key)
+        if told is None:
+            self.ads[key] = told = _Told(name, ad.get_str("MyAddress"), data, private)
+        elif told.ad == data and told.private == private:
+            return
+        else:
+            told.ad, told.private, told.my_address = data, private, ad.get_str("MyAddress")
+        self._waiting.add(key)
+        wait_s = told.sent_s + COALESCE_S - self._clock_s()
+        if not self.context.has_timer("flush"):
+            self.context.set_timer("flush", max(0.0, wait_s) if told.sent_s >= 0.0 else 0.0)
+        elif wait_s <= 0.0 or told.sent_s < 0.0:
+            self.context.set_timer("flush", 0.0)
+
+    def _withdraw(self, message: Withdraw) -> None:
+        key = (message.ad_kind, ad_key(message.ad_kind, message.name, message.schedd_name))
+        told = self.ads.pop(key, None)
+        self._waiting.discard(key)
+        if told is not None:
+            self._invalidate(message.ad_kind, (message.name,), told.my_address)
+
+    def _flush(self) -> None:
+        """Send what waits and may go; keep the timer for the rest."""
+        now_s = self._clock_s()
+        next_s = None
+        for key in sorted(self._waiting):
+            told = self.ads[key]
+            due_s = told.sent_s + COALESCE_S
+            if told.sent_s >= 0.0 and due_s > now_s + 0.0005:
+                next_s = due_s if next_s is None else min(next_s, due_s)
+                continue
+            self._waiting.discard(key)
+            told.sent_s = now_s
+            for node in self.collectors:
+                self._send(node, (key, told))
+        if next_s is not None:
+            self.context.set_timer("flush", next_s - now_s)
+
+    def _send(self, node: str, item: tuple[Key, _Told]) -> None:
+        (kind, _), told = item
+        lifetime_s = max(60, int(self.interval_s * LIFETIMES))
+        update = UpdateAd(ad_kind=kind, ad=told.ad, private=told.private, lifetime_s=lifetime_s)
+        self.context.tell(Address(node, COLLECTOR), update)
+
+    def _invalidate(self, kind: AdKind, names: tuple[str, ...], my_address: str) -> None:
+        for node in self.collectors:
+            self.context.tell(Address(node, COLLECTOR), InvalidateAd(ad_kind=kind, names=names, my_address=my_address))
+
+    def _clock_s(self) -> float:
+        return self.context.system.clock.seconds()

@@ -1,0 +1,328 @@
+"""The collector: holds the current ads of the pool, answers questions about them, tells negotiators what changes.
+
+Theory: it decides nothing and stores nothing.  After ``kill -9`` every daemon's advertiser tells it everything again
+as soon as the link is back, and the negotiator subscribes again; a moment later it is as if nothing had happened.
+
+Subscribers get a snapshot in pages, then what changed, once per iteration of the reactor however often an ad changed
+in it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from functools import lru_cache
+
+import attrs
+from twisted.internet.defer import Deferred, succeed
+
+from condor_actors.actors import Actor, ActorSystem, Daemon, World
+from condor_actors.classads import ClassAd, ClassAdSyntaxError, Expr, is_true, parse_expression
+from condor_actors.config import Config
+from condor_actors.cores.ad_table import AdRecord, AdTable, TooManyAds
+from condor_actors.cores.pool_totals import pool_totals
+from condor_actors.daemons.admin import package_version
+from condor_actors.messages.advertise import (
+    AdChange,
+    AdKind,
+    AdsChanged,
+    InvalidateAd,
+    QueryAds,
+    SubscribeAds,
+    UpdateAd,
+)
+from condor_actors.messages.envelope import Address, Delivery, Done, Level, PeerDown, Refused, TimerFired
+
+__all__ = ["Collector", "CollectorSettings", "make_daemon"]
+
+ACTOR = "collector"
+INBOX_LIMIT = 100_000
+"""Thousands of machines may speak in one moment, after a restart of the collector for instance."""
+PAGE_BYTES = 400 * 1024
+SWEEP_S = 5.0
+
+MAY_ADVERTISE = {
+    AdKind.SLOT: Level.ADVERTISE_STARTD,
+    AdKind.STARTD: Level.ADVERTISE_STARTD,
+    AdKind.SCHEDD: Level.ADVERTISE_SCHEDD,
+    AdKind.SUBMITTER: Level.ADVERTISE_SCHEDD,
+    AdKind.MASTER: Level.ADVERTISE_MASTER,
+    AdKind.NEGOTIATOR: Level.NEGOTIATOR,
+    AdKind.ACCOUNTING: Level.NEGOTIATOR,
+    AdKind.COLLECTOR: Level.DAEMON,
+    AdKind.GENERIC: Level.DAEMON,
+}
+"""What it takes to speak for a table."""
+
+
+@attrs.frozen(kw_only=True)
+class CollectorSettings:
+    """The collector's configuration.
+
+    Attributes:
+        name, machine: of its own ad.
+        lifetime_s: how long an ad lives that does not say; most_ads: how many are kept.
+        page_limit: the most ads of one answer.
+        requirements: what an ad has to satisfy to be taken; None: anything.
+    """
+
+    name: str
+    machine: str
+    lifetime_s: float = 900.0
+    most_ads: int = 1_000_000
+    page_limit: int = 100_000
+    requirements: Expr | None = None
+
+    @classmethod
+    def of(cls, config: Config) -> CollectorSettings:
+        """Read the configuration."""
+        machine = config.text("FULL_HOSTNAME") or "localhost"
+        return cls(
+            name=config.text("COLLECTOR_NAME") or f"My Pool - {machine}", machine=machine,
+            lifetime_s=config.seconds("CLASSAD_LIFETIME"), most_ads=config.integer("COLLECTOR_MAX_ADS"),
+            page_limit=config.integer("COLLECTOR_QUERY_MAX_ADS"),
+            requirements=config.expression("COLLECTOR_REQUIREMENTS"),
+        )
+
+
+@attrs.define(eq=False)
+class Subscriber:
+    """Who wants to hear of changes: where, of which kinds, and the number of the last message."""
+
+    to: Address
+    kinds: frozenset[AdKind]
+    sequence: int = 0
+
+
+@attrs.define(eq=False)
+class CollectorMemory:
+    """What outlives a rebuilt actor, but not the process.
+
+    Attributes:
+        settings: the configuration in force.
+        table: the ads.
+        subscribers: by address.
+        pending: by subscriber, what changed and was not told yet.
+        started_s: when the process began.
+        own_node: our public address.
+    """
+
+    settings: CollectorSettings
+    table: AdTable
+    started_s: float
+    own_node: str = ""
+    subscribers: dict[Address, Subscriber] = attrs.field(factory=dict)
+    pending: dict[tuple[AdKind, str], AdChange] = attrs.field(factory=dict)
+
+    def own_ad(self, now_s: float) -> ClassAd:
+        """The collector's own ad, with the totals of the pool."""
+        settings, table = self.settings, self.table
+        ad = ClassAd({
+            "MyType": "Collector", "TargetType": "", "Name": settings.name, "Machine": settings.machine,
+            "MyAddress": self.own_node, "CollectorIpAddr": self.own_node,
+            "CondorVersion": f"$CondorVersion: {package_version()} $", "DaemonStartTime": int(self.started_s),
+            "MyCurrentTime": int(now_s), "UpdatesTotal": table.updates,
+            "MonitorSelfTime": int(now_s), "DetectedCpus": os.cpu_count() or 1,
+        })
+        ad.update(pool_totals(
+            [record.ad for record in table.tables[AdKind.SLOT].values()],
+            [record.ad for record in table.tables[AdKind.SCHEDD].values()],
+            len(table.tables[AdKind.SUBMITTER]),
+        ))
+        return ad
+
+
+class Collector(Actor):
+    """The actor ``collector``; see the module."""
+
+    def __init__(self, memory: CollectorMemory, world: World) -> None:
+        self.memory = memory
+        self._authorize = world.authorize
+
+    def started(self) -> None:
+        """Watch the links of those who subscribed to what was before this actor."""
+        for address in self.memory.subscribers:
+            self.context.watch(address.node)
+        self.context.set_timer("sweep", SWEEP_S)
+        if self.memory.pending:
+            self.context.set_timer("tell", 0.0)
+
+    def receive(self, delivery: Delivery) -> None:
+        """An ad, a question, a subscription, or time that passed."""
+        message = delivery.message
+        if isinstance(message, UpdateAd):
+            self._update(delivery, message)
+        elif isinstance(message, QueryAds):
+            self._query(delivery, message)
+        elif isinstance(message, InvalidateAd):
+            self._invalidate(delivery, message)
+        elif isinstance(message, SubscribeAds):
+            self._subscribe(delivery, message)
+        elif isinstance(message, TimerFired) and message.key == "tell":
+            self._tell_subscribers()
+        elif isinstance(message, TimerFired):
+            self._gone(self.memory.table.expire(self.context.now_s()))
+            self.context.set_timer("sweep", SWEEP_S)
+        elif isinstance(message, PeerDown):
+            self._forget(message.node)
+        else:
+            self._refuse(delivery, "invalid", f"the collector does not take {type(message).__name__}")
+
+    # ---- ads
+
+    def _may(self, delivery: Delivery, ad_kind: AdKind) -> bool:
+        if delivery.identity.method == "self" or self._authorize(delivery.identity, MAY_ADVERTISE[ad_kind]):
+            return True
+        self._refuse(delivery, "denied", f"{delivery.identity.name} may not advertise ads of kind {ad_kind.value}: "
+                                         f"it needs {MAY_ADVERTISE[ad_kind].value}")
+        return False
+
+    def _update(self, delivery: Delivery, message: UpdateAd) -> None:
+        if not self._may(delivery, message.ad_kind):
+            return
+        memory = self.memory
+        try:
+            ad = ClassAd.from_bytes(message.ad)
+            requirements = memory.settings.requirements
+            if requirements is not None and not is_true(requirements.evaluate(ad)):
+                self._refuse(delivery, "denied", f"{ad.get_str('Name')} does not satisfy COLLECTOR_REQUIREMENTS")
+                return
+            record, changed = memory.table.update(
+                message.ad_kind, message.ad, message.private, now_s=self.context.now_s(),
+                lifetime_s=float(message.lifetime_s or memory.settings.lifetime_s), parsed=ad,
+            )
+        except (ClassAdSyntaxError, TooManyAds, ValueError) as error:
+            self._refuse(delivery, "invalid", str(error))
+            return
+        if changed:
+            self._changed(record.change())
+        self.context.reply(delivery, Done())
+
+    def _invalidate(self, delivery: Delivery, message: InvalidateAd) -> None:
+        if not self._may(delivery, message.ad_kind):
+            return
+        self._gone(self.memory.table.invalidate(message.ad_kind, message.names, message.my_address))
+        self.context.reply(delivery, Done())
+
+    def _gone(self, records: Iterable[AdRecord]) -> None:
+        for record in records:
+            self._changed(AdChange(ad_kind=record.ad_kind, name=record.key))
+
+    def _query(self, delivery: Delivery, message: QueryAds) -> None:
+        memory = self.memory
+        try:
+            constraint = parse_constraint(message.constraint)
+            if message.ad_kind is AdKind.COLLECTOR:
+                own = memory.own_ad(self.context.now_s())
+                memory.table.update(AdKind.COLLECTOR, own.to_bytes(), b"", now_s=self.context.now_s(),
+                                    lifetime_s=memory.settings.lifetime_s, parsed=own)
+            limit = min(message.limit or memory.settings.page_limit, memory.settings.page_limit)
+            page = memory.table.page(message.ad_kind, constraint, message.projection, limit, message.cursor)
+        except (ClassAdSyntaxError, ValueError) as error:
+            self._refuse(delivery, "invalid", str(error))
+            return
+        self.context.reply(delivery, page)
+
+    def _refuse(self, delivery: Delivery, code: str, text: str) -> None:
+        if not delivery.answerable:
+            self.context.log.warn("refused: {text}", text=text)
+        self.context.reply(delivery, Refused(code=code, text=text))
+
+    # ---- subscribers
+
+    def _subscribe(self, delivery: Delivery, message: SubscribeAds) -> None:
+        self._tell_subscribers()
+        to = Address(delivery.sender.node, message.subscriber)
+        subscriber = self.memory.subscribers[to] = Subscriber(to, frozenset(message.ad_kinds))
+        if to.node:
+            self.context.watch(to.node)
+        self.context.reply(delivery, Done())
+        pages = list(paged(self.memory.table.changes(message.ad_kinds)))
+        for index, page in enumerate(pages):
+            self._tell(subscriber, page, snapshot=index == 0, more=index < len(pages) - 1)
+
+    def _changed(self, change: AdChange) -> None:
+        if self.memory.subscribers:
+            if not self.memory.pending:
+                self.context.set_timer("tell", 0.0)
+            self.memory.pending[change.ad_kind, change.name] = change
+
+    def _tell_subscribers(self) -> None:
+        pending, self.memory.pending = self.memory.pending, {}
+        self.context.cancel_timer("tell")
+        for subscriber in tuple(self.memory.subscribers.values()):
+            changes = [change for change in pending.values() if change.ad_kind in subscriber.kinds]
+            if changes:
+                pages = list(paged(changes))
+                for index, page in enumerate(pages):
+                    self._tell(subscriber, page, snapshot=False, more=index < len(pages) - 1)
+
+    def _tell(self, subscriber: Subscriber, page: tuple[AdChange, ...], *, snapshot: bool, more: bool) -> None:
+        subscriber.sequence += 1
+        self.context.tell(subscriber.to, AdsChanged(sequence=subscriber.sequence, changes=page, snapshot=snapshot,
+                                                    more=more))
+
+    def _forget(self, node: str) -> None:
+        """A link is gone, and with it those who subscribed over it."""
+        for address in [each for each in self.memory.subscribers if each.node == node]:
+            del self.memory.subscribers[address]
+        self.context.unwatch(node)
+
+
+def paged(changes: Iterable[AdChange]) -> Iterable[tuple[AdChange, ...]]:
+    """Changes in pages that fit a message; one empty page when there are none."""
+    page: list[AdChange] = []
+    size = 0
+    for change in changes:
+        length = len(change.ad) + len(change.private) + len(change.name) + 64
+        if page and size + length > PAGE_BYTES:
+            yield tuple(page)
+            page, size = [], 0
+        page.append(change)
+        size += length
+    yield tuple(page)
+
+
+@lru_cache(maxsize=256)
+def parse_constraint(text: str) -> Expr | None:
+    """A query's constraint; None for an empty one.
+
+    Raises:
+        ClassAdSyntaxError: it is no expression.
+    """
+    return parse_expression(text) if text.strip() else None
+
+
+class CollectorDaemon:
+    """See ``docs/architecture.md``, "The edges of a daemon"."""
+
+    name = "collector"
+
+    def __init__(self, config: Config, world: World) -> None:
+        self._world = world
+        settings = CollectorSettings.of(config)
+        self.memory = CollectorMemory(settings, AdTable(settings.most_ads), world.wall_clock())
+        self.system: ActorSystem = world.make_system()
+
+    def start(self) -> None:
+        """Spawn the actor."""
+        self.memory.own_node = self._world.post.public_node
+        self.system.spawn(ACTOR, lambda: Collector(self.memory, self._world), inbox_limit=INBOX_LIMIT)
+
+    def stop(self, graceful: bool) -> Deferred[None]:
+        """There is nothing to finish."""
+        return succeed(None)
+
+    def reconfigure(self, config: Config) -> None:
+        """Take new limits and requirements; ads that are here stay."""
+        self.memory.settings = CollectorSettings.of(config)
+        self.memory.table.limit = self.memory.settings.most_ads
+
+    def ad(self) -> ClassAd:
+        """The collector's own ad."""
+        return self.memory.own_ad(self._world.wall_clock())
+
+
+def make_daemon(config: Config, world: World) -> Daemon:
+    """The collector on these edges."""
+    return CollectorDaemon(config, world)

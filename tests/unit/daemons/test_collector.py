@@ -1,0 +1,187 @@
+"""The collector and the advertisers that keep it informed, on an in-memory network."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from condor_actors.actors import ActorSystem
+from condor_actors.classads import ClassAd
+from condor_actors.config import load_config
+from condor_actors.daemons import collector
+from condor_actors.daemons.advertiser import ADVERTISER, Advertise, Advertiser, Withdraw
+from condor_actors.messages.advertise import AdKind, AdsChanged, AdsPage, InvalidateAd, QueryAds, SubscribeAds, UpdateAd
+from condor_actors.messages.envelope import Address, Done, Identity, Level, Refused
+from tests.harness.local_post import LocalNetwork, Probe
+
+NODE = "<cm:9618>"
+COLLECTOR = Address(NODE, "collector")
+LOCAL = Address("", ADVERTISER)
+
+
+@pytest.fixture
+def net() -> Any:
+    network = LocalNetwork()
+    yield network
+    network.stop()
+    network.run(30.0)
+    assert not network.clock.getDelayedCalls()
+
+
+def start_collector(net: LocalNetwork, **edges: Any) -> ActorSystem:
+    daemon = collector.make_daemon(load_config(files=[]), net.world(NODE, **edges))
+    net.adopt(NODE, daemon.system)
+    daemon.start()
+    net.run(0.1)
+    return daemon.system
+
+
+def slot(name: str, **values: Any) -> ClassAd:
+    return ClassAd({"MyType": "Machine", "Name": name, "MyAddress": "<m:1>", "State": "Unclaimed", "Cpus": 1, **values})
+
+
+def names(page: Any) -> list[str]:
+    assert isinstance(page, AdsPage), page
+    return [ClassAd.from_bytes(ad).get_str("Name") for ad in page.ads]
+
+
+def ask(net: LocalNetwork, probe: Probe, message: Any) -> Any:
+    probe.answers.clear()
+    probe.ask(COLLECTOR, message)
+    net.run(0.1)
+    return probe.answers[-1]
+
+
+def test_ads_are_found_by_constraint_and_cut_to_a_projection(net: LocalNetwork) -> None:
+    start_collector(net)
+    probe = net.probe(net.system("<m:1>"))
+    for number in range(5):
+        ad = slot(f"slot{number}@m", Memory=number * 100)
+        assert ask(net, probe, UpdateAd(ad_kind=AdKind.SLOT, ad=ad.to_bytes(), private=b'Capability = "x"\n')) == Done()
+    assert len(names(ask(net, probe, QueryAds(ad_kind=AdKind.SLOT)))) == 5
+    assert names(ask(net, probe, QueryAds(ad_kind=AdKind.SLOT, constraint="Memory >= 300"))) == ["slot3@m", "slot4@m"]
+    page = ask(net, probe, QueryAds(ad_kind=AdKind.SLOT, constraint="Memory == 400", projection=("memory",)))
+    assert page.ads == (b"Memory = 400\n",)
+    assert len(ask(net, probe, QueryAds(ad_kind=AdKind.SLOT, limit=2)).ads) == 2
+    assert ask(net, probe, QueryAds(ad_kind=AdKind.SLOT, constraint='Capability == "x"')).ads == ()
+    refused = ask(net, probe, QueryAds(ad_kind=AdKind.SLOT, constraint="Memory >"))
+    assert isinstance(refused, Refused) and refused.code == "invalid"
+
+
+def test_private_attributes_never_stay_in_the_public_part(net: LocalNetwork) -> None:
+    start_collector(net)
+    probe = net.probe(net.system("<m:1>"))
+    ask(net, probe, UpdateAd(ad_kind=AdKind.SLOT, ad=slot("s", ClaimId="secret").to_bytes()))
+    assert b"secret" not in ask(net, probe, QueryAds(ad_kind=AdKind.SLOT)).ads[0]
+
+
+def test_pages_neither_repeat_nor_skip(net: LocalNetwork) -> None:
+    start_collector(net)
+    probe = net.probe(net.system("<m:1>"))
+    for number in range(9):
+        probe.tell(COLLECTOR, UpdateAd(ad_kind=AdKind.GENERIC, ad=slot(f"n{number}", Big="x" * 100_000).to_bytes()))
+    net.run(0.1)
+    found: list[str] = []
+    cursor = ""
+    while True:
+        page = ask(net, probe, QueryAds(ad_kind=AdKind.GENERIC, cursor=cursor))
+        found += names(page)
+        cursor = page.cursor
+        if not cursor:
+            break
+    assert found == [f"n{number}" for number in range(9)]
+
+
+def test_what_is_not_renewed_expires(net: LocalNetwork) -> None:
+    start_collector(net)
+    probe = net.probe(net.system("<m:1>"))
+    ask(net, probe, UpdateAd(ad_kind=AdKind.SLOT, ad=slot("short").to_bytes(), lifetime_s=60))
+    ask(net, probe, UpdateAd(ad_kind=AdKind.SLOT, ad=slot("long").to_bytes(), lifetime_s=600))
+    net.run(100.0)
+    assert names(ask(net, probe, QueryAds(ad_kind=AdKind.SLOT))) == ["long"]
+    ask(net, probe, InvalidateAd(ad_kind=AdKind.SLOT, my_address="<m:1>"))
+    assert names(ask(net, probe, QueryAds(ad_kind=AdKind.SLOT))) == []
+
+
+def test_only_who_may_speak_for_a_table_is_heard(net: LocalNetwork) -> None:
+    start_collector(net, authorize=lambda identity, level: identity.name != "eve" or level in (Level.DAEMON, Level.READ))
+    eve = net.probe(net.system("<eve:1>", identity=Identity(name="eve", method="tls")))
+    refused = ask(net, eve, UpdateAd(ad_kind=AdKind.SLOT, ad=slot("s").to_bytes()))
+    assert isinstance(refused, Refused) and refused.code == "denied" and "ADVERTISE_STARTD" in refused.text
+    assert ask(net, eve, UpdateAd(ad_kind=AdKind.GENERIC, ad=slot("s").to_bytes())) == Done()
+
+
+def test_the_collector_describes_itself_and_the_pool(net: LocalNetwork) -> None:
+    start_collector(net)
+    probe = net.probe(net.system("<m:1>"))
+    ask(net, probe, UpdateAd(ad_kind=AdKind.SLOT, ad=slot("a").to_bytes()))
+    ask(net, probe, UpdateAd(ad_kind=AdKind.SLOT, ad=slot("b", State="Claimed").to_bytes()))
+    (data,) = ask(net, probe, QueryAds(ad_kind=AdKind.COLLECTOR)).ads
+    ad = ClassAd.from_bytes(data)
+    assert (ad["HostsTotal"], ad["HostsClaimed"], ad["MyAddress"]) == (2, 1, NODE)
+
+
+def test_a_subscriber_gets_a_snapshot_and_then_changes_once_per_iteration(net: LocalNetwork) -> None:
+    start_collector(net)
+    machine = net.probe(net.system("<m:1>"))
+    ask(net, machine, UpdateAd(ad_kind=AdKind.SLOT, ad=slot("a").to_bytes(), private=b'Capability = "k"\n'))
+    negotiator = net.probe(net.system("<n:1>"), "negotiator")
+    ask(net, negotiator, SubscribeAds(ad_kinds=(AdKind.SLOT,), subscriber="negotiator"))
+    (snapshot,) = negotiator.messages
+    assert isinstance(snapshot, AdsChanged) and snapshot.snapshot and not snapshot.more
+    assert snapshot.changes[0].private == b'Capability = "k"\n'
+    for state in ("Matched", "Claimed"):
+        machine.tell(COLLECTOR, UpdateAd(ad_kind=AdKind.SLOT, ad=slot("a", State=state).to_bytes()))
+    machine.tell(COLLECTOR, UpdateAd(ad_kind=AdKind.GENERIC, ad=slot("g").to_bytes()))
+    net.run(0.1)
+    machine.tell(COLLECTOR, InvalidateAd(ad_kind=AdKind.SLOT, names=("a",)))
+    net.run(0.1)
+    changes = [change for message in negotiator.messages[1:] for change in message.changes]
+    assert [change.name for change in changes][-1] == "a" and changes[-1].ad == b""
+    assert b"Claimed" in changes[-2].ad
+    assert [message.sequence for message in negotiator.messages] == list(range(1, len(negotiator.messages) + 1))
+    net.cut("<n:1>", NODE)
+    net.run(1.0)
+    assert not net.systems[NODE].actor("collector").memory.subscribers  # type: ignore[union-attr]
+
+
+def test_an_advertiser_tells_changes_and_everything_to_a_collector_that_was_killed(net: LocalNetwork) -> None:
+    start_collector(net)
+    system = net.system("<m:1>")
+    system.spawn(ADVERTISER, lambda: Advertiser((NODE,), 300.0))
+    probe = net.probe(system)
+    probe.tell(LOCAL, Advertise(AdKind.SLOT, slot("a"), ClassAd({"Capability": "k"})))
+    probe.tell(LOCAL, Advertise(AdKind.SLOT, slot("b")))
+    net.run(1.0)
+    assert names(ask(net, probe, QueryAds(ad_kind=AdKind.SLOT))) == ["a", "b"]
+    net.crash(NODE)
+    net.run(1.0)
+    probe.tell(LOCAL, Withdraw(AdKind.SLOT, "b"))
+    probe.tell(LOCAL, Advertise(AdKind.SLOT, slot("a", State="Claimed")))
+    net.run(1.0)
+    start_collector(net)
+    net.run(10.0)
+    assert names(ask(net, probe, QueryAds(ad_kind=AdKind.SLOT, constraint='State == "Claimed"'))) == ["a"]
+    assert names(ask(net, probe, QueryAds(ad_kind=AdKind.SLOT))) == ["a"]
+    net.run(2000.0)
+    assert names(ask(net, probe, QueryAds(ad_kind=AdKind.SLOT))) == ["a"]
+    system.stop_actor(ADVERTISER)
+    net.run(0.1)
+    assert names(ask(net, probe, QueryAds(ad_kind=AdKind.SLOT))) == []
+
+
+def test_an_advertiser_says_the_same_only_once_and_fast_changes_together(net: LocalNetwork) -> None:
+    start_collector(net)
+    system = net.system("<m:1>")
+    system.spawn(ADVERTISER, lambda: Advertiser((NODE,), 300.0))
+    probe = net.probe(system)
+    net.run(1.0)
+    before = len(net.carried)
+    for cpus in (1, 1, 2, 3, 4):
+        probe.tell(LOCAL, Advertise(AdKind.SLOT, slot("a", Cpus=cpus)))
+        net.run(0.001)
+    net.run(1.0)
+    sent = [each for _, to, each in net.carried[before:] if to == NODE and "UpdateAd" in each.kind]
+    assert len(sent) == 2
+    assert names(ask(net, probe, QueryAds(ad_kind=AdKind.SLOT, constraint="Cpus == 4"))) == ["a"]
