@@ -1,9 +1,23 @@
-"""Every message of the system, one module per conversation; importing the package registers them all."""
+"""Every message of the system, one module per conversation.
+
+A conversation's module is imported when it is named, or when one of its messages arrives (``condor.queue.Submitted``
+is in ``queue``): a tool that lives for some milliseconds pays for no class it does not use.
+"""
 
 from __future__ import annotations
 
-from condor_actors.messages import admin, advertise, claim, negotiate, queue, run
-from condor_actors.messages.codec import MalformedMessage, Message, OversizedMessage, decode, encode, kinds
+import importlib
+from types import ModuleType
+
+from condor_actors.messages.codec import (
+    CONVERSATIONS,
+    MalformedMessage,
+    Message,
+    OversizedMessage,
+    decode,
+    encode,
+    kinds,
+)
 from condor_actors.messages.envelope import (
     SELF,
     Address,
@@ -20,7 +34,14 @@ from condor_actors.messages.envelope import (
 )
 
 __all__ = [
-    "SELF", "Address", "AskFailed", "Delivery", "Done", "Envelope", "Identity", "Level", "MalformedMessage",
-    "Message", "OversizedMessage", "PeerDown", "PeerUp", "Refused", "TimerFired", "admin", "advertise", "claim",
-    "decode", "encode", "kinds", "negotiate", "queue", "run",
+    "CONVERSATIONS", "SELF", "Address", "AskFailed", "Delivery", "Done", "Envelope", "Identity", "Level",
+    "MalformedMessage", "Message", "OversizedMessage", "PeerDown", "PeerUp", "Refused", "TimerFired", "decode",
+    "encode", "kinds",
 ]
+
+
+def __getattr__(name: str) -> ModuleType:
+    """A conversation's module, imported when it is first named."""
+    if name in CONVERSATIONS:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -12,6 +12,7 @@ attrs classes registered with :func:`part`.
 from __future__ import annotations
 
 import enum
+import importlib
 import types
 import typing
 from collections.abc import Callable
@@ -22,6 +23,9 @@ import msgpack
 
 MAX_BODY_BYTES = 512 * 1024
 """The largest encoded body that may be sent; more is paged by cursor or goes over the bulk channel."""
+
+CONVERSATIONS = ("admin", "advertise", "claim", "negotiate", "pool", "queue", "run")
+"""The modules of this package that hold messages; ``condor.<conversation>.<Name>`` is defined in one of them."""
 
 Encoder = Callable[[Any], Any]
 Decoder = Callable[[Any, str], Any]
@@ -73,12 +77,21 @@ def message(cls: _C) -> _C:
 
 def kinds() -> frozenset[tuple[str, int]]:
     """Every (kind, version) this process understands: what ``hello`` offers to a peer."""
+    for conversation in CONVERSATIONS:
+        importlib.import_module(f"condor_actors.messages.{conversation}")
     return frozenset(_registry)
 
 
 def message_class(kind: str, version: int) -> type | None:
     """The class of a kind, None when this process does not know it."""
-    return _registry.get((kind, version))
+    cls = _registry.get((kind, version))
+    if cls is None:
+        _, _, rest = kind.partition(".")
+        conversation, dot, _ = rest.partition(".")
+        if dot and conversation in CONVERSATIONS:
+            importlib.import_module(f"condor_actors.messages.{conversation}")
+            cls = _registry.get((kind, version))
+    return cls
 
 
 def encode(value: Any) -> bytes:
@@ -99,7 +112,7 @@ def decode(kind: str, version: int, body: bytes) -> Any:
     Raises:
         MalformedMessage: unknown kind or version, bytes that are not MessagePack, a wrong, missing or unknown field.
     """
-    cls = _registry.get((kind, version))
+    cls = message_class(kind, version)
     if cls is None:
         raise MalformedMessage(f"unknown message {kind!r} version {version!r}")
     if len(body) > MAX_BODY_BYTES:

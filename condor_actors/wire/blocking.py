@@ -13,8 +13,8 @@ that a UNIX socket does not need.
 from __future__ import annotations
 
 import os
-import socket
 import time
+from _socket import AF_UNIX, SOCK_STREAM, socket  # the module ``socket`` around it takes 7 ms to import
 from collections import deque
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -71,8 +71,8 @@ def connect(node: str, credentials: ToolCredentials | None = None, timeout_s: fl
     return client
 
 
-def _unix(node: UnixNode, timeout_s: float) -> socket.socket:
-    connected = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+def _unix(node: UnixNode, timeout_s: float) -> socket:
+    connected = socket(AF_UNIX, SOCK_STREAM)
     connected.settimeout(timeout_s)
     descriptor = None
     try:
@@ -87,16 +87,17 @@ def _unix(node: UnixNode, timeout_s: float) -> socket.socket:
     return connected
 
 
-def _tls(node: TlsNode, credentials: ToolCredentials | None, timeout_s: float) -> socket.socket:
+def _tls(node: TlsNode, credentials: ToolCredentials | None, timeout_s: float) -> socket:
     import ssl
+    from socket import IPPROTO_TCP, TCP_NODELAY, create_connection
 
     if credentials is None:
         raise NotTrusted(f"{node} is another machine, and this user has no certificate of the pool")
     try:
-        plain = socket.create_connection((node.host, node.port), timeout=timeout_s)
+        plain = create_connection((node.host, node.port), timeout=timeout_s)
     except OSError as error:
         raise Unreachable(f"nobody answers at {node}: {_reason(error)}") from None
-    plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    plain.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
     try:
         return credentials.context().wrap_socket(plain, server_hostname=node.host)
     except ssl.SSLCertVerificationError as error:
@@ -119,7 +120,7 @@ class Client:
         peer: the daemon's hello: its process name and public node.
     """
 
-    def __init__(self, node: str, connected: socket.socket) -> None:
+    def __init__(self, node: str, connected: socket) -> None:
         self.node = node
         self.peer = frames.Hello()
         self._socket = connected

@@ -16,9 +16,8 @@ An envelope is a flat array of nine values.  Frames from the other side are chec
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
-import attrs
 import msgpack
 
 from condor_actors.messages.codec import MAX_BODY_BYTES
@@ -48,8 +47,7 @@ class BadFrame(ValueError):
     """A frame that no honest peer sends."""
 
 
-@attrs.frozen(kw_only=True)
-class Hello:
+class Hello(NamedTuple):
     """Who speaks at the other end of a link, in its own words: for negotiation and logs, never for rights.
 
     Attributes:

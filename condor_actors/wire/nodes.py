@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import socket
-from ipaddress import ip_address
-
-import attrs
+from typing import NamedTuple
 
 DEFAULT_PORT = 9618
 SUN_PATH_BYTES = 100
@@ -16,15 +13,13 @@ class BadNode(ValueError):
     """A text that names no node."""
 
 
-@attrs.frozen
-class UnixNode:
+class UnixNode(NamedTuple):
     """A daemon of this machine, by the path of its socket."""
 
     path: str
 
 
-@attrs.frozen
-class TlsNode:
+class TlsNode(NamedTuple):
     """A daemon that listens for TLS."""
 
     host: str
@@ -82,6 +77,8 @@ def parse_tls(host: str, port: str, text: str) -> TlsNode:
 
 def is_address(host: str) -> bool:
     """Whether ``host`` is an IP address rather than a name."""
+    from ipaddress import ip_address
+
     try:
         ip_address(host)
     except ValueError:
@@ -104,6 +101,8 @@ def short_socket_path(path: str) -> tuple[str, int | None]:
 
 def somebody_listens(path: str) -> bool:
     """Whether a process accepts connections at this UNIX socket."""
+    import socket
+
     spelling, descriptor = short_socket_path(path)
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:

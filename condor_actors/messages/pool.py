@@ -1,0 +1,108 @@
+"""Pool: how a machine gets, and keeps, the certificate that makes it a member."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import attrs
+
+from condor_actors.messages.codec import message
+
+
+@message
+@attrs.frozen(kw_only=True)
+class EnrolMachine:
+    """A machine without a certificate, by a join token: sign my key.  Answer: :class:`MachineEnrolled` or Refused.
+
+    Attributes:
+        token_id, secret: of the token; it is used up by this.
+        request: the signing request (PEM).
+        hosts: names and addresses under which the machine is dialled, its own name first.
+    """
+
+    KIND: ClassVar[str] = "condor.pool.EnrolMachine"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
+
+    token_id: str
+    secret: str = attrs.field(repr=False)
+    request: bytes
+    hosts: tuple[str, ...]
+
+
+@message
+@attrs.frozen(kw_only=True)
+class RenewMachine:
+    """A machine of the pool, over TLS with its old certificate: sign my (new) key for the same names.
+
+    Answer: :class:`MachineEnrolled` or Refused.
+    """
+
+    KIND: ClassVar[str] = "condor.pool.RenewMachine"
+    VERSION: ClassVar[int] = 1
+
+    request: bytes
+    certificate: bytes
+
+
+@message
+@attrs.frozen(kw_only=True)
+class MachineEnrolled:
+    """The machine's certificate, the pool's authority and revocation list (PEM), and what the pool is called."""
+
+    KIND: ClassVar[str] = "condor.pool.MachineEnrolled"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
+
+    certificate: bytes
+    ca: bytes
+    crl: bytes
+    pool: str
+    roles: tuple[str, ...] = ()
+
+
+@message
+@attrs.frozen(kw_only=True)
+class QueryRevocations:
+    """Which certificates are revoked?  Answer: :class:`Revocations`."""
+
+    KIND: ClassVar[str] = "condor.pool.QueryRevocations"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
+
+
+@message
+@attrs.frozen(kw_only=True)
+class Revocations:
+    """The authority's revocation list (PEM); empty: none was ever revoked."""
+
+    KIND: ClassVar[str] = "condor.pool.Revocations"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
+
+    crl: bytes
+
+
+@message
+@attrs.frozen(kw_only=True)
+class BorrowCertificate:
+    """A local user's tool to a daemon of the same machine (UNIX socket): lend me a certificate in my name.
+
+    Answer: :class:`CertificateLent`, good for some hours; or Refused.
+    """
+
+    KIND: ClassVar[str] = "condor.pool.BorrowCertificate"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "READ"
+
+
+@message
+@attrs.frozen(kw_only=True)
+class CertificateLent:
+    """A proxy certificate with its key and chain (PEM)."""
+
+    KIND: ClassVar[str] = "condor.pool.CertificateLent"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
+
+    bundle: bytes = attrs.field(repr=False)
