@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import Any
 
+import attrs
 from twisted.application.service import IService
 
+from condor_actors.actors import World
+from condor_actors.config import Config
 from condor_actors.services.options import DaemonOptions
 from condor_actors.services.process import daemon_service
 
@@ -14,6 +19,24 @@ Options = DaemonOptions
 
 def makeService(options: DaemonOptions, reactor: Any = None) -> IService:  # noqa: N802 - twistd's name
     """The master of this machine, configured by ``condor_config``."""
-    from condor_actors.daemons.master import make_daemon
+    if reactor is None:
+        from twisted.internet import reactor as default_reactor
 
-    return daemon_service("master", make_daemon, options, reactor)
+        reactor = default_reactor
+    from condor_actors.daemons.master import Master, make_daemon
+    from condor_actors.machine.kept_processes import KeptProcesses
+    from condor_actors.machine.mail import Mailer
+    from condor_actors.machine.master_host import RealHost
+
+    def make(config: Config, world: World) -> Master:
+        host = RealHost(KeptProcesses(reactor, config.path("RUN") / "master.children"))
+        reactor.addSystemEventTrigger("after", "shutdown", become_new, host)
+        return make_daemon(config, attrs.evolve(world, processes=host, mail=Mailer(config, reactor)))
+
+    return daemon_service("master", make, options, reactor)
+
+
+def become_new(host: Any) -> None:
+    """After the end of a master that is to begin anew: the same command line in the same process."""
+    if host.renew:
+        os.execv(sys.executable, sys.orig_argv)

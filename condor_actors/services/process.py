@@ -27,8 +27,10 @@ from condor_actors.services.settings import store_setting
 from condor_actors.services.world import RealWorld, real_world
 
 MakeDaemon = Callable[[Config, World], Daemon]
-STOP_S = {"graceful": 1800.0, "peaceful": 0.0, "fast": 120.0}
-"""How long a daemon may take to stop before the process ends anyway (0: as long as it needs)."""
+STOP_LIMITS = {"graceful": "SHUTDOWN_GRACEFUL_TIMEOUT", "fast": "SHUTDOWN_FAST_TIMEOUT"}
+"""The parameters that say how long a daemon may take to stop before the process ends anyway.
+
+The master takes as long as its daemons do; it hurries them itself."""
 
 
 def daemon_service(name: str, make_daemon: MakeDaemon, options: DaemonOptions, reactor: Any = None) -> IService:
@@ -165,8 +167,8 @@ class DaemonService(Service):
         daemon = self._daemon
         if daemon is not None:
             resting = maybeDeferred(daemon.stop, self._how != "fast")
-            limit = STOP_S.get(self._how, 0.0)
-            if limit:
+            limit = self.config.seconds(STOP_LIMITS[self._how]) if self._how in STOP_LIMITS else 0.0
+            if limit and self.daemon_name != "master":
                 resting.addTimeout(limit, self._reactor)
             resting.addErrback(lambda failure: self.log.failure("while stopping", failure))
             yield resting

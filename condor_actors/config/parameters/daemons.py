@@ -135,9 +135,9 @@ ROWS = (
         change="restart",
         read_by=MASTER,
     ),
-    text(
+    boolean(
         "START_DAEMONS",
-        "True",
+        True,
         "Whether the master starts its daemons at once, or waits for condor_on.",
         read_by=MASTER,
     ),

@@ -25,6 +25,7 @@ ROWS = (
         "$(ETC)/pool/ca.key",
         "The authority's private key; only on the machine that admits others.",
     ),
+    path("POOL_CRL", "$(ETC)/pool/ca.crl", "The authority's list of revoked certificates; none when it is not there."),
     path(
         "HOST_CERTIFICATE",
         "$(ETC)/pool/host.crt",

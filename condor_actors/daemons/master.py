@@ -1,0 +1,506 @@
+"""The master: keeps the daemons of one machine running.
+
+What it decides is in :mod:`condor_actors.cores.process_keeper`; here are the processes, the mail, the ad, and what
+administrators say to it (``DaemonCommand``). Daemons that an earlier master left running are found and kept.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, cast
+
+import attrs
+from twisted.internet.defer import Deferred, succeed
+
+from condor_actors.actors import Actor, World
+from condor_actors.actors.system import ActorSystem
+from condor_actors.classads import ClassAd
+from condor_actors.config import Config, ConfigError, nearest_word, setting
+from condor_actors.cores.effects import Effect
+from condor_actors.cores.process_keeper import (
+    AllStopped,
+    ChildExited,
+    ChildFound,
+    ChildReady,
+    ChildSpawned,
+    DaemonsListed,
+    DaemonSpec,
+    Finish,
+    KeeperLimits,
+    Kept,
+    Obituary,
+    ProcessKeeper,
+    SpawnFailed,
+    StartProcess,
+    State,
+    StopProcess,
+    TurnOff,
+    TurnOn,
+)
+from condor_actors.machine.master_host import Host, last_lines
+from condor_actors.messages.admin import DaemonCommand, DaemonStarted, Reconfigure, Shutdown
+from condor_actors.messages.advertise import AdKind, InvalidateAd, UpdateAd
+from condor_actors.messages.envelope import Address, Delivery, Done, Refused, TimerFired
+from condor_actors.wire.nodes import BadNode, tls_node
+
+__all__ = ["Child", "Master", "MasterActor", "MasterSettings", "make_daemon"]
+
+KINDS: Final = ("collector", "negotiator", "schedd", "startd", "kbdd")
+"""What DAEMON_LIST may name, beside MASTER and instances of these."""
+
+ASK_S: Final = 60.0
+STOP_SIGNALS: Final = {"graceful": signal.SIGTERM, "fast": signal.SIGQUIT, "kill": signal.SIGKILL}
+
+
+@attrs.frozen(kw_only=True)
+class MasterSettings:
+    """What the configuration says to the master."""
+
+    backoff_constant_s: float = setting("MASTER_BACKOFF_CONSTANT")
+    backoff_factor: float = setting("MASTER_BACKOFF_FACTOR")
+    backoff_ceiling_s: float = setting("MASTER_BACKOFF_CEILING")
+    recover_s: float = setting("MASTER_RECOVER_FACTOR")
+    graceful_s: float = setting("SHUTDOWN_GRACEFUL_TIMEOUT")
+    fast_s: float = setting("SHUTDOWN_FAST_TIMEOUT")
+    update_s: float = setting("MASTER_UPDATE_INTERVAL")
+    check_version_s: float = setting("MASTER_CHECK_NEW_EXEC_INTERVAL")
+    version_delay_s: float = setting("MASTER_NEW_BINARY_DELAY")
+    version_restart: str = setting("MASTER_NEW_BINARY_RESTART")
+    obituary_lines: int = setting("OBITUARY_LOG_LENGTH")
+    obituaries: bool = setting("PUBLISH_OBITUARIES")
+    start_daemons: bool = setting("START_DAEMONS")
+    admin: str | None = setting("CONDOR_ADMIN")
+
+    def limits(self) -> KeeperLimits:
+        """For the core."""
+        return KeeperLimits(
+            backoff_constant_s=self.backoff_constant_s,
+            backoff_factor=self.backoff_factor,
+            backoff_ceiling_s=self.backoff_ceiling_s,
+            recover_s=self.recover_s,
+            graceful_s=self.graceful_s,
+            fast_s=self.fast_s,
+        )
+
+
+@attrs.frozen(kw_only=True)
+class Child:
+    """How one daemon of DAEMON_LIST is started.
+
+    Attributes:
+        name: as in DAEMON_LIST, in capitals.
+        kind: the service's name.
+        arguments: of ``python -m condor_actors.services``.
+        environment: what is added to the master's own.
+        log: its log file.
+        socket: where it listens for this machine.
+    """
+
+    name: str
+    kind: str
+    arguments: tuple[str, ...]
+    environment: dict[str, str]
+    log: Path
+    socket: Path
+
+
+def children_of(config: Config) -> tuple[Child, ...]:
+    """The daemons of DAEMON_LIST.
+
+    Raises:
+        ConfigError: it names something that is no daemon.
+    """
+    names = dict.fromkeys(word.upper() for word in config.list_of("DAEMON_LIST"))
+    return tuple(_child(config, name) for name in names if name not in ("MASTER", "SHARED_PORT"))
+
+
+def _child(config: Config, name: str) -> Child:
+    arguments = (config.text(f"{name}_ARGS") or "").split()
+    kind = (config.text(f"{name}_KIND") or name).lower()
+    if kind not in KINDS:
+        # HTCondor's way to name an instance: XYZZY = $(SCHEDD).
+        program = (config.text(name) or "").rpartition("/")[2].removeprefix("condor_").lower()
+        kind = program if program in KINDS else kind
+    if kind not in KINDS:
+        file, line = config.where("DAEMON_LIST")
+        raise ConfigError(
+            f"DAEMON_LIST names {name}, which is no daemon", file=file, line=line or None, name="DAEMON_LIST",
+            value=name, expected=f"{', '.join(KINDS).upper()}, or an instance whose {name}_KIND is one of them",
+            nearest=nearest_word(name, [known.upper() for known in KINDS]),
+        )
+    instance = name.lower() if kind != name.lower() else ""
+    if instance and not any(word.lstrip("-") in ("local-name", "l") for word in arguments):
+        arguments = ["--local-name", instance, *arguments]
+    arguments = ["--local-name" if word == "-local-name" else word for word in arguments]
+    folder = config.path("LOG")
+    log = config.text(f"{name}_LOG")
+    run = config.text(f"{kind.upper()}.{name}.RUN") or config.text("RUN") or "."
+    return Child(
+        name=name,
+        kind=kind,
+        arguments=(kind, *arguments),
+        environment=_environment(config.text(f"{name}_ENVIRONMENT") or ""),
+        log=Path(log) if log else folder / f"{kind.capitalize()}Log",
+        socket=Path(run) / f"{kind}.sock",
+    )
+
+
+def _environment(text: str) -> dict[str, str]:
+    pairs = (item.partition("=") for item in text.strip('"').split(";"))
+    return {name.strip(): value.strip() for name, equals, value in pairs if equals and name.strip()}
+
+
+class MasterActor(Actor):
+    """Feeds the process keeper and does what it says."""
+
+    def __init__(self, master: Master) -> None:
+        self.master = master
+
+    def started(self) -> None:
+        """Take up what lives, start what does not."""
+        master = self.master
+        if master.begun:
+            self.context.perform(master.keeper.resume(self.context.now_s()))
+        else:
+            master.begun = True
+            kinds = {child.name: child.kind for child in master.children.values()}
+            for name, pid, started_s in master.host.adopt(kinds):
+                self._handle(ChildFound(name=name, pid=pid, started_s=started_s))
+            self._take_list()
+        self.context.set_timer("ad", 0.0)
+        self.context.set_timer("version", master.settings.check_version_s)
+
+    def _take_list(self) -> None:
+        settings = self.master.settings
+        specs = tuple(DaemonSpec(name=name, last=child.kind == "collector")
+                      for name, child in self.master.children.items())
+        self._handle(DaemonsListed(daemons=specs, limits=settings.limits(), start=settings.start_daemons))
+
+    def receive(self, delivery: Delivery) -> None:
+        """A word from an admin, a daemon, a timer."""
+        message = delivery.message
+        if isinstance(message, DaemonStarted):
+            self._daemon_started(message)
+        elif isinstance(message, DaemonCommand):
+            self._command(delivery, message)
+        elif isinstance(message, TimerFired):
+            self._timer(message)
+        elif isinstance(message, Finish):
+            self._handle(message)
+        elif isinstance(message, ChildExited):
+            self._handle(message)
+            self.context.set_timer("ad", 0.0)
+        elif isinstance(message, ListChanged):
+            self._take_list()
+            self.context.set_timer("ad", 0.0)
+        else:
+            self.context.reply(delivery, Refused(code="invalid", text=f"the master takes no {type(message).__name__}"))
+
+    # ---- the core and its effects
+
+    def _handle(self, event: Any) -> None:
+        self.context.perform(self.master.keeper.handle(event, self.context.now_s()))
+
+    def perform_own(self, effect: Effect, delivery: Delivery | None) -> None:
+        """Processes, mail, and the end."""
+        if isinstance(effect, StartProcess):
+            self._start(effect.name)
+        elif isinstance(effect, StopProcess):
+            self._stop(effect)
+        elif isinstance(effect, Obituary):
+            self._obituary(effect)
+        elif isinstance(effect, AllStopped):
+            self._all_stopped(effect.sequel)
+        else:
+            super().perform_own(effect, delivery)
+
+    def _start(self, name: str) -> None:
+        master = self.master
+        child = master.children[name]
+        environment = {**child.environment, **master.environment()}
+        errors = child.log.with_name(f"{child.log.name}.stderr")
+        try:
+            errors.parent.mkdir(parents=True, exist_ok=True)
+            pid = master.host.start(name, child.arguments, environment, errors)
+        except OSError as error:
+            self._handle(SpawnFailed(name=name, reason=str(error)))
+            return
+        self._handle(ChildSpawned(name=name, pid=pid))
+
+    def _stop(self, effect: StopProcess) -> None:
+        if effect.how != "peaceful":
+            self.master.host.signal(effect.name, STOP_SIGNALS[effect.how])
+            return
+        address = Address(f"unix:{self.master.children[effect.name].socket}", "admin")
+        self.context.tell(address, Shutdown(how="peaceful"))
+
+    def _obituary(self, effect: Obituary) -> None:
+        master = self.master
+        child = master.children.get(effect.name)
+        master.world.log.error("{name} (pid {pid}) {how}, failure {failures} in a row", name=effect.name,
+                               pid=effect.pid, how=effect.how, failures=effect.failures)
+        if child is None or not master.settings.obituaries or not master.settings.admin or master.world.mail is None:
+            return
+        host = master.config.text("FULL_HOSTNAME") or "this machine"
+        subject = f"[Condor] {effect.name} on {host} {effect.how}"
+        master.world.mail.send(master.settings.admin, subject, obituary(effect, child, host, master.settings))
+
+    def _all_stopped(self, sequel: str) -> None:
+        master = self.master
+        self.context.tell(master.collector, InvalidateAd(ad_kind=AdKind.MASTER, names=(master.ad_name,)))
+        if master.resting is not None:
+            resting, master.resting = master.resting, None
+            self.context.system.clock.callLater(0.0, resting.callback, None)
+        else:
+            master.host.finish("graceful", renew=sequel == "renew")
+
+    # ---- what daemons and timers say
+
+    def _daemon_started(self, message: DaemonStarted) -> None:
+        for kept in self.master.keeper.living():
+            if kept.pid == message.pid:
+                self._handle(ChildReady(name=kept.spec.name, pid=message.pid, address=message.address))
+                self.master.host.notify(f"STATUS={kept.spec.name} is up")
+        self._tell_ready()
+        self.context.set_timer("ad", 0.0)
+
+    def _tell_ready(self) -> None:
+        wanted = [kept for kept in self.master.keeper.daemons.values() if kept.wanted]
+        if not self.master.told_ready and all(kept.state is State.UP for kept in wanted):
+            self.master.told_ready = True
+            self.master.host.notify("READY=1\nSTATUS=all daemons are up")
+
+    def _timer(self, fired: TimerFired) -> None:
+        if fired.key == "ad":
+            self._advertise()
+        elif fired.key == "version":
+            self._look_at_version()
+        else:
+            self._handle(fired)
+
+    def _advertise(self) -> None:
+        self._tell_ready()
+        update = UpdateAd(ad_kind=AdKind.MASTER, ad=self.master.ad().to_bytes(),
+                          lifetime_s=int(3 * self.master.settings.update_s))
+        self.context.tell(self.master.collector, update)
+        self.context.set_timer("ad", self.master.settings.update_s)
+
+    def _look_at_version(self) -> None:
+        """A newer version counts once it has stayed the same for the time an installation takes."""
+        master = self.master
+        settings = master.settings
+        found = master.host.installed_version()
+        delay_s = settings.check_version_s
+        if found != master.version and settings.version_restart != "NEVER":
+            if found == master.newer_version:
+                master.world.log.info("a newer version is installed: starting everything anew")
+                self._handle(Finish(how=settings.version_restart.lower(), sequel="renew"))
+                return
+            master.newer_version = found
+            delay_s = settings.version_delay_s
+        self.context.set_timer("version", max(delay_s, 1.0))
+
+    # ---- what administrators say
+
+    def _command(self, delivery: Delivery, message: DaemonCommand) -> None:
+        names = tuple(name.upper() for name in message.daemons)
+        refusal = self._refusal(message, names)
+        if refusal is not None:
+            self.context.reply(delivery, refusal)
+            return
+        self.master.world.log.info("{who}: {command} {names} ({how})", who=delivery.identity.name,
+                                   command=message.command, names=" ".join(names) or "all", how=message.how)
+        if message.command == "reconfig":
+            self._reconfigure(delivery, names)
+            return
+        self.context.reply(delivery, Done(text=f"{message.command} {' '.join(names) or 'all'}"))
+        itself = "MASTER" in names
+        if message.command == "on":
+            self._handle(TurnOn(names=tuple(name for name in names if name != "MASTER")))
+        elif message.command == "off":
+            self._handle(Finish(how=message.how) if itself else TurnOff(names=names, how=message.how))
+        elif itself or not names:
+            self._handle(Finish(how=message.how, sequel="renew"))
+        else:
+            self._handle(TurnOff(names=names, how=message.how, again=True))
+        self.context.set_timer("ad", 0.0)
+
+    def _refusal(self, message: DaemonCommand, names: tuple[str, ...]) -> Refused | None:
+        if message.command not in ("on", "off", "restart", "reconfig"):
+            return Refused(code="invalid", text=f"the master cannot {message.command!r}")
+        if message.how not in ("peaceful", "graceful", "fast"):
+            return Refused(code="invalid", text=f"nothing stops {message.how!r}")
+        known = (*self.master.children, "MASTER")
+        for name in names:
+            if name not in known:
+                near = nearest_word(name, known)
+                hint = f"; did you mean {near}?" if near else ""
+                return Refused(code="not-found", text=f"{name} is not in this machine's DAEMON_LIST{hint}")
+        return None
+
+    def _reconfigure(self, delivery: Delivery, names: tuple[str, ...]) -> None:
+        """Tell the daemons concerned, the master itself last, and answer with what they said."""
+        targets = [self.master.children[kept.spec.name] for kept in self.master.keeper.living()
+                   if kept.spec.name in self.master.children and (not names or kept.spec.name in names)]
+        addresses = {child.name: Address(f"unix:{child.socket}", "admin") for child in targets}
+        if not names or "MASTER" in names:
+            addresses["MASTER"] = Address("", "admin")
+        refusals: list[str] = []
+        waiting = set(addresses)
+
+        def answered(name: str, answer: Delivery) -> None:
+            if not isinstance(answer.message, Done):
+                refusals.append(f"{name}: {getattr(answer.message, 'text', answer.message)}")
+            waiting.discard(name)
+            if not waiting:
+                text = "; ".join(refusals)
+                answer_to_all = Refused(code="invalid", text=text) if refusals else Done(text="reconfigured")
+                self.context.reply(delivery, answer_to_all)
+
+        if not addresses:
+            self.context.reply(delivery, Done(text="nothing runs"))
+        for name, address in addresses.items():
+            self.context.ask(address, Reconfigure(), timeout_s=ASK_S,
+                             then=partial(answered, name))
+
+
+@attrs.frozen
+class ListChanged:
+    """The configuration was read again (a word from the daemon to its actor)."""
+
+
+def obituary(effect: Obituary, child: Child, host: str, settings: MasterSettings) -> str:
+    """The text of the mail about a death."""
+    again = "at once" if effect.again_in_s <= 0 else f"in {effect.again_in_s:g} seconds"
+    parts = [f"{effect.name} on {host} (process {effect.pid}) {effect.how}."]
+    parts.append(f"It is failure {effect.failures} in a row. It is started again {again}.")
+    errors = child.log.with_name(f"{child.log.name}.stderr")
+    for title, path in (("its log", child.log), ("its standard error", errors)):
+        lines = last_lines(path, settings.obituary_lines)
+        if lines:
+            parts += ["", f"The last lines of {title}, {path}:", "", *lines]
+    return "\n".join(parts) + "\n"
+
+
+class Master:
+    """The master of this machine."""
+
+    def __init__(self, config: Config, world: World) -> None:
+        self.name = "master"
+        self.world = world
+        self.host = cast(Host, world.processes)
+        self.system: ActorSystem = world.make_system()
+        self.keeper = ProcessKeeper()
+        self.resting: Deferred[None] | None = None
+        self.begun = False
+        self.told_ready = False
+        self.newer_version = ""
+        self.version = self.host.installed_version()
+        self.started_s = world.wall_clock()
+        self._take(config)
+        self.host.on_end(self._ended)
+
+    def _ended(self, name: str, pid: int, code: int | None, number: int | None) -> None:
+        self.system.tell(Address("", "master"), ChildExited(name=name, pid=pid, code=code, signal=number))
+
+    def _take(self, config: Config) -> None:
+        children = children_of(config)
+        settings = config.settings(MasterSettings)
+        collector = collector_address(config)
+        self.config, self.settings, self.collector = config, settings, collector
+        # Those not in the list any more are still needed to stop them.
+        self.children: dict[str, Child] = {child.name: child for child in children}
+        self.ad_name = config.text("MASTER_NAME") or config.text("FULL_HOSTNAME") or "localhost"
+
+    def environment(self) -> dict[str, str]:
+        """What every daemon finds in its environment."""
+        found = {"CONDOR_MASTER_SOCKET": str(self.config.path("RUN") / "master.sock")}
+        if self.config.sources and "CONDOR_CONFIG" not in os.environ:
+            found["CONDOR_CONFIG"] = self.config.sources[0]
+        return found
+
+    def start(self) -> None:
+        """Start the daemons."""
+        self.system.spawn("master", lambda: MasterActor(self))
+
+    def stop(self, graceful: bool) -> Deferred[None]:
+        """Stop every daemon; fires when they are gone."""
+        if not self.keeper.living():
+            return succeed(None)
+        if self.resting is None:
+            self.resting = Deferred()
+        self.system.tell(Address("", "master"), Finish(how="graceful" if graceful else "fast"))
+        return self.resting
+
+    def reconfigure(self, config: Config) -> None:
+        """Take a new configuration: start what is new in DAEMON_LIST, stop what is gone from it."""
+        old = self.children
+        self._take(config)
+        self.children = {**{name: child for name, child in old.items() if self._runs(name)}, **self.children}
+        if self.world.mail is not None:
+            self.world.mail.reconfigure(config)
+        self.system.tell(Address("", "master"), ListChanged())
+
+    def _runs(self, name: str) -> bool:
+        return any(kept.spec.name == name for kept in self.keeper.living())
+
+    def ad(self) -> ClassAd:
+        """The master's ad, with what it knows of each daemon."""
+        ad = ClassAd()
+        ad["MyType"] = "DaemonMaster"
+        ad["Name"] = self.ad_name
+        ad["Machine"] = self.config.text("FULL_HOSTNAME") or "localhost"
+        ad["MyAddress"] = self.world.post.public_node
+        ad["DaemonStartTime"] = int(self.started_s)
+        ad["MyCurrentTime"] = int(self.world.wall_clock())
+        ad["RealUid"] = os.getuid()
+        ad["CondorVersion"] = self.version.split(" ")[0]
+        ad["CondorAdmin"] = self.settings.admin or ""
+        ad["DaemonList"] = " ".join(["MASTER", *self.children])
+        for name, kept in self.keeper.daemons.items():
+            self._describe(ad, name, kept)
+        return ad
+
+    def _describe(self, ad: ClassAd, name: str, kept: Kept) -> None:
+        ad[f"{name}_State"] = kept.state.value
+        ad[f"{name}_Starts"] = kept.starts
+        if kept.pid:
+            ad[f"{name}_Pid"] = kept.pid
+            ad[f"{name}_StartTime"] = int(kept.started_s)
+        if kept.again_at_s:
+            ad[f"{name}_StartsAgain"] = int(kept.again_at_s)
+
+
+def collector_address(config: Config) -> Address:
+    """Where the collector listens: its UNIX socket when this machine runs it, else COLLECTOR_HOST.
+
+    Raises:
+        ConfigError: COLLECTOR_HOST is no address.
+    """
+    names = [word.upper() for word in config.list_of("DAEMON_LIST")]
+    if "COLLECTOR" in names:
+        return Address(f"unix:{config.path('RUN') / 'collector.sock'}", "collector")
+    host = (config.list_of("COLLECTOR_HOST") or ("",))[0]
+    try:
+        node = tls_node(host, config.integer("COLLECTOR_PORT") or 9618)
+    except BadNode as error:
+        file, line = config.where("COLLECTOR_HOST")
+        raise ConfigError(str(error), file=file, line=line or None, name="COLLECTOR_HOST", value=host,
+                          expected="host or host:port") from None
+    return Address(str(node), "collector")
+
+
+def make_daemon(config: Config, world: World) -> Master:
+    """The master, not started.
+
+    Args:
+        config: read for the subsystem MASTER.
+        world: its ``processes`` is a :class:`condor_actors.machine.master_host.Host`.
+
+    Raises:
+        ConfigError: DAEMON_LIST or COLLECTOR_HOST cannot be understood.
+    """
+    return Master(config, world)

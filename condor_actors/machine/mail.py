@@ -1,0 +1,92 @@
+"""Mail, handed to an SMTP server: never a reason for a daemon to wait or to fail."""
+
+from __future__ import annotations
+
+from email.headerregistry import Address
+from email.message import EmailMessage
+from email.utils import formatdate, make_msgid
+from typing import Any
+
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+
+from condor_actors.config import Config
+
+__all__ = ["Mailer"]
+
+DEFAULT_PORT = 25
+
+
+class Mailer:
+    """Sends the mail of one daemon.
+
+    Args:
+        config: gives SMTP_SERVER, SMTP_TLS, SMTP_TIMEOUT, MAIL_FROM.
+        reactor: the real one.
+    """
+
+    def __init__(self, config: Config, reactor: Any) -> None:
+        self._config = config
+        self._reactor = reactor
+        self._log = Logger("condor.mail")
+
+    def reconfigure(self, config: Config) -> None:
+        """Take a new configuration."""
+        self._config = config
+
+    def send(self, to: str, subject: str, body: str) -> Deferred[bool]:
+        """Send one mail.
+
+        Args:
+            to: one or more addresses with commas or blanks between.
+            subject: one line.
+            body: plain text.
+
+        Returns:
+            Fires with whether a server took it; a failure is in the log, never an errback.
+        """
+        from twisted.internet.defer import succeed
+
+        recipients = to.replace(",", " ").split()
+        host, port = self._server()
+        if not recipients or not host:
+            return succeed(False)
+        sender = self._sender()
+        sending = self._deliver(host, port, sender, recipients, compose(sender, recipients, subject, body))
+        sending.addTimeout(self._config.seconds("SMTP_TIMEOUT"), self._reactor)
+        sending.addCallbacks(lambda _: True, lambda failure: self._failed(failure, to, subject))
+        return sending
+
+    def _server(self) -> tuple[str, int]:
+        text = self._config.text("SMTP_SERVER") or ""
+        host, colon, port = text.rpartition(":")
+        return (host, int(port)) if colon and port.isdigit() else (text, DEFAULT_PORT)
+
+    def _sender(self) -> str:
+        return self._config.text("MAIL_FROM") or f"condor@{self._config.text('FULL_HOSTNAME') or 'localhost'}"
+
+    def _deliver(self, host: str, port: int, sender: str, recipients: list[str], message: bytes) -> Deferred[Any]:
+        from twisted.mail.smtp import sendmail
+
+        sending: Deferred[Any] = sendmail(
+            host, sender, recipients, message, port=port, reactor=self._reactor,
+            requireTransportSecurity=self._config.boolean("SMTP_TLS"),
+        )
+        return sending
+
+    def _failed(self, failure: Any, to: str, subject: str) -> bool:
+        self._log.error("mail to {to} ({subject}) was not taken: {reason}", to=to, subject=subject,
+                        reason=failure.getErrorMessage())
+        return False
+
+
+def compose(sender: str, recipients: list[str], subject: str, body: str) -> bytes:
+    """A plain-text mail as it goes over the wire."""
+    message = EmailMessage()
+    message["From"] = Address(addr_spec=sender)
+    message["To"] = ", ".join(recipients)
+    message["Subject"] = " ".join(subject.split())
+    message["Date"] = formatdate()
+    message["Message-ID"] = make_msgid(domain=sender.rpartition("@")[2] or "localhost")
+    message.set_content(body)
+    return message.as_bytes()
