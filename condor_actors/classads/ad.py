@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from typing import Any, Final
 
-from .compiler import PLAIN, State, enter, plain, settle
-from .expr import Expr, ListExpr, Literal, RecordExpr, as_expr, stored
+from .compiler import PLAIN, State, plain, run_attribute
+from .expr import Expr, ListExpr, Literal, RecordExpr, _late, as_expr, stored
 from .parser import parse_expression
 from .values import ERROR, UNDEFINED, ListValue, Value, wrap
 
@@ -277,20 +277,20 @@ class ClassAd(MutableMapping[str, Any]):
         :param now_s: seconds since 1970 that ``time()`` gives; the clock's by default.
         :returns: its value as in `values`; UNDEFINED when it is missing.
         """
-        value = self.own.get(name.lower())
+        key = name.lower()
+        value = self.own.get(key)
+        if value.__class__ in PLAIN:
+            return value
         if value is None or value is _DELETED:
-            value = self.find(name.lower())
+            value = self.find(key)
             if value is None:
                 return UNDEFINED
-        if type(value) in PLAIN:
-            return value
-        state = State(self, target, now_s)
+            if value.__class__ in PLAIN:
+                return value
         if not isinstance(value, Expr):
-            return enter(value, self, state)
-        state.busy.add((id(self), id(value)))
-        state.depth = value.height
-        result = settle(value, state)
-        return plain(result, state) if type(result) is ListValue else result
+            return value.within(self)
+        result = run_attribute(value, self, target, now_s)
+        return plain(result, State(self, target, now_s)) if result.__class__ is ListValue else result
 
     def get_int(self, name: str, default: int = 0, target: ClassAd | None = None) -> int:
         """Evaluate to an integer.
@@ -486,6 +486,9 @@ class ClassAd(MutableMapping[str, Any]):
         from .xml_form import read_xml
 
         return read_xml(text)
+
+
+_late["ClassAd"] = ClassAd
 
 
 class _Deleted:

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from .expr import (
+    HOT,
     Binary,
     Call,
     Conditional,
@@ -27,6 +29,7 @@ from .expr import (
     SpanLiteral,
     Subscript,
     Unary,
+    _late,
 )
 from .operators import BINARY, UNARY, truth
 from .values import ERROR, UNDEFINED, AbsoluteTime, ListValue, RelativeTime, Value
@@ -50,10 +53,12 @@ class State:
     :ivar now_s: what ``time()`` gives, None for the clock.
     :ivar depth: levels entered so far.
     :ivar steps: attributes evaluated so far.
-    :ivar busy: what is being evaluated: pairs of record and expression identities.
+    :ivar busy: what is being evaluated: identities of record and expression, one under the other.
     """
 
     __slots__ = ("busy", "depth", "my", "now_s", "steps", "target")
+
+    busy: list[tuple[ClassAd, Expr]]
 
     def __init__(self, my: ClassAd, target: ClassAd | None, now_s: float | None) -> None:
         self.my = my
@@ -61,7 +66,7 @@ class State:
         self.now_s = now_s
         self.depth = 0
         self.steps = 0
-        self.busy: set[tuple[int, int]] = set()
+        self.busy = []
 
     def now(self) -> int:
         """The time of this evaluation, read from the clock once.
@@ -93,22 +98,26 @@ def enter(value: Value, ad: ClassAd, state: State) -> Value:
     :param state: the evaluation.
     :returns: its value; UNDEFINED when it is being evaluated already; ERROR past a limit.
     """
-    if type(value) in PLAIN:
+    if value.__class__ in PLAIN:
         return value
     if not isinstance(value, Expr):
         return value.within(ad)
-    key = (id(ad), id(value))
     busy = state.busy
-    if key in busy:
-        return UNDEFINED
+    for record, node in busy:
+        if node is value and record is ad:
+            return UNDEFINED
     state.depth += value.height
     state.steps += 1
     if state.depth > MAX_DEPTH or state.steps > MAX_STEPS:
         state.depth -= value.height
         return ERROR
-    busy.add(key)
-    result = (value._run or value.run)(ad, state)
-    busy.discard(key)
+    busy.append((ad, value))
+    value.uses = uses = value.uses + 1
+    run = value._run
+    if run is None or uses == HOT:
+        run = value.heat()
+    result = run(ad, state)
+    busy.pop()
     state.depth -= value.height
     return result
 
@@ -168,6 +177,7 @@ _SPECIAL: Final[dict[str, Any]] = {
     "root": _my,
     "parent": _parent,
 }
+SPECIAL_NAMES: Final = frozenset(_SPECIAL)
 
 
 def select(value: Value, key: str, state: State) -> Value:
@@ -206,11 +216,11 @@ def compile_expr(node: Expr) -> Run:
     :param node: the tree.
     :returns: its function.
     """
-    kind = type(node)
-    if kind is Literal:
-        value = node.value  # type: ignore[attr-defined]  # told by its class
+    if isinstance(node, Literal):
+        value = node.value
         return lambda ad, state: value
-    return _COMPILERS[kind](node)
+    make: Callable[[Any], Run] = _COMPILERS[type(node)]
+    return make(node)
 
 
 def _reference(node: Reference) -> Run:
@@ -218,62 +228,84 @@ def _reference(node: Reference) -> Run:
     scope = node.scope
     if scope is None:
         if node.absolute:
-            return lambda ad, state: _absolute(ad, key, state)
+            return lambda ad, state: absolute(ad, key, state)
         return _bare_reference(key)
     if isinstance(scope, Reference) and scope.scope is None and not scope.absolute:
         if scope.key == "my":
-            return _my_reference(key, scope.run)
+            return lambda ad, state: mine(ad, key, state)
         if scope.key == "target":
-            return _target_reference(key, scope.run)
+            return lambda ad, state: theirs(ad, key, state)
     inner = scope.run
     return lambda ad, state: select(inner(ad, state), key, state)
 
 
 def _bare_reference(key: str) -> Run:
-    plain = PLAIN
+    known = PLAIN
 
     def run(ad: Any, state: State) -> Value:
         value = ad.own.get(key)
-        if value is None:
-            return look_up(ad, key, state)
-        if type(value) in plain:
-            return value
-        return enter(value, ad, state) if isinstance(value, Expr) else look_up(ad, key, state)
+        return value if value.__class__ in known else bare(ad, key, state)
 
     return run
 
 
-def _my_reference(key: str, scope: Run) -> Run:
-    plain = PLAIN
+def bare(ad: ClassAd, key: str, state: State) -> Value:
+    """``name``.
 
-    def run(ad: Any, state: State) -> Value:
-        if "my" in ad.own or ad.scope is not None:
-            return select(scope(ad, state), key, state)
+    :param ad: the record the name stands in.
+    :param key: the name in lower case.
+    :param state: the evaluation.
+    :returns: its value.
+    """
+    value = ad.own.get(key)
+    if isinstance(value, Expr):
+        return enter(value, ad, state)
+    return look_up(ad, key, state)
+
+
+def mine(ad: ClassAd, key: str, state: State) -> Value:
+    """``MY.name``.
+
+    :param ad: the record the reference stands in.
+    :param key: the name in lower case.
+    :param state: the evaluation.
+    :returns: its value.
+    """
+    if ad.scope is None and "my" not in ad.own:
         value = ad.own.get(key)
-        if value is not None and type(value) in plain:
+        if value.__class__ in PLAIN:
             return value
-        return select(scope(ad, state), key, state)
-
-    return run
-
-
-def _target_reference(key: str, scope: Run) -> Run:
-    plain = PLAIN
-
-    def run(ad: Any, state: State) -> Value:
-        if ad is state.my and "target" not in ad.own:
-            other = state.target
-            if other is not None:
-                value = other.own.get(key)
-                if value is not None and type(value) in plain:
-                    return value
-        return select(scope(ad, state), key, state)
-
-    return run
+        if isinstance(value, Expr):
+            return enter(value, ad, state)
+    return select(look_up(ad, "my", state), key, state)
 
 
-def _absolute(ad: ClassAd, key: str, state: State) -> Value:
-    """Look up from the outermost record, which in a match is the match itself and has no attributes."""
+def theirs(ad: ClassAd, key: str, state: State) -> Value:
+    """``TARGET.name``.
+
+    :param ad: the record the reference stands in.
+    :param key: the name in lower case.
+    :param state: the evaluation.
+    :returns: its value.
+    """
+    other = state.other(ad)
+    if other is not None and "target" not in ad.own:
+        value = other.own.get(key)
+        if value.__class__ in PLAIN:
+            return value
+        if isinstance(value, Expr):
+            return enter(value, other, state)
+    return select(look_up(ad, "target", state), key, state)
+
+
+def absolute(ad: ClassAd, key: str, state: State) -> Value:
+    """``.name``, looked up from the outermost record, which in a match is the match itself and has no attributes.
+
+    :param ad: the record the reference stands in.
+    :param key: the name in lower case.
+    :param state: the evaluation.
+    :returns: its value.
+    """
     if state.target is not None:
         return UNDEFINED
     while ad.scope is not None:
@@ -490,10 +522,12 @@ def settle(node: Expr, state: State) -> Value:
     :param state: the evaluation.
     :returns: an internal value; ERROR when it goes too deep.
     """
-    if node.height > MAX_DEPTH and not isinstance(node, Binary):
-        return ERROR
+    node.uses = uses = node.uses + 1
+    run = node._run
     try:
-        return (node._run or node.run)(state.my, state)
+        if run is None or uses == HOT:
+            run = node.heat()
+        return run(state.my, state)
     except RecursionError:
         return _with_more_frames(node, state)
 
@@ -506,7 +540,7 @@ def _with_more_frames(node: Expr, state: State) -> Value:
     try:
         state.depth = 0
         state.busy.clear()
-        return node.run(state.my, state)
+        return node.heat()(state.my, state)
     except RecursionError:
         return ERROR
     finally:
@@ -528,6 +562,9 @@ def plain(value: Value, state: State, depth: int = 0) -> Value:
     return [plain(element(item, value.ad, state), state, depth + 1) for item in value.elements]
 
 
+_spare: Final[list[State]] = []
+
+
 def evaluate(node: Expr, my: ClassAd | None, target: ClassAd | None, now_s: float | None) -> Value:
     """Evaluate for a caller.
 
@@ -537,8 +574,68 @@ def evaluate(node: Expr, my: ClassAd | None, target: ClassAd | None, now_s: floa
     :param now_s: the time, None for the clock.
     :returns: a value as in `values`.
     """
-    from .ad import ClassAd
+    if my is None:
+        my = _late["ClassAd"]()
+    value = run_on(node, my, target, now_s)
+    return plain(value, State(my, target, now_s)) if value.__class__ is ListValue else value
 
-    state = State(my if my is not None else ClassAd(), target, now_s)
-    value = settle(node, state)
-    return plain(value, state) if type(value) is ListValue else value
+
+def run_on(node: Expr, my: ClassAd, target: ClassAd | None, now_s: float | None) -> Value:
+    """Evaluate an expression of an ad; the shortest way there is.
+
+    :param node: the expression.
+    :param my: the ad asked.
+    :param target: the other ad.
+    :param now_s: the time, None for the clock.
+    :returns: an internal value.
+    """
+    if _spare:
+        state = _spare.pop()
+        state.my = my
+        state.target = target
+        state.now_s = now_s
+    else:
+        state = State(my, target, now_s)
+    node.uses = uses = node.uses + 1
+    run = node._run
+    try:
+        if run is None or uses == HOT:
+            run = node.heat()
+        value = run(my, state)
+    except RecursionError:
+        return _with_more_frames(node, State(my, target, now_s))
+    state.depth = state.steps = 0
+    _spare.append(state)
+    return value
+
+
+def run_attribute(node: Expr, my: ClassAd, target: ClassAd | None, now_s: float | None) -> Value:
+    """Evaluate an expression that an ad keeps under a name, so that a reference to itself is a cycle.
+
+    :param node: the expression.
+    :param my: the ad that keeps it.
+    :param target: the other ad.
+    :param now_s: the time, None for the clock.
+    :returns: an internal value.
+    """
+    state = _spare.pop() if _spare else State(my, target, now_s)
+    state.my = my
+    state.target = target
+    state.now_s = now_s
+    state.depth = node.height
+    state.busy.append((my, node))
+    node.uses = uses = node.uses + 1
+    run = node._run
+    try:
+        if run is None or uses == HOT:
+            run = node.heat()
+        value = run(my, state)
+    except RecursionError:
+        return _with_more_frames(node, State(my, target, now_s))
+    state.busy.clear()
+    state.depth = state.steps = 0
+    _spare.append(state)
+    return value
+
+
+_late["evaluate"] = evaluate

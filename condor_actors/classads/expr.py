@@ -17,7 +17,12 @@ if TYPE_CHECKING:
 
 Run = Callable[[Any, Any], Any]
 
-MAX_HEIGHT: Final = 400
+HOT: Final = 60
+"""Evaluations after which an expression is worth generating code for."""
+
+
+_late: Final[dict[str, Any]] = {}
+"""What `compiler` puts here when it is loaded: it needs the nodes, the nodes need it."""
 
 
 class Expr:
@@ -26,9 +31,10 @@ class Expr:
     :ivar height: levels of the tree below and including this node.
     """
 
-    __slots__ = ("_hash", "_names", "_run", "_text", "_tools", "height")
+    __slots__ = ("_hash", "_names", "_run", "_text", "_tools", "height", "uses")
 
     height: int
+    uses: int
     _text: str | None
     _tools: str | None
     _run: Run | None
@@ -38,6 +44,7 @@ class Expr:
     def _start(self, height: int) -> None:
         self.height = height
         self._text = self._tools = self._run = self._names = self._hash = None
+        self.uses = 0
 
     def children(self) -> tuple[Expr, ...]:
         """The nodes directly below.
@@ -59,6 +66,17 @@ class Expr:
             run = self._run = compile_expr(self)
         return run
 
+    def heat(self) -> Run:
+        """Compile an expression on its first use, and generate Python code for it on its `HOT`th.
+
+        :returns: the compiled form.
+        """
+        if self.uses >= HOT and self.height > 1:
+            from .codegen import generate
+
+            self._run = generate(self)
+        return self.run
+
     def evaluate(
         self, my: ClassAd | None = None, target: ClassAd | None = None, now_s: float | None = None
     ) -> Value:
@@ -69,8 +87,7 @@ class Expr:
         :param now_s: seconds since 1970 that ``time()`` gives; the clock's by default.
         :returns: a plain value (see `values`), lists with their elements evaluated.
         """
-        from .compiler import evaluate
-
+        evaluate: Any = _late["evaluate"]
         return evaluate(self, my, target, now_s)
 
     def references(self, my: ClassAd | None = None) -> tuple[frozenset[str], frozenset[str]]:

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 from .ad import ClassAd
-from .compiler import PLAIN, State, settle
+from .compiler import run_attribute
 from .expr import Expr
 from .values import UNDEFINED, Value, is_true
 
 
 def _attribute(key: str, ad: ClassAd, target: ClassAd, now_s: float | None) -> Value:
-    value = ad.own.get(key)
-    if value is None or type(value) not in PLAIN:
-        value = ad.find(key)
-        if value is None:
-            return UNDEFINED
-        if isinstance(value, Expr):
-            state = State(ad, target, now_s)
-            state.busy.add((id(ad), id(value)))
-            state.depth = value.height
-            return settle(value, state)
-    return value
+    value = ad.find(key)
+    if isinstance(value, Expr):
+        return run_attribute(value, ad, target, now_s)
+    return UNDEFINED if value is None else value
 
 
 def requirements_hold(ad: ClassAd, target: ClassAd, now_s: float | None = None) -> bool:

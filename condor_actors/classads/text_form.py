@@ -20,9 +20,10 @@ from .recent import Recent
 from .unparse import name_text, scalar_text, unparse
 from .values import INT_MAX, INT_MIN, Value
 
-_NUMBER: Final = re.compile(rb"([A-Za-z_][A-Za-z0-9_]*) = (-?(?:0|[1-9][0-9]{0,17}))\Z")
 _LINE: Final = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*|'(?:[^'\\]|\\.)*')\s*=\s*(.*\S)\s*\Z", re.DOTALL)
 _WIRE_LINES: Final[Recent[bytes, tuple[str, str, Any]]] = Recent(50_000)
+_NAMES: Final[Recent[bytes, tuple[str, str]]] = Recent(10_000)
+_NUMBER_LINES: Final[Recent[bytes, tuple[str, str, Any]]] = Recent(30_000)
 _LONG_LINES: Final[Recent[str, tuple[str, str, Any]]] = Recent(20_000)
 _STRING: Final = re.compile(r'"((?:[^"\\]|\\(?!"\s*\Z).|\\(?="\s*\Z))*)"', re.DOTALL)
 
@@ -36,14 +37,14 @@ def read_wire(data: bytes) -> ClassAd:
     """
     ad = ClassAd()
     own = ad.own
-    known = _WIRE_LINES.young
+    known, numbers = _WIRE_LINES.young, _NUMBER_LINES.young
     for line in data.split(b"\n"):
-        entry = known.get(line)
+        entry = known.get(line) or numbers.get(line)
         if entry is None:
             if not line:
                 continue
             entry = _wire_line(line, data)
-            known = _WIRE_LINES.young
+            known, numbers = _WIRE_LINES.young, _NUMBER_LINES.young
         key, spelling, value = entry
         own[key] = value
         if spelling:
@@ -54,17 +55,22 @@ def read_wire(data: bytes) -> ClassAd:
 
 
 def _wire_line(line: bytes, data: bytes) -> tuple[str, str, Any]:
-    number = _NUMBER.match(line)
-    if number is not None:
-        name = number[1].decode()
-        return (*_named(name), int(number[2]))
+    name, _, text = line.partition(b" = ")
+    if text.isdigit() and len(text) < 18 and (text[0] != 48 or len(text) == 1):
+        named = _NAMES.get(name)
+        if named is not None:
+            entry = (*named, int(text))
+            _NUMBER_LINES.put(line, entry)
+            return entry
     entry = _WIRE_LINES.get(line)
     if entry is None:
         try:
-            name, node = parse_assignment(line.decode("utf-8", "surrogateescape"))
+            spelling, node = parse_assignment(line.decode("utf-8", "surrogateescape"))
         except ClassAdSyntaxError as why:
             raise _placed(why, data.decode("utf-8", "surrogateescape"), data.find(line)) from None
-        entry = (*_named(name), stored(node))
+        named = _named(spelling)
+        entry = (*named, stored(node))
+        _NAMES.put(name, named)
         _WIRE_LINES.put(line, entry)
     return entry
 

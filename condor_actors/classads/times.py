@@ -13,11 +13,9 @@ from typing import Final
 
 from .values import AbsoluteTime, RelativeTime
 
-_ABSOLUTE: Final = re.compile(
-    r"\D*(\d{1,4})(?:\D?(\d\d)(?:\D?(\d\d)(?:\D?(\d\d)(?:\D?(\d\d)(?:\D?(\d\d))?)?)?)?)?"
-    r"(?:\s*([-+])(\d\d):?(\d\d)\s*|([^\d+-]*))\Z",
-    re.ASCII,
-)
+_DIGIT: Final = re.compile(r"\d", re.ASCII)
+_NUMBER: Final = re.compile(r"\d+", re.ASCII)
+_ZONE: Final = re.compile(r"\s*(?:([-+])(\d\d):?(\d\d)\s*|([^\d]*))\Z", re.ASCII)
 _RELATIVE: Final = re.compile(
     r"\s*([-+]?)\s*(?:(\d+)\s*[+dD]\s*)?"
     r"(?:(?:(\d+)\s*:\s*)?(?:(\d+)\s*:\s*)?(\d+|\d*\.\d+)?|(?:(\d+)\s*[hH]\s*)?(?:(\d+)\s*[mM]\s*)?(?:(\d+)\s*[sS])?)\s*\Z",
@@ -45,11 +43,31 @@ def absolute_from_text(text: str) -> AbsoluteTime | None:
     :param text: date, optional time of day, optional zone; separators are free, and fields past their end count on.
     :returns: the instant, None when the text is none.
     """
-    match = _ABSOLUTE.match(text)
-    if match is None:
+    first = _DIGIT.search(text)
+    if first is None or len(text) - first.start() < 4:
         return None
-    year, month, day = int(match[1]), int(match[2] or 1), int(match[3] or 0)
-    hour, minute, second = int(match[4] or 0), int(match[5] or 0), int(match[6] or 0)
+    at = first.start()
+    fields = [_leading(text[at : at + 4])]
+    at += 4
+    while len(fields) < 6:
+        found = _DIGIT.search(text, at)
+        if found is None:
+            break
+        if len(text) - found.start() < 2:
+            return None
+        fields.append(_leading(text[found.start() : found.start() + 2]))
+        at = found.start() + 2
+    zone = _ZONE.match(text, at)
+    return None if zone is None else _instant(fields, zone)
+
+
+def _leading(text: str) -> int:
+    match = _NUMBER.match(text)
+    return int(match[0]) if match else 0
+
+
+def _instant(fields: list[int], zone: re.Match[str]) -> AbsoluteTime | None:
+    year, month, day, hour, minute, second = fields + [1, 0, 0, 0, 0][len(fields) - 1 :]
     year, month = year + (month - 1) // 12, (month - 1) % 12 + 1
     if not 1 <= year <= 9999:
         return None
@@ -57,11 +75,11 @@ def absolute_from_text(text: str) -> AbsoluteTime | None:
     local = ((days * 24 + hour) * 60 + minute) * 60 + second
     if local == -1:
         return None
-    if match[7]:
-        offset = (int(match[8]) * 60 + int(match[9])) * 60
-        if match[7] == "-":
+    if zone[1]:
+        offset = (int(zone[2]) * 60 + int(zone[3])) * 60
+        if zone[1] == "-":
             offset = -offset
-    elif match[10].strip()[:1] in ("z", "Z"):
+    elif zone[4].strip()[:1] in ("z", "Z"):
         offset = 0
     else:
         offset = local_offset_s(local)

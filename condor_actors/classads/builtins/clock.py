@@ -99,6 +99,8 @@ def _format_time(ad: Any, state: State, instant: Value = None, layout: Value = "
         seconds: Any = state.now()
     elif isinstance(instant, AbsoluteTime):
         seconds, offset = instant.epoch_s, instant.offset_s
+    elif isinstance(instant, ClassAd):
+        seconds = _joined(instant)
     elif type(instant) in (int, float):
         seconds = truncated(instant) if isinstance(instant, float) else instant
     else:
@@ -110,6 +112,16 @@ def _format_time(ad: Any, state: State, instant: Value = None, layout: Value = "
         return time.strftime(layout, parts)
     except (OverflowError, ValueError, OSError):
         return ERROR
+
+
+def _joined(parts: ClassAd) -> int:
+    """The instant that a record of ``splitTime`` says, read as local time."""
+    names = ("Year", "Month", "Day", "Hours", "Minutes", "Seconds")
+    year, month, day, hour, minute, second = (parts.get_int(name) for name in names)
+    try:
+        return int(time.mktime((year, month, day, hour, minute, second, 0, 0, -1)))
+    except (OverflowError, ValueError):
+        return 0
 
 
 @eager("splitTime", least=1)

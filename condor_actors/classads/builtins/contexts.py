@@ -6,7 +6,7 @@ from typing import Any
 
 from ..ad import ClassAd
 from ..compiler import State, element, enter
-from ..expr import Expr
+from ..expr import Expr, Literal, Reference
 from ..values import ERROR, UNDEFINED, ListValue, Value, is_true
 from .choice import named_expression
 from .registry import lazy
@@ -14,6 +14,9 @@ from .registry import lazy
 
 def _results(ad: Any, state: State, node: Expr, items: ListValue) -> list[Value]:
     found = named_expression(ad, node) or node
+    other = state.other(ad)
+    if found is node and other is not None and isinstance(node, Reference) and other.find(node.key) is not None:
+        found = Literal(node.run(ad, state))
     values: list[Value] = []
     for item in items.elements:
         record = element(item, items.ad, state)

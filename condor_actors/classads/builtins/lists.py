@@ -61,6 +61,8 @@ def _compare_each(operator: Value, items: Value, value: Value, where: tuple[Any,
         result = compare(element(item, *where), value)
         if result is ERROR:
             return ERROR
+        if result is UNDEFINED:
+            return False
         if (result is True) is stop:
             return stop
     return not stop

@@ -76,7 +76,7 @@ def _is_member(item: Value, text: Value, delimiters: Value, folded: bool) -> Val
     if not _are_texts(*(value for value in (item, text, delimiters) if value is not UNDEFINED)):
         return ERROR
     if item is UNDEFINED or text is UNDEFINED:
-        return False
+        return UNDEFINED if item is text else False
     fields = fields_of(text, delimiters)
     return fold(item) in map(fold, fields) if folded else item in fields
 
@@ -93,10 +93,12 @@ def _imember(item: Value, text: Value, delimiters: Value = " ,") -> Value:
 
 @eager("stringListsIntersect", least=2, most=3)
 def _intersect(left: Value, right: Value, delimiters: Value = " ,") -> Value:
-    if not _are_texts(*(value for value in (left, right, delimiters) if value is not UNDEFINED)):
+    if left is ERROR or right is ERROR or delimiters is ERROR:
         return ERROR
     if left is UNDEFINED or right is UNDEFINED or delimiters is UNDEFINED:
         return UNDEFINED
+    if not _are_texts(left, right, delimiters):
+        return ERROR
     return bool(set(fields_of(left, delimiters)) & set(fields_of(right, delimiters)))
 
 

@@ -62,10 +62,10 @@ def _join(ad: Any, state: State, *values: Value) -> Value:
     elif values:
         separator = text_of(values[0])
         items = items[1:]
+        if not items:
+            return "" if isinstance(separator, str) else separator
         if len(items) == 1:
             only = items[0]
-            if only is UNDEFINED or only is ERROR:
-                return only
             if isinstance(only, ListValue):
                 items = [element(item, ad, state) for item in only.elements]
     if separator is ERROR:
@@ -73,6 +73,8 @@ def _join(ad: Any, state: State, *values: Value) -> Value:
     texts = [text_of(item) for item in items if item is not UNDEFINED]
     if any(text is ERROR for text in texts):
         return ERROR
+    if items and not texts:
+        return UNDEFINED
     return (separator or "").join(text for text in texts if text is not UNDEFINED)
 
 
