@@ -29,7 +29,7 @@ ROWS = (
     expression("WANT_HOLD", "False", "Whether a job that has to go is held.", read_by=STARTD),
     expression("WANT_HOLD_REASON", None, "The reason of such a hold.", read_by=STARTD),
     expression("WANT_HOLD_SUBCODE", None, "The subcode of such a hold.", read_by=STARTD),
-    expression("IS_OWNER", "False", "When the machine is its owner's and offers nothing.", read_by=STARTD),
+    expression("IS_OWNER", "START =?= False", "When the machine is its owner's and offers nothing.", read_by=STARTD),
     expression(
         "MAXJOBRETIREMENTTIME",
         "0",

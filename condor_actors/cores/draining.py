@@ -1,0 +1,65 @@
+"""A drain: the wish to empty a machine, and what follows when it is empty."""
+
+from __future__ import annotations
+
+import attrs
+
+from condor_actors.classads import ClassAdSyntaxError, is_true, parse_expression
+from condor_actors.cores.slots import Slots
+from condor_actors.messages.admin import Drain
+from condor_actors.messages.envelope import Refused
+
+__all__ = ["Draining"]
+
+HOW = {"graceful": "retire", "quick": "vacate", "fast": "kill"}
+ON_COMPLETION = ("nothing", "resume", "exit", "restart")
+
+
+@attrs.define
+class Draining:
+    """The drain that is under way, if any.
+
+    Attributes:
+        request: as it was asked for; None: none is under way.
+        request_id: names it.
+        emptied: whether the machine is empty.
+    """
+
+    request: Drain | None = None
+    request_id: str = ""
+    emptied: bool = False
+    count: int = 0
+
+    @property
+    def on_completion(self) -> str:
+        """What follows when the machine is empty."""
+        return self.request.on_completion if self.request is not None else "nothing"
+
+    def begin(self, wish: Drain, slots: Slots, birth: int, now_s: float) -> Refused | str:
+        """Take up a drain: how claims have to go, or why it is refused."""
+        if self.request is not None:
+            return Refused(code="busy", text=f"drain {self.request_id} is under way")
+        if wish.how not in HOW or wish.on_completion not in ON_COMPLETION:
+            return Refused(code="invalid", text=f"how is one of {', '.join(HOW)}; "
+                                                f"on_completion one of {', '.join(ON_COMPLETION)}")
+        if wish.check_expr:
+            try:
+                check = parse_expression(wish.check_expr)
+            except ClassAdSyntaxError as error:
+                return Refused(code="invalid", text=f"the check expression: {error}")
+            for slot in slots:
+                ad = slot.ad.copy()
+                ad["DrainCheck"] = check
+                if not is_true(ad.evaluate("DrainCheck", now_s=now_s)):
+                    return Refused(code="denied", text=f"the check expression is not true for {slot.name}")
+        self.count += 1
+        self.request, self.request_id, self.emptied = wish, f"{birth}.{self.count}", False
+        return HOW[wish.how]
+
+    def cancel(self, request_id: str) -> Refused | None:
+        """End the drain; the refusal when there is no such one."""
+        if self.request is None or (request_id and request_id != self.request_id):
+            return Refused(code="not-found", text="there is no such drain")
+        self.request = None
+        self.request_id = ""
+        return None

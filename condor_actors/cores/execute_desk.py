@@ -1,0 +1,680 @@
+"""What a startd says and does: claims are granted, kept, ended; the starter host is told; ads are sent.
+
+Theory: everything the startd hears is an event here: messages (as the :class:`Delivery` they came in), readings of the
+host, timers, answers, and the coming and going of the starter host.  Decisions about one slot are
+:mod:`owner_policy`'s; this core brings the events to the right slot and turns what follows into messages.
+
+A claim is granted in this order: reserve (carve) → ask the starter host to open the gate → persist → tell the schedd.
+So whoever has heard of a claim can use it, and it survives the startd.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+from condor_actors.classads import ClassAd, ClassAdSyntaxError, match_ads, requirements_hold
+from condor_actors.cores import owner_policy as op
+from condor_actors.cores import slot_ad
+from condor_actors.cores.claim import Claim, ClaimRecord, DropClaim, SaveClaim, matches
+from condor_actors.cores.draining import Draining
+from condor_actors.cores.effects import Answer, Ask, CancelTimer, Effect, Note, Persist, Reply, Send, SetTimer
+from condor_actors.cores.idleness import Idleness
+from condor_actors.cores.slot_resources import Share
+from condor_actors.cores.slots import Slot, Slots
+from condor_actors.messages import admin, claim, negotiate
+from condor_actors.messages.envelope import Address, AskFailed, Delivery, Done, Refused, TimerFired
+
+__all__ = ["DeskSettings", "EndStartd", "ExecuteDesk", "Hide", "NeedStarter", "Observed", "Show",
+           "StarterDied"]
+
+STARTD_HELD_JOB = 21
+STARTER_ACTOR = "starter-host"
+
+
+@attrs.frozen(kw_only=True)
+class DeskSettings:
+    """Times and the startd's name.
+
+    Attributes:
+        address: the startd's own public address.
+        update_interval_s: every slot's ad is made anew this often; spacing_s: at least this between ads that are not
+            urgent.
+        successor_wait_s: how long a request that displaces a claim waits for it to end.
+        starter_wait_s: how long requests wait for a starter host that is starting.
+        open_timeout_s: how long the starter host may take to open a gate.
+    """
+
+    address: str
+    update_interval_s: float = 300.0
+    spacing_s: float = 1.0
+    successor_wait_s: float = 30.0
+    starter_wait_s: float = 20.0
+    open_timeout_s: float = 10.0
+
+
+# ---- local events and effects
+
+
+@attrs.frozen(kw_only=True)
+class Observed:
+    """Readings of the host: loads (of everything, and of the pool's jobs), idle reports (source, idle_s, why not)."""
+
+    total_load: float
+    own_load: float
+    idle: tuple[tuple[str, float | None, str], ...] = ()
+    disk_free_kib: int | None = None
+
+
+@attrs.frozen
+class StarterDied:
+    """The starter host with this pid is gone, and its jobs with it."""
+
+    pid: int
+
+
+@attrs.frozen
+class NeedStarter(Effect):
+    """Start a starter host, or wait for the living one to say hello."""
+
+
+@attrs.frozen
+class Show(Effect):
+    """The slot's ad has changed (and its capability perhaps): advertise it."""
+
+    slot: Slot
+
+
+@attrs.frozen
+class Hide(Effect):
+    """The slot exists no longer."""
+
+    name: str
+
+
+@attrs.frozen
+class EndStartd(Effect):
+    """A drain is over and wants the startd to ``exit`` or ``restart``."""
+
+    how: str
+
+
+class ExecuteDesk:
+    """The core of the startd; see the module.
+
+    Args:
+        slots: the slots, already created.
+        settings: times and addresses.
+        birth_s: when this startd began; part of its claims' ids.
+        new_secret: gives fresh secrets.
+    """
+
+    def __init__(self, slots: Slots, settings: DeskSettings, *, birth_s: float,
+                 new_secret: Callable[[], str]) -> None:
+        self.slots = slots
+        self.settings = settings
+        self.idleness = Idleness()
+        self.draining = Draining()
+        self.starter: Address | None = None
+        self.starter_pid = 0
+        self.starter_node = ""
+        self._birth = int(birth_s)
+        self._sequence = 0
+        self._new_secret = new_secret
+        self._by_claim: dict[str, Slot] = {}
+        self._opening: dict[str, Delivery] = {}
+        self._successors: dict[str, Delivery] = {}
+        self._waiting: list[Delivery] = []
+        self._dirty: dict[str, None] = {}
+        self._gone_ads: dict[str, None] = {}
+        self._publishing: float | None = None
+        self._observed = Observed(total_load=0.0, own_load=0.0)
+        self._effects: list[Effect] = []
+        self._now_s = birth_s
+
+    # ---- the door
+
+    def handle(self, event: Any, now_s: float) -> tuple[Effect, ...]:
+        """What follows from ``event`` at ``now_s``."""
+        self._now_s = now_s
+        self._effects = []
+        what = event.message if isinstance(event, Delivery) else event
+        action = self._ACTIONS.get(type(what))
+        if action is None:
+            self._refuse(event, "invalid", f"a startd does not take {type(what).__name__}")
+        else:
+            action(self, event, what)
+        if self.draining.request is not None:
+            self._look_at_drain()
+        return tuple(self._effects)
+
+    def story(self, slot_name: str) -> tuple[tuple[float, str, str], ...]:
+        """What made the slot what it is: (when, event, place afterwards)."""
+        slot = self.slots.get(slot_name)
+        return tuple(slot.machine.story) if slot is not None else ()
+
+    def start(self, records: tuple[ClaimRecord, ...], now_s: float) -> tuple[Effect, ...]:
+        """The first turn: take up what the store remembers, offer the slots, ask for a starter host."""
+        self._now_s = now_s
+        self._effects = [NeedStarter()]
+        for record in records:
+            self._restore(record)
+        for slot in self.slots:
+            self._policy(slot, self._look(slot))
+            self._dirty_slot(slot, urgent=True)
+        self._do(SetTimer("heartbeat", self.settings.update_interval_s))
+        return tuple(self._effects)
+
+    def _do(self, *effects: Effect) -> None:
+        self._effects.extend(effects)
+
+    def _refuse(self, event: Any, code: str, text: str) -> None:
+        if isinstance(event, Delivery):
+            self._do(Reply(Refused(code=code, text=text), event))
+
+    # ---- claims: asking
+
+    def _request_claim(self, event: Delivery, request: claim.RequestClaim) -> None:
+        slot = self.slots.get(request.slot_name)
+        if slot is None:
+            return self._decline(event, "there is no such slot")
+        if not matches(slot.capability, request.capability):
+            return self._decline(event, "the match is out of date")
+        if self.starter is None:
+            self._waiting.append(event)
+            self._do(SetTimer("starter-wait", self.settings.starter_wait_s), NeedStarter())
+            return None
+        try:
+            job = ClassAd.from_bytes(request.job_ad)
+        except ClassAdSyntaxError as error:
+            return self._decline(event, f"the job's ad cannot be read: {error}")
+        share = self._admissible(slot, job)
+        if isinstance(share, str):
+            return self._decline(event, share)
+        if slot.partitionable:
+            slot = self.slots.carve(slot, share, self._now_s)
+        elif not slot.machine.claimable:
+            return self._displace(event, slot, job)
+        return self._grant(event, request, slot, job)
+
+    def _decline(self, event: Delivery, reason: str, retry_after_s: float = 0.0) -> None:
+        name = event.message.slot_name
+        self._do(Reply(claim.ClaimRefused(slot_name=name, reason=reason, retry_after_s=retry_after_s), event))
+        slot = self.slots.get(name)
+        if slot is not None:
+            self._dirty_slot(slot, urgent=True)
+
+    def _admissible(self, slot: Slot, job: ClassAd) -> Share | str:
+        """The share the job would get; the situation is looked at again, for it may have changed since the match."""
+        if slot.machine.draining:
+            return "the machine is being drained"
+        if slot.partitionable and not slot.machine.claimable:
+            return f"the slot is {slot.machine.state.value}"
+        share = self.slots.fit(slot, job)
+        if isinstance(share, str):
+            return f"not enough is left: {share}"
+        if not match_ads(job, slot.ad, self._now_s):
+            side = "slot" if requirements_hold(job, slot.ad, self._now_s) else "job"
+            return f"the Requirements of the {side} do not hold any more"
+        if not slot.policy.starts(job, self._now_s):
+            return "START does not hold any more"
+        return share
+
+    def _displace(self, event: Delivery, slot: Slot, job: ClassAd) -> None:
+        """The slot is taken: the newcomer waits while whoever is there makes way."""
+        old = slot.claim
+        if old is None or slot.machine.state is op.State.OWNER:
+            return self._decline(event, f"the slot is {slot.machine.state.value}")
+        rank = slot.policy.rank(job, self._now_s)
+        if rank < old.record.rank:
+            return self._decline(event, "a job that the machine likes better runs there")
+        if slot.name in self._successors:
+            return self._decline(event, "somebody waits for it already", 60.0)
+        self._successors[slot.name] = event
+        self._do(SetTimer(("successor", slot.name), self.settings.successor_wait_s))
+        why = "rank" if rank > old.record.rank else "user priority"
+        return self._policy(slot, op.Evict(f"preempted by {event.message.submitter} ({why})", "retire"))
+
+    def _grant(self, event: Delivery, request: claim.RequestClaim, slot: Slot, job: ClassAd) -> None:
+        assert self.starter is not None
+        self._sequence += 1
+        rank = slot.policy.rank(job, self._now_s)
+        record = ClaimRecord(
+            claim_id=f"{self.settings.address}#{self._birth}#{self._sequence}", secret=self._new_secret(),
+            slot_name=slot.name, share=slot.total, submitter=request.submitter, schedd_name=request.schedd_name,
+            lease_s=request.lease_s, starter_node=self.starter_node, job_ad=request.job_ad, rank=rank,
+            granted_s=self._now_s)
+        slot.claim = Claim(record=record, schedd=event.sender, renewed_s=self._now_s)
+        slot.job = job
+        self._by_claim[record.claim_id] = slot
+        self.slots.renew_capability(slot)
+        self._policy(slot, op.Claim())
+        self._opening[record.claim_id] = event
+        self._open(slot)
+
+    def _open(self, slot: Slot) -> None:
+        """Ask the starter host to open the gate of the slot's claim."""
+        held = slot.claim
+        assert held is not None
+        assert self.starter is not None
+        self.slots.refresh(slot, self._now_s)
+        assigned = tuple((name, ",".join(have.ids)) for name, have in slot.total.custom.items() if have.ids)
+        message = claim.OpenClaim(
+            claim_id=held.claim_id, secret=held.record.secret, slot_name=slot.name, slot_ad=slot.ad.to_bytes(),
+            submitter=held.record.submitter, assigned=assigned)
+        self._do(Ask(self.starter, message, self.settings.open_timeout_s, ("open", held.claim_id)))
+
+    def _answered(self, event: Any, answer: Answer) -> None:
+        _, claim_id = answer.tag
+        slot = self._by_claim.get(claim_id)
+        event_waiting = self._opening.pop(claim_id, None)
+        held = slot.claim if slot is not None else None
+        if slot is None or held is None:
+            return
+        if not isinstance(answer.message, Done):
+            why = answer.message.text if isinstance(answer.message, (Refused, AskFailed)) else "no answer"
+            self._do(Note(f"{slot.name}: the starter host does not open the claim: {why}", "warn"))
+            if event_waiting is not None:
+                self._decline(event_waiting, f"the starter host does not open the claim: {why}", 5.0)
+            self._policy(slot, op.Gone())
+            return
+        held.open = True
+        if event_waiting is None:
+            return
+        granted = claim.ClaimGranted(
+            claim_id=claim_id, secret=held.record.secret, slot_name=slot.name, slot_ad=slot.ad.to_bytes(),
+            starter_node=self.starter_node, lease_s=held.record.lease_s)
+        self._do(Persist(SaveClaim(held.record)), Reply(granted, event_waiting),
+                 SetTimer(("lease", claim_id), held.record.lease_s))
+        self._dirty_slot(slot, urgent=True)
+        if slot.parent is not None:
+            self._dirty_slot(slot.parent, urgent=True)
+
+    def _restore(self, record: ClaimRecord) -> None:
+        """Take up a claim of the startd's former life."""
+        slot = self.slots.get(record.slot_name)
+        if slot is None:
+            bare, _, host = record.slot_name.partition("@")
+            front, _, number = bare.rpartition("_")
+            parent = self.slots.get(f"{front}@{host}")
+            if parent is None or not parent.partitionable or not number.isdigit() or not _covers(parent, record.share):
+                self._do(Note(f"the claim {record.claim_id} fits no slot any more", "warn"),
+                         Persist(DropClaim(record.claim_id)))
+                return
+            slot = self.slots.carve(parent, record.share, self._now_s, int(number))
+        slot.claim = Claim(record=record, schedd=None, renewed_s=self._now_s)
+        slot.job = ClassAd.from_bytes(record.job_ad)
+        slot.machine.go(op.CLAIMED, self._now_s)
+        self._by_claim[record.claim_id] = slot
+        self.slots.refresh(slot, self._now_s)
+        self._do(SetTimer(("lease", record.claim_id), record.lease_s))
+
+    # ---- claims: keeping and ending
+
+    def _renew(self, event: Delivery, message: claim.RenewClaims) -> None:
+        gone = []
+        for claim_id, secret in message.claims:
+            slot = self._owned(claim_id, secret)
+            if slot is None or slot.claim is None:
+                gone.append(claim_id)
+                continue
+            slot.claim.schedd = event.sender
+            slot.claim.renewed_s = self._now_s
+            self._do(SetTimer(("lease", claim_id), slot.claim.record.lease_s))
+        self._do(Reply(claim.ClaimsRenewed(gone=tuple(gone)), event))
+
+    def _release(self, event: Delivery, message: claim.ReleaseClaim) -> None:
+        slot = self._owned(message.claim_id, message.secret)
+        if slot is not None:
+            self._policy(slot, op.Released(message.reason or "released by its schedd"))
+        self._do(Reply(Done(), event))
+
+    def _owned(self, claim_id: str, secret: str) -> Slot | None:
+        slot = self._by_claim.get(claim_id)
+        if slot is None or slot.claim is None or not matches(slot.claim.record.secret, secret):
+            return None
+        return slot
+
+    def _match_notice(self, event: Delivery, message: negotiate.MatchNotice) -> None:
+        slot = self.slots.get(message.slot_name)
+        if slot is not None and not slot.partitionable:
+            self._policy(slot, op.Match(message.submitter))
+        self._do(Reply(Done(), event))
+
+    def _vacate(self, event: Delivery, message: admin.VacateSlots) -> None:
+        wanted = set(message.slots)
+        count = 0
+        for slot in self.slots:
+            if slot.claim is None:
+                continue
+            bare = slot.name.partition("@")[0]
+            above = slot.parent.name if slot.parent is not None else slot.name
+            if wanted and not wanted & {slot.name, bare, above, above.partition("@")[0], self.slots.settings.host}:
+                continue
+            count += 1
+            self._policy(slot, op.Evict("condor_vacate", "kill" if message.fast else "vacate"))
+        self._do(Reply(Done(text=f"{count} claims are being vacated"), event))
+
+    # ---- the starter host
+
+    def _hello(self, event: Delivery, hello: claim.StarterHostHello) -> None:
+        self._do(CancelTimer("starter-wait"))
+        moved = hello.node != self.starter_node
+        self.starter, self.starter_pid, self.starter_node = event.sender, hello.pid, hello.node
+        alive = dict(hello.active)
+        self._do(Reply(Done(), event))
+        for claim_id, slot in tuple(self._by_claim.items()):
+            held = slot.claim
+            if held is None or claim_id in self._opening:
+                continue
+            if held.record.starter_node != hello.node:
+                self._policy(slot, op.Gone())
+                continue
+            if slot.machine.state is op.State.CLAIMED:
+                self._open(slot)
+            elif claim_id not in alive:
+                self._policy(slot, op.Gone())
+                continue
+            if claim_id in alive:
+                held.job_id = alive[claim_id].partition("#")[0]
+                self._policy(slot, op.Begin())
+            elif held.job_id:
+                held.job_id = ""
+                self._policy(slot, op.End())
+        for claim_id in alive:
+            if claim_id not in self._by_claim:
+                self._do(Send(event.sender, claim.CloseClaim(claim_id=claim_id, vacate_s=0.0,
+                                                            reason="the claim is over")))
+        if moved:
+            self._do(Note(f"the starter host (pid {hello.pid}) is at {hello.node}"))
+        waiting, self._waiting = self._waiting, []
+        for request in waiting:
+            self._request_claim(request, request.message)
+
+    def _starter_died(self, event: Any, died: StarterDied) -> None:
+        if died.pid != self.starter_pid:
+            return
+        self._do(Note(f"the starter host (pid {died.pid}) is gone; its claims are void", "error"), NeedStarter())
+        self.starter, self.starter_pid, self.starter_node = None, 0, ""
+        for slot in tuple(self._by_claim.values()):
+            if slot.claim is not None and slot.claim.claim_id not in self._opening:
+                self._policy(slot, op.Gone())
+
+    def _activity(self, event: Delivery, message: claim.ClaimActivity) -> None:
+        slot = self._by_claim.get(message.claim_id)
+        if slot is None or slot.claim is None:
+            return
+        held = slot.claim
+        held.cpu_s, held.memory_mib, held.disk_kib = message.cpu_s, message.memory_mib, message.disk_kib
+        if message.activity == "busy":
+            if message.job_id != held.job_id:
+                held.job_id, held.job_began_s = message.job_id, self._now_s
+                held.jobs += 1
+                if message.job_ad:
+                    held.job_ad = message.job_ad
+                    slot.job = ClassAd.from_bytes(message.job_ad)
+            self._policy(slot, op.Begin())
+        elif message.activity == "idle":
+            held.job_id = ""
+            self._policy(slot, op.End())
+        elif message.activity == "closed":
+            self._policy(slot, op.Gone())
+        self._dirty_slot(slot)
+
+    # ---- the policy of one slot
+
+    def _look(self, slot: Slot) -> op.Look:
+        return slot.policy.look(slot.job if slot.claim is not None else None, self._now_s)
+
+    def _policy(self, slot: Slot, event: Any) -> None:
+        """Give the event to the slot and carry out what follows."""
+        before = slot.machine.place
+        for action in slot.machine.handle(event, self._now_s):
+            self._carry_out(slot, action)
+        if slot.machine.place != before:
+            now_free = slot.machine.claimable or slot.machine.state is not before[0]
+            self._dirty_slot(slot, urgent=now_free)
+            if isinstance(event, op.Begin):
+                self._policy(slot, self._look(slot))
+
+    def _carry_out(self, slot: Slot, action: Any) -> None:
+        held = slot.claim
+        if isinstance(action, op.StartTimer):
+            self._do(SetTimer(("slot", slot.name, action.what), action.delay_s))
+        elif isinstance(action, op.StopTimer):
+            self._do(CancelTimer(("slot", slot.name, action.what)))
+        elif held is None:
+            return
+        elif isinstance(action, op.Drop):
+            self._drop(slot, held, action.reason)
+        elif isinstance(action, op.Revoke):
+            self._tell_schedd(held, action.reason, final=False)
+        elif self.starter is not None:
+            self._do(Send(self.starter, self._order(held, action)))
+        elif isinstance(action, op.Kill):
+            self._do(SetTimer(("slot", slot.name, "kill"), 0.0))
+
+    @staticmethod
+    def _order(held: Claim, action: Any) -> Any:
+        claim_id = held.claim_id
+        if isinstance(action, op.Freeze):
+            return claim.SuspendClaim(claim_id=claim_id)
+        if isinstance(action, op.Thaw):
+            return claim.ContinueClaim(claim_id=claim_id)
+        if isinstance(action, op.Vacate):
+            return claim.CloseClaim(claim_id=claim_id, vacate_s=action.grace_s, reason=action.reason, hold=action.hold,
+                                    hold_code=STARTD_HELD_JOB if action.hold else 0,
+                                    hold_subcode=action.hold_subcode)
+        return claim.CloseClaim(claim_id=claim_id, vacate_s=0.0, reason=action.reason)
+
+    def _tell_schedd(self, held: Claim, reason: str, *, final: bool) -> None:
+        if held.schedd is not None:
+            self._do(Send(held.schedd, claim.ClaimRevoked(claim_id=held.claim_id, reason=reason, final=final)))
+
+    def _drop(self, slot: Slot, held: Claim, reason: str) -> None:
+        """The claim is over; the slot is free, joined to its parent, or the successor's."""
+        self._by_claim.pop(held.claim_id, None)
+        slot.claim = slot.job = None
+        self.slots.renew_capability(slot)
+        self._do(Persist(DropClaim(held.claim_id)), CancelTimer(("lease", held.claim_id)))
+        self._tell_schedd(held, reason, final=True)
+        successor = self._successors.pop(slot.name, None)
+        if successor is not None:
+            self._do(CancelTimer(("successor", slot.name)))
+            if slot.parent is not None and not slot.machine.draining:
+                slot.machine.go(op.UNCLAIMED, self._now_s)
+            self._succeed(successor, slot)
+            return
+        if slot.parent is not None:
+            self._join(slot)
+
+    def _succeed(self, successor: Delivery, slot: Slot) -> None:
+        request = successor.message
+        job = ClassAd.from_bytes(request.job_ad)
+        share = self._admissible(slot, job) if slot.machine.claimable else f"the slot is {slot.machine.state.value}"
+        if isinstance(share, str) or self.starter is None:
+            self._decline(successor, share if isinstance(share, str) else "the starter host is gone")
+            if slot.parent is not None:
+                self._join(slot)
+            return
+        self._grant(successor, request, slot, job)
+
+    def _join(self, slot: Slot) -> None:
+        parent = self.slots.join(slot, self._now_s)
+        self._dirty.pop(slot.name, None)
+        self._gone_ads[slot.name] = None
+        self._dirty_slot(parent, urgent=True)
+
+    # ---- readings and time
+
+    def _observe(self, event: Any, observed: Observed) -> None:
+        self._observed = observed
+        for source, idle_s, text in observed.idle:
+            self.idleness.report(source, idle_s, self._now_s, text)
+        self._look_at_all()
+
+    def _idle_reading(self, event: Delivery, reading: admin.IdleReading) -> None:
+        idle_s = reading.idle_s if reading.known else None
+        if self.idleness.report(reading.source, idle_s, self._now_s, reading.text):
+            self._look_at_all()
+        self._do(Reply(Done(), event))
+
+    def _look_at_all(self) -> None:
+        keyboard_s = self.idleness.keyboard_idle_s(self._now_s)
+        console_s = self.idleness.console_idle_s(self._now_s)
+        settings = self.slots.settings
+        observed = self._observed
+        cpus = max(1, sum(slot.total.cpus for slot in self.slots if slot.parent is None))
+        foreign = max(0.0, observed.total_load - observed.own_load)
+        for slot in self.slots:
+            number = slot.plan.number
+            boost_s = 0.0 if number <= settings.keyboard_slots else settings.idle_boost_s
+            share = observed.own_load * slot.total.cpus / cpus if slot.claim is not None else 0.0
+            mine = min(foreign, float(slot.total.cpus)) if number == 1 or slot.partitionable else 0.0
+            slot_ad.write_readings(
+                slot.ad, load=mine + share, own_load=share, total_load=observed.total_load,
+                total_own_load=observed.own_load,
+                keyboard_idle_s=None if keyboard_s is None else keyboard_s + boost_s,
+                console_idle_s=None if console_s is None or number > settings.console_slots else console_s)
+            self._policy(slot, self._look(slot))
+
+    def _timer(self, event: Any, fired: TimerFired) -> None:
+        key = fired.key
+        if key == "publish":
+            self._publishing = None
+            self._publish()
+        elif key == "heartbeat":
+            for slot in self.slots:
+                self._dirty_slot(slot)
+            self._do(SetTimer("heartbeat", self.settings.update_interval_s))
+        elif key == "starter-wait":
+            waiting, self._waiting = self._waiting, []
+            for request in waiting:
+                self._decline(request, "the starter host does not start", 30.0)
+        elif key[0] == "lease":
+            self._lease_over(key[1])
+        elif key[0] == "successor":
+            successor = self._successors.pop(key[1], None)
+            if successor is not None:
+                self._decline(successor, "whoever is there takes long to leave", 60.0)
+        elif key[0] == "slot":
+            self._slot_timer(key[1], key[2])
+
+    def _slot_timer(self, name: str, what: str) -> None:
+        slot = self.slots.get(name)
+        if slot is None:
+            return
+        self._policy(slot, op.Gone() if what == "kill" and self.starter is None else op.Timeout(what))
+
+    def _lease_over(self, claim_id: str) -> None:
+        slot = self._by_claim.get(claim_id)
+        if slot is not None and slot.claim is not None:
+            self._do(Note(f"{slot.name}: the lease of {claim_id} is over", "warn"))
+            self._policy(slot, op.Released("its lease ran out"))
+
+    # ---- ads
+
+    def _dirty_slot(self, slot: Slot, urgent: bool = False) -> None:
+        self._dirty[slot.name] = None
+        delay_s = 0.0 if urgent else self.settings.spacing_s
+        if self._publishing is None or delay_s < self._publishing:
+            self._publishing = delay_s
+            self._do(SetTimer("publish", delay_s))
+
+    def _publish(self) -> None:
+        names, self._dirty = tuple(self._dirty), {}
+        gone, self._gone_ads = tuple(self._gone_ads), {}
+        self._do(*(Hide(name) for name in gone if self.slots.get(name) is None))
+        for name in names:
+            slot = self.slots.get(name)
+            if slot is not None:
+                self.slots.refresh(slot, self._now_s)
+                self._do(Show(slot))
+
+    # ---- draining
+
+    def _drain(self, event: Delivery, message: admin.Drain) -> None:
+        if message.start_expr:
+            return self._refuse(event, "invalid", "start_expr: this startd runs nothing while it drains")
+        verdict = self.draining.begin(message, self.slots, self._birth, self._now_s)
+        if isinstance(verdict, Refused):
+            self._do(Reply(verdict, event))
+            return None
+        for slot in self.slots:
+            self._policy(slot, op.Drain(verdict))
+        self._do(Reply(Done(text=self.draining.request_id), event))
+        return None
+
+    def _cancel_drain(self, event: Delivery, message: admin.CancelDrain) -> None:
+        refusal = self.draining.cancel(message.request_id)
+        if refusal is not None:
+            self._do(Reply(refusal, event))
+            return
+        for slot in self.slots:
+            self._policy(slot, op.Undrain())
+        self._do(Reply(Done(), event))
+
+    def _look_at_drain(self) -> None:
+        if self.draining.emptied or self._by_claim or self._opening:
+            return
+        self.draining.emptied = True
+        how = self.draining.on_completion
+        for slot in self.slots:
+            self._policy(slot, op.Emptied())
+        if how == "resume":
+            self.draining.request = None
+            for slot in self.slots:
+                self._policy(slot, op.Undrain())
+        elif how in ("exit", "restart"):
+            self._do(EndStartd(how))
+
+    def refresh(self, now_s: float) -> tuple[Effect, ...]:
+        """Policy or attributes have changed: look at everything again and show it."""
+        self._now_s = now_s
+        self._effects = []
+        self._look_at_all()
+        for slot in self.slots:
+            self._dirty_slot(slot, urgent=True)
+        return tuple(self._effects)
+
+    def vacate_all(self, now_s: float, *, fast: bool) -> tuple[Effect, ...]:
+        """End every claim, for a startd that stops for good."""
+        self._now_s = now_s
+        self._effects = []
+        for slot in self.slots:
+            if slot.claim is not None:
+                self._policy(slot, op.Evict("the startd is shutting down", "kill" if fast else "vacate"))
+        return tuple(self._effects)
+
+    @property
+    def claims(self) -> tuple[Slot, ...]:
+        """The slots that are claimed."""
+        return tuple(self._by_claim.values())
+
+    _ACTIONS: dict[type, Any] = {}  # filled below, when the functions exist
+
+
+ExecuteDesk._ACTIONS = {
+    claim.RequestClaim: ExecuteDesk._request_claim,
+    claim.RenewClaims: ExecuteDesk._renew,
+    claim.ReleaseClaim: ExecuteDesk._release,
+    claim.StarterHostHello: ExecuteDesk._hello,
+    claim.ClaimActivity: ExecuteDesk._activity,
+    negotiate.MatchNotice: ExecuteDesk._match_notice,
+    admin.VacateSlots: ExecuteDesk._vacate,
+    admin.Drain: ExecuteDesk._drain,
+    admin.CancelDrain: ExecuteDesk._cancel_drain,
+    admin.IdleReading: ExecuteDesk._idle_reading,
+    Observed: ExecuteDesk._observe,
+    StarterDied: ExecuteDesk._starter_died,
+    Answer: ExecuteDesk._answered,
+    TimerFired: ExecuteDesk._timer,
+}
+
+
+def _covers(parent: Slot, share: Share) -> bool:
+    left = parent.free.minus(share)
+    return min(left.cpus, left.memory_mib, left.disk_kib) >= 0 and all(
+        have.amount >= 0 for have in left.custom.values())

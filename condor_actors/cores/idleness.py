@@ -1,0 +1,82 @@
+"""How long the owner has been away: the least of what the sensors say.
+
+Theory: each sensor reports (source, idle seconds, known).  One that cannot read says so and is left out; it is never
+taken for idle.  A report is a fact about a moment, so an idle time grows by itself until the sensor speaks again;
+a sensor that has not spoken for ``stale_s`` counts as unknown.  Sources whose names begin with ``console:`` or ``x11:``
+also make up the console's idle time.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+__all__ = ["CONSOLE_PREFIXES", "Idleness", "Report"]
+
+CONSOLE_PREFIXES = ("console:", "x11:", "input:", "logind:")
+
+
+@attrs.frozen(kw_only=True)
+class Report:
+    """What one sensor said.
+
+    Attributes:
+        source: which one: ``tty:pts/3``, ``x11::0``, ``input:event4``, ``logind:2``.
+        last_input_s: wall-clock time of the last input; None: it cannot tell, and ``text`` says why.
+        seen_s: when it said so.
+    """
+
+    source: str
+    last_input_s: float | None
+    seen_s: float
+    text: str = ""
+
+
+class Idleness:
+    """Keeps the latest report of every sensor.
+
+    Args:
+        stale_s: how old a report of a sensor may be.
+    """
+
+    def __init__(self, stale_s: float = 600.0) -> None:
+        self.stale_s = stale_s
+        self.reports: dict[str, Report] = {}
+
+    def report(self, source: str, idle_s: float | None, now_s: float, text: str = "") -> bool:
+        """Take a report; returns whether it shows fresh input."""
+        before = self.reports.get(source)
+        last_s = None if idle_s is None else now_s - max(0.0, idle_s)
+        self.reports[source] = Report(source=source, last_input_s=last_s, seen_s=now_s, text=text)
+        if last_s is None:
+            return False
+        return before is None or before.last_input_s is None or last_s > before.last_input_s + 1.0
+
+    def forget(self, source: str) -> None:
+        """A sensor is gone (its display or terminal closed)."""
+        self.reports.pop(source, None)
+
+    def keyboard_idle_s(self, now_s: float) -> float | None:
+        """Seconds since any input; None when no sensor knows."""
+        return self._least(now_s, ())
+
+    def console_idle_s(self, now_s: float) -> float | None:
+        """Seconds since input at the console or a local display; None when no sensor knows."""
+        return self._least(now_s, CONSOLE_PREFIXES)
+
+    def _least(self, now_s: float, prefixes: tuple[str, ...]) -> float | None:
+        latest = None
+        for report in self.reports.values():
+            if report.last_input_s is None or now_s - report.seen_s > self.stale_s:
+                continue
+            if prefixes and not report.source.startswith(prefixes):
+                continue
+            latest = report.last_input_s if latest is None else max(latest, report.last_input_s)
+        return None if latest is None else max(0.0, now_s - latest)
+
+    def unknown(self, now_s: float) -> tuple[str, ...]:
+        """Sensors that cannot tell, with their reasons."""
+        return tuple(
+            f"{report.source}: {report.text or 'no word for too long'}"
+            for report in self.reports.values()
+            if report.last_input_s is None or now_s - report.seen_s > self.stale_s
+        )

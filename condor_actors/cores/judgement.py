@@ -1,0 +1,80 @@
+"""From the owner's expressions to a :class:`~condor_actors.cores.owner_policy.Look`.
+
+Theory: a policy is a set of ClassAd expressions, evaluated with the slot's ad as MY and the job's as TARGET.  They are
+put into an ad of their own, chained to the slot's, so that one may name another (``START``, ``IS_OWNER``) without all
+of them being published.  Where there is a variant for the job's universe (``SUSPEND_VANILLA``), it takes the place of
+the plain one.  An expression that is undefined or an error counts as false, as in the manual.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from condor_actors.classads import ClassAd, Expr, is_true
+from condor_actors.cores.owner_policy import Look
+
+__all__ = ["POLICY_NAMES", "UNIVERSE_SUFFIXES", "Policy"]
+
+POLICY_NAMES = (
+    "START", "RANK", "IS_OWNER", "SUSPEND", "CONTINUE", "PREEMPT", "KILL", "WANT_SUSPEND", "WANT_VACATE", "WANT_HOLD",
+    "WANT_HOLD_REASON", "WANT_HOLD_SUBCODE", "MAXJOBRETIREMENTTIME", "MACHINEMAXVACATETIME", "RUNBENCHMARKS",
+)
+
+UNIVERSE_SUFFIXES = {1: "STANDARD", 5: "VANILLA", 9: "GRID", 10: "JAVA", 11: "PARALLEL", 12: "LOCAL", 13: "VM"}
+
+
+class Policy:
+    """The expressions of one slot over its ad.
+
+    Args:
+        expressions: by upper-case name, universe variants too; what is missing is undefined.
+        slot: the slot's ad; changes to it are seen.
+    """
+
+    def __init__(self, expressions: Mapping[str, Expr], slot: ClassAd) -> None:
+        self._ad = ClassAd(parent=slot)
+        for name, expression in expressions.items():
+            self._ad[name] = expression
+        self._variants = {name for name in expressions if name.rpartition("_")[2] in UNIVERSE_SUFFIXES.values()}
+
+    def look(self, job: ClassAd | None, now_s: float) -> Look:
+        """Evaluate everything now; ``job`` is the running one, or the one the claim was granted for."""
+        suffix = ""
+        if job is not None and self._variants:
+            suffix = UNIVERSE_SUFFIXES.get(job.get_int("JobUniverse", 5), "")
+
+        def value(name: str) -> object:
+            variant = f"{name}_{suffix}"
+            return self._ad.evaluate(variant if variant in self._variants else name, job, now_s=now_s)
+
+        def number(name: str, default: float) -> float:
+            found = value(name)
+            return float(found) if isinstance(found, (int, float)) else default
+
+        reason = value("WANT_HOLD_REASON")
+        return Look(
+            is_owner=is_true(value("IS_OWNER")), suspend=is_true(value("SUSPEND")), resume=is_true(value("CONTINUE")),
+            preempt=is_true(value("PREEMPT")), kill=is_true(value("KILL")),
+            want_suspend=is_true(value("WANT_SUSPEND")), want_vacate=is_true(value("WANT_VACATE")),
+            want_hold=is_true(value("WANT_HOLD")), hold_reason=reason if isinstance(reason, str) else "",
+            hold_subcode=int(number("WANT_HOLD_SUBCODE", 0)), retirement_s=self._retirement_s(job, number),
+            vacate_s=number("MACHINEMAXVACATETIME", 600.0), benchmark=is_true(value("RUNBENCHMARKS")),
+        )
+
+    @staticmethod
+    def _retirement_s(job: ClassAd | None, number: object) -> float:
+        """What the machine grants, or less when the job wants less."""
+        assert callable(number)
+        granted = float(number("MAXJOBRETIREMENTTIME", 0.0))
+        if job is None or "MaxJobRetirementTime" not in job:
+            return granted
+        return min(granted, job.get_float("MaxJobRetirementTime", granted))
+
+    def starts(self, job: ClassAd, now_s: float) -> bool:
+        """Whether START accepts ``job``."""
+        return is_true(self._ad.evaluate("START", job, now_s=now_s))
+
+    def rank(self, job: ClassAd, now_s: float) -> float:
+        """How much the machine likes ``job``."""
+        value = self._ad.evaluate("RANK", job, now_s=now_s)
+        return float(value) if isinstance(value, (int, float)) else 0.0

@@ -1,0 +1,662 @@
+"""The states of a slot: when it serves the pool, and how a job makes way for the owner.
+
+Theory: the owner comes first.  A slot is always at one of the twelve *places* (state, activity) below; every event has
+its entry for every place in one table, so nothing is left to chance.  The policy expressions are evaluated outside
+(:mod:`condor_actors.cores.judgement`) and arrive as a :class:`Look`.
+
+===========================  ======================================================================================
+place                        meaning
+===========================  ======================================================================================
+Owner / Idle                 the machine is its owner's; nothing is offered
+Unclaimed / Idle             offered to the pool
+Unclaimed / Benchmarking     offered, and measuring its own speed meanwhile
+Matched / Idle               the negotiator gave it to a schedd that has not claimed it yet
+Claimed / Idle               a schedd has it; no job runs
+Claimed / Busy               a job runs
+Claimed / Suspended          its job is frozen
+Claimed / Retiring           its job has to go, and may finish within its retirement time
+Preempting / Vacating        its job was asked to go
+Preempting / Killing         its job is being killed
+Drained / Retiring           out of service; other slots of the machine are still being emptied
+Drained / Idle               out of service
+===========================  ======================================================================================
+
+Claimed is left only for Preempting (or, with nothing running, for what comes after it); SUSPEND counts only where
+WANT_SUSPEND holds; PREEMPT leads to Retiring while retirement time is left, then to Vacating where WANT_VACATE holds,
+else to Killing.
+
+Source: HTCondor's manual, "Policy configuration for execution points", states and activities.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+__all__ = [
+    "Activity", "Begin", "Claim", "Drain", "Drop", "End", "Evict", "Freeze", "Gone", "Kill", "Look", "Machine",
+    "Place", "Released", "Revoke", "State", "Thaw", "Timeout", "Undrain", "Vacate", "events", "places", "table",
+]
+
+
+class State(str, enum.Enum):
+    """As published in ``State``."""
+
+    OWNER = "Owner"
+    UNCLAIMED = "Unclaimed"
+    MATCHED = "Matched"
+    CLAIMED = "Claimed"
+    PREEMPTING = "Preempting"
+    DRAINED = "Drained"
+
+
+class Activity(str, enum.Enum):
+    """As published in ``Activity``."""
+
+    IDLE = "Idle"
+    BENCHMARKING = "Benchmarking"
+    BUSY = "Busy"
+    SUSPENDED = "Suspended"
+    RETIRING = "Retiring"
+    VACATING = "Vacating"
+    KILLING = "Killing"
+
+
+Place = tuple[State, Activity]
+
+OWNER: Place = (State.OWNER, Activity.IDLE)
+UNCLAIMED: Place = (State.UNCLAIMED, Activity.IDLE)
+BENCHMARKING: Place = (State.UNCLAIMED, Activity.BENCHMARKING)
+MATCHED: Place = (State.MATCHED, Activity.IDLE)
+CLAIMED: Place = (State.CLAIMED, Activity.IDLE)
+BUSY: Place = (State.CLAIMED, Activity.BUSY)
+SUSPENDED: Place = (State.CLAIMED, Activity.SUSPENDED)
+RETIRING: Place = (State.CLAIMED, Activity.RETIRING)
+VACATING: Place = (State.PREEMPTING, Activity.VACATING)
+KILLING: Place = (State.PREEMPTING, Activity.KILLING)
+DRAINING: Place = (State.DRAINED, Activity.RETIRING)
+DRAINED: Place = (State.DRAINED, Activity.IDLE)
+
+PLACES = (OWNER, UNCLAIMED, BENCHMARKING, MATCHED, CLAIMED, BUSY, SUSPENDED, RETIRING, VACATING, KILLING, DRAINING,
+          DRAINED)
+
+
+# ---- events
+
+
+@attrs.frozen(kw_only=True)
+class Look:
+    """The policy's expressions, evaluated now."""
+
+    is_owner: bool = False
+    suspend: bool = False
+    resume: bool = True
+    preempt: bool = False
+    kill: bool = False
+    want_suspend: bool = False
+    want_vacate: bool = True
+    want_hold: bool = False
+    hold_reason: str = ""
+    hold_subcode: int = 0
+    retirement_s: float = 0.0
+    vacate_s: float = 600.0
+    benchmark: bool = False
+
+
+@attrs.frozen
+class Match:
+    """The negotiator gave the slot to somebody."""
+
+    submitter: str
+
+
+@attrs.frozen
+class Claim:
+    """A schedd's request was granted."""
+
+
+@attrs.frozen
+class Begin:
+    """A run was activated on the claim."""
+
+
+@attrs.frozen
+class End:
+    """The claim's run is over."""
+
+
+@attrs.frozen
+class Released:
+    """The schedd gave the claim up, or its lease ran out (``reason``)."""
+
+    reason: str
+
+
+@attrs.frozen
+class Evict:
+    """The job has to go for another reason than PREEMPT.
+
+    ``how``: ``retire`` (it may use its retirement time), ``vacate`` (it may save its work) or ``kill``.
+    """
+
+    reason: str
+    how: str = "vacate"
+
+
+@attrs.frozen
+class Gone:
+    """Nothing of the claim is left on the machine."""
+
+
+@attrs.frozen
+class Drain:
+    """Take the slot out of service; ``how`` as in :class:`Evict`."""
+
+    how: str = "retire"
+
+
+@attrs.frozen
+class Emptied:
+    """Every slot of the draining machine is empty."""
+
+
+@attrs.frozen
+class Undrain:
+    """Back into service."""
+
+
+@attrs.frozen
+class Timeout:
+    """A timer of the slot ran out: ``match``, ``retire``, ``vacate`` or ``kill``."""
+
+    what: str
+
+
+Event = Any
+EVENTS = (Look, Match, Claim, Begin, End, Released, Evict, Gone, Drain, Emptied, Undrain, Timeout)
+
+
+# ---- what follows
+
+
+@attrs.frozen
+class Freeze:
+    """Suspend the whole tree of the run."""
+
+
+@attrs.frozen
+class Thaw:
+    """Let it go on."""
+
+
+@attrs.frozen(kw_only=True)
+class Vacate:
+    """Ask the run to go within ``grace_s``; with ``hold`` its job is to be held."""
+
+    grace_s: float
+    reason: str
+    hold: bool = False
+    hold_subcode: int = 0
+
+
+@attrs.frozen
+class Kill:
+    """Kill the run."""
+
+    reason: str
+
+
+@attrs.frozen
+class Revoke:
+    """Tell the schedd that the claim is ending."""
+
+    reason: str
+
+
+@attrs.frozen
+class Drop:
+    """The claim is over: forget it and tell its schedd."""
+
+    reason: str
+
+
+@attrs.frozen
+class StartTimer:
+    """Have :class:`Timeout` in ``delay_s``."""
+
+    what: str
+    delay_s: float
+
+
+@attrs.frozen
+class StopTimer:
+    """Forget a timer."""
+
+    what: str
+
+
+Action = Freeze | Thaw | Vacate | Kill | Revoke | Drop | StartTimer | StopTimer
+Step = Callable[["Machine", Event, float], list[Action]]
+
+STORY_LENGTH = 64
+FOREVER_S = 10 * 365 * 86400.0
+
+
+@attrs.define(eq=False)
+class Machine:
+    """The policy state of one slot.
+
+    Attributes:
+        place: where it is.
+        state_since_s, activity_since_s: when it got there.
+        look: the last evaluation.
+        job_began_s: when the running job began; 0: none runs.
+        reason: why the claim is ending; empty while it is not.
+        draining: whether the slot leaves service when its claim is over.
+        story: what happened to it last: (when, event, place afterwards).
+    """
+
+    place: Place
+    match_timeout_s: float = 120.0
+    killing_timeout_s: float = 30.0
+    state_since_s: float = 0.0
+    activity_since_s: float = 0.0
+    look: Look = attrs.field(factory=Look)
+    job_began_s: float = 0.0
+    reason: str = ""
+    draining: bool = False
+    eviction: str = ""
+    resume_to: Place | None = None
+    spent_s: dict[Place, float] = attrs.field(factory=dict)
+    story: deque[tuple[float, str, str]] = attrs.field(factory=lambda: deque(maxlen=STORY_LENGTH))
+
+    @property
+    def state(self) -> State:
+        """The published state."""
+        return self.place[0]
+
+    @property
+    def activity(self) -> Activity:
+        """The published activity."""
+        return self.place[1]
+
+    @property
+    def claimable(self) -> bool:
+        """Whether a claim can be granted without displacing anybody."""
+        return self.place in (UNCLAIMED, BENCHMARKING, MATCHED)
+
+    def handle(self, event: Event, now_s: float) -> tuple[Action, ...]:
+        """What follows from ``event``."""
+        before = self.place
+        step = TABLE[before, type(event)]
+        actions = step(self, event, now_s)
+        if self.place != before or not isinstance(event, Look):
+            self.story.append((now_s, type(event).__name__, "/".join(each.value for each in self.place)))
+        return tuple(actions)
+
+    def go(self, place: Place, now_s: float) -> None:
+        """Be at ``place`` from now on."""
+        if place == self.place:
+            return
+        spent = max(0.0, now_s - self.activity_since_s)
+        self.spent_s[self.place] = self.spent_s.get(self.place, 0.0) + spent
+        if place[0] is not self.place[0]:
+            self.state_since_s = now_s
+        self.activity_since_s = now_s
+        self.place = place
+
+
+# ---- the steps
+
+
+def _ignore(why: str) -> Step:
+    def step(machine: Machine, event: Event, now_s: float) -> list[Action]:
+        return []
+
+    step.__doc__ = why
+    step.__name__ = "ignore"
+    return step
+
+
+def _remember(machine: Machine, look: Look, now_s: float) -> list[Action]:
+    """Nothing changes but what is known."""
+    machine.look = look
+    return []
+
+
+def _owner_looks(machine: Machine, look: Look, now_s: float) -> list[Action]:
+    """Offer the slot once the owner is gone."""
+    machine.look = look
+    if not look.is_owner:
+        machine.go(UNCLAIMED, now_s)
+    return []
+
+
+def _unclaimed_looks(machine: Machine, look: Look, now_s: float) -> list[Action]:
+    """The owner is back, or the speed is to be measured."""
+    machine.look = look
+    if look.is_owner:
+        machine.go(OWNER, now_s)
+    else:
+        machine.go(BENCHMARKING if look.benchmark else UNCLAIMED, now_s)
+    return []
+
+
+def _matched_looks(machine: Machine, look: Look, now_s: float) -> list[Action]:
+    """The owner is back before the claim came."""
+    machine.look = look
+    if not look.is_owner:
+        return []
+    machine.go(OWNER, now_s)
+    return [StopTimer("match")]
+
+
+def _idle_claim_looks(machine: Machine, look: Look, now_s: float) -> list[Action]:
+    """An idle claim ends when the owner is back."""
+    machine.look = look
+    if not (look.is_owner or look.preempt):
+        return []
+    return _leave(machine, now_s, "the owner of the machine is back")
+
+
+def _busy_looks(machine: Machine, look: Look, now_s: float) -> list[Action]:
+    """Suspend or preempt; a job of a retiring claim comes by here too."""
+    machine.look = look
+    if look.want_suspend and look.suspend:
+        machine.resume_to = machine.place
+        machine.go(SUSPENDED, now_s)
+        return [Freeze()]
+    if look.preempt and machine.place != RETIRING:
+        return _retire(machine, now_s, look.hold_reason or "PREEMPT became true", "retire")
+    return []
+
+
+def _suspended_looks(machine: Machine, look: Look, now_s: float) -> list[Action]:
+    """Preempt, or let the job go on."""
+    machine.look = look
+    if look.preempt:
+        return _preempt(machine, now_s, look.hold_reason or "suspended for too long")
+    if look.resume and not (look.want_suspend and look.suspend):
+        machine.go(machine.resume_to or BUSY, now_s)
+        machine.resume_to = None
+        return [Thaw()]
+    return []
+
+
+def _vacating_looks(machine: Machine, look: Look, now_s: float) -> list[Action]:
+    """KILL ends a vacating that takes too long."""
+    machine.look = look
+    return _kill(machine, now_s, "KILL became true") if look.kill else []
+
+
+def _match(machine: Machine, event: Match, now_s: float) -> list[Action]:
+    """Wait for the schedd, not for ever."""
+    machine.go(MATCHED, now_s)
+    return [StartTimer("match", machine.match_timeout_s)]
+
+
+def _claim(machine: Machine, event: Claim, now_s: float) -> list[Action]:
+    """The slot is a schedd's."""
+    machine.go(CLAIMED, now_s)
+    machine.reason = machine.eviction = ""
+    machine.resume_to = None
+    return [StopTimer("match")]
+
+
+def _begin(machine: Machine, event: Begin, now_s: float) -> list[Action]:
+    """A job runs."""
+    machine.job_began_s = now_s
+    machine.go(BUSY, now_s)
+    return []
+
+
+def _begin_late(machine: Machine, event: Begin, now_s: float) -> list[Action]:
+    """A job began before the starter host heard that the claim is ending; it is being ended already."""
+    machine.job_began_s = now_s
+    return []
+
+
+def _end(machine: Machine, event: End, now_s: float) -> list[Action]:
+    """The claim waits for its next job."""
+    machine.job_began_s = 0.0
+    machine.resume_to = None
+    machine.go(CLAIMED, now_s)
+    return []
+
+
+def _end_retiring(machine: Machine, event: End, now_s: float) -> list[Action]:
+    """The job finished in its retirement time: the claim is over."""
+    machine.job_began_s = 0.0
+    return [StopTimer("retire"), *_leave(machine, now_s, machine.reason)]
+
+
+def _end_preempting(machine: Machine, event: End, now_s: float) -> list[Action]:
+    """The run is over; Gone follows when nothing is left of it."""
+    machine.job_began_s = 0.0
+    return []
+
+
+def _released_idle(machine: Machine, event: Released, now_s: float) -> list[Action]:
+    """The schedd needs the claim no longer."""
+    return _leave(machine, now_s, event.reason, tell=False)
+
+
+def _released_running(machine: Machine, event: Released, now_s: float) -> list[Action]:
+    """Whoever held the claim is gone: its run has to go as well."""
+    return [StopTimer("retire"), *_preempt(machine, now_s, event.reason)]
+
+
+def _evict_idle(machine: Machine, event: Evict, now_s: float) -> list[Action]:
+    """End an idle claim."""
+    return _leave(machine, now_s, event.reason)
+
+
+def _evict_running(machine: Machine, event: Evict, now_s: float) -> list[Action]:
+    """End a claim with a job on it."""
+    return _retire(machine, now_s, event.reason, event.how)
+
+
+def _evict_retiring(machine: Machine, event: Evict, now_s: float) -> list[Action]:
+    """A more urgent reason ends the retirement."""
+    if event.how == "retire":
+        return []
+    return [StopTimer("retire"), *_retire(machine, now_s, event.reason, event.how)]
+
+
+def _evict_vacating(machine: Machine, event: Evict, now_s: float) -> list[Action]:
+    """Nobody waits any longer."""
+    return _kill(machine, now_s, event.reason) if event.how == "kill" else []
+
+
+def _gone_unasked(machine: Machine, event: Gone, now_s: float) -> list[Action]:
+    """The starter host lost the claim: so it is over."""
+    machine.job_began_s = 0.0
+    actions: list[Action] = [StopTimer("retire"), Drop(machine.reason or "the starter host lost it")]
+    _rest(machine, now_s)
+    return actions
+
+
+def _gone(machine: Machine, event: Gone, now_s: float) -> list[Action]:
+    """Nothing is left: the slot is free, or out of service."""
+    machine.job_began_s = 0.0
+    reason = machine.reason
+    _rest(machine, now_s)
+    return [StopTimer("vacate"), StopTimer("kill"), Drop(reason)]
+
+
+def _drain_free(machine: Machine, event: Drain, now_s: float) -> list[Action]:
+    """Out of service at once."""
+    machine.draining = True
+    machine.go(DRAINING, now_s)
+    return [StopTimer("match")]
+
+
+def _drain_claimed(machine: Machine, event: Drain, now_s: float) -> list[Action]:
+    """Out of service once the claim is over."""
+    machine.draining = True
+    step = TABLE[machine.place, Evict]
+    return step(machine, Evict("the machine is being drained", event.how), now_s)
+
+
+def _drain_again(machine: Machine, event: Drain, now_s: float) -> list[Action]:
+    """Note it; the claim is ending anyhow."""
+    machine.draining = True
+    return []
+
+
+def _emptied(machine: Machine, event: Emptied, now_s: float) -> list[Action]:
+    """The whole machine is empty."""
+    machine.go(DRAINED, now_s)
+    return []
+
+
+def _undrain_drained(machine: Machine, event: Undrain, now_s: float) -> list[Action]:
+    """Offer the slot again, if its owner agrees."""
+    machine.draining = False
+    machine.go(OWNER if machine.look.is_owner else UNCLAIMED, now_s)
+    return []
+
+
+def _undrain(machine: Machine, event: Undrain, now_s: float) -> list[Action]:
+    """The claim that is ending still ends, but the slot stays in service."""
+    machine.draining = False
+    return []
+
+
+def _match_timeout(machine: Machine, event: Timeout, now_s: float) -> list[Action]:
+    """The schedd never came."""
+    if event.what == "match":
+        machine.go(UNCLAIMED, now_s)
+    return []
+
+
+def _retire_timeout(machine: Machine, event: Timeout, now_s: float) -> list[Action]:
+    """The retirement time is used up."""
+    return _preempt(machine, now_s, machine.reason) if event.what == "retire" else []
+
+
+def _vacate_timeout(machine: Machine, event: Timeout, now_s: float) -> list[Action]:
+    """The grace is used up."""
+    return _kill(machine, now_s, machine.reason) if event.what == "vacate" else []
+
+
+def _kill_timeout(machine: Machine, event: Timeout, now_s: float) -> list[Action]:
+    """Still there: kill again."""
+    if event.what != "kill":
+        return []
+    return [Kill(machine.reason), StartTimer("kill", machine.killing_timeout_s)]
+
+
+# ---- what several steps share
+
+
+def _retire(machine: Machine, now_s: float, reason: str, how: str) -> list[Action]:
+    """Let the job finish while retirement time is left, else make it go."""
+    machine.reason = reason
+    if how == "kill":
+        return [Revoke(reason), *_kill(machine, now_s, reason, thaw=machine.place == SUSPENDED)]
+    left_s = machine.job_began_s + machine.look.retirement_s - now_s
+    if how == "retire" and left_s > 0 and machine.place != SUSPENDED and not machine.look.want_hold:
+        machine.go(RETIRING, now_s)
+        return [Revoke(reason), StartTimer("retire", min(left_s, FOREVER_S))]
+    return _preempt(machine, now_s, reason)
+
+
+def _preempt(machine: Machine, now_s: float, reason: str) -> list[Action]:
+    """Vacate, or kill where the policy wants no vacating."""
+    machine.reason = reason
+    look = machine.look
+    if not look.want_vacate and not look.want_hold:
+        return [Revoke(reason), *_kill(machine, now_s, reason, thaw=machine.place == SUSPENDED)]
+    machine.go(VACATING, now_s)
+    vacate = Vacate(grace_s=look.vacate_s, reason=reason, hold=look.want_hold, hold_subcode=look.hold_subcode)
+    return [Revoke(reason), vacate, StartTimer("vacate", look.vacate_s)]
+
+
+def _kill(machine: Machine, now_s: float, reason: str, thaw: bool = False) -> list[Action]:
+    machine.reason = reason
+    machine.go(KILLING, now_s)
+    return [StopTimer("vacate"), Kill(reason), StartTimer("kill", machine.killing_timeout_s)]
+
+
+def _leave(machine: Machine, now_s: float, reason: str, tell: bool = True) -> list[Action]:
+    """End a claim on which nothing runs: the starter host shuts the gate and says Gone."""
+    machine.reason = reason
+    machine.go(KILLING, now_s)
+    return [*([Revoke(reason)] if tell else []), Kill(reason), StartTimer("kill", machine.killing_timeout_s)]
+
+
+def _rest(machine: Machine, now_s: float) -> None:
+    """Where a slot goes when its claim is over."""
+    machine.reason = machine.eviction = ""
+    machine.resume_to = None
+    if machine.draining:
+        machine.go(DRAINING, now_s)
+    else:
+        machine.go(OWNER if machine.look.is_owner else UNCLAIMED, now_s)
+
+
+# ---- the table
+
+_no_claim = _ignore("there is no claim")
+_no_job = _ignore("no job runs")
+_taken = _ignore("the slot is not free")
+_ending = _ignore("the claim is ending")
+_in_service = _ignore("the slot is in service")
+_no_timer = _ignore("no such timer runs here")
+_out = _ignore("the slot is out of service")
+
+_ROWS: dict[type, tuple[Step, ...]] = {
+    # Owner, Unclaimed, Benchmarking, Matched | Claimed: Idle, Busy, Suspended, Retiring | Vacating, Killing |
+    # Draining, Drained
+    Look: (_owner_looks, _unclaimed_looks, _unclaimed_looks, _matched_looks,
+           _idle_claim_looks, _busy_looks, _suspended_looks, _busy_looks,
+           _vacating_looks, _remember, _remember, _remember),
+    Match: (_ignore("the owner has it"), _match, _match, _match, _taken, _taken, _taken, _taken, _taken, _taken,
+            _out, _out),
+    Claim: (_ignore("the owner has it"), _claim, _claim, _claim, _taken, _taken, _taken, _taken, _taken, _taken,
+            _out, _out),
+    Begin: (_no_claim, _no_claim, _no_claim, _no_claim, _begin, _ignore("known"), _ignore("known"),
+            _ignore("known"), _begin_late, _begin_late, _no_claim, _no_claim),
+    End: (_no_claim, _no_claim, _no_claim, _no_claim, _no_job, _end, _end, _end_retiring,
+          _end_preempting, _end_preempting, _no_claim, _no_claim),
+    Released: (_no_claim, _no_claim, _no_claim, _no_claim, _released_idle, _released_running, _released_running,
+               _released_running, _ending, _ending, _no_claim, _no_claim),
+    Evict: (_no_claim, _no_claim, _no_claim, _no_claim, _evict_idle, _evict_running, _evict_running,
+            _evict_retiring, _evict_vacating, _ending, _no_claim, _no_claim),
+    Gone: (_no_claim, _no_claim, _no_claim, _no_claim, _gone_unasked, _gone_unasked, _gone_unasked, _gone_unasked,
+           _gone, _gone, _no_claim, _no_claim),
+    Drain: (_drain_free, _drain_free, _drain_free, _drain_free, _drain_claimed, _drain_claimed, _drain_claimed,
+            _drain_claimed, _drain_claimed, _drain_again, _drain_again, _drain_again),
+    Emptied: (_in_service, _in_service, _in_service, _in_service, _in_service, _in_service, _in_service,
+              _in_service, _in_service, _in_service, _emptied, _ignore("known")),
+    Undrain: (_undrain, _undrain, _undrain, _undrain, _undrain, _undrain, _undrain, _undrain, _undrain, _undrain,
+              _undrain_drained, _undrain_drained),
+    Timeout: (_no_timer, _no_timer, _no_timer, _match_timeout, _no_timer, _no_timer, _no_timer, _retire_timeout,
+              _vacate_timeout, _kill_timeout, _no_timer, _no_timer),
+}
+
+TABLE: dict[tuple[Place, type], Step] = {
+    (place, event): step
+    for event, row in _ROWS.items()
+    for place, step in zip(PLACES, row, strict=True)
+}
+
+
+def table() -> dict[tuple[Place, type], Step]:
+    """The whole table, for tests and the documentation's diagrams."""
+    return dict(TABLE)
+
+
+def places() -> tuple[Place, ...]:
+    """Every place there is."""
+    return PLACES
+
+
+def events() -> tuple[type, ...]:
+    """Every kind of event."""
+    return EVENTS

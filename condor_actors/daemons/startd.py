@@ -1,0 +1,274 @@
+"""The startd: offers this machine to the pool, and takes it back when its owner wants it.
+
+The decisions are :mod:`condor_actors.cores.execute_desk`'s; here they meet the host (readings, the claim file, the
+starter host's process) and the network.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from twisted.internet.defer import Deferred, succeed
+
+from condor_actors.actors import Actor, World
+from condor_actors.classads import ClassAd
+from condor_actors.config import Config
+from condor_actors.cores.effects import Effect
+from condor_actors.cores.execute_desk import (
+    DeskSettings,
+    EndStartd,
+    ExecuteDesk,
+    Hide,
+    NeedStarter,
+    Observed,
+    Show,
+    StarterDied,
+)
+from condor_actors.cores.slots import Slots
+from condor_actors.daemons.advertiser import ADVERTISER, Advertise, Advertiser, Withdraw, collector_nodes
+from condor_actors.daemons.startd_settings import machine_ad, machine_share, slot_plans, slot_settings, startd_name
+from condor_actors.machine.claim_file import ClaimFile
+from condor_actors.machine.readings import HostReadings, Readings
+from condor_actors.machine.starter_process import StarterHosts, StarterProcess
+from condor_actors.messages.advertise import AdKind
+from condor_actors.messages.claim import StarterHostHello
+from condor_actors.messages.envelope import Address, Delivery, TimerFired
+
+__all__ = ["Startd", "make_daemon"]
+
+HELLO_WAIT_S = 20.0
+START_AGAIN_S = (0.0, 1.0, 2.0, 5.0, 10.0, 30.0)
+
+
+def new_secret() -> str:
+    """128 bits that nobody can guess."""
+    return secrets.token_hex(16)
+
+
+class StartdActor(Actor):
+    """Gives the desk its events and performs what it decides."""
+
+    def __init__(self, startd: Startd) -> None:
+        self.startd = startd
+        self.desk = startd.make_desk()
+
+    def started(self) -> None:
+        """Take up former claims, take the first readings."""
+        self.context.perform(self.desk.start(self.startd.claims.records, self.context.now_s()))
+        self._poll()
+        if self.startd.last_hello is not None:
+            self.receive(self.startd.last_hello)
+
+    def receive(self, delivery: Delivery) -> None:
+        """One event for the desk."""
+        message = delivery.message
+        if isinstance(message, TimerFired) and message.key == "poll":
+            self._poll()
+            return
+        if isinstance(message, TimerFired) and message.key == "no-hello":
+            self._start_starter()
+            return
+        if isinstance(message, StarterHostHello):
+            self.context.cancel_timer("no-hello")
+            self.startd.heard_hello(delivery)
+        self.decide(delivery if hasattr(message, "KIND") else message)
+
+    def decide(self, event: Any) -> None:
+        """Let the desk decide about an event."""
+        delivery = event if isinstance(event, Delivery) else None
+        self.context.perform(self.desk.handle(event, self.context.now_s()), delivery)
+        if self.startd.resting is not None and not self.desk.claims:
+            self.startd.rest()
+
+    def _poll(self) -> None:
+        loads = self.startd.readings.loads(self.desk.starter_pid)
+        idle = tuple((each.source, each.idle_s, each.text) for each in self.startd.readings.idle())
+        self.decide(Observed(total_load=loads.total, own_load=loads.own, idle=idle))
+        self.context.set_timer("poll", self.startd.poll_s)
+
+    def perform_own(self, effect: Effect, delivery: Delivery | None) -> None:
+        """Advertise, and mind the starter host."""
+        if isinstance(effect, Show):
+            private = ClassAd({"Name": effect.slot.name, "Capability": effect.slot.capability})
+            self.context.tell(Address("", ADVERTISER), Advertise(AdKind.SLOT, effect.slot.ad.to_bytes(), private))
+        elif isinstance(effect, Hide):
+            self.context.tell(Address("", ADVERTISER), Withdraw(AdKind.SLOT, effect.name))
+        elif isinstance(effect, NeedStarter):
+            self.need_starter()
+        elif isinstance(effect, EndStartd):
+            self.startd.end(effect.how)
+        else:
+            super().perform_own(effect, delivery)
+
+    def need_starter(self) -> None:
+        """One that lives says hello by itself; else start one, a little later after each failure."""
+        if self.context.has_timer("no-hello") or self.desk.starter is not None or self.startd.resting is not None:
+            return
+        pid = self.startd.starters.living()
+        if pid:
+            self.startd.watch_starter(pid)
+            self.context.set_timer("no-hello", HELLO_WAIT_S)
+        else:
+            self.context.set_timer("no-hello", self.startd.next_start_s(self.context.now_s()))
+
+    def _start_starter(self) -> None:
+        if self.desk.starter is not None or self.startd.resting is not None:
+            return
+        stuck = self.startd.starters.living()
+        if stuck:
+            self.startd.starters.stop(stuck, fast=True)
+        try:
+            pid = self.startd.starters.start()
+        except OSError as error:
+            self.context.log.error("the starter host cannot be started: {error}", error=error)
+        else:
+            self.startd.watch_starter(pid)
+        self.context.set_timer("no-hello", HELLO_WAIT_S)
+
+
+class Startd:
+    """The daemon; see ``World`` and ``Daemon``.
+
+    Attributes:
+        system, name: of every daemon.
+        claims: the claim file; readings: the host; starters: the starter host's process.
+        last_hello: the living starter host's introduction, for a rebuilt actor.
+        resting: fires when the last claim is over, while the startd stops.
+    """
+
+    name = "startd"
+
+    def __init__(self, config: Config, world: World) -> None:
+        self.config = config
+        self.world = world
+        self.started_s = world.wall_clock()
+        self.readings: Readings = world.readings or HostReadings(config.list_of("CONSOLE_DEVICES"))
+        self.starters: StarterHosts = world.processes or StarterProcess(
+            config.path("RUN"), config.path("LOG") / "StarterHostLog.err", world.reactor_time)
+        spool = Path(config.text("SPOOL") or config.path("RUN"))
+        spool.mkdir(parents=True, exist_ok=True)
+        self.claims = ClaimFile(spool / f"startd_claims.{config.text('LOCALNAME') or 'local'}")
+        self.system = world.make_system(commit=self.claims.commit)
+        self.poll_s = config.seconds("POLLING_INTERVAL")
+        self.last_hello: Delivery | None = None
+        self.resting: Deferred[None] | None = None
+        self.shut_down: Callable[[str], None] | None = None
+        self._starter_pid = 0
+        self._starts_s: list[float] = []
+        execute = config.path("EXECUTE")
+        execute.mkdir(parents=True, exist_ok=True)
+        self._facts = self.readings.facts()
+        self._share = machine_share(config, self._facts, self.readings.disk_free_kib(str(execute)))
+        self._plans = slot_plans(config, self._share)
+        self._slot_settings = slot_settings(config)
+
+    # ---- Daemon
+
+    def start(self) -> None:
+        """Spawn the actors."""
+        interval_s = self.config.seconds("UPDATE_INTERVAL")
+        self.system.spawn(ADVERTISER, lambda: Advertiser(collector_nodes(self.config), interval_s))
+        self.system.spawn("startd", lambda: StartdActor(self), inbox_limit=10_000)
+        self.system.tell(Address("", ADVERTISER), Advertise(AdKind.STARTD, self.ad()))
+
+    def stop(self, graceful: bool) -> Deferred[None]:
+        """Vacate every claim, then end the starter host."""
+        if self.resting is not None:
+            resting = self.resting
+        else:
+            resting = self.resting = Deferred()
+        actor = self.system.actor("startd")
+        if not isinstance(actor, StartdActor) or not actor.desk.claims or actor.desk.starter is None:
+            self.rest()
+            return succeed(None)
+        actor.context.perform(actor.desk.vacate_all(self.world.wall_clock(), fast=not graceful))
+        return resting
+
+    def rest(self) -> None:
+        """Nothing runs any more."""
+        resting, self.resting = self.resting, Deferred()
+        if self._starter_pid:
+            self.starters.stop(self._starter_pid, fast=False)
+            self._starter_pid = 0
+        if resting is not None and not resting.called:
+            resting.callback(None)
+
+    def reconfigure(self, config: Config) -> None:
+        """Take the policy, times and attributes; slots and resources need a restart."""
+        settings = slot_settings(config)
+        self.config = config
+        self._slot_settings = settings
+        self.poll_s = config.seconds("POLLING_INTERVAL")
+        actor = self.system.actor("startd")
+        if isinstance(actor, StartdActor):
+            actor.desk.slots.reconfigure(settings)
+            actor.context.perform(actor.desk.refresh(self.world.wall_clock()))
+
+    def ad(self) -> ClassAd:
+        """The startd's own ad."""
+        ad = machine_ad(self.config, self._facts, self._share, self.world.post.public_node, self.started_s)
+        ad["MyType"] = "StartDaemon"
+        ad["Name"] = startd_name(self.config)
+        ad["TotalSlots"] = len(self._plans)
+        return ad
+
+    # ---- for the actor
+
+    def make_desk(self) -> ExecuteDesk:
+        """A desk with fresh slots."""
+        now_s = self.world.wall_clock()
+        address = self.world.post.public_node
+        facts = machine_ad(self.config, self._facts, self._share, address, self.started_s)
+        facts["TotalSlots"] = len(self._plans)
+        slots = Slots(self._slot_settings, facts, new_secret)
+        slots.create(self._plans, now_s)
+        settings = DeskSettings(address=address, update_interval_s=self.config.seconds("UPDATE_INTERVAL"))
+        return ExecuteDesk(slots, settings, birth_s=self.started_s, new_secret=new_secret)
+
+    def heard_hello(self, delivery: Delivery) -> None:
+        """A starter host is there."""
+        self.last_hello = delivery
+        self._starts_s.clear()
+        self.watch_starter(delivery.message.pid)
+
+    def watch_starter(self, pid: int) -> None:
+        """Hear of its end."""
+        self._starter_pid = pid
+        self.starters.watch(pid, self._starter_ended)
+
+    def _starter_ended(self, pid: int) -> None:
+        self.last_hello = None
+        if pid == self._starter_pid:
+            self._starter_pid = 0
+        actor = self.system.actor("startd")
+        if isinstance(actor, StartdActor):
+            actor.context.cancel_timer("no-hello")
+            actor.decide(StarterDied(pid))
+            if actor.desk.starter is None:
+                actor.need_starter()
+
+    def next_start_s(self, now_s: float) -> float:
+        """How long to wait before the next start: longer while starts keep failing."""
+        self._starts_s = [each for each in self._starts_s if now_s - each < 300.0]
+        delay_s = START_AGAIN_S[min(len(self._starts_s), len(START_AGAIN_S) - 1)]
+        self._starts_s.append(now_s)
+        return delay_s
+
+    def end(self, how: str) -> None:
+        """A drain is over: stop, or be started again by the master."""
+        self.world.log.info("the machine is drained; the startd ends ({how})", how=how)
+        if self.shut_down is not None:
+            self.shut_down(how)
+
+
+def make_daemon(config: Config, world: World) -> Startd:
+    """The startd, not started.
+
+    Raises:
+        ConfigError: the slots or the policy cannot be understood.
+        OSError: EXECUTE, SPOOL or the claim file cannot be used.
+    """
+    return Startd(config, world)

@@ -1,0 +1,209 @@
+"""From the configuration to what the startd's cores take: policy, slots, the machine's ad.
+
+A wrong value is a ConfigError that names file, line and name, before anything listens.
+"""
+
+from __future__ import annotations
+
+import platform
+import socket
+from collections.abc import Iterable
+from typing import Any
+
+from condor_actors.classads import ClassAd, ClassAdSyntaxError, Expr, parse_expression
+from condor_actors.config import Config, ConfigError
+from condor_actors.cores.judgement import POLICY_NAMES, UNIVERSE_SUFFIXES
+from condor_actors.cores.slot_resources import (
+    Custom,
+    Share,
+    SlotPlan,
+    SlotTypeError,
+    parse_machine_resource,
+    plan_slots,
+)
+from condor_actors.cores.slots import SlotSettings
+from condor_actors.daemons.admin import package_version
+from condor_actors.machine.readings import MachineFacts
+
+__all__ = ["host_name", "machine_ad", "machine_share", "slot_plans", "slot_settings", "startd_name"]
+
+RESOURCE = "MACHINE_RESOURCE_"
+
+
+def host_name(config: Config) -> str:
+    """The machine's full name."""
+    return config.text("NETWORK_HOSTNAME") or config.text("FULL_HOSTNAME") or socket.getfqdn()
+
+
+def startd_name(config: Config) -> str:
+    """The name of the startd's own ad, and what follows the @ in its slots' names."""
+    name = config.text("STARTD_NAME")
+    host = host_name(config)
+    return f"{name}@{host}" if name and "@" not in name else name or host
+
+
+def wrong(config: Config, name: str, text: str, why: str, expected: str = "a ClassAd expression") -> ConfigError:
+    """A value that cannot be used."""
+    file, line = config.where(name)
+    return ConfigError(why, file=file, line=line or None, name=name, value=text, expected=expected)
+
+
+def expression(config: Config, name: str) -> Expr | None:
+    """The expression ``name``, whether the table knows the name or not; None when undefined.
+
+    Raises:
+        ConfigError: it is no expression.
+    """
+    text = config.text(name)
+    if text is None:
+        return None
+    try:
+        return parse_expression(text)
+    except ClassAdSyntaxError as error:
+        raise wrong(config, name, text, f"{name} is not a ClassAd expression: {error}") from None
+
+
+def _policy(config: Config, prefix: str = "") -> dict[str, Expr]:
+    found = {}
+    for name in POLICY_NAMES:
+        for key in (name, *(f"{name}_{suffix}" for suffix in UNIVERSE_SUFFIXES.values())):
+            value = expression(config, prefix + key)
+            if value is not None:
+                found[key] = value
+    if not prefix and config.source("PREEMPT").file == "<Default>":
+        vacate = expression(config, "VACATE")
+        if vacate is not None:
+            found["PREEMPT"] = vacate
+    return found
+
+
+def _type_ids(config: Config) -> range:
+    return range(1, config.integer("MAX_SLOT_TYPES") + 1)
+
+
+def _number(config: Config, name: str) -> int | None:
+    text = config.text(name)
+    if text is None:
+        return None
+    if not text.isdigit():
+        raise wrong(config, name, text, f"{name} = {text} is not possible", "a whole number")
+    return int(text)
+
+
+def slot_settings(config: Config) -> SlotSettings:
+    """How slots look and behave."""
+    by_type = {number: _policy(config, f"SLOT_TYPE_{number}_") for number in _type_ids(config)
+               if config.text(f"SLOT_TYPE_{number}") or config.text(f"NUM_SLOTS_TYPE_{number}") or number == 1}
+    prefixes = {number: text for number in _type_ids(config)
+                if (text := config.text(f"SLOT_TYPE_{number}_NAME_PREFIX")) is not None}
+    names = dict.fromkeys((*config.list_of("STARTD_ATTRS"), *config.list_of("STARTD_EXPRS")))
+    attributes = {name: value for name in names if (value := expression(config, name)) is not None}
+    return SlotSettings(
+        host=startd_name(config), policy=_policy(config), policy_by_type=by_type, prefixes=prefixes,
+        attributes=attributes, job_attributes=config.list_of("STARTD_JOB_ATTRS"),
+        match_timeout_s=config.seconds("MATCH_TIMEOUT"), killing_timeout_s=config.seconds("KILLING_TIMEOUT"),
+        keyboard_slots=config.integer("SLOTS_CONNECTED_TO_KEYBOARD"),
+        console_slots=config.integer("SLOTS_CONNECTED_TO_CONSOLE"),
+        idle_boost_s=config.seconds("DISCONNECTED_KEYBOARD_IDLE_BOOST"))
+
+
+def _custom(config: Config) -> dict[str, Custom]:
+    wanted = {name.upper() for name in config.list_of("MACHINE_RESOURCE_NAMES")}
+    found = {}
+    for name in config.names():
+        upper = name.upper().rpartition(".")[2]
+        bare = upper.removeprefix(RESOURCE)
+        if not upper.startswith(RESOURCE) or bare == "NAMES" or bare.startswith("INVENTORY_"):
+            continue
+        text = config.text(upper)
+        if text is None or (wanted and bare not in wanted):
+            continue
+        shown = "GPUs" if bare == "GPUS" else bare.capitalize() if bare.isupper() else bare
+        try:
+            found[shown] = parse_machine_resource(bare, text)
+        except SlotTypeError as error:
+            raise wrong(config, upper, text, str(error), "a number or the names of the units") from None
+    return found
+
+
+def machine_share(config: Config, facts: MachineFacts, disk_free_kib: int) -> Share:
+    """What the machine gives to the pool."""
+    cpus = config.integer("NUM_CPUS")
+    if not config.boolean("COUNT_HYPERTHREAD_CPUS") and config.source("NUM_CPUS").file == "<Default>":
+        cpus = min(cpus, facts.physical_cpus)
+    disk = config.text("DISK")
+    if disk is not None and not disk.isdigit():
+        raise wrong(config, "DISK", disk, f"DISK = {disk} is not possible", "a number of KiB")
+    disk_kib = (int(disk) if disk else disk_free_kib) - config.integer("RESERVED_DISK") * 1024
+    return Share(
+        cpus=cpus, memory_mib=max(1, config.integer("MEMORY") - config.integer("RESERVED_MEMORY")),
+        disk_kib=max(1, disk_kib), swap_mib=max(0, facts.swap_mib - config.integer("RESERVED_SWAP")),
+        custom=_custom(config))
+
+
+def slot_plans(config: Config, total: Share) -> tuple[SlotPlan, ...]:
+    """The slots to be made.
+
+    Raises:
+        ConfigError: the slot types cannot be carried out.
+    """
+    ids = _type_ids(config)
+    types = {number: text for number in ids if (text := config.text(f"SLOT_TYPE_{number}")) is not None}
+    counts = {number: count for number in ids if (count := _number(config, f"NUM_SLOTS_TYPE_{number}")) is not None}
+    given = {number: config.boolean(f"SLOT_TYPE_{number}_PARTITIONABLE") for number in ids
+             if config.source(f"SLOT_TYPE_{number}_PARTITIONABLE").file != "<Default>"}
+    try:
+        return plan_slots(total, types=types, counts=counts, partitionable=given,
+                          num_slots=_number(config, "NUM_SLOTS"))
+    except SlotTypeError as error:
+        name = next((f"SLOT_TYPE_{number}" for number in types if f"SLOT_TYPE_{number}" in str(error)), "NUM_SLOTS")
+        raise wrong(config, name, config.text(name) or "", str(error), "slots that fit into the machine") from None
+
+
+def machine_ad(config: Config, facts: MachineFacts, total: Share, address: str, started_s: float) -> ClassAd:
+    """The facts that the ads of all slots share."""
+    host = host_name(config)
+    version = package_version()
+    values: dict[str, Any] = {
+        "MyType": "Machine", "TargetType": "Job", "Machine": host, "MyAddress": address, "StartdIpAddr": address,
+        "AddressV1": address, "StartdName": startd_name(config), "DaemonStartTime": int(started_s),
+        "CondorVersion": f"$CondorVersion: {version} $", "CondorPlatform": f"$CondorPlatform: {platform.machine()}_"
+        f"{config.text('OPSYSANDVER') or 'LINUX'} $",
+        "Arch": config.text("ARCH") or "X86_64", "OpSys": config.text("OPSYS") or "LINUX",
+        "OpSysAndVer": config.text("OPSYSANDVER") or "LINUX", "OpSysName": config.text("OPSYS_NAME") or "Linux",
+        "OpSysMajorVer": int(config.text("OPSYS_VER") or 0), "OpSysShortName": config.text("OPSYS_NAME") or "Linux",
+        "OpSysLegacy": "LINUX", "OpSysVer": int(config.text("OPSYS_VER") or 0) * 100,
+        "UidDomain": config.text("UID_DOMAIN") or host, "FileSystemDomain": config.text("FILESYSTEM_DOMAIN") or host,
+        "TotalCpus": total.cpus, "TotalMemory": total.memory_mib, "TotalDisk": total.disk_kib,
+        "TotalVirtualMemory": total.swap_mib * 1024, "DetectedCpus": facts.cpus, "DetectedMemory": facts.memory_mib,
+        "UtsnameSysname": "Linux", "UtsnameRelease": facts.kernel, "UtsnameMachine": platform.machine(),
+        "UtsnameNodename": socket.gethostname(), "SubnetMask": "", "TimeToLive": 2147483647,
+        "HasFileTransfer": True, "HasJobDeferral": True, "HasReconnect": True, "HasIOProxy": False,
+        "HasTDP": False, "HasMPI": False, "HasVM": False, "HasPerFileEncryption": False, "HasSelfCheckpointTransfers":
+        True, "HasTransferInputRemaps": True, "HasFileTransferPluginMethods": "file,http,https",
+        "HasUserNamespaces": False, "HasStandardUniverse": True, "CondorLoadAvg": 0.0, "LoadAvg": 0.0,
+        "IsWakeAble": False, "CpuFamily": 0, "CpuModelNumber": 0, "Mips": 0, "KFlops": 0,
+        "MaxJobRetirementTime": 0, "StarterAbilityList":
+        "HasFileTransfer,HasFileTransferPluginMethods,HasJobDeferral,HasReconnect,HasSelfCheckpointTransfers",
+        "RecentJobStarts": 0, "TotalSlots": 0, "has_avx": "avx" in facts.cpu_flags,
+        "has_avx2": "avx2" in facts.cpu_flags, "has_sse4_1": "sse4_1" in facts.cpu_flags,
+        "has_sse4_2": "sse4_2" in facts.cpu_flags, "has_ssse3": "ssse3" in facts.cpu_flags,
+        "Microarch": _microarchitecture(facts.cpu_flags), "DetectedGPUs": total.custom.get("GPUs", Custom(0)).amount,
+    }
+    if facts.cpu_model:
+        values["CpuModelName"] = facts.cpu_model
+    ad = ClassAd(values)
+    if config.list_of("STARTD_ATTRS"):
+        ad["StartdAttrs"] = " ".join(config.list_of("STARTD_ATTRS"))
+    return ad
+
+
+def _microarchitecture(flags: Iterable[str]) -> str:
+    has = set(flags)
+    if {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"} <= has:
+        return "x86_64-v4"
+    if {"avx2", "bmi1", "bmi2", "fma"} <= has:
+        return "x86_64-v3"
+    if {"sse4_2", "ssse3", "popcnt"} <= has:
+        return "x86_64-v2"
+    return "x86_64-v1"

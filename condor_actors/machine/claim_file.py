@@ -1,0 +1,109 @@
+"""The claims of a startd on disk: few, small, and private to it.
+
+Theory: a claim begins once per many jobs, so the file is a journal: one line per change, synced before anybody hears
+of it; it is written anew, by rename, when it is opened and when it has grown long.  A last line that a crash cut short
+is dropped: nobody heard of it.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from condor_actors.cores.claim import ClaimRecord, DropClaim, SaveClaim
+
+__all__ = ["ClaimFile"]
+
+LONG_LINES = 2000
+
+
+class ClaimFile:
+    """The journal at ``path``.
+
+    Raises:
+        OSError: it cannot be read or written.
+        ValueError: a line other than the last makes no sense; names the file and the line.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._claims: dict[str, ClaimRecord] = {}
+        self._lines = 0
+        if self.path.exists():
+            self._read()
+        self._rewrite()
+
+    @property
+    def records(self) -> tuple[ClaimRecord, ...]:
+        """The claims kept."""
+        return tuple(self._claims.values())
+
+    def commit(self, operations: Sequence[Any]) -> None:
+        """Make all operations durable."""
+        lines = []
+        for operation in operations:
+            if isinstance(operation, SaveClaim):
+                self._claims[operation.record.claim_id] = operation.record
+                lines.append(_line(operation.record))
+            elif isinstance(operation, DropClaim):
+                if self._claims.pop(operation.claim_id, None) is not None:
+                    lines.append(json.dumps({"drop": operation.claim_id}) + "\n")
+            else:
+                raise TypeError(f"a claim file cannot keep {operation!r}")
+        if not lines:
+            return
+        self._lines += len(lines)
+        if self._lines > LONG_LINES:
+            self._rewrite()
+            return
+        os.write(self._file, "".join(lines).encode())
+        os.fdatasync(self._file)
+
+    def close(self) -> None:
+        """Stop writing."""
+        os.close(self._file)
+
+    def _read(self) -> None:
+        lines = self.path.read_bytes().splitlines(keepends=True)
+        for number, line in enumerate(lines, start=1):
+            try:
+                entry = json.loads(line)
+                if "drop" in entry:
+                    self._claims.pop(entry["drop"], None)
+                else:
+                    record = _record(entry["save"])
+                    self._claims[record.claim_id] = record
+            except (ValueError, KeyError, TypeError) as error:
+                if number == len(lines) and not line.endswith(b"\n"):
+                    return
+                raise ValueError(f"{self.path}, line {number} is not a claim ({error}); "
+                                 "remove the file to forget all claims") from None
+
+    def _rewrite(self) -> None:
+        fresh = self.path.with_name(self.path.name + ".new")
+        fresh.unlink(missing_ok=True)
+        file = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        os.write(file, "".join(_line(record) for record in self._claims.values()).encode())
+        os.fsync(file)
+        fresh.replace(self.path)
+        folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        os.fsync(folder)
+        os.close(folder)
+        if hasattr(self, "_file"):
+            os.close(self._file)
+        self._file = file
+        self._lines = len(self._claims)
+
+
+def _line(record: ClaimRecord) -> str:
+    plain = record.to_plain()
+    plain["job_ad"] = base64.b64encode(record.job_ad).decode()
+    return json.dumps({"save": plain}) + "\n"
+
+
+def _record(plain: dict[str, Any]) -> ClaimRecord:
+    return ClaimRecord.from_plain({**plain, "job_ad": base64.b64decode(plain["job_ad"])})

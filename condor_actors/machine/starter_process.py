@@ -1,0 +1,105 @@
+"""The starter host as a process: started so that it outlives the startd, found again, and watched.
+
+Theory: the starter host is the parent of all jobs, so it must survive its startd.  It gets a session of its own and
+nothing of the startd's but its log; ``$(RUN)/starter-host.address`` says which process it is.  Its end is noticed by a
+pidfd, which also works for a process that a former startd has started.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from condor_actors.machine.process_watch import ProcessWatch
+
+__all__ = ["StarterHosts", "StarterProcess"]
+
+
+class StarterHosts(Protocol):
+    """What a startd needs: start a starter host, find a living one, hear of its end."""
+
+    def living(self) -> int:
+        """The pid of a starter host that runs already; 0: none."""
+
+    def start(self) -> int:
+        """Start one; returns its pid."""
+
+    def watch(self, pid: int, ended: Callable[[int], None]) -> None:
+        """Have ``ended(pid)`` called when that process is gone; only the latest pid is watched."""
+
+    def stop(self, pid: int, fast: bool) -> None:
+        """Ask it to end."""
+
+
+class StarterProcess:
+    """The real one.
+
+    Args:
+        run: the folder of sockets.
+        log: where it writes before its own log is open.
+        reactor: Twisted's.
+        environment: of the new process.
+    """
+
+    def __init__(self, run: Path, log: Path, reactor: Any, environment: Mapping[str, str] | None = None) -> None:
+        self._run = run
+        self._log = log
+        self._reactor = reactor
+        self._environment = dict(os.environ if environment is None else environment)
+        self._watched: ProcessWatch | None = None
+        self._children: dict[int, subprocess.Popen[bytes]] = {}
+
+    def living(self) -> int:
+        """The pid in the address file, when that process is a starter host of this folder."""
+        try:
+            words = (self._run / "starter-host.address").read_text().split()
+            pid = int(words[-1])
+            command = Path(f"/proc/{pid}/cmdline").read_bytes()
+        except (OSError, ValueError, IndexError):
+            return 0
+        socket = str(self._run / "startd.sock").encode()
+        return pid if b"starter-host" in command and socket in command else 0
+
+    def start(self) -> int:
+        """Start ``python -m condor_actors.services starter-host``."""
+        command = [sys.executable, "-m", "condor_actors.services", "starter-host", "--startd-socket",
+                   str(self._run / "startd.sock")]
+        self._log.parent.mkdir(parents=True, exist_ok=True)
+        with open(self._log, "ab") as log:
+            child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                     start_new_session=True, env=self._environment, cwd="/")
+        self._children[child.pid] = child
+        return child.pid
+
+    def watch(self, pid: int, ended: Callable[[int], None]) -> None:
+        """Have ``ended(pid)`` called when that process is gone."""
+        if self._watched is not None:
+            if self._watched.pid == pid:
+                return
+            self._watched.stop()
+
+        def gone() -> None:
+            child = self._children.pop(pid, None)
+            if child is not None:
+                child.wait()
+            self._watched = None
+            ended(pid)
+
+        self._watched = ProcessWatch(pid, self._reactor, gone)
+
+    def stop(self, pid: int, fast: bool) -> None:
+        """TERM, or QUIT when it has to be fast."""
+        try:
+            os.kill(pid, 3 if fast else 15)
+        except ProcessLookupError:
+            pass
+
+    def close(self) -> None:
+        """Watch nothing any more; the process goes on."""
+        if self._watched is not None:
+            self._watched.stop()
+            self._watched = None
