@@ -192,6 +192,7 @@ class Obituary(Effect):
     how: str
     failures: int
     again_in_s: float
+    code: int | None = None
 
 
 @attrs.frozen
@@ -375,7 +376,7 @@ class ProcessKeeper:
         told: tuple[Effect, ...] = ()
         if event.code != 0:
             told = (Obituary(name=kept.spec.name, pid=event.pid, how=event.how, failures=kept.failures,
-                             again_in_s=wait_s),)
+                             again_in_s=wait_s, code=event.code),)
         if not kept.wanted or not kept.listed or self.sequel:
             kept.state = State.OFF
             return told

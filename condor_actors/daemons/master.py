@@ -52,6 +52,10 @@ KINDS: Final = ("collector", "negotiator", "schedd", "startd", "kbdd")
 """What DAEMON_LIST may name, beside MASTER and instances of these."""
 
 ASK_S: Final = 60.0
+CONFIG_ERROR: Final = 44
+"""The exit status of a daemon whose configuration is not valid."""
+
+MANY_FAILURES: Final = 3
 STOP_SIGNALS: Final = {"graceful": signal.SIGTERM, "fast": signal.SIGQUIT, "kill": signal.SIGKILL}
 
 
@@ -242,6 +246,8 @@ class MasterActor(Actor):
         child = master.children.get(effect.name)
         master.world.log.error("{name} (pid {pid}) {how}, failure {failures} in a row", name=effect.name,
                                pid=effect.pid, how=effect.how, failures=effect.failures)
+        failures = effect.failures if effect.code != CONFIG_ERROR else max(effect.failures, MANY_FAILURES)
+        master.host.notify(f"STATUS={effect.name} {effect.how}\nX_FAILURES={failures}")
         if child is None or not master.settings.obituaries or not master.settings.admin or master.world.mail is None:
             return
         host = master.config.text("FULL_HOSTNAME") or "this machine"

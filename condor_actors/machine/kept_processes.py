@@ -13,18 +13,16 @@ import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import attrs
 from twisted.internet.interfaces import IReactorFDSet, IReadDescriptor
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-__all__ = ["MARK", "Ended", "KeptProcess", "KeptProcesses", "marked_processes", "start_ticks", "started_at_s"]
+from condor_actors.machine.process_marks import MARK, KeptProcess, command_line, marked_processes, start_ticks
 
-MARK: Final = "CONDOR_KEPT"
-"""The environment variable that says whose process it is: the path of the record and the name in it."""
-
+__all__ = ["Ended", "KeptProcesses"]
 
 @attrs.frozen
 class Ended:
@@ -32,50 +30,6 @@ class Ended:
 
     code: int | None = None
     signal: int | None = None
-
-
-@attrs.frozen
-class KeptProcess:
-    """One that runs: its id, and its start in clock ticks after boot (field 22 of ``/proc/PID/stat``)."""
-
-    name: str
-    pid: int
-    ticks: int
-
-
-def start_ticks(pid: int) -> int | None:
-    """When the process began, in clock ticks after boot; None when there is none, or only its exit status is left."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return None
-    fields = stat.rpartition(")")[2].split()
-    return None if fields[0] in "ZX" else int(fields[19])
-
-
-def started_at_s(process: KeptProcess) -> float:
-    """When it began, in seconds since 1970."""
-    for line in Path("/proc/stat").read_text().splitlines():
-        if line.startswith("btime "):
-            return int(line.split()[1]) + process.ticks / os.sysconf("SC_CLK_TCK")
-    return 0.0
-
-
-def marked_processes(record: str) -> dict[int, str]:
-    """Every process below the record's owner: id and the name in its mark, descendants of the kept ones included."""
-    wanted = f"{MARK}={record}:".encode()
-    found = {}
-    for entry in os.scandir("/proc"):
-        if not entry.name.isdigit():
-            continue
-        try:
-            environment = Path(entry.path, "environ").read_bytes()
-        except OSError:
-            continue
-        for item in environment.split(b"\0"):
-            if item.startswith(wanted):
-                found[int(entry.name)] = os.fsdecode(item[len(wanted):])
-    return found
 
 
 @implementer(IReadDescriptor)
@@ -163,7 +117,7 @@ class KeptProcesses:
                 self._watch(process, ended, keep_record=True)
         for pid, name in marked_processes(str(self._record)).items():
             ticks = start_ticks(pid)
-            if name not in self._running and ticks is not None and is_ours(name, _command_line(pid)):
+            if name not in self._running and ticks is not None and is_ours(name, command_line(pid)):
                 self._watch(KeptProcess(name, pid, ticks), ended, keep_record=True)
         self._write()
         return tuple(self._running.values())
@@ -237,9 +191,3 @@ def _exit_status(descriptor: int) -> Ended:
         return Ended(code=result.si_status)
     return Ended(signal=result.si_status)
 
-
-def _command_line(pid: int) -> list[str]:
-    try:
-        return [os.fsdecode(word) for word in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")]
-    except OSError:
-        return []

@@ -15,7 +15,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Final, Protocol
 
-from condor_actors.machine.kept_processes import Ended, KeptProcess, KeptProcesses, started_at_s
+from condor_actors.machine.kept_processes import Ended, KeptProcesses
+from condor_actors.machine.process_marks import KeptProcess, started_at_s
 
 __all__ = ["Host", "RealHost", "last_lines", "notify"]
 
