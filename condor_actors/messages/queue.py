@@ -123,7 +123,10 @@ class JobsPage:
 @message
 @attrs.frozen(kw_only=True)
 class QueryTotals:
-    """How many jobs in which state, for ``owner`` and for all?  Answer: :class:`Totals`."""
+    """How many jobs in which state, for ``owner`` and for all?  Answer: :class:`Totals`.
+
+    ``batches`` True: also the lines of condor_q's batch view (of ``owner``'s jobs, or of all when it is empty).
+    """
 
     KIND: ClassVar[str] = "condor.queue.QueryTotals"
     VERSION: ClassVar[int] = 1
@@ -131,15 +134,16 @@ class QueryTotals:
 
     owner: str = ""
     constraint: str = ""
+    batches: bool = False
 
 
 @message
 @attrs.frozen(kw_only=True)
 class Totals:
-    """Counts by JobStatus number, of the owner's jobs and of everybody's; plus the batches of the default view.
+    """Pairs (JobStatus, number of jobs), of the owner's jobs and of everybody's.
 
-    ``batches`` are ads with Owner, JobBatchName, JobBatchId, Done, Run, Idle, Hold, Total, QDate, JobIds; filled when
-    the question asked for them by its constraint-free form.
+    ``batches``, when asked for: ads with Owner, JobBatchName, ClusterId, QDate, Done, Run, Idle, Hold, Suspended,
+    Removed, Total and JobIds (as text, ``12.0-9``), one for each batch of one owner.
     """
 
     KIND: ClassVar[str] = "condor.queue.Totals"
@@ -148,6 +152,7 @@ class Totals:
 
     mine: tuple[tuple[int, int], ...]
     everybody: tuple[tuple[int, int], ...]
+    batches: tuple[bytes, ...] = ()
 
 
 class JobAction(str, enum.Enum):

@@ -89,13 +89,14 @@ class StartRun:
 @message
 @attrs.frozen(kw_only=True)
 class StopRun:
-    """Schedd to shadow host: end a run.
+    """Schedd to shadow host, shadow to starter: end a run.
 
     ``how``: ``vacate`` (soft-kill signal, outputs per when_to_transfer_output), ``fast`` (kill), ``remove``, ``hold``.
     """
 
     KIND: ClassVar[str] = "condor.run.StopRun"
     VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
 
     run_id: str
     how: str
@@ -170,36 +171,66 @@ class RunEnded:
     claim_usable: bool = True
 
 
+@attrs.frozen(kw_only=True)
+class Notice:
+    """An event that is due in a job's user log, and by mail if its owner asked for that.
+
+    Attributes:
+        notice_id: names it until it is confirmed.
+        cluster, proc, last_proc: the job; ``last_proc`` >= 0: the same for all jobs up to that one.
+        event: an HTCondor event number (0 submit, 5 terminated, 9 aborted, 12 held, 13 released …).
+        when_s: when it happened.
+        ad: all the attributes its text needs, where the log is among them.
+        maybe_written: it was sent before: look whether the log has it.
+    """
+
+    notice_id: str
+    cluster: int
+    proc: int
+    last_proc: int = -1
+    event: int
+    when_s: float
+    ad: bytes
+    maybe_written: bool = False
+
+
 @message
 @attrs.frozen(kw_only=True)
 class RunSettled:
     """Schedd to shadow host: the end of these runs is committed; forget them.
 
-    Each ``verdicts`` pair is (run id, ``completed`` | ``requeued`` | ``held`` | ``removed``): the shadow writes the
-    matching event to the user log.
+    Each ``verdicts`` pair is (run id, ``completed`` | ``requeued`` | ``held`` | ``removed``); ``notices`` are written as
+    those of :class:`JobNotices`.
     """
 
     KIND: ClassVar[str] = "condor.run.RunSettled"
     VERSION: ClassVar[int] = 1
 
     verdicts: tuple[tuple[str, str], ...]
+    notices: tuple[Notice, ...] = ()
 
 
 @message
 @attrs.frozen(kw_only=True)
-class JobNotice:
-    """Schedd to shadow host: write this event to the job's user log, and mail it if its owner asked for that.
+class JobNotices:
+    """Schedd to shadow host: write these events, and send the mails that belong to them."""
 
-    ``event`` is an HTCondor event number (0 submit, 9 aborted, 12 held, 13 released …); ``job_ad`` has the facts.
-    """
-
-    KIND: ClassVar[str] = "condor.run.JobNotice"
+    KIND: ClassVar[str] = "condor.run.JobNotices"
     VERSION: ClassVar[int] = 1
 
-    job_ad: bytes
-    event: int
-    when_s: float
-    attributes: bytes = b""
+    notices: tuple[Notice, ...]
+
+
+@message
+@attrs.frozen(kw_only=True)
+class NoticesWritten:
+    """Shadow host to schedd: these notices are in the logs and synced (or their logs cannot be written)."""
+
+    KIND: ClassVar[str] = "condor.run.NoticesWritten"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
+
+    notice_ids: tuple[str, ...]
 
 
 # --- shadow and starter (TLS) --------------------------------------------------------------------------------------

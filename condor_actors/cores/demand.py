@@ -1,0 +1,125 @@
+"""What the schedd tells the collector: one ad of its own, one per submitter.
+
+Theory: a submitter that wants more than was last said is told of at once, since the negotiator starts a cycle on it;
+one that wants less is told of a little later, together with what else happened meanwhile.
+"""
+
+from __future__ import annotations
+
+from condor_actors.classads import ClassAd
+from condor_actors.cores.job_status import JobStatus
+from condor_actors.cores.schedd_desk import ScheddDesk
+from condor_actors.messages.advertise import AdKind, InvalidateAd, UpdateAd
+from condor_actors.messages.envelope import Address
+
+__all__ = ["Demand"]
+
+EAGER_GAP_S = 0.05
+LAZY_GAP_S = 2.0
+S = JobStatus
+
+
+class Demand:
+    """See the module."""
+
+    def __init__(self, desk: ScheddDesk, started_s: float, version: str) -> None:
+        self._desk = desk
+        self._started_s = started_s
+        self._version = version
+        self._said: dict[str, list[int]] = {}
+        self._changed: dict[str, None] = {}
+        self._due_s = float("inf")
+        self._last_s = 0.0
+
+    def started(self) -> None:
+        """The schedd runs: say everything."""
+        self.everything()
+
+    def look(self) -> None:
+        """After a turn: plan what is to be said."""
+        desk = self._desk
+        eager = False
+        for submitter in desk.queue.take_touched():
+            self._changed[submitter] = None
+            idle = desk.queue.by_submitter[submitter][S.IDLE]
+            said = self._said.get(submitter)
+            eager = eager or idle > (said[S.IDLE] if said is not None else 0)
+        if not self._changed:
+            return
+        due_s = max(desk.now_s, self._last_s + EAGER_GAP_S) if eager else desk.now_s + LAZY_GAP_S
+        if due_s < self._due_s:
+            self._due_s = due_s
+            desk.timer(("advertise",), max(0.0, due_s - desk.now_s))
+
+    def say(self) -> None:
+        """Tell what changed."""
+        changed, self._changed = self._changed, {}
+        self._due_s = float("inf")
+        self._last_s = self._desk.now_s
+        for submitter in changed:
+            self._say_submitter(submitter)
+        if changed:
+            self._tell(AdKind.SCHEDD, self.schedd_ad())
+
+    def everything(self) -> None:
+        """Tell all of it, as every SCHEDD_INTERVAL."""
+        self._last_s = self._desk.now_s
+        self._tell(AdKind.SCHEDD, self.schedd_ad())
+        for submitter in self._desk.queue.by_submitter:
+            self._say_submitter(submitter)
+        self._desk.timer(("advertise-all",), self._desk.settings.advertise_interval_s)
+
+    def _say_submitter(self, submitter: str) -> None:
+        counts = self._desk.queue.by_submitter.get(submitter)
+        if counts is None:
+            return
+        if not sum(counts) and submitter not in self._said:
+            return
+        self._said[submitter] = list(counts)
+        self._tell(AdKind.SUBMITTER, self._submitter_ad(submitter, counts))
+        if not sum(counts):
+            del self._said[submitter]
+
+    def _submitter_ad(self, submitter: str, counts: list[int]) -> ClassAd:
+        desk = self._desk
+        running = counts[S.RUNNING] + counts[S.TRANSFERRING_OUTPUT] + counts[S.SUSPENDED]
+        return ClassAd({
+            "MyType": "Submitter", "TargetType": "", "Name": submitter, "ScheddName": desk.settings.name,
+            "Machine": desk.settings.machine, "MyAddress": desk.my_address, "ScheddIpAddr": desk.my_address,
+            "RunningJobs": running, "IdleJobs": counts[S.IDLE], "HeldJobs": counts[S.HELD], "LocalJobsIdle": 0,
+            "LocalJobsRunning": 0, "WeightedRunningJobs": running, "WeightedIdleJobs": counts[S.IDLE],
+            "FlockedJobs": 0, "SubmitterTag": "", "CondorVersion": self._version,
+            "LastHeardFrom": int(desk.now_s),
+        })
+
+    def schedd_ad(self) -> ClassAd:
+        """The schedd's own ad."""
+        desk = self._desk
+        counts = desk.queue.everybody
+        settings = desk.settings
+        return ClassAd({
+            "MyType": "Scheduler", "TargetType": "", "Name": settings.name, "Machine": settings.machine,
+            "MyAddress": desk.my_address, "ScheddIpAddr": desk.my_address, "CondorVersion": self._version,
+            "DaemonStartTime": int(self._started_s), "TotalIdleJobs": counts[S.IDLE],
+            "TotalRunningJobs": counts[S.RUNNING] + counts[S.TRANSFERRING_OUTPUT] + counts[S.SUSPENDED],
+            "TotalHeldJobs": counts[S.HELD], "TotalRemovedJobs": counts[S.REMOVED],
+            "TotalCompletedJobs": counts[S.COMPLETED], "TotalJobAds": sum(counts),
+            "NumUsers": len([1 for each in desk.queue.by_owner.values() if sum(each)]),
+            "MaxJobsRunning": settings.max_jobs_running, "TotalFlockedJobs": 0, "TotalLocalJobsIdle": 0,
+            "TotalLocalJobsRunning": 0, "TotalSchedulerJobsIdle": 0, "TotalSchedulerJobsRunning": 0,
+            "JobQueueBirthdate": int(self._started_s), "UpdateInterval": int(settings.advertise_interval_s),
+            "MyCurrentTime": int(desk.now_s),
+        })
+
+    def farewell(self) -> None:
+        """The schedd ends: its ads are no longer true."""
+        for kind in (AdKind.SCHEDD, AdKind.SUBMITTER):
+            for node in self._desk.settings.collectors:
+                self._desk.tell(Address(node, "collector"),
+                                InvalidateAd(ad_kind=kind, my_address=self._desk.my_address))
+
+    def _tell(self, kind: AdKind, ad: ClassAd) -> None:
+        lifetime_s = max(60, int(self._desk.settings.advertise_interval_s * 3))
+        text = ad.to_bytes()
+        for node in self._desk.settings.collectors:
+            self._desk.tell(Address(node, "collector"), UpdateAd(ad_kind=kind, ad=text, lifetime_s=lifetime_s))

@@ -1,0 +1,128 @@
+"""How a job moves from one status to the next, with all the attributes and log events that go with it.
+
+**Source**: the manual's job attributes (HoldReason…, NumHolds, RemoveReason, CompletionDate …) and hold codes.
+"""
+
+from __future__ import annotations
+
+from condor_actors.classads import ClassAd
+from condor_actors.cores import job_notices as events
+from condor_actors.cores.job_notices import JobNotices
+from condor_actors.cores.job_queue import Job
+from condor_actors.cores.job_status import HOLD_LABELS, HoldCode, JobStatus
+from condor_actors.cores.schedd_desk import ScheddDesk
+
+__all__ = ["JobMoves", "is_local"]
+
+SCHEDULER, LOCAL = 7, 12
+
+
+def is_local(job: Job) -> bool:
+    """Whether the job runs on the submit machine, without a match."""
+    return job.ad.find("jobuniverse") in (SCHEDULER, LOCAL)
+
+
+class JobMoves:
+    """See the module; ``local`` are the ready jobs that need no match."""
+
+    def __init__(self, desk: ScheddDesk, notices: JobNotices) -> None:
+        self._desk = desk
+        self._notices = notices
+        self.local: dict[Job, None] = {}
+
+    def offer(self, job: Job) -> None:
+        """A job that is idle and free may run: put it where claims (or the local machine) find it."""
+        desk = self._desk
+        if not job.ready:
+            return
+        if job.not_before_s > desk.now_s:
+            desk.timer(("again", job.cluster.number, job.proc), job.not_before_s - desk.now_s)
+        elif is_local(job):
+            self.local[job] = None
+        else:
+            desk.autoclusters.add(job)
+
+    def withdraw(self, job: Job) -> None:
+        """A job must not be started now."""
+        self._desk.autoclusters.remove(job)
+        self.local.pop(job, None)
+
+    def hold(self, job: Job, reason: str, code: int, subcode: int = 0) -> None:
+        """Put a job on hold; its run, if it has one, is the caller's to stop."""
+        queue = self._desk.queue
+        self.withdraw(job)
+        self._desk.remember(job, f"held ({code}): {reason}")
+        ad = job.ad
+        count = ad.find("numholdsbyreason")
+        by_reason = ClassAd(count) if isinstance(count, ClassAd) else ClassAd()
+        label = HOLD_LABELS.get(code, f"Code{code}")
+        by_reason[label] = by_reason.get_int(label) + 1
+        queue.set(job, HoldReason=reason, HoldReasonCode=int(code), HoldReasonSubCode=int(subcode),
+                  NumHolds=ad.get_int("NumHolds") + 1, NumHoldsByReason=by_reason)
+        if code not in (HoldCode.USER_REQUEST, HoldCode.SUBMITTED_ON_HOLD, HoldCode.SPOOLING_INPUT):
+            queue.set(job, NumSystemHolds=ad.get_int("NumSystemHolds") + 1)
+        queue.unset(job, "ReleaseReason")
+        queue.set_status(job, JobStatus.HELD, self._desk.now_s)
+        self._notices.due(job, events.HELD, HoldReason=reason, HoldReasonCode=int(code),
+                          HoldReasonSubCode=int(subcode))
+
+    def release(self, job: Job, reason: str) -> None:
+        """Take a job off hold."""
+        queue, ad = self._desk.queue, job.ad
+        self._desk.remember(job, f"released: {reason}")
+        queue.set(job, ReleaseReason=reason, LastHoldReason=ad.get_str("HoldReason"),
+                  LastHoldReasonCode=ad.get_int("HoldReasonCode"),
+                  LastHoldReasonSubCode=ad.get_int("HoldReasonSubCode"))
+        queue.unset(job, "HoldReason", "HoldReasonCode", "HoldReasonSubCode")
+        queue.set_status(job, JobStatus.IDLE, self._desk.now_s)
+        job.not_before_s = 0.0
+        self._notices.due(job, events.RELEASED, ReleaseReason=reason)
+        self.offer(job)
+
+    def requeue(self, job: Job, delay_s: float = 0.0) -> None:
+        """The job's run is over and it wants another."""
+        desk = self._desk
+        desk.remember(job, f"requeued, not before {delay_s:g} s")
+        if job.status is not JobStatus.IDLE:
+            desk.queue.set_status(job, JobStatus.IDLE, desk.now_s)
+        job.not_before_s = desk.now_s + delay_s if delay_s else 0.0
+        self.offer(job)
+
+    def requeue_after_exit(self, job: Job) -> None:
+        """The program ended, and the job's policy wants another run: the log says so."""
+        self._notices.due(job, events.EVICTED, TerminatedAndRequeued=True,
+                          EvictReason="The job exited but its policy wants it to run again")
+        self.requeue(job)
+
+    def mark_removed(self, job: Job, reason: str) -> None:
+        """A job is to go; it stays as status 3 while its run ends."""
+        self.withdraw(job)
+        self._desk.remember(job, f"removed: {reason}")
+        self._desk.queue.set(job, RemoveReason=reason)
+        self._desk.queue.set_status(job, JobStatus.REMOVED, self._desk.now_s)
+
+    def leave_removed(self, job: Job) -> None:
+        """A removed job without a run goes into the history, unless its owner wants to look at it first."""
+        self._notices.due(job, events.ABORTED, RemoveReason=job.ad.get_str("RemoveReason"))
+        self._leave_or_stay(job)
+
+    def complete(self, job: Job) -> None:
+        """The job is done."""
+        desk = self._desk
+        desk.remember(job, "completed")
+        desk.queue.set(job, CompletionDate=int(desk.now_s), JobFinishedHookDone=int(desk.now_s))
+        desk.queue.set_status(job, JobStatus.COMPLETED, desk.now_s)
+        self._notices.due(job, events.TERMINATED)
+        self._leave_or_stay(job)
+
+    def _leave_or_stay(self, job: Job) -> None:
+        if job.ad.find("leavejobinqueue") is not None and job.ad.get_bool("LeaveJobInQueue"):
+            return
+        self.leave(job)
+
+    def leave(self, job: Job) -> None:
+        """Out of the queue, into the history."""
+        self.withdraw(job)
+        self._desk.queue.set(job, EpochWriteDate=int(self._desk.now_s))
+        for operation in self._desk.queue.leave(job, self._desk.now_s):
+            self._desk.persist(operation)

@@ -1,0 +1,333 @@
+"""The runs of a schedd: begun on a claim, watched through the owner's shadow host, ended once.
+
+Theory: a run is a row of the store from before its shadow hears of it until its end is in the queue (or the history);
+both changes are one transaction each.  Its name contains the job's NumShadowStarts, so an end that is told twice, or
+told by a shadow of an earlier run, names no living run and changes nothing.  Whoever has no run any more is told to
+forget it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import attrs
+
+from condor_actors.classads import ClassAd
+from condor_actors.cores import job_notices as events
+from condor_actors.cores.claim_table import Claims, HeldClaim
+from condor_actors.cores.job_moves import JobMoves, is_local
+from condor_actors.cores.job_notices import JobNotices
+from condor_actors.cores.job_policy import Policy
+from condor_actors.cores.job_queue import Job
+from condor_actors.cores.job_status import ALIVE, HoldCode, JobStatus
+from condor_actors.cores.queue_operations import DropRun, SaveRun
+from condor_actors.cores.schedd_desk import ScheddDesk
+from condor_actors.cores.shadow_hosts import ShadowHosts
+from condor_actors.messages.run import (
+    ContinueRun,
+    RunEnded,
+    RunSettled,
+    RunUpdated,
+    ShadowHostHello,
+    StartRun,
+    StopRun,
+    SuspendRun,
+)
+
+__all__ = ["Run", "Runs"]
+
+FAILURE_DELAYS_S = (0.0, 1.0, 5.0, 20.0, 60.0, 300.0)
+"""How long a job waits after its n-th start in a row that failed through no fault of its own."""
+
+
+@attrs.define(eq=False)
+class Run:
+    """One run; ``claim`` is None in the local universes; ``told``: a host has been sent its order."""
+
+    run_id: str
+    job: Job
+    owner: str
+    claim: HeldClaim | None
+    began_s: float
+    told: bool = False
+
+
+class Runs:
+    """See the module."""
+
+    def __init__(self, desk: ScheddDesk, moves: JobMoves, notices: JobNotices, claims: Claims, hosts: ShadowHosts,
+                 policy: Policy) -> None:
+        self._desk = desk
+        self._moves = moves
+        self._notices = notices
+        self._claims = claims
+        self._hosts = hosts
+        self._policy = policy
+        self.runs: dict[str, Run] = {}
+        self._verdicts: dict[str, list[tuple[str, str]]] = {}
+
+    @property
+    def running(self) -> int:
+        """How many there are."""
+        return len(self.runs)
+
+    def restore(self, rows: Iterable[SaveRun]) -> None:
+        """Take over the runs that the store had; their shadow hosts will say which of them they still have."""
+        for row in rows:
+            job = self._desk.queue.job(row.cluster, row.proc)
+            claim = self._claims.held.get(row.claim_id)
+            if job is None:
+                continue
+            job.run_id = row.run_id
+            self.runs[row.run_id] = Run(row.run_id, job, row.owner, claim, row.began_s, told=True)
+            if claim is not None:
+                claim.run_id = row.run_id
+
+    # ---- begin
+
+    def start(self, job: Job, claim: HeldClaim) -> None:
+        """Begin a run on a claim."""
+        run = self._begin(job, claim)
+        slot = claim.row.slot_name
+        remote = claim.ad.get_str("Name") or slot
+        self._desk.queue.set(job, RemoteHost=remote, StartdAddr=claim.row.startd,
+                             RemoteSlotID=claim.ad.get_int("SlotID"), PublicClaimId=claim.row.claim_id,
+                             MachineAttrCpus0=claim.ad.get_int("Cpus", 1),
+                             MachineAttrSlotWeight0=claim.ad.get_int("Cpus", 1),
+                             CpusProvisioned=claim.ad.get_int("Cpus", 1),
+                             MemoryProvisioned=claim.ad.get_int("Memory"),
+                             DiskProvisioned=claim.ad.get_int("Disk"))
+        claim.run_id = run.run_id
+        run.told = self._hosts.tell(run.owner, self._order(run))
+
+    def start_local(self, job: Job) -> None:
+        """Begin a run on this machine."""
+        run = self._begin(job, None)
+        self._desk.queue.set(job, RemoteHost=self._desk.settings.machine)
+        run.told = self._hosts.tell(run.owner, self._order(run))
+
+    def _begin(self, job: Job, claim: HeldClaim | None) -> Run:
+        desk, ad = self._desk, job.ad
+        now = int(desk.now_s)
+        number = ad.get_int("NumShadowStarts") + 1
+        run = Run(f"{job.name}#{number}", job, job.cluster.owner, claim, desk.now_s)
+        job.run_id = run.run_id
+        self.runs[run.run_id] = run
+        desk.remember(job, f"run {number} begins on {claim.row.slot_name if claim is not None else 'this machine'}")
+        desk.queue.set(job, NumShadowStarts=number, JobRunCount=ad.get_int("JobRunCount") + 1, ShadowBday=now,
+                       JobCurrentStartDate=now, JobLastStartDate=ad.get_int("JobCurrentStartDate"), CurrentHosts=1,
+                       LastJobLeaseRenewal=now)
+        if not ad.get_int("JobStartDate"):
+            desk.queue.set(job, JobStartDate=now)
+        desk.queue.set_status(job, JobStatus.RUNNING, desk.now_s)
+        desk.persist(SaveRun(run.run_id, job.cluster.number, job.proc, run.owner,
+                             claim.row.claim_id if claim is not None else "", desk.now_s))
+        return run
+
+    def _order(self, run: Run, *, reattach: bool = False) -> StartRun:
+        lease_s = run.job.ad.get_float("JobLeaseDuration", self._desk.settings.job_lease_s)
+        if run.claim is None:
+            return StartRun(run_id=run.run_id, job_ad=run.job.text, claim_id="", secret="", starter_node="",
+                            slot_name="", slot_ad=b"", lease_s=lease_s, reattach=reattach)
+        row = run.claim.row
+        return StartRun(run_id=run.run_id, job_ad=run.job.text, claim_id=row.claim_id, secret=row.secret,
+                        starter_node=row.starter_node, slot_name=row.slot_name, slot_ad=row.slot_ad, lease_s=lease_s,
+                        reattach=reattach)
+
+    # ---- while it lasts
+
+    def stop(self, job: Job, how: str, reason: str) -> None:
+        """End the run of a job."""
+        run = self.runs.get(job.run_id)
+        if run is not None:
+            self._hosts.tell(run.owner, StopRun(run_id=run.run_id, how=how, reason=reason))
+
+    def suspend(self, job: Job) -> None:
+        """Freeze it."""
+        if job.run_id:
+            self._hosts.tell(job.cluster.owner, SuspendRun(run_id=job.run_id))
+
+    def resume(self, job: Job) -> None:
+        """Thaw it."""
+        if job.run_id:
+            self._hosts.tell(job.cluster.owner, ContinueRun(run_id=job.run_id))
+
+    def updated(self, message: RunUpdated, owner: str) -> None:
+        """A shadow reports."""
+        run = self.runs.get(message.run_id)
+        if run is None or run.owner != owner:
+            return
+        desk, job = self._desk, run.job
+        if message.attributes:
+            desk.queue.update(job, ClassAd.from_bytes(message.attributes))
+        if job.status not in ALIVE:
+            return
+        if message.event == "executing":
+            desk.queue.set(job, NumJobStarts=job.ad.get_int("NumJobStarts") + 1)
+        elif message.event == "suspended":
+            desk.queue.set(job, TotalSuspensions=job.ad.get_int("TotalSuspensions") + 1,
+                           LastSuspensionTime=int(desk.now_s))
+            desk.queue.set_status(job, JobStatus.SUSPENDED, desk.now_s)
+        elif message.event == "continued":
+            since = job.ad.get_int("LastSuspensionTime")
+            if since:
+                desk.queue.set(job, CumulativeSuspensionTime=job.ad.get_int("CumulativeSuspensionTime")
+                               + int(desk.now_s) - since, LastSuspensionTime=0)
+            desk.queue.set_status(job, JobStatus.RUNNING, desk.now_s)
+        elif message.event == "transferring-output":
+            desk.queue.set_status(job, JobStatus.TRANSFERRING_OUTPUT, desk.now_s)
+        self._policy.look(job)
+
+    # ---- the end
+
+    def ended(self, message: RunEnded, owner: str) -> None:
+        """A run is over; what that means for its job is decided here, once."""
+        run = self.runs.get(message.run_id)
+        if run is None or run.owner != owner:
+            self._verdict(owner, message.run_id, "settled")
+            return
+        job, claim = run.job, run.claim
+        self._desk.remember(job, f"run {message.run_id} ended: {message.outcome} {message.reason}")
+        self._account(run, message)
+        self._drop(run)
+        verdict = self._judge(job, message)
+        self._verdict(owner, message.run_id, verdict)
+        if claim is not None:
+            claim.run_id = ""
+            if not message.claim_usable:
+                claim.usable = False
+            self._claims.use(claim)
+
+    def _account(self, run: Run, message: RunEnded) -> None:
+        """What the run has used goes into the job's sums."""
+        desk, job, ad = self._desk, run.job, run.job.ad
+        if message.attributes:
+            desk.queue.update(job, ClassAd.from_bytes(message.attributes))
+        wall_s = max(0.0, desk.now_s - run.began_s)
+        weight = ad.get_int("MachineAttrSlotWeight0", 1)
+        remote = ad.get_str("RemoteHost")
+        desk.queue.set(
+            job, RemoteWallClockTime=ad.get_float("RemoteWallClockTime") + round(wall_s, 3),
+            CumulativeSlotTime=ad.get_float("CumulativeSlotTime") + round(wall_s * weight, 3),
+            LastRemoteWallClockTime=round(wall_s, 3), LastRemoteHost=remote, CurrentHosts=0,
+            CumulativeRemoteUserCpu=ad.get_float("CumulativeRemoteUserCpu") + ad.get_float("RemoteUserCpu"),
+            CumulativeRemoteSysCpu=ad.get_float("CumulativeRemoteSysCpu") + ad.get_float("RemoteSysCpu"),
+        )
+        if message.outcome == "exited":
+            desk.queue.set(job, CommittedTime=ad.get_int("CommittedTime") + int(wall_s),
+                           NumJobCompletions=ad.get_int("NumJobCompletions") + 1)
+        since = ad.get_int("LastSuspensionTime")
+        if since:
+            desk.queue.set(job, CumulativeSuspensionTime=ad.get_int("CumulativeSuspensionTime")
+                           + int(desk.now_s) - since, LastSuspensionTime=0)
+        desk.queue.unset(job, "RemoteHost", "PublicClaimId", "StartdAddr", "RemoteSlotID", "ShadowBday")
+
+    def _drop(self, run: Run) -> None:
+        del self.runs[run.run_id]
+        run.job.run_id = ""
+        self._desk.persist(DropRun(run.run_id))
+
+    def _judge(self, job: Job, message: RunEnded) -> str:
+        """The verdict about the job."""
+        outcome = message.outcome
+        if job.status is JobStatus.REMOVED:
+            self._moves.leave_removed(job)
+            return "removed"
+        if job.status is JobStatus.HELD:
+            return "held"
+        if job.status is JobStatus.IDLE:  # held and released while the run was ending
+            self._moves.requeue(job)
+            return "requeued"
+        if outcome == "exited":
+            return self._policy.on_exit(job)
+        if outcome == "hold":
+            self._moves.hold(job, message.reason or "put on hold by the shadow",
+                             message.hold_code or HoldCode.PREVIOUS_RUN_FAILED, message.hold_subcode)
+            return "held"
+        if outcome == "removed":
+            self._moves.mark_removed(job, message.reason or "removed by the shadow")
+            self._moves.leave_removed(job)
+            return "removed"
+        if outcome == "failed":
+            return self._failed(job, message.reason)
+        self._notices.due(job, events.EVICTED, EvictReason=message.reason)
+        self._desk.queue.set(job, LastVacateTime=int(self._desk.now_s), NumVacates=job.ad.get_int("NumVacates") + 1)
+        self._desk.queue.set(job, NumFailedStarts=0)
+        self._moves.requeue(job)
+        self._policy.look(job)
+        return "requeued"
+
+    def _failed(self, job: Job, reason: str) -> str:
+        """The system failed the job; it is tried again, later and later."""
+        failures = job.ad.get_int("NumFailedStarts") + 1
+        self._desk.queue.set(job, NumFailedStarts=failures,
+                             NumShadowExceptions=job.ad.get_int("NumShadowExceptions") + 1)
+        self._notices.due(job, events.EXCEPTION, ExceptionReason=reason)
+        self._desk.note(f"{job.name}: the run failed: {reason}", "warn")
+        self._moves.requeue(job, FAILURE_DELAYS_S[min(failures, len(FAILURE_DELAYS_S) - 1)])
+        self._policy.look(job)
+        return "requeued"
+
+    def abandon(self, job: Job) -> None:
+        """End a run without waiting for its report (condor_rm -forcex)."""
+        run = self.runs.get(job.run_id)
+        if run is None:
+            return
+        self.stop(job, "fast", "removed by force")
+        self._drop(run)
+        if run.claim is not None:
+            run.claim.run_id = ""
+            self._claims.release(run.claim, "the job was removed by force")
+
+    # ---- verdicts
+
+    def _verdict(self, owner: str, run_id: str, verdict: str) -> None:
+        if not self._verdicts:
+            self._desk.timer(("settle",), 0.0)
+        self._verdicts.setdefault(owner, []).append((run_id, verdict))
+
+    def settle(self) -> None:
+        """Tell the shadow hosts which ends are committed."""
+        verdicts, self._verdicts = self._verdicts, {}
+        for owner, pairs in verdicts.items():
+            address = self._hosts.ready_address(owner)
+            if address is not None:
+                self._desk.tell(address, RunSettled(verdicts=tuple(pairs)))
+
+    # ---- shadow hosts come and go
+
+    def host_said_hello(self, message: ShadowHostHello, owner: str) -> None:
+        """A host is back: give it the runs that nobody has, and take away those that are no more."""
+        theirs = {*message.runs, *message.unsettled}
+        for run in [each for each in self.runs.values() if each.owner == owner]:
+            if run.run_id not in theirs and run.told:
+                self._hosts.tell(owner, self._order(run, reattach=True))
+            run.told = True
+            if run.job.status is JobStatus.REMOVED:
+                self.stop(run.job, "remove", run.job.ad.get_str("RemoveReason"))
+            elif run.job.status is JobStatus.HELD:
+                self.stop(run.job, "hold", run.job.ad.get_str("HoldReason"))
+        for run_id in theirs - self.runs.keys():
+            if run_id in message.runs:
+                self._hosts.tell(owner, StopRun(run_id=run_id, how="fast", reason="the schedd has no such run"))
+            else:
+                self._verdict(owner, run_id, "settled")
+
+    def host_lost(self, owner: str) -> None:
+        """The owner's host is dead: another takes its runs up."""
+        mine = [run for run in self.runs.values() if run.owner == owner]
+        if mine:
+            self._desk.note(f"the shadow host of {owner} is dead; another takes up {len(mine)} runs", "warn")
+        if mine or owner in self._notices.owners():
+            self._hosts.replace(owner)
+
+    def start_locals(self) -> None:
+        """Begin the jobs of the local universes."""
+        for job in tuple(self._moves.local):
+            self._moves.withdraw(job)
+            if job.ready and is_local(job):
+                self.start_local(job)
+
+    def orphans(self) -> list[str]:
+        """Owners of runs that have no host at all (after a restart)."""
+        return [owner for owner in {run.owner for run in self.runs.values()} if owner not in self._hosts.by_owner]

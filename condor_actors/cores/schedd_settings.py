@@ -1,0 +1,125 @@
+"""What the schedd's core needs of the configuration, as one frozen value."""
+
+from __future__ import annotations
+
+import attrs
+
+from condor_actors.classads import Expr, parse_expression
+from condor_actors.config import Config
+
+__all__ = ["ScheddSettings", "SystemPolicy", "schedd_settings"]
+
+
+@attrs.frozen(kw_only=True)
+class SystemPolicy:
+    """One ``SYSTEM_PERIODIC_…`` expression with its reason and subcode."""
+
+    expression: Expr | None = None
+    reason: Expr | None = None
+    subcode: Expr | None = None
+
+
+@attrs.frozen(kw_only=True)
+class ScheddSettings:
+    """See the module.
+
+    Attributes:
+        name: the schedd's name in ads and job ids.
+        machine: this host's full name.
+        uid_domain: what follows the user's name in ``User``.
+        super_users: who may act on everybody's jobs.
+        max_jobs_running: runs at once.
+        max_jobs_per_owner, max_jobs_submitted, max_jobs_per_submission: limits of the queue.
+        job_start_count, job_start_delay_s: so many starts per span; no span: no limit.
+        job_lease_s: how long a run lives without its shadow.
+        claim_lease_s: how long a claim lives without us.
+        keep_claim_idle_s: how long to keep a claim that no job fits.
+        policy_interval_s: between two looks at the jobs' periodic expressions; 0: never.
+        hold_policy, release_policy, remove_policy: the system's.
+        priority: the PRIO expression; None: by the job's priority attributes.
+        advertise_interval_s: between two ads when nothing changes.
+        collectors: nodes of the collectors.
+        spool: where spooled files lie.
+        spare_hosts: shadow hosts kept warm.
+        history_limit: jobs kept in the history.
+    """
+
+    name: str = "schedd@localhost"
+    machine: str = "localhost"
+    uid_domain: str = "localhost"
+    super_users: frozenset[str] = frozenset({"root", "condor"})
+    max_jobs_running: int = 10_000
+    max_jobs_per_owner: int = 1_000_000
+    max_jobs_submitted: int = 2_000_000_000
+    max_jobs_per_submission: int = 100_000
+    job_start_count: int = 1
+    job_start_delay_s: float = 0.0
+    job_lease_s: float = 2400.0
+    claim_lease_s: float = 2400.0
+    keep_claim_idle_s: float = 0.0
+    policy_interval_s: float = 60.0
+    hold_policy: SystemPolicy = SystemPolicy()
+    release_policy: SystemPolicy = SystemPolicy()
+    remove_policy: SystemPolicy = SystemPolicy()
+    priority: Expr | None = None
+    advertise_interval_s: float = 300.0
+    collectors: tuple[str, ...] = ()
+    spool: str = ""
+    spare_hosts: int = 1
+    history_limit: int = 1_000_000
+
+
+def schedd_settings(config: Config, *, machine: str) -> ScheddSettings:
+    """Read them.
+
+    Raises:
+        ConfigError: a value is not of its kind.
+    """
+
+    def number(name: str, default: float) -> float:
+        text = config.text(name)
+        if text is None:
+            return default
+        value = parse_expression(text).evaluate()
+        return float(value) if isinstance(value, (int, float)) else default
+
+    def expression(name: str) -> Expr | None:
+        text = config.text(name)
+        return parse_expression(text) if text is not None else None
+
+    def policy(what: str) -> SystemPolicy:
+        names = config.list_of(f"SYSTEM_PERIODIC_{what}_NAMES")
+        found = expression(f"SYSTEM_PERIODIC_{what}")
+        if found is None and names:
+            found = expression(f"SYSTEM_PERIODIC_{what}_{names[0]}")
+        return SystemPolicy(expression=found, reason=expression(f"SYSTEM_PERIODIC_{what}_REASON"),
+                            subcode=expression(f"SYSTEM_PERIODIC_{what}_SUBCODE"))
+
+    wanted = config.text("SCHEDD_NAME") or ""
+    name = machine if not wanted else wanted if "@" in wanted else f"{wanted}@{machine}"
+    return ScheddSettings(
+        name=name, machine=machine, uid_domain=config.text("UID_DOMAIN") or machine,
+        super_users=frozenset({"root", "condor", *config.list_of("QUEUE_SUPER_USERS")}),
+        max_jobs_running=int(number("MAX_JOBS_RUNNING", 10_000)),
+        max_jobs_per_owner=int(number("MAX_JOBS_PER_OWNER", 1_000_000)),
+        max_jobs_submitted=int(number("MAX_JOBS_SUBMITTED", 2_000_000_000)),
+        max_jobs_per_submission=int(number("MAX_JOBS_PER_SUBMISSION", 100_000)),
+        job_start_count=max(1, int(number("JOB_START_COUNT", 1))),
+        job_start_delay_s=number("JOB_START_DELAY", 0.0),
+        job_lease_s=number("JOB_DEFAULT_LEASE_DURATION", 2400.0),
+        policy_interval_s=number("PERIODIC_EXPR_INTERVAL", 60.0),
+        hold_policy=policy("HOLD"), release_policy=policy("RELEASE"), remove_policy=policy("REMOVE"),
+        priority=expression("PRIO"),
+        advertise_interval_s=number("SCHEDD_INTERVAL", 300.0),
+        collectors=collector_nodes(config), spool=config.text("SPOOL") or "",
+        history_limit=int(number("MAX_HISTORY_JOBS", 1_000_000)),
+    )
+
+
+def collector_nodes(config: Config) -> tuple[str, ...]:
+    """The collectors of COLLECTOR_HOST as nodes ``<host:port>``."""
+    nodes = []
+    for word in config.list_of("COLLECTOR_HOST"):
+        address = word.partition("?")[0].strip("<>")
+        nodes.append(f"<{address}>" if ":" in address else f"<{address}:9618>")
+    return tuple(nodes)

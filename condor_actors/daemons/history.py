@@ -1,0 +1,104 @@
+"""Questions about jobs that have left the queue, answered by a worker thread on a read-only connection.
+
+Theory: a scan of the history may take long and must not stop the queue, so it runs beside it, one question at a time,
+on a snapshot that SQLite's WAL gives a reader for nothing.  The cursor is the number of the last entry looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from twisted.internet.defer import Deferred
+from twisted.internet.threads import deferToThread
+
+from condor_actors.classads import ClassAd, Expr, is_true, parse_expression
+from condor_actors.messages.queue import JobsPage, QueryJobs
+from condor_actors.store.queue_store import HistoryReader, HistoryRow
+
+__all__ = ["HistoryQuestions", "history_page"]
+
+PAGE_BYTES = 400_000
+PAGE_JOBS = 2_000
+SCAN_JOBS = 20_000
+
+Defer = Callable[..., Deferred[JobsPage]]
+
+
+class HistoryQuestions:
+    """See the module.
+
+    Args:
+        reader: opens the connection.
+        defer: runs a function beside the reactor; tests run it at once.
+    """
+
+    def __init__(self, reader: Callable[[], HistoryReader], defer: Defer = deferToThread) -> None:
+        self._open = reader
+        self._defer = defer
+
+    def answer(self, question: QueryJobs) -> Deferred[JobsPage]:
+        """Fires with the page, or fails with a ``ValueError`` that says what is wrong with the question."""
+        return self._defer(self._page, question)
+
+    def _page(self, question: QueryJobs) -> JobsPage:
+        reader = self._open()
+        try:
+            return history_page(reader, question)
+        finally:
+            reader.close()
+
+    def close(self) -> None:
+        """Nothing is kept open."""
+
+
+def history_page(reader: HistoryReader, question: QueryJobs) -> JobsPage:
+    """The next page of the history, newest first.
+
+    Raises:
+        ValueError: the constraint, ``since`` or the cursor cannot be read.
+    """
+    constraint = parse_expression(question.constraint) if question.constraint else None
+    given, _, before = question.cursor.partition("/")
+    count = int(given or 0)
+    since_id, since = _since(question.since)
+    ads: list[bytes] = []
+    size = 0
+    rows = reader.rows(question.ids, question.owner.partition("@")[0], int(before or 0))
+    for looked, row in enumerate(rows, 1):
+        ad = None
+        if constraint is not None or since is not None or question.projection:
+            ad = ClassAd.from_bytes(row.cluster_ad + row.ad)
+        if _is_end(row, ad, since_id, since):
+            return JobsPage(ads=tuple(ads))
+        if constraint is None or (ad is not None and is_true(constraint.evaluate(ad))):
+            text = _text(row, ad, question.projection)
+            ads.append(text)
+            size += len(text) + 8
+            count += 1
+            if question.limit and count >= question.limit:
+                return JobsPage(ads=tuple(ads))
+        if size >= PAGE_BYTES or len(ads) >= PAGE_JOBS or looked >= SCAN_JOBS:
+            return JobsPage(ads=tuple(ads), cursor=f"{count}/{row.entry}")
+    return JobsPage(ads=tuple(ads))
+
+
+def _since(text: str) -> tuple[tuple[int, int] | None, Expr | None]:
+    """``since``: a cluster, a job id, or an expression."""
+    if not text:
+        return None, None
+    cluster, dot, proc = text.partition(".")
+    if cluster.isdigit() and (not dot or proc.isdigit()):
+        return (int(cluster), int(proc) if proc else -1), None
+    return None, parse_expression(text)
+
+
+def _is_end(row: HistoryRow, ad: ClassAd | None, since_id: tuple[int, int] | None, since: Expr | None) -> bool:
+    if since_id is not None:
+        return row.cluster == since_id[0] and since_id[1] in (-1, row.proc)
+    return since is not None and ad is not None and is_true(since.evaluate(ad))
+
+
+def _text(row: HistoryRow, ad: ClassAd | None, projection: tuple[str, ...]) -> bytes:
+    if projection and ad is not None:
+        return ad.project(projection).to_bytes()
+    return row.cluster_ad + row.ad

@@ -1,0 +1,249 @@
+"""The schedd: the job queue, the claims, and the shadow hosts of one machine's users.
+
+Theory: one actor around :class:`~condor_actors.cores.submit_side.SubmitSide`, so every decision about jobs is one turn
+and one transaction.  What is not a decision is here: processes, credentials, the spool's files, and long questions
+about the history, which a worker thread answers on a connection of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import attrs
+from twisted.internet.defer import Deferred, succeed
+
+from condor_actors.actors import ActorSystem, CoreActor, Daemon, World
+from condor_actors.classads import ClassAd
+from condor_actors.config import Config
+from condor_actors.cores.effects import Effect
+from condor_actors.cores.schedd_settings import ScheddSettings, schedd_settings
+from condor_actors.cores.shadow_hosts import AssignHost, CheckHost, EndHost, HostChecked, StartHost
+from condor_actors.cores.submit_side import HostHello, Stop, SubmitSide
+from condor_actors.daemons.admin import package_version
+from condor_actors.daemons.history import HistoryQuestions
+from condor_actors.daemons.schedd_spool import SPOOL_MESSAGES, Spool
+from condor_actors.daemons.shadow_processes import HostProcesses, RealHostProcesses
+from condor_actors.messages.envelope import Address, Delivery, Identity, Refused, TimerFired
+from condor_actors.messages.queue import ConnectToJob, QueryJobs
+from condor_actors.messages.run import BecomeOwner, ShadowHostHello
+from condor_actors.store.queue_store import QueueStore
+
+__all__ = ["ScheddDaemon", "ScheddEdges", "make_daemon"]
+
+INBOX_LIMIT = 20_000
+HISTORY_TRIM_S = 3600.0
+
+Mint = Callable[[str], bytes]
+"""Makes the credential (PEM) of the shadow host of an owner; empty when the pool has no certificates."""
+
+
+@attrs.frozen(kw_only=True)
+class ScheddEdges:
+    """What the schedd touches besides the network.
+
+    Attributes:
+        store: the database.
+        processes: shadow hosts.
+        mint: credentials.
+        spool: spooled files.
+        history: answers questions about the history.
+    """
+
+    store: QueueStore
+    processes: HostProcesses
+    mint: Mint
+    spool: Spool
+    history: HistoryQuestions
+
+
+class ScheddActor(CoreActor):
+    """Feeds the core and performs what only this daemon can."""
+
+    core: SubmitSide
+
+    def __init__(self, core: SubmitSide, edges: ScheddEdges, my_address: Callable[[], str]) -> None:
+        super().__init__(core)
+        self._edges = edges
+        self._my_address = my_address
+
+    def started(self) -> None:
+        """The first turn."""
+        self.context.perform(self.core.start(self.context.now_s(), self._my_address()))
+        self.context.set_timer(("trim-history",), HISTORY_TRIM_S)
+
+    def receive(self, delivery: Delivery) -> None:
+        """A question about files or the history is answered here, everything else by the core."""
+        message = delivery.message
+        if isinstance(message, QueryJobs) and message.source == "history":
+            self.context.defer_to_turn(self._edges.history.answer(message),
+                                       lambda answer: self._history_answered(delivery, answer))
+            return
+        if isinstance(message, SPOOL_MESSAGES):
+            self.context.reply(delivery, self._edges.spool.answer(self.core.desk, message, delivery.identity))
+            return
+        if isinstance(message, TimerFired) and message.key == ("trim-history",):
+            self._edges.store.trim_history(self.core.desk.settings.history_limit)
+            self.context.set_timer(("trim-history",), HISTORY_TRIM_S)
+            return
+        if isinstance(message, ShadowHostHello):
+            if not self._may_be_host(delivery.identity, message):
+                self.context.log.warn("{who} is no shadow host", who=delivery.identity.name)
+                return
+            self.context.watch(delivery.sender.node)
+            hello = HostHello(message, self._edges.processes.birth(message.pid))
+            delivery = attrs.evolve(delivery, message=hello)
+        elif isinstance(message, ConnectToJob):
+            self.context.watch(delivery.sender.node)
+        super().receive(delivery)
+
+    def _may_be_host(self, identity: Identity, message: ShadowHostHello) -> bool:
+        """A shadow host runs as its owner, or (a spare) as this process does."""
+        if identity.uid is None or identity.uid in (0, os.getuid()):
+            return identity.method in ("local", "self")
+        user = self._edges.processes.find_user(message.owner) if message.owner else None
+        return user is not None and user.uid == identity.uid
+
+    def _history_answered(self, delivery: Delivery, answer: Any) -> None:
+        if hasattr(answer, "KIND"):
+            self.context.reply(delivery, answer)
+        else:
+            self.context.reply(delivery, Refused(code="invalid", text=answer.getErrorMessage()))
+
+    # ---- effects of this daemon
+
+    def perform_own(self, effect: Effect, delivery: Delivery | None) -> None:
+        """Processes and credentials; they wait for the commit of the turn."""
+        if isinstance(effect, StartHost):
+            self.context.after_commit(lambda: self._start_host(effect))
+        elif isinstance(effect, AssignHost):
+            self._assign_host(effect)
+        elif isinstance(effect, CheckHost):
+            alive = bool(effect.birth) and self._edges.processes.birth(effect.pid) == effect.birth
+            deferred: Deferred[Any] = succeed(HostChecked(effect.host_id, alive))
+            self.context.defer_to_turn(deferred, self._to_core)
+        elif isinstance(effect, EndHost):
+            self._edges.processes.kill(effect.pid, effect.birth)
+        else:
+            super().perform_own(effect, delivery)
+
+    def _to_core(self, event: Any) -> None:
+        super().receive(Delivery(message=event, sender=Address("", ""), answerable=False))
+
+    def _start_host(self, effect: StartHost) -> None:
+        try:
+            self._edges.processes.start(effect.host_id)
+        except OSError as error:
+            self.context.log.error("cannot start a shadow host: {error}", error=error)
+
+    def _assign_host(self, effect: AssignHost) -> None:
+        user = self._edges.processes.find_user(effect.owner)
+        if user is None:
+            self.context.log.error("user {owner} does not exist on this machine: no shadow host for it",
+                                   owner=effect.owner)
+            return
+        self.context.tell(effect.address, BecomeOwner(
+            owner=effect.owner, uid=user.uid, gid=user.gid, credential=self._edges.mint(effect.owner),
+            spool_dir=str(self._edges.spool.root)))
+
+    def story(self, job: str) -> tuple[str, ...]:
+        """What happened to a job lately, for the manhole."""
+        return self.core.desk.story(job)
+
+
+class ScheddDaemon:
+    """See ``docs/architecture.md``, "The edges of a daemon"."""
+
+    name = "schedd"
+
+    def __init__(self, settings: ScheddSettings, world: World, edges: ScheddEdges) -> None:
+        self._world = world
+        self._settings = settings
+        self._edges = edges
+        self._started_s = world.wall_clock()
+        self.system: ActorSystem = world.make_system(commit=edges.store.commit)
+        self._version = package_version()
+
+    def _make_actor(self) -> ScheddActor:
+        core = SubmitSide(self._settings, self._edges.store.load(), self._world.random, self._started_s,
+                          self._version)
+        return ScheddActor(core, self._edges, lambda: self._world.post.public_node)
+
+    @property
+    def actor(self) -> ScheddActor | None:
+        """The living actor."""
+        actor = self.system.actor("schedd")
+        return actor if isinstance(actor, ScheddActor) else None
+
+    def start(self) -> None:
+        """Load the queue and begin."""
+        self.system.spawn("schedd", self._make_actor, inbox_limit=INBOX_LIMIT)
+
+    def stop(self, graceful: bool) -> Deferred[None]:
+        """Take no more claims; running jobs stay with their shadow hosts, which wait for the next schedd."""
+        self.system.notify("schedd", Stop(False))
+        done: Deferred[None] = Deferred()
+        self._world.reactor_time.callLater(0.05, self._close, done)
+        return done
+
+    def _close(self, done: Deferred[None]) -> None:
+        self.system.stop()
+        self._edges.history.close()
+        self._edges.store.close()
+        done.callback(None)
+
+    def reconfigure(self, config: Config) -> None:
+        """Take new settings; the queue stays."""
+        self._settings = schedd_settings(config, machine=self._settings.machine)
+        if self.actor is not None:
+            self.actor.core.desk.settings = self._settings
+
+    def ad(self) -> ClassAd:
+        """The schedd's own ad."""
+        actor = self.actor
+        return actor.core.demand.schedd_ad() if actor is not None else ClassAd({"Name": self._settings.name})
+
+
+def machine_name(config: Config) -> str:
+    """This host's full name."""
+    return config.text("FULL_HOSTNAME") or socket.getfqdn()
+
+
+def make_mint(world: World, machine: str) -> Mint:
+    """Credentials lent by this machine's certificate; none where the pool has none."""
+
+    def mint(owner: str) -> bytes:
+        tls = getattr(world.post, "tls", None)
+        if tls is None:
+            return b""
+        from condor_actors.wire.authority import lend_proxy
+        from condor_actors.wire.trust import names_of
+
+        names = names_of(tls.credentials.certificates()[0])
+        host = machine if machine in names else names[0]
+        return lend_proxy(tls.credentials, f"shadow:{owner}@{host}").bundle()
+
+    return mint
+
+
+def make_daemon(config: Config, world: World) -> Daemon:
+    """The schedd on these edges.
+
+    Raises:
+        StoreError: the job queue cannot be opened.
+    """
+    machine = machine_name(config)
+    settings = schedd_settings(config, machine=machine)
+    spool = Path(settings.spool)
+    store = world.stores.open_queue(spool) if world.stores is not None else QueueStore(spool)
+    edges = ScheddEdges(
+        store=store,
+        processes=world.processes or RealHostProcesses(config.path("RUN"), config.path("LOG")),
+        mint=make_mint(world, machine),
+        spool=Spool(spool),
+        history=HistoryQuestions(store.history),
+    )
+    return ScheddDaemon(settings, world, edges)

@@ -1,0 +1,220 @@
+"""The schedd's database: job queue, claims, runs, and history in one file, one transaction per reactor iteration.
+
+Theory: the core says what rows are to be (:mod:`condor_actors.cores.queue_operations`); this module knows SQL and
+nothing else.  Operations of one kind that follow each other go to SQLite in one ``executemany``.  Leaving the queue and
+entering the history is one operation and so one transaction: a job is in one of the two, never in both or neither.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Protocol
+
+import attrs
+
+from condor_actors.cores.queue_operations import (
+    ArchiveJob,
+    DropClaim,
+    DropCluster,
+    DropHost,
+    DropNotices,
+    DropRun,
+    InsertJobs,
+    QueueOperation,
+    QueueSnapshot,
+    SaveClaim,
+    SaveCluster,
+    SaveCounter,
+    SaveHost,
+    SaveJob,
+    SaveNotice,
+    SaveRun,
+)
+from condor_actors.store.database import Database
+
+FILE_NAME = "job_queue.sqlite"
+
+
+@attrs.frozen
+class HistoryRow:
+    """A job that has left the queue; its whole ad is ``cluster_ad + ad`` (what comes later counts)."""
+
+    entry: int
+    cluster: int
+    proc: int
+    owner: str
+    ended_s: float
+    cluster_ad: bytes
+    ad: bytes
+
+
+class HistoryReader(Protocol):
+    """A second, read-only view of the history, for a worker thread."""
+
+    def rows(self, ids: Sequence[tuple[int, int]], owner: str, before: int) -> Iterator[HistoryRow]:
+        """Newest first, those with ``entry < before`` (0: all), of these ids (proc -1: a cluster; empty: all)."""
+
+    def close(self) -> None:
+        """Close it."""
+
+
+class QueueStore:
+    """The real one; ``commit`` is what :class:`~condor_actors.actors.ActorSystem` calls.
+
+    Args:
+        directory: where the file is, normally ``$(SPOOL)``.
+
+    Raises:
+        StoreError: the file cannot be used.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.database = Database(directory / FILE_NAME, "queue")
+
+    def commit(self, operations: Sequence[QueueOperation]) -> None:
+        """Write a batch, all or nothing; on the disk when it returns.
+
+        Raises:
+            sqlite3.Error: nothing of it was written (a full disk, say).
+        """
+        with self.database.transaction() as connection:
+            for kind, group in groupby(operations, type):
+                _WRITERS[kind](connection, tuple(group))
+
+    def load(self) -> QueueSnapshot:
+        """Everything that the schedd needs to go on."""
+        run = self.database.connection.execute
+        return QueueSnapshot(
+            counters=dict(run("SELECT name, value FROM counters")),
+            clusters=tuple(SaveCluster(*row) for row in run(
+                "SELECT cluster, owner, total, version, ad FROM clusters ORDER BY cluster")),
+            jobs=tuple(SaveJob(*row) for row in run("SELECT cluster, proc, ad FROM jobs ORDER BY cluster, proc")),
+            claims=tuple(SaveClaim(*row) for row in run(
+                "SELECT claim_id, secret, startd, starter_node, slot_name, slot_ad, submitter, lease_s FROM claims")),
+            runs=tuple(SaveRun(*row) for row in run(
+                "SELECT run_id, cluster, proc, owner, claim_id, began_s FROM runs")),
+            hosts=tuple(SaveHost(*row) for row in run("SELECT host_id, owner, pid, birth FROM hosts")),
+            notices=tuple(SaveNotice(*row) for row in run(
+                "SELECT notice_id, owner, cluster, proc, last_proc, event, when_s, ad FROM notices"
+                " ORDER BY when_s, notice_id")),
+        )
+
+    def history(self) -> HistoryReader:
+        """A reader for another thread."""
+        return _SqliteHistory(self.database.reader())
+
+    def trim_history(self, keep: int) -> int:
+        """Forget all but the newest ``keep`` jobs of the history; returns how many went."""
+        with self.database.transaction() as connection:
+            row = connection.execute(
+                "SELECT entry FROM history ORDER BY entry DESC LIMIT 1 OFFSET ?", (max(keep, 1) - 1,)).fetchone()
+            if row is None:
+                return 0
+            gone = connection.execute("DELETE FROM history WHERE entry < ?", row).rowcount
+            if gone:
+                connection.execute(
+                    "DELETE FROM history_clusters WHERE cluster NOT IN (SELECT cluster FROM history)")
+            return gone
+
+    def close(self) -> None:
+        """Give the file back."""
+        self.database.close()
+
+
+class _SqliteHistory:
+    """See :class:`HistoryReader`."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def rows(self, ids: Sequence[tuple[int, int]], owner: str, before: int) -> Iterator[HistoryRow]:
+        """As the protocol says."""
+        wheres, values = [], []
+        if before:
+            wheres.append("h.entry < ?")
+            values.append(before)
+        if owner:
+            wheres.append("h.owner = ?")
+            values.append(owner)
+        if ids:
+            either = []
+            for cluster, proc in ids:
+                either.append("h.cluster = ?" if proc < 0 else "(h.cluster = ? AND h.proc = ?)")
+                values += [cluster] if proc < 0 else [cluster, proc]
+            wheres.append("(" + " OR ".join(either) + ")")
+        where = "WHERE " + " AND ".join(wheres) if wheres else ""
+        query = (
+            "SELECT h.entry, h.cluster, h.proc, h.owner, h.ended_s, c.ad, h.ad FROM history h"
+            f" JOIN history_clusters c ON c.cluster = h.cluster AND c.version = h.version {where}"
+            " ORDER BY h.entry DESC"
+        )
+        for row in self._connection.execute(query, values):
+            yield HistoryRow(*row)
+
+    def close(self) -> None:
+        """Close it."""
+        self._connection.close()
+
+
+_Writer = Callable[[sqlite3.Connection, Sequence[Any]], None]
+
+
+def _many(sql: str, *fields: str) -> _Writer:
+    """A writer that binds these fields of each operation to one statement."""
+
+    def write(connection: sqlite3.Connection, operations: Sequence[Any]) -> None:
+        connection.executemany(sql, [tuple(getattr(each, name) for name in fields) for each in operations])
+
+    return write
+
+
+def _insert_jobs(connection: sqlite3.Connection, operations: Sequence[InsertJobs]) -> None:
+    for each in operations:
+        cluster = each.cluster
+        connection.executemany("INSERT INTO jobs (cluster, proc, ad) VALUES (?, ?, ?)",
+                               [(cluster, proc, ad) for proc, ad in each.rows])
+
+
+def _archive(connection: sqlite3.Connection, operations: Sequence[ArchiveJob]) -> None:
+    versions = {(each.cluster, each.version): each.cluster_ad for each in operations}
+    connection.executemany("INSERT OR IGNORE INTO history_clusters (cluster, version, ad) VALUES (?, ?, ?)",
+                           [(cluster, version, ad) for (cluster, version), ad in versions.items()])
+    connection.executemany(
+        "INSERT INTO history (cluster, proc, owner, version, ended_s, ad) VALUES (?, ?, ?, ?, ?, ?)",
+        [(each.cluster, each.proc, each.owner, each.version, each.ended_s, each.ad) for each in operations])
+    connection.executemany("DELETE FROM jobs WHERE cluster = ? AND proc = ?",
+                           [(each.cluster, each.proc) for each in operations])
+
+
+def _drop_notices(connection: sqlite3.Connection, operations: Sequence[DropNotices]) -> None:
+    connection.executemany("DELETE FROM notices WHERE notice_id = ?",
+                           [(notice_id,) for each in operations for notice_id in each.notice_ids])
+
+
+_WRITERS: dict[type, _Writer] = {
+    SaveCounter: _many("INSERT OR REPLACE INTO counters (name, value) VALUES (?, ?)", "name", "value"),
+    SaveCluster: _many("INSERT OR REPLACE INTO clusters (cluster, owner, total, version, ad) VALUES (?, ?, ?, ?, ?)",
+                       "cluster", "owner", "total", "version", "ad"),
+    DropCluster: _many("DELETE FROM clusters WHERE cluster = ?", "cluster"),
+    InsertJobs: _insert_jobs,
+    SaveJob: _many("UPDATE jobs SET ad = ? WHERE cluster = ? AND proc = ?", "ad", "cluster", "proc"),
+    ArchiveJob: _archive,
+    SaveClaim: _many(
+        "INSERT OR REPLACE INTO claims (claim_id, secret, startd, starter_node, slot_name, slot_ad, submitter, lease_s)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        "claim_id", "secret", "startd", "starter_node", "slot_name", "slot_ad", "submitter", "lease_s"),
+    DropClaim: _many("DELETE FROM claims WHERE claim_id = ?", "claim_id"),
+    SaveRun: _many("INSERT OR REPLACE INTO runs (run_id, cluster, proc, owner, claim_id, began_s)"
+                   " VALUES (?, ?, ?, ?, ?, ?)", "run_id", "cluster", "proc", "owner", "claim_id", "began_s"),
+    DropRun: _many("DELETE FROM runs WHERE run_id = ?", "run_id"),
+    SaveHost: _many("INSERT OR REPLACE INTO hosts (host_id, owner, pid, birth) VALUES (?, ?, ?, ?)",
+                    "host_id", "owner", "pid", "birth"),
+    DropHost: _many("DELETE FROM hosts WHERE host_id = ?", "host_id"),
+    SaveNotice: _many("INSERT OR REPLACE INTO notices (notice_id, owner, cluster, proc, last_proc, event, when_s, ad)"
+                      " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                      "notice_id", "owner", "cluster", "proc", "last_proc", "event", "when_s", "ad"),
+    DropNotices: _drop_notices,
+}
