@@ -32,7 +32,6 @@ WINDOW = 2048
 """Envelopes that may be under way to us without our acknowledgement."""
 
 ACTORS_LINE = b"condor actors 1\n"
-BULK_LINE = b"condor bulk 1\n"
 ENROL_LINE = b"condor enrol 1\n"
 
 MAX_BATCH_BYTES = 256 * 1024

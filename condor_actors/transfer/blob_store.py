@@ -1,0 +1,448 @@
+"""Content by its digest: each distinct file once, whatever it is called and whoever sent it.
+
+Theory: a blob is a file named by the SHA-256 of its content, written elsewhere in the store and renamed into place
+when it is whole, so after ``kill -9`` there are only whole blobs and partial files.  A partial file is named by the
+digest it is to have and is continued later.  A blob found at start was written by an earlier process, maybe just
+before the power failed: it is hashed again before its first use.  Over the quota the blobs used longest ago go first;
+those that a run has pinned stay.
+
+===========================  =======================================
+``ab/abcdef…``               a blob
+``partial/abcdef….N``        on its way; locked while it is written
+===========================  =======================================
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import BinaryIO
+
+import attrs
+
+from condor_actors.transfer.manifest import CHUNK_BYTES, digest_file, is_digest
+
+_FICLONE = 0x40049409
+BLOB_MODE = 0o444
+STALE_PARTIAL_S = 24 * 3600.0
+
+
+class BlobError(Exception):
+    """A blob that cannot be had: missing, damaged, or there is no room."""
+
+
+class MissingBlob(BlobError):
+    """The store has not got it."""
+
+
+class WrongContent(BlobError):
+    """The content is not what its digest says."""
+
+
+@attrs.define
+class _Entry:
+    size_bytes: int
+    used_s: float
+    verified: bool
+
+
+def copy_content(source: int, target: int) -> None:
+    """Copy a whole open file into another: shared extents where the file system can, else by the kernel."""
+    try:
+        fcntl.ioctl(target, _FICLONE, source)
+        return
+    except OSError:
+        pass
+    size = os.fstat(source).st_size
+    done = 0
+    while done < size:
+        try:
+            count = os.copy_file_range(source, target, size - done, done, done)
+        except OSError as error:
+            if error.errno not in (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP):
+                raise
+            count = os.sendfile(target, source, done, size - done)
+        if count == 0:
+            break
+        done += count
+
+
+class BlobStore:
+    """See the module.
+
+    Args:
+        directory: made when it is not there; owned by one process.
+        quota_bytes: kept under this by forgetting what is not pinned; 0: no limit.
+        clock: seconds, for the order of use.
+    """
+
+    def __init__(self, directory: str | os.PathLike[str], quota_bytes: int = 0,
+                 clock: Callable[[], float] = time.time) -> None:
+        self.directory = Path(directory)
+        self.quota_bytes = quota_bytes
+        self._clock = clock
+        self._partial = self.directory / "partial"
+        self._partial.mkdir(parents=True, exist_ok=True)
+        self._entries: dict[str, _Entry] = {}
+        self._pins: dict[str, set[str]] = {}
+        self._total = 0
+        self._sequence = 0
+        self._load()
+
+    def _load(self) -> None:
+        for below in self.directory.iterdir():
+            if len(below.name) != 2:
+                continue
+            for path in below.iterdir():
+                if is_digest(path.name):
+                    facts = path.stat()
+                    self._entries[path.name] = _Entry(facts.st_size, facts.st_mtime, verified=False)
+                    self._total += facts.st_size
+        horizon = self._clock() - STALE_PARTIAL_S
+        for path in self._partial.iterdir():
+            if path.stat().st_mtime < horizon:
+                path.unlink(missing_ok=True)
+
+    # ---- asking
+
+    @property
+    def total_bytes(self) -> int:
+        """The size of all blobs."""
+        return self._total
+
+    def __contains__(self, digest: str) -> bool:
+        return digest in self._entries
+
+    def missing(self, digests: Iterable[str]) -> tuple[str, ...]:
+        """Those the store has not got, each once, in their order."""
+        return tuple(digest for digest in dict.fromkeys(digests) if digest not in self._entries)
+
+    def size_bytes(self, digest: str) -> int:
+        """The length of a blob.
+
+        Raises:
+            MissingBlob: it is not here.
+        """
+        return self._entry(digest).size_bytes
+
+    def path(self, digest: str) -> Path:
+        """Where a blob is, or would be."""
+        if not is_digest(digest):
+            raise MissingBlob(f"{digest[:80]!r} is no digest")
+        return self.directory / digest[:2] / digest
+
+    def _entry(self, digest: str) -> _Entry:
+        entry = self._entries.get(digest)
+        if entry is None:
+            raise MissingBlob(f"blob {digest[:16]}… is not here")
+        return entry
+
+    # ---- using
+
+    def open(self, digest: str) -> BinaryIO:
+        """A blob's content, verified once in the life of this process.
+
+        Raises:
+            MissingBlob: it is not here.
+            WrongContent: it was damaged, and is gone now.
+        """
+        entry = self._entry(digest)
+        path = self.path(digest)
+        try:
+            stream = path.open("rb")
+        except FileNotFoundError:
+            self._drop(digest)
+            raise MissingBlob(f"blob {digest[:16]}… vanished from the store") from None
+        if not entry.verified or os.fstat(stream.fileno()).st_size != entry.size_bytes:
+            if hashlib.file_digest(stream, "sha256").hexdigest() != digest:
+                stream.close()
+                self.remove(digest)
+                raise WrongContent(f"blob {digest[:16]}… was damaged on disk")
+            stream.seek(0)
+            entry.verified = True
+        entry.used_s = self._clock()
+        with contextlib.suppress(OSError):
+            os.utime(path, (entry.used_s, entry.used_s))
+        return stream
+
+    def read(self, digest: str) -> bytes:
+        """The whole content of a (small) blob.
+
+        Raises:
+            BlobError: as :meth:`open`.
+        """
+        with self.open(digest) as stream:
+            return stream.read()
+
+    def place(self, digest: str, target: str | os.PathLike[str], mode: int, *, share: bool = False) -> None:
+        """Put a blob's content into a new file.
+
+        Args:
+            digest: which.
+            target: must not exist.
+            mode: permission bits.
+            share: a hard link will do: whoever gets the file cannot write it (another user, no write permission).
+
+        Raises:
+            BlobError: as :meth:`open`.
+            OSError: the target cannot be written.
+        """
+        with self.open(digest) as source:
+            if share and not mode & 0o222:
+                try:
+                    os.link(self.path(digest), target)
+                    if mode & 0o111:
+                        os.chmod(target, BLOB_MODE | 0o111)
+                    return
+                except OSError as error:
+                    if error.errno not in (errno.EXDEV, errno.EMLINK, errno.EPERM):
+                        raise
+            descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+            try:
+                copy_content(source.fileno(), descriptor)
+                os.fchmod(descriptor, mode)
+            finally:
+                os.close(descriptor)
+
+    # ---- pins
+
+    def pin(self, digest: str, owner: str) -> None:
+        """Keep a blob, present or to come, until ``owner`` lets go."""
+        self._pins.setdefault(owner, set()).add(digest)
+
+    def unpin(self, owner: str) -> None:
+        """Let go of everything ``owner`` has pinned."""
+        self._pins.pop(owner, None)
+        self._make_room(0)
+
+    # ---- adding
+
+    def put_bytes(self, data: bytes) -> str:
+        """Keep some bytes; their digest."""
+        digest = hashlib.sha256(data).hexdigest()
+        if digest not in self._entries:
+            with self.begin(digest, len(data), fresh=True) as partial:
+                partial.write(data)
+                partial.commit()
+        return digest
+
+    def put_file(self, source: str | os.PathLike[str], *, give_up: bool = False) -> tuple[str, int]:
+        """Keep a file's content.
+
+        Args:
+            source: the file.
+            give_up: nobody will write to it any more, so a hard link will do.
+
+        Returns:
+            Its digest and size.
+
+        Raises:
+            OSError: it cannot be read, or there is no space.
+        """
+        if give_up:
+            digest, size = digest_file(source)
+            if digest not in self._entries:
+                self._make_room(size)
+                try:
+                    self.path(digest).parent.mkdir(exist_ok=True)
+                    os.link(source, self.path(digest))
+                    self._add(digest, size)
+                except OSError:
+                    return self._copy_in(source)
+            return digest, size
+        return self._copy_in(source)
+
+    def _copy_in(self, source: str | os.PathLike[str]) -> tuple[str, int]:
+        with open(source, "rb") as stream:
+            self._sequence += 1
+            fresh = self._partial / f"copy.{os.getpid()}.{self._sequence}"
+            descriptor = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            try:
+                copy_content(stream.fileno(), descriptor)
+                with open(descriptor, "rb", closefd=False) as copied:
+                    copied.seek(0)
+                    digest = hashlib.file_digest(copied, "sha256").hexdigest()
+                    size = copied.tell()
+                if digest not in self._entries:
+                    self._adopt(fresh, digest, size)
+            finally:
+                os.close(descriptor)
+                fresh.unlink(missing_ok=True)
+        return digest, size
+
+    def begin(self, digest: str, size_bytes: int, *, fresh: bool = False) -> Partial:
+        """Start, or take up again, the writing of a blob.
+
+        Args:
+            digest: what it will be.
+            size_bytes: how long.
+            fresh: do not look for the beginning that an earlier attempt left.
+
+        Raises:
+            OSError: no space within the quota (``EDQUOT``), or the disk is full.
+        """
+        if not is_digest(digest) or size_bytes < 0:
+            raise MissingBlob(f"{digest[:80]!r} is no digest")
+        self._make_room(size_bytes)
+        if not fresh:
+            for path in sorted(self._partial.glob(f"{digest}.*")):
+                partial = Partial.take_up(self, path, digest, size_bytes)
+                if partial is not None:
+                    return partial
+        self._sequence += 1
+        return Partial.create(self, self._partial / f"{digest}.{os.getpid()}-{self._sequence}", digest, size_bytes)
+
+    def _adopt(self, path: Path, digest: str, size_bytes: int) -> None:
+        target = self.path(digest)
+        target.parent.mkdir(exist_ok=True)
+        os.chmod(path, BLOB_MODE)
+        path.replace(target)
+        self._add(digest, size_bytes)
+
+    def _add(self, digest: str, size_bytes: int) -> None:
+        if digest not in self._entries:
+            self._entries[digest] = _Entry(size_bytes, self._clock(), verified=True)
+            self._total += size_bytes
+
+    # ---- forgetting
+
+    def remove(self, digest: str) -> None:
+        """Forget a blob; one that is not here is no error."""
+        if digest in self._entries:
+            self.path(digest).unlink(missing_ok=True)
+            self._drop(digest)
+
+    def _drop(self, digest: str) -> None:
+        entry = self._entries.pop(digest, None)
+        if entry is not None:
+            self._total -= entry.size_bytes
+
+    def _make_room(self, size_bytes: int) -> None:
+        if not self.quota_bytes or self._total + size_bytes <= self.quota_bytes:
+            return
+        pinned = set().union(*self._pins.values()) if self._pins else set()
+        oldest = sorted((entry.used_s, digest) for digest, entry in self._entries.items() if digest not in pinned)
+        for _, digest in oldest:
+            if self._total + size_bytes <= self.quota_bytes:
+                return
+            self.remove(digest)
+        if size_bytes and self._total + size_bytes > self.quota_bytes:
+            raise OSError(errno.EDQUOT, f"the blob store's quota of {self.quota_bytes} bytes is in use")
+
+    def clear(self) -> None:
+        """Forget everything, pins included."""
+        shutil.rmtree(self.directory)
+        self._partial.mkdir(parents=True)
+        self._entries.clear()
+        self._pins.clear()
+        self._total = 0
+
+
+class Partial:
+    """A blob being written; a context manager that leaves the beginning on disk when it is not committed.
+
+    Attributes:
+        offset: how many bytes are there.
+    """
+
+    def __init__(self, store: BlobStore, path: Path, digest: str, size_bytes: int, stream: BinaryIO) -> None:
+        self.digest = digest
+        self.size_bytes = size_bytes
+        self.offset = 0
+        self._store = store
+        self._path = path
+        self._stream = stream
+        self._hash = hashlib.sha256()
+        self._done = False
+
+    @classmethod
+    def create(cls, store: BlobStore, path: Path, digest: str, size_bytes: int) -> Partial:
+        """A new one."""
+        stream = path.open("xb", buffering=0)
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return cls(store, path, digest, size_bytes, stream)
+
+    @classmethod
+    def take_up(cls, store: BlobStore, path: Path, digest: str, size_bytes: int) -> Partial | None:
+        """One that an earlier attempt left; None when somebody is writing it."""
+        try:
+            stream = path.open("r+b", buffering=0)
+        except FileNotFoundError:
+            return None
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            stream.close()
+            return None
+        partial = cls(store, path, digest, size_bytes, stream)
+        while chunk := stream.read(CHUNK_BYTES):
+            partial._hash.update(chunk)
+            partial.offset += len(chunk)
+        if partial.offset > size_bytes:
+            partial.restart()
+        return partial
+
+    def restart(self) -> None:
+        """Forget what is there."""
+        self._stream.seek(0)
+        self._stream.truncate()
+        self._hash = hashlib.sha256()
+        self.offset = 0
+
+    def write(self, data: bytes) -> None:
+        """The next bytes.
+
+        Raises:
+            WrongContent: more than the blob's size.
+            OSError: the disk is full.
+        """
+        if self.offset + len(data) > self.size_bytes:
+            raise WrongContent(f"more than the {self.size_bytes} bytes announced")
+        view = memoryview(data)
+        while view:
+            view = view[self._stream.write(view) :]
+        self._hash.update(data)
+        self.offset += len(data)
+
+    def commit(self) -> None:
+        """The blob is whole: verify it and put it into place.
+
+        Raises:
+            WrongContent: it is not what its digest says; what was written is gone.
+        """
+        if self.offset != self.size_bytes or self._hash.hexdigest() != self.digest:
+            self.discard()
+            raise WrongContent(f"{self.offset} bytes came that are not blob {self.digest[:16]}…: the file changed"
+                               " while it was sent, or was damaged on the way")
+        if self.digest in self._store:
+            self.discard()
+            return
+        self._done = True
+        self._store._adopt(self._path, self.digest, self.size_bytes)
+        self._stream.close()
+
+    def discard(self) -> None:
+        """Remove what was written."""
+        self._done = True
+        self._path.unlink(missing_ok=True)
+        self._stream.close()
+
+    def close(self) -> None:
+        """Leave it for a later attempt."""
+        if not self._done:
+            self._stream.close()
+            if self.offset == 0:
+                self._path.unlink(missing_ok=True)
+
+    def __enter__(self) -> Partial:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,518 @@
+"""The side of a bulk connection that dials: gives blobs to a peer and fetches blobs from it.
+
+Theory: all transfers with one node share a few connections, each busy with one transfer at a time; whatever waits
+takes the next free one.  A connection that breaks costs only what was under way in a block: the transfer goes on from
+its offset over the next one, until it is done, refused, or has failed :data:`ATTEMPTS` times without a byte moving.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from collections import deque
+from collections.abc import Callable
+from typing import Any, BinaryIO, Protocol
+
+import zstandard
+from twisted.internet.defer import Deferred
+from twisted.internet.error import ConnectionDone
+from twisted.internet.interfaces import IDelayedCall, IProtocol, IReactorTime, IStreamClientEndpoint
+from twisted.internet.protocol import Factory
+from twisted.internet.protocol import Protocol as TwistedProtocol
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from condor_actors.transfer import streams
+from condor_actors.transfer.blob_store import BlobError, BlobStore
+from condor_actors.transfer.manifest import CHUNK_BYTES
+from condor_actors.transfer.sending import FileSender
+from condor_actors.transfer.streams import BadStream, FrameReader, Packer, frame
+
+CONNECTIONS_PER_NODE = 3
+ATTEMPTS = 6
+IDLE_S = 60.0
+_DONE = Failure(ConnectionDone())
+
+
+class TransferError(Exception):
+    """A transfer that failed for good.
+
+    Attributes:
+        code: ``denied not-found full changed unreachable local``.
+    """
+
+    def __init__(self, code: str, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+class Sink(Protocol):
+    """Where fetched bytes go: a :class:`Partial` of a blob store or a :class:`FileSink`."""
+
+    offset: int
+
+    def write(self, data: bytes) -> None:
+        """The next bytes."""
+
+    def restart(self) -> None:
+        """Forget what came."""
+
+    def commit(self) -> None:
+        """All is here: verify and put in place; raises ``WrongContent``."""
+
+    def close(self) -> None:
+        """Give up, or leave it for later."""
+
+
+class FileSink:
+    """Writes to a hidden file beside ``target`` and renames it when the digest is right."""
+
+    def __init__(self, target: str, digest: str, size_bytes: int, mode: int) -> None:
+        self.offset = 0
+        self._target = target
+        self._digest = digest
+        self._size_bytes = size_bytes
+        self._mode = mode
+        directory, name = os.path.split(target)
+        self._path = os.path.join(directory, f".{name[:200]}.{digest[:12]}.part")
+        self._hash = hashlib.sha256()
+        self._stream: BinaryIO | None = open(self._path, "w+b", buffering=0)  # noqa: SIM115
+
+    def write(self, data: bytes) -> None:
+        """The next bytes."""
+        assert self._stream is not None
+        if self.offset + len(data) > self._size_bytes:
+            raise BlobError(f"more than the {self._size_bytes} bytes announced")
+        view = memoryview(data)
+        while view:
+            view = view[self._stream.write(view) :]
+        self._hash.update(data)
+        self.offset += len(data)
+
+    def restart(self) -> None:
+        """Forget what came."""
+        assert self._stream is not None
+        self._stream.seek(0)
+        self._stream.truncate()
+        self._hash = hashlib.sha256()
+        self.offset = 0
+
+    def commit(self) -> None:
+        """Verify and put in place.
+
+        Raises:
+            BlobError: it is not what its digest says.
+        """
+        assert self._stream is not None
+        if self.offset != self._size_bytes or self._hash.hexdigest() != self._digest:
+            self.close()
+            raise BlobError(f"what came for {self._target} is not what was announced: the file changed while it"
+                            " was sent")
+        os.fchmod(self._stream.fileno(), self._mode)
+        os.fsync(self._stream.fileno())
+        os.replace(self._path, self._target)
+        self._stream.close()
+        self._stream = None
+
+    def close(self) -> None:
+        """Remove what came."""
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self._path)
+
+
+class Transfer:
+    """One blob on its way."""
+
+    def __init__(self, key: str, digest: str, size_bytes: int, source: str | None, sink: Sink | None) -> None:
+        self.key = key
+        self.digest = digest
+        self.size_bytes = size_bytes
+        self.source = source
+        self.sink = sink
+        self.failures = 0
+        self.result: Deferred[None] = Deferred(lambda _: self.cancel())
+        self.over = False
+        self.connection: ClientConnection | None = None
+
+    def cancel(self) -> None:
+        """The one who wanted it gave up."""
+        self.over = True
+        if self.sink is not None:
+            self.sink.close()
+        if self.connection is not None:
+            self.connection.abort("a transfer was cancelled")
+
+    def succeed(self) -> None:
+        """It is done."""
+        if not self.over:
+            self.over = True
+            self.result.callback(None)
+
+    def fail(self, code: str, text: str) -> None:
+        """It failed for good."""
+        if not self.over:
+            self.over = True
+            if self.sink is not None:
+                self.sink.close()
+            self.result.errback(TransferError(code, text))
+
+
+class BulkClient:
+    """Transfers with any number of nodes.
+
+    Args:
+        clock: timers.
+        endpoint: makes the endpoint of a node (``PostOffice.endpoint``).
+        is_local: whether a node is this machine, where compression never pays.
+    """
+
+    def __init__(self, clock: IReactorTime, endpoint: Callable[[str], IStreamClientEndpoint],
+                 log: Logger | None = None) -> None:
+        self.clock = clock
+        self.log = log or Logger("condor.transfer")
+        self.endpoint = endpoint
+        self._nodes: dict[str, _Node] = {}
+
+    def put(self, node: str, key: str, digest: str, size_bytes: int, source: str) -> Deferred[None]:
+        """Give the content of the file ``source`` to ``node``, unless it has it.
+
+        Fires with None, or fails with :class:`TransferError`; cancel it to give up.
+        """
+        return self._start(node, Transfer(key, digest, size_bytes, source, None))
+
+    def fetch(self, node: str, key: str, digest: str, size_bytes: int, store: BlobStore) -> Deferred[None]:
+        """Get a blob from ``node`` into ``store``; continues what an earlier attempt left there."""
+        transfer = Transfer(key, digest, size_bytes, None, None)
+        if digest in store:
+            transfer.succeed()
+            return transfer.result
+        try:
+            transfer.sink = store.begin(digest, size_bytes)
+        except (BlobError, OSError) as error:
+            transfer.fail("full", str(error))
+            return transfer.result
+        return self._start(node, transfer)
+
+    def fetch_file(self, node: str, key: str, digest: str, size_bytes: int, target: str,
+                   mode: int = 0o644) -> Deferred[None]:
+        """Get a blob from ``node`` into a file, replaced at once when all is there."""
+        transfer = Transfer(key, digest, size_bytes, None, None)
+        try:
+            transfer.sink = FileSink(target, digest, size_bytes, mode)
+        except OSError as error:
+            transfer.fail("local", f"{target}: {error.strerror}")
+            return transfer.result
+        return self._start(node, transfer)
+
+    def _start(self, node: str, transfer: Transfer) -> Deferred[None]:
+        known = self._nodes.get(node)
+        if known is None:
+            known = self._nodes[node] = _Node(self, node)
+        known.add(transfer)
+        return transfer.result
+
+    def stop(self) -> None:
+        """Give everything up."""
+        for node in self._nodes.values():
+            node.stop()
+
+
+class _Node:
+    """The connections with one node and the transfers that wait for one."""
+
+    def __init__(self, client: BulkClient, name: str) -> None:
+        self.client = client
+        self.name = name
+        self.waiting: deque[Transfer] = deque()
+        self.idle: list[ClientConnection] = []
+        self.busy: set[ClientConnection] = set()
+        self._dialling = 0
+        self._failures = 0
+        self._retry: IDelayedCall | None = None
+        self._stopped = False
+
+    def add(self, transfer: Transfer) -> None:
+        self.waiting.append(transfer)
+        self.serve()
+
+    def serve(self) -> None:
+        while self.waiting and self.idle:
+            transfer = self.waiting.popleft()
+            if not transfer.over:
+                connection = self.idle.pop()
+                self.busy.add(connection)
+                connection.begin(transfer)
+        connections = len(self.busy) + len(self.idle) + self._dialling
+        if len(self.waiting) > self._dialling and connections < CONNECTIONS_PER_NODE and self._retry is None:
+            self._dial()
+
+    def _dial(self) -> None:
+        if self._stopped:
+            return
+        self._dialling += 1
+        try:
+            connecting = self.client.endpoint(self.name).connect(_ConnectionFactory(self))
+        except (ValueError, OSError) as error:
+            self._dialling -= 1
+            self._fail_all(str(error))
+            return
+        connecting.addCallbacks(self._connected, self._not_connected)
+
+    def _connected(self, protocol: IProtocol) -> None:
+        self._dialling -= 1
+
+    def ready(self, connection: ClientConnection) -> None:
+        """A connection (new or done with a transfer) is free."""
+        self.busy.discard(connection)
+        self.idle.append(connection)
+        self.serve()
+
+    def _not_connected(self, failure: Failure) -> None:
+        self._dialling -= 1
+        self._failures += 1
+        if self._failures >= ATTEMPTS and not self.busy:
+            self._failures = 0
+            self._fail_all(f"nobody answers at {self.name}: {failure.getErrorMessage()}")
+        else:
+            self._rest()
+
+    def _rest(self) -> None:
+        if self._retry is None and not self._stopped:
+            delay_s = min(10.0, 0.1 * 2.0**self._failures)
+            self._retry = self.client.clock.callLater(delay_s, self._again)
+
+    def _again(self) -> None:
+        self._retry = None
+        self.serve()
+
+    def _fail_all(self, text: str) -> None:
+        waiting, self.waiting = self.waiting, deque()
+        for transfer in waiting:
+            transfer.fail("unreachable", text)
+
+    def moved(self) -> None:
+        """Bytes arrived: the node is well."""
+        self._failures = 0
+
+    def lost(self, connection: ClientConnection, transfer: Transfer | None, reason: str) -> None:
+        """A connection broke, perhaps during a transfer."""
+        self.busy.discard(connection)
+        if connection in self.idle:
+            self.idle.remove(connection)
+        if transfer is not None and not transfer.over:
+            transfer.failures = 0 if connection.moved else transfer.failures + 1
+            if transfer.failures >= ATTEMPTS or self._stopped:
+                transfer.fail("unreachable", f"{self.name}: {reason}")
+            else:
+                self.waiting.appendleft(transfer)
+                self._failures += 1
+                self._rest()
+                return
+        self.serve()
+
+    def stop(self) -> None:
+        self._stopped = True
+        if self._retry is not None:
+            self._retry.cancel()
+            self._retry = None
+        self._fail_all("the process is stopping")
+        for connection in (*self.busy, *self.idle):
+            connection.abort("the process is stopping")
+
+
+class _ConnectionFactory(Factory):
+    noisy = False
+
+    def __init__(self, node: _Node) -> None:
+        self._node = node
+
+    def buildProtocol(self, addr: object) -> ClientConnection:  # noqa: N802 - Twisted's
+        return ClientConnection(self._node)
+
+
+class ClientConnection(TwistedProtocol):
+    """One connection; busy with one transfer at a time.
+
+    Attributes:
+        moved: whether bytes of the present transfer moved over it.
+    """
+
+    def __init__(self, node: _Node) -> None:
+        self.moved = False
+        self._node = node
+        self._clock = node.client.clock
+        self._reader = FrameReader()
+        self._transfer: Transfer | None = None
+        self._sender: FileSender | None = None
+        self._packer = Packer(local=node.name.startswith(("unix:", "<127.", "<[::1]")))
+        self._decompressor = zstandard.ZstdDecompressor()
+        self._timer: IDelayedCall | None = None
+        self._reason = ""
+        self._receiving = False
+
+    def connectionMade(self) -> None:  # noqa: N802 - Twisted's
+        """Say what the connection is for."""
+        assert self.transport is not None
+        self.transport.write(streams.BULK_LINE)
+        self._wait(IDLE_S)
+        self._node.ready(self)
+
+    def begin(self, transfer: Transfer) -> None:
+        """Take a transfer."""
+        assert self.transport is not None
+        self._transfer, transfer.connection = transfer, self
+        self.moved = self._receiving = False
+        self._wait(streams.SILENCE_S)
+        if transfer.sink is not None:
+            request = frame(streams.GET, transfer.key, transfer.digest, transfer.sink.offset)
+        else:
+            request = frame(streams.PUT, transfer.key, transfer.digest, transfer.size_bytes)
+        self.transport.write(request)
+
+    # ---- what comes
+
+    def dataReceived(self, data: bytes) -> None:  # noqa: N802
+        """Answers and blocks."""
+        try:
+            for letter, payload in self._reader.feed(data):
+                self._frame(letter, payload)
+        except ValueError as error:
+            self.abort(str(error))
+
+    def _frame(self, letter: int, payload: bytes) -> None:
+        transfer = self._transfer
+        if transfer is None:
+            raise BadStream("an answer without a question")
+        self._wait(streams.SILENCE_S)
+        if letter in (streams.DATA, streams.ZDATA):
+            self._block(transfer, letter, payload)
+            return
+        fields = streams.fields_of(letter, payload)
+        if letter == streams.NO:
+            self._refused(transfer, *fields)
+        elif transfer.sink is not None and letter == streams.HEAD:
+            self._head(transfer, fields[0])
+        elif transfer.sink is not None and letter == streams.END and self._receiving:
+            self._fetched(transfer, transfer.sink)
+        elif transfer.sink is None and letter == streams.SEND and self._sender is None:
+            self._send(transfer, fields[0])
+        elif transfer.sink is None and letter == streams.HAVE:
+            transfer.succeed()
+            self._free()
+        else:
+            raise BadStream(f"frame {letter:#x} in the wrong place")
+
+    def _head(self, transfer: Transfer, size: int) -> None:
+        if size != transfer.size_bytes:
+            transfer.fail("changed", f"{transfer.size_bytes} bytes were announced, {size} are there")
+            self.abort("a file changed its size")
+        self._receiving = True
+
+    def _block(self, transfer: Transfer, letter: int, payload: bytes) -> None:
+        if transfer.sink is None or not self._receiving:
+            raise BadStream("a block that nobody asked for")
+        if transfer.over:
+            return
+        content = streams.unpack_block(letter, payload, self._decompressor)
+        self.moved = True
+        self._node.moved()
+        try:
+            transfer.sink.write(content)
+        except (BlobError, OSError) as error:
+            transfer.fail("full" if isinstance(error, OSError) else "changed", str(error))
+            self.abort("the blocks cannot be kept")
+
+    def _fetched(self, transfer: Transfer, sink: Sink) -> None:
+        try:
+            sink.commit()
+        except (BlobError, OSError) as error:
+            transfer.fail("changed" if isinstance(error, BlobError) else "local", str(error))
+        else:
+            transfer.succeed()
+        self._free()
+
+    def _refused(self, transfer: Transfer, code: str, text: str) -> None:
+        transfer.fail(code, text)
+        if self._sender is not None:
+            self.abort("the rest is not wanted")
+        else:
+            self._free()
+
+    def _free(self) -> None:
+        if self._transfer is not None:
+            self._transfer.connection = None
+        self._transfer = None
+        self._wait(IDLE_S)
+        self._node.ready(self)
+
+    # ---- what goes
+
+    def _send(self, transfer: Transfer, offset: int) -> None:
+        assert transfer.source is not None
+        try:
+            stream = open(transfer.source, "rb")  # noqa: SIM115 - the sender closes it
+            stream.seek(offset)
+        except OSError as error:
+            transfer.fail("local", f"{transfer.source}: {error.strerror}")
+            self.abort("a file cannot be read")
+            return
+        self._sender = FileSender(self.transport, stream, self._packer, self._clock, done=self._sent,
+                                  moved=self._progress)
+        self._sender.start()
+
+    def _progress(self, count: int) -> None:
+        self.moved = True
+        self._wait(streams.SILENCE_S)
+
+    def _sent(self, error: Exception | None) -> None:
+        self._sender = None
+        if error is not None and self._transfer is not None:
+            self._transfer.fail("local", str(error))
+            self.abort("a file cannot be read")
+
+    # ---- life
+
+    def _wait(self, span_s: float) -> None:
+        if self._timer is not None and self._timer.active():
+            self._timer.reset(span_s)
+        else:
+            self._timer = self._clock.callLater(span_s, self._too_long)
+
+    def _too_long(self) -> None:
+        self._timer = None
+        self.abort(f"nothing moved for {streams.SILENCE_S:g} s" if self._transfer is not None else "idle")
+
+    def abort(self, reason: str) -> None:
+        """Cut the connection."""
+        self._reason = self._reason or reason
+        transport: Any = self.transport
+        if transport is not None:
+            transport.abortConnection()
+
+    def connectionLost(self, reason: Failure = _DONE) -> None:  # noqa: N802
+        """Let the transfer go on elsewhere."""
+        if self._timer is not None and self._timer.active():
+            self._timer.cancel()
+        if self._sender is not None:
+            self._sender.cancel()
+            self._sender = None
+        transfer, self._transfer = self._transfer, None
+        if transfer is not None:
+            transfer.connection = None
+        self._node.lost(self, transfer, self._reason or reason.getErrorMessage())
+
+
+def same_content(path: str, digest: str) -> bool:
+    """Whether a file has that content already."""
+    try:
+        with open(path, "rb") as stream:
+            found = hashlib.sha256()
+            while chunk := stream.read(CHUNK_BYTES):
+                found.update(chunk)
+    except OSError:
+        return False
+    return found.hexdigest() == digest

@@ -1,0 +1,119 @@
+"""The blob store: whole or nothing, continued, verified, within its quota."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from condor_actors.transfer.blob_store import BlobStore, MissingBlob, WrongContent
+from condor_actors.transfer.manifest import digest_bytes
+
+DATA = b"a content" * 1000
+DIGEST = digest_bytes(DATA)
+
+
+def test_bytes_in_and_out(tmp_path: Path) -> None:
+    store = BlobStore(tmp_path / "s")
+    assert store.put_bytes(DATA) == DIGEST
+    assert store.put_bytes(DATA) == DIGEST
+    assert store.read(DIGEST) == DATA and store.total_bytes == len(DATA)
+    assert store.missing([DIGEST, "0" * 64, DIGEST, "0" * 64]) == ("0" * 64,)
+    with pytest.raises(MissingBlob):
+        store.open("0" * 64)
+    with pytest.raises(MissingBlob):
+        store.path("../../etc/passwd")
+
+
+@pytest.mark.parametrize("give_up", [False, True])
+def test_files_in_and_out(tmp_path: Path, give_up: bool) -> None:
+    source = tmp_path / "f"
+    source.write_bytes(DATA)
+    store = BlobStore(tmp_path / "s")
+    assert store.put_file(source, give_up=give_up) == (DIGEST, len(DATA))
+    store.place(DIGEST, tmp_path / "g", 0o755)
+    assert (tmp_path / "g").read_bytes() == DATA and (tmp_path / "g").stat().st_mode & 0o777 == 0o755
+    if not give_up:
+        source.write_bytes(b"changed")
+        assert store.read(DIGEST) == DATA
+    with pytest.raises(FileExistsError):
+        store.place(DIGEST, tmp_path / "g", 0o755)
+
+
+def test_a_shared_file_costs_no_copy(tmp_path: Path) -> None:
+    store = BlobStore(tmp_path / "s")
+    store.put_bytes(DATA)
+    store.place(DIGEST, tmp_path / "g", 0o555, share=True)
+    assert (tmp_path / "g").stat().st_ino == store.path(DIGEST).stat().st_ino
+    store.place(DIGEST, tmp_path / "h", 0o755, share=True)
+    assert (tmp_path / "h").stat().st_ino != store.path(DIGEST).stat().st_ino
+
+
+def test_a_partial_blob_is_taken_up_by_the_next_process(tmp_path: Path) -> None:
+    first = BlobStore(tmp_path / "s").begin(DIGEST, len(DATA))
+    first.write(DATA[:4000])
+    first._stream.close()  # kill -9
+    store = BlobStore(tmp_path / "s")
+    assert DIGEST not in store
+    with store.begin(DIGEST, len(DATA)) as second:
+        assert second.offset == 4000
+        second.write(DATA[4000:])
+        second.commit()
+    assert store.read(DIGEST) == DATA
+    assert list((tmp_path / "s" / "partial").iterdir()) == []
+
+
+def test_two_writers_of_one_blob_do_not_meet(tmp_path: Path) -> None:
+    store = BlobStore(tmp_path / "s")
+    with store.begin(DIGEST, len(DATA)) as one, store.begin(DIGEST, len(DATA)) as other:
+        for each in (one, other):
+            each.write(DATA)
+        one.commit()
+        other.commit()
+    assert store.read(DIGEST) == DATA and store.total_bytes == len(DATA)
+
+
+def test_wrong_content_is_not_kept(tmp_path: Path) -> None:
+    store = BlobStore(tmp_path / "s")
+    with store.begin(DIGEST, 3) as partial:
+        partial.write(b"abc")
+        with pytest.raises(WrongContent):
+            partial.commit()
+    with store.begin(DIGEST, 3) as partial, pytest.raises(WrongContent):
+        partial.write(b"abcd")
+    assert DIGEST not in store and list((tmp_path / "s" / "partial").iterdir()) == []
+
+
+def test_a_blob_damaged_on_disk_is_found_out_and_dropped(tmp_path: Path) -> None:
+    BlobStore(tmp_path / "s").put_bytes(DATA)
+    store = BlobStore(tmp_path / "s")
+    path = store.path(DIGEST)
+    os.chmod(path, 0o644)
+    path.write_bytes(b"X" + DATA[1:])
+    with pytest.raises(WrongContent):
+        store.open(DIGEST)
+    assert DIGEST not in store and not path.exists()
+
+
+def test_the_quota_forgets_what_was_used_longest_ago_and_spares_pins(tmp_path: Path) -> None:
+    now = [0.0]
+    store = BlobStore(tmp_path / "s", quota_bytes=30, clock=lambda: now[0])
+    digests = []
+    for number in range(3):
+        now[0] += 1
+        digests.append(store.put_bytes(bytes([number]) * 10))
+    now[0] += 1
+    store.read(digests[0])
+    store.pin(digests[1], "run")
+    now[0] += 1
+    store.put_bytes(b"n" * 10)
+    assert [digest in store for digest in digests] == [True, True, False]
+    with pytest.raises(OSError) as caught:
+        store.put_bytes(b"x" * 25)
+    assert caught.value.errno == errno.EDQUOT
+    assert digests[1] in store
+    store.unpin("run")
+    store.put_bytes(b"x" * 25)
+    assert digests[1] not in store
