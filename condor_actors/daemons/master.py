@@ -166,6 +166,7 @@ class MasterActor(Actor):
     def started(self) -> None:
         """Take up what lives, start what does not."""
         master = self.master
+        master.host.notify("STATUS=MASTER is up")
         if master.begun:
             self.context.perform(master.keeper.resume(self.context.now_s()))
         else:

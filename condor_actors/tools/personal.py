@@ -151,8 +151,8 @@ def _hear_ready(channel: socket.socket, process: subprocess.Popen[bytes], files:
     descriptor = os.pidfd_open(process.pid)
     try:
         while True:
-            readable, _, _ = select.select([channel, descriptor], [], [], max(until_s - time.monotonic(), 0))
-            if channel in readable:
+            readable, _, _ = select.select([channel.fileno(), descriptor], [], [], max(until_s - time.monotonic(), 0))
+            if channel.fileno() in readable:
                 for line in channel.recv(4096).decode(errors="replace").splitlines():
                     if line == "READY=1":
                         return
