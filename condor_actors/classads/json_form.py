@@ -88,10 +88,16 @@ def read_json(text: str | bytes) -> ClassAd:
         raise ClassAdSyntaxError("nested too deep", source, 0) from None
     if not isinstance(found, dict):
         raise ClassAdSyntaxError("expected a JSON object", source, 0)
-    return _ad(found)
+    return ad_of_object(found)
 
 
-def _ad(found: dict[str, Any]) -> ClassAd:
+def ad_of_object(found: dict[str, Any]) -> ClassAd:
+    """Make an ad of a decoded JSON object.
+
+    :param found: the object.
+    :returns: the ad.
+    :raises ClassAdSyntaxError: when an expression in it is none.
+    """
     ad = ClassAd()
     for name, value in found.items():
         ad[name] = _read(value, 0)
@@ -139,7 +145,7 @@ def iter_json(text: str) -> Iterator[ClassAd]:
             raise ClassAdSyntaxError("nested too deep", text, position) from None
         if not isinstance(found, dict):
             raise ClassAdSyntaxError("expected a JSON object", text, position)
-        yield _ad(found)
+        yield ad_of_object(found)
 
 
 def write_json_list(ads: Iterable[ClassAd]) -> Iterator[str]:

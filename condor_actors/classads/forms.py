@@ -1,0 +1,132 @@
+"""Ads in files and streams: recognise the form, read one ad after another, write any form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, Literal
+
+from .ad import ClassAd
+from .errors import ClassAdSyntaxError
+from .json_form import iter_json, write_json, write_json_list
+from .parser import parse_records
+from .text_form import iter_long, write_long
+from .unparse import unparse
+from .xml_form import iter_xml, write_xml, write_xml_list
+
+Form = Literal["long", "new", "json", "xml"]
+FORMS: Final[tuple[Form, ...]] = ("long", "new", "json", "xml")
+
+
+def recognise(text: str) -> Form:
+    """Tell the form of a text that holds ads.
+
+    :param text: its beginning is enough.
+    :returns: the form; ``long`` when nothing speaks for another.
+    """
+    start = text.lstrip("\ufeff \t\r\n")
+    if start.startswith("<"):
+        return "xml"
+    if start.startswith("{"):
+        return "json" if start[1:].lstrip()[:1] in ('"', "}") else "new"
+    if start.startswith("["):
+        inner = start[1:].lstrip()
+        return "json" if inner.startswith("{") or (inner.startswith("]") and not inner[1:].strip()) else "new"
+    return "long"
+
+
+def iter_ads(text: str, form: Form | None = None) -> Iterator[ClassAd]:
+    """Read every ad of a text.
+
+    :param text: ads of one form.
+    :param form: the form, recognised when not given.
+    :returns: an iterator of ads.
+    :raises ClassAdSyntaxError: when the faulty ad is reached.
+    """
+    form = form or recognise(text)
+    if form == "xml":
+        yield from iter_xml([text])
+    elif form == "json":
+        yield from iter_json(text)
+    elif form == "new":
+        for record in parse_records(text):
+            yield ClassAd.from_pairs(record.pairs)
+    else:
+        yield from iter_long(text.splitlines(keepends=True))
+
+
+def iter_new(lines: Iterable[str]) -> Iterator[ClassAd]:
+    """Read ads of the new form from a stream, each as soon as its last bracket has come.
+
+    :param lines: pieces of text that end at line ends.
+    :returns: an iterator of ads.
+    :raises ClassAdSyntaxError: when the faulty ad is reached.
+    """
+    held = ""
+    for line in lines:
+        held += line
+        if "]" not in line:
+            continue
+        try:
+            records = list(parse_records(held))
+        except ClassAdSyntaxError as why:
+            if why.position >= len(held.rstrip()):
+                continue
+            raise
+        for record in records:
+            yield ClassAd.from_pairs(record.pairs)
+        held = ""
+    for record in parse_records(held):
+        yield ClassAd.from_pairs(record.pairs)
+
+
+def write_ad(ad: ClassAd, form: Form) -> str:
+    """Write one ad.
+
+    :param ad: the ad.
+    :param form: the form.
+    :returns: its text, ended by a newline.
+    """
+    if form == "xml":
+        return write_xml(ad)
+    if form == "json":
+        return write_json(ad) + "\n"
+    return unparse(ad) + "\n" if form == "new" else write_long(ad)
+
+
+def write_ads(ads: Iterable[ClassAd], form: Form) -> Iterator[str]:
+    """Write ads piece by piece.
+
+    :param ads: the ads.
+    :param form: the form.
+    :returns: an iterator of pieces.
+    """
+    if form == "xml":
+        yield from write_xml_list(ads)
+    elif form == "json":
+        yield from write_json_list(ads)
+    elif form == "new":
+        for ad in ads:
+            yield unparse(ad) + "\n"
+    else:
+        for ad in ads:
+            yield write_long(ad) + "\n"
+
+
+def ad_of(value: Any) -> ClassAd:
+    """Make an ad of what a caller has: text of any form, or a decoded JSON object.
+
+    :param value: text, mapping or ClassAd; None gives an empty ad.
+    :returns: the ad.
+    :raises ClassAdSyntaxError: when the text holds no ad.
+    """
+    if isinstance(value, ClassAd):
+        return value
+    if value is None:
+        return ClassAd()
+    if isinstance(value, dict):
+        from .json_form import ad_of_object
+
+        return ad_of_object(value)
+    for ad in iter_ads(str(value)):
+        return ad
+    return ClassAd()
