@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from condor_actors.config import Config
     from condor_actors.messages.advertise import AdKind
 
-QUEUE = "queue"
+QUEUE = "schedd"
 """The schedd's actor for jobs."""
 COLLECTOR = "collector"
 ADMIN = "admin"

@@ -1,0 +1,70 @@
+"""Reading a job event log, text or XML, as far as tools need it: number, job, and the text of each event.
+
+A text event begins ``EEE (CCC.PPP.SSS) DATE TIME …`` and ends with a line ``...``; an XML event is a ``<c>`` element.
+What is not yet complete stays behind for the next call.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import attrs
+
+SUBMIT, EXECUTE, TERMINATED, ABORTED = 0, 1, 5, 9
+
+_HEAD = re.compile(rb"(\d{3}) \((-?\d+)\.(-?\d+)\.(-?\d+)\) ")
+_XML_NUMBER = re.compile(rb'<a n="(Cluster|Proc|Subproc|EventTypeNumber)">\s*<i>(-?\d+)</i>')
+
+
+@attrs.frozen
+class Event:
+    """One event of one job."""
+
+    number: int
+    cluster: int
+    proc: int
+    subproc: int
+    text: str
+
+
+class EventReader:
+    """Cuts bytes into events.
+
+    Attributes:
+        is_xml: whether the log turned out to be XML.
+    """
+
+    def __init__(self) -> None:
+        self.is_xml = False
+        self._rest = b""
+
+    def feed(self, data: bytes) -> Iterator[Event]:
+        """The events that are complete now."""
+        self._rest += data
+        if not self.is_xml and self._rest.lstrip().startswith(b"<"):
+            self.is_xml = True
+        ending = b"</c>" if self.is_xml else b"\n...\n"
+        while (end := self._rest.find(ending)) >= 0:
+            piece, self._rest = self._rest[: end + len(ending)], self._rest[end + len(ending) :]
+            event = _xml(piece) if self.is_xml else _text(piece)
+            if event is not None:
+                yield event
+
+
+def _text(piece: bytes) -> Event | None:
+    head = _HEAD.search(piece)
+    if head is None:
+        return None
+    number, cluster, proc, subproc = (int(part) for part in head.groups())
+    return Event(number, cluster, proc, subproc, piece[head.start() :].decode("utf-8", "replace"))
+
+
+def _xml(piece: bytes) -> Event | None:
+    found = {name.decode(): int(value) for name, value in _XML_NUMBER.findall(piece)}
+    if "EventTypeNumber" not in found:
+        return None
+    return Event(
+        found["EventTypeNumber"], found.get("Cluster", -1), found.get("Proc", -1), found.get("Subproc", 0),
+        piece.decode("utf-8", "replace").lstrip(),
+    )  # fmt: skip

@@ -1,0 +1,503 @@
+"""condor_q: what is in the queue.
+
+**Source**: the manual, condor_q.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from condor_actors.classads import ClassAd
+from condor_actors.classads.text_form import old_to_new
+from condor_actors.tools.contact import Schedd, ToolError, load, refused, schedd
+from condor_actors.tools.flags import MANY, Flag, Given, MissingValue, UnknownFlag, parse
+from condor_actors.tools.job_ids import parse_id
+from condor_actors.wire.blocking import WireError
+
+if TYPE_CHECKING:
+    from condor_actors.config import Config
+
+FLAGS = (
+    Flag("help", 4, colon=True),
+    Flag("wide", 1, colon=True),
+    Flag("long", 1),
+    Flag("xml", 3),
+    Flag("json", 2, colon=True),
+    Flag("limit", 3, 1),
+    Flag("pool", 1, 1),
+    Flag("debug", 1, colon=True),
+    Flag("dag", 2, colon=True),
+    Flag("direct", 3, 1),
+    Flag("dot", 3),
+    Flag("name", 1, 1),
+    Flag("nobatch", 3),
+    Flag("nouserprios", 4),
+    Flag("batch", 2, colon=True),
+    Flag("better-analyze", 2, colon=True),
+    Flag("attributes", 2, 1),
+    Flag("autoformat", 5, MANY, colon=True, alias="af"),
+    Flag("af", 2, MANY, colon=True),
+    Flag("aaf", 3, MANY, colon=True, alias="af"),
+    Flag("allusers", 2, alias="all"),
+    Flag("analyze", 2, colon=True, alias="better-analyze"),
+    Flag("addr", 4, 1),
+    Flag("autocluster", 2, colon=True, alias="unsupported"),
+    Flag("constraint", 1, 1),
+    Flag("cputime", 2),
+    Flag("currentrun", 2),
+    Flag("cumulative-time", 3),
+    Flag("expert", 1),
+    Flag("factory", 2, alias="unsupported"),
+    Flag("format", 1, 2),
+    Flag("global", 1),
+    Flag("grid", 2, colon=True, alias="default"),
+    Flag("hold-codes", 5),
+    Flag("hold", 2, alias="hold"),
+    Flag("held", 2, alias="hold"),
+    Flag("idle", 2),
+    Flag("io", 2),
+    Flag("jobads", 4, 1),
+    Flag("jobset", 4, alias="unsupported"),
+    Flag("machine", 1, 1),
+    Flag("mconstraint", 2, 1),
+    Flag("print-format", 2, 1, alias="unsupported"),
+    Flag("reverse-analyze", 3, colon=True),
+    Flag("run", 1),
+    Flag("slotads", 4, 1),
+    Flag("stream-results", 2),
+    Flag("submitter", 1, 1),
+    Flag("totals", 3),
+    Flag("unmatchable", 2),
+    Flag("user", 1, 1),
+    Flag("userlog", 5, 1, alias="unsupported"),
+    Flag("userprios", 5, 1, alias="unsupported"),
+    Flag("verbose", 4),
+    Flag("version", 3),
+)
+
+
+@attrs.define
+class Question:
+    """The command line, understood."""
+
+    ids: list[tuple[int, int]] = attrs.Factory(list)
+    users: list[str] = attrs.Factory(list)
+    constraints: list[str] = attrs.Factory(list)
+    form: str = ""  # long, json, xml, af, format, totals, analyze or empty
+    view: str = ""
+    is_all: bool = False
+    is_batch: bool | None = None
+    is_wide: bool = False
+    is_totals: bool = False
+    limit: int = 0
+    attributes: tuple[str, ...] = ()
+    af: tuple[str, tuple[str, ...]] = ("", ())
+    formats: list[tuple[str, str]] = attrs.Factory(list)
+    name: str = ""
+    pool: str = ""
+    address: str = ""
+    is_global: bool = False
+    job_file: str = ""
+    slot_file: str = ""
+    machine: str = ""
+    machine_constraint: str = ""
+    is_verbose: bool = False
+    is_summary: bool = False
+    is_reverse: bool = False
+
+
+def main() -> int:
+    """Entry of ``condor_q``."""
+    try:
+        given = parse(sys.argv[1:], FLAGS)
+        names = {item.name for item in given}
+        if "help" in names:
+            print(USAGE)
+            return 0
+        if "version" in names:
+            from condor_actors.tools.version import platform_line, version_line
+
+            print(f"{version_line()}\n{platform_line()}")
+            return 0
+        return _answer(_understand(given))
+    except UnknownFlag as error:
+        print(f"Error: unrecognized argument {error.word}\n{USAGE}", file=sys.stderr)
+    except MissingValue as error:
+        print(f"Error: Argument {error.word} requires {_needed(error.flag)}", file=sys.stderr)
+    except ToolError as error:
+        print(error.text, file=sys.stderr)
+        return error.status
+    except BrokenPipeError:
+        sys.stderr.close()
+    return 1
+
+
+def _needed(flag: Flag) -> str:
+    return "format and attribute parameters" if flag.takes == 2 else "another parameter"
+
+
+def _understand(given: list[Given]) -> Question:
+    question = Question()
+    for item in given:
+        value = item.values[0] if item.values else ""
+        if not item.name:
+            found = parse_id(value)
+            if found is not None:
+                question.ids.append(found)
+            else:
+                question.users.append(value)
+        elif item.name in ("constraint",):
+            question.constraints.append(value)
+        elif item.name in ("long", "json", "xml"):
+            question.form = item.name
+        elif item.name in ("submitter", "user"):
+            question.users.append(value)
+        elif item.name == "af":
+            question.af = (item.qualifier, item.values)
+            question.form = "af"
+        elif item.name == "format":
+            question.formats.append((item.values[0], item.values[1]))
+            question.form = "format"
+        elif item.name == "unsupported":
+            raise ToolError(f"Error: {item.word} is not supported: there is nothing of this kind in the queue")
+        else:
+            _more(question, item, value)
+    return question
+
+
+def _more(question: Question, item: Given, value: str) -> None:
+    name = item.name
+    if name in ("run", "hold", "idle", "io", "cputime"):
+        question.view = name
+        if name != "cputime":
+            question.is_batch = False
+    elif name == "hold-codes":
+        question.view = "hold-codes"
+    elif name in ("batch", "nobatch"):
+        question.is_batch = name == "batch"
+    elif name == "all":
+        question.is_all = True
+    elif name == "global":
+        question.is_global = question.is_all = True
+    elif name == "totals":
+        question.is_totals = True
+    elif name == "limit":
+        if not value.isdigit():
+            raise ToolError(f"Error: Argument {item.word} requires a number, not {value}")
+        question.limit = int(value)
+    elif name == "attributes":
+        question.attributes += tuple(word for word in value.replace(",", " ").split())
+    elif name in ("better-analyze", "reverse-analyze"):
+        question.form = "analyze"
+        question.is_summary = "sum" in item.qualifier
+        question.is_reverse = "rev" in item.qualifier or name == "reverse-analyze"
+    elif name in ("wide", "verbose"):
+        setattr(question, f"is_{name}", True)
+    elif name in ("name", "pool", "machine"):
+        setattr(question, name, value)
+    else:
+        field = {"addr": "address", "jobads": "job_file", "slotads": "slot_file", "mconstraint": "machine_constraint"}
+        if name in field:
+            setattr(question, field[name], value)
+
+
+def _answer(question: Question) -> int:
+    config = load("TOOL")
+    try:
+        if question.job_file:
+            return _from_file(question, config)
+        if question.is_global:
+            return _everywhere(question, config)
+        with schedd(config, name=question.name, pool=question.pool, address=question.address) as there:
+            return Answer(question, config, there).give()
+    except WireError as error:
+        raise ToolError(refused(error)) from None
+
+
+def _everywhere(question: Question, config: Config) -> int:
+    from condor_actors.tools.contact import all_schedds
+
+    for ad in all_schedds(config, pool=question.pool):
+        with schedd(config, name=ad.get_str("Name"), address=ad.get_str("MyAddress")) as there:
+            Answer(question, config, there).give()
+    return 0
+
+
+def _from_file(question: Question, config: Config) -> int:
+    from condor_actors.classads.text_form import iter_long
+
+    try:
+        with open(question.job_file, encoding="utf-8", errors="surrogateescape") as file:
+            ads = list(iter_long(file))
+    except OSError as error:
+        raise ToolError(f"Error: Can't open job ads file {question.job_file}: {error.strerror}") from None
+    return Answer(question, config, None, ads).give()
+
+
+class Answer:
+    """One schedd's answer to a question."""
+
+    def __init__(
+        self, question: Question, config: Config, there: Schedd | None, ads: list[ClassAd] | None = None
+    ) -> None:
+        self.question = question
+        self.config = config
+        self.there = there
+        self._held = ads
+        self.me = _user()
+        self.owner = self._only_owner()
+        self.constraint = self._constraint()
+
+    def give(self) -> int:
+        """Print it; the exit status."""
+        question = self.question
+        if question.is_totals:
+            return self._totals_only()
+        if question.form in ("long", "json", "xml"):
+            return _write(self._whole_rows())
+        if question.form == "af":
+            return self._autoformat()
+        if question.form == "format":
+            return self._formats()
+        if question.form == "analyze":
+            from condor_actors.tools.analyze import analyze
+
+            return _write(analyze(self))
+        return self._table()
+
+    # -- asking
+
+    def ads(self, projection: Sequence[str] = ()) -> Iterator[ClassAd]:
+        """The jobs asked for."""
+        if self._held is not None or self.there is None:
+            yield from self._filtered(self._held or [])
+            return
+        from condor_actors.messages.queue import QueryJobs
+
+        question, cursor = self.question, ""
+        while True:
+            page = self.there.ask(
+                QueryJobs(
+                    ids=tuple(question.ids), owner=self.owner, constraint=self.constraint,
+                    projection=tuple(projection), limit=question.limit, cursor=cursor,
+                )
+            )  # fmt: skip
+            for text in page.ads:
+                yield ClassAd.from_bytes(text)
+            cursor = page.cursor
+            if not cursor:
+                return
+
+    def _filtered(self, ads: list[ClassAd]) -> Iterator[ClassAd]:
+        from condor_actors.classads import is_true, parse_expression
+
+        wanted = parse_expression(self.constraint) if self.constraint else None
+        ids = self.question.ids
+        for ad in ads:
+            job = (ad.get_int("ClusterId"), ad.get_int("ProcId"))
+            if ids and job not in ids and (job[0], -1) not in ids:
+                continue
+            if wanted is None or is_true(wanted.evaluate(ad)):
+                yield ad
+
+    def _only_owner(self) -> str:
+        """Whose jobs alone are asked for; empty: anybody's."""
+        question = self.question
+        if len(question.users) == 1 and not question.ids:
+            return question.users[0]
+        if question.is_all or question.ids or question.users or self._held is not None:
+            return ""
+        only_mine = (self.config.text("CONDOR_Q_ONLY_MY_JOBS") or "true").lower() in ("true", "yes", "1", "t")
+        super_users = (self.config.text("QUEUE_SUPER_USERS") or "root, condor").replace(",", " ").split()
+        return self.me if only_mine and self.me not in super_users else ""
+
+    def _constraint(self) -> str:
+        from condor_actors.classads import ClassAdSyntaxError, parse_expression, quote
+
+        parts = [old_to_new(text) for text in self.question.constraints]
+        for text in parts:
+            try:
+                parse_expression(text)
+            except ClassAdSyntaxError:
+                raise ToolError(f'\n-- Parse error in constraint expression "{text}"') from None
+        users = self.question.users
+        if users and not self.owner:
+            parts.append(" || ".join(f"Owner == {quote(user)} || User == {quote(user)}" for user in users))
+        view_wants = {"run": "JobStatus == 2 || JobStatus == 6 || JobStatus == 7", "hold": "JobStatus == 5",
+                      "hold-codes": "JobStatus == 5", "idle": "JobStatus == 1"}.get(self.question.view)  # fmt: skip
+        if view_wants is not None:
+            parts.append(view_wants)
+        return parts[0] if len(parts) == 1 else " && ".join(f"({part})" for part in parts)
+
+    # -- printing
+
+    def _whole_rows(self) -> Iterator[str]:
+        from condor_actors.tools import print_formats
+
+        attributes = self.question.attributes
+        ads = self.ads(attributes)
+        if self.question.form == "long":
+            return print_formats.long_rows(ads, attributes)
+        if self.question.form == "json":
+            return print_formats.json_rows(ads, attributes)
+        return print_formats.xml_rows(ads, attributes)
+
+    def _autoformat(self) -> int:
+        from condor_actors.tools.print_formats import AutoFormat, FormatError
+
+        try:
+            form = AutoFormat.of(*self.question.af)
+        except FormatError as error:
+            raise ToolError(f"Error: {error}") from None
+        return _write(form.rows(self.ads(self._needed(form.projection()))))
+
+    def _formats(self) -> int:
+        from condor_actors.tools.print_formats import Format, FormatError
+
+        try:
+            forms = [Format.of(form, text) for form, text in self.question.formats]
+        except FormatError as error:
+            raise ToolError(f"Error: {error}") from None
+        names = tuple({name for form in forms for name in form.field.names()})
+        return _write("".join(form.text(ad) for form in forms) for ad in self.ads(self._needed(names)))
+
+    def _needed(self, names: Sequence[str]) -> tuple[str, ...]:
+        """A projection only where each name is its own value: an attribute may be an expression of others."""
+        plain = {"clusterid", "procid", "jobstatus", "owner", "qdate", "cmd", "args", "arguments", "iwd", "jobprio",
+                 "globaljobid", "jobbatchname", "true", "false", "userlog", "in", "out", "err"}  # fmt: skip
+        return tuple(names) if names and all(name.lower() in plain for name in names) else ()
+
+    def _totals(self, owner: str = "", batches: bool = False) -> Any:
+        from condor_actors.messages.queue import QueryTotals
+
+        assert self.there is not None
+        return self.there.ask(QueryTotals(owner=owner, batches=batches))
+
+    def _totals_only(self) -> int:
+        from condor_actors.tools import queue_views
+
+        if self.there is None or self.question.ids or self.constraint:
+            query = queue_views.count_by_status(self.ads(("JobStatus",)))
+        else:
+            query = dict(self._totals(self.owner).mine)
+        totals = self._totals(self.me) if self.there is not None else None
+        everybody = dict(totals.everybody) if totals is not None else query
+        mine = dict(totals.mine) if totals is not None else {}
+        shown_name = self.me if self.owner == self.me else ""
+        if self.question.form in ("json", "long", "xml"):
+            from condor_actors.tools import print_formats
+
+            rows = {"json": print_formats.json_rows, "long": print_formats.long_rows, "xml": print_formats.xml_rows}
+            ad = queue_views.summary_ad(query, everybody, shown_name, mine)
+            return _write(rows[self.question.form]([ad], self.question.attributes))
+        return _write(
+            [
+                self._header(),
+                queue_views.totals(query, everybody, (shown_name, mine) if shown_name else None).lstrip("\n"),
+            ]
+        )
+
+    def _header(self) -> str:
+        from condor_actors.tools import queue_views
+
+        if self.there is None:
+            return f"\n\n-- Jobads: {self.question.job_file}\n"
+        return queue_views.header(self.there.name, self.there.address, time.time())
+
+    def _is_batch(self) -> bool:
+        if self.question.is_batch is not None:
+            return self.question.is_batch
+        default = (self.config.text("CONDOR_Q_DASH_BATCH_IS_DEFAULT") or "true").lower()
+        return default in ("true", "yes", "1", "t") and not self.question.view
+
+    def _table(self) -> int:
+        from condor_actors.tools import queue_views
+
+        question = self.question
+        plain = not (question.ids or self.constraint or question.limit) and self.there is not None
+        if self._is_batch() and plain:
+            totals = self._totals(self.owner, batches=True)
+            query, body = dict(totals.mine), queue_views.batch_table([ClassAd.from_bytes(ad) for ad in totals.batches])
+        else:
+            view = "batch" if self._is_batch() else question.view or "default"
+            ads = list(self.ads(queue_views.attributes_of(view)))
+            query = queue_views.count_by_status(ads)
+            if view == "batch":
+                body = queue_views.batch_table(queue_views.batches_of(ads))
+            elif view == "hold-codes":
+                body = _hold_codes(ads)
+            else:
+                body = queue_views.job_table(ads, view, time.time(), question.is_wide)
+            totals = self._totals(self.me) if self.there is not None else None
+        rows = [self._header(), body]
+        if question.view not in ("run", "idle", "hold-codes"):
+            everybody = dict(totals.everybody) if totals is not None else query
+            mine = (self.me, dict(totals.mine)) if totals is not None and self.owner == self.me else None
+            rows.append(queue_views.totals(query, everybody, mine))
+        return _write(rows)
+
+
+def _hold_codes(ads: list[ClassAd]) -> str:
+    """One line for each pair of hold code and subcode."""
+    from condor_actors.tools.queue_views import day
+
+    groups: dict[tuple[int, int], list[ClassAd]] = {}
+    for ad in ads:
+        groups.setdefault((ad.get_int("HoldReasonCode"), ad.get_int("HoldReasonSubCode")), []).append(ad)
+    lines = ["OWNER          CODE/SUB    COUNT OLDEST_JOB_ID  HELD_SINCE HOLD_REASON"]
+    for (code, subcode), members in sorted(groups.items()):
+        first = members[0]
+        job = f"{first.get_int('ClusterId')}.{first.get_int('ProcId')}"
+        lines.append(
+            f"{first.get_str('Owner'):<14} {code:>4}/{subcode:<3} {len(members):>8} {job:<13} "
+            f"{day(first.evaluate('EnteredCurrentStatus'))} {first.get_str('HoldReason')}"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _write(rows: Any) -> int:
+    out = sys.stdout
+    for row in rows:
+        out.write(row)
+    out.flush()
+    return 0
+
+
+def _user() -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
+
+
+USAGE = """Usage: condor_q [general-opts] [restriction-list] [output-opts | analyze-opts]
+
+    [general-opts] are
+        -global                  ask all schedds of the pool
+        -name <name>             ask this schedd
+        -pool <host>             ask this central manager for it
+        -jobads <file>           take the jobs from a file
+        -help -version -debug
+
+    [restriction-list] each restriction may be one of
+        <cluster>  <cluster>.<proc>  <owner>  -submitter <user>  -allusers
+        -constraint <expr>       jobs for which the expression is true
+
+    [output-opts] are
+        -batch  -nobatch  -run  -hold  -hold-codes  -idle  -io  -cputime
+        -long  -json  -xml [-attributes A,B]  -totals  -limit <n>  -wide
+        -autoformat[:jlhVrTY,tng] <attr> ...      -format <fmt> <attr>
+
+    [analyze-opts] are
+        -better-analyze[:summary,reverse]  -machine <name>  -mconstraint <expr>  -slotads <file>  -verbose"""
+
+if __name__ == "__main__":
+    sys.exit(main())

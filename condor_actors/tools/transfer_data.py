@@ -1,0 +1,169 @@
+"""condor_transfer_data: fetch the results of spooled jobs.
+
+Each file goes to the job's initial folder, under its own name or the one that ``transfer_output_remaps`` gives it.
+
+**Source**: the manual, condor_transfer_data.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from condor_actors.classads import ClassAd, quote
+from condor_actors.classads.text_form import old_to_new
+from condor_actors.messages.queue import ListSpool, QueryJobs, ReadSpool
+from condor_actors.tools.contact import Schedd, ToolError, load, refused, schedd
+from condor_actors.tools.flags import Flag, MissingValue, UnknownFlag, parse
+from condor_actors.tools.job_ids import parse_id
+from condor_actors.wire.blocking import WireError
+
+FLAGS = (
+    Flag("help"),
+    Flag("version"),
+    Flag("debug", 1, colon=True),
+    Flag("constraint", 1, 1),
+    Flag("addr", 2, 1),
+    Flag("all", 2),
+    Flag("name", 1, 1),
+    Flag("pool", 1, 1),
+)
+
+
+def main() -> int:
+    """Entry of ``condor_transfer_data``."""
+    try:
+        given = parse(sys.argv[1:], FLAGS)
+    except UnknownFlag as error:
+        print(f"Unrecognized option: {error.word}\n{USAGE}", file=sys.stderr)
+        return 1
+    except MissingValue as error:
+        print(f"condor_transfer_data: {error.word} requires another argument", file=sys.stderr)
+        return 1
+    values: dict[str, str] = {}
+    ids: list[tuple[int, int]] = []
+    constraints: list[str] = []
+    for item in given:
+        value = item.values[0] if item.values else ""
+        if item.name == "help":
+            print(USAGE, file=sys.stderr)
+            return 0
+        if item.name == "version":
+            from condor_actors.tools.version import platform_line, version_line
+
+            print(f"{version_line()}\n{platform_line()}")
+            return 0
+        if item.name == "constraint":
+            constraints.append(old_to_new(value))
+        elif item.name == "all":
+            constraints.append("ClusterId >= 0")
+        elif item.name:
+            values[item.name] = value
+        elif (found := parse_id(value)) is not None:
+            ids.append(found)
+        else:
+            constraints.append(f"Owner == {quote(value)}")
+    if not ids and not constraints:
+        print(f"You did not specify any jobs\n{USAGE}", file=sys.stderr)
+        return 1
+    try:
+        where = {"name": values.get("name", ""), "pool": values.get("pool", ""), "address": values.get("addr", "")}
+        with schedd(load(), **where) as there:
+            return _fetch(there, ids, " || ".join(f"({part})" for part in constraints))
+    except WireError as error:
+        print(f"\n{refused(error)}\nERROR: Failed to spool job files.", file=sys.stderr)
+    except ToolError as error:
+        print(error.text, file=sys.stderr)
+    except OSError as error:
+        print(f"\n{error.filename}: {error.strerror}\nERROR: Failed to spool job files.", file=sys.stderr)
+    return 1
+
+
+def _fetch(there: Schedd, ids: list[tuple[int, int]], constraint: str) -> int:
+    print("Fetching data files...")
+    asked = [QueryJobs(ids=tuple(ids))] if ids else []
+    if constraint:
+        asked.append(QueryJobs(constraint=f"({constraint}) && StageInFinish isnt undefined"))
+    found = 0
+    for question in asked:
+        cursor = ""
+        while True:
+            page = there.ask(QueryJobs(ids=question.ids, constraint=question.constraint, cursor=cursor))
+            for text in page.ads:
+                _fetch_job(there, ClassAd.from_bytes(text))
+                found += 1
+            cursor = page.cursor
+            if not cursor:
+                break
+    if not found:
+        raise ToolError("\nno such job is in the queue\nERROR: Failed to spool job files.")
+    return 0
+
+
+def _fetch_job(there: Schedd, ad: ClassAd) -> None:
+    cluster, proc = ad.get_int("ClusterId"), ad.get_int("ProcId")
+    listing = there.ask(ListSpool(cluster_id=cluster, proc_id=proc))
+    remaps = remaps_of(ad.get_str("TransferOutputRemaps") or ad.get_str("SUBMIT_TransferOutputRemaps"))
+    for name, size, mode in listing.files:
+        target = os.path.join(listing.iwd, remaps.get(name, name))
+        if os.path.isabs(name) or ".." in name.split("/"):
+            raise ToolError(f"the schedd named a file outside the job's folder: {name}")
+        if os.path.dirname(target):
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+        _copy(there, (cluster, proc), name, size, target, mode)
+
+
+def _copy(there: Schedd, job: tuple[int, int], name: str, size: int, target: str, mode: int) -> None:
+    fresh = target + ".condor-part"
+    with open(fresh, "wb") as file:
+        offset = 0
+        while offset < size:
+            data = there.ask(ReadSpool(cluster_id=job[0], proc_id=job[1], path=name, offset=offset)).data
+            if not data:
+                raise ToolError(f"{name} became shorter while it was fetched")
+            file.write(data)
+            offset += len(data)
+    os.chmod(fresh, mode & 0o777 or 0o644)
+    os.replace(fresh, target)
+
+
+def remaps_of(text: str) -> dict[str, str]:
+    """``name = new; name2 = new2``; a backslash protects ``;`` and ``=``."""
+    out: dict[str, str] = {}
+    key: str | None = None
+    word = ""
+    position = 0
+    while position <= len(text):
+        letter = text[position : position + 1]
+        if letter == "\\" and position + 1 < len(text):
+            word += text[position + 1]
+            position += 2
+            continue
+        if letter == "=" and key is None:
+            key, word = word.strip(), ""
+        elif letter in (";", ""):
+            if key:
+                out[key] = word.strip()
+            key, word = None, ""
+        else:
+            word += letter
+        position += 1
+    return out
+
+
+USAGE = """Usage: condor_transfer_data [options] [constraints]
+ where [options] is zero or more of:
+  -help               Display this message and exit
+  -version            Display version information and exit
+  -name schedd_name   Connect to the given schedd
+  -pool hostname      Use the given central manager to find daemons
+  -addr <ip:port>     Connect directly to the given address
+ and where [constraints] is one or more of:
+  cluster.proc        transfer data for the given job
+  cluster             transfer data for the given cluster of jobs
+  user                transfer data for all jobs owned by user
+  -constraint expr    transfer data for all jobs matching the boolean expression
+  -all                transfer data for all jobs (cannot be used with other constraints)"""
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,212 @@
+"""condor_wait: wait until the jobs of an event log have ended.
+
+Looks at nothing but the log.  **Source**: the manual, condor_wait.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import attrs
+
+from condor_actors.tools.event_log import ABORTED, EXECUTE, SUBMIT, TERMINATED, Event, EventReader
+from condor_actors.tools.flags import Flag, MissingValue, UnknownFlag, parse
+from condor_actors.tools.log_watch import GrowingFile
+
+FLAGS = (
+    Flag("help"),
+    Flag("version"),
+    Flag("debug", 1, colon=True),
+    Flag("status"),
+    Flag("echo", 1, colon=True),
+    Flag("wait", 1, 1),
+    Flag("num", 1, 1),
+    Flag("allevents", 1),
+    Flag("log", 1, 1),
+)
+
+
+@attrs.define
+class Call:
+    """The command line, understood."""
+
+    log: str = ""
+    job: tuple[int, ...] = ()
+    wait_s: float | None = None
+    number: int = 0
+    is_status: bool = False
+    is_echo: bool = False
+    is_all: bool = False
+
+
+class _Usage(Exception):
+    """A command line that cannot be understood, and why."""
+
+
+def main() -> int:
+    """Entry of ``condor_wait``."""
+    try:
+        given = parse(sys.argv[1:], FLAGS)
+        names = {item.name for item in given}
+        if "help" in names:
+            print(USAGE, file=sys.stderr)
+            return 0
+        if "version" in names:
+            from condor_actors.tools.version import platform_line, version_line
+
+            print(f"{version_line()}\n{platform_line()}")
+            return 0
+        call = Call()
+        for item in given:
+            _take(call, item.name, item.values[0] if item.values else "")
+        if not call.log:
+            raise _Usage("")
+        if call.is_all and call.number:
+            raise _Usage("-num cannot be used with -allevents")
+    except UnknownFlag as error:
+        return _usage(f"Unrecognized option: {error.word}")
+    except MissingValue as error:
+        return _usage(f"-{error.flag.name} requires an argument")
+    except _Usage as error:
+        return _usage(str(error))
+    return _wait(call)
+
+
+def _take(call: Call, name: str, value: str) -> None:
+    if not name:
+        if not call.log:
+            call.log = value
+        elif not call.job:
+            call.job = _job(value)
+        else:
+            raise _Usage(f"Extra argument: {value}")
+    elif name == "log":
+        call.log = value
+    elif name == "wait":
+        if not value.isdigit():
+            raise _Usage(f"-wait {value}: expected a number of seconds")
+        call.wait_s = float(value)
+    elif name == "num":
+        if not value.isdigit() or int(value) < 1:
+            raise _Usage("-num must be greater than zero")
+        call.number = int(value)
+    elif name in ("status", "echo"):
+        setattr(call, f"is_{name}", True)
+    elif name == "allevents":
+        call.is_all = True
+
+
+def _job(word: str) -> tuple[int, ...]:
+    parts = word.split(".")
+    if not all(part.isdigit() for part in parts) or len(parts) > 3:
+        raise SystemExit(_say(f"Couldn't understand job number: {word}"))
+    return tuple(int(part) for part in parts)
+
+
+def _say(text: str) -> int:
+    print(text, file=sys.stderr)
+    return 1
+
+
+def _usage(problem: str) -> int:
+    return _say(f"{problem}\n{USAGE}" if problem else USAGE)
+
+
+class _Watch:
+    """Counts what the events of a log say."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self._open: set[tuple[int, int, int]] = set()
+        self._submitted = 0
+        self._ended = 0
+
+    def take(self, event: Event) -> None:
+        """Count an event of a job that is watched."""
+        job = (event.cluster, event.proc, event.subproc)
+        wanted = self._call.job
+        if job[: len(wanted)] != wanted:
+            return
+        if self._call.is_echo:
+            print(event.text, end="")
+        name = f"{job[0]}.{job[1]}.{job[2]}"
+        said = ""
+        if event.number == SUBMIT:
+            self._open.add(job)
+            self._submitted += 1
+            said = "submitted"
+        elif event.number in (TERMINATED, ABORTED):
+            self._open.discard(job)
+            self._ended += 1
+            said = "completed" if event.number == TERMINATED else "aborted"
+        elif event.number == EXECUTE:
+            host = event.text.partition("host: ")[2].split("\n", 1)[0].strip()
+            said = f"executing on host {host}"
+        if said and self._call.is_status:
+            print(f"{name} {said}", flush=True)
+
+    def verdict(self, is_first: bool) -> int | None:
+        """The exit status when the wait is over, None when it is not."""
+        call = self._call
+        if call.is_all:
+            return None
+        if call.number:
+            if self._ended >= call.number:
+                print(f"Specifed number of jobs ({call.number}) done.")
+                return 0
+            return None
+        if not self._submitted:
+            if not is_first or call.wait_s is not None:
+                return None
+            what = "that job" if call.job else "any jobs"
+            return _say(f"This log does not mention {what}!")
+        if not self._open:
+            print("All jobs done.")
+            return 0
+        return None
+
+
+def _wait(call: Call) -> int:
+    try:
+        log = GrowingFile(call.log)
+    except OSError as error:
+        return _say(f"Couldn't open {call.log}: {error.strerror}")
+    deadline_s = None if call.wait_s is None else time.monotonic() + call.wait_s
+    reader, watch = EventReader(), _Watch(call)
+    is_first = True
+    with log:
+        while True:
+            data = log.read()
+            for event in reader.feed(data):
+                watch.take(event)
+            status = watch.verdict(is_first)
+            if status is not None:
+                return status
+            is_first = False
+            sys.stdout.flush()
+            if not data and not log.wait(deadline_s):
+                if call.wait_s == 0 and call.is_all:
+                    return 0
+                print("Time expired.")
+                return 1
+
+
+USAGE = """
+Use: condor_wait [options] <log-file> [job-number]
+Where options are:
+    -help             Display options
+    -version          Display version
+    -status           Show job start and terminate info
+    -echo             Echo events relevant to [job-number]
+    -num <number>     Wait for this many jobs to end (default is all jobs)
+    -wait <seconds>   Wait no more than this time (default is unlimited)
+    -allevents        Go on reading after all jobs have ended
+
+This command watches a log file, and indicates when a specific job
+(or all jobs mentioned in the log) have completed or aborted.
+It returns success if all such jobs have completed or aborted,
+and returns failure otherwise."""
+
+if __name__ == "__main__":
+    sys.exit(main())
