@@ -131,7 +131,6 @@ __attribute__((used)) void runtime_main(unsigned long *stack)
 {
     if (is_image)
         restart(stack);
-    extern void switch_stack(void (*function)(void *), void *argument, unsigned long stack);
     struct thread *self = new_thread_slot();
     if (!self)
         die(EXIT_CANNOT_START);
@@ -243,7 +242,6 @@ static void begin(void *argument)
     }
     install_filter();
     /* The first instruction of the program is reached through a frame, like every other one. */
-    extern void enter_program(unsigned long entry, unsigned long stack);
     enter_program(entry, stack);
 }
 

@@ -275,18 +275,16 @@ static long follow_scripts(struct thread *self, char *path, char **arguments, ch
     }
 }
 
+/* What /proc/self/exe says: where the file really is, with no link on the way. */
 static void name_program(struct thread *self, const char *path)
 {
-    char where[PATH_LIMIT] = {0};
-    struct text text = {process.program, 0, sizeof process.program};
-    if (path[0] != '/' &&
-        call_home(self, __NR_getcwd, (long)where, sizeof where, 0, 0, 0, 0) > 0) {
-        put(&text, where);
-        put(&text, "/");
-        while (starts_with(path, "./"))
-            path += 2;
-    }
-    put(&text, path);
+    long fd = open_for_running(self, path);
+    struct request request = {.call = OP_PATH_OF, .arguments = {fd}};
+    struct vector out = {process.program, sizeof process.program - 1};
+    memset(process.program, 0, sizeof process.program);
+    if (ask(self, &request, NULL, 0, &out, 1, NULL) < 0)
+        memcpy(process.program, path, strlen(path) + 1);
+    call_home(self, __NR_close, fd, 0, 0, 0, 0, 0);
     const char *name = path;
     for (const char *at = path; *at; at++)
         if (*at == '/')

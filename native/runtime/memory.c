@@ -295,7 +295,34 @@ long do_munlockall(struct trap *t) { (void)t; return 0; }
 long do_mbind(struct trap *t) { (void)t; return 0; }
 long do_set_mempolicy(struct trap *t) { (void)t; return 0; }
 
+/* What came from an image is a private mapping of a file: to give its pages up must make zeros, not the
+ * file's content again.  It is replaced by fresh memory of the same kind as far as that shows. */
+static struct interval from_image_list[8192];
+struct intervals from_image = {from_image_list, 0, COUNT(from_image_list)};
+
+static void renew(const struct interval *piece)
+{
+    char byte;
+    int protection = 0;
+    if (!copy_user(&byte, (void *)piece->from, 1)) {
+        protection = PROT_READ;
+        if (!copy_user((void *)piece->from, &byte, 1))
+            protection |= PROT_WRITE;
+    }
+    map(piece->from, piece->to - piece->from, protection, FIXED);
+    intervals_remove(&from_image, piece->from, piece->to);
+}
+
 long do_madvise(struct trap *t)
 {
-    return SYSTEM(__NR_madvise, t->a[0], t->a[1], t->a[2]);
+    enum { DONT_NEED = 4, FREE = 8, REMOVE = 9, DONT_NEED_LOCKED = 24 };
+    unsigned long from = t->a[0], to = from + page_up(t->a[1]), advice = t->a[2];
+    struct interval piece;
+    if (advice == DONT_NEED || advice == FREE || advice == REMOVE || advice == DONT_NEED_LOCKED) {
+        lock(&memory_lock);
+        while (intervals_next(&from_image, from, to, &piece))
+            renew(&piece);
+        unlock(&memory_lock);
+    }
+    return SYSTEM(__NR_madvise, from, t->a[1], advice);
 }

@@ -86,6 +86,8 @@ struct thread {
     void *robust_list;
     size_t robust_size;
     uint64_t fs_base, gs_base;   /* saved while parked */
+    uint64_t pending;            /* signals that had not come through when it was parked */
+    uint32_t asked_to_park;      /* the checkpoint's number */
     uint64_t hidden_mask;        /* reserved signals the program thinks blocked */
     bool restore_mask;           /* as sigsuspend: the mask to put into the next frame */
     uint64_t mask_to_restore;
@@ -187,6 +189,7 @@ long interruptible_system(long number, const long arguments[6], const uint64_t *
 bool in_interruptible_call(struct ucontext *frame);
 
 /* entry.c */
+void take_descriptors(unsigned long *stack);
 void on_trap(int number, struct siginfo *info, void *frame);
 __attribute__((noreturn)) void die(int status);
 __attribute__((noreturn)) void enter_frame(struct ucontext *frame);
@@ -209,7 +212,22 @@ long write_home(struct thread *self, int fd, const void *from, size_t size, int6
 /* filter.c */
 void install_filter(void);
 
+/* intervals.c */
+struct interval {
+    unsigned long from, to;
+};
+struct intervals {
+    struct interval *list;
+    size_t count, room;
+};
+void intervals_add(struct intervals *s, unsigned long from, unsigned long to);
+void intervals_remove(struct intervals *s, unsigned long from, unsigned long to);
+bool intervals_next(const struct intervals *s, unsigned long from, unsigned long to, struct interval *found);
+unsigned long intervals_gap(const struct intervals *s, unsigned long from, unsigned long to,
+                            unsigned long size);
+
 /* space.c: which parts of the arena are taken */
+void space_forget(void);
 void space_take(unsigned long from, unsigned long to);
 void space_give(unsigned long from, unsigned long to);
 unsigned long space_find(unsigned long size);
@@ -217,7 +235,7 @@ unsigned long space_find(unsigned long size);
 /* memory.c */
 long map_anonymous(unsigned long at, size_t size, int protection, int flags);
 bool is_programs_range(unsigned long at, size_t size);
-void forget_program_memory(void);
+extern struct intervals from_image; /* private mappings of the image's file, never to be seen as such */
 void write_shared_back(struct thread *self);
 extern struct lock memory_lock;
 
@@ -232,12 +250,17 @@ extern struct action actions[SIGNAL_COUNT + 1];
 void on_signal(int number, struct siginfo *info, void *frame);
 void install_actions(void);
 void reset_actions_for_exec(void);
+void adopt_wait_mask(struct trap *t, uint64_t mask);
 uint64_t program_mask(struct thread *self);
 void set_program_mask(struct thread *self, uint64_t mask);
 
 /* threads.c */
 struct thread *new_thread_slot(void);
+bool thread_slot_exists(int slot);
 void set_alternate_stack(struct thread *self);
+extern long clone_thread(long flags, void *stack, void (*function)(void *), void *argument, int *parent_id);
+extern void switch_stack(void (*function)(void *), void *argument, unsigned long stack);
+extern void enter_program(unsigned long entry, unsigned long stack);
 extern struct lock threads_lock;
 extern volatile uint32_t threads_live;
 int real_thread_id(int virtual_id);
@@ -249,6 +272,11 @@ extern unsigned long kernel_auxiliary[32][2];
 
 /* time.c */
 int64_t monotonic_ns(void);
+int64_t wait_end(struct trap *t, int64_t timeout_ns);
+void remember_wait(struct trap *t, int64_t end_ns);
+void save_timers(void);
+void restore_clock(void);
+void restore_timers(void);
 
 /* own_proc.c: /proc/self and its like */
 long own_proc_open(struct trap *t, const char *path, int flags);
@@ -258,7 +286,20 @@ const char *own_proc_name(const char *path);
 /* checkpoint.c, restart.c */
 void take_checkpoint(struct thread *self, struct ucontext *frame, struct siginfo *info);
 __attribute__((noreturn)) void restart(unsigned long *stack);
-extern bool is_image;
+extern volatile bool is_image; /* true in the data of an image, and only there */
+struct region {
+    unsigned long from, to;
+    uint64_t offset; /* in the image */
+    int protection;
+    bool in_image;
+};
+/* What the kernel does not map when it executes the image: mapped first thing after that. */
+extern struct region late[4096];
+extern size_t late_count;
+extern uint8_t files[4 << 20]; /* the open files, as the shadow describes them */
+extern size_t files_size;
+extern int coordinator_slot;
+extern volatile uint32_t checkpoint_phase;
 
 #ifdef RUNTIME_TRACE
 void trace(const char *what, long number, long value);

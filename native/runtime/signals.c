@@ -193,6 +193,8 @@ void on_signal(int number, struct siginfo *info, void *context)
     if (function == DEFAULT || function == IGNORE || (self->hidden_mask & SIGNAL_BIT(number))) {
         if (info->si_code <= 0 && (self->hidden_mask & SIGNAL_BIT(number)))
             return; /* sent while the program has it blocked; it is not kept */
+        trace("fatal signal at", -1, (long)rip);
+        trace("address", -1, (long)info->_sifields._sigfault._addr);
         kill_by(number);
         return;
     }
@@ -396,6 +398,8 @@ static long send_to_thread(long id, long number)
     int real = real_thread_id((int)id);
     if (number < 0 || number > SIGNAL_COUNT || id <= 0)
         return -EINVAL;
+    if (number == CHECKPOINT_SIGNAL) /* the C library's way to change ids in all threads: nobody listens */
+        return -ESRCH;
     return real ? SYSTEM(__NR_tgkill, process.real_id, real, number) : -ESRCH;
 }
 

@@ -38,6 +38,11 @@ struct thread *new_thread_slot(void)
     return found;
 }
 
+bool thread_slot_exists(int slot)
+{
+    return slot_mapped[slot];
+}
+
 void set_alternate_stack(struct thread *self)
 {
     unsigned long low = page_up((unsigned long)(self + 1)) + PAGE;
@@ -64,7 +69,6 @@ struct birth {
     struct ucontext *frame;
 };
 
-extern long clone_thread(long flags, void *stack, void (*function)(void *), void *argument, int *parent_id);
 __asm__(".text\n"
         ".globl clone_thread\n"
         "clone_thread:\n" /* (flags, stack, function, argument) */
@@ -100,9 +104,9 @@ static void born(void *argument)
     if (birth->child_id)
         copy_user(birth->child_id, &self->virtual_id, sizeof(int));
     self->frame = birth->frame;
-    __atomic_store_n(&self->state, THREAD_LIVE, __ATOMIC_RELEASE);
+    __atomic_store_n(&self->state, THREAD_LIVE, __ATOMIC_RELEASE); /* from here on BIRTH may be gone */
     wake_all(&self->state);
-    enter_frame(birth->frame);
+    enter_frame(self->frame);
 }
 
 /* The child returns from a copy of the parent's frame, which lies at the top of its slot. */

@@ -2,10 +2,6 @@
  * there is something to say. */
 #include "runtime.h"
 
-int64_t wait_end(struct trap *t, int64_t timeout_ns);
-void remember_wait(struct trap *t, int64_t end_ns);
-void adopt_wait_mask(struct trap *t, uint64_t mask);
-
 struct poll_entry {
     int fd;
     int16_t events, found;

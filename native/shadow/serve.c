@@ -901,6 +901,7 @@ static long serve_operation(struct work *w)
     case OP_RELEASE: return serve_release(w);
     case OP_PATH_OF: return serve_path_of(w);
     case OP_EXEC: return serve_exec(w);
+    case OP_BEGIN: tell(w->session, SHADOW_STARTED, w->session->real_pid, 1, NULL); return 0;
     default: return -ENOSYS;
     }
 }
