@@ -1,0 +1,121 @@
+"""Editing a configuration file so that a mistake never gets into force, and checking files beforehand.
+
+`edit` works on a copy and puts it in place only when the whole configuration can be used with it. `check` is
+``condor_config check [FILE…]``: it judges, and tells which daemons a change would restart.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from condor_actors.config import Config, ConfigError, load_config
+
+__all__ = ["check", "edit", "main"]
+
+USAGE = """\
+Usage: condor_config check [FILE...]
+
+Reads the configuration (with the FILEs last, as if they stood in LOCAL_CONFIG_DIR), says what is wrong with it,
+and what would have to be restarted for it to take effect. Nothing is applied. Exit status 1 if something is wrong.
+"""
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Entry of ``condor_config``; the exit status."""
+    given = list(sys.argv[1:] if words is None else words)
+    if given[:1] != ["check"]:
+        print(USAGE, end="", file=sys.stderr if given[:1] not in (["-help"], ["--help"]) else sys.stdout)
+        return 0 if given[:1] in (["-help"], ["--help"]) else 1
+    try:
+        return check([Path(word) for word in given[1:]])
+    except ConfigError as error:
+        print(error, file=sys.stderr)
+        return 1
+
+
+def check(files: Sequence[Path]) -> int:
+    """Judge the configuration of this machine with further files; 1 when it cannot be used."""
+    present = load_config()
+    wanted = with_files(files) if files else present
+    problems = wanted.problems()
+    for problem in problems:
+        print(f"error: {problem}")
+    for slip in wanted.slips():
+        if slip.nearest:
+            print(f"warning: {slip}")
+    if files:
+        tell_changes(present, wanted)
+    if problems:
+        print(f"{len(problems)} value{'s' if len(problems) > 1 else ''} cannot be used.")
+        return 1
+    print(f"The configuration can be used ({len(wanted.sources)} files).")
+    return 0
+
+
+def with_files(files: Sequence[Path]) -> Config:
+    """The configuration of this machine as it would be with more files at its end."""
+    with tempfile.NamedTemporaryFile("w", suffix=".condor_config", delete=False) as whole:
+        root = load_config().sources[:1]
+        for source in root:
+            whole.write(f"include : {source}\n")
+        for file in files:
+            whole.write(f"include : {file.absolute()}\n")
+    try:
+        return load_config(environ={**os.environ, "CONDOR_CONFIG": whole.name})
+    finally:
+        os.unlink(whole.name)
+
+
+def tell_changes(present: Config, wanted: Config) -> None:
+    """Say which values change, and what has to restart for it."""
+    for name, parameter in present.changed(wanted):
+        if parameter is None:
+            continue
+        readers = ", ".join(parameter.read_by) or "every daemon"
+        effect = "takes effect on condor_reconfig" if parameter.change == "live" else f"needs a restart of {readers}"
+        print(f"change: {name} = {wanted.text(name) or ''} (was {present.text(name) or 'empty'}); {effect}")
+
+
+def edit(name: str) -> int:
+    """Open a configuration file in an editor; keep the result only if it can be used."""
+    target = Path(name)
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    copy = Path(tempfile.mkdtemp(prefix="condor_config.")) / target.name
+    try:
+        if target.exists():
+            shutil.copy2(target, copy)
+        else:
+            copy.touch()
+        before = copy.read_bytes()
+        if subprocess.run([*editor.split(), str(copy)], check=False).returncode != 0:
+            print(f"{editor} failed; {target} stays as it was", file=sys.stderr)
+            return 1
+        if copy.read_bytes() == before:
+            print(f"{target} was not changed")
+            return 0
+        problems = with_files([copy]).problems()
+        if problems:
+            for problem in problems:
+                print(problem, file=sys.stderr)
+            print(f"{target} stays as it was", file=sys.stderr)
+            return 1
+        fresh = target.with_name(f".{target.name}.new")
+        shutil.copy2(copy, fresh)
+        fresh.replace(target)
+    except (OSError, ConfigError) as error:
+        print(f"{error}; {target} stays as it was", file=sys.stderr)
+        return 1
+    finally:
+        shutil.rmtree(copy.parent, ignore_errors=True)
+    print(f"{target} was changed; condor_reconfig puts it into force")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
