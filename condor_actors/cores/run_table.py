@@ -25,8 +25,9 @@ from condor_actors.cores.schedd_desk import ScheddDesk
 from condor_actors.cores.shadow_hosts import ShadowHosts
 from condor_actors.messages.run import (
     ContinueRun,
+    HostOrders,
+    Notice,
     RunEnded,
-    RunSettled,
     RunUpdated,
     ShadowHostHello,
     StartRun,
@@ -36,6 +37,8 @@ from condor_actors.messages.run import (
 
 __all__ = ["Run", "Runs"]
 
+NOTICES_PER_MESSAGE = 100
+STARTS_PER_MESSAGE = 20
 FAILURE_DELAYS_S = (0.0, 1.0, 5.0, 20.0, 60.0, 300.0)
 """How long a job waits after its n-th start in a row that failed through no fault of its own."""
 
@@ -65,6 +68,7 @@ class Runs:
         self._policy = policy
         self.runs: dict[str, Run] = {}
         self._verdicts: dict[str, list[tuple[str, str]]] = {}
+        self._starts: dict[str, list[Run]] = {}
 
     @property
     def running(self) -> int:
@@ -98,13 +102,11 @@ class Runs:
                              MemoryProvisioned=claim.ad.get_int("Memory"),
                              DiskProvisioned=claim.ad.get_int("Disk"))
         claim.run_id = run.run_id
-        run.told = self._hosts.tell(run.owner, self._order(run))
 
     def start_local(self, job: Job) -> None:
         """Begin a run on this machine."""
-        run = self._begin(job, None)
+        self._begin(job, None)
         self._desk.queue.set(job, RemoteHost=self._desk.settings.machine)
-        run.told = self._hosts.tell(run.owner, self._order(run))
 
     def _begin(self, job: Job, claim: HeldClaim | None) -> Run:
         desk, ad = self._desk, job.ad
@@ -113,6 +115,7 @@ class Runs:
         run = Run(f"{job.name}#{number}", job, job.cluster.owner, claim, desk.now_s)
         job.run_id = run.run_id
         self.runs[run.run_id] = run
+        self._starts.setdefault(run.owner, []).append(run)
         desk.remember(job, f"run {number} begins on {claim.row.slot_name if claim is not None else 'this machine'}")
         desk.queue.set(job, NumShadowStarts=number, JobRunCount=ad.get_int("JobRunCount") + 1, ShadowBday=now,
                        JobCurrentStartDate=now, JobLastStartDate=ad.get_int("JobCurrentStartDate"), CurrentHosts=1,
@@ -162,9 +165,7 @@ class Runs:
             desk.queue.update(job, ClassAd.from_bytes(message.attributes))
         if job.status not in ALIVE:
             return
-        if message.event == "executing":
-            desk.queue.set(job, NumJobStarts=job.ad.get_int("NumJobStarts") + 1)
-        elif message.event == "suspended":
+        if message.event == "suspended":
             desk.queue.set(job, TotalSuspensions=job.ad.get_int("TotalSuspensions") + 1,
                            LastSuspensionTime=int(desk.now_s))
             desk.queue.set_status(job, JobStatus.SUSPENDED, desk.now_s)
@@ -282,17 +283,22 @@ class Runs:
     # ---- verdicts
 
     def _verdict(self, owner: str, run_id: str, verdict: str) -> None:
-        if not self._verdicts:
-            self._desk.timer(("settle",), 0.0)
         self._verdicts.setdefault(owner, []).append((run_id, verdict))
 
-    def settle(self) -> None:
-        """Tell the shadow hosts which ends are committed."""
+    def give_orders(self, notices: dict[str, list[Notice]]) -> None:
+        """At the end of a turn: tell each shadow host all that was decided for it."""
         verdicts, self._verdicts = self._verdicts, {}
-        for owner, pairs in verdicts.items():
-            address = self._hosts.ready_address(owner)
-            if address is not None:
-                self._desk.tell(address, RunSettled(verdicts=tuple(pairs)))
+        starts, self._starts = self._starts, {}
+        for owner in {**verdicts, **starts, **notices}:
+            lines, begun = notices.get(owner, ()), starts.get(owner, ())
+            first: tuple[tuple[str, str], ...] = tuple(verdicts.get(owner, ()))
+            while first or lines or begun:
+                orders = HostOrders(verdicts=first, notices=tuple(lines[:NOTICES_PER_MESSAGE]),
+                                    starts=tuple([self._order(run) for run in begun[:STARTS_PER_MESSAGE]]))
+                told = self._hosts.tell(owner, orders)
+                for run in begun[:STARTS_PER_MESSAGE]:
+                    run.told = told
+                first, lines, begun = (), lines[NOTICES_PER_MESSAGE:], begun[STARTS_PER_MESSAGE:]
 
     # ---- shadow hosts come and go
 
@@ -301,7 +307,7 @@ class Runs:
         theirs = {*message.runs, *message.unsettled}
         for run in [each for each in self.runs.values() if each.owner == owner]:
             if run.run_id not in theirs and run.told:
-                self._hosts.tell(owner, self._order(run, reattach=True))
+                self._hosts.tell(owner, HostOrders(starts=(self._order(run, reattach=True),)))
             run.told = True
             if run.job.status is JobStatus.REMOVED:
                 self.stop(run.job, "remove", run.job.ad.get_str("RemoveReason"))

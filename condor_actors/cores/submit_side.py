@@ -144,7 +144,6 @@ class SubmitSide:
             "starts": self.claims.starts_again,
             "renew": self.claims.renew,
             "idle-claim": self.claims.rested,
-            "settle": self.runs.settle,
             "policy": self.policy.round,
             "policy-slice": self.policy.slice,
             "submit-log": self.submissions.answer,
@@ -194,9 +193,7 @@ class SubmitSide:
         if self.moves.local:
             self.runs.start_locals()
         desk.out += [Persist(operation) for operation in desk.queue.take_dirty()]
-        for owner, notices in self.notices.take_due().items():
-            for start in range(0, len(notices), 100):
-                self.hosts.tell(owner, run_messages.JobNotices(notices=tuple(notices[start:start + 100])))
+        self.runs.give_orders(self.notices.take_due())
         self.demand.look()
         out, desk.out = desk.out, []
         desk.delivery = None
@@ -266,9 +263,7 @@ class SubmitSide:
         if host is None:
             return
         self.runs.host_said_hello(message.message, host.owner)
-        again = self.notices.again(host.owner)
-        for start in range(0, len(again), 100):
-            self.hosts.tell(host.owner, run_messages.JobNotices(notices=tuple(again[start:start + 100])))
+        self.runs.give_orders({host.owner: self.notices.again(host.owner)})
 
     def _written(self, message: run_messages.NoticesWritten, delivery: Delivery) -> None:
         if self.hosts.owner_at(delivery.sender.node):

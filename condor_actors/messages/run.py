@@ -148,7 +148,7 @@ class RunUpdated:
 @message
 @attrs.frozen(kw_only=True)
 class RunEnded:
-    """Shadow host to schedd: the run is over and its outputs are home; repeated until :class:`RunSettled`.
+    """Shadow host to schedd: the run is over and its outputs are home; repeated until its verdict comes in :class:`HostOrders`.
 
     Attributes:
         outcome: ``exited`` (the program ended by itself: see ExitCode / ExitSignal in ``attributes``), ``evicted``
@@ -196,29 +196,22 @@ class Notice:
 
 @message
 @attrs.frozen(kw_only=True)
-class RunSettled:
-    """Schedd to shadow host: the end of these runs is committed; forget them.
+class HostOrders:
+    """Schedd to shadow host: all that a turn decided for its owner, in this order.
 
-    Each ``verdicts`` pair is (run id, ``completed`` | ``requeued`` | ``held`` | ``removed``); ``notices`` are written as
-    those of :class:`JobNotices`.
+    Attributes:
+        verdicts: pairs (run id, ``completed`` | ``requeued`` | ``held`` | ``removed`` | ``settled``): the end of these
+            runs is committed; let the starter free them, and forget them.
+        notices: write these events, and send the mails that belong to them.
+        starts: begin these runs.
     """
 
-    KIND: ClassVar[str] = "condor.run.RunSettled"
+    KIND: ClassVar[str] = "condor.run.HostOrders"
     VERSION: ClassVar[int] = 1
 
-    verdicts: tuple[tuple[str, str], ...]
+    verdicts: tuple[tuple[str, str], ...] = ()
     notices: tuple[Notice, ...] = ()
-
-
-@message
-@attrs.frozen(kw_only=True)
-class JobNotices:
-    """Schedd to shadow host: write these events, and send the mails that belong to them."""
-
-    KIND: ClassVar[str] = "condor.run.JobNotices"
-    VERSION: ClassVar[int] = 1
-
-    notices: tuple[Notice, ...]
+    starts: tuple[StartRun, ...] = ()
 
 
 @message

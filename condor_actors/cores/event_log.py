@@ -1,0 +1,304 @@
+"""The text of a user log: one block per event, exactly as HTCondor's own readers expect it; or as XML.
+
+Theory: an event is a number, a job, a date, and an ad with the facts; the number picks the function below that writes
+its lines.  Readers go by the first line's words and by the line ``...`` that ends each block.
+
+**Source**: the manual's page of job event log codes and its log examples; checked against HTCondor's own reader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from xml.sax.saxutils import escape
+
+from condor_actors.classads import ClassAd
+
+__all__ = ["EVENT_NAMES", "event_header", "event_text", "event_xml"]
+
+EVENT_NAMES = {
+    0: "SubmitEvent", 1: "ExecuteEvent", 4: "JobEvictedEvent", 5: "JobTerminatedEvent", 6: "JobImageSizeEvent",
+    7: "ShadowExceptionEvent", 9: "JobAbortedEvent", 10: "JobSuspendedEvent", 11: "JobUnsuspendedEvent",
+    12: "JobHeldEvent", 13: "JobReleasedEvent", 21: "RemoteErrorEvent", 22: "JobDisconnectedEvent",
+    23: "JobReconnectedEvent", 24: "JobReconnectFailedEvent", 40: "FileTransferEvent",
+}
+
+TRANSFER_WORDS = (
+    "", "Entered queue to transfer input files", "Started transferring input files",
+    "Finished transferring input files", "Entered queue to transfer output files", "Started transferring output files",
+    "Finished transferring output files",
+)
+"""By the fact ``TransferStep``, 1 to 6."""
+
+Lines = list[str]
+
+
+def event_header(event: int, cluster: int, proc: int) -> str:
+    """How the first line of an event begins: ``005 (012.000.000) ``."""
+    return f"{event:03d} ({cluster:03d}.{proc:03d}.000) "
+
+
+def event_text(event: int, cluster: int, proc: int, when_s: float, facts: ClassAd) -> str:
+    """The whole block of an event.
+
+    Args:
+        event: its number.
+        cluster, proc: the job.
+        when_s: its date, seconds since 1970; shown in local time.
+        facts: the attributes that its lines are made of.
+
+    Raises:
+        KeyError: an event that this system does not write.
+    """
+    when = datetime.fromtimestamp(int(when_s)).isoformat(" ")  # noqa: DTZ006 - logs show local time
+    lines = _BODIES[event](facts)
+    return f"{event_header(event, cluster, proc)}{when} " + "\n".join(lines) + "\n...\n"
+
+
+# ---- bodies
+
+
+def _line(text: str) -> str:
+    """A fact that must stay on its line."""
+    return " ".join(text.splitlines())
+
+
+def _submit(facts: ClassAd) -> Lines:
+    lines = [f"Job submitted from host: {facts.get_str('SubmitHost', '<unknown>')}"]
+    node = facts.get_str("DAGNodeName")
+    if node:
+        lines.append(f"    DAG Node: {node}")
+    for name in ("SubmitEventNotes", "SubmitEventUserNotes"):
+        notes = facts.get_str(name)
+        if notes:
+            lines.append(f"    {_line(notes)[:8191]}")
+    return lines
+
+
+def _execute(facts: ClassAd) -> Lines:
+    lines = [f"Job executing on host: {facts.get_str('ExecuteHost', '<unknown>')}"]
+    slot = facts.get_str("SlotName")
+    if slot:
+        lines.append(f"\tSlotName: {slot}")
+    scratch = facts.get_str("CondorScratchDir")
+    if scratch:
+        lines.append(f'\tCondorScratchDir = "{scratch}"')
+    for name, attribute in (("Cpus", "CpusProvisioned"), ("Disk", "DiskProvisioned"), ("GPUs", "GPUsProvisioned"),
+                            ("Memory", "MemoryProvisioned")):
+        if facts.find(attribute.lower()) is not None:
+            lines.append(f"\t{name} = {facts.get_int(attribute)}")
+    return lines
+
+
+def _usage(user_s: float, system_s: float, what: str) -> str:
+    def clock(seconds: float) -> str:
+        days, rest = divmod(int(seconds), 86400)
+        return f"{days} {rest // 3600:02d}:{rest // 60 % 60:02d}:{rest % 60:02d}"
+
+    return f"Usr {clock(user_s)}, Sys {clock(system_s)}  -  {what}"
+
+
+def _resources(facts: ClassAd) -> Lines:
+    """The table of what was used, asked for, and given."""
+    rows: list[tuple[str, str, str, str, str]] = []
+    for label, name in (("Cpus", "Cpus"), ("Disk (KB)", "Disk"), ("GPUs", "GPUs"), ("Memory (MB)", "Memory")):
+        given = facts.find(f"{name}provisioned".lower())
+        asked = facts.find(f"request{name}".lower())
+        if given is None and (asked is None or name == "GPUs"):
+            continue
+        used = facts.get_float(f"{name}Usage", -1.0)
+        shown = "" if used < 0 else f"{used:.2f}" if name == "Cpus" else f"{int(used)}"
+        wanted = facts.evaluate(f"Request{name}")
+        rows.append((label, shown, str(int(wanted)) if isinstance(wanted, (int, float)) else "",
+                     str(facts.get_int(f"{name}Provisioned")) if given is not None else "",
+                     facts.get_str(f"Assigned{name}")))
+    if not rows:
+        return []
+    use = max(8, *(len(row[1]) for row in rows))
+    ask = max(8, *(len(row[2]) for row in rows))
+    give = max(9, *(len(row[3]) for row in rows))
+    assigned = "Assigned" if any(row[4] for row in rows) else ""
+    lines = [f"\tPartitionable Resources : {'Usage':>{use}} {'Request':>{ask}} {'Allocated':>{give}} {assigned}"]
+    lines += [f"\t   {row[0]:<20} : {row[1]:>{use}} {row[2]:>{ask}} {row[3]:>{give}} {row[4]}" for row in rows]
+    return lines
+
+
+def _ending(facts: ClassAd) -> Lines:
+    """Normal or abnormal, with a core file or without."""
+    if not facts.get_bool("ExitBySignal"):
+        return [f"\t(1) Normal termination (return value {facts.get_int('ExitCode')})"]
+    lines = [f"\t(0) Abnormal termination (signal {facts.get_int('ExitSignal')})"]
+    core = facts.get_str("JobCoreFileName")
+    lines.append(f"\t(1) Corefile in: {core}" if facts.get_bool("JobCoreDumped") and core else "\t(0) No core file")
+    return lines
+
+
+def _run_usage(facts: ClassAd) -> Lines:
+    return [
+        "\t\t" + _usage(facts.get_float("RemoteUserCpu"), facts.get_float("RemoteSysCpu"), "Run Remote Usage"),
+        "\t\t" + _usage(facts.get_float("LocalUserCpu"), facts.get_float("LocalSysCpu"), "Run Local Usage"),
+    ]
+
+
+def _terminated(facts: ClassAd) -> Lines:
+    lines = ["Job terminated.", *_ending(facts), *_run_usage(facts)]
+    lines += [
+        "\t\t" + _usage(facts.get_float("CumulativeRemoteUserCpu"), facts.get_float("CumulativeRemoteSysCpu"),
+                        "Total Remote Usage"),
+        "\t\t" + _usage(facts.get_float("LocalUserCpu"), facts.get_float("LocalSysCpu"), "Total Local Usage"),
+        f"\t{facts.get_int('RunBytesSent')}  -  Run Bytes Sent By Job",
+        f"\t{facts.get_int('RunBytesRecvd')}  -  Run Bytes Received By Job",
+        f"\t{facts.get_int('BytesSent')}  -  Total Bytes Sent By Job",
+        f"\t{facts.get_int('BytesRecvd')}  -  Total Bytes Received By Job",
+        *_resources(facts),
+    ]
+    ended_s = facts.get_int("CompletionDate")
+    if ended_s:
+        when = datetime.fromtimestamp(ended_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        how = (f"signal {facts.get_int('ExitSignal')}" if facts.get_bool("ExitBySignal")
+               else f"exit-code {facts.get_int('ExitCode')}")
+        lines += ["", f"\tJob terminated of its own accord at {when} with {how}."]
+    return lines
+
+
+def _evicted(facts: ClassAd) -> Lines:
+    again = facts.get_bool("TerminatedAndRequeued")
+    lines = ["Job was evicted.", "\t(0) Job terminated and was requeued" if again else "\t(0) CPU times"]
+    lines += _run_usage(facts)
+    lines += [f"\t{facts.get_int('RunBytesSent')}  -  Run Bytes Sent By Job",
+              f"\t{facts.get_int('RunBytesRecvd')}  -  Run Bytes Received By Job"]
+    if again:
+        lines += _ending(facts)
+    reason = _line(facts.get_str("EvictReason"))
+    if reason:
+        lines.append(f"\t{reason}" if again else f"\tReason: {reason}")
+    return lines + _resources(facts)
+
+
+def _image_size(facts: ClassAd) -> Lines:
+    return [
+        f"Image size of job updated: {facts.get_int('ImageSize')}",
+        f"\t{facts.get_int('MemoryUsage')}  -  MemoryUsage of job (MB)",
+        f"\t{facts.get_int('ResidentSetSize')}  -  ResidentSetSize of job (KB)",
+    ]
+
+
+def _exception(facts: ClassAd) -> Lines:
+    return ["Shadow exception!", f"\t{_line(facts.get_str('ExceptionReason')) or 'unknown'}",
+            f"\t{facts.get_int('RunBytesSent')}  -  Run Bytes Sent By Job",
+            f"\t{facts.get_int('RunBytesRecvd')}  -  Run Bytes Received By Job"]
+
+
+def _aborted(facts: ClassAd) -> Lines:
+    reason = _line(facts.get_str("RemoveReason"))
+    return ["Job was aborted.", *([f"\t{reason}"] if reason else [])]
+
+
+def _held(facts: ClassAd) -> Lines:
+    return ["Job was held.", f"\t{_line(facts.get_str('HoldReason')) or 'Reason unspecified'}",
+            f"\tCode {facts.get_int('HoldReasonCode')} Subcode {facts.get_int('HoldReasonSubCode')}"]
+
+
+def _released(facts: ClassAd) -> Lines:
+    reason = _line(facts.get_str("ReleaseReason"))
+    return ["Job was released.", *([f"\t{reason}"] if reason else [])]
+
+
+def _suspended(facts: ClassAd) -> Lines:
+    return ["Job was suspended.",
+            f"\tNumber of processes actually suspended: {facts.get_int('NumPids', 1)}"]
+
+
+def _disconnected(facts: ClassAd) -> Lines:
+    return ["Job disconnected, attempting to reconnect",
+            f"    {_line(facts.get_str('DisconnectReason')) or 'the connection was lost'}",
+            f"    Trying to reconnect to {facts.get_str('SlotName', 'unknown')} {facts.get_str('ExecuteHost', '<>')}"]
+
+
+def _reconnected(facts: ClassAd) -> Lines:
+    host = facts.get_str("ExecuteHost", "<>")
+    return [f"Job reconnected to {facts.get_str('SlotName', 'unknown')}",
+            f"    startd address: {facts.get_str('StartdAddr', host)}", f"    starter address: {host}"]
+
+
+def _reconnect_failed(facts: ClassAd) -> Lines:
+    return ["Job reconnection failed", f"    {_line(facts.get_str('DisconnectReason')) or 'the lease has run out'}",
+            f"    Can not reconnect to {facts.get_str('SlotName', 'unknown')}, rescheduling job"]
+
+
+def _transfer(facts: ClassAd) -> Lines:
+    lines = [TRANSFER_WORDS[facts.get_int("TransferStep", 2)]]
+    host = facts.get_str("ExecuteHost")
+    if host and facts.get_int("TransferStep") == 2:
+        lines.append(f"\tTransferring to host: {host}")
+    return lines
+
+
+def _remote_error(facts: ClassAd) -> Lines:
+    return [f"Error from {facts.get_str('SlotName', 'unknown')}:", f"\t{_line(facts.get_str('ExceptionReason'))}"]
+
+
+_BODIES: dict[int, Callable[[ClassAd], Lines]] = {
+    0: _submit, 1: _execute, 4: _evicted, 5: _terminated, 6: _image_size, 7: _exception, 9: _aborted, 10: _suspended,
+    11: lambda _: ["Job was unsuspended."], 12: _held, 13: _released, 21: _remote_error, 22: _disconnected,
+    23: _reconnected, 24: _reconnect_failed, 40: _transfer,
+}
+
+# ---- XML
+
+_XML_FACTS: dict[int, tuple[tuple[str, str], ...]] = {
+    0: (("SubmitHost", "SubmitHost"), ("LogNotes", "SubmitEventNotes"), ("UserNotes", "SubmitEventUserNotes")),
+    1: (("ExecuteHost", "ExecuteHost"), ("SlotName", "SlotName")),
+    4: (("Reason", "EvictReason"), ("SentBytes", "RunBytesSent"), ("ReceivedBytes", "RunBytesRecvd")),
+    5: (("SentBytes", "RunBytesSent"), ("ReceivedBytes", "RunBytesRecvd"), ("TotalSentBytes", "BytesSent"),
+        ("TotalReceivedBytes", "BytesRecvd")),
+    6: (("Size", "ImageSize"), ("MemoryUsage", "MemoryUsage"), ("ResidentSetSize", "ResidentSetSize")),
+    7: (("Message", "ExceptionReason"), ("SentBytes", "RunBytesSent"), ("ReceivedBytes", "RunBytesRecvd")),
+    9: (("Reason", "RemoveReason"),),
+    10: (("NumberOfPIDs", "NumPids"),),
+    12: (("HoldReason", "HoldReason"), ("HoldReasonCode", "HoldReasonCode"),
+         ("HoldReasonSubCode", "HoldReasonSubCode")),
+    13: (("Reason", "ReleaseReason"),),
+    22: (("DisconnectReason", "DisconnectReason"), ("StartdName", "SlotName"), ("StartdAddr", "ExecuteHost")),
+    23: (("StartdName", "SlotName"), ("StartdAddr", "StartdAddr"), ("StarterAddr", "ExecuteHost")),
+    24: (("Reason", "DisconnectReason"), ("StartdName", "SlotName")),
+    40: (("Type", "TransferStep"), ("Host", "ExecuteHost")),
+}
+
+
+def event_xml(event: int, cluster: int, proc: int, when_s: float, facts: ClassAd) -> str:
+    """The same event as one ``<c>`` element."""
+    when = datetime.fromtimestamp(when_s).isoformat(timespec="milliseconds")  # noqa: DTZ006
+    values: list[tuple[str, object]] = [
+        ("MyType", EVENT_NAMES[event]), ("EventTypeNumber", event), ("EventTime", when), ("Cluster", cluster),
+        ("Proc", proc), ("Subproc", 0),
+    ]
+    for shown, attribute in _XML_FACTS.get(event, ()):
+        value = facts.evaluate(attribute)
+        if isinstance(value, (bool, int, float, str)):
+            values.append((shown, value))
+    if event == 5 or (event == 4 and facts.get_bool("TerminatedAndRequeued")):
+        by_signal = facts.get_bool("ExitBySignal")
+        values.append(("TerminatedNormally", not by_signal))
+        values.append(("TerminatedBySignal", facts.get_int("ExitSignal")) if by_signal
+                      else ("ReturnValue", facts.get_int("ExitCode")))
+        values += [(name, _usage(facts.get_float(user), facts.get_float(system), "").removesuffix("  -  "))
+                   for name, user, system in _XML_USAGE]
+    return "<c>\n" + "".join(f'    <a n="{name}">{_xml_value(value)}</a>\n' for name, value in values) + "</c>\n"
+
+
+_XML_USAGE = (
+    ("RunLocalUsage", "LocalUserCpu", "LocalSysCpu"), ("RunRemoteUsage", "RemoteUserCpu", "RemoteSysCpu"),
+    ("TotalLocalUsage", "LocalUserCpu", "LocalSysCpu"),
+    ("TotalRemoteUsage", "CumulativeRemoteUserCpu", "CumulativeRemoteSysCpu"),
+)
+
+
+def _xml_value(value: object) -> str:
+    if isinstance(value, bool):
+        return f'<b v="{"t" if value else "f"}"/>'
+    if isinstance(value, int):
+        return f"<i>{value}</i>"
+    if isinstance(value, float):
+        return f"<r>{value:.15E}</r>"
+    return f"<s>{escape(str(value))}</s>"

@@ -1,0 +1,510 @@
+"""One run of one job as its shadow sees it: from the order to its end.
+
+Theory: the shadow stands for the user.  It puts the inputs together, hands the job to the starter that keeps the gate
+of the claim, writes down what happens, brings the outputs home and reports the end until the schedd has it.  A link
+that breaks changes nothing about the run: the shadow reattaches within the job's lease, and only then gives it up.
+
+============= ==============================================================================================
+state         leaves it by
+============= ==============================================================================================
+preparing     inputs read → activating; unreadable → ended (hold)
+activating    ``Activated`` → sending or waiting; refused, unreachable → ended (failed); unknown → apart
+sending       blobs sent → waiting; failed → ended
+waiting       ``RunBegan`` → running
+running       ``RunExited`` → bringing
+apart         link up, ``Reattached`` → running; not found, lease over → ended (failed)
+bringing      outputs home → ended; not writable → ended (hold)
+ended         –
+============= ==============================================================================================
+
+``StopRun`` is taken in every state.  The starter keeps a run that has ended until the schedd has committed its end, so
+whoever dies in between finds it there again.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+from condor_actors.classads import ClassAd
+from condor_actors.cores.effects import Answer, Ask, CancelTimer, Effect, Note, Send, SetTimer
+from condor_actors.messages.envelope import Address, AskFailed, PeerDown, PeerUp, Refused, TimerFired
+from condor_actors.messages.run import (
+    ActivateClaim,
+    Activated,
+    ContinueRun,
+    FileEntry,
+    InputsSent,
+    OutputsReceived,
+    ReattachRun,
+    Reattached,
+    RunBegan,
+    RunEnded,
+    RunExited,
+    RunProgress,
+    RunUpdated,
+    StartRun,
+    StopRun,
+    SuspendRun,
+    Usage,
+)
+
+__all__ = [
+    "BlobsFailed", "BlobsSent", "BringOutputs", "InputsFailed", "InputsReady", "Log", "OutputsFailed", "OutputsHome",
+    "PrepareInputs", "Report", "RunState", "SendBlobs", "Settled",
+    "ShadowRun", "Watch", "WriteStreams",
+]
+
+ANSWER_PATIENCE_S = 60.0
+REATTACH_RETRY_S = 5.0
+UPDATE_DELAY_S = 0.5
+"""A run that is over sooner is not reported as executing: its end says it all."""
+
+EXECUTE, IMAGE_SIZE, SUSPENDED, CONTINUED, DISCONNECTED, RECONNECTED, LOST, TRANSFER = 1, 6, 10, 11, 22, 23, 24, 40
+INPUT_STARTED, INPUT_FINISHED, OUTPUT_STARTED, OUTPUT_FINISHED = 2, 3, 5, 6
+HOLD_INPUT, HOLD_OUTPUT = 13, 12
+
+
+class RunState(enum.Enum):
+    """See the module."""
+
+    PREPARING = "preparing"
+    ACTIVATING = "activating"
+    SENDING = "sending"
+    WAITING = "waiting"
+    RUNNING = "running"
+    APART = "apart"
+    BRINGING = "bringing"
+    ENDED = "ended"
+
+
+# ---- effects of a shadow
+
+
+@attrs.frozen
+class PrepareInputs(Effect):
+    """Read the input files; comes back as :class:`InputsReady` or :class:`InputsFailed`."""
+
+
+@attrs.frozen
+class SendBlobs(Effect):
+    """Send these contents to the starter's store; comes back as :class:`BlobsSent` or :class:`BlobsFailed`."""
+
+    digests: tuple[str, ...]
+
+
+@attrs.frozen
+class BringOutputs(Effect):
+    """Write the outputs at home; comes back as :class:`OutputsHome` or :class:`OutputsFailed`."""
+
+    entries: tuple[FileEntry, ...]
+    manifest_digest: str
+    keep: bool
+    """True: the job was evicted and these are for its next run."""
+
+
+@attrs.frozen
+class WriteStreams(Effect):
+    """Write pieces of streamed output at home."""
+
+    pieces: tuple[tuple[str, int, bytes], ...]
+
+
+@attrs.frozen
+class Log(Effect):
+    """Write an event to the job's user log."""
+
+    event: int
+    facts: dict[str, Any]
+
+
+@attrs.frozen
+class Report(Effect):
+    """Tell the schedd."""
+
+    message: RunUpdated | RunEnded
+
+
+@attrs.frozen
+class Watch(Effect):
+    """Keep the link to the starter and report its state."""
+
+
+# ---- events of a shadow
+
+
+@attrs.frozen
+class InputsReady:
+    """The inputs are read; a manifest too large for a message is named by its digest."""
+
+    entries: tuple[FileEntry, ...]
+    manifest_digest: str = ""
+    transfers: bool = True
+
+
+@attrs.frozen
+class InputsFailed:
+    """An input cannot be read, or ``$$()`` not be expanded."""
+
+    reason: str
+    code: int = HOLD_INPUT
+    subcode: int = 0
+
+
+@attrs.frozen
+class BlobsSent:
+    """The starter has all contents."""
+
+
+@attrs.frozen
+class BlobsFailed:
+    """They could not be sent; ``local``: because of a file here."""
+
+    reason: str
+    local: bool
+
+
+@attrs.frozen
+class OutputsHome:
+    """Everything is written and synced; ``received_bytes`` in all."""
+
+    received_bytes: int = 0
+
+
+@attrs.frozen
+class OutputsFailed:
+    """Something could not be written at home, or (``remote``) not be fetched."""
+
+    reason: str
+    subcode: int = 0
+    remote: bool = False
+
+
+@attrs.frozen
+class Settled:
+    """The schedd has committed the run's end."""
+
+
+class ShadowRun:
+    """See the module.
+
+    Args:
+        order: what the schedd said.
+        job: the job ad, ``$$()`` expanded.
+        transfer_key: the secret of bulk transfers for this run.
+    """
+
+    def __init__(self, order: StartRun, job: ClassAd, transfer_key: str) -> None:
+        self.order = order
+        self.job = job
+        self.state = RunState.APART if order.reattach else RunState.PREPARING
+        self.ended: RunEnded | None = None
+        self.attributes = ClassAd()
+        self._key = transfer_key
+        self._host = Address(order.starter_node, "starter-host")
+        self._starter = Address(order.starter_node, f"starter/{order.run_id}")
+        self._began = False
+        self._stopping: StopRun | None = None
+        self._exited: RunExited | None = None
+        self._apart_since_s = 0.0
+        self._told = ""
+        self._suspended = False
+        self._image_kib = 0
+        self._sent_bytes = 0
+        self._asking = False
+        self._out: list[Effect] = []
+        self._now_s = 0.0
+        self._table = self._make_table()
+
+    def start(self, now_s: float) -> tuple[Effect, ...]:
+        """The first turn."""
+        self._now_s = now_s
+        self._out.append(Watch())
+        if self.order.reattach:
+            self._apart_since_s = now_s
+            self._out.append(SetTimer("lease", self.order.lease_s))
+            self._reattach()
+        else:
+            self._out.append(PrepareInputs())
+        return self._take()
+
+    def handle(self, event: Any, now_s: float) -> tuple[Effect, ...]:
+        """What follows from an event."""
+        self._now_s = now_s
+        act = self._table.get(type(event))
+        if act is None:
+            self._out.append(Note(f"run {self.order.run_id}: {type(event).__name__} means nothing to a shadow", "debug"))
+        elif self.state is not RunState.ENDED or isinstance(event, Settled):
+            act(event)
+        return self._take()
+
+    def _take(self) -> tuple[Effect, ...]:
+        out, self._out = self._out, []
+        return tuple(out)
+
+    # ---- begin
+
+    def _inputs_ready(self, event: InputsReady) -> None:
+        if self.state is not RunState.PREPARING:
+            return
+        self.state = RunState.ACTIVATING
+        if event.entries or event.manifest_digest:
+            self._log(TRANSFER, TransferStep=INPUT_STARTED)
+        self._sent_bytes = sum(entry.size_bytes for entry in event.entries)
+        order = self.order
+        self._out.append(Ask(self._host, ActivateClaim(
+            claim_id=order.claim_id, secret=order.secret, run_id=order.run_id, job_ad=self.job.to_bytes(),
+            inputs=() if event.manifest_digest else event.entries, inputs_digest=event.manifest_digest,
+            transfer_key=self._key, lease_s=order.lease_s), ANSWER_PATIENCE_S, "activate"))
+
+    def _inputs_failed(self, event: InputsFailed) -> None:
+        if self.state is RunState.PREPARING:
+            self._end("hold", event.reason, event.code, event.subcode)
+
+    def _answer(self, event: Answer) -> None:
+        if event.tag == "activate" and self.state is RunState.ACTIVATING:
+            self._activated(event.message)
+        elif event.tag == "reattach":
+            self._asking = False
+            if self.state is RunState.APART:
+                self._reattached(event.message)
+
+    def _activated(self, message: Any) -> None:
+        if isinstance(message, Activated):
+            if message.missing:
+                self.state = RunState.SENDING
+                self._out.append(SendBlobs(message.missing))
+            else:
+                self.state = RunState.WAITING
+        elif isinstance(message, AskFailed) and message.reason != "unreachable":
+            self._go_apart(f"no answer to the activation: {message.reason}")
+        else:
+            text = getattr(message, "text", "") or getattr(message, "reason", "")
+            self._end("failed", f"the claim could not be activated: {text}", claim_usable=False)
+
+    def _blobs_sent(self, event: BlobsSent) -> None:
+        if self.state is RunState.SENDING:
+            self.state = RunState.WAITING
+            self._out.append(Send(self._starter, InputsSent(run_id=self.order.run_id)))
+
+    def _blobs_failed(self, event: BlobsFailed) -> None:
+        if self.state is not RunState.SENDING:
+            return
+        self._out.append(Send(self._starter, StopRun(run_id=self.order.run_id, how="fast", reason=event.reason)))
+        if event.local:
+            self._end("hold", f"Transfer input files failure: {event.reason}", HOLD_INPUT, claim_usable=False)
+        else:
+            self._end("failed", f"the input files could not be sent: {event.reason}", claim_usable=False)
+
+    # ---- while it runs
+
+    def _began_running(self, event: RunBegan) -> None:
+        if self._began:
+            return
+        self._began = True
+        if self.state in (RunState.WAITING, RunState.SENDING, RunState.ACTIVATING):
+            self.state = RunState.RUNNING
+        if self.job.get_str("ShouldTransferFiles") == "YES":
+            self._log(TRANSFER, TransferStep=INPUT_FINISHED)
+        self.attributes.update({
+            "JobCurrentStartExecutingDate": int(event.when_s), "NumJobStarts": self.job.get_int("NumJobStarts") + 1,
+        })
+        self._log(EXECUTE, CondorScratchDir=event.scratch_dir)
+        self._tell("executing")
+
+    def _tell(self, event: str) -> None:
+        """Report soon; what happens meanwhile goes along."""
+        if not self._told:
+            self._out.append(SetTimer("update", UPDATE_DELAY_S))
+        self._told = event or self._told or " "
+
+    def _timer(self, event: TimerFired) -> None:
+        if event.key == "update":
+            self._report_now(self._told.strip())
+        elif event.key == "lease" and self.state is RunState.APART:
+            self._log(LOST, DisconnectReason="the job's lease has run out")
+            self._end("failed", "the lease ran out while the starter was out of reach", claim_usable=False)
+        elif event.key == "reattach" and self.state is RunState.APART:
+            self._reattach()
+
+    def _report_now(self, event: str) -> None:
+        self._told = ""
+        self._out.append(Report(RunUpdated(run_id=self.order.run_id, attributes=self.attributes.to_bytes(),
+                                           event=event)))
+
+    def _progress(self, event: RunProgress) -> None:
+        if event.streams:
+            self._out.append(WriteStreams(event.streams))
+        self._usage(event.usage)
+        if event.state == "suspended" and not self._suspended:
+            self._suspended = True
+            self._log(SUSPENDED, NumPids=event.usage.processes or 1)
+            self._report_now("suspended")
+        elif event.state == "continued" and self._suspended:
+            self._suspended = False
+            self._log(CONTINUED)
+            self._report_now("continued")
+        else:
+            self._tell("")
+
+    def _usage(self, usage: Usage) -> None:
+        memory_kib = max(usage.memory_kib, usage.peak_memory_kib)
+        busy_s = usage.user_cpu_s + usage.system_cpu_s
+        self.attributes.update({
+            "RemoteUserCpu": round(usage.user_cpu_s, 3), "RemoteSysCpu": round(usage.system_cpu_s, 3),
+            "ResidentSetSize": memory_kib, "ImageSize": max(memory_kib, self._image_kib),
+            "MemoryUsage": (memory_kib + 1023) // 1024, "DiskUsage": usage.disk_kib,
+            "CpusUsage": round(busy_s / usage.wall_s, 4) if usage.wall_s > 0.1 else 0.0,
+        })
+        if memory_kib > self._image_kib * 1.1 and self._began:
+            self._image_kib = memory_kib
+            self._log(IMAGE_SIZE, ImageSize=memory_kib, ResidentSetSize=memory_kib,
+                      MemoryUsage=(memory_kib + 1023) // 1024)
+
+    def _suspend(self, event: SuspendRun) -> None:
+        if self.state is RunState.RUNNING:
+            self._out.append(Send(self._starter, event))
+
+    def _stop(self, event: StopRun) -> None:
+        """The user (or the schedd) wants the run to end; a harder wish overtakes a softer one."""
+        self._stopping = event
+        if self.state is RunState.PREPARING:
+            self._end("evicted", event.reason)
+        elif self.state is RunState.APART:
+            if event.how in ("remove", "hold", "fast"):
+                self._end("evicted", event.reason, claim_usable=False)
+        elif self.state is not RunState.BRINGING:
+            self._out.append(Send(self._starter, event))
+
+    # ---- links
+
+    def _peer_down(self, event: PeerDown) -> None:
+        if self.state in (RunState.WAITING, RunState.RUNNING, RunState.SENDING):
+            self._go_apart(event.reason)
+
+    def _go_apart(self, reason: str) -> None:
+        self.state = RunState.APART
+        self._apart_since_s = self._now_s
+        if self._began:
+            self._log(DISCONNECTED, DisconnectReason=reason)
+        self._out.append(SetTimer("lease", self.order.lease_s))
+        self._out.append(SetTimer("reattach", REATTACH_RETRY_S))
+
+    def _peer_up(self, event: PeerUp) -> None:
+        if self.state is RunState.APART:
+            self._reattach()
+
+    def _reattach(self) -> None:
+        if self._asking:
+            return
+        self._asking = True
+        order = self.order
+        self._out.append(Ask(self._host, ReattachRun(claim_id=order.claim_id, secret=order.secret,
+                                                     run_id=order.run_id, transfer_key=self._key),
+                             ANSWER_PATIENCE_S, "reattach"))
+
+    def _reattached(self, message: Any) -> None:
+        if isinstance(message, Reattached):
+            self.state = RunState.RUNNING
+            self._out.append(CancelTimer("lease"))
+            if self._began or self.order.reattach:
+                self._log(RECONNECTED)
+                self._report_now("reconnected")
+            self._began = self._began or self.job.get_int("JobCurrentStartExecutingDate") > 0
+            if self._stopping is not None:
+                self._out.append(Send(self._starter, self._stopping))
+        elif isinstance(message, Refused) and message.code != "busy":
+            if self._began or self.order.reattach:
+                self._log(LOST, DisconnectReason=message.text)
+            self._end("failed", f"the run is not to be found any more: {message.text}", claim_usable=False)
+        else:
+            self._out.append(SetTimer("reattach", REATTACH_RETRY_S))
+
+    # ---- the end
+
+    def _run_exited(self, event: RunExited) -> None:
+        if self._exited is not None or self.state is RunState.ENDED:
+            return
+        self._exited = event
+        self.state = RunState.BRINGING
+        self._out += [CancelTimer("update"), CancelTimer("lease")]
+        self._usage(event.usage)
+        if event.outputs or event.outputs_digest:
+            if event.cause == "exited":
+                self._log(TRANSFER, TransferStep=OUTPUT_STARTED)
+            self._out.append(BringOutputs(event.outputs, event.outputs_digest, event.cause in ("evicted", "killed")))
+        else:
+            self._finish(0)
+
+    def _outputs_home(self, event: OutputsHome) -> None:
+        exited = self._exited
+        if self.state is RunState.BRINGING and exited is not None:
+            if exited.cause == "exited" and (exited.outputs or exited.outputs_digest):
+                self._log(TRANSFER, TransferStep=OUTPUT_FINISHED)
+            self._finish(event.received_bytes)
+
+    def _outputs_failed(self, event: OutputsFailed) -> None:
+        if self.state is not RunState.BRINGING:
+            return
+        if event.remote:
+            self._end("failed", f"the output files could not be fetched: {event.reason}", claim_usable=False)
+        else:
+            self._end("hold", f"Transfer output files failure: {event.reason}", HOLD_OUTPUT, event.subcode,
+                      claim_usable=self._exited is not None and self._exited.claim_open)
+
+    def _finish(self, received_bytes: int) -> None:
+        exited = self._exited
+        assert exited is not None
+        self.attributes.update({
+            "RunBytesSent": received_bytes, "RunBytesRecvd": self._sent_bytes,
+            "BytesSent": self.job.get_int("BytesSent") + received_bytes,
+            "BytesRecvd": self.job.get_int("BytesRecvd") + self._sent_bytes,
+        })
+        if exited.cause == "exited":
+            self._exit_attributes(exited)
+            self._end("exited", "", claim_usable=exited.claim_open)
+        elif exited.hold_code:
+            self._end("hold", exited.reason, exited.hold_code, exited.hold_subcode, claim_usable=exited.claim_open)
+        elif exited.cause in ("evicted", "killed"):
+            self._end("evicted", exited.reason, claim_usable=exited.claim_open)
+        else:
+            self._end("failed", exited.reason or exited.cause, claim_usable=False)
+
+    def _exit_attributes(self, exited: RunExited) -> None:
+        by_signal = exited.exit_signal > 0
+        self.attributes.update({
+            "ExitBySignal": by_signal, "ExitStatus": exited.exit_signal if by_signal else exited.exit_code,
+            "JobCoreDumped": exited.core_dumped, "TerminationPending": True,
+            "JobCurrentFinishTransferOutputDate": int(self._now_s),
+        })
+        if by_signal:
+            self.attributes["ExitSignal"] = exited.exit_signal
+        else:
+            self.attributes["ExitCode"] = exited.exit_code
+
+    def _end(self, outcome: str, reason: str, code: int = 0, subcode: int = 0, *, claim_usable: bool = True) -> None:
+        self.state = RunState.ENDED
+        self.ended = RunEnded(run_id=self.order.run_id, outcome=outcome, attributes=self.attributes.to_bytes(),
+                              reason=reason, hold_code=code, hold_subcode=subcode, claim_usable=claim_usable)
+        self._out += [CancelTimer("update"), CancelTimer("lease"), CancelTimer("reattach"), Report(self.ended)]
+
+    def _settled(self, event: Settled) -> None:
+        """The schedd has committed the end: only now may the starter forget it."""
+        if self._exited is not None:
+            self._out.append(Send(self._starter, OutputsReceived(run_id=self.order.run_id)))
+
+    def _log(self, event: int, **facts: Any) -> None:
+        self._out.append(Log(event, facts))
+
+    def _make_table(self) -> dict[type, Callable[[Any], None]]:
+        return {
+            InputsReady: self._inputs_ready, InputsFailed: self._inputs_failed, Answer: self._answer,
+            BlobsSent: self._blobs_sent, BlobsFailed: self._blobs_failed, RunBegan: self._began_running,
+            RunProgress: self._progress, RunExited: self._run_exited, OutputsHome: self._outputs_home,
+            OutputsFailed: self._outputs_failed, SuspendRun: self._suspend, ContinueRun: self._suspend,
+            StopRun: self._stop, PeerUp: self._peer_up, PeerDown: self._peer_down, TimerFired: self._timer,
+            Settled: self._settled,
+        }
