@@ -1,0 +1,146 @@
+"""condor_who: whose jobs run on this machine.
+
+**Source**: the manual, condor_who.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from condor_actors.classads import ClassAd, quote
+from condor_actors.classads.text_form import old_to_new
+from condor_actors.tools.contact import ADMIN, ToolError, load, local_address
+from condor_actors.tools.flags import MANY, Flag, MissingValue, UnknownFlag, parse
+from condor_actors.tools.machine_commands import slots_of
+from condor_actors.tools.print_formats import AutoFormat, Format, FormatError, elapsed, long_rows
+
+if TYPE_CHECKING:
+    from condor_actors.config import Config
+
+FLAGS = (
+    Flag("help", 1),
+    Flag("version", 4),
+    Flag("daemons", 3),
+    Flag("quickdaemons", 1, alias="daemons"),
+    Flag("diagnostic", 4),
+    Flag("verbose", 4),
+    Flag("debug", 2),
+    Flag("address", 2, 1),
+    Flag("allpids", 2),
+    Flag("logdir", 3, 1),
+    Flag("pid", 3, 1),
+    Flag("long", 1),
+    Flag("jobs", 1),
+    Flag("startd", 4),
+    Flag("constraint", 2, 1),
+    Flag("limit", 2, 1),
+    Flag("wide", 1, colon=True),
+    Flag("format", 1, 2),
+    Flag("autoformat", 5, MANY, colon=True, alias="af"),
+    Flag("af", 2, MANY, colon=True),
+)
+DAEMONS = ("master", "collector", "negotiator", "schedd", "startd")
+USAGE = (
+    """Usage: condor_who [-daemons] [-long | -af <attr> ... | -format <fmt> <attr>] [-constraint <expr>] [-limit <n>]"""
+)
+
+
+def main() -> int:
+    """Entry of ``condor_who``."""
+    try:
+        given = parse(sys.argv[1:], FLAGS)
+    except (UnknownFlag, MissingValue) as error:
+        print(f"Error: unrecognized or incomplete argument {error.word}\n{USAGE}", file=sys.stderr)
+        return 1
+    values = {item.name: item.values[0] if item.values else "" for item in given}
+    if "help" in values:
+        print(USAGE)
+        return 0
+    if "version" in values:
+        from condor_actors.tools.version import platform_line, version_line
+
+        print(f"{version_line()}\n{platform_line()}")
+        return 0
+    try:
+        config = load()
+        if "daemons" in values:
+            return _daemons(config)
+        machine = quote(config.text("FULL_HOSTNAME") or "localhost")
+        constraint = f'Machine == {machine} && State == "Claimed" && JobId isnt undefined'
+        if values.get("constraint"):
+            constraint = f"({old_to_new(values['constraint'])}) && Machine == {machine}"
+        ads = slots_of(config, constraint=constraint)
+        ads = ads[: int(values["limit"])] if values.get("limit", "").isdigit() else ads
+        forms = [Format.of(*item.values) for item in given if item.name == "format"]
+        chosen = [AutoFormat.of(item.qualifier, item.values) for item in given if item.name == "af"]
+    except ToolError as error:
+        print(error.text, file=sys.stderr)
+        return error.status
+    except FormatError as error:
+        print(f"Error: {error}", file=sys.stderr)
+        return 1
+    if "long" in values:
+        rows = list(long_rows(ads))
+    elif chosen:
+        rows = list(chosen[0].rows(ads))
+    elif forms:
+        rows = ["".join(form.text(ad) for form in forms) for ad in ads]
+    else:
+        rows = [_table(ads)]
+    print("".join(rows), end="")
+    return 0
+
+
+def _table(ads: list[ClassAd]) -> str:
+    """One line a running job."""
+    heads = ("OWNER", "CLIENT", "SLOT", "JOB", "RUNTIME", "PID", "PROGRAM")
+    now_s = time.time()
+    rows = [
+        (
+            ad.get_str("RemoteOwner") or ad.get_str("RemoteUser"),
+            ad.get_str("ClientMachine"),
+            ad.get_str("Name").partition("@")[0].removeprefix("slot"),
+            ad.get_str("JobId"),
+            elapsed(now_s - ad.get_int("JobStart", int(now_s))),
+            str(ad.get_int("JobPid") or "?"),
+            ad.get_str("JobProgram") or ad.get_str("Cmd"),
+        )
+        for ad in ads
+    ]
+    if not rows:
+        return ""
+    widths = [max(len(head), *(len(row[n]) for row in rows)) for n, head in enumerate(heads)]
+    lines = [
+        " ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in (heads, *rows)
+    ]
+    return "\n" + "\n".join(lines) + "\n"
+
+
+def _daemons(config: Config) -> int:
+    """Which daemons of this machine answer."""
+    from condor_actors.messages.admin import Ping
+    from condor_actors.tools.contact import local_node
+    from condor_actors.wire.blocking import WireError, connect
+
+    print(f"{'Daemon':<12} {'Alive':<5}  {'PID':>7}    {'Uptime':<12} Addr")
+    print(f"{'------':<12} {'-----':<5}  {'---':>7}    {'------':<12} ----")
+    for name in DAEMONS:
+        socket_path = f"{config.path('RUN')}/{name}.sock"
+        if not os.path.exists(socket_path):
+            continue
+        try:
+            with connect(local_node(config, name), timeout_s=5.0) as client:
+                pong = client.ask(ADMIN, Ping(), 5.0)
+        except WireError:
+            print(f"{name.capitalize():<12} {'no':<5}")
+            continue
+        up = elapsed(time.time() - pong.started_s)
+        print(f"{name.capitalize():<12} {'yes':<5}  {pong.pid:>7}    {up:<12} {local_address(config, name)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
