@@ -66,7 +66,8 @@ def test_ads_are_found_by_constraint_and_cut_to_a_projection(net: LocalNetwork) 
     assert len(ask(net, probe, QueryAds(ad_kind=AdKind.SLOT, limit=2)).ads) == 2
     assert ask(net, probe, QueryAds(ad_kind=AdKind.SLOT, constraint='Capability == "x"')).ads == ()
     refused = ask(net, probe, QueryAds(ad_kind=AdKind.SLOT, constraint="Memory >"))
-    assert isinstance(refused, Refused) and refused.code == "invalid"
+    assert isinstance(refused, Refused)
+    assert refused.code == "invalid"
 
 
 def test_private_attributes_never_stay_in_the_public_part(net: LocalNetwork) -> None:
@@ -105,10 +106,13 @@ def test_what_is_not_renewed_expires(net: LocalNetwork) -> None:
 
 
 def test_only_who_may_speak_for_a_table_is_heard(net: LocalNetwork) -> None:
-    start_collector(net, authorize=lambda identity, level: identity.name != "eve" or level in (Level.DAEMON, Level.READ))
+    allowed = (Level.DAEMON, Level.READ)
+    start_collector(net, authorize=lambda who, level: who.name != "eve" or level in allowed)
     eve = net.probe(net.system("<eve:1>", identity=Identity(name="eve", method="tls")))
     refused = ask(net, eve, UpdateAd(ad_kind=AdKind.SLOT, ad=slot("s").to_bytes()))
-    assert isinstance(refused, Refused) and refused.code == "denied" and "ADVERTISE_STARTD" in refused.text
+    assert isinstance(refused, Refused)
+    assert refused.code == "denied"
+    assert "ADVERTISE_STARTD" in refused.text
     assert ask(net, eve, UpdateAd(ad_kind=AdKind.GENERIC, ad=slot("s").to_bytes())) == Done()
 
 
@@ -129,7 +133,9 @@ def test_a_subscriber_gets_a_snapshot_and_then_changes_once_per_iteration(net: L
     negotiator = net.probe(net.system("<n:1>"), "negotiator")
     ask(net, negotiator, SubscribeAds(ad_kinds=(AdKind.SLOT,), subscriber="negotiator"))
     (snapshot,) = negotiator.messages
-    assert isinstance(snapshot, AdsChanged) and snapshot.snapshot and not snapshot.more
+    assert isinstance(snapshot, AdsChanged)
+    assert snapshot.snapshot
+    assert not snapshot.more
     assert snapshot.changes[0].private == b'Capability = "k"\n'
     for state in ("Matched", "Claimed"):
         machine.tell(COLLECTOR, UpdateAd(ad_kind=AdKind.SLOT, ad=slot("a", State=state).to_bytes()))
@@ -138,7 +144,8 @@ def test_a_subscriber_gets_a_snapshot_and_then_changes_once_per_iteration(net: L
     machine.tell(COLLECTOR, InvalidateAd(ad_kind=AdKind.SLOT, names=("a",)))
     net.run(0.1)
     changes = [change for message in negotiator.messages[1:] for change in message.changes]
-    assert [change.name for change in changes][-1] == "a" and changes[-1].ad == b""
+    assert [change.name for change in changes][-1] == "a"
+    assert changes[-1].ad == b""
     assert b"Claimed" in changes[-2].ad
     assert [message.sequence for message in negotiator.messages] == list(range(1, len(negotiator.messages) + 1))
     net.cut("<n:1>", NODE)

@@ -1,0 +1,365 @@
+"""The negotiator's core: when a cycle begins, whom it asks, and what comes of it.
+
+Theory: a cycle has two phases.  *Gathering* asks every schedd that has a submitter with idle jobs what it wants, all at
+the same time, page by page.  When all have answered (or the patience is at an end) the *decision* follows in one step
+(:mod:`condor_actors.cores.serving`), on the view of the pool as it is at that moment, and its results leave together.
+
+=============  ===================================================================================================
+state          what begins or ends it
+=============  ===================================================================================================
+``IDLE``       until the timer ``cycle`` runs out: soon after more is wanted or more is free, and every
+               NEGOTIATOR_INTERVAL
+``GATHERING``  until all asked have answered, or the timer ``patience`` runs out; what happens meanwhile asks for
+               another cycle afterwards
+=============  ===================================================================================================
+
+A cycle that has nobody to serve or nothing to give is not begun.  The time that a decision takes delays the next, so
+that the negotiator never uses more than half of a processor.
+
+Source: T89 section 9.3, HTCondor's manual, "Negotiation".
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+import attrs
+
+from condor_actors.classads import ClassAd, ClassAdSyntaxError, is_true
+from condor_actors.cores.cycle_trace import CycleTrace, TraceEntry
+from condor_actors.cores.effects import Answer, Ask, CancelTimer, Effect, Note, Send, SetTimer
+from condor_actors.cores.matchmaking import Matchmaker, MatchSettings, Request, total_weight
+from condor_actors.cores.pool_view import HANDOUT_S, HARD, NONE, PoolView, Slot, Submitter
+from condor_actors.cores.serving import Limit, Placement, Rejected, UserTurn, no_limit, spin_the_pie
+from condor_actors.cores.significant import SignificantAttributes
+from condor_actors.cores.user_priority import PriorityPolicy
+from condor_actors.messages.envelope import Address, AskFailed, Refused
+from condor_actors.messages.negotiate import (
+    Match,
+    MatchesMade,
+    MatchNotice,
+    NegotiateRequests,
+    Rejection,
+    RequestsRejected,
+    ResourceRequests,
+)
+
+__all__ = ["CycleSettings", "CycleState", "NegotiationCycle"]
+
+_T = TypeVar("_T")
+MATCHES_BYTES = 350 * 1024
+SCHEDD, STARTD = "schedd", "startd"
+
+
+class CycleState(enum.Enum):
+    """See the module."""
+
+    IDLE = "idle"
+    GATHERING = "gathering"
+
+
+@attrs.frozen(kw_only=True)
+class CycleSettings:
+    """Times and sizes of a cycle; see the parameters of the same names.
+
+    Attributes:
+        soft_delay_s: how long a change that only may matter waits for a cycle.
+        patience_s: how long the decision waits for a schedd that does not answer.
+        most_requests: of one submitter in one cycle.
+        inform_startd: whether startds hear of matches from the negotiator too.
+    """
+
+    interval_s: float = 60.0
+    min_interval_s: float = 0.005
+    delay_s: float = 0.002
+    soft_delay_s: float = 1.0
+    timeout_s: float = 30.0
+    patience_s: float = 2.0
+    list_size: int = 200
+    most_requests: int = 100_000
+    inform_startd: bool = True
+
+
+@attrs.define(eq=False)
+class _Gathering:
+    """A cycle that is being gathered for: what is still awaited, and what has come."""
+
+    number: int
+    began_s: float
+    awaited: set[tuple[str, str]] = attrs.field(factory=set)
+    requests: dict[str, list[Request]] = attrs.field(factory=dict)
+    submitters: dict[str, Submitter] = attrs.field(factory=dict)
+
+
+class NegotiationCycle:
+    """See the module.
+
+    Args:
+        settings, match_settings: the configuration.
+        view: the pool; priorities: the policy in force.
+    """
+
+    def __init__(self, settings: CycleSettings, match_settings: MatchSettings, view: PoolView,
+                 priorities: PriorityPolicy) -> None:
+        self.settings = settings
+        self.view = view
+        self.priorities = priorities
+        self.state = CycleState.IDLE
+        self.cycle = 0
+        self.trace = CycleTrace()
+        self.significant = SignificantAttributes(match_settings)
+        self.limits: Callable[[PoolView], Limit] = lambda view: no_limit
+        self.busy_s = 0.0
+        self.last: dict[str, float] = {}
+        self._match_settings = match_settings
+        self._now_s = 0.0
+        self._matchmaker = Matchmaker(match_settings, self._priority_of)
+        self._gathering: _Gathering | None = None
+        self._wished = NONE
+        self._due_s = float("inf")
+        self._began_s = self._ended_s = 0.0
+
+    def reconfigure(self, settings: CycleSettings, match_settings: MatchSettings) -> None:
+        """Take a new configuration; a cycle that runs ends under it."""
+        self.settings = settings
+        self._match_settings = match_settings
+        self.significant = SignificantAttributes(match_settings)
+        self._matchmaker = Matchmaker(match_settings, self._priority_of)
+
+    def _priority_of(self, user: str) -> float:
+        return self.priorities.effective(user, self._now_s)
+
+    # ---- when
+
+    def wish(self, kind: int, now_s: float) -> tuple[Effect, ...]:
+        """Something happened: ``HARD`` or ``SOFT`` reason for a cycle."""
+        if kind == NONE:
+            return ()
+        if self.state is CycleState.GATHERING:
+            self._wished = max(self._wished, kind)
+            return ()
+        if not self._worth_it():
+            return ()
+        delay_s = self.settings.delay_s if kind == HARD else self.settings.soft_delay_s
+        due_s = max(now_s + delay_s, self._began_s + self.settings.min_interval_s, self._ended_s + self.busy_s)
+        if due_s >= self._due_s:
+            return ()
+        self._due_s = due_s
+        return (SetTimer("cycle", max(0.0, due_s - now_s)),)
+
+    def _worth_it(self) -> bool:
+        """Whether anybody wants something and anything could be given."""
+        return any(each.idle > 0 for each in self.view.submitters.values()) and any(
+            slot.capability and (slot.free or self._match_settings.consider_preemption)
+            for slot in self.view.slots.values()
+        )
+
+    def regularly(self, now_s: float) -> tuple[Effect, ...]:
+        """NEGOTIATOR_INTERVAL has passed."""
+        again = SetTimer("interval", self.settings.interval_s)
+        return (again, *self.wish(HARD, now_s))
+
+    # ---- gathering
+
+    def begin(self, now_s: float) -> tuple[Effect, ...]:
+        """The timer ``cycle`` ran out: ask everybody."""
+        self._due_s = float("inf")
+        if self.state is CycleState.GATHERING:
+            return ()
+        if not self._worth_it():
+            return ()
+        self.cycle += 1
+        self.state = CycleState.GATHERING
+        self._wished = NONE
+        self._began_s = now_s
+        gathering = self._gathering = _Gathering(self.cycle, now_s)
+        self.significant.learn(self.view)
+        effects: list[Effect] = []
+        for submitter in self.view.wanting():
+            gathering.submitters[submitter.key] = submitter
+            effects.append(self._ask(gathering, submitter, ""))
+        return (*effects, SetTimer("patience", self.settings.patience_s))
+
+    def _ask(self, gathering: _Gathering, submitter: Submitter, cursor: str) -> Effect:
+        tag = ("requests", gathering.number, submitter.key, cursor)
+        gathering.awaited.add((submitter.key, cursor))
+        question = NegotiateRequests(
+            cycle=gathering.number, submitter=submitter.name, significant_attributes=self.significant.names,
+            limit=self.settings.list_size, cursor=cursor,
+        )
+        return Ask(Address(submitter.schedd, SCHEDD), question, self.settings.timeout_s, tag)
+
+    def answered(self, answer: Answer, now_s: float) -> tuple[Effect, ...]:
+        """A schedd said what it wants, or that it cannot."""
+        _, cycle, key, cursor = answer.tag
+        gathering = self._gathering
+        if gathering is None or gathering.number != cycle:
+            return self.wish(HARD, now_s) if isinstance(answer.message, ResourceRequests) else ()
+        gathering.awaited.discard((key, cursor))
+        effects: list[Effect] = []
+        submitter = gathering.submitters[key]
+        message = answer.message
+        if isinstance(message, ResourceRequests):
+            effects += self._take_requests(gathering, submitter, message)
+        elif isinstance(message, (Refused, AskFailed)):
+            effects.append(Note(f"{submitter.schedd_name} did not say what {submitter.name} wants: "
+                                f"{getattr(message, 'text', '')}", "warn"))
+        if gathering.awaited:
+            return tuple(effects)
+        return (*effects, *self.decide(now_s))
+
+    def _take_requests(self, gathering: _Gathering, submitter: Submitter, message: ResourceRequests) -> list[Effect]:
+        requests = gathering.requests.setdefault(submitter.key, [])
+        effects: list[Effect] = []
+        constraint = self._match_settings.job_constraint
+        for each in message.requests:
+            try:
+                ad = ClassAd.from_bytes(each.job_ad)
+            except ClassAdSyntaxError as error:
+                effects.append(Note(f"the request {each.job_id} of {submitter.name} cannot be read: {error}", "warn"))
+                continue
+            if each.count > 0 and (constraint is None or is_true(constraint.evaluate(ad))):
+                requests.append(Request(each.autocluster, each.job_id, each.count, ad, submitter.name))
+        if message.cursor and len(requests) < self.settings.most_requests:
+            effects.append(self._ask(gathering, submitter, message.cursor))
+        return effects
+
+    def out_of_patience(self, now_s: float) -> tuple[Effect, ...]:
+        """The timer ``patience`` ran out: decide with what has come."""
+        gathering = self._gathering
+        if gathering is None:
+            return ()
+        late = sorted({gathering.submitters[key].schedd_name for key, _ in gathering.awaited})
+        note = Note(f"cycle {gathering.number} goes on without {', '.join(late)}", "warn")
+        return (note, *self.decide(now_s))
+
+    # ---- deciding
+
+    def decide(self, now_s: float) -> tuple[Effect, ...]:
+        """Everything that was asked for is here: place it."""
+        gathering = self._gathering
+        assert gathering is not None
+        self._gathering = None
+        self.state = CycleState.IDLE
+        self._now_s = self._ended_s = now_s
+        self.view.expire_handouts(now_s)
+        self._matchmaker.begin(self.view, now_s)
+        turns = self._turns(gathering, now_s)
+        pie = total_weight(self.view.slots.values())
+        placed, rejected = spin_the_pie(turns, self._matchmaker, pie, until_s=now_s + HANDOUT_S,
+                                        limit=self.limits(self.view))
+        self._note_trace(gathering, placed, rejected, now_s)
+        self.priorities.wants({each.turn.name for each in rejected}, now_s)
+        effects: list[Effect] = [CancelTimer("patience")]
+        effects += self._tell(gathering, placed, rejected)
+        self.last = {
+            "LastNegotiationCycleNumber0": float(gathering.number), "LastNegotiationCycleTime0": gathering.began_s,
+            "LastNegotiationCycleEnd0": now_s, "LastNegotiationCycleMatches0": float(len(placed)),
+            "LastNegotiationCycleRejections0": float(len(rejected)),
+            "LastNegotiationCycleActiveSubmitterCount0": float(len(turns)),
+            "LastNegotiationCycleTotalSlots0": float(len(self.view.slots)),
+        }
+        next_s = self.view.expire_handouts(now_s)
+        if next_s is not None:
+            effects.append(SetTimer("handouts", next_s - now_s + 0.001))
+        if placed or rejected:
+            effects.append(Note(f"cycle {gathering.number}: {len(placed)} matches, {len(rejected)} requests refused",
+                                "info" if placed else "debug"))
+        return (*effects, *self.wish(self._wished, now_s))
+
+    def _turns(self, gathering: _Gathering, now_s: float) -> list[UserTurn]:
+        """The users, each with the requests of all its schedds; the jobs are told their submitter's priority."""
+        turns: dict[str, UserTurn] = {}
+        for key, requests in gathering.requests.items():
+            submitter = gathering.submitters[key]
+            turn = turns.get(submitter.name)
+            if turn is None:
+                record = self.priorities.users.get(submitter.name)
+                turn = turns[submitter.name] = UserTurn(
+                    submitter.name, self.priorities.effective(submitter.name, now_s),
+                    holding=record.holding if record is not None else 0.0,
+                    ceiling=record.ceiling if record is not None else -1.0,
+                )
+            for request in requests:
+                request.priority = turn.priority
+                request.ad["SubmitterUserPrio"] = turn.priority
+                request.ad["SubmitterUserResourcesInUse"] = turn.holding
+                turn.requests.append((key, request))
+        return list(turns.values())
+
+    def _note_trace(self, gathering: _Gathering, placed: Iterable[Placement], rejected: Iterable[Rejected],
+                    now_s: float) -> None:
+        matched: dict[int, int] = {}
+        requests: dict[int, tuple[str, Request]] = {}
+        for each in placed:
+            matched[id(each.request)] = matched.get(id(each.request), 0) + 1
+            requests[id(each.request)] = (each.source, each.request)
+        refused = {id(each.request): each for each in rejected}
+        requests.update((id(each.request), (each.source, each.request)) for each in rejected)
+        for key, (source, request) in requests.items():
+            why = refused.get(key)
+            self.trace.note(TraceEntry(
+                cycle=gathering.number, when_s=now_s, submitter=request.submitter,
+                schedd_name=gathering.submitters[source].schedd_name, autocluster=request.autocluster,
+                job_id=request.job_id, matched=matched.get(key, 0), unmatched=request.left,
+                reason=why.reason if why is not None else "", causes=why.causes if why is not None else (),
+            ))
+        self.trace.forget_before(gathering.number)
+
+    # ---- telling
+
+    def _tell(self, gathering: _Gathering, placed: list[Placement], rejected: list[Rejected]) -> list[Effect]:
+        effects: list[Effect] = []
+        for key, submitter in gathering.submitters.items():
+            to = Address(submitter.schedd, SCHEDD)
+            mine = [each for each in placed if each.source == key]
+            for page in _pages([_match_of(each) for each in mine], lambda match: len(match.slot_ad) + 300):
+                effects.append(Send(to, MatchesMade(cycle=gathering.number, submitter=submitter.name,
+                                                    matches=tuple(page))))
+            refusals = [_rejection_of(each) for each in rejected if each.source == key]
+            for rejections in _pages(refusals, lambda refusal: len(refusal.reason) + 200 + 60 * len(refusal.causes)):
+                effects.append(Send(to, RequestsRejected(cycle=gathering.number, submitter=submitter.name,
+                                                         rejections=tuple(rejections))))
+        if self.settings.inform_startd:
+            effects += self._notices(gathering, placed)
+        return effects
+
+    def _notices(self, gathering: _Gathering, placed: Iterable[Placement]) -> list[Effect]:
+        told: set[tuple[str, str]] = set()
+        effects: list[Effect] = []
+        for each in placed:
+            slot: Slot = each.pick.candidate.slot
+            submitter = gathering.submitters[each.source]
+            if (slot.key, submitter.key) not in told:
+                told.add((slot.key, submitter.key))
+                effects.append(Send(Address(slot.startd, STARTD), MatchNotice(
+                    slot_name=slot.key, submitter=submitter.name, schedd_address=submitter.schedd)))
+        return effects
+
+
+def _match_of(placement: Placement) -> Match:
+    slot, request = placement.pick.candidate.slot, placement.request
+    return Match(autocluster=request.autocluster, job_id=request.job_id, slot_name=slot.key,
+                 startd_address=slot.startd, slot_ad=slot.data, capability=slot.capability,
+                 preempting=placement.pick.preempting)
+
+
+def _rejection_of(rejected: Rejected) -> Rejection:
+    return Rejection(autocluster=rejected.request.autocluster, job_id=rejected.request.job_id,
+                     reason=rejected.reason, causes=rejected.causes)
+
+
+def _pages(items: list[_T], size_of: Callable[[_T], int]) -> Iterable[list[_T]]:
+    page: list[_T] = []
+    size = 0
+    for item in items:
+        length = size_of(item)
+        if page and size + length > MATCHES_BYTES:
+            yield page
+            page, size = [], 0
+        page.append(item)
+        size += length
+    if page:
+        yield page

@@ -1,0 +1,117 @@
+"""Everything the negotiator decides: its view of the pool, its cycles and its accountant behind one ``handle``.
+
+=====================  ============================================================================================
+event                  what it does
+=====================  ============================================================================================
+``AdsChanged``         the view; the accountant learns who holds what; perhaps a cycle
+``RequestCycle``       a cycle soon
+``Answer``             a schedd's requests, part of the cycle that gathers
+``TimerFired``         ``cycle``, ``interval``, ``patience``, ``handouts``, ``save``
+``QueryTrace``         answered from the cycles' trace
+``QueryPriorities``,   the accountant's
+``SetPriority``
+=====================  ============================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from condor_actors.cores.accountant import Accountant
+from condor_actors.cores.effects import Answer, Effect, Note, Reply, SetTimer
+from condor_actors.cores.negotiation_cycle import NegotiationCycle
+from condor_actors.cores.pool_view import HARD, NONE, PoolView, Slot
+from condor_actors.messages.advertise import AdsChanged, AdsPage
+from condor_actors.messages.envelope import Done, Refused, TimerFired
+from condor_actors.messages.negotiate import QueryPriorities, QueryTrace, RequestCycle, SetPriority
+
+__all__ = ["NegotiatorCore"]
+
+Step = Callable[[Any, float], tuple[Effect, ...]]
+PAGE_BYTES = 400 * 1024
+
+
+class NegotiatorCore:
+    """See the module.
+
+    Args:
+        view: the pool; cycle: when and what is matched; accountant: who holds and has held what.
+    """
+
+    def __init__(self, view: PoolView, cycle: NegotiationCycle, accountant: Accountant) -> None:
+        self.view = view
+        self.cycle = cycle
+        self.accountant = accountant
+        self._old: dict[str, Slot] | None = None
+        self._meaning = NONE
+        self._steps: dict[type, Step] = {
+            AdsChanged: self._ads_changed,
+            RequestCycle: lambda event, now_s: (Reply(Done()), *self.cycle.wish(HARD, now_s)),
+            Answer: self.cycle.answered,
+            TimerFired: self._timer,
+            QueryTrace: self._query_trace,
+            QueryPriorities: lambda event, now_s: (Reply(page_of(self.accountant.ads(now_s))),),
+            SetPriority: self._set_priority,
+        }
+
+    def handle(self, event: Any, now_s: float) -> tuple[Effect, ...]:
+        """What follows from an event."""
+        step = self._steps.get(type(event))
+        if step is None:
+            return (Reply(Refused(code="invalid", text=f"the negotiator does not take {type(event).__name__}")),)
+        return step(event, now_s)
+
+    def started(self) -> tuple[Effect, ...]:
+        """The first timers."""
+        return (SetTimer("interval", self.cycle.settings.interval_s), SetTimer("save", self.accountant.save_every_s))
+
+    def _ads_changed(self, event: AdsChanged, now_s: float) -> tuple[Effect, ...]:
+        if event.snapshot:
+            self._old = self.view.reset()
+        self._meaning = max(self._meaning, self.view.apply(event.changes, self._old))
+        if event.more:
+            return ()
+        self._old = None
+        meaning, self._meaning = self._meaning, NONE
+        self.accountant.look_at(self.view, now_s)
+        return self.cycle.wish(meaning, now_s)
+
+    def _timer(self, event: TimerFired, now_s: float) -> tuple[Effect, ...]:
+        if event.key == "cycle":
+            return self.cycle.begin(now_s)
+        if event.key == "interval":
+            return self.cycle.regularly(now_s)
+        if event.key == "patience":
+            return self.cycle.out_of_patience(now_s)
+        if event.key == "handouts":
+            return self._handouts_expired(now_s)
+        if event.key == "save":
+            again = SetTimer("save", self.accountant.save_every_s)
+            return (*self.accountant.save(now_s), again)
+        return (Note(f"a timer nobody set: {event.key!r}", "warn"),)
+
+    def _handouts_expired(self, now_s: float) -> tuple[Effect, ...]:
+        """Matches that nobody made use of: their slots can be given again."""
+        next_s = self.view.expire_handouts(now_s)
+        effects: tuple[Effect, ...] = self.cycle.wish(HARD, now_s)
+        if next_s is not None:
+            effects += (SetTimer("handouts", next_s - now_s + 0.001),)
+        return effects
+
+    def _query_trace(self, event: QueryTrace, now_s: float) -> tuple[Effect, ...]:
+        entries = self.cycle.trace.find(event.submitter, event.job_id)
+        return (Reply(page_of([entry.ad().to_bytes() for entry in entries])),)
+
+    def _set_priority(self, event: SetPriority, now_s: float) -> tuple[Effect, ...]:
+        return self.accountant.set(event, now_s)
+
+
+def page_of(ads: list[bytes]) -> AdsPage:
+    """An answer that fits a message; what is beyond it is left out."""
+    size = 0
+    for index, ad in enumerate(ads):
+        size += len(ad)
+        if size > PAGE_BYTES:
+            return AdsPage(ads=tuple(ads[:index]))
+    return AdsPage(ads=tuple(ads))

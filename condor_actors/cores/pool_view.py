@@ -1,0 +1,216 @@
+"""The pool as the negotiator knows it: slots and submitters, and which matches it has handed out.
+
+Theory: the collector tells what changed; the view applies it and says what the change means for the next cycle:
+
+============  ======================================================================================
+:data:`HARD`  more is wanted or more is free: a cycle may place something now
+:data:`SOFT`  something else about a free slot changed (its load, say); a cycle may, but need not, differ
+:data:`NONE`  a slot was taken, demand fell: nothing new can come of a cycle
+============  ======================================================================================
+
+Ads lag behind: between a match and the ad that shows it, a slot looks free although it is not.  So each match is
+remembered (:class:`Handout`) until its slot's ad shows it (the slot is claimed, another capability, fewer resources) or
+:data:`HANDOUT_S` has passed, and until then it counts as taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import attrs
+
+from condor_actors.classads import ClassAd
+from condor_actors.messages.advertise import AdChange, AdKind
+
+__all__ = ["HANDOUT_S", "HARD", "NONE", "SOFT", "Handout", "PoolView", "Slot", "Submitter"]
+
+NONE, SOFT, HARD = 0, 1, 2
+HANDOUT_S = 15.0
+FREE_STATES = frozenset({"Unclaimed", "Owner"})
+COUNTED = ("cpus", "memory", "disk")
+CLOCKS = ("mycurrenttime", "lastheardfrom", "updatesequencenumber")
+"""Attributes that tick without meaning anything to a match; with them ``TotalTime…``."""
+
+
+@attrs.frozen
+class Handout:
+    """A match that the slot's ad does not show yet: what it takes, and until when it is believed."""
+
+    cost: Mapping[str, int]
+    until_s: float
+
+
+@attrs.define(eq=False)
+class Slot:
+    """One slot ad.
+
+    Attributes:
+        key: its Name; ad, data: parsed and as text; capability: the right to claim it (empty: it cannot be claimed).
+        startd: node of its startd; user: who has it (accounting name), empty for nobody.
+        partitionable: whether claims take parts of it; free: whether it can be matched without preempting.
+        resources: names of what it counts, lower case (cpus, memory, disk, gpus …).
+        handouts: matches not shown by the ad yet.
+    """
+
+    key: str
+    ad: ClassAd
+    data: bytes
+    capability: str
+    startd: str
+    state: str
+    user: str
+    partitionable: bool
+    resources: tuple[str, ...]
+    handouts: list[Handout] = attrs.field(factory=list)
+
+    @property
+    def free(self) -> bool:
+        """Whether nobody has it."""
+        return self.state in FREE_STATES and (self.partitionable or not self.user)
+
+    def weight(self, ad: ClassAd | None = None) -> float:
+        """What the slot, or a part of it that ``ad`` describes, counts for in shares and usage."""
+        ad = ad or self.ad
+        if "slotweight" in ad.own:
+            return max(0.0, ad.get_float("SlotWeight", 1.0))
+        return max(0.0, ad.get_float("Cpus", 1.0))
+
+    def amount(self, name: str) -> int:
+        """How much of a resource the ad shows."""
+        return self.ad.get_int(name)
+
+
+@attrs.define(eq=False)
+class Submitter:
+    """One submitter ad: a user with jobs at one schedd."""
+
+    key: str
+    name: str
+    schedd_name: str
+    schedd: str
+    idle: int
+    running: int
+    ad: ClassAd
+
+
+class PoolView:
+    """See the module.
+
+    Attributes:
+        slots, submitters: by key.
+    """
+
+    def __init__(self) -> None:
+        self.slots: dict[str, Slot] = {}
+        self.submitters: dict[str, Submitter] = {}
+        self.changed: set[str] = set()
+        """Keys of slots that came, changed or went since somebody looked (and emptied it)."""
+
+    def reset(self) -> dict[str, Slot]:
+        """Forget everything before a snapshot; returns the slots, whose handouts the new ones take over."""
+        old, self.slots, self.submitters = self.slots, {}, {}
+        self.changed |= old.keys()
+        return old
+
+    def apply(self, changes: Iterable[AdChange], old: Mapping[str, Slot] | None = None) -> int:
+        """Take what changed.
+
+        Args:
+            changes: of slot and submitter ads.
+            old: slots as they were before :meth:`reset`.
+
+        Returns:
+            :data:`HARD`, :data:`SOFT` or :data:`NONE`: the strongest of all.
+        """
+        meaning = NONE
+        for change in changes:
+            if change.ad_kind is AdKind.SLOT:
+                meaning = max(meaning, self._slot_changed(change, old or self.slots))
+            elif change.ad_kind is AdKind.SUBMITTER:
+                meaning = max(meaning, self._submitter_changed(change))
+        return meaning
+
+    def _submitter_changed(self, change: AdChange) -> int:
+        old = self.submitters.pop(change.name, None)
+        if not change.ad:
+            return NONE
+        ad = ClassAd.from_bytes(change.ad)
+        new = Submitter(change.name, ad.get_str("Name"), ad.get_str("ScheddName"), ad.get_str("MyAddress"),
+                        ad.get_int("IdleJobs"), ad.get_int("RunningJobs"), ad)
+        self.submitters[change.name] = new
+        return HARD if new.idle > (old.idle if old is not None else 0) else NONE
+
+    def _slot_changed(self, change: AdChange, before: Mapping[str, Slot]) -> int:
+        self.changed.add(change.name)
+        old = before.get(change.name)
+        if not change.ad:
+            self.slots.pop(change.name, None)
+            return NONE
+        new = self.slots[change.name] = slot_of(change)
+        if old is None:
+            return HARD if new.free else NONE
+        new.handouts = _still_open(old, new)
+        if new.data == old.data or _same_but_clocks(old.ad, new.ad):
+            return NONE
+        if not new.free:
+            return HARD if old.user and new.user != old.user else NONE
+        if not old.free or any(new.amount(name) > old.amount(name) for name in new.resources):
+            return HARD
+        return SOFT
+
+    def expire_handouts(self, now_s: float) -> float | None:
+        """Give up matches that no ad ever showed; returns when the next will be given up, None when there is none."""
+        next_s = None
+        for slot in self.slots.values():
+            if slot.handouts:
+                slot.handouts = [each for each in slot.handouts if each.until_s > now_s]
+                for each in slot.handouts:
+                    next_s = each.until_s if next_s is None else min(next_s, each.until_s)
+                self.changed.add(slot.key)
+        return next_s
+
+    def wanting(self) -> list[Submitter]:
+        """The submitters that have idle jobs."""
+        return [each for each in self.submitters.values() if each.idle > 0]
+
+
+def slot_of(change: AdChange) -> Slot:
+    """Read a slot's ad with its private part."""
+    ad = ClassAd.from_bytes(change.ad)
+    capability = ""
+    if change.private:
+        private = ClassAd.from_bytes(change.private)
+        capability = private.get_str("Capability") or private.get_str("ClaimId")
+    custom = tuple(name for name in ad.get_str("MachineResources").lower().split() if name not in (*COUNTED, "swap"))
+    user = ad.get_str("AccountingGroup") or ad.get_str("RemoteUser") or ad.get_str("RemoteOwner")
+    return Slot(
+        key=change.name, ad=ad, data=change.ad, capability=capability, startd=ad.get_str("MyAddress"),
+        state=ad.get_str("State", "Unclaimed"), user=user,
+        partitionable=ad.get_bool("PartitionableSlot") or ad.get_str("SlotType") == "Partitionable",
+        resources=(*COUNTED, *custom),
+    )
+
+
+def _same_but_clocks(old: ClassAd, new: ClassAd) -> bool:
+    """Whether two forms of a slot's ad differ in what ticks only."""
+    before, after = old.own, new.own
+    if before.keys() != after.keys():
+        return False
+    return all(value == before[key] or key in CLOCKS or key.startswith("totaltime") for key, value in after.items())
+
+
+def _still_open(old: Slot, new: Slot) -> list[Handout]:
+    """The handouts of a slot that its new ad does not show."""
+    if not old.handouts:
+        return []
+    if not new.partitionable:
+        shown = new.capability != old.capability or new.state != old.state or new.user != old.user
+        return [] if shown else old.handouts
+    taken = {name: old.amount(name) - new.amount(name) for name in new.resources}
+    left = list(old.handouts)
+    while left and taken.get("cpus", 0) >= left[0].cost.get("cpus", 0) > 0:
+        for name, amount in left[0].cost.items():
+            taken[name] = taken.get(name, 0) - amount
+        del left[0]
+    return left
+

@@ -1,0 +1,170 @@
+"""The negotiator: subscribes to the collector's ads and serves submitters as soon as there is something to serve.
+
+Theory: it keeps nothing but the accountant's records.  After ``kill -9`` it reads these, subscribes, and the snapshot
+tells it the pool.  When its collector is gone it takes the next of COLLECTOR_HOST; meanwhile it goes on with what it
+knows, since running jobs and claims need no central manager.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from twisted.internet.defer import Deferred, succeed
+
+from condor_actors.actors import ActorSystem, CoreActor, Daemon, World
+from condor_actors.classads import ClassAd
+from condor_actors.config import Config
+from condor_actors.cores.accountant import Accountant
+from condor_actors.cores.negotiation_cycle import NegotiationCycle
+from condor_actors.cores.negotiator_core import NegotiatorCore
+from condor_actors.cores.negotiator_settings import cycle_settings, match_settings, priority_policy
+from condor_actors.cores.pool_view import PoolView
+from condor_actors.cores.user_priority import UserRecord
+from condor_actors.daemons.admin import package_version
+from condor_actors.daemons.advertiser import ADVERTISER, COLLECTOR, Advertise, Advertiser, collector_nodes
+from condor_actors.messages.advertise import AdKind, SubscribeAds
+from condor_actors.messages.envelope import Address, AskFailed, Delivery, PeerDown, PeerUp, Refused
+from condor_actors.store.accountant import AccountantStore
+
+__all__ = ["NegotiatorActor", "make_daemon"]
+
+ACTOR = "negotiator"
+INBOX_LIMIT = 100_000
+SUBSCRIBED = (AdKind.SLOT, AdKind.SUBMITTER)
+SUBSCRIBE_TIMEOUT_S = 30.0
+
+
+class NegotiatorActor(CoreActor):
+    """The actor ``negotiator``: the core, and the subscription to one of the collectors.
+
+    Args:
+        core: decides.
+        collectors: their nodes, the preferred one first.
+        stopwatch: measures how long a decision takes.
+    """
+
+    core: NegotiatorCore
+
+    def __init__(self, core: NegotiatorCore, collectors: tuple[str, ...], stopwatch: Callable[[], float]) -> None:
+        super().__init__(core)
+        self._collectors = collectors
+        self._stopwatch = stopwatch
+        self._up: set[str] = set()
+        self._source = ""
+
+    def started(self) -> None:
+        """Keep a link to every collector."""
+        self.context.perform(self.core.started())
+        for node in self._collectors:
+            self.context.watch(node)
+
+    def receive(self, delivery: Delivery) -> None:
+        """Links are ours, the rest the core decides."""
+        message = delivery.message
+        if isinstance(message, PeerUp):
+            self._up.add(message.node)
+            self._choose_source()
+        elif isinstance(message, PeerDown):
+            self._up.discard(message.node)
+            if message.node == self._source:
+                self._source = ""
+            self._choose_source()
+        else:
+            before = self._stopwatch()
+            cycle = self.core.cycle.cycle
+            effects = self.core.handle(message, self.context.now_s())
+            spent_s = self._stopwatch() - before
+            if self.core.cycle.cycle == cycle and spent_s > 0.001:
+                self.core.cycle.busy_s = spent_s
+            self.context.perform(effects, delivery)
+
+    def stopped(self) -> None:
+        """Save the accountant's records."""
+        self.context.perform(self.core.accountant.save(self.context.now_s()))
+
+    def _choose_source(self) -> None:
+        """Subscribe to the first collector that is up, unless one serves us already."""
+        if self._source:
+            return
+        for node in self._collectors:
+            if node in self._up:
+                self._source = node
+                self.context.ask(
+                    Address(node, COLLECTOR), SubscribeAds(ad_kinds=SUBSCRIBED, subscriber=ACTOR),
+                    timeout_s=SUBSCRIBE_TIMEOUT_S, then=self._subscribed)
+                return
+
+    def _subscribed(self, answer: Delivery) -> None:
+        if isinstance(answer.message, (Refused, AskFailed)):
+            text = answer.message.text
+            self.context.log.error("no ads from the collector: {text}", text=text)
+            self._source = ""
+            if isinstance(answer.message, AskFailed):
+                self._choose_source()
+
+
+class NegotiatorDaemon:
+    """See ``docs/architecture.md``, "The edges of a daemon"."""
+
+    name = "negotiator"
+
+    def __init__(self, config: Config, world: World) -> None:
+        self._world = world
+        self._config = config
+        self._started_s = world.wall_clock()
+        self._store = AccountantStore(config.path("ACCOUNTANT_DATABASE"))
+        self._core = self._make_core(self._store.load())
+        self.system: ActorSystem = world.make_system(commit=self._store.commit)
+
+    def _make_core(self, users: dict[str, UserRecord]) -> NegotiatorCore:
+        policy = priority_policy(self._config, users)
+        view = PoolView()
+        cycle = NegotiationCycle(cycle_settings(self._config), match_settings(self._config), view, policy)
+        return NegotiatorCore(view, cycle, Accountant(policy))
+
+    def start(self) -> None:
+        """Spawn the actors."""
+        nodes = collector_nodes(self._config)
+        first: list[NegotiatorCore] = [self._core]
+
+        def make_actor() -> NegotiatorActor:
+            self._core = core = first.pop() if first else self._make_core(self._store.load())
+            return NegotiatorActor(core, nodes, time.perf_counter)
+
+        self.system.spawn(ADVERTISER, lambda: Advertiser(nodes, self._config.seconds("UPDATE_INTERVAL")))
+        self.system.spawn(ACTOR, make_actor, inbox_limit=INBOX_LIMIT)
+        self._advertise()
+
+    def _advertise(self) -> None:
+        self.system.tell(Address("", ADVERTISER), Advertise(AdKind.NEGOTIATOR, self.ad()))
+
+    def stop(self, graceful: bool) -> Deferred[None]:
+        """There is nothing to finish; the actor saves as it stops."""
+        return succeed(None)
+
+    def reconfigure(self, config: Config) -> None:
+        """Take new settings; records and view stay."""
+        self._config = config
+        self._core.cycle.reconfigure(cycle_settings(config), match_settings(config))
+        policy = priority_policy(config, self._core.cycle.priorities.users)
+        self._core.cycle.priorities = self._core.accountant.policy = policy
+        self._advertise()
+
+    def ad(self) -> ClassAd:
+        """The negotiator's own ad."""
+        config, node = self._config, self._world.post.public_node
+        machine = config.text("FULL_HOSTNAME") or "localhost"
+        ad = ClassAd({
+            "MyType": "Negotiator", "TargetType": "", "Name": config.text("NEGOTIATOR_NAME") or machine,
+            "Machine": machine, "MyAddress": node, "NegotiatorIpAddr": node,
+            "CondorVersion": f"$CondorVersion: {package_version()} $", "DaemonStartTime": int(self._started_s),
+        })
+        for name, value in self._core.cycle.last.items():
+            ad[name] = int(value)
+        return ad
+
+
+def make_daemon(config: Config, world: World) -> Daemon:
+    """The negotiator on these edges."""
+    return NegotiatorDaemon(config, world)

@@ -1,0 +1,52 @@
+"""The accountant's records on disk: one row per user."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from condor_actors.cores.accountant import ForgetUsers, SaveUsers
+from condor_actors.cores.user_priority import UserRecord
+from condor_actors.store.database import Database
+
+__all__ = ["AccountantStore"]
+
+COLUMNS = ("name", "priority", "factor", "weighted_usage_s", "usage_s", "begin_s", "last_s", "ceiling", "floor",
+           "updated_s")
+_SAVE = f"INSERT OR REPLACE INTO users ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"
+
+
+class AccountantStore:
+    """The file ``ACCOUNTANT_DATABASE``.
+
+    Args:
+        path: of the file; made when it does not exist.
+
+    Raises:
+        StoreError: it cannot be opened.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._database = Database(path, "accountant")
+
+    def load(self) -> dict[str, UserRecord]:
+        """Every user's record."""
+        rows = self._database.connection.execute(f"SELECT {', '.join(COLUMNS)} FROM users")
+        return {row[0]: UserRecord(**dict(zip(COLUMNS, row, strict=True))) for row in rows}
+
+    def commit(self, operations: Sequence[Any]) -> None:
+        """Make operations durable, all or none."""
+        with self._database.transaction() as connection:
+            for operation in operations:
+                if isinstance(operation, SaveUsers):
+                    rows = [tuple(getattr(record, name) for name in COLUMNS) for record in operation.records]
+                    connection.executemany(_SAVE, rows)
+                elif isinstance(operation, ForgetUsers):
+                    connection.executemany("DELETE FROM users WHERE name = ?", [(name,) for name in operation.names])
+                else:
+                    raise TypeError(f"the accountant does not store {type(operation).__name__}")
+
+    def close(self) -> None:
+        """Give the file back."""
+        self._database.close()

@@ -1,0 +1,232 @@
+"""The negotiator from the ads of slots and submitters to matches, on an in-memory network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from condor_actors.classads import ClassAd
+from condor_actors.messages.advertise import AdsPage
+from condor_actors.messages.envelope import Address, Done, Refused
+from condor_actors.messages.negotiate import QueryPriorities, QueryTrace, RequestCycle, SetPriority
+from tests.harness.local_post import LocalNetwork
+from tests.unit.daemons.central import CM, NEGOTIATOR, Machine, Schedd, start_collector, start_negotiator
+
+ALICE, BOB = "alice@dom", "bob@dom"
+
+
+@pytest.fixture
+def net() -> Any:
+    network = LocalNetwork()
+    start_collector(network)
+    yield network
+    network.stop()
+    network.run(60.0)
+    assert not network.clock.getDelayedCalls()
+
+
+def ask(net: LocalNetwork, probe: Any, message: Any) -> Any:
+    probe.answers.clear()
+    probe.ask(Address(NEGOTIATOR, "negotiator"), message)
+    net.run(0.2)
+    return probe.answers[-1]
+
+
+def test_a_job_is_matched_within_milliseconds_and_both_sides_hear_of_it(net: LocalNetwork, tmp_path: Path) -> None:
+    start_negotiator(net, tmp_path)
+    machine, schedd = Machine(net), Schedd(net)
+    machine.show("slot1@m")
+    net.run(1.0)
+    schedd.want(ALICE, (1, {}))
+    net.run(0.02)
+    ((submitter, match),) = schedd.matches
+    assert (submitter, match.slot_name, match.startd_address) == (ALICE, "slot1@m", "<m:1>")
+    assert match.capability == "right to slot1@m"
+    assert b"slot1@m" in match.slot_ad
+    assert [notice.submitter for notice in machine.notices] == [ALICE]
+    assert schedd.asked[0].limit == 200
+    assert "requestcpus" in schedd.asked[0].significant_attributes
+
+
+def test_a_slot_is_not_given_twice_while_its_ad_is_old(net: LocalNetwork, tmp_path: Path) -> None:
+    start_negotiator(net, tmp_path)
+    machine, schedd = Machine(net), Schedd(net)
+    machine.show("slot1@m")
+    net.run(1.0)
+    schedd.want(ALICE, (3, {}))
+    net.run(1.0)
+    machine.show("slot1@m", LoadAvg=0.5)
+    net.run(5.0)
+    assert len(schedd.matches) == 1
+    machine.show("slot1@m", "another right", State="Claimed", RemoteUser=ALICE)
+    net.run(1.0)
+    assert len(schedd.matches) == 1
+    machine.show("slot1@m", "a third right")
+    net.run(1.0)
+    assert [match.capability for _, match in schedd.matches] == ["right to slot1@m", "a third right"]
+
+
+def test_a_match_that_nobody_used_is_given_up_after_a_while(net: LocalNetwork, tmp_path: Path) -> None:
+    start_negotiator(net, tmp_path)
+    machine, schedd = Machine(net), Schedd(net)
+    machine.show("slot1@m")
+    net.run(1.0)
+    schedd.want(ALICE, (2, {}))
+    net.run(1.0)
+    assert len(schedd.matches) == 1
+    net.run(20.0)
+    assert len(schedd.matches) == 2
+
+
+def test_requirements_of_both_sides_and_ranks_decide(net: LocalNetwork, tmp_path: Path) -> None:
+    start_negotiator(net, tmp_path)
+    machine, schedd = Machine(net), Schedd(net)
+    machine.show("small@m", Memory=100)
+    machine.show("big@m", Memory=4000)
+    machine.show("bigger@m", Memory=5000)
+    machine.show("choosy@m", Memory=9000, Start='=TARGET.Owner == "bob"')
+    net.run(1.0)
+    schedd.want(ALICE, (1, {"Requirements": "=TARGET.Memory >= 4000", "Rank": "=TARGET.Memory", "Owner": "alice"}))
+    net.run(1.0)
+    assert schedd.slots == ["big@m"], "NEGOTIATOR_PRE_JOB_RANK prefers the smaller machine"
+    schedd.want(BOB, (1, {"Requirements": "=TARGET.Memory >= 6000", "Owner": "bob"}))
+    net.run(1.0)
+    assert schedd.slots == ["big@m", "choosy@m"]
+
+
+def test_a_partitionable_slot_is_split_several_times_in_one_cycle(net: LocalNetwork, tmp_path: Path) -> None:
+    start_negotiator(net, tmp_path)
+    machine, schedd = Machine(net), Schedd(net)
+    machine.show("slot1@m", Cpus=4, Memory=4000, SlotType="Partitionable", PartitionableSlot=True)
+    net.run(1.0)
+    schedd.want(ALICE, (3, {"RequestMemory": 1500}), (2, {}))
+    net.run(0.1)
+    assert [match.autocluster for _, match in schedd.matches] == [1, 1, 2, 2]
+    assert "memory" in schedd.rejections[0][1]
+    machine.show("slot1@m", Cpus=0, Memory=800, SlotType="Partitionable", PartitionableSlot=True)
+    net.run(5.0)
+    assert len(schedd.matches) == 4
+    machine.show("slot1@m", Cpus=4, Memory=4000, SlotType="Partitionable", PartitionableSlot=True)
+    net.run(0.1)
+    assert len(schedd.matches) == 5
+
+
+def test_shares_follow_priorities(net: LocalNetwork, tmp_path: Path) -> None:
+    start_negotiator(net, tmp_path)
+    machine, schedd = Machine(net), Schedd(net)
+    assert isinstance(ask(net, schedd.probe, SetPriority(submitter=ALICE, what="factor", value=3000.0)), Done)
+    schedd.want(ALICE, (100, {}))
+    schedd.want(BOB, (100, {}))
+    net.run(0.1)
+    for number in range(8):
+        machine.show(f"slot{number}@m")
+    net.run(1.0)
+    gained = [submitter for submitter, _ in schedd.matches]
+    assert (gained.count(ALICE), gained.count(BOB)) == (2, 6)
+
+
+def test_what_one_cannot_use_another_gets(net: LocalNetwork, tmp_path: Path) -> None:
+    start_negotiator(net, tmp_path)
+    machine, schedd = Machine(net), Schedd(net)
+    schedd.want(ALICE, (100, {}))
+    schedd.want(BOB, (100, {"Requirements": "=TARGET.Memory > 5000"}))
+    net.run(0.1)
+    for number in range(8):
+        machine.show(f"slot{number}@m")
+    net.run(1.0)
+    assert [submitter for submitter, _ in schedd.matches] == [ALICE] * 8
+    assert any(submitter == BOB and "requirements" in reason for submitter, reason in schedd.rejections)
+    page = ask(net, schedd.probe, QueryTrace(submitter=BOB))
+    assert isinstance(page, AdsPage)
+    trace = ClassAd.from_bytes(page.ads[0])
+    assert (trace["Unmatched"], trace["JobId"]) == (100, "1.0")
+
+
+def test_requests_are_paged(net: LocalNetwork, tmp_path: Path) -> None:
+    start_negotiator(net, tmp_path, {"NEGOTIATOR_RESOURCE_REQUEST_LIST_SIZE": "2"})
+    machine, schedd = Machine(net), Schedd(net)
+    for number in range(5):
+        machine.show(f"slot{number}@m")
+    net.run(1.0)
+    schedd.want(ALICE, *[(1, {"JobPrio": number}) for number in range(5)])
+    net.run(1.0)
+    assert [match.autocluster for _, match in schedd.matches] == [1, 2, 3, 4, 5]
+
+
+def test_a_schedd_that_does_not_answer_holds_nobody_up(net: LocalNetwork, tmp_path: Path) -> None:
+    start_negotiator(net, tmp_path)
+    machine, good, bad = Machine(net), Schedd(net), Schedd(net, "<s:2>", "bad")
+    bad.silent = True
+    bad.want(BOB, (1, {}))
+    good.want(ALICE, (1, {}))
+    machine.show("slot1@m")
+    net.run(3.0)
+    assert good.slots == ["slot1@m"]
+
+
+def test_preemption_by_the_rank_of_the_machine(net: LocalNetwork, tmp_path: Path) -> None:
+    start_negotiator(net, tmp_path)
+    machine, schedd = Machine(net), Schedd(net)
+    machine.show("slot1@m", State="Claimed", RemoteUser=ALICE, Rank='=TARGET.Owner == "bob"', CurrentRank=0.0)
+    machine.show("slot2@m", State="Claimed", RemoteUser=ALICE)
+    net.run(1.0)
+    schedd.want(BOB, (2, {"Owner": "bob"}))
+    net.run(1.0)
+    ((_, match),) = schedd.matches
+    assert match.preempting
+    assert match.slot_name == "slot1@m"
+
+
+def test_preemption_by_priority_only_where_the_pool_allows_it(net: LocalNetwork, tmp_path: Path) -> None:
+    start_negotiator(net, tmp_path, {"PREEMPTION_REQUIREMENTS": 'Memory > 1500', "PRIORITY_HALFLIFE": "100"})
+    machine, schedd = Machine(net), Schedd(net)
+    machine.show("slot1@m", State="Claimed", RemoteUser=ALICE)
+    machine.show("slot2@m", State="Claimed", RemoteUser=ALICE, Memory=2000)
+    net.run(1000.0)
+    machine.show("slot2@m", State="Claimed", RemoteUser=ALICE, Memory=2000)
+    machine.show("slot1@m", State="Claimed", RemoteUser=ALICE)
+    net.run(10.0)
+    schedd.want(BOB, (2, {}))
+    net.run(1.0)
+    assert schedd.slots == ["slot2@m"]
+
+
+def test_usage_is_accounted_and_survives_kill_9(net: LocalNetwork, tmp_path: Path) -> None:
+    start_negotiator(net, tmp_path)
+    machine, schedd = Machine(net), Schedd(net)
+    machine.show("slot1@m", State="Claimed", RemoteUser=ALICE, Cpus=2)
+    net.run(0.5)
+    net.run(500.0)
+    before = user(ask(net, schedd.probe, QueryPriorities()), ALICE)
+    assert before["WeightedAccumulatedUsage"] == pytest.approx(1000.0, rel=0.01)
+    assert before["ResourcesUsed"] == 1
+    assert before["Priority"] > 500.0
+    net.run(100.0)
+    net.crash(NEGOTIATOR)
+    start_negotiator(net, tmp_path)
+    after = user(ask(net, schedd.probe, QueryPriorities()), ALICE)
+    assert after["WeightedAccumulatedUsage"] >= before["WeightedAccumulatedUsage"]
+    refused = ask(net, schedd.probe, SetPriority(submitter=ALICE, what="factor", value=0.5))
+    assert isinstance(refused, Refused)
+    assert ask(net, schedd.probe, SetPriority(submitter=ALICE, what="delete")) == Done()
+
+
+def test_the_collector_may_die_and_come_back(net: LocalNetwork, tmp_path: Path) -> None:
+    start_negotiator(net, tmp_path)
+    machine, schedd = Machine(net), Schedd(net)
+    net.crash(CM)
+    net.run(1.0)
+    start_collector(net)
+    net.run(10.0)
+    machine.show("slot1@m")
+    schedd.want(ALICE, (1, {}))
+    net.run(1.0)
+    assert schedd.slots == ["slot1@m"]
+    assert ask(net, schedd.probe, RequestCycle()) == Done()
+
+
+def user(page: Any, name: str) -> ClassAd:
+    assert isinstance(page, AdsPage)
+    return next(ad for ad in map(ClassAd.from_bytes, page.ads) if ad["Name"] == name)
