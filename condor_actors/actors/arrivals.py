@@ -4,6 +4,9 @@ Theory: before an actor sees a message from outside, the door has checked that i
 the level the kind demands, that the body is what the kind says, that it is no repeat, that the actor exists and its
 mailbox has room.  Each failure is answered with a ``Refused``.  An answer is let in only when it comes over the very
 link on which the question went out.
+
+A question to a full mailbox is refused as ``busy``.  What is told is never dropped for that: a Post grants its peers
+no further credit while many messages wait (see :attr:`ActorSystem.backlog`), so what waits stays bounded.
 """
 
 from __future__ import annotations
@@ -84,7 +87,7 @@ class Arrivals:
         cell = self._cells.get(envelope.to)
         if cell is None or cell.stopping:
             return Refused(code="unknown-actor", text=f"there is no actor {envelope.to!r}")
-        if len(cell.inbox) >= cell.spec.inbox_limit:
+        if envelope.deadline_s > 0.0 and len(cell.inbox) >= cell.spec.inbox_limit:
             return Refused(code="busy", text=f"{envelope.to} has {len(cell.inbox)} messages waiting",
                            retry_after_s=BUSY_RETRY_S)
         try:

@@ -20,6 +20,10 @@ from condor_actors.messages.envelope import Address, Envelope, Identity
 class PostReceiver(Protocol):
     """What a :class:`Post` talks back to: the actor system."""
 
+    @property
+    def backlog(self) -> int:
+        """How many messages wait in all mailboxes; a Post slows its peers down when they are many."""
+
     def arrived(self, node: str, identity: Identity, envelope: Envelope) -> None:
         """An envelope came in over the link to ``node`` from ``identity``."""
 

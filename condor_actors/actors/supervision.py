@@ -52,7 +52,7 @@ class ChildSpec:
         name: its name, unique in the process.
         factory: makes the actor, from the store where it has state.
         restart: ``permanent`` or ``temporary``.
-        inbox_limit: messages from other processes that may wait; more are refused as ``busy``.
+        inbox_limit: questions from other processes are refused as ``busy`` while so many messages wait.
         parent: name of the actor that spawned it; empty for one of the system's own.
     """
 

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import attrs
 from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from OpenSSL import SSL, crypto
 from service_identity import VerificationError
 from service_identity.hazmat import (
@@ -143,7 +145,7 @@ class Credentials:
         context.use_certificate(certificates[0])
         for certificate in (*certificates[1:], self.authority()):
             context.add_extra_chain_cert(certificate)
-        context.use_privatekey(crypto.load_privatekey(crypto.FILETYPE_PEM, self.key))
+        context.use_privatekey(_private_key(self.key))
         context.check_privatekey()
         store = context.get_cert_store()
         assert store is not None
@@ -152,6 +154,13 @@ class Credentials:
         mode = SSL.VERIFY_PEER if guests else SSL.VERIFY_PEER | SSL.VERIFY_FAIL_IF_NO_PEER_CERT
         context.set_verify(mode, verify)
         return context
+
+
+def _private_key(pem: bytes) -> ec.EllipticCurvePrivateKey:
+    key = load_pem_private_key(pem, None)
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise BadCredentials("the private key is not an elliptic one")
+    return key
 
 
 def name_matches(certificate: x509.Certificate, host: str) -> bool:

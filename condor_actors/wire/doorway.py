@@ -101,9 +101,10 @@ class Doorway(Protocol):
         if self._inner is not None:
             self._inner.connectionLost(reason)
 
-    def abort(self) -> None:
-        """Cut the connection."""
-        _abort(self.transport)
+    def hang_up(self) -> None:
+        """Close the connection after what was written."""
+        if self.transport is not None:
+            self.transport.loseConnection()
 
 
 _NOBODY = Identity(name="nobody@nowhere", method="tls")

@@ -30,11 +30,16 @@ GREETING_S = 20.0
 SIGN_OF_LIFE_S = 30.0
 SILENCE_S = 90.0
 ACK_DELAY_S = 0.5
+CONGESTED_S = 0.05
 MAX_QUEUED = 50_000
 
 
 class LinkOwner(Protocol):
     """The post office around a link."""
+
+    @property
+    def congested(self) -> bool:
+        """Whether our actors have more to do than they should; the peer then gets no further credit."""
 
     def identify(self, link: Link, transport: Any) -> bool:
         """Find out who is at the other end, before we say anything; False: nobody we trust."""
@@ -123,20 +128,29 @@ class Link:
             batch.append(self.unsent.popleft())
         self.sent += len(batch)
         self.under_way.extend(batch)
-        self._frame(frames.pack_batch(self.received, batch))
+        self._frame(frames.pack_batch(self._grant(), batch))
+
+    def _grant(self) -> int:
+        """How many envelopes we say we have taken: while our actors cannot keep up, no more than last time."""
+        if not self._owner.congested:
+            self._told = self.received
+        return self._told
 
     def _frame(self, frame: bytes) -> None:
         self._spoke_s = self._clock.seconds()
-        self._told = self.received
         if self._ack_call is not None:
             self._ack_call.cancel()
             self._ack_call = None
         self.broker.deliver(frame)
 
     def _send_ack(self) -> None:
+        if self._ack_call is not None and self._ack_call.active():
+            self._ack_call.cancel()
         self._ack_call = None
         if not self.closed:
-            self._frame(frames.pack_ack(self.received))
+            self._frame(frames.pack_ack(self._grant()))
+            if self._told < self.received:
+                self._ack_call = self._clock.callLater(CONGESTED_S, self._send_ack)
 
     # ---- receiving
 
@@ -176,10 +190,11 @@ class Link:
         self._owner.link_received(self, envelopes)
         if self.closed:
             return
-        if waiting >= frames.WINDOW // 4:
+        if waiting >= frames.WINDOW // 4 and not self._owner.congested:
             self._send_ack()
-        elif self._ack_call is None:
-            self._ack_call = self._clock.callLater(ACK_DELAY_S, self._send_ack)
+        elif self._ack_call is None and self._told < self.received:
+            delay_s = CONGESTED_S if waiting >= frames.WINDOW // 4 else ACK_DELAY_S
+            self._ack_call = self._clock.callLater(delay_s, self._send_ack)
 
     def _acknowledge(self, count: int) -> None:
         if not self._acknowledged <= count <= self.sent:
@@ -225,7 +240,7 @@ class Link:
             self.broker.violated(f"{now_s - self._heard_s:.0f} s of silence")
             return
         if now_s - self._spoke_s >= SIGN_OF_LIFE_S / 2:
-            self._send_ack() if self._ack_call is None else self._frame(frames.pack_ack(self.received))
+            self._frame(frames.pack_ack(self._grant()))
         self._watch_call = self._clock.callLater(SIGN_OF_LIFE_S, self._look)
 
     def close(self, code: str, text: str) -> None:

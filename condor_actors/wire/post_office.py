@@ -37,6 +37,7 @@ from condor_actors.wire.trust import BadCertificate
 
 CONNECT_S = 15.0
 MAX_CONNECTIONS = 20_000
+MAX_BACKLOG = 1000
 MAX_REMEMBERED = 20_000
 """Nodes whose last failure is remembered; beyond that, those that nobody wants are forgotten."""
 
@@ -80,7 +81,6 @@ class PostOffice:
         self._inbound: dict[str, Link] = {}
         self._last_inbound = 0
         self._ports: list[IListeningPort] = []
-        self._sockets: list[str] = []
         self._descriptors: list[int] = []
         self._greeting: set[Link] = set()
         self._touched: dict[Link, None] = {}
@@ -101,7 +101,6 @@ class PostOffice:
         if descriptor is not None:
             self._descriptors.append(descriptor)
         self._ports.append(self._reactor.listenUNIX(spelling, DoorFactory(self, None), backlog=512, mode=mode))
-        self._sockets.append(path)
 
     def listen_tls(self, host: str, port: int, *, public_host: str = "") -> str:
         """Take connections by mutual TLS.
@@ -301,6 +300,11 @@ class PostOffice:
 
     # ---- links
 
+    @property
+    def congested(self) -> bool:
+        """Whether so many messages wait in our mailboxes that peers should wait, too."""
+        return self.receiver.backlog > MAX_BACKLOG
+
     def link_ready(self, link: Link) -> None:
         """The greeting is over."""
         self._greeting.discard(link)
@@ -368,14 +372,15 @@ class PostOffice:
         for greeting in list(self._greeting):
             greeting.abort("the process is stopping")
         for doorway in list(self.doorways):
-            doorway.transport and doorway.transport.loseConnection()
-        for path in self._sockets:
-            if os.path.exists(path):
-                os.unlink(path)
+            doorway.hang_up()
+        closed = DeferredList([each for each in closing if each is not None], consumeErrors=True)
+        closed.addCallback(self._close_descriptors)
+        return closed
+
+    def _close_descriptors(self, result: Any) -> None:
         for descriptor in self._descriptors:
             os.close(descriptor)
-        self._sockets, self._descriptors = [], []
-        return DeferredList([each for each in closing if each is not None], consumeErrors=True)
+        self._descriptors = []
 
 
 class _LinkFactory(Factory):
