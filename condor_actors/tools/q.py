@@ -398,12 +398,12 @@ class Answer:
             return _write(rows[self.question.form]([ad], self.question.attributes))
         return _write(
             [
-                self._header(),
+                self.header(),
                 queue_views.totals(query, everybody, (shown_name, mine) if shown_name else None).lstrip("\n"),
             ]
         )
 
-    def _header(self) -> str:
+    def header(self) -> str:
         from condor_actors.tools import queue_views
 
         if self.there is None:
@@ -435,7 +435,7 @@ class Answer:
             else:
                 body = queue_views.job_table(ads, view, time.time(), question.is_wide)
             totals = self._totals(self.me) if self.there is not None else None
-        rows = [self._header(), body]
+        rows = [self.header(), body]
         if question.view not in ("run", "idle", "hold-codes"):
             everybody = dict(totals.everybody) if totals is not None else query
             mine = (self.me, dict(totals.mine)) if totals is not None and self.owner == self.me else None
