@@ -1,8 +1,8 @@
 """ClassAd: names, each bound to a value or an expression.
 
-Attributes lie in a dictionary by lower-case name. Spellings live apart: one table for the whole process keeps the first
-spelling seen of every name, an ad keeps only those of its own that differ. An ad can be chained to another (a job to its
-cluster): what it does not have itself it shows from there, at the price of an empty dictionary.
+Attributes lie in a dictionary by lower-case name. Spellings live apart: one table for the whole process keeps the
+first spelling seen of every name, an ad keeps only those of its own that differ. An ad can be chained to another (a job
+to its cluster): what it does not have itself it shows from there, at the price of an empty dictionary.
 """
 
 from __future__ import annotations
@@ -10,30 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from typing import Any, Final
 
-from .compiler import PLAIN, State, plain, run_attribute
-from .expr import Expr, ListExpr, Literal, RecordExpr, _late, as_expr, stored
+from .evaluation import PLAIN, State
+from .expr import Expr, ListExpr, Literal, RecordExpr, as_expr, late, stored
 from .parser import parse_expression
+from .running import plain, run_attribute
+from .spellings import first_spelling, lower_name
 from .values import ERROR, UNDEFINED, ListValue, Value, wrap
-
-_MAX_SPELLINGS: Final = 100_000
-_lower_of: dict[str, str] = {}
-_spelling_of: dict[str, str] = {}
-
-
-def lower_name(name: str) -> str:
-    """The key of an attribute name, remembering the first spelling seen.
-
-    :param name: as spelled.
-    :returns: in lower case; equal names give the same object.
-    """
-    key = _lower_of.get(name)
-    if key is None:
-        key = name.lower()
-        if len(_lower_of) < _MAX_SPELLINGS:
-            first = _spelling_of.setdefault(key, name)
-            key = _lower_of.setdefault(first, key)
-            _lower_of[name] = key
-    return key
 
 
 def checked(value: Value) -> Value:
@@ -142,7 +124,7 @@ class ClassAd(MutableMapping[str, Any]):
         """
         key = lower_name(name)
         self.own[key] = value
-        if _spelling_of.get(key) != name:
+        if first_spelling.get(key) != name:
             if self.spellings is None:
                 self.spellings = {}
             self.spellings[key] = name
@@ -161,7 +143,7 @@ class ClassAd(MutableMapping[str, Any]):
                 return name
         if self.parent is not None and key not in self.own:
             return self.parent.spelling(key)
-        return _spelling_of.get(key, key)
+        return first_spelling.get(key, key)
 
     def stored_items(self) -> Iterator[tuple[str, Value]]:
         """Spelling and stored value of every attribute, the chained ones first.
@@ -345,7 +327,7 @@ class ClassAd(MutableMapping[str, Any]):
     def copy(self) -> ClassAd:
         """Copy this ad.
 
-        :returns: an ad with the same attributes, chained to the same parent; expressions are shared.
+        :returns: an ad with the same attributes and the same parent; expressions are shared.
         """
         ad = ClassAd(parent=self.parent)
         ad.own = dict(self.own)
@@ -488,7 +470,7 @@ class ClassAd(MutableMapping[str, Any]):
         return read_xml(text)
 
 
-_late["ClassAd"] = ClassAd
+late["ClassAd"] = ClassAd
 
 
 class _Deleted:

@@ -21,17 +21,7 @@ from __future__ import annotations
 from types import FunctionType
 from typing import Any, Final
 
-from .compiler import (
-    PLAIN,
-    SPECIAL_NAMES,
-    absolute,
-    bare,
-    look_up,
-    mine,
-    select,
-    subscript,
-    theirs,
-)
+from .evaluation import PLAIN, SPECIAL_NAMES, absolute, bare, look_up, mine, select, subscript, theirs
 from .expr import (
     Binary,
     Call,
@@ -46,7 +36,7 @@ from .expr import (
     Unary,
 )
 from .operators import BINARY, UNARY, truth
-from .values import ERROR, UNDEFINED, INT_MAX, INT_MIN, ListValue, wrap
+from .values import ERROR, INT_MAX, INT_MIN, UNDEFINED, ListValue, wrap
 
 _MAX_LINES: Final = 600
 _MAX_BLOCKS: Final = 12
@@ -214,7 +204,7 @@ class _Source:
 
     def binary(self, node: Binary) -> Atom:
         operator = node.operator
-        if operator == "&&" or operator == "||":
+        if operator in {"&&", "||"}:
             return self.logical(node)
         spine: list[Binary] = []
         left: Expr = node
@@ -363,9 +353,8 @@ class _Source:
             lines.append("other = state.target if ad is state.my else state.my if ad is state.target else None")
         if "up" in uses:
             lines.append("parent = ad.parent")
-            lines.append(
-                "up = parent.own if parent is not None else EMPTY if other is None or ad.scope is not None else other.own"
-            )
+            lines.append("reach = EMPTY if other is None or ad.scope is not None else other.own")
+            lines.append("up = parent.own if parent is not None else reach")
         if "tgt" in uses:
             lines.append("tgt = EMPTY if other is None or 'target' in ad.own else other.own")
         if "mown" in uses or "base" in uses:
@@ -383,7 +372,7 @@ def _both(left: Atom, right: Atom, kind: str) -> str:
         if known in ("str", "truth"):
             return "False"
         if kind == "real":
-            tests.append(f"({name}.__class__ is float or {name}.__class__ is int)")
+            tests.append(f"{name}.__class__ is float")
         else:
             tests.append(f"{name}.__class__ is int")
     return " and ".join(tests) or "True"

@@ -13,10 +13,10 @@ from typing import Final
 import attrs
 
 from .ad import ClassAd
-from .compiler import run_on
 from .expr import Binary, Call, Conditional, Expr, Literal, Reference, Unary, as_expr
 from .operators import truth
 from .references import references
+from .running import run_on
 from .unparse import unparse
 from .values import ERROR, UNDEFINED, Value, is_true
 

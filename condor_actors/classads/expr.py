@@ -21,7 +21,7 @@ HOT: Final = 60
 """Evaluations after which an expression is worth generating code for."""
 
 
-_late: Final[dict[str, Any]] = {}
+late: Final[dict[str, Any]] = {}
 """What `compiler` puts here when it is loaded: it needs the nodes, the nodes need it."""
 
 
@@ -87,7 +87,7 @@ class Expr:
         :param now_s: seconds since 1970 that ``time()`` gives; the clock's by default.
         :returns: a plain value (see `values`), lists with their elements evaluated.
         """
-        evaluate: Any = _late["evaluate"]
+        evaluate: Any = late["evaluate"]
         return evaluate(self, my, target, now_s)
 
     def references(self, my: ClassAd | None = None) -> tuple[frozenset[str], frozenset[str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .compiler import PLAIN, State, plain, settle
+from .evaluation import PLAIN, State
 from .expr import (
     Binary,
     Call,
@@ -18,6 +18,7 @@ from .expr import (
     Unary,
 )
 from .operators import truth
+from .running import plain, settle
 from .values import ERROR, UNDEFINED, Value
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """Text to tokens.
 
-One regular expression knows every token; a token is a tuple ``(kind, value, position)``. Kinds are
-``num`` (a literal number), ``str``, ``name``, ``quoted`` (a name in single quotes, never a keyword), ``op`` and ``end``.
+One regular expression knows every token; a token is a tuple ``(kind, value, position)``. Kinds are ``num`` (a literal
+number), ``str``, ``name``, ``quoted`` (a name in single quotes, never a keyword), ``op`` and ``end``.
 Keywords are told apart by the parser, because ``true`` is a name nowhere and ``is`` is an operator everywhere.
 """
 
@@ -88,13 +88,13 @@ def tokenize(text: str) -> list[Token]:
             raise ClassAdSyntaxError(_complaint(text, position), text, position)
         kind = match.lastgroup
         after = match.end()
-        if kind == "name" or kind == "op":
+        if kind in {"name", "op"}:
             append((kind, match[0], position))
         elif kind == "num":
             append(("num", _number(match[0], position, text), position))
             if after < size and (text[after].isalnum() or text[after] == "_" or text[after] == "."):
                 raise ClassAdSyntaxError("a number runs into what follows it", text, after)
-        elif kind == "str" or kind == "quoted":
+        elif kind in {"str", "quoted"}:
             body = match[0][1:-1]
             try:
                 append((kind, unescape(body) if "\\" in body else body, position))

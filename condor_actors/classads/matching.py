@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from .ad import ClassAd
-from .compiler import run_attribute
 from .expr import Expr
+from .running import run_attribute
 from .values import UNDEFINED, Value, is_true
 
 

@@ -111,7 +111,9 @@ def divide(left: Value, right: Value) -> Value:
     if _plain(left, right):
         if isinstance(left, float) or isinstance(right, float):
             if right == 0:
-                return math.nan if left == 0 or math.isnan(left) else ERROR
+                if left == 0 or math.isnan(left):
+                    return math.nan
+                return _real(math.copysign(math.inf, left) * math.copysign(1, right))
             return _real(left / right)
         if right == 0:
             return ERROR
@@ -170,6 +172,8 @@ def _comparison(operator: str) -> Operation:
         if strict is not None:
             return strict
         if _plain(left, right):
+            if kind is float or type(right) is float:
+                return compare(float(left), float(right))
             return compare(left, right)
         return ERROR
 

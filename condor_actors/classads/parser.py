@@ -1,8 +1,9 @@
 """Tokens to trees: a Pratt parser.
 
-From loosest to tightest: ``? :`` (to the right), ``||``, ``&&``, ``|``, ``^``, ``&``,
-``== != =?= =!= is isnt``, ``< <= > >=``, ``<< >> >>>``, ``+ -``, ``* / %``, the signs ``- + ! ~``, then ``.name``,
-``[index]`` and ``?:``, which takes one operand with its own postfixes on its right. Chains of one operator are built in a loop, so only true nesting counts against the depth limit.
+From loosest to tightest: ``? :`` (to the right), ``||``, ``&&``, ``|``, ``^``, ``&``, ``== != =?= =!= is isnt``,
+``< <= > >=``, ``<< >> >>>``, ``+ -``, ``* / %``, the signs ``- + ! ~``, then ``.name``, ``[index]`` and ``?:``, which
+takes one operand with its own postfixes on its right. Chains of one operator are built in a loop, so only true nesting
+counts against the depth limit.
 """
 
 from __future__ import annotations
@@ -170,7 +171,7 @@ class _Parser:
                 text += str(self.tokens[self.at][1])
                 self.at += 1
             return text
-        self.fail(f"expected an attribute name {place}, found {self.found()}")
+        return self.fail(f"expected an attribute name {place}, found {self.found()}")
 
     def primary(self) -> Expr:
         token = self.tokens[self.at]
@@ -181,7 +182,7 @@ class _Parser:
             return Literal(fold_number(value, False))
         if kind == "str":
             return Literal(self.string())
-        if kind == "name" or kind == "quoted":
+        if kind in {"name", "quoted"}:
             return self.named()
         if kind == "op":
             if value == "-":
@@ -197,7 +198,7 @@ class _Parser:
                 return ListExpr(self.sequence("}", "the list"))
             if self.take("["):
                 return self.record()
-        self.fail(f"expected an operand, found {self.found()}")
+        return self.fail(f"expected an operand, found {self.found()}")
 
     def negative(self) -> Expr:
         """A minus that stands directly before a number belongs to it."""

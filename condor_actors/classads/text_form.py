@@ -59,9 +59,9 @@ def _wire_line(line: bytes, data: bytes) -> tuple[str, str, Any]:
     if text.isdigit() and len(text) < 18 and (text[0] != 48 or len(text) == 1):
         named = _NAMES.get(name)
         if named is not None:
-            entry = (*named, int(text))
-            _NUMBER_LINES.put(line, entry)
-            return entry
+            number = (*named, int(text))
+            _NUMBER_LINES.put(line, number)
+            return number
     entry = _WIRE_LINES.get(line)
     if entry is None:
         try:

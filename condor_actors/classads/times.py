@@ -6,6 +6,7 @@ The text of an instant is ``2020-01-31T23:59:59+01:00``, that of a span ``[-][da
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from datetime import date
@@ -157,4 +158,4 @@ def span_to_text(value: RelativeTime) -> str:
 
 
 def _whole(span_s: float) -> int:
-    return int(min(abs(span_s), 1e18)) if span_s == span_s else 0
+    return 0 if math.isnan(span_s) else int(min(abs(span_s), 1e18))

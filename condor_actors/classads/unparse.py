@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any, Final, Literal as Choice
+from typing import Any, Final
+from typing import Literal as Choice
 
 from .expr import (
     Binary,
@@ -54,7 +55,7 @@ def _octal(match: re.Match[str]) -> str:
     short = _ESCAPES.get(char)
     if short is not None:
         return short
-    if char == '"' or char == "'":
+    if char in {'"', "'"}:
         return "\\" + char
     return "".join(f"\\{byte:03o}" for byte in char.encode("utf-8", "surrogateescape"))
 
@@ -83,7 +84,7 @@ def real_text(number: float, style: Style = "new") -> str:
         return 'real("INF")' if number > 0 else 'real("-INF")'
     if math.isnan(number):
         return 'real("NaN")'
-    if style == "new" or style == "pretty":
+    if style in {"new", "pretty"}:
         if number == 0:
             return "-0.0" if math.copysign(1, number) < 0 else "0.0"
         return f"{number:.15E}"
@@ -283,7 +284,7 @@ class _Writer:
         self.write(left)
         for step in reversed(spine):
             operator = step.operator
-            if self.style == "new" or self.style == "pretty":
+            if self.style in {"new", "pretty"}:
                 operator = _SPELLED.get(operator, operator)
             self.pieces.append(f" {operator} ")
             self.write(step.right)

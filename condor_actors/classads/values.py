@@ -24,7 +24,6 @@ import attrs
 
 if TYPE_CHECKING:
     from .ad import ClassAd
-    from .expr import Expr
 
 INT_MIN: Final = -(1 << 63)
 INT_MAX: Final = (1 << 63) - 1

@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import xml.parsers.expat
 from collections.abc import Iterable, Iterator
@@ -95,9 +96,9 @@ def _element(value: Any) -> str:
 
 
 def _real(number: float) -> str:
-    if number != number:
+    if math.isnan(number):
         return "NaN"
-    if number in (float("inf"), float("-inf")):
+    if math.isinf(number):
         return "INF" if number > 0 else "-INF"
     return f"{number:.15E}"
 
@@ -202,7 +203,8 @@ def iter_xml(pieces: Iterable[str | bytes]) -> Iterator[ClassAd]:
         reader.parser.Parse(b"", True)
     except xml.parsers.expat.ExpatError as why:
         reason = xml.parsers.expat.errors.messages.get(why.code, "malformed XML")
-        raise ClassAdSyntaxError(reason, "\n" * (why.lineno - 1) + " " * why.offset, why.lineno - 1 + why.offset) from None
+        at = why.lineno - 1 + why.offset
+        raise ClassAdSyntaxError(reason, "\n" * (why.lineno - 1) + " " * why.offset, at) from None
     yield from reader.done
 
 

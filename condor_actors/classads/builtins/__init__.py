@@ -6,7 +6,19 @@ from typing import Any
 
 from ..expr import Call, Run
 from ..values import ERROR, Value
-from . import choice, clock, contexts, conversions, environment, lists, numbers, patterns, string_lists, strings, versions
+from . import (
+    choice,
+    clock,
+    contexts,
+    conversions,
+    environment,
+    lists,
+    numbers,
+    patterns,
+    string_lists,
+    strings,
+    versions,
+)
 from .registry import TABLE, Builtin
 
 

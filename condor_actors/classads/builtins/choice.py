@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ..compiler import State, enter
+from ..evaluation import State, enter
 from ..expr import Expr, Reference, as_expr
 from ..operators import truth
 from ..unparse import unparse

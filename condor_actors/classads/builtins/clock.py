@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ..ad import ClassAd
-from ..compiler import State
+from ..evaluation import State
 from ..times import local_offset_s
 from ..values import ERROR, UNDEFINED, AbsoluteTime, RelativeTime, Value
 from .conversions import real_of, truncated

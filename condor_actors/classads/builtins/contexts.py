@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..ad import ClassAd
-from ..compiler import State, element, enter
+from ..evaluation import State, element, enter
 from ..expr import Expr, Literal, Reference
 from ..values import ERROR, UNDEFINED, ListValue, Value, is_true
 from .choice import named_expression

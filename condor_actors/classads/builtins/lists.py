@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..ad import ClassAd
-from ..compiler import State, element
+from ..evaluation import State, element
 from ..operators import BINARY, divide
 from ..values import ERROR, UNDEFINED, ListValue, Value
 from .registry import inside
@@ -35,10 +35,7 @@ def _member(sought: Value, items: Value, ad: Any, state: State, operator: str) -
     if not isinstance(items, ListValue) or isinstance(sought, (ListValue, ClassAd)):
         return ERROR
     compare = BINARY[operator]
-    for item in items.elements:
-        if compare(element(item, ad, state), sought) is True:
-            return True
-    return False
+    return any(compare(element(item, ad, state), sought) is True for item in items.elements)
 
 
 @inside("member", least=2)

@@ -6,7 +6,7 @@ import math
 import random
 from typing import Any
 
-from ..compiler import State, element
+from ..evaluation import State, element
 from ..operators import divide
 from ..values import ERROR, INT_MAX, INT_MIN, UNDEFINED, ListValue, Value, wrap
 from .conversions import real_of, truncated

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 import warnings
-from typing import Any, Final
+from typing import Any, Final, Literal
 
-from ..compiler import State, element
+from ..evaluation import State, element
 from ..recent import Recent
 from ..values import ERROR, UNDEFINED, ListValue, Value
 from .registry import eager, inside
 
 _FLAGS: Final = {"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE}
-_compiled: Final[Recent[tuple[str, int], Any]] = Recent(1000)
+_compiled: Final[Recent[tuple[str, int], re.Pattern[str] | Literal[False]]] = Recent(1000)
 
 
 def compiled_pattern(pattern: str, flags: int = 0) -> re.Pattern[str] | None:
@@ -22,16 +22,16 @@ def compiled_pattern(pattern: str, flags: int = 0) -> re.Pattern[str] | None:
     :param flags: of `re`.
     :returns: the compiled pattern, None when it is none.
     """
-    found = _compiled.get((pattern, flags))
-    if found is None:
+    known = _compiled.get((pattern, flags))
+    if known is None:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                found = re.compile(_translated(pattern), flags | re.ASCII)
+                known = re.compile(_translated(pattern), flags | re.ASCII)
         except (re.error, OverflowError, RecursionError, ValueError):
-            found = False
-        _compiled.put((pattern, flags), found)
-    return found or None
+            known = False
+        _compiled.put((pattern, flags), known)
+    return known or None
 
 
 _CLASSES: Final = {

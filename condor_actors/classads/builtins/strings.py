@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from ..ad import ClassAd
-from ..compiler import State, element
+from ..evaluation import State, element
 from ..operators import fold
 from ..values import ERROR, UNDEFINED, ListValue, Value
 from .conversions import text_of

@@ -1,0 +1,276 @@
+"""An evaluation in progress: where names are found, how deep it has gone, and when it must stop.
+
+A name is looked up in the record it stands in (own attributes, then the chained ad), in the records around that, and,
+when the record is one of the two ads of a match, in the other one, where what is found sees the names of its own ad.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from .expr import HOT, Expr
+from .values import ERROR, UNDEFINED, AbsoluteTime, ListValue, RelativeTime, Value
+
+if TYPE_CHECKING:
+    from .ad import ClassAd
+
+MAX_DEPTH: Final = 400
+MAX_STEPS: Final = 1_000_000
+
+PLAIN: Final = frozenset({int, str, bool, float, type(UNDEFINED), type(ERROR), AbsoluteTime, RelativeTime})
+
+
+class State:
+    """One evaluation.
+
+    :ivar my: the ad asked.
+    :ivar target: the other ad of a match, or None.
+    :ivar now_s: what ``time()`` gives, None for the clock.
+    :ivar depth: levels entered so far.
+    :ivar steps: attributes evaluated so far.
+    :ivar busy: what is being evaluated: identities of record and expression, one under the other.
+    """
+
+    __slots__ = ("busy", "depth", "my", "now_s", "steps", "target")
+
+    busy: list[tuple[ClassAd, Expr]]
+
+    def __init__(self, my: ClassAd, target: ClassAd | None, now_s: float | None) -> None:
+        self.my = my
+        self.target = target
+        self.now_s = now_s
+        self.depth = 0
+        self.steps = 0
+        self.busy = []
+
+    def now(self) -> int:
+        """The time of this evaluation, read from the clock once.
+
+        :returns: seconds since 1970.
+        """
+        if self.now_s is None:
+            self.now_s = time.time()
+        return int(self.now_s)
+
+    def other(self, ad: ClassAd) -> ClassAd | None:
+        """The opposite ad of a match.
+
+        :param ad: one of the two.
+        :returns: the other one, None when `ad` takes no part.
+        """
+        if ad is self.my:
+            return self.target
+        if ad is self.target:
+            return self.my
+        return None
+
+
+def enter(value: Value, ad: ClassAd, state: State) -> Value:
+    """Evaluate what an ad keeps under a name.
+
+    :param value: value, expression or record.
+    :param ad: the record it was found in.
+    :param state: the evaluation.
+    :returns: its value; UNDEFINED when it is being evaluated already; ERROR past a limit.
+    """
+    if value.__class__ in PLAIN:
+        return value
+    if not isinstance(value, Expr):
+        return value.within(ad)
+    busy = state.busy
+    for record, node in busy:
+        if node is value and record is ad:
+            return UNDEFINED
+    state.depth += value.height
+    state.steps += 1
+    if state.depth > MAX_DEPTH or state.steps > MAX_STEPS:
+        state.depth -= value.height
+        return ERROR
+    busy.append((ad, value))
+    value.uses = uses = value.uses + 1
+    run = value._run
+    if run is None or uses == HOT:
+        run = value.heat()
+    result = run(ad, state)
+    busy.pop()
+    state.depth -= value.height
+    return result
+
+
+def look_up(ad: ClassAd, key: str, state: State, selected: bool = False) -> Value:
+    """Find a name from a record outwards and evaluate what it stands for.
+
+    :param ad: the record to begin with.
+    :param key: the name in lower case.
+    :param state: the evaluation.
+    :param selected: whether the record was named (``record.name``), so that the other ad of a match is not asked.
+    :returns: its value, UNDEFINED when there is none.
+    """
+    scope: ClassAd | None = ad
+    root = ad
+    while scope is not None:
+        value = scope.find(key)
+        if value is not None:
+            return enter(value, scope, state)
+        root = scope
+        scope = scope.scope
+    special = _SPECIAL.get(key)
+    if special is not None:
+        return special(ad, root, state)
+    if root is ad and not selected:
+        other = state.other(ad)
+        if other is not None:
+            value = other.find(key)
+            if value is not None:
+                return enter(value, other, state)
+    if key == "currenttime":
+        return state.now()
+    return UNDEFINED
+
+
+def _my(ad: ClassAd, root: ClassAd, state: State) -> Value:
+    return root
+
+
+def _target(ad: ClassAd, root: ClassAd, state: State) -> Value:
+    return state.other(root) or UNDEFINED
+
+
+def _self(ad: ClassAd, root: ClassAd, state: State) -> Value:
+    return ad
+
+
+def _parent(ad: ClassAd, root: ClassAd, state: State) -> Value:
+    return ad.scope or UNDEFINED
+
+
+_SPECIAL: Final[dict[str, Any]] = {
+    "my": _my,
+    "target": _target,
+    "self": _self,
+    "toplevel": _my,
+    "root": _my,
+    "parent": _parent,
+}
+SPECIAL_NAMES: Final = frozenset(_SPECIAL)
+
+
+def select(value: Value, key: str, state: State) -> Value:
+    """Take a named part: ``value.name``.
+
+    :param value: a record, or a list whose elements are asked one by one.
+    :param key: the name in lower case.
+    :param state: the evaluation.
+    :returns: the part; UNDEFINED when a record lacks it; ERROR for what has no parts.
+    """
+    from .ad import ClassAd
+
+    if isinstance(value, ClassAd):
+        return look_up(value, key, state, selected=True)
+    if isinstance(value, ListValue):
+        return ListValue(tuple(select(element(item, value.ad, state), key, state) for item in value.elements), value.ad)
+    return UNDEFINED if value is UNDEFINED else ERROR
+
+
+def element(item: Value, ad: ClassAd | None, state: State) -> Value:
+    """Evaluate an element of a list.
+
+    :param item: expression or value.
+    :param ad: the record whose names it sees.
+    :param state: the evaluation.
+    :returns: its value.
+    """
+    if type(item) in PLAIN:
+        return item
+    return enter(item, ad if ad is not None else state.my, state) if isinstance(item, Expr) else item
+
+
+def bare(ad: ClassAd, key: str, state: State) -> Value:
+    """``name``.
+
+    :param ad: the record the name stands in.
+    :param key: the name in lower case.
+    :param state: the evaluation.
+    :returns: its value.
+    """
+    value = ad.own.get(key)
+    if isinstance(value, Expr):
+        return enter(value, ad, state)
+    return look_up(ad, key, state)
+
+
+def mine(ad: ClassAd, key: str, state: State) -> Value:
+    """``MY.name``.
+
+    :param ad: the record the reference stands in.
+    :param key: the name in lower case.
+    :param state: the evaluation.
+    :returns: its value.
+    """
+    if ad.scope is None and "my" not in ad.own:
+        value = ad.own.get(key)
+        if value.__class__ in PLAIN:
+            return value
+        if isinstance(value, Expr):
+            return enter(value, ad, state)
+    return select(look_up(ad, "my", state), key, state)
+
+
+def theirs(ad: ClassAd, key: str, state: State) -> Value:
+    """``TARGET.name``.
+
+    :param ad: the record the reference stands in.
+    :param key: the name in lower case.
+    :param state: the evaluation.
+    :returns: its value.
+    """
+    other = state.other(ad)
+    if other is not None and "target" not in ad.own:
+        value = other.own.get(key)
+        if value.__class__ in PLAIN:
+            return value
+        if isinstance(value, Expr):
+            return enter(value, other, state)
+    return select(look_up(ad, "target", state), key, state)
+
+
+def absolute(ad: ClassAd, key: str, state: State) -> Value:
+    """``.name``, looked up from the outermost record, which in a match is the match itself and has no attributes.
+
+    :param ad: the record the reference stands in.
+    :param key: the name in lower case.
+    :param state: the evaluation.
+    :returns: its value.
+    """
+    if state.target is not None:
+        return UNDEFINED
+    while ad.scope is not None:
+        ad = ad.scope
+    return look_up(ad, key, state)
+
+
+def subscript(container: Value, index: Value, state: State) -> Value:
+    """``container[index]``.
+
+    :param container: a list or a record.
+    :param index: a position from 0, or a name.
+    :param state: the evaluation.
+    :returns: the element; ERROR where there is none, UNDEFINED where a record lacks the name.
+    """
+    from .ad import ClassAd
+
+    if container is ERROR or index is ERROR:
+        return ERROR
+    if container is UNDEFINED or index is UNDEFINED:
+        return UNDEFINED
+    if isinstance(container, ListValue) and type(index) is int:
+        index = (index + 2**31) % 2**32 - 2**31
+        if 0 <= index < len(container.elements):
+            return element(container.elements[index], container.ad, state)
+        return ERROR
+    if isinstance(container, ClassAd) and isinstance(index, str):
+        return look_up(container, index.lower(), state, selected=True)
+    return ERROR
+
+

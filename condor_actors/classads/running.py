@@ -1,0 +1,160 @@
+"""Evaluation from outside: the doors through which ads and expressions are evaluated.
+
+Deep expressions need more Python frames than the interpreter allows by default; they get them for the one evaluation,
+and what goes deeper still is ERROR.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Final
+
+from .evaluation import State, element
+from .expr import HOT, Expr, late
+from .values import ERROR, ListValue, Value
+
+if TYPE_CHECKING:
+    from .ad import ClassAd
+
+_FRAMES: Final = 20_000
+
+
+def evaluate_raw(node: Expr, my: ClassAd | None, target: ClassAd | None, now_s: float | None) -> Value:
+    """Evaluate and leave lists unevaluated inside.
+
+    :param node: the expression.
+    :param my: the ad asked.
+    :param target: the other ad.
+    :param now_s: the time, None for the clock.
+    :returns: an internal value.
+    """
+    from .ad import ClassAd
+
+    state = State(my if my is not None else ClassAd(), target, now_s)
+    return settle(node, state)
+
+
+def settle(node: Expr, state: State) -> Value:
+    """Run an expression on the asked ad of an evaluation, with the frames that deep ones need.
+
+    :param node: the expression.
+    :param state: the evaluation.
+    :returns: an internal value; ERROR when it goes too deep.
+    """
+    node.uses = uses = node.uses + 1
+    run = node._run
+    try:
+        if run is None or uses == HOT:
+            run = node.heat()
+        return run(state.my, state)
+    except RecursionError:
+        return _with_more_frames(node, state)
+
+
+def _with_more_frames(node: Expr, state: State) -> Value:
+    limit = sys.getrecursionlimit()
+    if limit >= _FRAMES:
+        return ERROR
+    sys.setrecursionlimit(_FRAMES)
+    try:
+        state.depth = 0
+        state.busy.clear()
+        return node.heat()(state.my, state)
+    except RecursionError:
+        return ERROR
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+def plain(value: Value, state: State, depth: int = 0) -> Value:
+    """Make a value fit for callers: lists become Python lists of evaluated elements.
+
+    :param value: an internal value.
+    :param state: the evaluation it came from.
+    :param depth: nesting so far.
+    :returns: a value as in `values`.
+    """
+    if not isinstance(value, ListValue):
+        return value
+    if depth > 100:
+        return ERROR
+    return [plain(element(item, value.ad, state), state, depth + 1) for item in value.elements]
+
+
+_spare: Final[list[State]] = []
+
+
+def evaluate(node: Expr, my: ClassAd | None, target: ClassAd | None, now_s: float | None) -> Value:
+    """Evaluate for a caller.
+
+    :param node: the expression.
+    :param my: the ad asked.
+    :param target: the other ad.
+    :param now_s: the time, None for the clock.
+    :returns: a value as in `values`.
+    """
+    if my is None:
+        my = late["ClassAd"]()
+    value = run_on(node, my, target, now_s)
+    return plain(value, State(my, target, now_s)) if value.__class__ is ListValue else value
+
+
+def run_on(node: Expr, my: ClassAd, target: ClassAd | None, now_s: float | None) -> Value:
+    """Evaluate an expression of an ad; the shortest way there is.
+
+    :param node: the expression.
+    :param my: the ad asked.
+    :param target: the other ad.
+    :param now_s: the time, None for the clock.
+    :returns: an internal value.
+    """
+    if _spare:
+        state = _spare.pop()
+        state.my = my
+        state.target = target
+        state.now_s = now_s
+    else:
+        state = State(my, target, now_s)
+    node.uses = uses = node.uses + 1
+    run = node._run
+    try:
+        if run is None or uses == HOT:
+            run = node.heat()
+        value = run(my, state)
+    except RecursionError:
+        return _with_more_frames(node, State(my, target, now_s))
+    state.depth = state.steps = 0
+    _spare.append(state)
+    return value
+
+
+def run_attribute(node: Expr, my: ClassAd, target: ClassAd | None, now_s: float | None) -> Value:
+    """Evaluate an expression that an ad keeps under a name, so that a reference to itself is a cycle.
+
+    :param node: the expression.
+    :param my: the ad that keeps it.
+    :param target: the other ad.
+    :param now_s: the time, None for the clock.
+    :returns: an internal value.
+    """
+    state = _spare.pop() if _spare else State(my, target, now_s)
+    state.my = my
+    state.target = target
+    state.now_s = now_s
+    state.depth = node.height
+    state.busy.append((my, node))
+    node.uses = uses = node.uses + 1
+    run = node._run
+    try:
+        if run is None or uses == HOT:
+            run = node.heat()
+        value = run(my, state)
+    except RecursionError:
+        return _with_more_frames(node, State(my, target, now_s))
+    state.busy.clear()
+    state.depth = state.steps = 0
+    _spare.append(state)
+    return value
+
+
+late["evaluate"] = evaluate
