@@ -12,7 +12,6 @@ from typing import Final
 from condor_actors.config.errors import ConfigError
 from condor_actors.config.lines import LogicalLine
 from condor_actors.config.macros import MacroSet
-from condor_actors.config.parameters import find_parameter
 
 __all__ = ["LANGUAGE_VERSION", "Conditions"]
 
@@ -119,8 +118,9 @@ class Conditions:
             from condor_actors.config.templates import template_statements
 
             return template_statements(match[1], match[2], None) is not None
-        raw = self._macros.raw(name)
-        return bool(raw) or (raw is not None and find_parameter(name) is None)
+        if re.search(r"\s", name):
+            raise ConfigError(f"defined takes one name, not {name!r}", value=name, expected="the name of a macro")
+        return bool(self._macros.raw(name)) or bool(_truth(name)) or name.isdigit()
 
 
 def _truth(value: str) -> bool | None:

@@ -24,6 +24,7 @@ __all__ = ["Config", "Slip"]
 _S = TypeVar("_S")
 
 DEFAULT = Source("<Default>")
+NUMBERS = frozenset({Kind.INTEGER, Kind.REAL, Kind.SECONDS, Kind.SIZE, Kind.BOOLEAN})
 DETECTED = Source("<Detected>")
 
 
@@ -91,6 +92,8 @@ class Config:
         if key not in self._values:
             parameter = self.parameter(name)
             text = self.text(name)
+            if text is None and parameter.default and parameter.kind in NUMBERS:
+                text = self.macros.expand(parameter.default)  # an empty number is no number: the default holds
             try:
                 self._values[key] = None if text is None else convert(parameter, text)
             except ConfigError as error:

@@ -74,7 +74,7 @@ class ConfigFunctions:
         first, *rest = [part.strip() for part in arguments.split(",")]
         index_text = _text_of(first, expansion, depth)
         if len(rest) == 1 and (listed := expansion.lookup(rest[0])) is not None:
-            rest = [word for word in re.split(r"[,\s]+", expansion.expand(listed, depth)) if word]
+            rest = [word for part in expansion.expand(listed, depth).split(",") if (word := part.strip())]
         index = _number(index_text, "CHOICE", arguments)
         if not 0 <= int(index) < len(rest):
             raise ConfigError(
@@ -82,7 +82,7 @@ class ConfigFunctions:
                 value=arguments,
                 expected=f"an index from 0 to {len(rest) - 1}",
             )
-        return _text_of(rest[int(index)], expansion, depth) if rest else ""
+        return rest[int(index)]
 
     def _random_choice(self, arguments: str, expansion: Expansion, depth: int) -> str:
         return self._draw.choice([part.strip() for part in arguments.split(",")])
@@ -155,7 +155,7 @@ class ConfigFunctions:
         if not dot:
             stem, extension = last, ""
         result = ""
-        if "p" in letters:
+        if "p" in letters and "d" not in letters:
             result = folder + slash
         elif "d" in letters:
             result = folder.rpartition(separator)[2] + (slash if folder or slash else "")

@@ -1,7 +1,8 @@
 """Configuration text, cut into logical lines that remember where they began.
 
 A line may go on over several physical ones (backslash at the end; comment lines in between vanish), and
-``NAME @=tag`` takes everything up to ``@tag`` as it stands. Comments are whole lines that begin with ``#``.
+``NAME @=tag`` takes every line up to ``@tag``, without the blanks at its ends. Comments are whole lines that begin
+with ``#``.
 """
 
 from __future__ import annotations
@@ -61,7 +62,8 @@ def logical_lines(content: str, file: str) -> Iterator[LogicalLine]:
                     name=block[1],
                     expected=f"a line @{block[2]}",
                 )
-            yield LogicalLine(block[1], file, first + 1, "\n".join(physical[at:end]))
+            kept = [text for line in physical[at:end] if (text := line.strip()) and not text.startswith("#")]
+            yield LogicalLine(block[1], file, first + 1, "\n".join(kept))
             at = end + 1
             continue
         text, at = _continued(physical, text, at)

@@ -34,7 +34,7 @@ __all__ = ["find_root_file", "load_config", "own_home"]
 DEEPEST_INCLUDE: Final = 10
 """How many files may include one another; HTCondor stops there too."""
 
-_ASSIGNMENT: Final = re.compile(r"(@?[A-Za-z_$][\w.$-]*)\s*([=:])\s*(.*)", re.DOTALL)
+_ASSIGNMENT: Final = re.compile(r"([A-Za-z_][\w.]*)\s*(\+?=|:)\s*(.*)", re.DOTALL)
 _INCLUDE: Final = re.compile(
     r"@?include\b\s*(?P<ifexist>ifexist\b)?\s*(?P<command>command\b)?\s*(?:into\s+(?P<into>[^:]+?))?\s*:\s*(?P<what>.*)",
     re.IGNORECASE | re.DOTALL,
@@ -269,7 +269,8 @@ class Loader:
         elif first.startswith(("warning", "error")) and (match := _MESSAGE.fullmatch(text)):
             self._message(match["kind"].lower(), self.macros.expand(match["text"]), line)
         elif match := _ASSIGNMENT.fullmatch(text):
-            self.macros.define(match[1], match[3], source)
+            put = self.macros.append if match[2] == "+=" else self.macros.define
+            put(match[1], match[3], source)
         elif not text.startswith("["):
             raise ConfigError(
                 f"this line is no statement: {text[:80]}",

@@ -134,6 +134,12 @@ class MacroSet:
         self._defined[key] = definition
         self.history.setdefault(key, []).append(definition)
 
+    def append(self, name: str, raw: str, source: Source) -> None:
+        """Add to the value of ``name``, with a blank between."""
+        before = self._defined.get(name.upper())
+        old = before.raw if before is not None else ""
+        self.define(name, f"{old} {raw}".strip(), source)
+
     def undefine(self, name: str) -> None:
         """Forget ``name``, as if no file had set it."""
         self._defined.pop(name.upper(), None)
@@ -235,7 +241,6 @@ class Expansion:
             result = self.functions(function, self.partly(inner, depth + 1), self, depth + 1)
             return None if result is None else result.replace("$", HIDDEN_DOLLAR)
         name, colon, default = inner.partition(":")
-        name = name.strip()
         if not _NAME.fullmatch(name):
             return None
         if name.upper() == "DOLLAR":

@@ -7,13 +7,14 @@ all from the second on, ``$(0)`` all, ``$(0#)`` how many, ``$(0?)`` 1 when there
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Final
 
 from condor_actors.config.template_texts import TEMPLATES
 
 __all__ = ["categories", "template_names", "template_statements", "template_text"]
 
-_ARGUMENT: Final = re.compile(r"\$\((\d)([?#+]?)(?::([^()]*))?\)")
+_ARGUMENT: Final = re.compile(r"\$\((\d)([?#+]?)(?=[:)])")
 
 
 def categories() -> tuple[str, ...]:
@@ -42,22 +43,37 @@ def template_statements(category: str, name: str, arguments: str | None) -> str 
     given = _split(arguments) if arguments is not None else []
     everything = (arguments or "").strip()
 
-    def put_in(match: re.Match[str]) -> str:
-        index, mark, default = int(match[1]), match[2], match[3]
+    def argument(index: int, mark: str, default: str) -> str:
         if index == 0:
             if mark == "?":
                 return "1" if everything else "0"
-            return str(len(given)) if mark == "#" else everything
+            return str(len(given)) if mark == "#" else everything or default
         value = given[index - 1] if index <= len(given) else ""
         if mark == "?":
             return "1" if value else "0"
         if mark == "#":
             return str(max(len(given) - index + 1, 0))
         if mark == "+":
-            return ", ".join(given[index - 1 :])
-        return value or default or ""
+            return ", ".join(given[index - 1 :]) or default
+        return value or default
 
-    return _ARGUMENT.sub(put_in, text)
+    return _put_in(text, argument)
+
+
+def _put_in(text: str, argument: Callable[[int, str, str], str]) -> str:
+    """Replace the arguments of a template, those within defaults too."""
+    done = []
+    at = 0
+    while (match := _ARGUMENT.search(text, at)) is not None:
+        end = match.end()
+        level = 1
+        while end < len(text) and level:
+            level += {"(": 1, ")": -1}.get(text[end], 0)
+            end += 1
+        default = _put_in(text[match.end() + 1 : end - 1], argument) if text[match.end()] == ":" else ""
+        done += [text[at : match.start()], argument(int(match[1]), match[2], default)]
+        at = end
+    return "".join((*done, text[at:]))
 
 
 def _split(arguments: str) -> list[str]:

@@ -9,7 +9,7 @@ MASTER = "MASTER"
 ROWS = (
     words(
         "DAEMON_LIST",
-        "MASTER COLLECTOR NEGOTIATOR SCHEDD STARTD",
+        "MASTER",
         "The daemons that the master of this machine"
         " keeps running. MASTER itself may be left out. A name that is not a kind of daemon is an instance: its"
         " <NAME>_ARGS hold -local-name, or its <NAME>_KIND the kind.",

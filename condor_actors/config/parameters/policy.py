@@ -26,7 +26,7 @@ ROWS = (
     expression("KILL", "False", "When a job that is going is killed at once.", read_by=STARTD),
     expression("WANT_SUSPEND", "False", "Whether jobs are suspended before they have to go.", read_by=STARTD),
     expression("WANT_VACATE", "True", "Whether a job that has to go may save its work.", read_by=STARTD),
-    expression("WANT_HOLD", "False", "Whether a job that has to go is held.", read_by=STARTD),
+    expression("WANT_HOLD", None, "Whether a job that has to go is held.", read_by=STARTD),
     expression("WANT_HOLD_REASON", None, "The reason of such a hold.", read_by=STARTD),
     expression("WANT_HOLD_SUBCODE", None, "The subcode of such a hold.", read_by=STARTD),
     expression("IS_OWNER", "START =?= False", "When the machine is its owner's and offers nothing.", read_by=STARTD),
@@ -136,7 +136,7 @@ ROWS = (
     ),
     text("ISVANILLA", "(TARGET.JobUniverse == 5)", "Whether the job is a vanilla one.", read_by=STARTD),
     text("ISSTANDARD", "(TARGET.JobUniverse == 1)", "Whether the job is a standard one.", read_by=STARTD),
-    text("SMALLJOB", "(TARGET.ImageSize < (15 * 1024))", "Whether the job is small.", read_by=STARTD),
+    text("SMALLJOB", "(TARGET.ImageSize <  (15 * 1024))", "Whether the job is small.", read_by=STARTD),
     text(
         "JUSTCPU",
         "($(CPUBusy) && ($(KeyboardBusy) == False))",

@@ -196,8 +196,8 @@ ROWS = (
     text("SUBSYSTEM", None, "The kind of the program that reads the configuration; set by the program."),
     integer("SECOND", 1, "One second, for expressions.", unit="s"),
     integer("MINUTE", 60, "A minute in seconds, for expressions.", unit="s"),
-    integer("HOUR", "(60 * $(MINUTE))", "An hour in seconds, for expressions.", unit="s"),
-    integer("DAY", "(24 * $(HOUR))", "A day in seconds, for expressions.", unit="s"),
+    integer("HOUR", 3600, "An hour in seconds, for expressions.", unit="s"),
+    integer("DAY", 86400, "A day in seconds, for expressions.", unit="s"),
     text("ARCH", None, "This machine's architecture; found out."),
     text("OPSYS", None, "This machine's operating system; found out."),
 )
