@@ -102,7 +102,7 @@ WANT_SUSPEND = ($(SmallJob) || $(KeyboardNotBusy) || $(IsVanilla) ) && ( $(SUSPE
 WANT_VACATE = $(ActivationTimer) > 600 || $(IsVanilla)
 SUSPEND = ($(KeyboardBusy) || ( ($(CpuBusyTimer) > 120) && $(ActivationTimer) > 90))
 CONTINUE = ($(CPUIdle) && ($(ActivityTimer) > 10) && (KeyboardIdle > $(ContinueIdleTime)))
-PREEMPT = (((Activity == "Suspended") && ($(ActivityTimer) > $(MaxSuspendTime)))\\
+PREEMPT = (((Activity == "Suspended") && ($(ActivityTimer) > $(MaxSuspendTime)))\
  || (SUSPEND && (WANT_SUSPEND == False)))
 START = ((KeyboardIdle > $(StartIdleTime)) && ( $(CPUIdle) || (State != "Unclaimed" && State != "Owner")) )
 KILL = False
