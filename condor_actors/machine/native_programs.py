@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["NativeProgramMissing", "launcher_path"]
+__all__ = ["NativeProgramMissing", "launcher_path", "program_path", "runtime_path"]
 
 _FOLDER = Path(__file__).resolve().parent / "bin"
 
@@ -33,3 +33,8 @@ def program_path(name: str) -> str:
 def launcher_path() -> str:
     """Return the absolute path of ``condor_launcher``, which prepares and becomes a job's process."""
     return program_path("condor_launcher")
+
+
+def runtime_path() -> str:
+    """Return the absolute path of ``condor_runtime``, which runs a program whose files are elsewhere."""
+    return program_path("condor_runtime")

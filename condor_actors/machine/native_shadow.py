@@ -1,0 +1,154 @@
+"""The shadow's C code for Python: open a session per channel, take events, read statistics.
+
+A session does the system calls of one running program at home, in a thread of its own; Python is never in the
+path of a call.  Everything that happens to sessions comes as events through one descriptor per process, which
+a reactor or a ``select`` can watch:
+
+=============  ==========================================================
+``STARTED``    the program runs (``value``: pid of the runtime, ``detail`` 1 after a restart)
+``EXITED``     it has ended (``value``: exit status; ``detail``: errno when it could not be started)
+``LOST``       the channel ended without an exit: killed, or its machine is gone
+``IMAGE``      a checkpoint is complete (``value``: bytes, ``detail``: ns it took, ``text``: the file)
+``NO_IMAGE``   a checkpoint failed (``value``: errno, ``text``: why); the program goes on
+``BROKEN``     the other side broke the protocol, or the program's files are gone (``text``)
+``ENDED``      the session is over and its number is free
+=============  ==========================================================
+"""
+
+from __future__ import annotations
+
+import enum
+import os
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+
+import attrs
+
+__all__ = ["CHECKPOINT_SIGNAL", "EventKind", "ShadowEvent", "ShadowHost", "Statistics", "Task"]
+
+CHECKPOINT_SIGNAL = 33
+"""Sent to the runtime's process, this signal makes it write a checkpoint."""
+
+_CALLS = 512
+
+
+class EventKind(enum.IntEnum):
+    """What happened to a session; see the module's table."""
+
+    STARTED = 1
+    EXITED = 2
+    LOST = 3
+    IMAGE = 4
+    NO_IMAGE = 5
+    BROKEN = 6
+    ENDED = 7
+
+
+@attrs.frozen(kw_only=True)
+class Task:
+    """What a session's program is and where it begins."""
+
+    program: str
+    arguments: Sequence[str]
+    environment: Mapping[str, str]
+    directory: str | None = None
+    image: str | None = None
+    standard_fds: tuple[int, int, int] = (0, 1, 2)
+    stack_bytes: int = 8 << 20
+
+
+@attrs.frozen(kw_only=True)
+class ShadowEvent:
+    """One event of one session."""
+
+    session: int
+    kind: EventKind
+    value: int
+    detail: int
+    text: str
+
+
+@attrs.frozen(kw_only=True)
+class Statistics:
+    """What a session did so far; ``calls`` by the name the kernel's headers give their number."""
+
+    calls: int
+    bytes_in: int
+    bytes_out: int
+    files_opened: int
+    checkpoints: int
+    served_ns: int
+    by_number: Mapping[int, int]
+
+
+class ShadowHost:
+    """All sessions of this process."""
+
+    def __init__(self) -> None:
+        from condor_actors.machine import _native
+
+        self._ffi = _native.ffi
+        self._lib = _native.lib
+
+    def fileno(self) -> int:
+        """Return the descriptor that is readable while there are events."""
+        return int(self._lib.shadow_event_descriptor())
+
+    def open(self, channel: socket.socket, task: Task) -> int:
+        """Serve CHANNEL, whose other end a runtime has, and return the session's number.
+
+        The socket is detached: it is the session's from now on.  Raises OSError.
+        """
+        new = self._ffi.new
+        words = [os.fsencode(word) for word in task.arguments]
+        pairs = [os.fsencode(f"{name}={value}") for name, value in task.environment.items()]
+        keep = [new("char[]", word) for word in (*words, *pairs)]
+        arguments = new("char *[]", [*keep[: len(words)], self._ffi.NULL])
+        environment = new("char *[]", [*keep[len(words) :], self._ffi.NULL])
+        strings = [new("char[]", os.fsencode(text)) for text in (task.program, task.directory or "", task.image or "")]
+        wanted = new("struct shadow_task *")
+        wanted.program = strings[0]
+        wanted.arguments = arguments
+        wanted.environment = environment
+        wanted.directory = strings[1] if task.directory else self._ffi.NULL
+        wanted.image = strings[2] if task.image else self._ffi.NULL
+        wanted.standard = list(task.standard_fds)
+        wanted.stack_bytes = task.stack_bytes
+        descriptor = channel.detach()
+        session = int(self._lib.shadow_open(descriptor, wanted))
+        if session < 0:
+            os.close(descriptor)
+            raise OSError(-session, os.strerror(-session))
+        return session
+
+    def events(self) -> Iterator[ShadowEvent]:
+        """Take all events that are there."""
+        event = self._ffi.new("struct shadow_event *")
+        while self._lib.shadow_next_event(event):
+            yield ShadowEvent(
+                session=event.session,
+                kind=EventKind(event.kind),
+                value=event.value,
+                detail=event.detail,
+                text=self._ffi.string(event.text).decode(errors="backslashreplace"),
+            )
+
+    def statistics(self, session: int) -> Statistics:
+        """Return what SESSION did; possible until its ENDED event has been taken. Raises OSError."""
+        found = self._ffi.new("struct shadow_statistics *")
+        failed = int(self._lib.shadow_read_statistics(session, found))
+        if failed:
+            raise OSError(-failed, os.strerror(-failed))
+        return Statistics(
+            calls=found.calls,
+            bytes_in=found.bytes_in,
+            bytes_out=found.bytes_out,
+            files_opened=found.files_opened,
+            checkpoints=found.checkpoints,
+            served_ns=found.served_ns,
+            by_number={number: found.by_call[number] for number in range(_CALLS) if found.by_call[number]},
+        )
+
+    def close(self, session: int) -> None:
+        """End SESSION: its program loses its files and ends."""
+        self._lib.shadow_close(session)
