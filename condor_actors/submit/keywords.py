@@ -93,7 +93,6 @@ manifest_dir                 JobManifestDir               string
 match_list_length            LastMatchListLength          integer
 max_idle                     JobMaterializeMaxIdle        expr
 max_job_retirement_time      MaxJobRetirementTime         expr
-max_materialize              JobMaterializeLimit          expr
 max_transfer_input_mb        MaxTransferInputMB           expr
 max_transfer_output_mb       MaxTransferOutputMB          expr
 mount_under_scratch          JobMountUnderScratch         word
@@ -133,7 +132,7 @@ tool_daemon_input            ToolDaemonInput              path
 tool_daemon_output           ToolDaemonOutput             string
 transfer_checkpoint_files    TransferCheckpoint           string
 transfer_plugins             TransferPlugins              string
-ulog_execute_attrs           ULogExecuteEventAttrs        string
+ulog_execute_attrs           UserLogExecuteEventAttrs     string
 want_graceful_removal        WantGracefulRemoval          expr
 want_io_proxy                WantIOProxy                  boolean
 want_job_networking          WantJobNetworking            boolean
@@ -153,7 +152,7 @@ OTHER = frozenset(
     deferral_prep_time deferral_time deferral_window disk_usage docker_image env environment environment2 err error
     executable exit_requirements getenv get_env gpus_maximum_capability gpus_minimum_capability gpus_minimum_memory
     gpus_minimum_runtime hold hold_kill_sig image_size in initialdir initial_dir input iwd job_iwd kill_sig
-    kill_sig_timeout leave_in_queue machine_count max_retries memory_usage nice_user node_count nodecount
+    kill_sig_timeout leave_in_queue machine_count max_materialize max_retries memory_usage nice_user node_count nodecount
     notification on_exit_hold on_exit_hold_reason on_exit_hold_subcode on_exit_remove out output periodic_hold
     periodic_hold_reason periodic_hold_subcode periodic_release periodic_remove periodic_vacate preferences
     project_name public_input_files rank remove_kill_sig requirements require_gpus retry_request_disk

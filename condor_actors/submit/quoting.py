@@ -14,11 +14,13 @@ in the ad   ``Args`` (old) or ``Arguments`` (new, raw)      ``Environment`` (new
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 from condor_actors.submit.errors import SubmitError
 
 _BLANKS = " \t\n\r"
+_SPECIAL = re.compile(r"[ \t\n\r']+")
 
 
 def split_raw(raw: str) -> list[str]:
@@ -67,11 +69,9 @@ def join_raw(words: Iterable[str]) -> str:
 
 
 def _protect(word: str) -> str:
-    if word and not any(letter in word for letter in " \t\n\r'"):
-        return word
-    return (
-        "".join(f"'{letter}'" if letter in _BLANKS else "''''" if letter == "'" else letter for letter in word) or "''"
-    )
+    if not word:
+        return "''"
+    return _SPECIAL.sub(lambda found: "'" + found.group(0).replace("'", "''") + "'", word)
 
 
 def unquote(text: str) -> str | None:
