@@ -16,6 +16,7 @@ done.  The exit status is the program's; 115 when it could not be started, 113 w
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -36,7 +37,7 @@ from condor_actors.machine.native_programs import NativeProgramMissing, runtime_
 from condor_actors.machine.native_shadow import CHECKPOINT_SIGNAL, EventKind, ShadowEvent, ShadowHost, Task
 
 USAGE = 1
-CANNOT_START = 115
+HELPERS_PAUSE_S = 0.25
 _UNITS_S = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -100,12 +101,13 @@ class _Run:
         with theirs:
             self._session = self._host.open(ours, task)
             self._process = subprocess.Popen(
-                [executable, str(theirs.fileno())],
+                [executable, str(theirs.fileno()), "-", "family"],
                 pass_fds=(theirs.fileno(),),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
             )
+        self._retry_s: float | None = None  # when helpers may have gone
         self._running = False
         self._over = False
         self._failure: str | None = None
@@ -118,6 +120,8 @@ class _Run:
             self._exit_status = event.value
             if event.detail:
                 self._failure = f"cannot be started: {os.strerror(event.detail)}"
+        elif event.kind is EventKind.NO_IMAGE and event.value == errno.EAGAIN:
+            self._retry_s = time.monotonic() + HELPERS_PAUSE_S
         elif event.kind is EventKind.NO_IMAGE:
             _say(f"no checkpoint: {os.strerror(event.value)} ({event.text})")
         elif event.kind is EventKind.BROKEN:
@@ -145,7 +149,8 @@ class _Run:
         every_s = self._options.every_s
         next_s = time.monotonic() + every_s if every_s else None
         while not self._over:
-            left = None if next_s is None else max(0.0, next_s - time.monotonic())
+            dates = [date for date in (next_s, self._retry_s) if date is not None]
+            left = max(0.0, min(dates) - time.monotonic()) if dates else None
             ready, _, _ = select.select([self._host], [], [], left)
             for event in self._host.events() if ready else ():
                 if event.kind is EventKind.ENDED and self._options.statistics:
@@ -153,6 +158,9 @@ class _Run:
                 elif event.kind in (EventKind.EXITED, EventKind.LOST) and self._options.statistics:
                     self._show_statistics()
                 self._take(event)
+            if self._retry_s is not None and time.monotonic() >= self._retry_s:
+                self._retry_s = None
+                self.ask_for_checkpoint()
             if next_s is not None and every_s and time.monotonic() >= next_s:
                 self.ask_for_checkpoint()
                 next_s += every_s

@@ -138,17 +138,19 @@ __attribute__((used)) void runtime_main(unsigned long *stack)
 }
 
 /* Brings the inherited descriptors to their fixed numbers: argument 1 names the channel, argument 2 a
- * directory that is /proc, when the root directory holds none. */
+ * directory that is /proc when the root directory holds none ("-" otherwise); argument 3 is "family" where
+ * the program may start others, because signals cannot reach anybody else's. */
 void take_descriptors(unsigned long *stack)
 {
     long count = (long)stack[0];
     char **words = (char **)(stack + 1);
     const char *at = count > 1 ? words[1] : "3";
     long channel = (long)read_number(&at, 10), proc = -1;
-    if (count > 2) {
+    if (count > 2 && words[2][0] != '-') {
         at = words[2];
         proc = (long)read_number(&at, 10);
     }
+    process.family = count > 3 && !strcmp(words[3], "family");
     long maps, pages, image;
     if (proc >= 0) {
         maps = SYSTEM(__NR_openat, proc, "self/maps", 02000000);

@@ -31,7 +31,7 @@ static void emit(uint16_t op, uint8_t yes, uint8_t no, uint32_t k)
 #define SKIP_IF_EQUAL(value, steps) emit(BPF_JMP | BPF_JEQ | BPF_K, steps, 0, value)
 
 /* What the runtime's text may call. A condition looks at one argument; all must hold. */
-enum test { ANY, IS, HAS_ONLY, HAS_ALL, BELOW };
+enum test { ANY, IS, IS_OR_FORK, HAS_ONLY, HAS_ALL };
 struct condition {
     uint8_t test, argument;
     uint32_t value;
@@ -45,6 +45,7 @@ enum {
     PLAIN_MAP = 0x02 | 0x10 | 0x20 | 0x4000 | 0x20000 | 0x100000, /* PRIVATE FIXED ANON NORESERVE STACK */
     MAP_ANONYMOUS = 0x20,
     THREAD_FLAGS = 0x00010f00 | 0x00040000, /* VM FS FILES SIGHAND THREAD SYSVSEM */
+    FORK_FLAGS = 17,                        /* SIGCHLD at the end, and nothing shared */
 };
 
 static const struct permission permissions[] = {
@@ -79,9 +80,13 @@ static const struct permission permissions[] = {
     {__NR_sched_getaffinity, {{0}}},
     {__NR_exit, {{0}}},
     {__NR_exit_group, {{0}}},
-    {__NR_clone, {{IS, 0, THREAD_FLAGS}}},
+    {__NR_clone, {{IS_OR_FORK, 0, THREAD_FLAGS}}},
     {__NR_arch_prctl, {{HAS_ONLY, 0, 0x1007}}}, /* FS and GS base; 1011, 1012 CPUID faulting */
     {__NR_prlimit64, {{IS, 0, 0}, {IS, 2, 0}}},
+    /* Helpers, and the channel of a new one. */
+    {__NR_wait4, {{0}}},
+    {__NR_waitid, {{0}}},
+    {__NR_dup3, {{IS, 0, GIFT_FD}, {IS, 1, CHANNEL_FD}}},
     /* The checkpoint. */
     {__NR_pread64, {{HAS_ONLY, 0, 7}}}, /* maps, pagemap, old image */
     {__NR_lseek, {{IS, 0, OLD_IMAGE_FD}}},
@@ -105,6 +110,10 @@ static void emit_condition(const struct condition *c)
     LOAD_LOW(c->argument);
     switch (c->test) {
     case IS: SKIP_IF_EQUAL(c->value, 1); break;
+    case IS_OR_FORK:
+        SKIP_IF_EQUAL(c->value, 2);
+        SKIP_IF_EQUAL(process.family ? FORK_FLAGS : THREAD_FLAGS, 1);
+        break;
     case HAS_ONLY: emit(BPF_JMP | BPF_JSET | BPF_K, 0, 1, ~c->value); break;
     case HAS_ALL: emit(BPF_JMP | BPF_JSET | BPF_K, 1, 0, c->value); break;
     default: break;
@@ -123,12 +132,17 @@ static void emit_runtimes_calls(void)
         ANSWER(SECCOMP_RET_ALLOW);
         code[at].jf = (uint8_t)(length - at - 1);
     }
-    /* Signals to the process itself, and to nobody else. */
+    /* Signals to the process itself, or to its family, and to nobody else. */
     static const uint16_t senders[] = {__NR_tgkill, __NR_rt_tgsigqueueinfo, __NR_kill};
     for (size_t i = 0; i < COUNT(senders); i++) {
-        SKIP_UNLESS_EQUAL(senders[i], 4);
+        SKIP_UNLESS_EQUAL(senders[i], process.family ? 5 : 4);
         LOAD_LOW(0);
-        SKIP_UNLESS_EQUAL((uint32_t)process.real_id, 1);
+        if (process.family) { /* any one process: there are no others than the family */
+            SKIP_IF_EQUAL(0, 2);
+            emit(BPF_JMP | BPF_JGE | BPF_K, 1, 0, 0x80000000u);
+        } else {
+            SKIP_UNLESS_EQUAL((uint32_t)process.real_id, 1);
+        }
         ANSWER(SECCOMP_RET_ALLOW);
         ANSWER(SECCOMP_RET_KILL_PROCESS);
     }

@@ -28,6 +28,8 @@ long do_getsid(struct trap *t) { return own((int)t->a[0]) ? process.start.sessio
 
 long do_setpgid(struct trap *t)
 {
+    if (real_child_id((int)t->a[0])) /* groups of helpers are not kept apart */
+        return 0;
     if (!own((int)t->a[0]))
         return -ESRCH;
     process.start.group = process.start.virtual_pid;
@@ -255,7 +257,3 @@ long do_sched_getaffinity(struct trap *t)
         return -ESRCH;
     return SYSTEM(__NR_sched_getaffinity, real, t->a[1], t->a[2]);
 }
-
-/* Set once the program runs alone in one process; members of a family come with do_clone. */
-long do_wait4(struct trap *t) { (void)t; return -ECHILD; }
-long do_waitid(struct trap *t) { (void)t; return -ECHILD; }

@@ -142,6 +142,18 @@ void write_shared_back(struct thread *self)
     each_shared(self, 0, ~0ul, false);
 }
 
+/* For execve: the program's memory goes in one piece. */
+void drop_program_memory(struct thread *self)
+{
+    each_shared(self, 0, ~0ul, true);
+    lock(&memory_lock);
+    SYSTEM(__NR_munmap, LOWEST, THREAD_PLACE - LOWEST);
+    space_forget();
+    from_image.count = 0;
+    process.break_now = BREAK_START;
+    unlock(&memory_lock);
+}
+
 static long remember_shared(struct thread *self, int fd, unsigned long at, size_t size, int64_t offset)
 {
     for (size_t i = 0; i < COUNT(shared); i++)
@@ -196,7 +208,7 @@ long do_munmap(struct trap *t)
     if ((at & (PAGE - 1)) || size == 0)
         return -EINVAL;
     if (!is_programs_range(at, size))
-        return at + size <= KERNEL_PLACES ? -EINVAL : 0;
+        return -EINVAL;
     each_shared(t->self, at, at + size, true);
     lock(&memory_lock);
     long result = SYSTEM(__NR_munmap, at, size);

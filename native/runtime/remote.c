@@ -107,6 +107,8 @@ static long transfer(struct thread *self, struct trap *waiting, bool writing, in
         long got = waiting && !done
                        ? ask_waiting(waiting, &request, &part, writing, &part, !writing, &hints)
                        : ask(self, &request, &part, writing, &part, !writing, &hints);
+        if (got == -EPIPE) /* the shadow cannot send us the signal */
+            SYSTEM(__NR_tgkill, process.real_id, self->real_id, SIGPIPE);
         if (got < 0)
             return done ? (long)done : got;
         done += (size_t)got;

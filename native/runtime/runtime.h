@@ -26,7 +26,7 @@
 enum { /* as <errno.h>, which belongs to a C library */
     EPERM = 1, ENOENT = 2, ESRCH = 3, EINTR = 4, EIO = 5, E2BIG = 7, ENOEXEC = 8, EBADF = 9, ECHILD = 10,
     EAGAIN = 11, ENOMEM = 12, EACCES = 13, EFAULT = 14, EEXIST = 17, ENODEV = 19, ENOTDIR = 20, EISDIR = 21,
-    EINVAL = 22, ENOTTY = 25, ESPIPE = 29, ERANGE = 34, ENAMETOOLONG = 36, ENOSYS = 38, ELOOP = 40,
+    EINVAL = 22, EPIPE = 32, ENOTTY = 25, ESPIPE = 29, ERANGE = 34, ENAMETOOLONG = 36, ENOSYS = 38, ELOOP = 40,
     EOPNOTSUPP = 95, EISCONN = 106, ETIMEDOUT = 110,
     /* Not for the program: what becomes of an interrupted call is decided in on_trap. */
     RESTART_ALWAYS = 512,    /* again, unless a handler without SA_RESTART runs */
@@ -121,7 +121,9 @@ struct process {
     uint64_t break_now;
     int64_t monotonic_offset_ns; /* the program's clock minus this machine's */
     bool restarted;
-    bool helper;
+    bool family; /* other processes may be started and signalled: they are in a place of their own */
+    bool helper; /* this one was started by the program */
+    int parent_real_id;
     char program[PATH_LIMIT]; /* absolute, for /proc/self/exe */
     uint64_t stack_low, stack_high;
     uint64_t arguments_at, arguments_end, environment_at, environment_end;
@@ -237,6 +239,7 @@ long map_anonymous(unsigned long at, size_t size, int protection, int flags);
 bool is_programs_range(unsigned long at, size_t size);
 extern struct intervals from_image; /* private mappings of the image's file, never to be seen as such */
 void write_shared_back(struct thread *self);
+void drop_program_memory(struct thread *self);
 extern struct lock memory_lock;
 
 /* signals.c */
@@ -263,6 +266,16 @@ extern void switch_stack(void (*function)(void *), void *argument, unsigned long
 extern void enter_program(unsigned long entry, unsigned long stack);
 extern struct lock threads_lock;
 extern volatile uint32_t threads_live;
+__attribute__((noreturn)) void leave(struct thread *self);
+__attribute__((noreturn)) void end_program(struct thread *self, int status);
+void forget_other_threads(struct thread *self);
+void end_other_threads(struct thread *self);
+bool must_leave(void);
+
+/* family.c */
+long start_member(struct trap *t, unsigned long flags);
+int real_child_id(int virtual_id);
+long signal_member(int virtual_id, int number);
 int real_thread_id(int virtual_id);
 
 /* loader.c */
@@ -274,6 +287,7 @@ extern unsigned long kernel_auxiliary[32][2];
 int64_t monotonic_ns(void);
 int64_t wait_end(struct trap *t, int64_t timeout_ns);
 void remember_wait(struct trap *t, int64_t end_ns);
+void forget_timers(void);
 void save_timers(void);
 void restore_clock(void);
 void restore_timers(void);

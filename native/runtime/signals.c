@@ -184,6 +184,10 @@ void on_signal(int number, struct siginfo *info, void *context)
         return;
     }
     if (number == CHECKPOINT_SIGNAL) {
+        if (must_leave())
+            leave(self);
+        if (process.helper)
+            return;
         take_checkpoint(self, frame, info);
         return;
     }
@@ -388,8 +392,10 @@ long do_kill(struct trap *t)
     long id = (int)t->a[0], number = (int)t->a[1];
     if (number < 0 || number > SIGNAL_COUNT)
         return -EINVAL;
-    if (!means_self(id))
-        return id == 1 || id == process.start.parent_pid ? -EPERM : -ESRCH;
+    if (!means_self(id)) {
+        long result = number == CHECKPOINT_SIGNAL ? 0 : signal_member((int)(id < 0 ? -id : id), (int)number);
+        return result == -ESRCH && id == 1 ? -EPERM : result;
+    }
     return number == CHECKPOINT_SIGNAL ? 0 : SYSTEM(__NR_kill, process.real_id, number);
 }
 

@@ -165,16 +165,21 @@ long do_clone(struct trap *t)
     unsigned long flags = t->a[0];
     if ((flags & NEEDED) == NEEDED)
         return start_thread(t, flags);
-    return -ENOSYS; /* a new process: see do_fork */
+    return start_member(t, flags);
 }
 
-long do_fork(struct trap *t) { (void)t; return -ENOSYS; }
-long do_vfork(struct trap *t) { (void)t; return -ENOSYS; }
+/* After a fork: the other threads stayed with the parent. */
+void forget_other_threads(struct thread *self)
+{
+    for (int slot = 0; slot < MAX_THREADS && slot_mapped[slot]; slot++)
+        if (thread_at(slot) != self)
+            thread_at(slot)->state = THREAD_FREE;
+    threads_live = 1;
+}
 
 /* The last thing a thread does: it gives its slot away while still standing on it, so the kernel's exit
  * follows in the same breath, without touching the stack. */
-static void leave(struct thread *self) __attribute__((noreturn));
-static void leave(struct thread *self)
+void leave(struct thread *self)
 {
     __atomic_sub_fetch(&threads_live, 1, __ATOMIC_SEQ_CST);
     __asm__ volatile("movl $0, (%0)\n"
@@ -187,8 +192,31 @@ static void leave(struct thread *self)
     __builtin_unreachable();
 }
 
-static void end_program(struct thread *self, int status) __attribute__((noreturn));
-static void end_program(struct thread *self, int status)
+/* An exec keeps one thread. The others are asked to leave as they are asked to park. */
+static volatile bool others_must_leave;
+
+bool must_leave(void)
+{
+    return others_must_leave;
+}
+
+void end_other_threads(struct thread *self)
+{
+    const struct __kernel_timespec moment = {0, 1000000};
+    others_must_leave = true;
+    while (__atomic_load_n(&threads_live, __ATOMIC_SEQ_CST) > 1) {
+        uint32_t live = threads_live;
+        for (int slot = 0; slot < MAX_THREADS && slot_mapped[slot]; slot++) {
+            struct thread *other = thread_at(slot);
+            if (other != self && other->state == THREAD_LIVE)
+                SYSTEM(__NR_tgkill, process.real_id, other->real_id, CHECKPOINT_SIGNAL);
+        }
+        SYSTEM(__NR_futex, &threads_live, 128 /* FUTEX_WAIT_PRIVATE */, live, &moment);
+    }
+    others_must_leave = false;
+}
+
+void end_program(struct thread *self, int status)
 {
     struct request request = {.call = OP_EXIT, .arguments = {status}};
     write_shared_back(self);
@@ -233,5 +261,3 @@ long do_arch_prctl(struct trap *t)
         return -EINVAL;
     return SYSTEM(__NR_arch_prctl, t->a[0], t->a[1]);
 }
-
-long do_execve(struct trap *t) { (void)t; return -ENOSYS; }

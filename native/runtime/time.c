@@ -263,6 +263,16 @@ long do_timer_delete(struct trap *t)
     return SYSTEM(__NR_timer_delete, timer->kernel_id);
 }
 
+/* POSIX timers end with the program that made them, and are not a child's. */
+void forget_timers(void)
+{
+    for (size_t i = 0; i < COUNT(timers); i++) {
+        if (timers[i].used)
+            SYSTEM(__NR_timer_delete, timers[i].kernel_id);
+        timers[i].used = false;
+    }
+}
+
 /* For the checkpoint and the restart. */
 static struct interval_timer saved_intervals[3];
 static int64_t saved_at_ns;

@@ -756,6 +756,8 @@ static long serve_hello(struct work *w)
         return -ENOMEM;
     memcpy(to, &start, sizeof start);
     memcpy(to + sizeof start, s->strings, s->string_bytes);
+    if (s->root != s)
+        return 0;
     if (hello.kind == HELLO_FRESH)
         tell(s, SHADOW_STARTED, s->real_pid, 0, NULL);
     return 0;
@@ -765,6 +767,7 @@ static long serve_exit(struct work *w)
 {
     struct session *s = w->session;
     s->state = SHADOW_EXITED;
+    note_processor_time(s);
     tell(s, SHADOW_EXITED, ARGUMENT(0), ARGUMENT(1), NULL);
     return 0;
 }
@@ -843,6 +846,10 @@ static long serve_exec(struct work *w)
 static long serve_image_begin(struct work *w)
 {
     struct session *s = w->session;
+    if (s->root->members > 1) {
+        tell(s, SHADOW_NO_IMAGE, EAGAIN, s->root->members - 1, "the program waits for its helpers");
+        return -EAGAIN;
+    }
     if (!s->image || s->image_fd >= 0)
         return -EBUSY;
     free(s->image_temporary);
@@ -902,6 +909,7 @@ static long serve_operation(struct work *w)
     case OP_PATH_OF: return serve_path_of(w);
     case OP_EXEC: return serve_exec(w);
     case OP_BEGIN: tell(w->session, SHADOW_STARTED, w->session->real_pid, 1, NULL); return 0;
+    case OP_FORK: return start_member(w->session, &w->gift);
     default: return -ENOSYS;
     }
 }

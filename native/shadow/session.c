@@ -3,6 +3,8 @@
 
 #include <fcntl.h>
 #include <sched.h>
+#include <semaphore.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -41,10 +43,12 @@ int shadow_event_descriptor(void)
 
 void tell(struct session *s, int kind, int64_t value, int64_t detail, const char *text)
 {
+    if (s->root != s && kind != SHADOW_BROKEN)
+        return; /* helpers come and go in silence */
     struct queued *fresh = calloc(1, sizeof *fresh);
     if (!fresh)
         return;
-    fresh->event.session = s->id;
+    fresh->event.session = s->root->id;
     fresh->event.kind = kind;
     fresh->event.value = value;
     fresh->event.detail = detail;
@@ -361,15 +365,18 @@ static void wait_with_parked(struct session *s)
         receive(s);
 }
 
-static void *run(void *argument)
+/* Until the session's own end, its thread's processor time is what it used so far. */
+void note_processor_time(struct session *s)
 {
-    struct session *s = argument;
     struct timespec used;
-    if (unshare(CLONE_FS) < 0 || (s->directory && chdir(s->directory) < 0)) {
-        tell(s, SHADOW_BROKEN, errno, 0, "the working directory cannot be entered");
-        s->over = true;
-    }
-    open_standard(s);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    int64_t now = used.tv_sec * 1000000000ll + used.tv_nsec;
+    s->statistics.served_ns += now - s->noted_ns;
+    s->noted_ns = now;
+}
+
+static void serve_channel(struct session *s)
+{
     size_t wanted = sizeof(struct request);
     while (!s->over) {
         if (!make_room(s, wanted))
@@ -381,8 +388,6 @@ static void *run(void *argument)
         if (!s->over)
             wanted = take_frames(s);
     }
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-    s->statistics.served_ns = used.tv_sec * 1000000000ll + used.tv_nsec;
     while (s->parked) {
         struct work *w = s->parked;
         s->parked = w->next;
@@ -392,10 +397,124 @@ static void *run(void *argument)
     close_all(s);
     free(s->in);
     free(s->out);
+    s->in = s->out = NULL;
+}
+
+/* No signal is ours to take: they are the host's. A write to a closed pipe is an error, not a death. */
+static void block_signals(void)
+{
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, NULL);
+}
+
+static void *run(void *argument)
+{
+    struct session *s = argument;
+    block_signals();
+    if (unshare(CLONE_FS) < 0 || (s->directory && chdir(s->directory) < 0)) {
+        tell(s, SHADOW_BROKEN, errno, 0, "the working directory cannot be entered");
+        s->over = true;
+    }
+    open_standard(s);
+    serve_channel(s);
     if (s->state != SHADOW_EXITED)
         tell(s, SHADOW_LOST, 0, 0, "the channel ended");
-    tell(s, SHADOW_ENDED, 0, 0, NULL);
+    note_processor_time(s);
+    if (--s->members == 0)
+        tell(s, SHADOW_ENDED, 0, 0, NULL);
     return NULL;
+}
+
+/* ---- helpers: sessions with a copy of another one's descriptors */
+
+struct birth {
+    struct session *member;
+    sem_t ready;
+};
+
+static void *run_member(void *argument)
+{
+    struct birth *birth = argument;
+    struct session *s = birth->member;
+    block_signals();
+    bool alone = unshare(CLONE_FS) == 0; /* the copy of directory and umask is taken here */
+    sem_post(&birth->ready);
+    if (alone)
+        serve_channel(s);
+    note_processor_time(s);
+    struct session *root = s->root;
+    pthread_mutex_lock(&table_lock);
+    root->statistics.calls += s->statistics.calls;
+    root->statistics.bytes_in += s->statistics.bytes_in;
+    root->statistics.bytes_out += s->statistics.bytes_out;
+    root->statistics.files_opened += s->statistics.files_opened;
+    root->statistics.served_ns += s->statistics.served_ns;
+    for (int i = 0; i < 512; i++)
+        root->statistics.by_call[i] += s->statistics.by_call[i];
+    pthread_mutex_unlock(&table_lock);
+    free(s);
+    if (--root->members == 0)
+        tell(root, SHADOW_ENDED, 0, 0, NULL);
+    return NULL;
+}
+
+static struct session *copy_session(struct session *s, int channel)
+{
+    struct session *member = calloc(1, sizeof *member);
+    if (!member)
+        return NULL;
+    member->root = s->root;
+    member->channel = channel;
+    member->image_fd = -1;
+    for (int i = 0; i < 3; i++)
+        member->task.standard[i] = -1;
+    for (int i = 0; i < MAX_FILES; i++)
+        if (s->entries[i].file) {
+            member->entries[i] = s->entries[i];
+            file_keep(s->entries[i].file);
+        }
+    return member;
+}
+
+/* A new session whose channel's other end becomes *CHANNEL. */
+long start_member(struct session *s, int *channel)
+{
+    int pair[2];
+    pthread_t thread;
+    struct birth birth;
+    if (s->root->members > 500)
+        return -EAGAIN;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+        return -errno;
+    birth.member = copy_session(s, pair[0]);
+    if (!birth.member) {
+        close(pair[0]);
+        close(pair[1]);
+        return -ENOMEM;
+    }
+    sem_init(&birth.ready, 0, 0);
+    s->root->members++;
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    int failed = pthread_create(&thread, &attributes, run_member, &birth);
+    pthread_attr_destroy(&attributes);
+    if (failed) {
+        s->root->members--;
+        close(pair[0]);
+        close(pair[1]);
+        close_all(birth.member);
+        free(birth.member);
+        sem_destroy(&birth.ready);
+        return -failed;
+    }
+    while (sem_wait(&birth.ready) < 0)
+        ;
+    sem_destroy(&birth.ready);
+    *channel = pair[1];
+    return 0;
 }
 
 static bool gather_strings(struct session *s, const struct shadow_task *task)
@@ -440,6 +559,8 @@ int shadow_open(int channel, const struct shadow_task *task)
     if (!s)
         return -ENOMEM;
     s->task = *task;
+    s->root = s;
+    s->members = 1;
     s->channel = channel;
     s->image_fd = -1;
     if (!gather_strings(s, task)) {

@@ -83,6 +83,9 @@ struct session {
     int64_t image_began_ns;
     bool greeted, over;
     int real_pid;
+    struct session *root; /* of the family; itself if it is the first */
+    atomic_int members;   /* of the root: sessions of the family that are alive, itself included */
+    int64_t noted_ns;
     struct shadow_statistics statistics;
 };
 
@@ -92,6 +95,8 @@ void tell(struct session *s, int kind, int64_t value, int64_t detail, const char
 void broken(struct session *s, const char *how);
 uint8_t *out_room(struct work *w, size_t size);
 void wait_on(struct work *w, int fd, short events);
+long start_member(struct session *s, int *channel);
+void note_processor_time(struct session *s);
 
 /* files.c */
 struct file *file_new(int real, int flags);

@@ -29,7 +29,7 @@ enum shadow_event_kind {
     SHADOW_EXITED = 2,   /* value: exit status; detail: errno of a failed start */
     SHADOW_LOST = 3,     /* the channel ended without an exit */
     SHADOW_IMAGE = 4,    /* a checkpoint is complete; value: bytes; detail: ns it took */
-    SHADOW_NO_IMAGE = 5, /* a checkpoint failed; value: errno; text: why */
+    SHADOW_NO_IMAGE = 5, /* a checkpoint failed; value: errno (EAGAIN: helpers run; ask again); text: why */
     SHADOW_BROKEN = 6,   /* the runtime broke the protocol; text: how */
     SHADOW_ENDED = 7,    /* the session is over; its id is free */
 };
