@@ -25,6 +25,7 @@ from condor_actors.services.logs import start_logging
 from condor_actors.services.options import DaemonOptions
 from condor_actors.services.settings import store_setting
 from condor_actors.services.world import RealWorld, real_world
+from condor_actors.wire.enrolment import keep_membership
 
 MakeDaemon = Callable[[Config, World], Daemon]
 STOP_LIMITS = {"graceful": "SHUTDOWN_GRACEFUL_TIMEOUT", "fast": "SHUTDOWN_FAST_TIMEOUT"}
@@ -105,6 +106,7 @@ class DaemonService(Service):
             public_node=lambda: real.post.public_node,
         )
         daemon.system.spawn("admin", lambda: AdminActor(edges))
+        keep_membership(self.config, self.daemon_name, real.post, daemon.system)
         real.listen()
         daemon.start()
         self._catch_signals()

@@ -22,9 +22,10 @@ from twisted.logger import Logger
 
 from condor_actors.actors import World
 from condor_actors.config import Config, ConfigError
-from condor_actors.wire.authority import machine_credentials
+from condor_actors.wire.authority import PoolFiles, machine_credentials
 from condor_actors.wire.authorization import Authorization
 from condor_actors.wire.credentials import Credentials
+from condor_actors.wire.enrolment import offers_enrolment
 from condor_actors.wire.post_office import PostOffice
 
 
@@ -88,7 +89,7 @@ def real_world(config: Config, name: str, *, reactor: Any, credentials: Credenti
         reactor: Twisted's.
         credentials: in place of the machine's own (a shadow host's proxy certificate).
         listens_locally, listens_publicly: which doors :meth:`RealWorld.listen` opens.
-        enrolling: let in, to enrol only, who has no certificate yet (the central manager's master).
+        enrolling: let in, to enrol only, who has no certificate yet; a collector beside the CA's key does anyway.
 
     Raises:
         ConfigError: an authorisation list is not valid.
@@ -98,7 +99,8 @@ def real_world(config: Config, name: str, *, reactor: Any, credentials: Credenti
     log = Logger("condor")
     domain = config.text("UID_DOMAIN") or "localhost"
     post = PostOffice(reactor, random=random, process=name, uid_domain=domain,
-                      credentials=credentials or machine_credentials(config), enrolling=enrolling, log=log)
+                      credentials=credentials or machine_credentials(config),
+                      enrolling=enrolling or offers_enrolment(PoolFiles.of(config), name), log=log)
     authorization = Authorization(config)
     world = World(reactor_time=reactor, random=random, post=post, log=log, authorize=authorization.allows)
     return RealWorld(name=name, config=config, world=world, post=post, authorization=authorization,

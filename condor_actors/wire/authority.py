@@ -80,6 +80,7 @@ class PoolFiles:
         """
         if not self.host.exists():
             return None
+        install_renewed(self)
         return Credentials.load(self.host, self.host_key, self.ca, self.crl)
 
 
@@ -94,6 +95,16 @@ def machine_credentials(config: Any) -> Credentials | None:
 
 # ---- files
 
+
+def install_renewed(files: PoolFiles) -> None:
+    """Put a renewed certificate and its key into place; done again at start if a crash came between the two."""
+    key, certificate = files.host_key.with_suffix(".key.next"), files.host.with_suffix(".crt.next")
+    if certificate.exists():
+        if key.exists():
+            key.replace(files.host_key)
+        certificate.replace(files.host)
+    else:
+        key.unlink(missing_ok=True)
 
 def write_whole(path: Path, data: bytes, mode: int = 0o644) -> None:
     """Replace a file at once and durably."""

@@ -22,11 +22,11 @@ from condor_actors.wire.frames import ACTORS_LINE
 _DONE = Failure(ConnectionDone())
 
 
-class NothingAllowed(jelly.SecurityOptions):  # type: ignore[misc]  # Twisted leaves it untyped
+class NothingAllowed(jelly.SecurityOptions):
     """Security options that refuse every type, module and class; the stock ones accept any dotted name."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]  # Twisted leaves it untyped
         self.allowedTypes = {}
 
     def isTypeAllowed(self, typeName: Any) -> bool:  # noqa: N802, N803 - Twisted's
@@ -55,11 +55,13 @@ class BrokerOwner(Protocol):
         """The connection is gone."""
 
 
-class LinkBroker(pb.Broker):  # type: ignore[misc]  # Twisted leaves it untyped
+class LinkBroker(pb.Broker):
     """One end of one connection; see the module."""
 
+    transport: Any
+
     def __init__(self, owner: BrokerOwner, *, is_client: bool) -> None:
-        super().__init__(isClient=is_client, security=NothingAllowed())
+        super().__init__(isClient=is_client, security=NothingAllowed())  # type: ignore[no-untyped-call]
         self._owner = owner
         self._decoder = Decoder()
         self._request = 0
@@ -69,11 +71,11 @@ class LinkBroker(pb.Broker):  # type: ignore[misc]  # Twisted leaves it untyped
         """The side that dialled says what the connection is for."""
         if self.isClient:
             self.transport.write(ACTORS_LINE)
-        super().connectionMade()
+        super().connectionMade()  # type: ignore[no-untyped-call]
 
     def connectionReady(self) -> None:  # noqa: N802
         """Both sides agreed on the dialect."""
-        self.sendCall(b"version", self.version)
+        self.sendCall(b"version", self.version)  # type: ignore[no-untyped-call]
         self._owner.broker_ready()
 
     def deliver(self, frame: bytes) -> None:
@@ -100,13 +102,13 @@ class LinkBroker(pb.Broker):  # type: ignore[misc]  # Twisted leaves it untyped
         request, answer, frame = call
         self._owner.frame_received(frame)
         if answer and not self.disconnected:
-            self.sendCall(b"answer", request, [b"None"])
+            self.sendCall(b"answer", request, [b"None"])  # type: ignore[no-untyped-call]
 
     def _other(self, item: Any) -> None:
         if self.currentDialect is None:
             if not isinstance(item, list if self.isClient else bytes):
                 raise BadBanana("not a greeting")
-            self.callExpressionReceived(item)
+            self.callExpressionReceived(item)  # type: ignore[no-untyped-call]
         elif item != [b"version", self.version]:
             raise BadBanana("not a call of deliver")
 
@@ -122,5 +124,5 @@ class LinkBroker(pb.Broker):  # type: ignore[misc]  # Twisted leaves it untyped
 
     def connectionLost(self, reason: Failure = _DONE) -> None:  # noqa: N802
         """Tell the link."""
-        super().connectionLost(reason)
+        super().connectionLost(reason)  # type: ignore[no-untyped-call]
         self._owner.broker_lost(self._violation or reason.getErrorMessage())

@@ -25,7 +25,6 @@ from condor_actors.actors.post import PostReceiver
 from condor_actors.messages.codec import kinds
 from condor_actors.messages.envelope import SELF, Address, Envelope, Identity
 from condor_actors.wire import frames
-from condor_actors.wire.broker import LinkBroker
 from condor_actors.wire.credentials import Credentials, TlsDoor
 from condor_actors.wire.dialled import Dialled
 from condor_actors.wire.doorway import DoorFactory, Doorway
@@ -174,14 +173,15 @@ class PostOffice:
             parsed = parse_node(node)
             if isinstance(parsed, UnixNode):
                 return self._connect_unix(node, parsed.path)
-            return self.endpoint(node).connect(_LinkFactory(self, node))
+            connecting: Deferred[IProtocol] = self.endpoint(node).connect(_LinkFactory(self, node))
+            return connecting
         except (BadNode, OSError) as error:
             return fail(ConnectError(string=str(error)))
 
     def _connect_unix(self, node: str, path: str) -> Deferred[IProtocol]:
         spelling, descriptor = short_socket_path(path)
         endpoint = UNIXClientEndpoint(self._reactor, spelling, timeout=CONNECT_S, checkPID=False)
-        connecting = endpoint.connect(_LinkFactory(self, node))
+        connecting: Deferred[IProtocol] = endpoint.connect(_LinkFactory(self, node))
         if descriptor is not None:
             def close(result: Any) -> Any:
                 os.close(descriptor)
@@ -392,6 +392,6 @@ class _LinkFactory(Factory):
         self._office = office
         self._node = node
 
-    def buildProtocol(self, addr: object) -> LinkBroker:  # noqa: N802 - Twisted's
+    def buildProtocol(self, addr: object) -> Any:  # noqa: N802 - Twisted's
         """A link's broker."""
         return self._office.dialled_link(self._node).broker

@@ -1,0 +1,287 @@
+"""``condor_pool``: make a pool's authority, let machines in, put them out.
+
+    condor_pool create [--name POOL] [--host NAME]... [--interface ADDRESS] [--no-config]
+    condor_pool token [--lifetime TIME] [--roles ROLE,...] [--address HOST[:PORT]]
+    condor_pool join TOKEN [HOST[:PORT]] [--host NAME]... [--no-config]
+    condor_pool list
+    condor_pool revoke SERIAL|HOST...
+    condor_pool show
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from condor_actors.config import Config
+    from condor_actors.wire.authority import PoolFiles
+
+CONFIG_NAME = "05-pool.config"
+_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+class PoolToolError(Exception):
+    """What went wrong, for the person at the terminal."""
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Entry of ``condor_pool``; the exit status."""
+    from condor_actors.config import ConfigError
+    from condor_actors.wire.authority import AuthorityError
+    from condor_actors.wire.credentials import BadCredentials
+    from condor_actors.wire.errors import WireError
+    from condor_actors.wire.nodes import BadNode
+    from condor_actors.wire.tokens import BadToken
+
+    words = list(sys.argv[1:] if words is None else words)
+    commands = {"create": create, "token": token, "join": join, "list": list_issued, "revoke": revoke, "show": show}
+    if not words or words[0] in ("-h", "-help", "--help"):
+        sys.stdout.write(f"Usage:\n{__doc__.partition(chr(10) * 2)[2]}")
+        return 0 if words else 1
+    if words[0] not in commands:
+        sys.stderr.write(f"condor_pool: unknown command {words[0]!r}; one of {', '.join(commands)}\n")
+        return 1
+    try:
+        commands[words[0]](words[1:])
+    except (PoolToolError, AuthorityError, BadCredentials, BadNode, BadToken, ConfigError, WireError) as error:
+        sys.stderr.write(f"condor_pool: {error}\n")
+        return 1
+    except OSError as error:
+        sys.stderr.write(f"condor_pool: {error.filename or ''}: {error.strerror or error}\n")
+        return 1
+    return 0
+
+
+def _options(words: Sequence[str], values: Sequence[str], switches: Sequence[str] = ()) -> tuple[dict[str, Any],
+                                                                                               list[str]]:
+    """Options (a list for each that takes a value, True for a switch) and operands."""
+    found: dict[str, Any] = {}
+    operands = []
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        name, equals, value = word.lstrip("-").partition("=")
+        if not word.startswith("-"):
+            operands.append(word)
+        elif name in switches:
+            found[name] = True
+        elif name in values:
+            if not equals and not rest:
+                raise PoolToolError(f"--{name} needs a value")
+            found.setdefault(name, []).append(value if equals else rest.pop(0))
+        else:
+            raise PoolToolError(f"unknown option {word}")
+    return found, operands
+
+
+def _setting() -> tuple[Config, PoolFiles]:
+    from condor_actors.config import load_config
+    from condor_actors.wire.authority import PoolFiles
+
+    config = load_config(subsystem="TOOL")
+    return config, PoolFiles.of(config)
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+
+
+# ---- create
+
+
+def create(words: Sequence[str]) -> None:
+    """Make the pool's authority and this machine's certificate; configure it as the central manager."""
+    from condor_actors.wire.authority import create_pool
+
+    options, operands = _options(words, ("name", "host", "interface"), ("no-config",))
+    if operands:
+        raise PoolToolError(f"create takes no {operands[0]!r}")
+    config, files = _setting()
+    hosts = _own_names(config, options)
+    name = options.get("name", [hosts[0]])[-1]
+    create_pool(files, name, hosts)
+    _give_to_daemons(config, files)
+    _say(f"The pool {name!r} has its authority in {files.ca.parent} (keep {files.ca_key} safe).")
+    _say(f"This machine is known as {', '.join(hosts)}.")
+    if "no-config" not in options:
+        lines = {"CONDOR_HOST": hosts[0], "TRUST_DOMAIN": name,
+                 "DAEMON_LIST": "MASTER COLLECTOR NEGOTIATOR SCHEDD STARTD"}
+        if "interface" in options:
+            lines["NETWORK_INTERFACE"] = options["interface"][-1]
+            lines["CONDOR_HOST"] = options["interface"][-1]
+        _say(f"Its configuration: {_write_config(config, lines)}")
+    _say("Add a machine: condor_pool token here, then condor_pool join TOKEN there.")
+
+
+def _own_names(config: Config, options: dict[str, Any]) -> list[str]:
+    full = config.text("FULL_HOSTNAME") or socket.getfqdn()
+    names = [*options.get("host", ()), full, full.partition(".")[0], *options.get("interface", ()), "localhost",
+             "127.0.0.1"]
+    names += _addresses()
+    return list(dict.fromkeys(name for name in names if name))
+
+
+def _addresses() -> list[str]:
+    import psutil
+
+    found = []
+    for addresses in psutil.net_if_addrs().values():
+        for address in addresses:
+            if address.family == socket.AF_INET and not address.address.startswith("127."):
+                found.append(address.address)
+    return found
+
+
+def _give_to_daemons(config: Config, files: PoolFiles) -> None:
+    """As root: let the account of the daemons read what they need."""
+    ids = config.text("CONDOR_IDS")
+    if os.getuid() != 0 or not ids:
+        return
+    uid, _, gid = ids.partition(".")
+    for path in (files.host_key, files.ca_key, files.ca_key.with_name("issued.json")):
+        if path.exists():
+            os.chown(path, int(uid), int(gid))
+
+
+def _write_config(config: Config, lines: dict[str, str]) -> Path:
+    directories = config.list_of("LOCAL_CONFIG_DIR")
+    if not directories:
+        raise PoolToolError("LOCAL_CONFIG_DIR is not set, so there is no place for the pool's settings; set it, or use"
+                            " --no-config and set by hand: " + "; ".join(f"{n} = {v}" for n, v in lines.items()))
+    from condor_actors.wire.authority import write_whole
+
+    path = Path(directories[0]) / CONFIG_NAME
+    text = "".join(f"{name} = {value}\n" for name, value in lines.items())
+    write_whole(path, f"# Written by condor_pool; files that come later in this folder win.\n{text}".encode())
+    return path
+
+
+# ---- token
+
+
+def token(words: Sequence[str]) -> None:
+    """Print a one-time token."""
+    from condor_actors.wire.authority import Authority, fingerprint
+    from condor_actors.wire.nodes import tls_node
+    from condor_actors.wire.tokens import DEFAULT_LIFE_S, TokenStore
+    from condor_actors.wire.trust import ROLES
+
+    options, operands = _options(words, ("lifetime", "roles", "address"))
+    if operands:
+        raise PoolToolError(f"token takes no {operands[0]!r}")
+    config, files = _setting()
+    authority = Authority.load(files)
+    life_s = _seconds(options["lifetime"][-1]) if "lifetime" in options else DEFAULT_LIFE_S
+    roles = tuple(options["roles"][-1].split(",")) if "roles" in options else ("master", "schedd", "startd")
+    if set(roles) - set(ROLES):
+        raise PoolToolError(f"unknown role {min(set(roles) - set(ROLES))!r}; one of {', '.join(ROLES)}")
+    address = options["address"][-1] if "address" in options else next(iter(config.list_of("COLLECTOR_HOST")), "")
+    if not address:
+        raise PoolToolError("COLLECTOR_HOST is not set; say --address HOST[:PORT]")
+    made = TokenStore(files.tokens).issue(str(tls_node(address)), fingerprint(authority.certificate), life_s=life_s,
+                                          roles=roles)
+    if os.getuid() == 0:
+        _share_tokens(config, files)
+    _say(made.text())
+    sys.stderr.write(f"Good for one machine, for {life_s / 60:.0f} minutes, as {', '.join(roles)}.\n")
+
+
+def _share_tokens(config: Config, files: PoolFiles) -> None:
+    """As root: the collector, which redeems tokens, runs under another account."""
+    ids = config.text("CONDOR_IDS")
+    if ids:
+        uid, _, gid = ids.partition(".")
+        for path in (files.tokens, *files.tokens.iterdir()):
+            os.chown(path, int(uid), int(gid))
+
+
+def _seconds(text: str) -> float:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd]?)", text)
+    if match is None:
+        raise PoolToolError(f"{text!r} is no time; expected 3600, 90m, 24h or 7d")
+    return float(match[1]) * _UNITS[match[2]]
+
+
+# ---- join
+
+
+def join(words: Sequence[str]) -> None:
+    """Make this machine a member."""
+    from condor_actors.wire import joining
+    from condor_actors.wire.nodes import TlsNode, tls_node
+    from condor_actors.wire.tokens import Token
+
+    options, operands = _options(words, ("host",), ("no-config",))
+    if not 1 <= len(operands) <= 2:
+        raise PoolToolError("join takes the token, and the central manager's address if it is not the token's")
+    config, files = _setting()
+    if files.ca_key.exists():
+        raise PoolToolError(f"this machine is the authority of a pool ({files.ca_key} is here)")
+    parsed = Token.parse(operands[0])
+    node = tls_node(operands[1]) if len(operands) == 2 else tls_node(parsed.address)
+    full = config.text("FULL_HOSTNAME") or socket.getfqdn()
+    joined = joining.join(parsed, node, [*options.get("host", ()), full], files)
+    _give_to_daemons(config, files)
+    _say(f"This machine, known as {', '.join(joined.hosts)}, belongs to the pool {joined.pool!r} now.")
+    if "no-config" not in options:
+        manager = str(TlsNode(node.host, node.port))[1:-1]
+        daemons = " ".join(["MASTER", *(role.upper() for role in joined.roles if role in ("schedd", "startd"))])
+        lines = {"CONDOR_HOST": node.host, "COLLECTOR_HOST": manager, "NETWORK_INTERFACE": joined.address,
+                 "TRUST_DOMAIN": joined.pool, "DAEMON_LIST": daemons}
+        _say(f"Its configuration: {_write_config(config, lines)}")
+    _say("Start it: condor_master (or restart it).")
+
+
+# ---- list, revoke, show
+
+
+def list_issued(words: Sequence[str]) -> None:
+    """Every certificate issued."""
+    from condor_actors.wire.authority import Authority
+
+    _, files = _setting()
+    issued = Authority.load(files).issued()
+    now = time.time()
+    for serial, entry in sorted(issued.items(), key=lambda item: float(item[1]["issued_s"])):
+        state = "revoked" if entry.get("revoked") else "expired" if entry["ends_s"] < now else "good"
+        until = time.strftime("%Y-%m-%d", time.localtime(entry["ends_s"]))
+        _say(f"{serial:40} {state:8} until {until}  {', '.join(entry['hosts'])}")
+
+
+def revoke(words: Sequence[str]) -> None:
+    """Put certificates out of use."""
+    from condor_actors.wire.authority import Authority
+
+    if not words:
+        raise PoolToolError("revoke takes serial numbers or host names; condor_pool list shows them")
+    _, files = _setting()
+    Authority.load(files).revoke(words)
+    _say("Revoked. The machines of the pool hear of it within some minutes.")
+
+
+def show(words: Sequence[str]) -> None:
+    """What this machine is to its pool."""
+    from condor_actors.wire.authority import fingerprint
+    from condor_actors.wire.trust import names_of
+
+    _, files = _setting()
+    credentials = files.credentials()
+    if credentials is None:
+        raise PoolToolError("this machine belongs to no pool; condor_pool create or join")
+    identity, certificate = credentials.identity(), credentials.certificates()[0]
+    _say(f"identity     {identity.name}")
+    _say(f"roles        {', '.join(sorted(identity.roles))}")
+    _say(f"known as     {', '.join(names_of(certificate))}")
+    _say(f"until        {certificate.not_valid_after_utc:%Y-%m-%d %H:%M} UTC")
+    _say(f"authority    {fingerprint(credentials.authority()).hex()}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

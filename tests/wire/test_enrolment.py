@@ -1,0 +1,191 @@
+"""Joining a pool with a token, renewing, being put out."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import pytest_twisted
+from twisted.internet import reactor
+from twisted.internet.threads import deferToThread
+
+from condor_actors.messages.admin import Ping
+from condor_actors.messages.envelope import Done, Refused
+from condor_actors.messages.pool import MachineEnrolled, QueryRevocations, RenewMachine, Revocations
+from condor_actors.wire import joining
+from condor_actors.wire.authority import (
+    Authority,
+    AuthorityError,
+    PoolFiles,
+    create_pool,
+    fingerprint,
+    make_key,
+    make_request,
+)
+from condor_actors.wire.enrolment import CertificateKeeper, Enrolment, EnrolmentActor, EnrolmentDoor
+from condor_actors.wire.errors import NotTrusted, RequestRefused, Unreachable
+from condor_actors.wire.frames import ENROL_LINE
+from condor_actors.wire.nodes import TlsNode, parse_node
+from condor_actors.wire.tokens import BadToken, Token, TokenStore
+from tests.wire.conftest import Process
+
+Make = Callable[..., Process]
+
+
+class CentralManager:
+    """A process that admits machines."""
+
+    def __init__(self, processes: Make, directory: Path, life: timedelta = timedelta(days=1)) -> None:
+        self.files = PoolFiles.below(directory)
+        self.authority = create_pool(self.files, "test", ["localhost", "127.0.0.1"])
+        self.process = processes("collector", self.files.credentials(), enrolling=True)
+        self.enrolment = Enrolment(self.files, life)
+        office = self.process.office
+        office.services[ENROL_LINE] = lambda _: EnrolmentDoor(self.enrolment, office.clock, office.log)
+        self.process.system.spawn("enrolment", lambda: EnrolmentActor(self.enrolment))
+        self.node = office.listen_tls("127.0.0.1", 0)
+        self.tokens = TokenStore(self.files.tokens)
+
+    def token(self, **options: object) -> Token:
+        return self.tokens.issue(self.node, fingerprint(self.authority.certificate),
+                                 **options)  # type: ignore[arg-type]
+
+    @property
+    def address(self) -> TlsNode:
+        node = parse_node(self.node)
+        assert isinstance(node, TlsNode)
+        return node
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_machine_joins_with_a_token_and_then_belongs(processes: Make, tmp_path: Path) -> None:
+    manager = CentralManager(processes, tmp_path / "cm")
+    token = Token.parse(manager.token(roles=("startd",)).text())
+    files = PoolFiles.below(tmp_path / "new")
+    joined = await deferToThread(joining.join, token, manager.address, ["worker.example"], files)
+    assert joined.pool == "test" and joined.roles == ("startd",) and joined.address == "127.0.0.1"
+    assert stat.S_IMODE(files.host_key.stat().st_mode) == 0o600
+    worker = processes("worker", files.credentials())
+    answer = await worker.box.ask(manager.node, "echo", Done())
+    assert answer.message == Done(text="condor@test ")
+    with pytest.raises(RequestRefused, match="used already"):
+        await deferToThread(joining.join, token, manager.address, ["worker.example"], files)
+
+
+@pytest_twisted.ensureDeferred
+async def test_tokens_run_out_and_names_are_not_stolen(processes: Make, tmp_path: Path) -> None:
+    manager = CentralManager(processes, tmp_path / "cm")
+    files = PoolFiles.below(tmp_path / "new")
+    with pytest.raises(RequestRefused, match="run out"):
+        await deferToThread(joining.join, manager.token(life_s=-1.0), manager.address, ["w"], files)
+    first = PoolFiles.below(tmp_path / "first")
+    await deferToThread(joining.join, manager.token(), manager.address, ["w1.example"], first)
+    with pytest.raises(RequestRefused, match="belongs to the machine"):
+        await deferToThread(joining.join, manager.token(), manager.address, ["evil.example", "w1.example"], files)
+    assert not files.host.exists()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_newcomer_talks_to_nobody_but_the_pool_of_its_token(processes: Make, tmp_path: Path) -> None:
+    manager = CentralManager(processes, tmp_path / "cm")
+    impostor = CentralManager(processes, tmp_path / "impostor")
+    with pytest.raises(NotTrusted, match="fingerprint"):
+        await deferToThread(joining.join, manager.token(), impostor.address, ["w"], PoolFiles.below(tmp_path / "n"))
+    assert [path.suffix for path in impostor.files.tokens.iterdir()] == [] if impostor.files.tokens.exists() else True
+    with pytest.raises(Unreachable):
+        await deferToThread(joining.join, manager.token(), TlsNode("127.0.0.1", 1), ["w"],
+                            PoolFiles.below(tmp_path / "n"))
+
+
+@pytest_twisted.ensureDeferred
+async def test_who_has_no_certificate_can_only_enrol(processes: Make, tmp_path: Path) -> None:
+    import socket
+    import ssl
+
+    manager = CentralManager(processes, tmp_path / "cm")
+
+    def try_actors() -> bytes:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        with socket.create_connection((manager.address.host, manager.address.port), timeout=10) as plain, \
+                context.wrap_socket(plain) as connection:
+            connection.sendall(b"condor actors 1\n")
+            try:
+                return connection.recv(100)
+            except OSError:
+                return b""
+
+    assert await deferToThread(try_actors) == b""
+    assert manager.process.office.links() == []
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_machine_renews_its_certificate_in_time(processes: Make, tmp_path: Path) -> None:
+    manager = CentralManager(processes, tmp_path / "cm", life=timedelta(seconds=1))
+    files = PoolFiles.below(tmp_path / "new")
+    await deferToThread(joining.join, manager.token(), manager.address, ["w.example"], files)
+    manager.enrolment._life = timedelta(days=1)
+    before = files.host.read_bytes()
+    worker = processes("worker", PoolFiles.below(tmp_path / "cm").credentials())
+    renewed: list[object] = []
+    keeper = CertificateKeeper(files, renewed.append, manager.node)
+    # Its own certificate is past two thirds of its life; the link here is the machine localhost's, so it is refused.
+    worker.system.spawn("certificates", lambda: keeper)
+    answer = await worker.box.ask(manager.node, "enrolment",
+                                  RenewMachine(request=make_request(make_key(), "w"), certificate=before))
+    assert isinstance(answer.message, Refused) and "may not renew" in answer.message.text
+    own = PoolFiles.below(tmp_path / "cm").host.read_bytes()
+    answer = await worker.box.ask(manager.node, "enrolment",
+                                  RenewMachine(request=make_request(make_key(), "localhost"), certificate=own))
+    assert isinstance(answer.message, MachineEnrolled)
+
+
+@pytest_twisted.ensureDeferred
+async def test_revocations_are_told(processes: Make, tmp_path: Path) -> None:
+    manager = CentralManager(processes, tmp_path / "cm")
+    files = PoolFiles.below(tmp_path / "new")
+    await deferToThread(joining.join, manager.token(), manager.address, ["w.example"], files)
+    manager.authority.revoke(["w.example"])
+    answer = await manager.process.box.ask("", "enrolment", QueryRevocations())
+    assert isinstance(answer.message, Revocations)
+    manager.process.office.renew(manager.files.credentials())  # type: ignore[arg-type]
+    worker = processes("worker", files.credentials())
+    assert not isinstance((await worker.box.ask(manager.node, "echo", Ping())).message, Done)
+    with pytest.raises(AuthorityError, match="never|no certificate"):
+        manager.authority.revoke(["nobody.example"])
+
+
+def test_tokens_are_checked_before_they_are_believed(tmp_path: Path) -> None:
+    token = Token(address="<h:1>", ca_fingerprint=bytes(32), token_id="0" * 16, secret="s")
+    assert Token.parse(token.text()) == token
+    text = token.text()
+    assert Token.parse(f" {text[:30]}\n  {text[30:]} \n") == token, "a terminal's line breaks"
+    for wrong in ("", "hello", text[:-5], "condor1.AAAA"):
+        with pytest.raises(BadToken):
+            Token.parse(wrong)
+    store = TokenStore(tmp_path)
+    with pytest.raises(BadToken):
+        store.redeem("../../etc/passwd", "x")
+    made = store.issue("<h:1>", bytes(32))
+    with pytest.raises(BadToken, match="secret"):
+        store.redeem(made.token_id, "wrong")
+    store.redeem(made.token_id, made.secret)
+    with pytest.raises(BadToken):
+        store.redeem(made.token_id, made.secret)
+
+
+def test_the_authority_is_made_once_and_refuses_nonsense(tmp_path: Path) -> None:
+    files = PoolFiles.below(tmp_path)
+    authority = create_pool(files, "p", ["h"])
+    with pytest.raises(AuthorityError, match="exists"):
+        create_pool(files, "p", ["h"])
+    with pytest.raises(AuthorityError, match="role"):
+        authority.sign_request(make_request(make_key(), "x"), ["x"], ["king"])
+    with pytest.raises(AuthorityError, match="read"):
+        authority.sign_request(b"nonsense", ["x"])
+    with pytest.raises(AuthorityError, match="condor_pool create"):
+        Authority.load(PoolFiles.below(tmp_path / "elsewhere"))
+    assert reactor is not None
