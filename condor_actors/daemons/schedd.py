@@ -100,6 +100,10 @@ class ScheddActor(CoreActor):
             self.context.watch(delivery.sender.node)
         super().receive(delivery)
 
+    def event(self, delivery: Delivery) -> Delivery:
+        """The core must know who asks."""
+        return delivery
+
     def _may_be_host(self, identity: Identity, message: ShadowHostHello) -> bool:
         """A shadow host runs as its owner, or (a spare) as this process does."""
         if identity.uid is None or identity.uid in (0, os.getuid()):
