@@ -48,6 +48,7 @@ class Accountant:
         self.save_every_s = save_every_s
         self._saved: dict[str, tuple[object, ...]] = {}
         self._held: dict[str, tuple[float, int]] = {}
+        self._requested: dict[str, float] = {}
 
     # ---- holding
 
@@ -58,6 +59,12 @@ class Accountant:
             if slot.user and not slot.partitionable and slot.state in ("Claimed", "Preempting"):
                 weight, slots = held.get(slot.user, (0.0, 0))
                 held[slot.user] = (weight + slot.weight(), slots + 1)
+        requested: dict[str, float] = {}
+        for submitter in view.submitters.values():
+            wanted = submitter.idle + submitter.running
+            if wanted:
+                requested[submitter.name] = requested.get(submitter.name, 0.0) + wanted
+        self._requested = requested
         if held != self._held:
             self._held = held
             self.policy.holds(held, now_s)
@@ -81,8 +88,8 @@ class Accountant:
     def set(self, event: SetPriority, now_s: float) -> tuple[Effect, ...]:
         """What condor_userprio decrees."""
         if event.what == "reset-all":
-            for record in self.policy.users.values():
-                record.weighted_usage_s = record.usage_s = 0.0
+            for each in self.policy.users.values():
+                each.weighted_usage_s = each.usage_s = 0.0
             return (*self.save(now_s), Reply(Done()), Note("the usage of all users was reset"))
         if event.what == "delete":
             if self.policy.users.pop(event.submitter, None) is None:
@@ -98,11 +105,12 @@ class Accountant:
             if "@" not in event.submitter and "." not in event.submitter:
                 text = f"{event.submitter!r} is no accounting name; expected user@domain"
                 return (Reply(Refused(code="invalid", text=text)),)
-            record = self.policy.users[event.submitter] = UserRecord(event.submitter, updated_s=now_s)
+            record = UserRecord(event.submitter, updated_s=now_s)
         self.policy.effective(event.submitter, now_s)
         problem = change(record, event.value)
         if problem:
             return (Reply(Refused(code="invalid", text=problem)),)
+        self.policy.users[event.submitter] = record
         text = f"{event.what} of {event.submitter} set to {event.value:g}"
         return (*self.save(now_s), Reply(Done()), Note(text))
 
@@ -122,8 +130,9 @@ class Accountant:
             "ResourcesUsed": record.slots, "WeightedResourcesUsed": record.holding,
             "WeightedAccumulatedUsage": record.weighted_usage_s, "AccumulatedUsage": record.usage_s,
             "BeginUsageTime": int(record.begin_s), "LastUsageTime": int(record.last_s),
-            "UnchargedTime": 0, "WeightedUnchargedTime": 0.0, "Ceiling": record.ceiling, "Floor": record.floor,
-            "IsAccountingGroup": False, "AccountingGroup": _group(record.name), "LastUpdate": int(record.updated_s),
+            "Requested": self._requested.get(record.name, 0.0), "UnchargedTime": 0, "WeightedUnchargedTime": 0.0,
+            "Ceiling": record.ceiling, "Floor": record.floor, "IsAccountingGroup": False,
+            "AccountingGroup": _group(record.name), "LastUpdate": int(record.updated_s),
         })
 
 
