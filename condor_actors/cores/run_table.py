@@ -327,6 +327,16 @@ class Runs:
         if mine or owner in self._notices.owners():
             self._hosts.replace(owner)
 
+    def take_up(self, owner: str) -> None:
+        """A new host of the owner takes up the runs and the notices that a dead one left."""
+        self._hosts.want(owner)
+        for run in [each for each in self.runs.values() if each.owner == owner and each.told]:
+            self._hosts.tell(owner, HostOrders(starts=(self._order(run, reattach=True),)))
+            if run.job.status in (JobStatus.REMOVED, JobStatus.HELD):
+                how = "remove" if run.job.status is JobStatus.REMOVED else "hold"
+                self.stop(run.job, how, "the job is no longer to run")
+        self.give_orders({owner: self._notices.again(owner)})
+
     def start_locals(self) -> None:
         """Begin the jobs of the local universes."""
         for job in tuple(self._moves.local):

@@ -39,8 +39,8 @@ from condor_actors.messages.run import (
     FileEntry,
     InputsSent,
     OutputsReceived,
-    ReattachRun,
     Reattached,
+    ReattachRun,
     RunBegan,
     RunEnded,
     RunExited,
@@ -214,6 +214,7 @@ class ShadowRun:
         self._suspended = False
         self._image_kib = 0
         self._sent_bytes = 0
+        self._has_inputs = False
         self._asking = False
         self._out: list[Effect] = []
         self._now_s = 0.0
@@ -236,7 +237,7 @@ class ShadowRun:
         self._now_s = now_s
         act = self._table.get(type(event))
         if act is None:
-            self._out.append(Note(f"run {self.order.run_id}: {type(event).__name__} means nothing to a shadow", "debug"))
+            self._out.append(Note(f"run {self.order.run_id}: {type(event).__name__} means nothing here", "debug"))
         elif self.state is not RunState.ENDED or isinstance(event, Settled):
             act(event)
         return self._take()
@@ -251,7 +252,8 @@ class ShadowRun:
         if self.state is not RunState.PREPARING:
             return
         self.state = RunState.ACTIVATING
-        if event.entries or event.manifest_digest:
+        self._has_inputs = bool(event.entries or event.manifest_digest)
+        if self._has_inputs:
             self._log(TRANSFER, TransferStep=INPUT_STARTED)
         self._sent_bytes = sum(entry.size_bytes for entry in event.entries)
         order = self.order
@@ -307,7 +309,7 @@ class ShadowRun:
         self._began = True
         if self.state in (RunState.WAITING, RunState.SENDING, RunState.ACTIVATING):
             self.state = RunState.RUNNING
-        if self.job.get_str("ShouldTransferFiles") == "YES":
+        if self._has_inputs:
             self._log(TRANSFER, TransferStep=INPUT_FINISHED)
         self.attributes.update({
             "JobCurrentStartExecutingDate": int(event.when_s), "NumJobStarts": self.job.get_int("NumJobStarts") + 1,

@@ -149,7 +149,7 @@ class SubmitSide:
             "submit-log": self.submissions.answer,
             "host-start": lambda host_id: self._host_gone(host_id, kill=True),
             "host-return": lambda host_id: self._host_gone(host_id, kill=True),
-            "host-again": self.hosts.want,
+            "host-again": self.runs.take_up,
             "spares": self.hosts.keep_spares,
             "credentials": self._renew_credentials,
         }
@@ -161,8 +161,8 @@ class SubmitSide:
         self.desk.now_s = now_s
         self.desk.my_address = my_address
         self.hosts.started()
-        for owner in {*self.runs.orphans(), *self.notices.owners()}:
-            self.hosts.want(owner)
+        for owner in {*self.runs.orphans(), *(self.notices.owners() - self.hosts.by_owner.keys())}:
+            self.runs.take_up(owner)
         self.claims.started()
         self.policy.started()
         self.demand.started()

@@ -1,0 +1,106 @@
+"""Mails about jobs: when they end, when they are held, as their owner asked (``notification`` in the submit file).
+
+Theory: the mail is a courtesy.  It is composed from the same facts as the line in the user log, handed to the SMTP
+server once, and whatever becomes of it the job does not wait.
+
+=================  =====================================================================
+JobNotification    mail when
+=================  =====================================================================
+0 never            –
+1 always           it ends, is held, or is evicted
+2 complete         it ends
+3 error            it ends abnormally or with an exit code other than 0, or is held
+=================  =====================================================================
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Protocol
+
+from condor_actors.classads import ClassAd, unparse
+
+__all__ = ["CompletionMail", "mail_text"]
+
+TERMINATED, HELD, EVICTED, ABORTED = 5, 12, 4, 9
+NEVER, ALWAYS, COMPLETE, ERROR = 0, 1, 2, 3
+
+
+class Sender(Protocol):
+    """``machine.mail.Mailer``."""
+
+    def send(self, to: str, subject: str, body: str) -> Any:
+        """Send one mail; never fails."""
+
+
+class CompletionMail:
+    """See the module.
+
+    Args:
+        sender: hands mails to a server.
+        domain: completes an address without one.
+    """
+
+    def __init__(self, sender: Sender, domain: str) -> None:
+        self._sender = sender
+        self._domain = domain
+
+    def consider(self, event: int, cluster: int, proc: int, when_s: float, facts: ClassAd) -> None:
+        """Send a mail about an event if the owner wants one."""
+        wish = facts.get_int("JobNotification")
+        if wish == NEVER or not _wanted(wish, event, facts):
+            return
+        to = facts.get_str("NotifyUser") or facts.get_str("Owner")
+        if "@" not in to:
+            to += f"@{self._domain}"
+        subject, body = mail_text(event, cluster, proc, when_s, facts)
+        self._sender.send(to, subject, body)
+
+
+def _wanted(wish: int, event: int, facts: ClassAd) -> bool:
+    bad = facts.get_bool("ExitBySignal") or facts.get_int("ExitCode") != 0
+    if event == TERMINATED:
+        return wish in (ALWAYS, COMPLETE) or (wish == ERROR and bad)
+    if event == HELD:
+        return wish in (ALWAYS, ERROR) and facts.get_int("HoldReasonCode") not in (1, 15, 16)
+    return wish == ALWAYS and event == EVICTED
+
+
+def mail_text(event: int, cluster: int, proc: int, when_s: float, facts: ClassAd) -> tuple[str, str]:
+    """Subject and body."""
+    name = f"{cluster}.{proc}"
+    what = {TERMINATED: "has ended", HELD: "is on hold", EVICTED: "was evicted"}[event]
+    command = " ".join(filter(None, (facts.get_str("Cmd"), facts.get_str("Args") or facts.get_str("Arguments"))))
+    lines = [f"Job {name} {what} ({datetime.fromtimestamp(int(when_s)).isoformat(' ')}).", "",  # noqa: DTZ006
+             f"Command:            {command}", f"Folder:             {facts.get_str('Iwd')}"]
+    if event == TERMINATED:
+        if facts.get_bool("ExitBySignal"):
+            lines.append(f"Ended by:           signal {facts.get_int('ExitSignal')}")
+        else:
+            lines.append(f"Exit code:          {facts.get_int('ExitCode')}")
+        lines += [
+            f"Submitted:          {_date(facts.get_int('QDate'))}",
+            f"Wall clock:         {facts.get_float('RemoteWallClockTime'):.1f} s in all runs",
+            f"CPU, user:          {facts.get_float('CumulativeRemoteUserCpu'):.1f} s",
+            f"CPU, system:        {facts.get_float('CumulativeRemoteSysCpu'):.1f} s",
+            f"Memory:             {facts.get_int('MemoryUsage')} MiB",
+            f"Ran on:             {facts.get_str('LastRemoteHost')}",
+        ]
+    elif event == HELD:
+        lines += [f"Reason:             {facts.get_str('HoldReason')}",
+                  f"Codes:              {facts.get_int('HoldReasonCode')}, {facts.get_int('HoldReasonSubCode')}",
+                  "", f"When the cause is gone: condor_release {name}; to give the job up: condor_rm {name}"]
+    else:
+        lines.append(f"Reason:             {facts.get_str('EvictReason')}")
+    extra = [each.strip() for each in facts.get_str("EmailAttributes").split(",") if each.strip()]
+    if extra:
+        lines.append("")
+        lines += [f"{each} = {unparse(facts.evaluate(each), style='tools')}" for each in extra]
+    outcome = what if event != TERMINATED else (
+        f"ended by signal {facts.get_int('ExitSignal')}" if facts.get_bool("ExitBySignal")
+        else f"exited with status {facts.get_int('ExitCode')}")
+    return f"[Condor] Job {name} {outcome}", "\n".join(lines) + "\n"
+
+
+def _date(when_s: int) -> str:
+    return datetime.fromtimestamp(when_s).isoformat(" ") if when_s else "unknown"  # noqa: DTZ006

@@ -1,0 +1,370 @@
+"""The files of a job at home: the inputs that go out and the outputs that come back.
+
+Theory: what travels is a manifest of entries with digests; small files ride in it.  A digest is computed once per
+(path, inode, date, size).  An output is written beside its place and renamed over it when it is whole and on the disk,
+so a reader sees the old file or the new one; only devices, pipes and links are written through.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import stat
+from collections.abc import Iterable, Sequence
+
+import attrs
+
+from condor_actors.classads import ClassAd
+from condor_actors.messages.run import FileEntry
+from condor_actors.transfer.manifest import (
+    INLINE_LIMIT_BYTES,
+    INLINE_TOTAL_BYTES,
+    BadManifest,
+    ManifestBuilder,
+    check_path,
+)
+
+__all__ = ["FileCache", "FileTrouble", "OutputPlaces", "Outgoing", "input_manifest", "write_whole"]
+
+EXECUTABLE = "condor_exec.exe"
+STDIN, STDOUT, STDERR = "_condor_stdin", "_condor_stdout", "_condor_stderr"
+NULL = "/dev/null"
+HASH_NOW_BYTES = 4 << 20
+"""Files up to this size are hashed at once; larger ones by a worker thread."""
+
+
+class FileTrouble(Exception):
+    """A file of the job that cannot be used: the reason for the hold, with its errno.
+
+    Attributes:
+        subcode: the errno, 0 when there is none.
+    """
+
+    def __init__(self, text: str, subcode: int = 0) -> None:
+        super().__init__(text)
+        self.subcode = subcode
+
+
+def _trouble(what: str, path: str, error: OSError) -> FileTrouble:
+    return FileTrouble(f"{what} {path}: (errno {error.errno}) {os.strerror(error.errno or 0)}", error.errno or 0)
+
+
+@attrs.frozen
+class Outgoing:
+    """The inputs of a run: entries, and where the content of each digest lies."""
+
+    entries: tuple[FileEntry, ...]
+    sources: dict[str, tuple[str, int]]
+
+
+@attrs.frozen
+class _Known:
+    facts: tuple[int, int, int, int]
+    digest: str
+    inline: bytes | None
+
+
+class FileCache:
+    """Digests of files that were read before."""
+
+    def __init__(self, capacity: int = 10_000) -> None:
+        self._known: dict[str, _Known] = {}
+        self._capacity = capacity
+
+    def is_quick(self, path: str) -> bool:
+        """Whether the file's entry can be had without reading much."""
+        facts = os.stat(path)
+        if stat.S_ISDIR(facts.st_mode):
+            return False
+        known = self._known.get(path)
+        return facts.st_size <= HASH_NOW_BYTES or (known is not None and known.facts == _facts(facts))
+
+    def entry(self, source: str, path: str, mode: int | None = None) -> FileEntry:
+        """The entry of a file.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        facts = os.stat(source)
+        known = self._known.get(source)
+        if known is None or known.facts != _facts(facts):
+            known = self._read(source)
+        permissions = stat.S_IMODE(facts.st_mode) & 0o777 if mode is None else mode
+        return FileEntry(path=path, mode=permissions, size_bytes=known.facts[3], digest=known.digest,
+                         inline=known.inline)
+
+    def _read(self, source: str) -> _Known:
+        with open(source, "rb") as stream:
+            facts = os.fstat(stream.fileno())
+            if not stat.S_ISREG(facts.st_mode):
+                raise OSError(errno.EINVAL, "not a regular file")
+            inline = None
+            if facts.st_size <= INLINE_LIMIT_BYTES:
+                inline = stream.read()
+                digest, size = hashlib.sha256(inline).hexdigest(), len(inline)
+            else:
+                digest = hashlib.file_digest(stream, "sha256").hexdigest()
+                size = stream.tell()
+        known = _Known((facts.st_dev, facts.st_ino, facts.st_mtime_ns, size), digest, inline)
+        if len(self._known) >= self._capacity:
+            del self._known[next(iter(self._known))]
+        self._known[source] = known
+        return known
+
+
+def _facts(facts: os.stat_result) -> tuple[int, int, int, int]:
+    return (facts.st_dev, facts.st_ino, facts.st_mtime_ns, facts.st_size)
+
+
+# ---- inputs
+
+
+def input_paths(job: ClassAd) -> list[tuple[str, str]]:
+    """(source, path in the sandbox) of what the job takes along.
+
+    A source may be a URL; an empty path stands for the content of a folder.
+    """
+    iwd = job.get_str("Iwd", "/")
+    found: list[tuple[str, str]] = []
+    if job.get_bool("TransferExecutable", True):
+        found.append((os.path.join(iwd, job.get_str("Cmd")), EXECUTABLE))
+    stdin = job.get_str("In") or NULL
+    if stdin != NULL and job.get_bool("TransferIn", True) and not job.get_bool("StreamIn"):
+        found.append((_local(os.path.join(iwd, stdin)), STDIN))
+    for name in job.get_str("TransferInput").split(","):
+        name = name.strip()
+        if not name:
+            continue
+        if "://" in name and not name.startswith("file://"):
+            found.append((name, os.path.basename(name.partition("?")[0].rstrip("/")) or "download"))
+        else:
+            source = os.path.join(iwd, _local(name))
+            found.append((source, "" if name.endswith("/") else os.path.basename(source.rstrip("/"))))
+    return found
+
+
+def _local(name: str) -> str:
+    return name.removeprefix("file://") if name.startswith("file://") else name
+
+
+def is_quick(job: ClassAd, cache: FileCache) -> bool:
+    """Whether the manifest can be made without a worker thread; missing files are found out quickly too."""
+    try:
+        return all(cache.is_quick(source) for source, _ in input_paths(job) if "://" not in source)
+    except OSError:
+        return True
+
+
+def input_manifest(job: ClassAd, cache: FileCache, extra: Iterable[tuple[str, str]] = ()) -> Outgoing:
+    """The inputs of a job.
+
+    Args:
+        job: its ad, ``$$()`` expanded.
+        cache: digests known already.
+        extra: further (source, path) pairs that replace others of the same path (what an evicted run left).
+
+    Raises:
+        FileTrouble: a file is missing or cannot be read; names it.
+    """
+    entries: dict[str, FileEntry] = {}
+    sources: dict[str, tuple[str, int]] = {}
+    inline_left = INLINE_TOTAL_BYTES
+    for source, path in [*input_paths(job), *extra]:
+        if "://" in source:
+            entries[path] = FileEntry(path=path, url=source)
+            continue
+        try:
+            if os.path.isdir(source):
+                builder = ManifestBuilder(inline_total_bytes=inline_left)
+                if path:
+                    builder.add(source, path)
+                else:
+                    builder.add_tree(source)
+                entries.update((entry.path, entry) for entry in builder.entries)
+                sources.update((digest, (where, os.stat(where).st_size)) for digest, where in builder.sources.items())
+                inline_left -= sum(len(entry.inline or b"") for entry in builder.entries)
+                continue
+            entry = cache.entry(source, path, 0o755 if path == EXECUTABLE else None)
+        except OSError as error:
+            what = "cannot read executable" if path == EXECUTABLE else "cannot read input file"
+            raise _trouble(what, source, error) from None
+        except BadManifest as error:
+            raise FileTrouble(f"cannot take input {source}: {error}") from None
+        if entry.inline is not None and len(entry.inline) > inline_left:
+            entry = attrs.evolve(entry, inline=None)
+        if entry.inline is None:
+            sources[entry.digest] = (source, entry.size_bytes)
+        else:
+            inline_left -= len(entry.inline)
+        entries[path] = entry
+    return Outgoing(tuple(entries.values()), sources)
+
+
+# ---- outputs
+
+
+class OutputPlaces:
+    """Where at home each output belongs.
+
+    Args:
+        job: its ad.
+        kept: a folder for what an evicted run leaves for the next; None: everything goes home.
+    """
+
+    def __init__(self, job: ClassAd, kept: str | None = None) -> None:
+        self._iwd = job.get_str("Iwd", "/")
+        self._kept = kept
+        self._out = job.get_str("Out") or NULL
+        self._err = job.get_str("Err") or NULL
+        self._remaps = dict(_remaps(job.get_str("TransferOutputRemaps"))) if not job.get_str("SUBMIT_Iwd") else {}
+
+    def of(self, path: str) -> str | None:
+        """The place of an entry; None: nowhere.
+
+        Raises:
+            BadManifest: the path leads out of the sandbox.
+        """
+        check_path(path)
+        if path == STDOUT:
+            return self._stream(self._out)
+        if path == STDERR:
+            return self._stream(self._err)
+        if self._kept is not None:
+            return os.path.join(self._kept, path)
+        if path in self._remaps:
+            return os.path.join(self._iwd, _local(self._remaps[path]))
+        top, slash, rest = path.partition("/")
+        if slash and top in self._remaps:
+            return os.path.join(self._iwd, _local(self._remaps[top]), rest)
+        return os.path.join(self._iwd, path)
+
+    def _stream(self, name: str) -> str | None:
+        return None if name == NULL else os.path.join(self._iwd, _local(name))
+
+    @property
+    def joined(self) -> bool:
+        """Whether output and error are one file."""
+        return self._out == self._err and self._out != NULL
+
+
+def _remaps(text: str) -> Iterable[tuple[str, str]]:
+    """``a = b; c = d`` with backslashes before what is meant literally."""
+    parts, current, escaped = [], [""], False
+    for letter in text:
+        if escaped:
+            current[-1] += letter
+            escaped = False
+        elif letter == "\\":
+            escaped = True
+        elif letter == ";":
+            parts.append(current)
+            current = [""]
+        elif letter == "=" and len(current) == 1:
+            current.append("")
+        else:
+            current[-1] += letter
+    parts.append(current)
+    for part in parts:
+        if len(part) == 2 and part[0].strip():
+            yield part[0].strip(), part[1].strip()
+
+
+def make_folders(entries: Sequence[FileEntry], places: OutputPlaces) -> None:
+    """Make the folders of a manifest, and those that its files need.
+
+    Raises:
+        FileTrouble: one cannot be made.
+    """
+    for entry in entries:
+        place = places.of(entry.path)
+        if place is None:
+            continue
+        folder = place if entry.kind == "directory" else os.path.dirname(place)
+        try:
+            if entry.kind == "directory" or "/" in entry.path:
+                os.makedirs(folder, exist_ok=True)
+            elif not os.path.isdir(folder):
+                raise OSError(errno.ENOENT, "no such directory")
+        except OSError as error:
+            raise _trouble("cannot create output directory" if error.errno != errno.ENOENT else
+                           "the directory of an output file does not exist:", folder, error) from None
+
+
+def write_whole(place: str, data: bytes, mode: int = 0o644) -> None:
+    """Put a file in its place at once.
+
+    Raises:
+        FileTrouble: it cannot be written.
+    """
+    try:
+        target = os.path.realpath(place)
+        facts = os.stat(target) if os.path.exists(target) else None
+        if facts is not None and not stat.S_ISREG(facts.st_mode):
+            _write_through(target, data)
+            return
+        if facts is not None and not os.access(target, os.W_OK):
+            raise PermissionError(errno.EACCES, "permission denied")
+        folder, name = os.path.split(target)
+        fresh = os.path.join(folder, f".{name[:200]}.{os.getpid():x}.part")
+        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            try:
+                _write_all(descriptor, data)
+                os.fchmod(descriptor, stat.S_IMODE(facts.st_mode) if facts is not None else mode & 0o777)
+                os.fdatasync(descriptor)
+            finally:
+                os.close(descriptor)
+            os.rename(fresh, target)
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.unlink(fresh)
+            raise
+    except OSError as error:
+        raise _trouble("cannot write output file", place, error) from None
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view):]
+
+
+def _write_through(target: str, data: bytes) -> None:
+    descriptor = os.open(target, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        _write_all(descriptor, data)
+    finally:
+        os.close(descriptor)
+
+
+def place_link(entry: FileEntry, place: str) -> None:
+    """Make a link of the manifest at home.
+
+    Raises:
+        FileTrouble: it cannot be made.
+    """
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(place)
+        os.symlink(entry.target, place)
+    except OSError as error:
+        raise _trouble("cannot make link", place, error) from None
+
+
+def write_piece(place: str, offset: int, data: bytes) -> None:
+    """Write a piece of a streamed file.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.lseek(descriptor, offset, os.SEEK_SET)
+            if offset == 0:
+                os.ftruncate(descriptor, 0)
+        _write_all(descriptor, data)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,361 @@
+"""A shadow: the actor that stands for one running job, inside its owner's shadow host.
+
+Theory: :class:`~condor_actors.cores.shadow_run.ShadowRun` decides; here its effects touch files, the bulk connection
+and the user log.  Quick things happen in the turn, slow ones (large files to hash, large outputs to fetch) beside it,
+and come back as events.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import attrs
+import msgpack
+from twisted.internet.defer import Deferred, DeferredList, succeed
+from twisted.internet.threads import deferToThread
+from twisted.python.failure import Failure
+
+from condor_actors.actors import CoreActor
+from condor_actors.classads import ClassAd
+from condor_actors.cores.effects import Effect
+from condor_actors.cores.shadow_run import (
+    BlobsFailed,
+    BlobsSent,
+    BringOutputs,
+    InputsFailed,
+    InputsReady,
+    Log,
+    OutputsFailed,
+    OutputsHome,
+    PrepareInputs,
+    Report,
+    RunState,
+    SendBlobs,
+    Settled,
+    ShadowRun,
+    Watch,
+    WriteStreams,
+)
+from condor_actors.cores.slot_expansion import CannotExpand, expand_slot_references
+from condor_actors.daemons.home_files import (
+    STDERR,
+    STDOUT,
+    FileCache,
+    FileTrouble,
+    Outgoing,
+    OutputPlaces,
+    input_manifest,
+    is_quick,
+    make_folders,
+    place_link,
+    write_piece,
+    write_whole,
+)
+from condor_actors.daemons.user_log import UserLogs
+from condor_actors.messages.envelope import Address, AskFailed, Delivery, Refused
+from condor_actors.messages.run import FileEntry, OpenShell, ReadRunFile, ShellData, StartRun
+from condor_actors.transfer.manifest import BadManifest, check_manifest, digest_bytes
+
+__all__ = ["Bulk", "Shadow", "ShadowEdges"]
+
+MANIFEST_BYTES = 300_000
+RELAY_PATIENCE_S = 25.0
+
+
+class Bulk(Protocol):
+    """What a shadow needs of the bulk transfers (``transfer.client.BulkClient``)."""
+
+    def put(self, node: str, key: str, digest: str, size_bytes: int, source: str) -> Deferred[None]:
+        """Give a file's content to a node."""
+
+    def fetch_file(self, node: str, key: str, digest: str, size_bytes: int, target: str,
+                   mode: int = 0o644) -> Deferred[None]:
+        """Get a file from a node."""
+
+
+@attrs.frozen(kw_only=True)
+class ShadowEdges:
+    """What all shadows of a host share.
+
+    Attributes:
+        logs: user logs.
+        cache: digests of files.
+        bulk: bulk transfers.
+        kept_folder: where evicted runs of a job leave files for the next.
+        domain: the file system domain of this machine.
+        report: hands a message to the schedd.
+        relay: hands bytes of a shell to the schedd.
+        beside: runs a slow function beside the reactor.
+    """
+
+    logs: UserLogs
+    cache: FileCache
+    bulk: Bulk
+    kept_folder: Callable[[str], str]
+    domain: str
+    report: Callable[[str, Any], None]
+    relay: Callable[[Any], None]
+    beside: Callable[..., Deferred[Any]] = deferToThread
+
+
+class Shadow(CoreActor):
+    """See the module."""
+
+    core: ShadowRun
+
+    def __init__(self, order: StartRun, edges: ShadowEdges, key: str) -> None:
+        job = ClassAd.from_bytes(order.job_ad)
+        self._slot = ClassAd.from_bytes(order.slot_ad)
+        self._problem = ""
+        if b"$$(" in order.job_ad:
+            try:
+                expand_slot_references(job, self._slot)
+            except CannotExpand as error:
+                self._problem = str(error)
+        self._transfers = self._wants_transfer(job, edges.domain)
+        job["ShouldTransferFiles"] = "YES" if self._transfers else "NO"
+        super().__init__(ShadowRun(order, job, key))
+        self._edges = edges
+        self._key = key
+        self._sources: dict[str, tuple[str, int]] = {}
+        self._manifest_file = ""
+        self._cluster, _, proc = order.run_id.partition("#")[0].partition(".")
+        self._ids = int(self._cluster), int(proc)
+
+    def _wants_transfer(self, job: ClassAd, domain: str) -> bool:
+        should = job.get_str("ShouldTransferFiles", "IF_NEEDED").upper()
+        if should == "IF_NEEDED":
+            theirs = self._slot.get_str("FileSystemDomain")
+            return not theirs or theirs != job.get_str("FileSystemDomain", domain)
+        return should == "YES"
+
+    def started(self) -> None:
+        """Begin."""
+        self._perform(self.core.start(self.context.now_s()))
+
+    def receive(self, delivery: Delivery) -> None:
+        """Words to and from a shell pass through; the rest is the core's."""
+        message = delivery.message
+        starter = Address(self.core.order.starter_node, f"starter/{self.core.order.run_id}")
+        if isinstance(message, (ReadRunFile, OpenShell)):
+            if self.core.state is not RunState.RUNNING:
+                self.context.reply(delivery, Refused(code="invalid", text="the job is not executing now"))
+                return
+            self.context.ask(starter, message, timeout_s=RELAY_PATIENCE_S,
+                             then=lambda answer: self._relay_answer(delivery, answer.message))
+        elif isinstance(message, ShellData):
+            if delivery.sender.node:
+                self._edges.relay(message)
+            else:
+                self.context.tell(starter, message)
+        else:
+            self._perform(self.core.handle(message, self.context.now_s()))
+
+    def _relay_answer(self, question: Delivery, answer: Any) -> None:
+        if isinstance(answer, AskFailed):
+            answer = Refused(code="busy", text=f"the starter did not answer: {answer.text or answer.reason}")
+        self.context.reply(question, answer)
+
+    def _event(self, event: Any) -> None:
+        self._perform(self.core.handle(event, self.context.now_s()))
+
+    def _perform(self, effects: Sequence[Effect]) -> None:
+        self.context.perform(effects)
+
+    def settle(self) -> None:
+        """The schedd has committed the end of the run."""
+        self._event(Settled())
+
+    def stopped(self) -> None:
+        """The last turn: clean up."""
+        if self._manifest_file:
+            try:
+                os.unlink(self._manifest_file)
+            except OSError:
+                pass
+
+    # ---- effects
+
+    def perform_own(self, effect: Effect, delivery: Delivery | None) -> None:
+        """The effects of a shadow."""
+        if isinstance(effect, Log):
+            facts = self.core.job.copy()
+            facts.update({"ExecuteHost": self.core.order.starter_node,
+                          "SlotName": self._slot.get_str("Name") or self.core.order.slot_name,
+                          "StartdAddr": self._slot.get_str("MyAddress")})
+            facts.update(effect.facts)
+            self._edges.logs.write(effect.event, self._ids[0], [self._ids[1]], self.context.now_s(), facts)
+        elif isinstance(effect, Report):
+            self._edges.report(self.core.order.run_id, effect.message)
+        elif isinstance(effect, PrepareInputs):
+            self._prepare()
+        elif isinstance(effect, SendBlobs):
+            self._send_blobs(effect.digests)
+        elif isinstance(effect, BringOutputs):
+            self._bring(effect)
+        elif isinstance(effect, WriteStreams):
+            self._write_streams(effect)
+        elif isinstance(effect, Watch):
+            self.context.watch(self.core.order.starter_node)
+        else:
+            super().perform_own(effect, delivery)
+
+    # ---- inputs
+
+    def _prepare(self) -> None:
+        if self._problem:
+            self._later(InputsFailed(self._problem, 0))
+            return
+        if not self._transfers:
+            self._later(InputsReady((), transfers=False))
+            return
+        job, cache = self.core.job, self._edges.cache
+        kept = self._edges.kept_folder(self.core.order.run_id.partition("#")[0])
+        extra = [(os.path.join(kept, name), name) for name in sorted(os.listdir(kept))] if os.path.isdir(kept) else []
+        if is_quick(job, cache) and not extra:
+            try:
+                outgoing: Any = input_manifest(job, cache)
+            except FileTrouble as error:
+                outgoing = Failure(error)
+            self._prepared(outgoing)
+        else:
+            self.context.defer_to_turn(self._edges.beside(input_manifest, job, cache, extra), self._prepared)
+
+    def _later(self, event: Any) -> None:
+        self.context.defer_to_turn(succeed(event), self._event)
+
+    def _prepared(self, outgoing: Outgoing | Failure) -> None:
+        if isinstance(outgoing, Failure):
+            outgoing.trap(FileTrouble)
+            error = outgoing.value
+            self._later(InputsFailed(f"Transfer input files failure: {error}", subcode=getattr(error, "subcode", 0)))
+            return
+        self._sources = dict(outgoing.sources)
+        size = sum(len(entry.inline or b"") + len(entry.path) + 120 for entry in outgoing.entries)
+        digest = self._manifest_blob(outgoing.entries) if size > MANIFEST_BYTES else ""
+        self._event(InputsReady(outgoing.entries, digest))
+
+    def _manifest_blob(self, entries: Sequence[FileEntry]) -> str:
+        """Put a large manifest into a file, to be sent as a blob."""
+        data: bytes = msgpack.packb([attrs.asdict(entry, recurse=False) for entry in entries], use_bin_type=True)
+        digest = digest_bytes(data)
+        self._manifest_file = f"/tmp/.condor-manifest-{os.getpid()}-{digest[:16]}"
+        descriptor = os.open(self._manifest_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+        with open(descriptor, "wb") as stream:
+            stream.write(data)
+        self._sources[digest] = (self._manifest_file, len(data))
+        return digest
+
+    def _send_blobs(self, digests: Sequence[str]) -> None:
+        unknown = [digest for digest in digests if digest not in self._sources]
+        if unknown:
+            self._later(BlobsFailed(f"the starter asks for {unknown[0]}, which is not of this job", local=False))
+            return
+        node = self.core.order.starter_node
+        puts = [self._edges.bulk.put(node, self._key, digest, self._sources[digest][1], self._sources[digest][0])
+                for digest in dict.fromkeys(digests)]
+        self.context.defer_to_turn(DeferredList(puts, fireOnOneErrback=True, consumeErrors=True), self._sent)
+
+    def _sent(self, result: Any) -> None:
+        if isinstance(result, Failure):
+            error = result.value.subFailure.value
+            self._event(BlobsFailed(str(error), local=getattr(error, "code", "") in ("local", "changed")))
+        else:
+            self._event(BlobsSent())
+
+    # ---- outputs
+
+    def _bring(self, effect: BringOutputs) -> None:
+        if effect.manifest_digest:
+            path = f"/tmp/.condor-manifest-{os.getpid()}-{effect.manifest_digest[:16]}.in"
+            fetching = self._edges.bulk.fetch_file(self.core.order.starter_node, self._key, effect.manifest_digest,
+                                                   -1, path, 0o600)
+            self.context.defer_to_turn(fetching, lambda result: self._manifest_here(result, path, effect.keep))
+        else:
+            self._bring_entries(effect.entries, effect.keep)
+
+    def _manifest_here(self, result: Any, path: str, keep: bool) -> None:
+        if isinstance(result, Failure):
+            self._event(OutputsFailed(result.getErrorMessage(), remote=True))
+            return
+        with open(path, "rb") as stream:
+            raw = msgpack.unpackb(stream.read(), raw=False)
+        os.unlink(path)
+        self._bring_entries(tuple(FileEntry(**each) for each in raw), keep)
+
+    def _bring_entries(self, entries: tuple[FileEntry, ...], keep: bool) -> None:
+        """Write what came along and fetch the rest."""
+        kept = self._edges.kept_folder(self.core.order.run_id.partition("#")[0])
+        if keep and len(entries) == 0:
+            self._event(OutputsHome())
+            return
+        places = OutputPlaces(self.core.job, kept if keep else None)
+        try:
+            check_manifest(entries)
+            if keep:
+                shutil.rmtree(kept, ignore_errors=True)
+                os.makedirs(kept, exist_ok=True)
+            else:
+                self._drop_kept(kept)
+            make_folders(entries, places)
+            fetches = self._place(entries, places)
+        except (FileTrouble, BadManifest) as error:
+            self._later(OutputsFailed(str(error), getattr(error, "subcode", 0)))
+            return
+        except OSError as error:
+            self._later(OutputsFailed(f"{error.filename}: {error.strerror}", error.errno or 0))
+            return
+        size = sum(entry.size_bytes for entry in entries)
+        if fetches:
+            self.context.defer_to_turn(DeferredList(fetches, fireOnOneErrback=True, consumeErrors=True),
+                                       lambda result: self._fetched(result, size))
+        else:
+            self._event(OutputsHome(size))
+
+    @staticmethod
+    def _drop_kept(kept: str) -> None:
+        if os.path.isdir(kept):
+            shutil.rmtree(kept, ignore_errors=True)
+
+    def _place(self, entries: Sequence[FileEntry], places: OutputPlaces) -> list[Deferred[None]]:
+        fetches: list[Deferred[None]] = []
+        written: dict[str, bytes] = {}
+        for entry in entries:
+            place = places.of(entry.path)
+            if place is None or entry.kind == "directory":
+                continue
+            if entry.kind == "link":
+                place_link(entry, place)
+            elif entry.inline is not None:
+                data = entry.inline
+                if entry.path == STDERR and places.joined and place in written:
+                    data = written[place] + data
+                write_whole(place, data, 0o644 if entry.path in (STDOUT, STDERR) else entry.mode)
+                written[place] = data
+            else:
+                fetches.append(self._edges.bulk.fetch_file(
+                    self.core.order.starter_node, self._key, entry.digest, entry.size_bytes, os.path.realpath(place),
+                    entry.mode))
+        return fetches
+
+    def _fetched(self, result: Any, size: int) -> None:
+        if isinstance(result, Failure):
+            error = result.value.subFailure.value
+            local = getattr(error, "code", "") == "local" or isinstance(error, OSError)
+            self._event(OutputsFailed(str(error), getattr(error, "errno", 0) or 0, remote=not local))
+        else:
+            self._event(OutputsHome(size))
+
+    def _write_streams(self, effect: WriteStreams) -> None:
+        places = OutputPlaces(self.core.job)
+        for path, offset, data in effect.pieces:
+            try:
+                place = places.of(path)
+                if place is not None:
+                    write_piece(place, offset, data)
+            except (OSError, BadManifest) as error:
+                self.context.log.error("stream {path} of {run}: {error}", path=path, run=self.core.order.run_id,
+                                       error=error)

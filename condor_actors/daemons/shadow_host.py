@@ -1,0 +1,331 @@
+"""The shadow host: one process per owner of jobs, with a shadow for each of the owner's runs.
+
+Theory: the host runs as the owner and belongs to the schedd only by a link.  When the schedd dies the runs go on; when
+it comes back the host says hello with what is alive and what has ended meanwhile.  A host that has nothing to keep ends
+with its link.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import attrs
+from twisted.internet.defer import Deferred, succeed
+
+from condor_actors.actors import Actor, ActorSystem, ChildDown, World
+from condor_actors.classads import ClassAd
+from condor_actors.config import Config
+from condor_actors.daemons.completion_mail import CompletionMail
+from condor_actors.daemons.home_files import FileCache
+from condor_actors.daemons.shadow import Bulk, Shadow, ShadowEdges
+from condor_actors.daemons.user_log import UserLogs
+from condor_actors.messages.envelope import Address, Delivery, Done, PeerDown, PeerUp, Refused, TimerFired
+from condor_actors.messages.run import (
+    BecomeOwner,
+    ContinueRun,
+    HostOrders,
+    Notice,
+    NoticesWritten,
+    OpenShell,
+    ReadRunFile,
+    RenewCredential,
+    RunEnded,
+    ShadowHostHello,
+    ShellData,
+    StartRun,
+    StopRun,
+    SuspendRun,
+)
+
+__all__ = ["HostEdges", "ShadowHostActor", "ShadowHostDaemon", "become_user", "make_shadow_host"]
+
+ACTOR = "shadow-host"
+UNSETTLED_PATIENCE_S = 2400.0
+"""How long a host without a schedd keeps an end that nobody has committed."""
+
+NOTICES_REMEMBERED = 10_000
+
+
+@attrs.frozen(kw_only=True)
+class HostEdges:
+    """What the host touches.
+
+    Attributes:
+        schedd: the schedd's actor.
+        host_id: what the schedd calls this process.
+        logs, cache, bulk: as for shadows.
+        domain: the file system domain.
+        mail: mails about the ends of jobs.
+        become: makes this process the user's, for good.
+        use_credential: shows this certificate from now on.
+        leave: ends the process.
+        pid: of the process.
+    """
+
+    schedd: Address
+    host_id: str
+    logs: UserLogs
+    cache: FileCache
+    bulk: Bulk
+    domain: str
+    mail: CompletionMail
+    become: Callable[[str, int, int], None]
+    use_credential: Callable[[bytes], None]
+    leave: Callable[[], None]
+    pid: int = attrs.field(factory=os.getpid)
+
+
+class ShadowHostActor(Actor):
+    """Takes the schedd's orders and gives each run its shadow."""
+
+    def __init__(self, edges: HostEdges) -> None:
+        self._edges = edges
+        self._owner = ""
+        self._spool = ""
+        self._runs: dict[str, str] = {}
+        self._ended: dict[str, RunEnded] = {}
+        self._shells: dict[str, str] = {}
+        self._connected = False
+        self._noticed: dict[str, None] = {}
+
+    def started(self) -> None:
+        """Dial the schedd and keep dialling."""
+        self.context.watch(self._edges.schedd.node)
+
+    def receive(self, delivery: Delivery) -> None:
+        """One message of the schedd, or an event."""
+        message = delivery.message
+        if isinstance(message, HostOrders):
+            self._orders(message)
+        elif isinstance(message, (StopRun, SuspendRun, ContinueRun)):
+            self._to_shadow(message.run_id, message)
+        elif isinstance(message, (ReadRunFile, OpenShell)):
+            self._question(message, delivery)
+        elif isinstance(message, ShellData):
+            run_id = self._shells.get(message.shell_id, "")
+            self._to_shadow(run_id, message)
+        elif isinstance(message, BecomeOwner):
+            self._become(message)
+        elif isinstance(message, RenewCredential):
+            self._edges.use_credential(message.credential)
+        elif isinstance(message, PeerUp):
+            self._hello()
+        elif isinstance(message, PeerDown):
+            self._connected = False
+            self._maybe_leave()
+        elif isinstance(message, ChildDown):
+            self._shadow_crashed(message)
+        elif isinstance(message, TimerFired) and message.key == "alone":
+            self.context.log.warn("nobody wanted the ends of {count} runs", count=len(self._ended))
+            self._edges.leave()
+        else:
+            self.context.reply(delivery, Refused(code="unknown-actor", text="a shadow host does not take this"))
+
+    # ---- the schedd
+
+    def _hello(self) -> None:
+        self._connected = True
+        self.context.cancel_timer("alone")
+        self.context.tell(self._edges.schedd, ShadowHostHello(
+            host_id=self._edges.host_id, owner=self._owner, pid=self._edges.pid,
+            runs=tuple([run_id for run_id in self._runs if run_id not in self._ended]), unsettled=tuple(self._ended)))
+        for ended in self._ended.values():
+            self.context.tell(self._edges.schedd, ended)
+
+    def _maybe_leave(self) -> None:
+        """Without a schedd, stay only for what would be lost."""
+        if self._connected or set(self._runs) - set(self._ended):
+            return
+        if any(ended.outcome in ("exited", "hold") for ended in self._ended.values()):
+            self.context.set_timer("alone", UNSETTLED_PATIENCE_S)
+        else:
+            self._edges.logs.flush()
+            self._edges.leave()
+
+    def _become(self, message: BecomeOwner) -> None:
+        if message.credential:
+            self._edges.use_credential(message.credential)
+        if self._owner:
+            return
+        self._edges.become(message.owner, message.uid, message.gid)
+        self._owner = message.owner
+        self._spool = message.spool_dir
+        self.context.log.info("shadow host {pid} belongs to {owner}", pid=os.getpid(), owner=message.owner)
+
+    def _orders(self, orders: HostOrders) -> None:
+        for run_id, _ in orders.verdicts:
+            self._forget(run_id)
+        if orders.notices:
+            self._notices(orders.notices)
+        for start in orders.starts:
+            self._start(start)
+
+    # ---- runs
+
+    def _start(self, order: StartRun) -> None:
+        if order.run_id in self._ended:
+            self.context.tell(self._edges.schedd, self._ended[order.run_id])
+            return
+        if order.run_id in self._runs:
+            return
+        name = self._runs[order.run_id] = f"shadow/{order.run_id}"
+        edges = ShadowEdges(
+            logs=self._edges.logs, cache=self._edges.cache, bulk=self._edges.bulk, kept_folder=self._kept_folder,
+            domain=self._edges.domain, report=self._report, relay=self._relay,
+        )
+        key = secrets.token_urlsafe(18)
+        self.context.spawn(name, lambda: Shadow(order, edges, key), restart="temporary")
+
+    def _kept_folder(self, job: str) -> str:
+        return os.path.join(self._spool or "/nonexistent", "evicted", job)
+
+    def _report(self, run_id: str, message: Any) -> None:
+        """A shadow's word for the schedd; an end is kept until it is committed."""
+        if isinstance(message, RunEnded):
+            self._ended[run_id] = message
+        if self._connected:
+            self.context.tell(self._edges.schedd, message)
+        else:
+            self._maybe_leave()
+
+    def _relay(self, message: ShellData) -> None:
+        self.context.tell(self._edges.schedd, message)
+        if message.exit_code >= 0:
+            self._shells.pop(message.shell_id, None)
+
+    def _shadow_crashed(self, event: ChildDown) -> None:
+        run_id = event.name.removeprefix("shadow/")
+        if run_id in self._runs and run_id not in self._ended:
+            self._report(run_id, RunEnded(run_id=run_id, outcome="failed", attributes=b"", claim_usable=False,
+                                          reason=f"the shadow failed: {event.reason}"))
+
+    def _to_shadow(self, run_id: str, message: Any) -> None:
+        name = self._runs.get(run_id)
+        if name is not None:
+            self.context.tell(Address("", name), message)
+        elif isinstance(message, StopRun):
+            self.context.log.info("run {run} is not here any more", run=run_id)
+
+    def _question(self, message: ReadRunFile | OpenShell, delivery: Delivery) -> None:
+        name = self._runs.get(message.run_id)
+        if name is None:
+            self.context.reply(delivery, Refused(code="not-found", text=f"run {message.run_id} is not here"))
+            return
+        if isinstance(message, OpenShell):
+            self._shells[message.shell_id] = message.run_id
+        self.context.ask(Address("", name), message, timeout_s=28.0,
+                         then=lambda answer: self._answered(delivery, answer.message))
+
+    def _answered(self, question: Delivery, answer: Any) -> None:
+        if not hasattr(answer, "KIND"):
+            answer = Refused(code="busy", text="the shadow did not answer")
+        if isinstance(question.message, OpenShell) and not isinstance(answer, Done):
+            self._shells.pop(question.message.shell_id, None)
+        self.context.reply(question, answer)
+
+    def _forget(self, run_id: str) -> None:
+        """The run's end is committed."""
+        self._ended.pop(run_id, None)
+        name = self._runs.pop(run_id, None)
+        if name is not None:
+            actor = self.context.system.actor(name)
+            if isinstance(actor, Shadow):
+                actor.settle()
+            self.context.stop_actor(name)
+
+    # ---- logs and mails
+
+    def _notices(self, notices: tuple[Notice, ...]) -> None:
+        for notice in notices:
+            if notice.notice_id in self._noticed:
+                continue
+            self._noticed[notice.notice_id] = None
+            if len(self._noticed) > NOTICES_REMEMBERED:
+                del self._noticed[next(iter(self._noticed))]
+            facts = ClassAd.from_bytes(notice.ad)
+            last = notice.last_proc if notice.last_proc >= 0 else notice.proc
+            self._edges.logs.write(notice.event, notice.cluster, range(notice.proc, last + 1), notice.when_s, facts,
+                                   maybe_written=notice.maybe_written)
+            self._edges.mail.consider(notice.event, notice.cluster, notice.proc, notice.when_s, facts)
+        written = NoticesWritten(notice_ids=tuple([notice.notice_id for notice in notices]))
+        self._edges.logs.when_written(lambda: self.context.tell(self._edges.schedd, written))
+
+
+class ShadowHostDaemon:
+    """See ``docs/architecture.md``, "The edges of a daemon"."""
+
+    name = "shadow-host"
+
+    def __init__(self, world: World, edges: HostEdges) -> None:
+        self._edges = edges
+        self.system: ActorSystem = world.make_system()
+
+    def start(self) -> None:
+        """Dial the schedd."""
+        self.system.spawn(ACTOR, lambda: ShadowHostActor(self._edges), inbox_limit=100_000)
+
+    def stop(self, graceful: bool) -> Deferred[None]:
+        """Write what waits for the logs."""
+        self._edges.logs.flush()
+        return succeed(None)
+
+    def reconfigure(self, config: Config) -> None:
+        """A host lives with the configuration that it was started with."""
+
+    def ad(self) -> ClassAd:
+        """A host advertises nothing; this is for the manhole."""
+        return ClassAd({"MyType": "ShadowHost", "Name": self._edges.host_id})
+
+
+def become_user(name: str, uid: int, gid: int) -> None:
+    """Make this process the user's for good; nothing to do when it is already.
+
+    Raises:
+        OSError: this process may not.
+    """
+    if os.getuid() == uid and os.geteuid() == uid:
+        return
+    home = pwd.getpwuid(uid).pw_dir
+    os.initgroups(name, gid)
+    os.setresgid(gid, gid, gid)
+    os.setresuid(uid, uid, uid)
+    os.umask(0o022)
+    os.environ.update({"USER": name, "LOGNAME": name, "HOME": home})
+
+
+def make_shadow_host(config: Config, world: World, *, schedd_socket: str, host_id: str, bulk: Bulk,
+                     use_credential: Callable[[bytes], None], leave: Callable[[], None], reactor: Any,
+                     become: Callable[[str, int, int], None] = become_user) -> ShadowHostDaemon:
+    """A shadow host on these edges.
+
+    Args:
+        config: the configuration.
+        world: the edges of its actor system.
+        schedd_socket: where the schedd listens.
+        host_id: what the schedd calls this process.
+        bulk: bulk transfers.
+        use_credential: takes the owner's proxy certificate.
+        leave: ends the process.
+        reactor: for mail.
+        become: drops to the owner.
+    """
+    from condor_actors.machine.mail import Mailer
+
+    def switch(name: str, defaults: bool) -> bool:
+        text = config.text(name)
+        return defaults if text is None else text.strip().lower() in ("true", "t", "yes", "1")
+
+    edges = HostEdges(
+        schedd=Address(f"unix:{Path(schedd_socket)}", "schedd"), host_id=host_id,
+        logs=UserLogs(world.reactor_time, sync=switch("ENABLE_USERLOG_FSYNC", True),
+                      lock=switch("ENABLE_USERLOG_LOCKING", True), log=world.log),
+        cache=FileCache(), bulk=bulk, domain=config.text("FILESYSTEM_DOMAIN") or "",
+        mail=CompletionMail(world.mail or Mailer(config, reactor), config.text("UID_DOMAIN") or "localhost"),
+        become=become, use_credential=use_credential, leave=leave,
+    )
+    return ShadowHostDaemon(world, edges)

@@ -1,0 +1,110 @@
+"""``python -m condor_actors.services shadow-host``: a shadow host, started by the schedd.
+
+It listens nowhere.  It begins with the rights and the certificate of the schedd, and drops both when it is told whose it
+is: from then on it is the owner, and shows a proxy certificate that says so.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import Any
+
+from twisted.application.service import IService, Service
+from twisted.internet.defer import Deferred, maybeDeferred
+from twisted.logger import Logger
+from twisted.python import usage
+
+from condor_actors.config import load_config
+from condor_actors.services.logs import start_logging
+from condor_actors.services.world import RealWorld, real_world
+
+
+class Options(usage.Options):
+    """Where the schedd is and what it calls us."""
+
+    optParameters = [
+        ["schedd-socket", "s", "", "the schedd's UNIX socket"],
+        ["host-id", "i", "", "what the schedd calls this process"],
+    ]
+
+    def postOptions(self) -> None:  # noqa: N802 - Twisted's name
+        """Both are needed."""
+        for name in ("schedd-socket", "host-id"):
+            if not self[name]:
+                raise usage.UsageError(f"--{name} is missing; the schedd starts shadow hosts, nobody else")
+
+
+def makeService(options: Options, reactor: Any = None) -> IService:  # noqa: N802 - twistd's name
+    """The service of one shadow host."""
+    if reactor is None:
+        from twisted.internet import reactor as default_reactor
+
+        reactor = default_reactor
+    return ShadowHostService(options["schedd-socket"], options["host-id"], reactor)
+
+
+class ShadowHostService(Service):  # type: ignore[misc]  # Twisted leaves it untyped
+    """Runs one shadow host for as long as the process lives."""
+
+    def __init__(self, schedd_socket: str, host_id: str, reactor: Any) -> None:
+        self.setName("condor-shadow-host")
+        self.exit_status = 0
+        self.log = Logger("condor")
+        self._config = load_config(subsystem="SHADOW")
+        self._schedd_socket = schedd_socket
+        self._host_id = host_id
+        self._reactor = reactor
+        self._real: RealWorld | None = None
+        self._daemon: Any = None
+        self._bulk: Any = None
+
+    def startService(self) -> None:  # noqa: N802 - Twisted's name
+        """Dial the schedd."""
+        Service.startService(self)
+        from condor_actors.daemons.shadow_host import make_shadow_host
+        from condor_actors.transfer.client import BulkClient
+
+        start_logging(self._config, "shadow-host", suffix=f".{os.getpid()}")
+        real = self._real = real_world(self._config, "shadow-host", reactor=self._reactor, listens_locally=False,
+                                       listens_publicly=False)
+        self._bulk = BulkClient(self._reactor, real.post.endpoint)
+        self._daemon = make_shadow_host(
+            self._config, real.world, schedd_socket=self._schedd_socket, host_id=self._host_id, bulk=self._bulk,
+            use_credential=self._use_credential, leave=self._leave, reactor=self._reactor,
+        )
+        self._daemon.start()
+        self._reactor.callWhenRunning(self._catch_signals)
+        self.log.info("** shadow host (pid {pid}) started", pid=os.getpid())
+
+    def _catch_signals(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGQUIT, signal.SIGINT):
+            signal.signal(number, lambda *_: self._reactor.callFromThread(self._leave))
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    def _use_credential(self, bundle: bytes) -> None:
+        """Show the owner's certificate instead of the machine's."""
+        from condor_actors.wire.credentials import Credentials, TlsDoor
+
+        assert self._real is not None
+        credentials = Credentials.from_bundle(bundle)
+        post = self._real.post
+        if post.tls is None:
+            post.tls = TlsDoor(credentials)
+        else:
+            post.tls.renew(credentials)
+
+    def _leave(self) -> None:
+        if self._reactor.running:
+            self._reactor.stop()
+
+    def stopService(self) -> Deferred[None]:  # noqa: N802 - Twisted's name
+        """Write what waits, and end the links."""
+        Service.stopService(self)
+        if self._daemon is not None:
+            self._daemon.stop(True)
+            self._daemon.system.stop()
+        if self._bulk is not None:
+            self._bulk.stop()
+        done: Deferred[None] = maybeDeferred(self._real.close) if self._real is not None else maybeDeferred(int)
+        return done

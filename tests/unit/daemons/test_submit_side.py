@@ -1,0 +1,173 @@
+"""The submit side on the in-memory network: jobs from submission to history, whoever dies on the way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from condor_actors.messages.queue import ActionResult
+from condor_actors.messages.run import FileEntry
+from condor_actors.transfer.manifest import digest_bytes
+from tests.harness.submit_side import SubmitPool
+
+
+@pytest.fixture
+def pool(tmp_path: Path) -> SubmitPool:
+    return SubmitPool(tmp_path)
+
+
+def entry(path: str, data: bytes) -> FileEntry:
+    return FileEntry(path=path, size_bytes=len(data), digest=digest_bytes(data), inline=data)
+
+
+def test_a_job_runs_and_leaves_for_the_history(pool: SubmitPool) -> None:
+    cluster = pool.submit(b'UserLog = "job.log"\nOut = "out"\nErr = "err"\n')
+    assert "Job submitted from host" in (pool.home / "job.log").read_text()
+    assert pool.status(cluster) == 1
+    pool.match()
+    assert pool.status(cluster) == 2
+    run_id = f"{cluster}.0#1"
+    pool.execute.begin(run_id)
+    pool.run()
+    pool.execute.finish(run_id, exit_code=3, outputs=(entry("_condor_stdout", b"hello\n"), entry("_condor_stderr", b""),
+                                                      entry("result", b"42")))
+    pool.run()
+    assert pool.status(cluster) == 0
+    (job,) = pool.history()
+    assert (job.get_int("ExitCode"), job.get_int("JobStatus"), job.get_int("NumJobStarts")) == (3, 4, 1)
+    assert (pool.home / "out").read_bytes() == b"hello\n"
+    assert (pool.home / "err").read_bytes() == b""
+    assert (pool.home / "result").read_bytes() == b"42"
+    log = (pool.home / "job.log").read_text()
+    assert [line[:3] for line in log.splitlines() if line[:3].isdigit() and "(" in line[:6]] == [
+        "000", "040", "001", "006", "040", "040", "005"] or "return value 3" in log
+    assert pool.execute.runs == {}
+    assert len(pool.execute.released) == 1
+
+
+def test_a_claim_takes_the_next_job_at_once(pool: SubmitPool) -> None:
+    cluster = pool.submit(procs=3)
+    pool.match(1)
+    for proc in range(3):
+        run_id = f"{cluster}.{proc}#1"
+        assert list(pool.execute.runs) == [run_id]
+        pool.execute.begin(run_id)
+        pool.execute.finish(run_id)
+        pool.run()
+    assert len(pool.execute.granted) == 1
+    assert [job.get_int("ProcId") for job in pool.history()] == [2, 1, 0]
+
+
+def test_hold_release_remove_of_a_running_job(pool: SubmitPool) -> None:
+    cluster = pool.submit(b'UserLog = "log"\n')
+    pool.match()
+    pool.execute.begin(f"{cluster}.0#1")
+    assert pool.act("hold", cluster).results[0][2] is ActionResult.SUCCESS
+    pool.run()
+    assert pool.status(cluster) == 5
+    assert pool.execute.runs == {}
+    pool.act("release", cluster)
+    assert pool.status(cluster) == 1
+    pool.match()
+    assert pool.status(cluster) == 2
+    pool.act("remove", cluster)
+    pool.run()
+    assert pool.status(cluster) == 0
+    (job,) = pool.history()
+    assert job.get_int("JobStatus") == 3
+    text = (pool.home / "log").read_text()
+    assert "Job was held" in text and "Job was released" in text and "Job was aborted" in text
+
+
+def test_the_schedd_dies_and_takes_its_runs_up_again(pool: SubmitPool) -> None:
+    cluster = pool.submit()
+    pool.match()
+    pool.execute.begin(f"{cluster}.0#1")
+    pool.run()
+    pool.kill_schedd()
+    pool.run(3.0)
+    pool.start_schedd()
+    pool.run(10.0)
+    assert pool.status(cluster) == 2
+    pool.execute.finish(f"{cluster}.0#1", exit_code=0)
+    pool.run()
+    assert [job.get_int("NumShadowStarts") for job in pool.history()] == [1]
+
+
+def test_a_run_that_ends_without_a_schedd_is_recorded_once(pool: SubmitPool) -> None:
+    cluster = pool.submit()
+    pool.match()
+    pool.execute.begin(f"{cluster}.0#1")
+    pool.run()
+    pool.kill_schedd()
+    pool.execute.finish(f"{cluster}.0#1", exit_code=5)
+    pool.run(3.0)
+    pool.start_schedd()
+    pool.run(10.0)
+    assert [job.get_int("ExitCode") for job in pool.history()] == [5]
+    assert pool.execute.runs == {}
+
+
+def test_the_shadow_host_dies_and_another_takes_the_run_up(pool: SubmitPool) -> None:
+    cluster = pool.submit(b'UserLog = "log"\n')
+    pool.match()
+    pool.execute.begin(f"{cluster}.0#1")
+    pool.run()
+    pool.kill_host(pool.owner_host_pid())
+    pool.run(5.0)
+    assert pool.status(cluster) == 2
+    pool.execute.finish(f"{cluster}.0#1", exit_code=7)
+    pool.run()
+    assert [job.get_int("ExitCode") for job in pool.history()] == [7]
+    assert len(pool.execute.activations) == 1
+
+
+def test_both_die_while_the_run_ends(pool: SubmitPool) -> None:
+    cluster = pool.submit(b'UserLog = "log"\n')
+    pool.match()
+    pool.execute.begin(f"{cluster}.0#1")
+    pool.run()
+    pid = pool.owner_host_pid()
+    pool.kill_schedd()
+    pool.kill_host(pid)
+    pool.execute.finish(f"{cluster}.0#1", exit_code=9)
+    pool.run(3.0)
+    pool.start_schedd()
+    pool.run(30.0)
+    assert [job.get_int("ExitCode") for job in pool.history()] == [9]
+    assert (pool.home / "log").read_text().count("Job terminated.\n") == 1
+
+
+def test_the_link_to_the_starter_breaks(pool: SubmitPool) -> None:
+    cluster = pool.submit(b'UserLog = "log"\n')
+    pool.match()
+    pool.execute.begin(f"{cluster}.0#1")
+    pool.run()
+    host = f"<host:{pool.owner_host_pid()}>"
+    pool.net.cut(host, "<execute:1>")
+    pool.run(5.0)
+    pool.net.heal(host, "<execute:1>")
+    pool.run(20.0)
+    text = (pool.home / "log").read_text()
+    assert "Job disconnected" in text and "Job reconnected" in text
+    pool.execute.finish(f"{cluster}.0#1")
+    pool.run()
+    assert len(pool.history()) == 1
+
+
+def test_a_starter_that_is_gone_means_another_run(pool: SubmitPool) -> None:
+    cluster = pool.submit(b'UserLog = "log"\n')
+    pool.match()
+    pool.execute.begin(f"{cluster}.0#1")
+    pool.run()
+    host = f"<host:{pool.owner_host_pid()}>"
+    pool.net.cut(host, "<execute:1>")
+    pool.execute.runs.clear()
+    pool.run(5.0)
+    pool.net.heal(host, "<execute:1>")
+    pool.run(30.0)
+    assert pool.status(cluster) == 1
+    assert "reconnection failed" in (pool.home / "log").read_text()
+    pool.match()
+    assert list(pool.execute.runs) == [f"{cluster}.0#2"]
