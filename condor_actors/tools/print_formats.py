@@ -274,6 +274,24 @@ def long_rows(ads: Iterable[ClassAd], attributes: Sequence[str] = ()) -> Iterato
         yield projected(ad, attributes).to_text() + "\n"
 
 
+def long_rows_of_texts(texts: Iterable[bytes]) -> Iterator[str]:
+    """``-long`` of whole ads as they came over the wire; a line seen before is not parsed again."""
+    shown_lines: dict[bytes, tuple[str, str]] = {}
+    for text in texts:
+        rows: dict[str, str] = {}
+        for line in text.split(b"\n"):
+            known = shown_lines.get(line)
+            if known is None:
+                if not line:
+                    continue
+                shown_line = ClassAd.from_bytes(line).to_text()
+                known = (shown_line.partition(" = ")[0].lower(), shown_line)
+                if len(shown_lines) < 100_000:
+                    shown_lines[line] = known
+            rows[known[0]] = known[1]
+        yield "".join([rows[key] for key in sorted(rows)]) + "\n"
+
+
 def json_rows(ads: Iterable[ClassAd], attributes: Sequence[str] = (), *, when_empty: str = "") -> Iterator[str]:
     """``-json``: a list of objects; ``when_empty`` when there is no ad at all."""
     opening = "[\n"

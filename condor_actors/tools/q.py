@@ -278,7 +278,14 @@ class Answer:
         if self._held is not None or self.there is None:
             yield from self._filtered(self._held or [])
             return
+        for text in self._texts(projection):
+            yield ClassAd.from_bytes(text)
+
+    def _texts(self, projection: Sequence[str] = ()) -> Iterator[bytes]:
+        """The same, as they come."""
         from condor_actors.messages.queue import QueryJobs
+
+        assert self.there is not None
 
         question, cursor = self.question, ""
         while True:
@@ -288,8 +295,7 @@ class Answer:
                     projection=tuple(projection), limit=question.limit, cursor=cursor,
                 )
             )  # fmt: skip
-            for text in page.ads:
-                yield ClassAd.from_bytes(text)
+            yield from page.ads
             cursor = page.cursor
             if not cursor:
                 return
@@ -341,6 +347,8 @@ class Answer:
         from condor_actors.tools import print_formats
 
         attributes = self.question.attributes
+        if self.question.form == "long" and not attributes and self._held is None:
+            return print_formats.long_rows_of_texts(self._texts())
         ads = self.ads(attributes)
         if self.question.form == "long":
             return print_formats.long_rows(ads, attributes)
