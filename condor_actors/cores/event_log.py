@@ -19,7 +19,7 @@ __all__ = ["EVENT_NAMES", "event_header", "event_text", "event_xml"]
 EVENT_NAMES = {
     0: "SubmitEvent", 1: "ExecuteEvent", 4: "JobEvictedEvent", 5: "JobTerminatedEvent", 6: "JobImageSizeEvent",
     7: "ShadowExceptionEvent", 9: "JobAbortedEvent", 10: "JobSuspendedEvent", 11: "JobUnsuspendedEvent",
-    12: "JobHeldEvent", 13: "JobReleasedEvent", 21: "RemoteErrorEvent", 22: "JobDisconnectedEvent",
+    12: "JobHeldEvent", 13: "JobReleaseEvent", 21: "RemoteErrorEvent", 22: "JobDisconnectedEvent",
     23: "JobReconnectedEvent", 24: "JobReconnectFailedEvent", 40: "FileTransferEvent",
 }
 

@@ -104,10 +104,6 @@ class ScheddActor(CoreActor):
         """The core must know who asks."""
         return delivery
 
-    def event(self, delivery: Delivery) -> Delivery:
-        """The core must know who said it."""
-        return delivery
-
     def _may_be_host(self, identity: Identity, message: ShadowHostHello) -> bool:
         """A shadow host runs as its owner, or (a spare) as this process does."""
         if identity.uid is None or identity.uid in (0, os.getuid()):

@@ -1,7 +1,7 @@
 """``python -m condor_actors.services shadow-host``: a shadow host, started by the schedd.
 
-It listens nowhere.  It begins with the rights and the certificate of the schedd, and drops both when it is told whose it
-is: from then on it is the owner, and shows a proxy certificate that says so.
+It listens nowhere.  It begins with the rights and the certificate of the schedd, and drops both when it is told whose
+it is: from then on it is the owner, and shows a proxy certificate that says so.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import signal
 from typing import Any
 
 from twisted.application.service import IService, Service
-from twisted.internet.defer import Deferred, maybeDeferred
+from twisted.internet.defer import Deferred, succeed
 from twisted.logger import Logger
 from twisted.python import usage
 
@@ -44,11 +44,11 @@ def makeService(options: Options, reactor: Any = None) -> IService:  # noqa: N80
     return ShadowHostService(options["schedd-socket"], options["host-id"], reactor)
 
 
-class ShadowHostService(Service):  # type: ignore[misc]  # Twisted leaves it untyped
+class ShadowHostService(Service):
     """Runs one shadow host for as long as the process lives."""
 
     def __init__(self, schedd_socket: str, host_id: str, reactor: Any) -> None:
-        self.setName("condor-shadow-host")
+        self.name = "condor-shadow-host"
         self.exit_status = 0
         self.log = Logger("condor")
         self._config = load_config(subsystem="SHADOW")
@@ -98,7 +98,7 @@ class ShadowHostService(Service):  # type: ignore[misc]  # Twisted leaves it unt
         if self._reactor.running:
             self._reactor.stop()
 
-    def stopService(self) -> Deferred[None]:  # noqa: N802 - Twisted's name
+    def stopService(self) -> Deferred[Any]:  # noqa: N802 - Twisted's name
         """Write what waits, and end the links."""
         Service.stopService(self)
         if self._daemon is not None:
@@ -106,5 +106,4 @@ class ShadowHostService(Service):  # type: ignore[misc]  # Twisted leaves it unt
             self._daemon.system.stop()
         if self._bulk is not None:
             self._bulk.stop()
-        done: Deferred[None] = maybeDeferred(self._real.close) if self._real is not None else maybeDeferred(int)
-        return done
+        return self._real.close() if self._real is not None else succeed(None)
