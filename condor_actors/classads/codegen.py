@@ -358,7 +358,7 @@ class _Source:
         if "tgt" in uses:
             lines.append("tgt = EMPTY if other is None or 'target' in ad.own else other.own")
         if "mown" in uses or "base" in uses:
-            lines.append("mown = ad.own if ad.scope is None and 'my' not in ad.own else EMPTY")
+            lines.append("mown = EMPTY if 'my' in ad.own else ad.own")
             lines.append("base = EMPTY if ad.parent is None or mown is EMPTY else ad.parent.own")
         return ["    " + line for line in lines]
 

@@ -129,7 +129,7 @@ def look_up(ad: ClassAd, key: str, state: State, selected: bool = False) -> Valu
     return UNDEFINED
 
 
-def _my(ad: ClassAd, root: ClassAd, state: State) -> Value:
+def _root(ad: ClassAd, root: ClassAd, state: State) -> Value:
     return root
 
 
@@ -146,11 +146,11 @@ def _parent(ad: ClassAd, root: ClassAd, state: State) -> Value:
 
 
 _SPECIAL: Final[dict[str, Any]] = {
-    "my": _my,
+    "my": _self,
     "target": _target,
     "self": _self,
-    "toplevel": _my,
-    "root": _my,
+    "toplevel": _root,
+    "root": _root,
     "parent": _parent,
 }
 SPECIAL_NAMES: Final = frozenset(_SPECIAL)
@@ -208,7 +208,7 @@ def mine(ad: ClassAd, key: str, state: State) -> Value:
     :param state: the evaluation.
     :returns: its value.
     """
-    if ad.scope is None and "my" not in ad.own:
+    if "my" not in ad.own:
         value = ad.own.get(key)
         if value.__class__ in PLAIN:
             return value
@@ -270,7 +270,8 @@ def subscript(container: Value, index: Value, state: State) -> Value:
             return element(container.elements[index], container.ad, state)
         return ERROR
     if isinstance(container, ClassAd) and isinstance(index, str):
-        return look_up(container, index.lower(), state, selected=True)
+        found = container.find(index.lower())
+        return UNDEFINED if found is None else enter(found, container, state)
     return ERROR
 
 

@@ -1,7 +1,7 @@
 """Text to tokens.
 
 One regular expression knows every token; a token is a tuple ``(kind, value, position)``. Kinds are ``num`` (a literal
-number), ``str``, ``name``, ``quoted`` (a name in single quotes, never a keyword), ``op`` and ``end``.
+number), ``octal`` (an integer with a needless leading 0), ``str``, ``name``, ``quoted`` (a name in single quotes, never a keyword), ``op`` and ``end``.
 Keywords are told apart by the parser, because ``true`` is a name nowhere and ``is`` is an operator everywhere.
 """
 
@@ -60,13 +60,10 @@ def unescape(body: str) -> str:
     return text
 
 
-def _number(text: str, position: int, source: str) -> int | float:
-    if "." in text or "e" in text or "E" in text:
+def _number(text: str) -> int | float:
+    if not text.isdigit():
         return float(text)
-    if len(text) > 1 and text[0] == "0":
-        raise ClassAdSyntaxError("octal numbers are not part of the language; drop the leading 0", source, position)
-    number = int(text) if len(text) < 25 else INT_MAX + 1
-    return number
+    return int(text) if len(text.lstrip("0")) < 25 else INT_MAX + 1
 
 
 def tokenize(text: str) -> list[Token]:
@@ -91,9 +88,11 @@ def tokenize(text: str) -> list[Token]:
         if kind in {"name", "op"}:
             append((kind, match[0], position))
         elif kind == "num":
-            append(("num", _number(match[0], position, text), position))
-            if after < size and (text[after].isalnum() or text[after] == "_" or text[after] == "."):
-                raise ClassAdSyntaxError("a number runs into what follows it", text, after)
+            digits = match[0]
+            if digits.isdigit() and text.startswith(".", after):
+                raise ClassAdSyntaxError("digits are missing behind the decimal point", text, after)
+            octal = digits[0] == "0" and len(digits) > 1 and digits.isdigit()
+            append(("octal" if octal else "num", _number(digits), position))
         elif kind in {"str", "quoted"}:
             body = match[0][1:-1]
             try:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Final
 
-from .values import ERROR, INT_MAX, INT_MIN, UNDEFINED, AbsoluteTime, RelativeTime, Value, wrap
+from .values import ERROR, INT_MAX, INT_MIN, UNDEFINED, AbsoluteTime, ListValue, RelativeTime, Value, wrap
 
 Operation = Callable[[Value, Value], Value]
 
@@ -98,7 +98,7 @@ def multiply(left: Value, right: Value) -> Value:
         return _real(product) if isinstance(product, float) else wrap(product)
     if isinstance(left, (int, float)):
         left, right = right, left
-    if isinstance(left, RelativeTime) and isinstance(right, (int, float)):
+    if isinstance(left, RelativeTime) and type(right) in (int, float):
         return RelativeTime(left.span_s * right)
     return ERROR
 
@@ -119,7 +119,7 @@ def divide(left: Value, right: Value) -> Value:
             return ERROR
         quotient = abs(left) // abs(right)
         return min(quotient, INT_MAX) if (left < 0) == (right < 0) else -quotient
-    if isinstance(left, RelativeTime) and isinstance(right, (int, float)):
+    if isinstance(left, RelativeTime) and type(right) in (int, float):
         return ERROR if right == 0 else RelativeTime(left.span_s / right)
     return ERROR
 
@@ -190,6 +190,8 @@ def identical(left: Value, right: Value) -> Value:
     """``left is right``: same type and same value; ERROR when a list or record is compared."""
     kind = type(left)
     if kind is not type(right):
+        return False
+    if kind is ListValue and left.made is not right.made:
         return False
     if _compound(left):
         return ERROR

@@ -93,6 +93,22 @@ class _Parser:
             return True
         return False
 
+    def take_apart(self, first: str, second: str) -> bool:
+        """Take an operator whose two characters stand apart."""
+        here = self.tokens[self.at]
+        if here[0] != "op" or here[1] != first:
+            return False
+        there = self.tokens[self.at + 1]
+        if there[0] != "op" or there[1] != second:
+            return False
+        self.at += 2
+        return True
+
+    def second_dot(self) -> None:
+        """Pass over a dot that stands directly behind one: two count as one."""
+        if self.tokens[self.at][2] == self.tokens[self.at - 1][2] + 1:
+            self.take(".")
+
     def expect(self, operator: str, after: str) -> None:
         if not self.take(operator):
             self.fail(f"expected '{operator}' {after}, found {self.found()}")
@@ -136,7 +152,7 @@ class _Parser:
         if kind == "op" and value in ("-", "+", "!", "~"):
             self.at += 1
             following = self.tokens[self.at]
-            if value == "-" and following[0] == "num" and following[2] == position + 1:
+            if value == "-" and following[0] in ("num", "octal") and following[2] == position + 1:
                 self.at -= 1
                 return self.operand()
             self.deeper()
@@ -149,11 +165,12 @@ class _Parser:
         """An operand with its postfixes; ``?:`` is one of them, and takes another operand behind it."""
         node = self.primary()
         while True:
-            if self.take("?:"):
+            if self.take("?:") or self.take_apart("?", ":"):
                 self.deeper()
                 node = Conditional(node, None, self.operand())
                 self.depth -= 1
             elif self.take("."):
+                self.second_dot()
                 node = Reference(self.name("after '.'"), node)
             elif self.take("["):
                 index = self.expression()
@@ -182,6 +199,8 @@ class _Parser:
             return Literal(fold_number(value, False))
         if kind == "str":
             return Literal(self.string())
+        if kind == "octal":
+            self.fail("octal numbers are not part of the language; drop the leading 0")
         if kind in {"name", "quoted"}:
             return self.named()
         if kind == "op":
@@ -192,7 +211,7 @@ class _Parser:
                 self.expect(")", "to close '('")
                 return Unary("(", inner)
             if self.take("."):
-                self.take(".")
+                self.second_dot()
                 return Reference(self.name("after '.'"), None, absolute=True)
             if self.take("{"):
                 return ListExpr(self.sequence("}", "the list"))
@@ -204,7 +223,7 @@ class _Parser:
         """A minus that stands directly before a number belongs to it."""
         _, _, position = self.tokens[self.at]
         kind, number, start = self.tokens[self.at + 1]
-        if kind != "num" or start != position + 1 or isinstance(number, str):
+        if kind not in ("num", "octal") or start != position + 1 or isinstance(number, str):
             self.fail(f"expected an operand, found {self.found()}")
         self.at += 2
         return Literal(fold_number(number, True))
@@ -240,24 +259,26 @@ class _Parser:
         if self.take(closing):
             return ()
         items = [self.expression()]
-        while self.take(","):
+        while self.take(",") or (closing == ")" and self.take(";")):
             items.append(self.expression())
         self.expect(closing, f"or ',' in {what}")
         return tuple(items)
 
     def record(self) -> RecordExpr:
         pairs: list[tuple[str, Expr]] = []
+        if self.take("]"):
+            return RecordExpr(())
         while True:
-            while self.take(";"):
-                pass
-            if self.take("]"):
-                return RecordExpr(tuple(pairs))
             name = self.name("or ']' in the record")
             self.expect("=", f"after the attribute name {name}")
             pairs.append((name, self.expression()))
             if self.take("]"):
                 return RecordExpr(tuple(pairs))
             self.expect(";", f"or ']' after the value of {name}")
+            while self.take(";"):
+                pass
+            if self.take("]"):
+                return RecordExpr(tuple(pairs))
 
 
 def _timed(name: str, arguments: tuple[Expr, ...]) -> Expr | None:

@@ -9,21 +9,18 @@ from __future__ import annotations
 import math
 import re
 import time
-from datetime import date
 from typing import Final
 
 from .values import AbsoluteTime, RelativeTime
 
 _DIGIT: Final = re.compile(r"\d", re.ASCII)
 _NUMBER: Final = re.compile(r"\d+", re.ASCII)
-_ZONE: Final = re.compile(r"\s*(?:([-+])(\d\d):?(\d\d)\s*|([^\d]*))\Z", re.ASCII)
+_ZONE: Final = re.compile(r"(?:[^\d]*([-+])(\d\d):?(\d\d)|([^\d]*))\Z", re.ASCII)
 _RELATIVE: Final = re.compile(
-    r"\s*([-+]?)\s*(?:(\d+)\s*[+dD]\s*)?"
-    r"(?:(?:(\d+)\s*:\s*)?(?:(\d+)\s*:\s*)?(\d+|\d*\.\d+)?|(?:(\d+)\s*[hH]\s*)?(?:(\d+)\s*[mM]\s*)?(?:(\d+)\s*[sS])?)\s*\Z",
+    r"\s*(-?)\s*(?:(\d*)\s*\+\s*|(\d+)\s*[dD]\s*)?"
+    r"(?:(?:(\d*)\s*:\s*)?(?:(\d*)\s*:\s*)?(\d+|\d*\.\d+)?|(?:(\d+)\s*[hH]\s*)?(?:(\d+)\s*[mM]\s*)?(?:(\d+)\s*[sS])?)\s*\Z",
     re.ASCII,
 )
-_FIRST_S: Final = -62135596800
-_LAST_S: Final = 253402300799
 
 
 def local_offset_s(epoch_s: float) -> int:
@@ -67,12 +64,29 @@ def _leading(text: str) -> int:
     return int(match[0]) if match else 0
 
 
+def _days(year: int, month: int) -> int:
+    """Days from 1970-01-01 to the first of a month, in the calendar of today reckoned back for ever."""
+    year -= month <= 2
+    era, year = divmod(year, 400)
+    day_of_year = (153 * (month - 3 if month > 2 else month + 9) + 2) // 5
+    return era * 146097 + year * 365 + year // 4 - year // 100 + day_of_year - 719468
+
+
+def _date(days: int) -> tuple[int, int, int]:
+    """The year, month and day of a day counted from 1970-01-01."""
+    era, day = divmod(days + 719468, 146097)
+    year = (day - day // 1460 + day // 36524 - day // 146096) // 365
+    day -= 365 * year + year // 4 - year // 100
+    month = (5 * day + 2) // 153
+    day -= (153 * month + 2) // 5
+    month = month + 3 if month < 10 else month - 9
+    return year + era * 400 + (month <= 2), month, day + 1
+
+
 def _instant(fields: list[int], zone: re.Match[str]) -> AbsoluteTime | None:
     year, month, day, hour, minute, second = fields + [1, 0, 0, 0, 0][len(fields) - 1 :]
     year, month = year + (month - 1) // 12, (month - 1) % 12 + 1
-    if not 1 <= year <= 9999:
-        return None
-    days = date(year, month, 1).toordinal() - 719163 + day - 1
+    days = _days(year, month) + day - 1
     local = ((days * 24 + hour) * 60 + minute) * 60 + second
     if local == -1:
         return None
@@ -93,8 +107,9 @@ def absolute_to_text(value: AbsoluteTime) -> str:
     :param value: the instant.
     :returns: ``yyyy-mm-ddThh:mm:ss±hh:mm``.
     """
-    at = min(max(value.epoch_s + value.offset_s, _FIRST_S), _LAST_S)
-    year, month, day, hour, minute, second = time.gmtime(at)[:6]
+    days, left = divmod(value.epoch_s + value.offset_s, 86400)
+    year, month, day = _date(days)
+    hour, minute, second = left // 3600, left // 60 % 60, left % 60
     sign = "+" if value.offset_s > 0 else "-"
     zone = abs(value.offset_s) // 60
     return (
@@ -111,7 +126,8 @@ def relative_from_text(text: str) -> RelativeTime | None:
     match = _RELATIVE.match(text)
     if match is None:
         return None
-    sign, days, first, second, seconds, hours, minutes, rest = match.groups()
+    sign, plus, letter, first, second, seconds, hours, minutes, rest = match.groups()
+    days = plus or letter
     if first is not None and second is None:
         first, second = None, first
     whole = int(days or 0) * 86400 + int(first or hours or 0) * 3600 + int(second or minutes or 0) * 60

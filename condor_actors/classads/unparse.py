@@ -238,7 +238,7 @@ class _Writer:
                 put(".")
             elif node.absolute:
                 put(".")
-            put(name_text(node.name, node.scope is None and not node.absolute))
+            put(name_text(node.name, node.scope is None))
         elif isinstance(node, Unary):
             if node.operator == "(":
                 put("(")

@@ -94,13 +94,17 @@ class RelativeTime:
 
 
 class ListValue:
-    """A list inside an evaluation: elements not yet evaluated, and the record whose names they see."""
+    """A list inside an evaluation: elements not yet evaluated, and the record whose names they see.
 
-    __slots__ = ("ad", "elements")
+    :ivar made: whether a function made it; ``is`` holds those for another type than lists written out.
+    """
 
-    def __init__(self, elements: tuple[Any, ...], ad: ClassAd | None) -> None:
+    __slots__ = ("ad", "elements", "made")
+
+    def __init__(self, elements: tuple[Any, ...], ad: ClassAd | None, made: bool = False) -> None:
         self.elements = elements
         self.ad = ad
+        self.made = made
 
 
 Scalar = int | float | str | bool | AbsoluteTime | RelativeTime | Undefined | Error

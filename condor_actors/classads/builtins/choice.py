@@ -9,7 +9,7 @@ from ..evaluation import State, enter
 from ..expr import Expr, Reference, as_expr
 from ..operators import truth
 from ..unparse import unparse
-from ..values import ERROR, UNDEFINED, Value
+from ..values import ERROR, UNDEFINED, AbsoluteTime, RelativeTime, Value
 from .patterns import compiled_pattern
 from .registry import inside, lazy
 
@@ -30,7 +30,7 @@ def _eval(ad: Any, state: State, text: Value) -> Value:
     from ..parser import parse_expression
 
     if not isinstance(text, str):
-        return ERROR if text is UNDEFINED else text
+        return ERROR if text is UNDEFINED or isinstance(text, (AbsoluteTime, RelativeTime)) else text
     try:
         node = parse_expression(text)
     except ClassAdSyntaxError:

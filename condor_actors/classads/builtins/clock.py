@@ -52,8 +52,10 @@ def _abs_time(ad: Any, state: State, instant: Value = None, offset: Value = None
     if type(instant) not in (int, float) and not isinstance(instant, (AbsoluteTime, RelativeTime)):
         return ERROR
     seconds = instant if type(instant) is int else truncated(_seconds(instant))
-    if offset_s is None:
-        offset_s = instant.offset_s if isinstance(instant, AbsoluteTime) else local_offset_s(seconds)
+    if isinstance(instant, AbsoluteTime):
+        offset_s = instant.offset_s
+    elif offset_s is None:
+        offset_s = local_offset_s(seconds)
     return AbsoluteTime(seconds, offset_s)
 
 

@@ -34,7 +34,7 @@ def _eval_in_each_context(ad: Any, state: State, node: Expr, contexts: Expr) -> 
         return UNDEFINED
     if not isinstance(items, ListValue):
         return ERROR
-    return ListValue(tuple(_results(ad, state, node, items)), ad)
+    return ListValue(tuple(_results(ad, state, node, items)), ad, made=True)
 
 
 @lazy("countMatches", least=2)

@@ -75,7 +75,7 @@ def real_of(value: Value) -> Value:
         number = real_from_text(value)
         return ERROR if number is None else number
     if isinstance(value, RelativeTime):
-        return float(value.span_s)
+        return float(truncated(value.span_s))
     if isinstance(value, AbsoluteTime):
         return float(value.epoch_s)
     return UNDEFINED if value is UNDEFINED else ERROR
@@ -115,6 +115,8 @@ def _bool(value: Value) -> Value:
     if isinstance(value, str):
         lower = value.lower()
         return True if lower == "true" else False if lower == "false" else UNDEFINED
+    if isinstance(value, RelativeTime):
+        return value.span_s != 0
     return truth(value)
 
 

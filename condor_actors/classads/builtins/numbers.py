@@ -50,10 +50,7 @@ def _pow(number: Value, exponent: Value) -> Value:
 
 
 def _integer_power(number: int, exponent: int) -> int:
-    result = _real_power(float(number), float(exponent))
-    if abs(result) < 2.0**53:
-        return int(result)
-    return truncated(result)
+    return truncated(_real_power(float(number), float(exponent)) + 0.5)
 
 
 def _real_power(number: float, exponent: float) -> float:

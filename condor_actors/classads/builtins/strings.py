@@ -73,18 +73,22 @@ def _join(ad: Any, state: State, *values: Value) -> Value:
     texts = [text_of(item) for item in items if item is not UNDEFINED]
     if any(text is ERROR for text in texts):
         return ERROR
-    if items and not texts:
+    if not texts and (items or separator is UNDEFINED):
         return UNDEFINED
-    return (separator or "").join(text for text in texts if text is not UNDEFINED)
+    joined = ""
+    for text in texts:
+        joined += separator + text if joined and isinstance(separator, str) else text
+    return joined
 
 
 @eager("substr", least=2, most=3)
 def _substr(text: Value, offset: Value, length: Value = None) -> Value:
-    strict = worst(text, offset, length)
-    if strict is not None:
-        return strict
+    if text is UNDEFINED or offset is UNDEFINED or length is UNDEFINED:
+        return UNDEFINED
     if not isinstance(text, str) or type(offset) is not int or (length is not None and type(length) is not int):
         return ERROR
+    offset = _short(offset)
+    length = None if length is None else _short(length)
     data: Any = text if text.isascii() else raw(text)
     size = len(data)
     start = max(0, size + offset) if offset < 0 else min(offset, size)
@@ -96,6 +100,11 @@ def _substr(text: Value, offset: Value, length: Value = None) -> Value:
         end = min(size, start + length)
     part = data[start:end]
     return part if isinstance(part, str) else cooked(part)
+
+
+def _short(number: int) -> int:
+    """Positions have 32 bits."""
+    return (number + 2**31) % 2**32 - 2**31
 
 
 def _compared(left: Value, right: Value, folded: bool) -> Value:
@@ -150,7 +159,7 @@ def _size(value: Value) -> Value:
 def _split(text: Value, delimiters: Value = None) -> Value:
     if not isinstance(text, str) or not (delimiters is None or isinstance(delimiters, str)):
         return ERROR
-    return ListValue(tuple(split_fields(text, delimiters)), None)
+    return ListValue(tuple(split_fields(text, delimiters)), None, made=True)
 
 
 def split_fields(text: str, delimiters: str | None) -> list[str]:
@@ -183,7 +192,7 @@ def _at_sign(name: Value, lone_first: bool) -> Value:
     before, at, after = name.partition("@")
     if not at:
         before, after = (name, "") if lone_first else ("", name)
-    return ListValue((before, after), None)
+    return ListValue((before, after), None, made=True)
 
 
 @eager("splitUserName", least=1)

@@ -98,6 +98,8 @@ def _eq(left: Value, right: Value) -> Value:
 @eager("version_in_range", least=3)
 def _in_range(version: Value, least: Value, most: Value) -> Value:
     found = _ordered(version, least, most)
+    if found is UNDEFINED and least is not UNDEFINED and most is not UNDEFINED:
+        return ERROR
     if not isinstance(found, list):
         return found
     return compare_versions(found[1], found[0]) <= 0 and compare_versions(found[0], found[2]) <= 0

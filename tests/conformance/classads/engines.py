@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import htcondor2  # noqa: F401  # first: it puts the library into the mode that the tools use
-import classad2
+import htcondor2  # isort: skip  # noqa: F401  # first: it puts the library into the mode that the tools use
+import classad2  # isort: skip
 
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, parse_expression, unparse
-from condor_actors.classads.compiler import evaluate_raw
+from condor_actors.classads.parser import parse_records
+from condor_actors.classads.running import evaluate_raw
 
 SYNTAX = "(syntax error)"
 
@@ -61,13 +62,13 @@ def written(value: object) -> str:
 
 
 def our_text(expr: str) -> str:
-    """Read and write with this package.
+    """Read and write with this package, inside a record as the other engine does.
 
     :param expr: the expression.
     :returns: its unparsed form, or `SYNTAX`.
     """
     try:
-        return unparse(parse_expression(expr))
+        return unparse(next(parse_records(f"[ v = {expr} ]")).pairs[-1][1])
     except ClassAdSyntaxError:
         return SYNTAX
 

@@ -41,10 +41,16 @@ STRINGS = (
     '"UNDEFINED"',
     '"it\'s"',
 )
-INTEGERS = ("0", "1", "2", "3", "5", "7", "10", "-1", "-3", "63", "64", "100", "1024", "9223372036854775807", "-9223372036854775808")
+INTEGERS = (
+    *("0", "1", "2", "3", "5", "7", "10", "-1", "-3", "63", "64", "100", "1024"),
+    *("9223372036854775807", "-9223372036854775808"),
+)
 REALS = ("0.0", "1.0", "1.5", "-2.5", "0.1", "3.14159", "1e3", "1E-7", "1e300", "-0.0", "2.5", "100.0", "1e20", ".5")
 CONSTANTS = ("true", "false", "undefined", "error", "TRUE", "False")
-OPERATORS = ("+", "-", "*", "/", "%", "==", "!=", "<", "<=", ">", ">=", "=?=", "=!=", "is", "isnt", "&&", "||", "&", "|", "^", "<<", ">>", ">>>")
+OPERATORS = (
+    *("+", "-", "*", "/", "%", "==", "!=", "<", "<=", ">", ">=", "=?=", "=!=", "is", "isnt"),
+    *("&&", "||", "&", "|", "^", "<<", ">>", ">>>"),
+)
 COMPARISONS = ('"<"', '"<="', '"=="', '">"', '">="', '"!="', '"is"', '"isnt"')
 LAYOUTS = ('"%Y"', '"%F %T"', '"%j"', '"x"')
 OPTIONS = ('"i"', '"m"', '"g"', '"f"', '"gi"', '""')
@@ -173,6 +179,8 @@ class Generator:
             return self.pick(INTEGERS + REALS)
         if kind == "i":
             return self.pick(INTEGERS[:12])
+        if kind == "u":
+            return self.pick(("0", "60", "3600", "-7200"))
         if kind == "l":
             return self.pick(("d",)) if self.random.random() < 0.2 else self.listing(min(depth, 1))
         if kind == "r":
@@ -225,9 +233,9 @@ class Generator:
             if change == 0 and at < len(text):
                 del text[at]
             elif change == 1:
-                text.insert(at, self.random.choice("()[]{}.,;\"'+-*/=<>!&|?:ab1 0"))
+                text.insert(at, self.random.choice("()[{}.,\"'+-*/=<>!&|?:ab1 0"))
             elif at < len(text):
-                text[at] = self.random.choice("()[]{}.,\"'+-=<>!&|?:ab1 ")
+                text[at] = self.random.choice("()[{}.,\"'+-=<>!&|?:ab1 ")
         return "".join(text)
 
 
@@ -288,8 +296,8 @@ FUNCTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("evalInEachContext", ("er", "ar", "el")),
     ("countMatches", ("er", "ar", "el")),
     ("unparse", ("a", "e")),
-    ("relTime", ("n", "s", "e")),
-    ("absTime", ("ii", "e")),
+    ("relTime", ("i", "s")),
+    ("absTime", ("iu",)),
     ("splitTime", ("t", "e")),
     ("getYear", ("t",)),
     ("getMonth", ("t",)),

@@ -1,0 +1,76 @@
+"""A long comparison in child processes: ``python -m tests.conformance.classads.campaign [FIRST] [COUNT]``.
+
+Prints every difference that is not one of the deliberate ones, and a summary line.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+ROOT = Path(__file__).parents[3]
+
+
+@attrs.frozen
+class Outcome:
+    """What a campaign found.
+
+    :ivar compared: seeds compared.
+    :ivar crashed: seeds on which the other engine died.
+    :ivar differences: all differences.
+    """
+
+    compared: int
+    crashed: list[int]
+    differences: list[dict[str, Any]]
+
+
+def run(first: int, count: int) -> Outcome:
+    """Compare the engines on a range of seeds.
+
+    :param first: the first seed.
+    :param count: how many.
+    :returns: what was found.
+    """
+    crashed: list[int] = []
+    differences: list[dict[str, Any]] = []
+    end = first + count
+    with tempfile.TemporaryDirectory() as folder:
+        progress = Path(folder, "seed")
+        while first < end:
+            command = [sys.executable, "-m", "tests.conformance.classads.compare", str(first), str(end - first)]
+            done = subprocess.run(
+                [*command, "--progress", str(progress)], cwd=ROOT, capture_output=True, text=True, check=False
+            )
+            differences += [json.loads(line) for line in done.stdout.splitlines()]
+            if done.returncode == 0:
+                break
+            if done.returncode > 0:
+                raise RuntimeError(done.stderr)
+            seed = int(progress.read_text(encoding="ascii"))
+            crashed.append(seed)
+            first = seed + 1
+    return Outcome(count, crashed, differences)
+
+
+def main() -> None:
+    """Run a campaign and print what it found."""
+    first = int(sys.argv[1]) if len(sys.argv) > 1 else 0
+    count = int(sys.argv[2]) if len(sys.argv) > 2 else 100_000
+    outcome = run(first, count)
+    for difference in outcome.differences:
+        print(json.dumps(difference))
+    print(
+        f"{outcome.compared} compared, {len(outcome.differences)} different, "
+        f"the other engine died on {len(outcome.crashed)}"
+    )
+
+
+if __name__ == "__main__":
+    main()
