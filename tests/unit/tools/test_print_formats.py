@@ -1,0 +1,103 @@
+"""Ads as text."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from condor_actors.classads import ClassAd
+from condor_actors.tools.print_formats import (
+    AutoFormat,
+    Format,
+    FormatError,
+    json_rows,
+    long_rows,
+    long_rows_of_texts,
+    xml_rows,
+)
+
+AD = ClassAd.from_text(
+    'ClusterId = 266\nProcId = 0\nJobStatus = 2\nCmd = "/bin/sleep"\nR = 1.5\nE = ClusterId + 1\n'
+    'L = { 1,"a" }\nZ = 0.0\nB = true\nQ = "a\\"b"\nBack = "x\\y"\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("qualifier", "row"),
+    [
+        ("", '266 /bin/sleep undefined 1.5 267 { 1,"a" } 0.0 3\n'),
+        ("j", '266.0 266 /bin/sleep undefined 1.5 267 { 1,"a" } 0.0 3\n'),
+        ("jr", '266.0 266 "/bin/sleep" undefined 1.5 ClusterId + 1 { 1,"a" } 0.0 JobStatus + 1\n'),
+        ("V", '266 "/bin/sleep" undefined 1.5 267 { 1,"a" } 0.0 3\n'),
+        (",", '266, /bin/sleep, undefined, 1.5, 267, { 1,"a" }, 0.0, 3\n'),
+        ("t", '266\t/bin/sleep\tundefined\t1.5\t267\t{ 1,"a" }\t0.0\t3\n'),
+        ("n", '266\n/bin/sleep\nundefined\n1.5\n267\n{ 1,"a" }\n0.0\n3\n'),
+    ],
+)
+def test_autoformat(qualifier: str, row: str) -> None:
+    names = ["ClusterId", "Cmd", "Nope", "R", "E", "L", "Z", "JobStatus+1"]
+    assert "".join(AutoFormat.of(qualifier, names).rows([AD])) == row
+
+
+def test_headings_are_as_wide_as_what_stands_below() -> None:
+    rows = list(AutoFormat.of("h", ["ClusterId", "Cmd"]).rows([AD]))
+    assert rows == ["ClusterId Cmd       \n", "266       /bin/sleep\n"]
+    assert list(AutoFormat.of("h", ["ClusterId"]).rows([])) == []
+
+
+def test_elapsed_times() -> None:
+    assert AutoFormat.of("T", ["ClusterId", "ClusterId*1000"]).row(AD) == "0+00:04:26 3+01:53:20\n"
+
+
+@pytest.mark.parametrize(
+    ("form", "attribute", "text"),
+    [
+        ("%s, ", "JobStatus", "2, "),
+        ("%s", "RemoteHost", ""),
+        ("\\n", "True", "\n"),
+        ("%d", "R", "1"),
+        ("%d", "Cmd", ""),
+        ("%5.2f|", "ClusterId", "266.00|"),
+        ("%v", "Nope", "undefined"),
+        ("%V", "Cmd", '"/bin/sleep"'),
+        ("%-12s|", "Cmd", "/bin/sleep  |"),
+        ("x%%%dy\\n", "ClusterId", "x%266y\n"),
+        ("%r", "E", "ClusterId + 1"),
+        ("%lld\\t", "ClusterId", "266\t"),
+        ("%s", "B", "true"),
+        ("text", "Nope", ""),
+    ],
+)
+def test_printf_formats(form: str, attribute: str, text: str) -> None:
+    assert Format.of(form, attribute).text(AD) == text
+
+
+def test_what_is_no_format_is_refused() -> None:
+    with pytest.raises(FormatError, match="qualifier 'z'"):
+        AutoFormat.of("z", ["A"])
+    with pytest.raises(FormatError, match="attribute"):
+        AutoFormat.of("j", [])
+    with pytest.raises(FormatError, match="A =="):
+        Format.of("%d", "A ==")
+
+
+def test_json_is_json_and_nothing_when_there_is_nothing() -> None:
+    whole = json.loads("".join(json_rows([AD, AD], ["Cmd", "ClusterId"])))
+    assert whole == [{"ClusterId": 266, "Cmd": "/bin/sleep"}] * 2
+    assert "".join(json_rows([])) == ""
+    assert json.loads("".join(json_rows([], when_empty="[\n]\n"))) == []
+
+
+def test_xml_is_xml() -> None:
+    document = ET.fromstring("".join(xml_rows([AD], ["Cmd"])).partition("\n")[2].partition("\n")[2])
+    assert [node.get("n") for node in document.iter("a")] == ["Cmd"]
+
+
+def test_long_is_sorted_and_the_quick_way_gives_the_same() -> None:
+    slow = "".join(long_rows([AD, AD]))
+    assert slow.splitlines()[0] == "B = true"
+    assert slow.endswith("\n\n")
+    assert 'Back = "x\\y"\n' in slow
+    assert "".join(long_rows_of_texts([AD.to_bytes()] * 2)) == slow

@@ -1,0 +1,99 @@
+"""condor_wait and what it reads: event logs that grow."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from condor_actors.tools.event_log import EventReader
+from condor_actors.tools.log_watch import GrowingFile
+
+
+def event(number: int, cluster: int, proc: int, text: str = "Something") -> str:
+    return f"{number:03} ({cluster:03}.{proc:03}.000) 2026-11-21 09:00:00 {text}\n\tmore\n...\n"
+
+
+def append(path: Path, text: str) -> None:
+    with path.open("a") as file:
+        file.write(text)
+
+
+XML = (
+    '<c>\n    <a n="MyType"><s>SubmitEvent</s></a>\n    <a n="EventTypeNumber"><i>0</i></a>\n'
+    '    <a n="Cluster"><i>7</i></a>\n    <a n="Proc"><i>1</i></a>\n    <a n="Subproc"><i>0</i></a>\n</c>\n'
+)
+
+
+def test_events_are_cut_where_they_end_however_the_bytes_arrive() -> None:
+    reader = EventReader()
+    whole = (event(0, 12, 3) + event(5, 12, 3)).encode()
+    found = [made for byte in whole for made in reader.feed(bytes([byte]))]
+    assert [(made.number, made.cluster, made.proc) for made in found] == [(0, 12, 3), (5, 12, 3)]
+
+
+def test_xml_logs_are_read_too() -> None:
+    (found,) = EventReader().feed(b'<?xml version="1.0"?>\n<classads>\n' + XML.encode())
+    assert (found.number, found.cluster, found.proc) == (0, 7, 1)
+
+
+def wait(log: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "condor_actors.tools.wait", "-wait", "60", *arguments, str(log)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_it_ends_when_all_jobs_have(tmp_path: Path) -> None:
+    log = tmp_path / "a.log"
+    log.write_text(event(0, 1, 0) + event(0, 1, 1) + event(5, 1, 0) + event(9, 1, 1))
+    done = wait(log)
+    assert (done.returncode, done.stdout) == (0, "All jobs done.\n")
+
+
+def test_it_waits_for_what_is_written_later(tmp_path: Path) -> None:
+    log = tmp_path / "a.log"
+    log.write_text(event(0, 1, 0))
+    with GrowingFile(str(log)) as growing:
+        assert growing.read()
+        writer = threading.Thread(target=append, args=(log, event(5, 1, 0)))
+        writer.start()
+        data = b""
+        while not data:
+            assert growing.wait(None)
+            data = growing.read()
+        writer.join()
+    assert b"005 (001.000.000)" in data
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        (("1.0",), 0, "All jobs done."),
+        (("1.1",), 1, "Time expired."),
+        (("-num", "1", "1"), 0, "Specifed number of jobs (1) done."),
+        (("-status", "1.0"), 0, "1.0.0 completed"),
+        (("-echo", "1.0"), 0, "005 (001.000.000)"),
+    ],
+)
+def test_one_job_or_some(tmp_path: Path, arguments: tuple[str, ...], status: int, said: str) -> None:
+    log = tmp_path / "a.log"
+    log.write_text(event(0, 1, 0) + event(0, 1, 1) + event(5, 1, 0))
+    command = [sys.executable, "-m", "condor_actors.tools.wait", "-wait", "1", *arguments[:-1], str(log), arguments[-1]]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == status
+    assert said in done.stdout
+
+
+def test_a_file_that_was_replaced_is_read_from_its_start(tmp_path: Path) -> None:
+    log = tmp_path / "a.log"
+    log.write_text("one\n")
+    with GrowingFile(str(log)) as growing:
+        assert growing.read() == b"one\n"
+        log.write_text("2\n")
+        assert growing.read() == b"2\n"
+        fresh = tmp_path / "b.log"
+        fresh.write_text("three\n")
+        fresh.rename(log)
+        assert growing.read() == b"three\n"
