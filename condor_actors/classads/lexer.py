@@ -1,7 +1,8 @@
 """Text to tokens.
 
 One regular expression knows every token; a token is a tuple ``(kind, value, position)``. Kinds are ``num`` (a literal
-number), ``octal`` (an integer with a needless leading 0), ``str``, ``name``, ``quoted`` (a name in single quotes, never a keyword), ``op`` and ``end``.
+number), ``octal`` (an integer with a needless leading 0), ``str``, ``name``, ``quoted`` (a name in single quotes, never
+a keyword), ``op`` and ``end``.
 Keywords are told apart by the parser, because ``true`` is a name nowhere and ``is`` is an operator everywhere.
 """
 

@@ -1,0 +1,34 @@
+"""This package and HTCondor's own engine on the same expressions."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("htcondor2")
+
+from condor_actors.tools.classad import answer
+from tests.conformance.classads.campaign import run
+from tests.conformance.classads.engines import theirs
+
+HERE = Path(__file__).parent
+EXAMPLES = [json.loads(line) for line in (HERE / "examples.jsonl").read_text(encoding="utf-8").splitlines()]
+KNOWN = {json.loads(line)["seed"] for line in (HERE / "known_differences.jsonl").read_text().splitlines()}
+COUNT = int(os.environ.get("CLASSAD_EXPRESSIONS", "20000"))
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example["expr"])
+def test_the_manuals_examples(example: dict[str, str]) -> None:
+    assert answer(json.dumps(example)) == example["result"]
+    assert theirs(example["expr"], example["my"], example.get("target")) == example["result"]
+
+
+def test_generated_expressions() -> None:
+    outcome = run(0, COUNT)
+    unknown = [difference for difference in outcome.differences if difference["seed"] not in KNOWN]
+    allowed = max(0, COUNT - 20_000) // 1000
+    assert len(unknown) <= allowed, "\n".join(json.dumps(difference) for difference in unknown[:20])
+    assert len(outcome.crashed) < COUNT / 500
