@@ -311,6 +311,8 @@ class ProcessKeeper:
                 if not kept.listed:
                     kept.wanted = event.start
                 kept.spec, kept.listed = spec, True
+                if kept.state in (State.STARTING, State.WAITING):
+                    kept.failures = 0  # what failed may have been the configuration
                 if kept.state is State.WAITING or (kept.state is State.OFF and kept.wanted):
                     effects += self._start(kept, now_s)
         for name, kept in list(self.daemons.items()):

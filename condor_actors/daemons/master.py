@@ -181,7 +181,7 @@ class MasterActor(Actor):
     def _take_list(self) -> None:
         settings = self.master.settings
         specs = tuple(DaemonSpec(name=name, last=child.kind == "collector")
-                      for name, child in self.master.children.items())
+                      for name, child in self.master.children.items() if name in self.master.listed)
         self._handle(DaemonsListed(daemons=specs, limits=settings.limits(), start=settings.start_daemons))
 
     def receive(self, delivery: Delivery) -> None:
@@ -271,8 +271,14 @@ class MasterActor(Actor):
             if kept.pid == message.pid:
                 self._handle(ChildReady(name=kept.spec.name, pid=message.pid, address=message.address))
                 self.master.host.notify(f"STATUS={kept.spec.name} is up")
+                self._tell_late(kept.spec.name)
         self._tell_ready()
         self.context.set_timer("ad", 0.0)
+
+    def _tell_late(self, name: str) -> None:
+        if name in self.master.late:
+            self.master.late.discard(name)
+            self.context.tell(Address(f"unix:{self.master.children[name].socket}", "admin"), Reconfigure())
 
     def _tell_ready(self) -> None:
         wanted = [kept for kept in self.master.keeper.daemons.values() if kept.wanted]
@@ -340,7 +346,7 @@ class MasterActor(Actor):
             return Refused(code="invalid", text=f"the master cannot {message.command!r}")
         if message.how not in ("peaceful", "graceful", "fast"):
             return Refused(code="invalid", text=f"nothing stops {message.how!r}")
-        known = (*self.master.children, "MASTER")
+        known = (*self.master.listed, "MASTER")
         for name in names:
             if name not in known:
                 near = nearest_word(name, known)
@@ -350,8 +356,11 @@ class MasterActor(Actor):
 
     def _reconfigure(self, delivery: Delivery, names: tuple[str, ...]) -> None:
         """Tell the daemons concerned, the master itself last, and answer with what they said."""
-        targets = [self.master.children[kept.spec.name] for kept in self.master.keeper.living()
-                   if kept.spec.name in self.master.children and (not names or kept.spec.name in names)]
+        living = [kept for kept in self.master.keeper.living() if not names or kept.spec.name in names]
+        # One that is just starting may have read the old files: it is told when it listens.
+        self.master.late.update(kept.spec.name for kept in living if kept.state is State.STARTING)
+        targets = [self.master.children[kept.spec.name] for kept in living
+                   if kept.state is State.UP and kept.spec.name in self.master.children]
         addresses = {child.name: Address(f"unix:{child.socket}", "admin") for child in targets}
         if not names or "MASTER" in names:
             addresses["MASTER"] = Address("", "admin")
@@ -403,6 +412,7 @@ class Master:
         self.keeper = ProcessKeeper()
         self.resting: Deferred[None] | None = None
         self.begun = False
+        self.late: set[str] = set()
         self.told_ready = False
         self.newer_version = ""
         self.version = self.host.installed_version()
@@ -420,6 +430,7 @@ class Master:
         self.config, self.settings, self.collector = config, settings, collector
         # Those not in the list any more are still needed to stop them.
         self.children: dict[str, Child] = {child.name: child for child in children}
+        self.listed = frozenset(self.children)
         self.ad_name = config.text("MASTER_NAME") or config.text("FULL_HOSTNAME") or "localhost"
 
     def environment(self) -> dict[str, str]:
@@ -466,7 +477,7 @@ class Master:
         ad["RealUid"] = os.getuid()
         ad["CondorVersion"] = self.version.split(" ")[0]
         ad["CondorAdmin"] = self.settings.admin or ""
-        ad["DaemonList"] = " ".join(["MASTER", *self.children])
+        ad["DaemonList"] = " ".join(["MASTER", *(name for name in self.children if name in self.listed)])
         for name, kept in self.keeper.daemons.items():
             self._describe(ad, name, kept)
         return ad

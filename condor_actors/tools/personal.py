@@ -97,7 +97,7 @@ def start(files: PersonalFiles, slots: int | None, extra: Path | None) -> int:
     with _alone(files):
         running = _master_pid(files) is not None
         if not running:
-            Setup(files=files, slots=slots, extra=extra).make()
+            Setup(files=files, slots=slots, extra=extra, inhabited=bool(_left(files))).make()
             _check(files)
             print(f"Starting a personal pool in {files.folder}", flush=True)
             _start_master(files, began_s + START_S)

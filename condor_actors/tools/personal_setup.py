@@ -80,11 +80,13 @@ class Setup:
         files: where.
         slots: how many; None keeps what there was, or takes one per core (at least two).
         extra: a file of settings that go before everything else of the user's.
+        inhabited: daemons of the pool live and are about to be taken up; what they go by stays.
     """
 
     files: PersonalFiles
     slots: int | None = None
     extra: Path | None = None
+    inhabited: bool = False
 
     def make(self) -> None:
         """Bring the folder into shape; what is there already stays.
@@ -114,8 +116,8 @@ class Setup:
         port, slots = self._before()
         text = CONFIG.format(
             folder=str(self.files.folder).replace("$", "$(DOLLAR)"),
-            port=port if port and _is_free(port) else _free_port(),
-            slots=self.slots or slots or max(os.cpu_count() or 1, 2),
+            port=port if port and (self.inhabited or _is_free(port)) else _free_port(),
+            slots=(slots if self.inhabited else self.slots) or slots or max(os.cpu_count() or 1, 2),
         )
         fresh = self.files.config.with_name(".condor_config.new")
         fresh.write_text(text)
