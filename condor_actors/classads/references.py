@@ -75,12 +75,12 @@ def _note(
         waiting.append((stored, frozenset()))
 
 
-def open_names(node: Expr, my: ClassAd) -> set[str]:
+def open_names(node: Expr, my: ClassAd) -> list[str]:
     """The names that an ad leaves open: those of the other ad and those it does not define.
 
     :param node: an expression of the ad.
     :param my: the ad.
-    :returns: names as spelled.
+    :returns: names as spelled, sorted by what is written, scope and all.
     """
     found: dict[str, str] = {}
     waiting: list[Expr] = [node]
@@ -94,12 +94,15 @@ def open_names(node: Expr, my: ClassAd) -> set[str]:
                 continue
             if isinstance(scope, Reference) and scope.scope is None:
                 if scope.key == "target" or (scope.key == "my" and my.find(current.key) is None):
-                    found.setdefault(current.key, current.name)
+                    found.setdefault(f"{scope.key}.{current.key}" if scope.key == "target" else current.key, current.name)
                     continue
                 if scope.key == "my":
                     continue
         waiting.extend(current.children())
-    return set(found.values())
+    names: dict[str, str] = {}
+    for _, name in sorted(found.items()):
+        names.setdefault(name.lower(), name)
+    return list(names.values())
 
 
 __all__ = ["Call", "open_names", "references"]

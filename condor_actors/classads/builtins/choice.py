@@ -78,7 +78,7 @@ def _unresolved(ad: Any, state: State, node: Expr, pattern: Expr | None = None) 
         return UNDEFINED if isinstance(node, Reference) else ERROR
     from ..references import open_names
 
-    names = sorted(open_names(found, ad), key=str.lower)
+    names = open_names(found, ad)
     if pattern is None:
         return ",".join(names)
     wanted = pattern.run(ad, state)
