@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import enum
 import importlib
+import operator
 import types
 import typing
 from collections.abc import Callable
@@ -28,7 +29,7 @@ CONVERSATIONS = ("admin", "advertise", "claim", "negotiate", "pool", "queue", "r
 """The modules of this package that hold messages; ``condor.<conversation>.<Name>`` is defined in one of them."""
 
 Encoder = Callable[[Any], Any]
-Decoder = Callable[[Any, str], Any]
+Decoder = Callable[[Any], Any]
 
 
 class Message(Protocol):
@@ -47,11 +48,30 @@ class OversizedMessage(ValueError):
     """A message over :data:`MAX_BODY_BYTES`; its sender should have paged it."""
 
 
+class _Mismatch(ValueError):
+    """What is wrong, and in which field of which field; becomes a :class:`MalformedMessage` at the door."""
+
+    def __init__(self, text: str, *path: str) -> None:
+        super().__init__(text)
+        self.path = list(path)
+
+
 @attrs.frozen
 class _Shape:
-    """The compiled form of one attrs class."""
+    """The compiled form of one attrs class.
 
-    fields: tuple[tuple[str, Encoder | None, Decoder], ...]
+    Attributes:
+        order: field names; ``values_of`` gives their values in that order.
+        encoders: functions for the fields that do not cross as they are.
+        exact: the fields that must arrive with just this type; decoders: functions that check the others.
+        required: fields without a default; names: all.
+    """
+
+    order: tuple[str, ...]
+    values_of: Callable[[Any], tuple[Any, ...]]
+    encoders: tuple[tuple[str, Encoder], ...]
+    exact: tuple[tuple[str, type], ...]
+    decoders: tuple[tuple[str, Decoder], ...]
     required: frozenset[str]
     names: frozenset[str]
 
@@ -66,11 +86,12 @@ def message(cls: _C) -> _C:
 
     A message without ``LEVEL`` may only be sent by daemons of the pool (level DAEMON).
     """
-    key = (cls.KIND, cls.VERSION)
+    found: Any = cls
+    key = (found.KIND, found.VERSION)
     if key in _registry:
         raise TypeError(f"two messages are called {key[0]} version {key[1]}: {_registry[key].__name__}, {cls.__name__}")
-    if not hasattr(cls, "LEVEL"):
-        cls.LEVEL = "DAEMON"
+    if not hasattr(found, "LEVEL"):
+        found.LEVEL = "DAEMON"
     _registry[key] = cls
     return cls
 
@@ -121,121 +142,155 @@ def decode(kind: str, version: int, body: bytes) -> Any:
         raw = msgpack.unpackb(body, raw=False, strict_map_key=True)
     except (ValueError, msgpack.UnpackException, RecursionError) as error:
         raise MalformedMessage(f"{kind}: not MessagePack ({error})") from None
-    return _structure(cls, raw, kind)
+    try:
+        return _structure(cls, raw)
+    except _Mismatch as mismatch:
+        raise MalformedMessage(f"{'.'.join([kind, *mismatch.path])}: {mismatch}") from None
 
 
 def _unstructure(value: Any) -> dict[str, Any]:
-    out = {}
-    for name, encoder, _ in _shape(type(value)).fields:
-        item = getattr(value, name)
-        out[name] = item if encoder is None or item is None else encoder(item)
+    shape = _shapes.get(type(value)) or _shape(type(value))
+    out = dict(zip(shape.order, shape.values_of(value), strict=True))
+    for name, encoder in shape.encoders:
+        item = out[name]
+        if item is not None:
+            out[name] = encoder(item)
     return out
 
 
-def _structure(cls: type, raw: Any, where: str) -> Any:
-    if not isinstance(raw, dict):
-        raise MalformedMessage(f"{where}: expected fields, got {type(raw).__name__}")
-    shape = _shape(cls)
-    if not raw.keys() <= shape.names:
-        unknown = sorted(str(name) for name in raw.keys() - shape.names)
-        raise MalformedMessage(f"{where}: unknown field {unknown[0]!r}")
-    if not shape.required <= raw.keys():
-        raise MalformedMessage(f"{where}: field {min(shape.required - raw.keys())!r} is missing")
-    values = {
-        name: decoder(raw[name], f"{where}.{name}") for name, _, decoder in shape.fields if name in raw
-    }
+def _structure(cls: type, raw: Any) -> Any:
+    shape = _shapes.get(cls) or _shape(cls)
+    if type(raw) is not dict:
+        raise _Mismatch(f"expected fields, got {type(raw).__name__}")
+    if len(raw) != len(shape.order) or not raw.keys() <= shape.names:
+        if not raw.keys() <= shape.names:
+            raise _Mismatch(f"unknown field {min(str(name) for name in raw.keys() - shape.names)!r}")
+        if not shape.required <= raw.keys():
+            raise _Mismatch(f"field {min(shape.required - raw.keys())!r} is missing")
+    for name, exact in shape.exact:
+        if name in raw and type(raw[name]) is not exact:
+            raise _Mismatch(f"expected {exact.__name__}, got {type(raw[name]).__name__}", name)
+    for name, decoder in shape.decoders:
+        if name in raw:
+            try:
+                raw[name] = decoder(raw[name])
+            except _Mismatch as mismatch:
+                mismatch.path.insert(0, name)
+                raise
     try:
-        return cls(**values)
+        return cls(**raw)
     except (ValueError, TypeError) as error:
-        raise MalformedMessage(f"{where}: {error}") from None
+        raise _Mismatch(str(error)) from None
 
 
 def _shape(cls: type) -> _Shape:
-    shape = _shapes.get(cls)
-    if shape is None:
-        hints = typing.get_type_hints(cls)
-        fields = []
-        for field in attrs.fields(cls):
-            encoder, decoder = _codec(hints[field.name])
-            fields.append((field.name, encoder, decoder))
-        required = frozenset(f.name for f in attrs.fields(cls) if f.default is attrs.NOTHING)
-        shape = _shapes[cls] = _Shape(tuple(fields), required, frozenset(name for name, _, _ in fields))
+    """The compiled form of a class: which of its fields cross as they are, and functions for the others."""
+    hints = typing.get_type_hints(cls)
+    fields = attrs.fields(cls)
+    codecs = {field.name: _codec(hints[field.name]) for field in fields}
+    order = tuple(codecs)
+    getter = operator.attrgetter(*order) if order else lambda value: ()
+    shape = _shapes[cls] = _Shape(
+        order=order,
+        values_of=getter if len(order) != 1 else lambda value: (getter(value),),
+        encoders=tuple((name, codec.encode) for name, codec in codecs.items() if codec.encode is not None),
+        exact=tuple((name, codec.exact) for name, codec in codecs.items() if codec.exact is not None),
+        decoders=tuple((name, codec.decode) for name, codec in codecs.items() if codec.exact is None),
+        required=frozenset(field.name for field in fields if field.default is attrs.NOTHING),
+        names=frozenset(order),
+    )
     return shape
 
 
-def _codec(hint: Any) -> tuple[Encoder | None, Decoder]:
-    """An encoder (None: the value crosses as it is) and a strict decoder for one annotation."""
+@attrs.frozen
+class _Codec:
+    """How one annotation crosses: ``encode`` None: as it is; ``exact``: it has just this type when it arrives."""
+
+    encode: Encoder | None
+    decode: Decoder
+    exact: type | None = None
+
+
+def _codec(hint: Any) -> _Codec:
     if hint in (bool, int, str, bytes):
-        return None, _exactly(hint)
+        return _Codec(None, _exactly(hint), hint)
     if hint is float:
-        return None, _number
+        return _Codec(None, _number)
     if isinstance(hint, type) and issubclass(hint, enum.Enum):
-        return (lambda item: item.value), _enumeration(hint)
+        return _Codec(lambda item: item.value, _enumeration(hint))
     if isinstance(hint, type) and attrs.has(hint):
-        return _unstructure, lambda raw, where: _structure(hint, raw, where)
+        return _Codec(_unstructure, lambda raw: _structure(hint, raw))
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType) and len(arguments) == 2 and type(None) in arguments:
-        inner = next(argument for argument in arguments if argument is not type(None))
-        encoder, decoder = _codec(inner)
-        return encoder, lambda raw, where: None if raw is None else decoder(raw, where)
+        inner = _codec(next(argument for argument in arguments if argument is not type(None)))
+        decode_inner = inner.decode
+        return _Codec(inner.encode, lambda raw: None if raw is None else decode_inner(raw))
     if origin is tuple and len(arguments) == 2 and arguments[1] is Ellipsis:
-        return _sequence(arguments[0])
+        return _sequence(_codec(arguments[0]))
     if origin is tuple:
-        return _fixed(arguments)
+        return _fixed([_codec(argument) for argument in arguments])
     raise TypeError(f"a message field cannot be {hint!r}")
 
 
 def _exactly(kind: type) -> Decoder:
-    def decoder(raw: Any, where: str) -> Any:
+    def decoder(raw: Any) -> Any:
         if type(raw) is not kind:
-            raise MalformedMessage(f"{where}: expected {kind.__name__}, got {type(raw).__name__}")
+            raise _Mismatch(f"expected {kind.__name__}, got {type(raw).__name__}")
         return raw
 
     return decoder
 
 
-def _number(raw: Any, where: str) -> float:
-    if type(raw) not in (int, float):
-        raise MalformedMessage(f"{where}: expected a number, got {type(raw).__name__}")
+def _number(raw: Any) -> float:
+    if type(raw) is float:
+        return raw
+    if type(raw) is not int:
+        raise _Mismatch(f"expected a number, got {type(raw).__name__}")
     return float(raw)
 
 
 def _enumeration(kind: type[enum.Enum]) -> Decoder:
-    def decoder(raw: Any, where: str) -> Any:
+    by_value = {member.value: member for member in kind}
+
+    def decoder(raw: Any) -> Any:
         try:
-            return kind(raw)
-        except ValueError:
-            raise MalformedMessage(f"{where}: {raw!r} is not one of {[e.value for e in kind]}") from None
+            return by_value[raw]
+        except (KeyError, TypeError):
+            raise _Mismatch(f"{raw!r} is not one of {list(by_value)}") from None
 
     return decoder
 
 
-def _sequence(inner: Any) -> tuple[Encoder | None, Decoder]:
-    encoder, decoder = _codec(inner)
+def _sequence(inner: _Codec) -> _Codec:
+    encode, decode_one, exact = inner.encode, inner.decode, inner.exact
 
-    def decode_all(raw: Any, where: str) -> tuple[Any, ...]:
+    def decode_all(raw: Any) -> tuple[Any, ...]:
         if type(raw) is not list:
-            raise MalformedMessage(f"{where}: expected a list, got {type(raw).__name__}")
-        return tuple([decoder(item, where) for item in raw])
+            raise _Mismatch(f"expected a list, got {type(raw).__name__}")
+        if exact is not None:
+            for item in raw:
+                if type(item) is not exact:
+                    raise _Mismatch(f"expected {exact.__name__}, got {type(item).__name__}")
+            return tuple(raw)
+        return tuple([decode_one(item) for item in raw])
 
-    if encoder is None:
-        return None, decode_all
-    inner_encoder = encoder
-    return (lambda items: [None if item is None else inner_encoder(item) for item in items]), decode_all
+    if encode is None:
+        return _Codec(None, decode_all)
+    encode_one = encode
+    return _Codec(lambda items: [None if item is None else encode_one(item) for item in items], decode_all)
 
 
-def _fixed(inner: tuple[Any, ...]) -> tuple[Encoder | None, Decoder]:
-    codecs = [_codec(hint) for hint in inner]
-
+def _fixed(inner: list[_Codec]) -> _Codec:
     def encode_all(items: Any) -> list[Any]:
         return [
-            item if encoder is None or item is None else encoder(item)
-            for item, (encoder, _) in zip(items, codecs, strict=True)
+            item if codec.encode is None or item is None else codec.encode(item)
+            for item, codec in zip(items, inner, strict=True)
         ]
 
-    def decode_all(raw: Any, where: str) -> tuple[Any, ...]:
-        if type(raw) is not list or len(raw) != len(codecs):
-            raise MalformedMessage(f"{where}: expected a list of {len(codecs)}")
-        return tuple(decoder(item, where) for item, (_, decoder) in zip(raw, codecs, strict=True))
+    def decode_all(raw: Any) -> tuple[Any, ...]:
+        if type(raw) is not list or len(raw) != len(inner):
+            raise _Mismatch(f"expected a list of {len(inner)}")
+        return tuple([codec.decode(item) for item, codec in zip(raw, inner, strict=True)])
 
-    return encode_all, decode_all
+    plain = all(codec.encode is None for codec in inner)
+    return _Codec(None if plain else encode_all, decode_all)

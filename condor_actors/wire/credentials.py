@@ -28,7 +28,7 @@ from service_identity.hazmat import (
     verify_service_identity,
 )
 from twisted.internet.interfaces import IOpenSSLClientConnectionCreator, IOpenSSLServerConnectionCreator
-from twisted.protocols.tls import TLSMemoryBIOProtocol
+from twisted.protocols.tls import TLSMemoryBIOFactory, TLSMemoryBIOProtocol
 from zope.interface import implementer
 
 from condor_actors.messages.envelope import Identity
@@ -220,6 +220,13 @@ class Listening:
     def serverConnectionForTLS(self, tlsProtocol: TLSMemoryBIOProtocol) -> SSL.Connection:  # noqa: N802, N803
         """Twisted's call for a connection."""
         return SSL.Connection(self._tls.server_context, None)
+
+
+class TlsFactory(TLSMemoryBIOFactory):
+    """Wraps a factory's protocols in TLS that passes every write on at once: a link writes once an iteration."""
+
+    protocol = TLSMemoryBIOProtocol
+    noisy = False
 
 
 class TlsDoor:

@@ -19,13 +19,12 @@ from twisted.internet.error import ConnectError
 from twisted.internet.interfaces import IListeningPort, IProtocol, IReactorTime, IStreamClientEndpoint
 from twisted.internet.protocol import Factory
 from twisted.logger import Logger
-from twisted.protocols.tls import TLSMemoryBIOFactory
 
 from condor_actors.actors.post import PostReceiver
 from condor_actors.messages.codec import kinds
 from condor_actors.messages.envelope import SELF, Address, Envelope, Identity
 from condor_actors.wire import frames
-from condor_actors.wire.credentials import Credentials, TlsDoor
+from condor_actors.wire.credentials import Credentials, TlsDoor, TlsFactory
 from condor_actors.wire.dialled import Dialled
 from condor_actors.wire.doorway import DoorFactory, Doorway
 from condor_actors.wire.link import Link
@@ -117,8 +116,7 @@ class PostOffice:
         """
         if self.tls is None:
             raise ValueError("TLS needs credentials")
-        factory = TLSMemoryBIOFactory(self.tls.listening(), False, DoorFactory(self, self.tls))
-        factory.noisy = False
+        factory = TlsFactory(self.tls.listening(), False, DoorFactory(self, self.tls))
         listening = self._reactor.listenTCP(port, factory, backlog=512, interface=host)
         self._ports.append(listening)
         self.public_node = str(TlsNode(public_host or host, listening.getHost().port))
@@ -155,6 +153,12 @@ class PostOffice:
         parsed = parse_node(node)
         if isinstance(parsed, UnixNode):
             return UNIXClientEndpoint(self._reactor, parsed.path, timeout=CONNECT_S, checkPID=False)
+        plain = self._plain_endpoint(parsed, node)
+        assert self.tls is not None
+        wrapped: IStreamClientEndpoint = wrapClientTLS(self.tls.dialling(parsed.host), plain)
+        return wrapped
+
+    def _plain_endpoint(self, parsed: TlsNode, node: str) -> IStreamClientEndpoint:
         if self.tls is None:
             raise BadNode(f"{node} needs TLS, and this process has no certificate")
         plain: IStreamClientEndpoint
@@ -164,8 +168,7 @@ class PostOffice:
             plain = TCP6ClientEndpoint(self._reactor, parsed.host, parsed.port, timeout=CONNECT_S)
         else:
             plain = TCP4ClientEndpoint(self._reactor, parsed.host, parsed.port, timeout=CONNECT_S)
-        wrapped: IStreamClientEndpoint = wrapClientTLS(self.tls.dialling(parsed.host), plain)
-        return wrapped
+        return plain
 
     def connect(self, node: str) -> Deferred[IProtocol]:
         """Dial for a :class:`Dialled`."""
@@ -173,7 +176,10 @@ class PostOffice:
             parsed = parse_node(node)
             if isinstance(parsed, UnixNode):
                 return self._connect_unix(node, parsed.path)
-            connecting: Deferred[IProtocol] = self.endpoint(node).connect(_LinkFactory(self, node))
+            plain = self._plain_endpoint(parsed, node)
+            assert self.tls is not None
+            factory = TlsFactory(self.tls.dialling(parsed.host), True, _LinkFactory(self, node))
+            connecting: Deferred[IProtocol] = plain.connect(factory)
             return connecting
         except (BadNode, OSError) as error:
             return fail(ConnectError(string=str(error)))

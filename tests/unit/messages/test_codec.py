@@ -1,0 +1,142 @@
+"""Messages to bytes and back; bytes that are no message."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any, ClassVar
+
+import attrs
+import msgpack
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from condor_actors.messages import codec
+from condor_actors.messages.codec import MAX_BODY_BYTES, MalformedMessage, OversizedMessage, decode, encode, message
+
+
+class Colour(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+@attrs.frozen(kw_only=True)
+class Part:
+    name: str
+    size: int = attrs.field(default=0, validator=attrs.validators.ge(0))
+
+
+@message
+@attrs.frozen(kw_only=True)
+class Everything:
+    KIND: ClassVar[str] = "test.Everything"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "READ"
+
+    flag: bool
+    number: int
+    real: float
+    text: str
+    data: bytes
+    colour: Colour
+    part: Part
+    perhaps: str | None = None
+    perhaps_part: Part | None = None
+    many: tuple[str, ...] = ()
+    parts: tuple[Part, ...] = ()
+    pair: tuple[str, int] = ("", 0)
+    pairs: tuple[tuple[str, Colour], ...] = ()
+
+
+parts = st.builds(Part, name=st.text(max_size=10), size=st.integers(0, 2**63 - 1))
+everything = st.builds(
+    Everything, flag=st.booleans(), number=st.integers(-(2**63), 2**64 - 1), real=st.floats(allow_nan=False),
+    text=st.text(max_size=20), data=st.binary(max_size=20), colour=st.sampled_from(Colour), part=parts,
+    perhaps=st.none() | st.text(max_size=5), perhaps_part=st.none() | parts, many=st.lists(st.text()).map(tuple),
+    parts=st.lists(parts).map(tuple), pair=st.tuples(st.text(), st.integers(0, 9)),
+    pairs=st.lists(st.tuples(st.text(), st.sampled_from(Colour))).map(tuple),
+)
+
+
+@given(everything)
+def test_what_is_encoded_is_decoded_the_same(value: Everything) -> None:
+    assert decode(Everything.KIND, 1, encode(value)) == value
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_do_anything_but_be_refused(data: bytes) -> None:
+    try:
+        decode(Everything.KIND, 1, data)
+    except MalformedMessage:
+        pass
+
+
+json_like = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.floats() | st.text(max_size=3) | st.binary(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(everything, st.sampled_from([field.name for field in attrs.fields(Everything)]), json_like)
+def test_a_field_of_another_shape_is_refused_by_name(value: Everything, name: str, wrong: Any) -> None:
+    raw = msgpack.unpackb(encode(value), raw=False)
+    raw[name] = wrong
+    try:
+        decode(Everything.KIND, 1, msgpack.packb(raw))
+    except MalformedMessage as error:
+        assert str(error).startswith(f"test.Everything.{name}")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"extra": 1}, "unknown field 'extra'"),
+        ({"number": True}, "Everything.number: expected int, got bool"),
+        ({"part": {"name": "x", "size": -1}}, "Everything.part"),
+        ({"parts": [{"name": 1}]}, "Everything.parts.name"),
+        ({"colour": "green"}, "is not one of ['red', 'blue']"),
+        ({"pair": ["a"]}, "expected a list of 2"),
+    ],
+)
+def test_the_text_names_the_field(change: dict[str, Any], words: str) -> None:
+    value = Everything(flag=True, number=1, real=1.0, text="", data=b"", colour=Colour.RED, part=Part(name="p"))
+    raw = {**msgpack.unpackb(encode(value), raw=False), **change}
+    with pytest.raises(MalformedMessage) as caught:
+        decode(Everything.KIND, 1, msgpack.packb(raw))
+    assert words in str(caught.value)
+
+
+def test_a_missing_field_and_a_whole_number_for_a_real() -> None:
+    value = Everything(flag=True, number=1, real=1.0, text="", data=b"", colour=Colour.RED, part=Part(name="p"))
+    raw = msgpack.unpackb(encode(value), raw=False)
+    assert decode(Everything.KIND, 1, msgpack.packb({**raw, "real": 3})).real == 3.0
+    del raw["text"]
+    with pytest.raises(MalformedMessage, match="field 'text' is missing"):
+        decode(Everything.KIND, 1, msgpack.packb(raw))
+
+
+def test_limits() -> None:
+    value = Everything(flag=True, number=1, real=1.0, text="", data=bytes(MAX_BODY_BYTES), colour=Colour.RED,
+                       part=Part(name="p"))
+    with pytest.raises(OversizedMessage):
+        encode(value)
+    with pytest.raises(MalformedMessage):
+        decode(Everything.KIND, 1, bytes(MAX_BODY_BYTES + 1))
+
+
+def test_kinds_are_found_where_they_are_defined() -> None:
+    assert codec.message_class("condor.queue.SubmitPage", 1) is not None
+    for unknown in ("condor.queue.Nope", "condor.nowhere.X", "os.system", "", "condor..x"):
+        assert codec.message_class(unknown, 1) is None
+    with pytest.raises(MalformedMessage):
+        decode("condor.queue.SubmitPage", 2, b"")
+    for kind, version in codec.kinds():
+        cls: Any = codec.message_class(kind, version)
+        assert cls.LEVEL, kind
+        codec._shape(cls)
+
+
+def test_two_messages_of_one_name_are_a_mistake() -> None:
+    with pytest.raises(TypeError, match="two messages"):
+        message(attrs.frozen(type("Other", (), {"KIND": "test.Everything", "VERSION": 1})))
