@@ -5,16 +5,27 @@
 
 from __future__ import annotations
 
+import attrs
+
 from condor_actors.classads import ClassAd
 from condor_actors.cores import job_notices as events
+from condor_actors.cores.effects import Effect
 from condor_actors.cores.job_notices import JobNotices
 from condor_actors.cores.job_queue import Job
 from condor_actors.cores.job_status import HOLD_LABELS, HoldCode, JobStatus
 from condor_actors.cores.schedd_desk import ScheddDesk
 
-__all__ = ["JobMoves", "is_local"]
+__all__ = ["ForgetSpool", "JobMoves", "is_local"]
 
 SCHEDULER, LOCAL = 7, 12
+
+
+@attrs.frozen
+class ForgetSpool(Effect):
+    """A spooled job has left the queue: remove its folder."""
+
+    cluster: int
+    proc: int
 
 
 def is_local(job: Job) -> bool:
@@ -124,5 +135,7 @@ class JobMoves:
         """Out of the queue, into the history."""
         self.withdraw(job)
         self._desk.queue.set(job, EpochWriteDate=int(self._desk.now_s))
+        if job.ad.find("submit_iwd") is not None:
+            self._desk.out.append(ForgetSpool(job.cluster.number, job.proc))
         for operation in self._desk.queue.leave(job, self._desk.now_s):
             self._desk.persist(operation)

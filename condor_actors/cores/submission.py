@@ -100,7 +100,7 @@ class Submissions:
         except (_Invalid, ClassAdSyntaxError, ValueError) as error:
             desk.reply(Refused(code="invalid", text=str(error)))
             return
-        self._queue(cluster, jobs, delivery)
+        self._queue(cluster, jobs, delivery, spool=message.spool)
 
     def _build(self, number: int, pending: _Pending, delivery: Delivery) -> tuple[Cluster, list[tuple[int, ClassAd]]]:
         """The cluster and the (proc, ad) of its jobs; nothing is in the queue yet."""
@@ -169,7 +169,7 @@ class Submissions:
             ad.update({"HoldReason": "submitted on hold at user's request",
                        "HoldReasonCode": int(HoldCode.SUBMITTED_ON_HOLD), "HoldReasonSubCode": 0})
 
-    def _queue(self, cluster: Cluster, rows: list[tuple[int, ClassAd]], delivery: Delivery) -> None:
+    def _queue(self, cluster: Cluster, rows: list[tuple[int, ClassAd]], delivery: Delivery, *, spool: bool) -> None:
         desk = self._desk
         desk.queue.clusters[cluster.number] = cluster
         jobs: list[Job] = [desk.queue.enter(cluster, proc, ad) for proc, ad in rows]
@@ -178,7 +178,7 @@ class Submissions:
         for job in jobs:
             self._moves.offer(job)
         submitted = Submitted(cluster_id=cluster.number, first_proc=jobs[0].proc, last_proc=jobs[-1].proc)
-        notices = set(self._notices.submitted(cluster, jobs, desk.my_address or f"<{desk.settings.machine}>"))
+        notices: set[str] = set() if spool else set(self._notices.submitted(cluster, jobs, self._submit_host()))
         if cluster.ad.find("userlog") is None and all(job.ad.own.get("userlog") is None for job in jobs):
             notices.clear()
         if not notices:
@@ -217,8 +217,31 @@ class Submissions:
         if not desk.may_touch(delivery.identity, cluster.owner):
             desk.reply(Refused(code="denied", text=f"cluster {message.cluster_id} belongs to {cluster.owner}"))
             return
-        for job in cluster.jobs.values():
-            if job.status is JobStatus.HELD and job.ad.get_int("HoldReasonCode") == HoldCode.SPOOLING_INPUT:
-                desk.queue.set(job, StageInFinish=int(desk.now_s))
-                self._moves.release(job, "Data files spooled")
+        waiting = [job for job in cluster.jobs.values() if job.status is JobStatus.HELD
+                   and job.ad.get_int("HoldReasonCode") == HoldCode.SPOOLING_INPUT]
+        for job in waiting:
+            desk.queue.set(job, StageInFinish=int(desk.now_s))
+            self._move_into_spool(job)
+        self._notices.submitted(cluster, waiting, self._submit_host())
+        for job in waiting:
+            self._moves.release(job, "Data files spooled")
         desk.reply(Done())
+
+    def _move_into_spool(self, job: Job) -> None:
+        """From now on the job lives in its spool folder; where it came from stays in ``SUBMIT_…`` attributes."""
+        ad = job.ad
+        folder = f"{self._desk.settings.spool}/{job.cluster.number}/{job.proc}"
+        changes: dict[str, str] = {"Iwd": folder}
+        if ad.get_bool("TransferExecutable", True):
+            changes["Cmd"] = ad.get_str("Cmd").rpartition("/")[2]
+        if ad.get_str("In") not in ("", "/dev/null"):
+            changes["In"] = ad.get_str("In").rpartition("/")[2]
+        if ad.get_str("UserLog"):
+            changes["UserLog"] = ad.get_str("UserLog").rpartition("/")[2]
+        urls = [name.strip() for name in ad.get_str("TransferInput").split(",") if "://" in name]
+        changes["TransferInput"] = ",".join([*urls, f"{folder}/"])
+        for name, value in changes.items():
+            self._desk.queue.set(job, **{f"SUBMIT_{name}": ad.get_str(name), name: value})
+
+    def _submit_host(self) -> str:
+        return self._desk.my_address or f"<{self._desk.settings.machine}>"

@@ -20,6 +20,7 @@ from condor_actors.actors import ActorSystem, CoreActor, Daemon, World
 from condor_actors.classads import ClassAd
 from condor_actors.config import Config
 from condor_actors.cores.effects import Effect
+from condor_actors.cores.job_moves import ForgetSpool
 from condor_actors.cores.schedd_settings import ScheddSettings, schedd_settings
 from condor_actors.cores.shadow_hosts import AssignHost, CheckHost, EndHost, HostChecked, StartHost
 from condor_actors.cores.submit_side import HostHello, Stop, SubmitSide
@@ -28,7 +29,7 @@ from condor_actors.daemons.history import HistoryQuestions
 from condor_actors.daemons.schedd_spool import SPOOL_MESSAGES, Spool
 from condor_actors.daemons.shadow_processes import HostProcesses, RealHostProcesses
 from condor_actors.messages.envelope import Address, Delivery, Identity, Refused, TimerFired
-from condor_actors.messages.queue import ConnectToJob, QueryJobs
+from condor_actors.messages.queue import ConnectToJob, FinishSpooling, QueryJobs
 from condor_actors.messages.run import BecomeOwner, ShadowHostHello
 from condor_actors.store.queue_store import QueueStore
 
@@ -96,6 +97,8 @@ class ScheddActor(CoreActor):
             self.context.watch(delivery.sender.node)
             hello = HostHello(message, self._edges.processes.birth(message.pid))
             delivery = attrs.evolve(delivery, message=hello)
+        elif isinstance(message, FinishSpooling):
+            self._edges.spool.prepare(self.core.desk, message.cluster_id)
         elif isinstance(message, ConnectToJob):
             self.context.watch(delivery.sender.node)
         super().receive(delivery)
@@ -129,6 +132,8 @@ class ScheddActor(CoreActor):
             alive = bool(effect.birth) and self._edges.processes.birth(effect.pid) == effect.birth
             deferred: Deferred[Any] = succeed(HostChecked(effect.host_id, alive))
             self.context.defer_to_turn(deferred, self._to_core)
+        elif isinstance(effect, ForgetSpool):
+            self.context.after_commit(lambda: self._edges.spool.forget(effect.cluster, effect.proc))
         elif isinstance(effect, EndHost):
             self._edges.processes.kill(effect.pid, effect.birth)
         else:

@@ -76,6 +76,12 @@ class Spool:
         finally:
             os.close(directory)
 
+    def prepare(self, desk: ScheddDesk, cluster_id: int) -> None:
+        """Every job of a cluster gets its folder, also one without input."""
+        cluster = desk.queue.clusters.get(cluster_id)
+        for job in cluster.jobs.values() if cluster is not None else ():
+            os.close(self._open_folder(job))
+
     def _open_folder(self, job: Job) -> int:
         folder = self.folder(job.cluster.number, job.proc)
         if not folder.exists():

@@ -22,8 +22,10 @@ from condor_actors.classads import ClassAd
 from condor_actors.config import Config
 from condor_actors.daemons.completion_mail import CompletionMail
 from condor_actors.daemons.home_files import FileCache
+from condor_actors.daemons.local_shadow import LocalShadow
 from condor_actors.daemons.shadow import Bulk, Shadow, ShadowEdges
 from condor_actors.daemons.user_log import UserLogs
+from condor_actors.machine.launch import Launcher
 from condor_actors.messages.envelope import Address, Delivery, Done, PeerDown, PeerUp, Refused, TimerFired
 from condor_actors.messages.run import (
     BecomeOwner,
@@ -61,6 +63,7 @@ class HostEdges:
         logs, cache, bulk: as for shadows.
         domain: the file system domain.
         mail: mails about the ends of jobs.
+        launcher: starts the jobs of the local universes.
         become: makes this process the user's, for good.
         use_credential: shows this certificate from now on.
         leave: ends the process.
@@ -74,6 +77,7 @@ class HostEdges:
     bulk: Bulk
     domain: str
     mail: CompletionMail
+    launcher: Launcher
     become: Callable[[str, int, int], None]
     use_credential: Callable[[bytes], None]
     leave: Callable[[], None]
@@ -178,8 +182,14 @@ class ShadowHostActor(Actor):
             logs=self._edges.logs, cache=self._edges.cache, bulk=self._edges.bulk, kept_folder=self._kept_folder,
             domain=self._edges.domain, report=self._report, relay=self._relay,
         )
+        if not order.starter_node:
+            self.context.spawn(name, lambda: self._local(order), restart="temporary")
+            return
         key = secrets.token_urlsafe(18)
         self.context.spawn(name, lambda: Shadow(order, edges, key), restart="temporary")
+
+    def _local(self, order: StartRun) -> LocalShadow:
+        return LocalShadow(order, self._edges.launcher, self._edges.logs, self._report, home_environment())
 
     def _kept_folder(self, job: str) -> str:
         return os.path.join(self._spool or "/nonexistent", "evicted", job)
@@ -234,7 +244,7 @@ class ShadowHostActor(Actor):
         name = self._runs.pop(run_id, None)
         if name is not None:
             actor = self.context.system.actor(name)
-            if isinstance(actor, Shadow):
+            if isinstance(actor, (Shadow, LocalShadow)):
                 actor.settle()
             self.context.stop_actor(name)
 
@@ -282,6 +292,12 @@ class ShadowHostDaemon:
         return ClassAd({"MyType": "ShadowHost", "Name": self._edges.host_id})
 
 
+def home_environment() -> dict[str, str]:
+    """What a program of the user's finds in its environment here."""
+    names = ("HOME", "LOGNAME", "USER", "PATH", "SHELL", "LANG", "CONDOR_CONFIG", "TZ")
+    return {name: os.environ[name] for name in names if name in os.environ}
+
+
 def become_user(name: str, uid: int, gid: int) -> None:
     """Make this process the user's for good; nothing to do when it is already.
 
@@ -314,6 +330,7 @@ def make_shadow_host(config: Config, world: World, *, schedd_socket: str, host_i
         reactor: for mail.
         become: drops to the owner.
     """
+    from condor_actors.machine.launch import PosixLauncher
     from condor_actors.machine.mail import Mailer
 
     def switch(name: str, defaults: bool) -> bool:
@@ -326,6 +343,6 @@ def make_shadow_host(config: Config, world: World, *, schedd_socket: str, host_i
                       lock=switch("ENABLE_USERLOG_LOCKING", True), log=world.log),
         cache=FileCache(), bulk=bulk, domain=config.text("FILESYSTEM_DOMAIN") or "",
         mail=CompletionMail(world.mail or Mailer(config, reactor), config.text("UID_DOMAIN") or "localhost"),
-        become=become, use_credential=use_credential, leave=leave,
+        launcher=PosixLauncher(reactor), become=become, use_credential=use_credential, leave=leave,
     )
     return ShadowHostDaemon(world, edges)

@@ -29,7 +29,7 @@ from condor_actors.daemons.schedd_spool import Spool
 from condor_actors.daemons.shadow_host import HostEdges, ShadowHostDaemon
 from condor_actors.daemons.shadow_processes import User
 from condor_actors.daemons.user_log import UserLogs
-from condor_actors.messages.claim import ClaimGranted, ReleaseClaim, RenewClaims, ClaimsRenewed, RequestClaim
+from condor_actors.messages.claim import ClaimGranted, ClaimsRenewed, ReleaseClaim, RenewClaims, RequestClaim
 from condor_actors.messages.envelope import Address, Delivery, Identity, Refused
 from condor_actors.messages.negotiate import Match, MatchesMade, NegotiateRequests
 from condor_actors.messages.queue import ActOnJobs, JobAction, QueryJobs, ReserveCluster, SubmitPage
@@ -38,8 +38,8 @@ from condor_actors.messages.run import (
     Activated,
     FileEntry,
     OutputsReceived,
-    ReattachRun,
     Reattached,
+    ReattachRun,
     RunBegan,
     RunExited,
     StopRun,
@@ -150,6 +150,13 @@ class NoBulk:
         return succeed(None)
 
 
+class NoLauncher:
+    """Nothing starts here."""
+
+    def launch(self, plan: Any, began: Any, failed: Any, ended: Any) -> Any:
+        raise OSError("nothing starts here")
+
+
 class Mails:
     """Keeps what would be sent."""
 
@@ -229,7 +236,8 @@ class SubmitPool:
         world = self.net.world(node, identity=PEOPLE)
         edges = HostEdges(
             schedd=Address(SCHEDD, "schedd"), host_id=host_id, logs=UserLogs(self.net.clock, sync=False),
-            cache=FileCache(), bulk=NoBulk(), domain="test", mail=CompletionMail(self.mails, "test"),
+            cache=FileCache(), bulk=NoBulk(), launcher=NoLauncher(), domain="test",
+            mail=CompletionMail(self.mails, "test"),
             become=lambda name, uid, gid: None, use_credential=lambda bundle: None, pid=pid,
             leave=lambda: self.net.clock.callLater(0.0, self.kill_host, pid),
         )
@@ -265,8 +273,9 @@ class SubmitPool:
         cluster = self.ask(ReserveCluster()).cluster_id
         text = (f'Cmd = "/bin/true"\nIwd = "{self.home}"\nRequirements = true\nShouldTransferFiles = "YES"\n'
                 "TransferExecutable = false\nRequestCpus = 1\nRequestMemory = 10\nRequestDisk = 10\n").encode() + ad
-        answer = self.ask(SubmitPage(cluster_id=cluster, page=0, cluster_ad=text, procs=page.pop("proc_ads", (b"",) * procs),
-                                     first_proc=0, last=True, **page))
+        rows = page.pop("proc_ads", (b"",) * procs)
+        answer = self.ask(SubmitPage(cluster_id=cluster, page=0, cluster_ad=text, procs=rows, first_proc=0, last=True,
+                                     **page))
         assert type(answer).__name__ == "Submitted", answer
         return int(cluster)
 
