@@ -171,8 +171,12 @@ static long vectored(struct trap *t, bool writing, int64_t offset)
     if (count <= COUNT(vectors) && total <= SCRATCH_BYTES) {
         size_t at = 0;
         for (unsigned long i = 0; i < count && writing; at += vectors[i++].size)
-            if (copy_user(buffer + at, vectors[i].base, vectors[i].size))
-                return -EFAULT;
+            if (copy_user(buffer + at, vectors[i].base, vectors[i].size)) {
+                if (!at)
+                    return -EFAULT;
+                total = at; /* what came before is written */
+                break;
+            }
         long done = transfer(t->self, offset < 0 ? t : NULL, writing, fd, buffer, total, offset);
         long left = done;
         for (unsigned long i = 0; i < count && !writing && left > 0; i++) {

@@ -74,7 +74,9 @@ def test_death_by_signal_is_the_parents_to_see() -> None:
 def test_a_failing_step_says_stage_errno_and_detail(words: list[str], stage: str) -> None:
     done, said = launch(*words, "--", "/bin/true")
     assert done.returncode == 127
-    assert said.startswith(stage) and said.endswith("\n") and said.count("\n") == 1
+    assert said.startswith(stage)
+    assert said.endswith("\n")
+    assert said.count("\n") == 1
 
 
 def test_missing_program_and_missing_words() -> None:
@@ -134,9 +136,7 @@ def test_signals_start_at_their_defaults() -> None:
 @root_only
 def test_identity_is_dropped_for_good() -> None:
     words = ["--uid", "65534", "--gid", "65533", "--groups", "65532,65531", "--chdir", "/"]
-    done, said = launch(
-        *words, "--", "/bin/grep", "-E", "^(Uid|Gid|Groups|Cap(Prm|Eff)):", "/proc/self/status"
-    )
+    done, said = launch(*words, "--", "/bin/grep", "-E", "^(Uid|Gid|Groups|Cap(Prm|Eff)):", "/proc/self/status")
     assert said == ""
     found = {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines()}
     assert found == {
@@ -169,7 +169,8 @@ def test_isolated_job_sees_itself_and_loopback_only() -> None:
         " if p.isdigit()), [name for _, name in socket.if_nameindex()]]))",
     )
     assert isinstance(found, list)
-    assert found[0] == 2 and found[1] == [1, 2]
+    assert found[0] == 2
+    assert found[1] == [1, 2]
     assert set(found[2]) - {"sit0", "tunl0", "gre0", "gretap0", "erspan0", "ip6tnl0", "ip_vti0"} == {"lo"}
 
 
@@ -191,14 +192,16 @@ def test_isolated_job_gets_signals_and_dies_with_its_relay() -> None:
         "trap 'echo got; exit 5' TERM; echo up; cat",
     ]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as job:
-        assert job.stdin and job.stdout
+        assert job.stdin
+        assert job.stdout
         assert job.stdout.readline() == "up\n"
         job.send_signal(signal.SIGTERM)
         job.stdin.close()
         assert job.stdout.readline() == "got\n"
         assert job.wait(DEADLINE_S) == 5
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as job:
-        assert job.stdin and job.stdout
+        assert job.stdin
+        assert job.stdout
         assert job.stdout.readline() == "up\n"
         job.kill()
         assert job.stdout.read() == ""  # end of file: nobody of the namespace holds the pipe

@@ -1,0 +1,114 @@
+"""A program's life in links: run, checkpoint at some moment, kill, restart from the image, and so on."""
+
+from __future__ import annotations
+
+import os
+import random
+import select
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import attrs
+
+from condor_actors.machine.native_programs import runtime_path
+from condor_actors.machine.native_shadow import CHECKPOINT_SIGNAL, EventKind, ShadowEvent, ShadowHost, Task
+
+DEADLINE_S = 120
+
+
+class Stuck(AssertionError):
+    """Nothing happened until the deadline."""
+
+
+@attrs.define
+class Life:
+    """What became of a chain."""
+
+    status: int
+    links: int
+    output: bytes
+
+
+class Chain:
+    """Runs one program, checkpointing it at random moments and continuing it from its images."""
+
+    def __init__(self, command: Sequence[str], folder: Path, seed: int) -> None:
+        self.host = ShadowHost()
+        self.command = command
+        self.folder = folder
+        self.image = folder / "image"
+        self.random = random.Random(seed)
+        self.output = os.open(folder / "output", os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self, executable: str) -> None:
+        """Start the runtime or an image of it, with a shadow of its own."""
+        ours, theirs = socket.socketpair()
+        null = os.open("/dev/null", os.O_RDWR)
+        task = Task(
+            program=self.command[0],
+            arguments=self.command,
+            environment={"PATH": os.environ["PATH"], "LC_ALL": "C"},
+            directory=str(self.folder),
+            image=str(self.image),
+            standard_fds=(null, self.output, self.output),
+        )
+        with theirs:
+            self.host.open(ours, task)
+            words = [executable, str(theirs.fileno()), "-", "family"]
+            self.process = subprocess.Popen(
+                words, pass_fds=(theirs.fileno(),), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+            )
+        os.close(null)
+
+    def until(self, *kinds: EventKind, within_s: float = DEADLINE_S) -> ShadowEvent | None:
+        """Return the next event of one of KINDS, or None when it does not come in time."""
+        end_s = time.monotonic() + within_s
+        while (left := end_s - time.monotonic()) > 0:
+            if not select.select([self.host], [], [], left)[0]:
+                return None
+            for event in self.host.events():
+                if event.kind is EventKind.BROKEN:
+                    raise AssertionError(f"broken: {event.text}")
+                if event.kind in kinds:
+                    return event
+        return None
+
+    def expect(self, *kinds: EventKind) -> ShadowEvent:
+        """Return the next event of one of KINDS; fail when it does not come."""
+        event = self.until(*kinds)
+        if event is None:
+            raise Stuck(f"none of {kinds} came")
+        return event
+
+    def live(self, links: int, pause_s: float) -> Life:
+        """Run to the end with at most LINKS checkpoints, about PAUSE_S apart."""
+        self.start(runtime_path())
+        assert self.process
+        done = 0
+        while True:
+            if self.expect(EventKind.STARTED, EventKind.ENDED).kind is EventKind.ENDED:
+                break
+            pause = self.random.random() * 2 * pause_s if done < links else DEADLINE_S
+            if self.until(EventKind.ENDED, within_s=pause):
+                break
+            if done >= links:
+                raise Stuck("the program did not end")
+            self.process.send_signal(CHECKPOINT_SIGNAL)
+            if self.expect(EventKind.IMAGE, EventKind.ENDED).kind is EventKind.ENDED:
+                break
+            self.process.send_signal(signal.SIGKILL)
+            self.process.wait(DEADLINE_S)
+            self.expect(EventKind.ENDED)
+            done += 1
+            image = self.folder / f"image.{done % 2}"
+            self.image.replace(image)
+            self.start(str(image))
+        status = self.process.wait(DEADLINE_S)
+        output = (self.folder / "output").read_bytes()
+        os.close(self.output)
+        return Life(status, done, output)

@@ -1,0 +1,163 @@
+"""A program that is checkpointed, killed and continued elsewhere ends as one that was left alone."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from condor_actors.machine.native_image import ImageDamaged, is_image, read_image
+
+from .chain import Chain
+from .conftest import Compile, finished, tool
+
+PYTHON = (
+    "import hashlib\nh = hashlib.sha256()\n"
+    "for i in range(400): h.update(str([j * j for j in range(8000)]).encode())\nprint(h.hexdigest())"
+)
+PERL = "my $s = 0; for my $i (1 .. 4000000) { $s += $i * $i % 7 } print qq($s\\n);"
+SLEEPER = (
+    "import time, threading\n"
+    "def nap(): time.sleep(0.6)\n"
+    "threads = [threading.Thread(target=nap) for _ in range(4)]\nbegan = time.monotonic()\n"
+    "[t.start() for t in threads]\n[t.join() for t in threads]\n"
+    "print(0.6 <= time.monotonic() - began < 60)"
+)
+PIPES = (
+    "import os, select\nr, w = os.pipe()\nos.write(w, b'left in the pipe')\n"
+    "e = select.epoll(); e.register(r, select.EPOLLIN)\ns = 0\n"
+    "for i in range(6000000): s += i\n"
+    "print(e.poll(1)[0][1], os.read(r, 100), s)"
+)
+PROGRAMS = {
+    "python": [sys.executable, "-c", PYTHON],
+    "perl": ["/usr/bin/perl", "-e", PERL],
+    "sleeping threads": [sys.executable, "-c", SLEEPER],
+    "pipes and epoll": [sys.executable, "-c", PIPES],
+    "node": ["/usr/bin/node", "-e", "let s=0;for(let i=0;i<3e8;i++)s=(s+i*i)%1000003;console.log(s)"],
+    "awk": ["/usr/bin/awk", "BEGIN { for (i = 0; i < 6000000; i++) s += i % 7; print s }"],
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_chain_of_images_gives_the_same_end(name: str, tmp_path: Path) -> None:
+    command = PROGRAMS[name]
+    if not os.path.exists(command[0]):
+        pytest.skip(f"{command[0]} is not installed")
+    native = subprocess.run(command, capture_output=True, check=False)
+    life = Chain(command, tmp_path, seed=1).live(links=5, pause_s=0.08)
+    assert life.links >= 1
+    assert (life.status, life.output) == (native.returncode, native.stdout)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_threads_survive(seed: int, compiled: Compile, tmp_path: Path) -> None:
+    life = Chain([compiled("threads")], tmp_path, seed).live(links=12, pause_s=0.02)
+    assert life.links >= 2
+    assert (life.status, life.output) == (0, b"9000 9000\n")
+
+
+def test_files_at_their_positions(compiled: Compile, tmp_path: Path) -> None:
+    (tmp_path / "native").mkdir()
+    (tmp_path / "moved").mkdir()
+    native = subprocess.run([compiled("worker"), "file"], cwd=tmp_path / "native", capture_output=True, check=False)
+    life = Chain([compiled("worker"), "file"], tmp_path / "moved", seed=3).live(links=6, pause_s=0.05)
+    assert life.links >= 2
+    assert (life.status, life.output) == (native.returncode, native.stdout)
+    assert (tmp_path / "moved" / "file").read_bytes() == (tmp_path / "native" / "file").read_bytes()
+
+
+@pytest.mark.soak
+def test_random_moments_of_threads(compiled: Compile, tmp_path: Path) -> None:
+    links = 0
+    seed = 100
+    while links < 1000:
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        life = Chain([compiled("threads")], folder, seed).live(links=50, pause_s=0.01)
+        assert (life.status, life.output) == (0, b"9000 9000\n"), seed
+        links += life.links
+        seed += 1
+        shutil.rmtree(folder)
+
+
+@pytest.mark.soak
+def test_random_moments_of_a_writer(compiled: Compile, tmp_path: Path) -> None:
+    links = 0
+    seed = 5000
+    native = subprocess.run([compiled("worker"), "file"], cwd=tmp_path, capture_output=True, check=False)
+    wanted = (tmp_path / "file").read_bytes()
+    while links < 500:
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        life = Chain([compiled("worker"), "file"], folder, seed).live(links=30, pause_s=0.02)
+        assert (life.status, life.output) == (7, native.stdout), seed
+        assert (folder / "file").read_bytes() == wanted, seed
+        links += life.links
+        seed += 1
+        shutil.rmtree(folder)
+
+
+def image_of(program: str, folder: Path) -> Path:
+    """Return the last image of PROGRAM, which the command line's own timer made."""
+    image = folder / "kept"
+    command = tool("run", "--every", "0.1s", "--image", str(image), "--", program, "file", "30")
+    status, _out, err = finished(command, folder)
+    assert (status, err) == (7, b"")
+    return image
+
+
+def test_command_line_from_run_to_restart(compiled: Compile, tmp_path: Path) -> None:
+    image = image_of(compiled("worker"), tmp_path)
+    written = (tmp_path / "file").read_bytes()
+    status, out, _err = finished(tool("info", str(image)), tmp_path)
+    assert status == 0
+    assert f"checkpoint of {compiled('worker')}".encode() in out
+    assert b"file " + str(tmp_path / "file").encode() in out
+    assert finished(tool("verify", str(image)))[1].endswith(b"whole\n")
+    status, out, err = finished(tool("restart", str(image)), tmp_path)
+    assert (status, err) == (7, b"")
+    assert (tmp_path / "file").read_bytes()[:100] == written[:100]
+
+
+def test_image_alone_finds_the_command(compiled: Compile, tmp_path: Path) -> None:
+    image = image_of(compiled("worker"), tmp_path)
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "condor_checkpoint").write_text(f'#!/bin/sh\nexec {" ".join(tool())} "$@"\n')
+    (folder / "condor_checkpoint").chmod(0o755)
+    status, _out, _err = finished(["env", f"PATH={folder}:{os.environ['PATH']}", str(image)], tmp_path)
+    assert status == 7
+    status, _out, err = finished(["env", "PATH=/nowhere", str(image)], tmp_path)
+    assert status == 115
+    assert b"condor_checkpoint restart FILE" in err
+
+
+def test_damaged_images_are_refused(compiled: Compile, tmp_path: Path) -> None:
+    image = image_of(compiled("worker"), tmp_path)
+    whole = read_image(str(image))
+    assert whole.threads == 1
+    data = image.read_bytes()
+    copy = tmp_path / "copy"
+    for damaged in (data[:-1], data[: len(data) // 2], data[:100], data[:0x11010], b"", data + b"x"):
+        copy.write_bytes(damaged)
+        with pytest.raises(ImageDamaged):
+            read_image(str(copy))
+        status, _out, err = finished(tool("restart", str(copy)))
+        assert status == 1
+        assert str(copy).encode() in err
+    assert is_image(str(image))
+    assert not is_image("/bin/sh")
+    assert not is_image("/no/such/file")
+
+
+def test_checkpoint_waits_for_helpers(tmp_path: Path) -> None:
+    script = "i=0; while [ $i -lt 40 ]; do i=$((i + 1)); expr $i + 1 > last; done; cat last; exit 3"
+    image = tmp_path / "kept"
+    command = tool("run", "--every", "0.05s", "--image", str(image), "--", "/bin/sh", "-c", script)
+    status, out, err = finished(command, tmp_path)
+    assert (status, out, err) == (3, b"41\n", b"")

@@ -1,0 +1,115 @@
+"""Unmodified programs do under the runtime what they do natively: output, status, files."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from .conftest import Compile, finished, tool
+
+COMMANDS = {
+    "echo": ["echo", "a", "b c"],
+    "cat from standard input": ["cat"],
+    "md5sum": ["md5sum", "/bin/sh", "/etc/passwd"],
+    "ls": ["ls", "-l", "/usr"],
+    "sort": ["sort", "-r"],
+    "find": ["find", "/usr/share/doc", "-name", "a*"],
+    "tar": ["tar", "cf", "-", "/etc/apt"],
+    "xz with threads": ["xz", "-T2", "-0", "-c", "/bin/sh"],
+    "awk": ["awk", "BEGIN { for (i = 0; i < 1000; i++) s += i; print s }"],
+    "perl": ["perl", "-e", 'my %h = map { $_ => 1 } 1..100; print scalar(keys %h), " $0\\n"'],
+    "shell with pipes": ["sh", "-c", "for i in 1 2 3; do echo $i; done | sort -r | tr 1-3 a-c; exit 4"],
+    "bash": ["bash", "-c", "x=$(echo inner | cat); echo $x; false; echo $?; exec echo over"],
+    "shell that dies": ["sh", "-c", "kill -9 $$"],
+    "gcc": ["sh", "-c", "echo 'int main(){return 42;}' > t.c && gcc -o t t.c && ./t"],
+    "sqlite3": ["sqlite3", "t.db", "create table a(b); insert into a values(1),(41); select sum(b) from a;"],
+    "python": [sys.executable, "-c", "import json, hashlib, threading; print(json.dumps([1, 2]))"],
+    "node": ["node", "-e", "setTimeout(() => console.log([1, 2].map(x => x * x)), 5)"],
+    "program that is not there": ["sh", "-c", "no_such_program"],
+}
+
+
+def both(command: list[str], tmp_path: Path, given: bytes = b"") -> tuple[object, object]:
+    """Run COMMAND natively and under the runtime, each in an empty directory of the same name."""
+    results = []
+    for prefix in ([], tool("run", "--")):
+        folder = tmp_path / "work"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        status, out, err = finished([*prefix, *command], folder, given)
+        files = {p.name: p.read_bytes() for p in sorted(folder.iterdir()) if p.is_file() and p.suffix != ".o"}
+        files.pop("t", None)  # the linker's output names the temporary files it came from
+        files.pop("t.db", None)
+        results.append((status, out, err, files))
+    return results[0], results[1]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_programs_do_the_same(name: str, tmp_path: Path) -> None:
+    command = COMMANDS[name]
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"{command[0]} is not installed")
+    native, remote = both(command, tmp_path, b"pear\napple\n")
+    assert remote == native
+
+
+@pytest.mark.parametrize("program", ["threads", "signals", "calls"])
+def test_compiled_programs_do_the_same(program: str, compiled: Compile, tmp_path: Path) -> None:
+    native, remote = both([compiled(program)], tmp_path)
+    assert remote == native
+
+
+def test_scripts_and_their_interpreters(tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    script.write_text('#!/bin/sh -e\necho "$0 $1 $#"\n')
+    script.chmod(0o755)
+    native, remote = both([str(script), "x", "y"], tmp_path)
+    assert remote == native
+
+
+def test_the_program_sees_itself_not_the_runtime(tmp_path: Path) -> None:
+    code = (
+        "import os, sys; print(os.path.realpath(os.readlink('/proc/self/exe')) == os.path.realpath(sys.executable),"
+        "os.getpid() == int(os.readlink('/proc/self')), open('/proc/self/cmdline').read().split('\\0')[1],"
+        "'condor' in open('/proc/self/maps').read())"
+    )
+    _status, out, _err = finished([*tool("run", "--"), sys.executable, "-c", code], tmp_path)
+    assert out == b"True True -c False\n"
+
+
+def test_the_network_is_refused(tmp_path: Path) -> None:
+    code = (
+        "import socket\n"
+        "for family in (socket.AF_INET, socket.AF_UNIX):\n"
+        "    try:\n        socket.socket(family)\n"
+        "    except OSError as error:\n        print(error.strerror)"
+    )
+    _status, out, _err = finished([*tool("run", "--"), sys.executable, "-c", code], tmp_path)
+    assert out == b"Address family not supported by protocol\nPermission denied\n"
+
+
+def test_a_program_that_cannot_be_started_says_why(tmp_path: Path) -> None:
+    garbage = tmp_path / "garbage"
+    garbage.write_bytes(b"\x7fELF" + bytes(100))
+    garbage.chmod(0o755)
+    status, _out, err = finished([*tool("run", "--"), str(garbage)])
+    assert status == 115
+    assert b"cannot be started: Exec format error" in err
+
+
+def test_misuse_is_told_in_one_line() -> None:
+    for words, text in [
+        (["run"], b"which program?"),
+        (["run", "--every", "soon", "--", "true"], b"--every soon: not a time"),
+        (["jump"], b"unknown command 'jump'"),
+        (["restart", "/etc/passwd"], b"not an ELF file"),
+        (["now", str(os.getpid())], b"does not run under condor_checkpoint"),
+    ]:
+        status, _out, err = finished(tool(*words))
+        assert status == 1
+        assert text in err
+        assert err.count(b"\n") == 1
