@@ -16,7 +16,7 @@ import importlib
 import operator
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import attrs
@@ -77,6 +77,7 @@ class _Shape:
 
 
 _C = TypeVar("_C", bound=type)
+_P = TypeVar("_P")
 _registry: dict[tuple[str, int], type] = {}
 _shapes: dict[type, _Shape] = {}
 
@@ -146,6 +147,27 @@ def decode(kind: str, version: int, body: bytes) -> Any:
         return _structure(cls, raw)
     except _Mismatch as mismatch:
         raise MalformedMessage(f"{'.'.join([kind, *mismatch.path])}: {mismatch}") from None
+
+
+def encode_parts(values: Iterable[Any]) -> bytes:
+    """Values of attrs classes as they cross inside messages, as one list (a manifest kept as a blob)."""
+    data: bytes = msgpack.packb([_unstructure(value) for value in values], use_bin_type=True)
+    return data
+
+
+def decode_parts(cls: type[_P], data: bytes) -> tuple[_P, ...]:
+    """The values that :func:`encode_parts` wrote.
+
+    Raises:
+        MalformedMessage: they are not.
+    """
+    try:
+        raw = msgpack.unpackb(data, raw=False, strict_map_key=True)
+        if type(raw) is not list:
+            raise MalformedMessage(f"a list of {cls.__name__} was expected")
+        return tuple(_structure(cls, item) for item in raw)
+    except (ValueError, msgpack.UnpackException, RecursionError) as error:
+        raise MalformedMessage(f"a list of {cls.__name__}: {error}") from None
 
 
 def _unstructure(value: Any) -> dict[str, Any]:

@@ -276,6 +276,12 @@ ROWS = (
         unit="MiB",
         read_by=STARTER,
     ),
+    boolean(
+        "STARTD_ENFORCE_DISK_LIMITS",
+        False,
+        "Whether a job that uses more disk than it asked for is held.",
+        read_by=STARTER,
+    ),
     integer(
         "MAX_JOB_PROCESSES", 0, "How many processes a job may have; 0 for any number.", low=0, read_by=STARTER
     ),

@@ -1,0 +1,544 @@
+"""One run as its starter sees it: from the activation to the moment when nothing of it is left.
+
+Theory: the starter belongs to the machine.  It does what the shadow asks as long as the startd leaves the gate open,
+and it never lets a process of the job outlive the run.
+
+=========== ================================================================================================
+state       leaves it by
+=========== ================================================================================================
+preparing   inputs complete → starting; failed or stopped → ended
+starting    the program executes → running; it cannot → ended
+running     the program's end → clearing; the wish to stop it → stopping
+stopping    its end → clearing; the grace is over → killing
+killing     its end → clearing
+clearing    nothing of the tree is left → ended
+ended       outputs received, or nobody left to receive them → gone
+gone        –
+=========== ================================================================================================
+
+Suspension is a flag beside the state; a frozen job is thawed before it is asked to go.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+from condor_actors.cores.effects import CancelTimer, Effect, Note, SetTimer
+from condor_actors.cores.run_spec import RunSpec
+from condor_actors.messages.envelope import TimerFired
+from condor_actors.messages.run import (
+    ContinueRun,
+    FileEntry,
+    InputsSent,
+    OutputsReceived,
+    Reattached,
+    ReattachRun,
+    RunBegan,
+    RunExited,
+    RunProgress,
+    StopRun,
+    SuspendRun,
+    Usage,
+)
+
+__all__ = [
+    "Abandon", "Activity", "Began", "CloseRun", "Forget", "Freeze", "Gather", "Gathered", "JobRun", "KillTree",
+    "LinkLost", "Measured", "Prepare", "PrepareFailed", "Prepared", "ProgramEnded", "ReturnTo", "RunState", "Signal",
+    "Start", "StartFailed", "Tell", "Thaw", "TreeGone",
+]
+
+UNCLAIMED_KEEP_S = 600.0
+"""How long outputs of a run wait for its shadow after its claim is over."""
+
+KILL_AGAIN_S = 2.0
+REMOVE_GRACE_S = 30.0
+HOLD_EXEC, HOLD_INPUT_SANDBOX, HOLD_MEMORY, HOLD_DISK, HOLD_OUTPUT = 6, 13, 34, 34, 12
+MEMORY_SUBCODE, DISK_SUBCODE = 102, 104
+
+
+class RunState(enum.Enum):
+    """See the module."""
+
+    PREPARING = "preparing"
+    STARTING = "starting"
+    RUNNING = "running"
+    STOPPING = "stopping"
+    KILLING = "killing"
+    CLEARING = "clearing"
+    ENDED = "ended"
+    GONE = "gone"
+
+
+ALIVE = (RunState.RUNNING, RunState.STOPPING, RunState.KILLING)
+
+
+# ---- effects
+
+
+@attrs.frozen
+class Prepare(Effect):
+    """Make the sandbox, fetch URLs, lay the inputs out; comes back as :class:`Prepared` or :class:`PrepareFailed`."""
+
+
+@attrs.frozen
+class Start(Effect):
+    """Launch the program; comes back as :class:`Began` or :class:`StartFailed`."""
+
+
+@attrs.frozen
+class Signal(Effect):
+    """Send a signal to the program's first process."""
+
+    number: int
+
+
+@attrs.frozen
+class Freeze(Effect):
+    """Suspend the whole tree."""
+
+
+@attrs.frozen
+class Thaw(Effect):
+    """Let the whole tree go on."""
+
+
+@attrs.frozen
+class KillTree(Effect):
+    """Kill everything of the run; comes back as :class:`TreeGone` when nothing is left."""
+
+
+@attrs.frozen
+class Gather(Effect):
+    """List the outputs; comes back as :class:`Gathered`.  ``complete``: a missing named file is an error."""
+
+    complete: bool
+    everything: bool = False
+
+
+@attrs.frozen
+class Tell(Effect):
+    """To the shadow, as soon as it can be reached; ``lasting``: again after each reattachment."""
+
+    message: Any
+    lasting: bool = False
+
+
+@attrs.frozen
+class Activity(Effect):
+    """To the startd: ``busy``, ``idle`` or ``suspended``."""
+
+    activity: str
+
+
+@attrs.frozen
+class Forget(Effect):
+    """Remove the sandbox and the run."""
+
+
+@attrs.frozen
+class ReturnTo(Effect):
+    """Answer the question being handled."""
+
+    message: Any
+
+
+# ---- events
+
+
+@attrs.frozen
+class Prepared:
+    """The sandbox is ready."""
+
+
+@attrs.frozen
+class PrepareFailed:
+    """It is not; ``hold_code`` 0: it may be tried elsewhere."""
+
+    reason: str
+    hold_code: int = 0
+    hold_subcode: int = 0
+
+
+@attrs.frozen
+class Began:
+    """The program executes."""
+
+    pid: int
+    scratch_dir: str
+
+
+@attrs.frozen
+class StartFailed:
+    """It could not be executed."""
+
+    reason: str
+    hold_code: int = HOLD_EXEC
+
+
+@attrs.frozen
+class ProgramEnded:
+    """The first process has ended."""
+
+    exit_code: int
+    exit_signal: int
+    core_dumped: bool
+
+
+@attrs.frozen
+class TreeGone:
+    """No process of the run is left; ``usage`` is its whole usage, ``oom`` whether the kernel killed for memory."""
+
+    usage: Usage
+    oom: bool = False
+
+
+@attrs.frozen
+class Gathered:
+    """The outputs; ``missing`` names those that are not there, ``error`` why nothing could be listed."""
+
+    entries: tuple[FileEntry, ...] = ()
+    digest: str = ""
+    missing: tuple[str, ...] = ()
+    error: str = ""
+
+
+@attrs.frozen
+class Measured:
+    """What the run uses now; ``limit``: a sentence, when that is too much."""
+
+    usage: Usage
+    limit: str = ""
+    limit_subcode: int = 0
+    streams: tuple[tuple[str, int, bytes], ...] = ()
+
+
+@attrs.frozen(kw_only=True)
+class CloseRun:
+    """The startd ends the claim."""
+
+    grace_s: float
+    reason: str
+    hold: bool = False
+    hold_code: int = 0
+    hold_subcode: int = 0
+
+
+@attrs.frozen
+class LinkLost:
+    """The link to the shadow is down."""
+
+
+@attrs.frozen
+class Abandon:
+    """Nobody will ever ask for this run again."""
+
+
+class JobRun:
+    """See the module.
+
+    Args:
+        run_id: the run; spec: what it is.
+        lease_s: how long it lives without its shadow.
+        first_update_s, update_s: when usage is told.
+    """
+
+    def __init__(self, run_id: str, spec: RunSpec, *, lease_s: float, first_update_s: float = 8.0,
+                 update_s: float = 300.0) -> None:
+        self.run_id = run_id
+        self.spec = spec
+        self.state = RunState.PREPARING
+        self.suspended = False
+        self.connected = True
+        self.pid = 0
+        self.cause = "exited"
+        self.reason = ""
+        self.hold = (0, 0)
+        self.claim_open = True
+        self.usage = Usage()
+        self.exited: RunExited | None = None
+        self.events: list[tuple[float, str]] = []
+        self._lease_s = lease_s
+        self._first_update_s = first_update_s
+        self._update_s = update_s
+        self._status = (-1, -1, False)
+        self._stop: StopRun | None = None
+        self._close: CloseRun | None = None
+        self.checkpointing = False
+        self._out: list[Effect] = []
+        self._now_s = 0.0
+        self._table = self._make_table()
+
+    def start(self, now_s: float, *, missing: bool) -> tuple[Effect, ...]:
+        """The first turn; ``missing``: the shadow sends blobs first."""
+        self._now_s = now_s
+        self.events.append((now_s, "activated"))
+        return (Activity("busy"),) if missing else (Activity("busy"), Prepare())
+
+    def handle(self, event: Any, now_s: float) -> tuple[Effect, ...]:
+        """What follows from an event."""
+        self._now_s = now_s
+        self._out = []
+        act = self._table.get(type(event))
+        if act is None:
+            self._out.append(Note(f"run {self.run_id}: {type(event).__name__} means nothing to a starter", "debug"))
+        elif self.state is not RunState.GONE:
+            if not isinstance(event, (TimerFired, Measured)) and len(self.events) < 64:
+                self.events.append((now_s, type(event).__name__))
+            act(event)
+        return tuple(self._out)
+
+    # ---- begin
+
+    def _inputs_sent(self, event: InputsSent) -> None:
+        if self.state is RunState.PREPARING:
+            self._out.append(Prepare())
+
+    def _prepared(self, event: Prepared) -> None:
+        if self.state is RunState.PREPARING:
+            self.state = RunState.STARTING
+            self._out.append(Start())
+
+    def _prepare_failed(self, event: PrepareFailed) -> None:
+        if self.state is RunState.PREPARING:
+            self._end("transfer-failed", event.reason, (event.hold_code, event.hold_subcode))
+
+    def _start_failed(self, event: StartFailed) -> None:
+        if self.state in (RunState.STARTING, *ALIVE):
+            self._end("start-failed", event.reason, (event.hold_code, 0))
+
+    def _began(self, event: Began) -> None:
+        self.pid = event.pid
+        if self.state is not RunState.STARTING:
+            return
+        self.state = RunState.RUNNING
+        self._out.append(Tell(RunBegan(run_id=self.run_id, when_s=self._now_s, pid=event.pid,
+                                       scratch_dir=event.scratch_dir)))
+        self._out.append(SetTimer("measure", self._first_update_s))
+        if self._stop is not None or self._close is not None:
+            self._go()
+
+    # ---- stop
+
+    def _stop_run(self, event: StopRun) -> None:
+        """The shadow wants the run to end."""
+        self._stop = event
+        if self._close is None:
+            self.cause = "evicted" if event.how == "vacate" else "killed"
+            self.reason = event.reason
+        self._go()
+
+    def _close_run(self, event: CloseRun) -> None:
+        """The startd wants the claim back."""
+        self.claim_open = False
+        if self.state in (RunState.ENDED, RunState.CLEARING):
+            self._close = event
+            if self.state is RunState.ENDED:
+                self._out.append(SetTimer("keep", UNCLAIMED_KEEP_S))
+            return
+        self._close = event
+        self.cause, self.reason = "evicted", event.reason
+        if event.hold:
+            self.cause, self.hold = "hold", (event.hold_code, event.hold_subcode)
+        self._go()
+
+    def _go(self) -> None:
+        """Make the program end, gently while there is time."""
+        if self.state is RunState.PREPARING:
+            self._end(self.cause, self.reason, self.hold)
+            return
+        if self.state not in ALIVE:
+            return
+        grace_s, number = self._grace()
+        if grace_s <= 0.0:
+            self._kill()
+            return
+        if self.state is RunState.KILLING:
+            return
+        if self.state is RunState.RUNNING:
+            self.state = RunState.STOPPING
+            self._out.append(Signal(number))
+            if self.suspended:
+                self._thaw()
+        self._out.append(SetTimer("grace", grace_s))
+
+    def _grace(self) -> tuple[float, int]:
+        close, stop = self._close, self._stop
+        spans = []
+        number = self.spec.kill_signal
+        if stop is not None:
+            number = self.spec.signal_for(stop.how)
+            own_s = 0.0 if stop.how == "fast" else self.spec.vacate_s
+            spans.append(min(own_s, REMOVE_GRACE_S) if stop.how in ("remove", "hold") else own_s)
+        if close is not None:
+            spans.append(min(close.grace_s, self.spec.vacate_s) if close.grace_s > 0 else 0.0)
+        return min(spans, default=0.0), number
+
+    def _kill(self) -> None:
+        if self.state is not RunState.KILLING:
+            self.state = RunState.KILLING
+            self._out += [CancelTimer("grace"), KillTree()]
+        self._out.append(SetTimer("again", KILL_AGAIN_S))
+
+    # ---- suspend
+
+    def _suspend(self, event: SuspendRun) -> None:
+        if self.state is RunState.RUNNING and not self.suspended:
+            self.suspended = True
+            self._out += [Freeze(), Activity("suspended"),
+                          Tell(RunProgress(run_id=self.run_id, usage=self.usage, state="suspended"))]
+
+    def _resume(self, event: ContinueRun) -> None:
+        if self.suspended:
+            self._thaw()
+            self._out += [Activity("busy"),
+                          Tell(RunProgress(run_id=self.run_id, usage=self.usage, state="continued"))]
+
+    def _thaw(self) -> None:
+        self.suspended = False
+        self._out.append(Thaw())
+
+    # ---- end
+
+    def _program_ended(self, event: ProgramEnded) -> None:
+        if self.state not in (*ALIVE, RunState.STARTING):
+            return
+        self._status = (event.exit_code, event.exit_signal, event.core_dumped)
+        if self.state is RunState.RUNNING and not self.hold[0]:
+            self.cause = "exited"
+            self.checkpointing = event.exit_code >= 0 and event.exit_code == self.spec.checkpoint_code
+        self.state = RunState.CLEARING
+        self._out += [CancelTimer("grace"), CancelTimer("again"), CancelTimer("measure"), KillTree(),
+                      SetTimer("again", KILL_AGAIN_S)]
+
+    def _tree_gone(self, event: TreeGone) -> None:
+        if self.state is not RunState.CLEARING:
+            return
+        self.usage = event.usage
+        self._out.append(CancelTimer("again"))
+        if event.oom and self.cause == "exited" and self._status[1] == 9:
+            self._end("hold", "The job used more memory than it asked for (RequestMemory) and was killed.",
+                      (HOLD_MEMORY, MEMORY_SUBCODE))
+            return
+        spec = self.spec
+        if not spec.transfers:
+            self._exit(Gathered())
+        elif self.cause == "exited":
+            failed = self._status[0] != spec.success_code or self._status[1] > 0
+            if spec.when == "ON_SUCCESS" and failed:
+                self._out.append(Gather(complete=False, everything=False))
+            else:
+                self._out.append(Gather(complete=not self._status[1] > 0, everything=True))
+        elif self.cause in ("evicted", "killed") and spec.when == "ON_EXIT_OR_EVICT":
+            self._out.append(Gather(complete=False, everything=True))
+        else:
+            self._exit(Gathered())
+
+    def _gathered(self, event: Gathered) -> None:
+        if self.state is not RunState.CLEARING:
+            return
+        if event.error:
+            self._end("hold", f"The output files cannot be read: {event.error}", (HOLD_OUTPUT, 0))
+        elif event.missing:
+            names = ", ".join(event.missing)
+            self._end("hold", f"Transfer output files failure: the job did not make {names}", (HOLD_OUTPUT, 2))
+        else:
+            self._exit(event)
+
+    def _exit(self, outputs: Gathered) -> None:
+        code, number, core = self._status
+        if self.cause != "exited":
+            code, number = -1, -1
+        self._say_exited(RunExited(
+            run_id=self.run_id, cause=self.cause, usage=self.usage, when_s=self._now_s, exit_code=code,
+            exit_signal=number, core_dumped=core, reason=self.reason, hold_code=self.hold[0],
+            hold_subcode=self.hold[1], outputs=outputs.entries, outputs_digest=outputs.digest,
+            claim_open=self.claim_open))
+
+    def _end(self, cause: str, reason: str, hold: tuple[int, int] = (0, 0)) -> None:
+        self.cause, self.reason, self.hold = cause, reason, hold
+        self._out += [CancelTimer("grace"), CancelTimer("again"), CancelTimer("measure")]
+        self._say_exited(RunExited(
+            run_id=self.run_id, cause=cause, usage=self.usage, when_s=self._now_s, reason=reason, hold_code=hold[0],
+            hold_subcode=hold[1], claim_open=self.claim_open))
+
+    def _say_exited(self, message: RunExited) -> None:
+        self.state = RunState.ENDED
+        self.exited = message
+        self._out += [Tell(message, lasting=True), Activity("idle")]
+        if not self.claim_open:
+            self._out.append(SetTimer("keep", UNCLAIMED_KEEP_S))
+
+    def _received(self, event: OutputsReceived) -> None:
+        if self.state is RunState.ENDED:
+            self._gone()
+
+    def _gone(self) -> None:
+        self.state = RunState.GONE
+        self._out += [CancelTimer("keep"), CancelTimer("lease"), Forget()]
+
+    def _abandon(self, event: Abandon) -> None:
+        """Nobody asks any more: end everything."""
+        if self.state is RunState.ENDED:
+            self._gone()
+        else:
+            self.cause, self.reason = "killed", "abandoned"
+            self._close = CloseRun(grace_s=0.0, reason="abandoned")
+            self._go()
+
+    # ---- link and time
+
+    def _link_lost(self, event: LinkLost) -> None:
+        self.connected = False
+        self._out.append(SetTimer("lease", self._lease_s))
+
+    def _reattach(self, event: ReattachRun) -> None:
+        self.connected = True
+        self._out += [CancelTimer("lease"),
+                      ReturnTo(Reattached(run_id=self.run_id, pid=self.pid, ended=self.state is RunState.ENDED))]
+        if self.exited is not None:
+            self._out += [CancelTimer("keep"), Tell(self.exited, lasting=True)]
+
+    def _measured(self, event: Measured) -> None:
+        if self.state not in ALIVE:
+            return
+        self.usage = event.usage
+        if event.limit and self.state is RunState.RUNNING:
+            self.hold, self.cause, self.reason = (HOLD_DISK, event.limit_subcode), "hold", event.limit
+            self._kill()
+            return
+        self._out.append(Tell(RunProgress(run_id=self.run_id, usage=event.usage, streams=event.streams)))
+
+    def _timer(self, event: TimerFired) -> None:
+        if event.key == "grace" and self.state in ALIVE:
+            self._kill()
+        elif event.key == "again" and self.state in (RunState.KILLING, RunState.CLEARING):
+            self._out += [KillTree(), SetTimer("again", KILL_AGAIN_S)]
+        elif event.key == "lease" and not self.connected:
+            if self.state is RunState.ENDED:
+                self._gone()
+            else:
+                self._out.append(Note(f"run {self.run_id}: its shadow did not come back within the lease", "warn"))
+                self._close = CloseRun(grace_s=0.0, reason="the job's lease ran out")
+                self.cause, self.reason = "evicted", "the job's lease ran out"
+                self._go()
+        elif event.key == "keep" and self.state is RunState.ENDED:
+            self._gone()
+
+    @property
+    def update_s(self) -> float:
+        """Seconds between measurements that are told."""
+        return self._update_s
+
+    def _make_table(self) -> dict[type, Callable[[Any], None]]:
+        return {
+            InputsSent: self._inputs_sent, Prepared: self._prepared, PrepareFailed: self._prepare_failed,
+            Began: self._began, StartFailed: self._start_failed, ProgramEnded: self._program_ended,
+            TreeGone: self._tree_gone, Gathered: self._gathered, Measured: self._measured, StopRun: self._stop_run,
+            CloseRun: self._close_run, SuspendRun: self._suspend, ContinueRun: self._resume,
+            OutputsReceived: self._received, ReattachRun: self._reattach, LinkLost: self._link_lost,
+            Abandon: self._abandon, TimerFired: self._timer,
+        }

@@ -1,0 +1,456 @@
+"""A starter: the actor of one run.  It performs what :mod:`condor_actors.cores.job_run` decides on this machine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import attrs
+from twisted.internet.threads import deferToThreadPool
+from twisted.python.failure import Failure
+
+from condor_actors.actors import Actor
+from condor_actors.cores import job_run as jr
+from condor_actors.cores.effects import Effect
+from condor_actors.cores.run_spec import EXECUTABLE, NULL, RunSpec, environment_of
+from condor_actors.machine.launch import Ended, Launched, LaunchPlan, close_quietly
+from condor_actors.machine.process_tree import MARK
+from condor_actors.machine.run_processes import RunProcesses
+from condor_actors.machine.sandbox import MissingOutputs, Sandbox
+from condor_actors.machine.url_fetch import FetchFailed, fetch
+from condor_actors.machine.users import Account, acting_as
+from condor_actors.messages.envelope import Address, Delivery, Refused, TimerFired
+from condor_actors.messages.run import (
+    ActivateClaim,
+    Activated,
+    FileEntry,
+    OpenShell,
+    ReadRunFile,
+    RunExited,
+    RunFileBytes,
+    RunProgress,
+    ShellData,
+    Usage,
+)
+from condor_actors.transfer.blob_store import BlobError
+from condor_actors.transfer.manifest import BadManifest
+from condor_actors.transfer.service import Grant
+
+if TYPE_CHECKING:
+    from condor_actors.daemons.starter_host import Gate, StarterHost
+
+__all__ = ["Starter"]
+
+STREAM_S = 1.0
+STREAM_BYTES = 128 * 1024
+STRAGGLER_S = (0.002, 0.01, 0.05, 0.2)
+
+
+class Starter(Actor):
+    """See the module.
+
+    Args:
+        host: the process it lives in; gate: the claim.
+        question: the activation, answered in the first turn.
+        entries: the manifest of the inputs (empty while ``manifest_digest`` is to come).
+        missing: digests the shadow has to send first.
+    """
+
+    def __init__(self, host: StarterHost, gate: Gate, question: Delivery, spec: RunSpec,
+                 entries: tuple[FileEntry, ...], missing: tuple[str, ...]) -> None:
+        message: ActivateClaim = question.message
+        self.host = host
+        self.gate = gate
+        self.spec = spec
+        self.run_id = message.run_id
+        self.secret = message.secret
+        self.key = message.transfer_key
+        self.job_ad = message.job_ad
+        self.entries = entries
+        self.manifest_digest = message.inputs_digest
+        self.missing = missing
+        self.account: Account | None = None
+        self.core = jr.JobRun(
+            message.run_id, spec, lease_s=message.lease_s, first_update_s=host.settings.first_update_s,
+            update_s=host.settings.update_interval_s)
+        self.sandbox: Sandbox | None = None
+        self.processes: RunProcesses | None = None
+        self.shadow = Address(question.sender.node, f"shadow/{message.run_id}")
+        self._question: Delivery | None = question
+        self._launched: Launched | None = None
+        self._ended: Ended | None = None
+        self._began_s = 0.0
+        self._tries = 0
+        self._asked: Delivery | None = None
+        self._streams: dict[str, tuple[str, int]] = {}
+        self._grant_open = False
+        self._preparing = False
+
+    def activated(self) -> Activated:
+        """The answer to the activation."""
+        return Activated(run_id=self.run_id, missing=self.missing)
+
+    # ---- turns
+
+    def started(self) -> None:
+        """Answer the activation."""
+        question, self._question = self._question, None
+        if question is not None:
+            self.context.reply(question, self.activated())
+        if self.missing:
+            self._open_grant(Grant(store=self.host.store, writable=frozenset(self.missing)))
+        self.context.perform(self.core.start(self.context.now_s(), missing=bool(self.missing)))
+
+    def receive(self, delivery: Delivery) -> None:
+        """A message of the shadow, a timer, a question about the sandbox."""
+        message = delivery.message
+        if isinstance(message, ReadRunFile):
+            self._read_file(delivery, message)
+        elif isinstance(message, (OpenShell, ShellData)):
+            self.host.shells.receive(self, delivery)
+        elif isinstance(message, TimerFired) and message.key == "measure":
+            self._measure()
+        elif isinstance(message, TimerFired) and message.key == "stream":
+            self._stream()
+        elif isinstance(message, TimerFired) and message.key == "straggler":
+            self._kill_tree()
+        else:
+            self._asked = delivery
+            self.decide(message)
+            self._asked = None
+
+    def decide(self, event: Any) -> None:
+        """Let the core decide, perform what it says."""
+        self.context.perform(self.core.handle(event, self.context.now_s()))
+
+    def reattach(self, delivery: Delivery) -> None:
+        """A shadow is there again, maybe another one."""
+        message = delivery.message
+        self.shadow = Address(delivery.sender.node, f"shadow/{self.run_id}")
+        if message.transfer_key and message.transfer_key != self.key:
+            grant = self.host.bulk.grant(self.key) if self._grant_open else None
+            self._close_grant()
+            self.key = message.transfer_key
+            if grant is not None:
+                self._open_grant(grant)
+        self._asked = delivery
+        self.decide(message)
+        self._asked = None
+
+    def perform_own(self, effect: Effect, delivery: Delivery | None) -> None:
+        """Carry out one effect of the core."""
+        _PERFORM[type(effect)](self, effect)
+
+    # ---- effects
+
+    def _tell(self, effect: jr.Tell) -> None:
+        if self._streams and isinstance(effect.message, RunExited):
+            self._stream(last=True)
+        if self.core.connected:
+            self.context.tell(self.shadow, effect.message)
+
+    def _return(self, effect: jr.ReturnTo) -> None:
+        if self._asked is not None:
+            self.context.reply(self._asked, effect.message)
+
+    def _activity(self, effect: jr.Activity) -> None:
+        self.host.activity(self, effect.activity)
+
+    def _prepare(self, effect: jr.Prepare) -> None:
+        if self._preparing:
+            return
+        self._preparing = True
+        self._close_grant()
+        try:
+            if self.manifest_digest:
+                self.entries = self.host.read_manifest(self.manifest_digest)
+            self.account = self.host.account_for(self.spec, self.gate)
+            self.sandbox = self.host.root.create(self.account)
+            self.sandbox.fill(_executable(self.entries), self.host.store, self.job_ad, self.gate.slot_ad)
+        except (BadManifest, BlobError) as error:
+            self.decide(jr.PrepareFailed(f"the input files cannot be laid out: {error}", jr.HOLD_INPUT_SANDBOX))
+            return
+        except OSError as error:
+            self.decide(jr.PrepareFailed(f"the scratch directory cannot be filled: {error}"))
+            return
+        remote = [entry for entry in self.entries if entry.url]
+        if remote:
+            self._fetch_next(remote)
+        else:
+            self._prepared()
+
+    def _prepared(self) -> None:
+        if self.sandbox is not None:
+            self.sandbox.remember()
+        self.decide(jr.Prepared())
+
+    def _fetch_next(self, remote: list[FileEntry]) -> None:
+        entry = remote.pop(0)
+        assert self.sandbox is not None
+        try:
+            descriptor = self.sandbox.open_output(entry.path)
+        except OSError as error:
+            self.decide(jr.PrepareFailed(f"{entry.path} cannot be written: {error}", jr.HOLD_INPUT_SANDBOX))
+            return
+
+        def fetched(result: Any) -> None:
+            os.fchmod(descriptor, entry.mode)
+            os.close(descriptor)
+            if isinstance(result, Failure):
+                result.trap(FetchFailed)
+                reason = f"Transfer input files failure: {result.getErrorMessage()}"
+                self.decide(jr.PrepareFailed(reason, jr.HOLD_INPUT_SANDBOX))
+            elif remote:
+                self._fetch_next(remote)
+            else:
+                self._prepared()
+
+        reactor = self.host.reactor
+        self.context.defer_to_turn(
+            deferToThreadPool(reactor, reactor.getThreadPool(), fetch, entry.url, descriptor), fetched)
+
+    def _start(self, effect: jr.Start) -> None:
+        assert self.sandbox is not None
+        spec, gate, sandbox = self.spec, self.gate, self.sandbox
+        opened: list[int] = []
+        try:
+            stdin, stdout, stderr = self._open_standard(opened)
+            self.processes = self.host.processes_for(gate, self.run_id)
+            self._began_s = self.context.now_s()
+            self._launched = self.host.launcher.launch(
+                self._plan(stdin, stdout, stderr), self._began, self._start_failed, self._program_ended)
+        except OSError as error:
+            self.decide(jr.StartFailed(f"Error from {gate.slot_name}: {error}"))
+            return
+        finally:
+            close_quietly(*opened)
+        self.processes.leader(self._launched.pid)
+        if spec.transfers and (spec.stream_stdout or spec.stream_stderr):
+            if spec.stream_stdout and spec.stdout != NULL:
+                self._streams[spec.stdout] = ("stdout", 0)
+            if spec.stream_stderr and spec.stderr not in (NULL, spec.stdout):
+                self._streams[spec.stderr] = ("stderr", 0)
+            self.context.set_timer("stream", STREAM_S)
+        self.host.living.add(sandbox.path)
+
+    def _open_standard(self, opened: list[int]) -> tuple[int, int, int]:
+        spec, sandbox = self.spec, self.sandbox
+        assert sandbox is not None
+        folder = sandbox.path if spec.transfers else spec.iwd
+
+        def opening(path: str, function: Callable[[str], int]) -> int:
+            if path == NULL:
+                return self.host.null
+            descriptor = function(os.path.join(folder, path))
+            opened.append(descriptor)
+            return descriptor
+
+        stdin = opening(spec.stdin, sandbox.open_input)
+        stdout = opening(spec.stdout, sandbox.open_output)
+        stderr = stdout if spec.stderr == spec.stdout else opening(spec.stderr, sandbox.open_output)
+        return stdin, stdout, stderr
+
+    def _plan(self, stdin: int, stdout: int, stderr: int) -> LaunchPlan:
+        spec, gate, sandbox, host = self.spec, self.gate, self.sandbox, self.host
+        assert sandbox is not None
+        account = self.account or host.own_account
+        variables = environment_of(
+            spec, host.settings, scratch=sandbox.path, slot_name=gate.slot_name, cpus=gate.cpus,
+            assigned=gate.assigned, user=account.name, home=account.home)
+        variables[MARK] = f"{host.root.path}:{self.run_id}"
+        limits = {"core": "0" if spec.core_kib is None else str(spec.core_kib * 1024)}
+        return LaunchPlan(
+            program=os.path.join(sandbox.path, spec.program), arguments=spec.arguments, environment=variables,
+            directory=sandbox.path if spec.transfers else spec.iwd, stdin=stdin, stdout=stdout, stderr=stderr,
+            account=self.account, cgroups=gate.cgroup.directories if gate.cgroup is not None else (), limits=limits,
+            nice=min(19, spec.nice + host.settings.nice), isolate=host.isolation, binds=host.binds(sandbox.path))
+
+    def _began(self) -> None:
+        assert self._launched is not None
+        assert self.sandbox is not None
+        self.decide(jr.Began(self._launched.pid, self.sandbox.path))
+
+    def _start_failed(self, reason: str) -> None:
+        program = os.path.basename(self.spec.program)
+        if self.processes is not None:
+            self.processes.leader_ended()
+        self.decide(jr.StartFailed(f"Error from {self.gate.slot_name}: Failed to execute '{program}': {reason}"))
+
+    def _program_ended(self, ended: Ended) -> None:
+        self._ended = ended
+        if self.processes is not None:
+            self.processes.leader_ended()
+        if self.core.state is jr.RunState.STARTING:
+            self._began()
+        self.decide(jr.ProgramEnded(ended.exit_code, ended.exit_signal, ended.core_dumped))
+
+    def _signal(self, effect: jr.Signal) -> None:
+        if self.processes is not None:
+            self.processes.signal_leader(effect.number)
+
+    def _freeze(self, effect: jr.Freeze) -> None:
+        if self.processes is not None:
+            self.processes.freeze()
+
+    def _thaw(self, effect: jr.Thaw) -> None:
+        if self.processes is not None:
+            self.processes.thaw()
+
+    def _kill_tree(self, effect: Effect | None = None) -> None:
+        """Kill; when nothing is left say so, else look again soon."""
+        processes = self.processes
+        left = processes.kill() if processes is not None else 0
+        if left == 0 and self.core.state is jr.RunState.CLEARING:
+            usage, oom = self._usage(), False
+            if processes is not None and self._ended is not None and self._ended.exit_signal == 9:
+                oom = processes.killed_for_memory()
+            self.decide(jr.TreeGone(usage, oom))
+        elif self.core.state is jr.RunState.CLEARING:
+            self.context.set_timer("straggler", STRAGGLER_S[min(self._tries, len(STRAGGLER_S) - 1)])
+            self._tries += 1
+
+    def _gather(self, effect: jr.Gather) -> None:
+        assert self.sandbox is not None
+        spec = self.spec
+        named = spec.outputs if effect.everything else ()
+        if self.core.cause == "exited" and self.core.checkpointing and spec.checkpoint_files:
+            named = spec.checkpoint_files
+        try:
+            builder = self.sandbox.gather(named, self._streams, complete=effect.complete)
+        except MissingOutputs as missing:
+            self.decide(jr.Gathered(missing=missing.names))
+            return
+        except (OSError, ValueError) as error:
+            self.decide(jr.Gathered(error=str(error)))
+            return
+        digest = ""
+        entries = tuple(builder.entries)
+        if builder.sources:
+            self._open_grant(Grant(sources=builder.sources))
+        if len(entries) > self.host.manifest_limit:
+            digest = self.host.write_manifest(entries)
+            self._open_grant(Grant(store=self.host.store, sources=builder.sources, readable=frozenset({digest})))
+            entries = ()
+        self.decide(jr.Gathered(entries=entries, digest=digest))
+
+    def _forget(self, effect: jr.Forget) -> None:
+        self._close_grant()
+        if self.sandbox is not None:
+            self.host.living.discard(self.sandbox.path)
+            if not self.sandbox.remove():
+                self.context.log.warn("{path} cannot be removed yet", path=self.sandbox.path)
+        self.host.forgotten(self)
+        self.context.stop_actor(self.context.address.actor)
+
+    # ---- measuring
+
+    def _usage(self) -> Usage:
+        ended, processes = self._ended, self.processes
+        measured = processes.measure() if processes is not None else None
+        wall_s = max(0.0, self.context.now_s() - self._began_s) if self._began_s else 0.0
+        before = self.core.usage
+        if measured is None:
+            return attrs.evolve(before, wall_s=wall_s)
+        user_s, system_s = measured.user_cpu_s, measured.system_cpu_s
+        peak = max(before.peak_memory_kib, measured.peak_memory_kib)
+        if ended is not None:
+            user_s, system_s = max(ended.user_cpu_s, user_s), max(ended.system_cpu_s, system_s)
+            if ended.peak_memory_kib > self.host.own_peak_kib:
+                peak = max(peak, ended.peak_memory_kib)
+        return Usage(user_cpu_s=user_s, system_cpu_s=system_s, wall_s=wall_s, memory_kib=measured.memory_kib,
+                     peak_memory_kib=peak, disk_kib=before.disk_kib, processes=measured.processes)
+
+    def _measure(self) -> None:
+        if self.core.state not in jr.ALIVE or self.sandbox is None:
+            return
+        usage = attrs.evolve(self._usage(), disk_kib=self.sandbox.size_kib())
+        limit = ""
+        if self.host.enforce_disk and usage.disk_kib > self.gate.disk_kib:
+            limit = (f"The job used {usage.disk_kib} KiB of disk, more than the {self.gate.disk_kib} KiB it asked for "
+                     "(RequestDisk).")
+        self.decide(jr.Measured(usage, limit, jr.DISK_SUBCODE))
+        self.host.activity(self, "suspended" if self.core.suspended else "busy")
+        self.context.set_timer("measure", self.core.update_s)
+
+    def _stream(self, last: bool = False) -> None:
+        """Send what was written since the last time."""
+        pieces = []
+        names = {"stdout": self.host.home_name(self, "Out"), "stderr": self.host.home_name(self, "Err")}
+        assert self.sandbox is not None
+        for path, (which, offset) in tuple(self._streams.items()):
+            while True:
+                try:
+                    _, data, _ = self.sandbox.read(path, offset, STREAM_BYTES)
+                except (OSError, ValueError):
+                    break
+                if not data:
+                    break
+                pieces.append((names[which], offset, data))
+                offset += len(data)
+                self._streams[path] = (which, offset)
+                if not last:
+                    break
+        for piece in pieces:
+            if self.core.connected:
+                self.context.tell(self.shadow, RunProgress(run_id=self.run_id, usage=self.core.usage, streams=(piece,)))
+        if not last and self.core.state in jr.ALIVE:
+            self.context.set_timer("stream", STREAM_S)
+
+    # ---- questions
+
+    def _read_file(self, delivery: Delivery, message: ReadRunFile) -> None:
+        if self.sandbox is None:
+            self.context.reply(delivery, Refused(code="not-found", text="the job has no scratch directory yet"))
+            return
+        path = message.path
+        if not self.spec.transfers and path in ("_condor_stdout", "_condor_stderr"):
+            path = self.spec.stdout if path.endswith("out") else self.spec.stderr
+        try:
+            if self.spec.transfers:
+                start, data, size = self.sandbox.read(path, message.offset, min(message.max_bytes, 256 * 1024))
+            else:
+                start, data, size = self._read_shared(path, message)
+        except ValueError as error:
+            self.context.reply(delivery, Refused(code="denied", text=str(error)))
+        except OSError as error:
+            self.context.reply(delivery, Refused(code="not-found", text=f"{path}: {error.strerror}"))
+        else:
+            self.context.reply(delivery, RunFileBytes(offset=start, data=data, size_bytes=size))
+
+    def _read_shared(self, path: str, message: ReadRunFile) -> tuple[int, bytes, int]:
+        with acting_as(self.account or self.host.own_account):
+            descriptor = os.open(os.path.join(self.spec.iwd, path), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            try:
+                size = os.fstat(descriptor).st_size
+                start = max(0, size - message.max_bytes) if message.offset < 0 else message.offset
+                return start, os.pread(descriptor, min(message.max_bytes, 256 * 1024), start), size
+            finally:
+                os.close(descriptor)
+
+    # ---- bulk
+
+    def _open_grant(self, grant: Grant) -> None:
+        if self.key:
+            self.host.bulk.open(self.key, grant)
+            self._grant_open = True
+
+    def _close_grant(self) -> None:
+        if self._grant_open:
+            self.host.bulk.close(self.key)
+            self._grant_open = False
+
+
+def _executable(entries: tuple[FileEntry, ...]) -> tuple[FileEntry, ...]:
+    """The program itself can always be executed."""
+    return tuple(
+        attrs.evolve(entry, mode=entry.mode | 0o555)
+        if entry.path == EXECUTABLE and entry.mode & 0o555 != 0o555 else entry
+        for entry in entries)
+
+
+_PERFORM: dict[type, Callable[[Starter, Any], None]] = {
+    jr.Tell: Starter._tell, jr.ReturnTo: Starter._return, jr.Activity: Starter._activity,
+    jr.Prepare: Starter._prepare, jr.Start: Starter._start, jr.Signal: Starter._signal, jr.Freeze: Starter._freeze,
+    jr.Thaw: Starter._thaw, jr.KillTree: Starter._kill_tree, jr.Gather: Starter._gather, jr.Forget: Starter._forget,
+}

@@ -1,0 +1,234 @@
+"""Control groups: all processes of a job, whatever they do, in one place to count, freeze and kill.
+
+Theory: a claim has one group for all its runs (making and removing groups costs more than joining one); the launcher
+joins it before it becomes the job.  Version 2 needs one directory; version 1 one in each hierarchy that is mounted:
+freezer (tracks and freezes), memory (limits and measures), cpu (weight), cpuacct (measures), pids (limits).  Where
+neither can be used (no rights, not mounted) there are no groups, and the process tree is followed by parentage.
+
+Source: the kernel's documentation, admin-guide/cgroup-v2 and cgroup-v1.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+
+import attrs
+
+__all__ = ["CgroupUsage", "Cgroups", "JobCgroup"]
+
+ROOT = Path("/sys/fs/cgroup")
+V1 = ("freezer", "memory", "cpu", "cpuacct", "pids")
+
+
+@attrs.frozen(kw_only=True)
+class CgroupUsage:
+    """What the processes of a group have used; None: cannot be told."""
+
+    cpu_s: float | None = None
+    memory_kib: int | None = None
+    peak_memory_kib: int | None = None
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="ascii") as stream:
+            return stream.read()
+    except OSError:
+        return ""
+
+
+def _write(path: str, text: str) -> bool:
+    try:
+        with open(path, "w", encoding="ascii") as stream:
+            stream.write(text)
+    except OSError:
+        return False
+    return True
+
+
+class Cgroups:
+    """The groups below ``base`` (BASE_CGROUP) of this machine.
+
+    Attributes:
+        version: 1 or 2.
+        parents: hierarchy (``""`` in version 2) to the directory below which jobs get theirs.
+    """
+
+    def __init__(self, version: int, parents: dict[str, str]) -> None:
+        self.version = version
+        self.parents = parents
+
+    @classmethod
+    def find(cls, base: str, root: Path = ROOT) -> Cgroups | None:
+        """The groups that this process may use; None when it may use none."""
+        if (root / "cgroup.controllers").exists():
+            return cls._find_v2(base, root)
+        parents = {}
+        for name in V1:
+            directory = root / name / base
+            if not (root / name / "cgroup.procs").exists():
+                continue
+            try:
+                directory.mkdir(parents=True, exist_ok=True)
+            except OSError:
+                continue
+            if os.access(directory / "cgroup.procs", os.W_OK):
+                parents[name] = str(directory)
+        return cls(1, parents) if "freezer" in parents else None
+
+    @classmethod
+    def _find_v2(cls, base: str, root: Path) -> Cgroups | None:
+        own = next((line[3:] for line in _read("/proc/self/cgroup").splitlines() if line.startswith("0::")), "/")
+        for above in (root, root / own.strip("/")):
+            directory = above / base
+            try:
+                directory.mkdir(parents=True, exist_ok=True)
+            except OSError:
+                continue
+            if not os.access(directory / "cgroup.procs", os.W_OK):
+                continue
+            for level in (above, directory):
+                for name in ("cpu", "memory", "pids", "io"):
+                    _write(str(level / "cgroup.subtree_control"), f"+{name}")
+            return cls(2, {"": str(directory)})
+        return None
+
+    def group(self, name: str) -> JobCgroup:
+        """The group ``name``, made when it is not there.
+
+        Raises:
+            OSError: it cannot be made.
+        """
+        directories = {}
+        for hierarchy, parent in self.parents.items():
+            directory = f"{parent}/{name}"
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(directory)
+            directories[hierarchy] = directory
+        return JobCgroup(self.version, directories)
+
+    def names(self) -> tuple[str, ...]:
+        """Every group there is, also those of an earlier process."""
+        found: set[str] = set()
+        for parent in self.parents.values():
+            with contextlib.suppress(OSError), os.scandir(parent) as entries:
+                found |= {entry.name for entry in entries if entry.is_dir()}
+        return tuple(sorted(found))
+
+
+class JobCgroup:
+    """One group."""
+
+    def __init__(self, version: int, directories: dict[str, str]) -> None:
+        self.version = version
+        self._directories = directories
+        self._track = directories[""] if version == 2 else directories["freezer"]
+        self._procs = f"{self._track}/cgroup.procs"
+        self._oom_seen = 0
+
+    @property
+    def directories(self) -> Sequence[str]:
+        """What the launcher joins."""
+        return tuple(self._directories.values())
+
+    def _file(self, hierarchy: str, v1_name: str, v2_name: str) -> str:
+        if self.version == 2:
+            return f"{self._directories['']}/{v2_name}"
+        directory = self._directories.get(hierarchy)
+        return f"{directory}/{v1_name}" if directory is not None else ""
+
+    def limit(self, *, cpus: int, memory_mib: int | None, processes: int = 0) -> None:
+        """Weight by ``cpus``; no more memory than ``memory_mib`` (None: no limit); at most so many processes."""
+        if self.version == 2:
+            _write(self._file("", "", "cpu.weight"), str(max(1, min(10000, cpus * 100))))
+            _write(self._file("", "", "memory.max"), "max" if memory_mib is None else str(memory_mib << 20))
+            _write(self._file("", "", "memory.oom.group"), "1")
+            _write(self._file("", "", "pids.max"), str(processes) if processes else "max")
+            return
+        if path := self._file("cpu", "cpu.shares", ""):
+            _write(path, str(max(2, min(262144, cpus * 1024))))
+        if path := self._file("memory", "memory.limit_in_bytes", ""):
+            _write(path, "-1" if memory_mib is None else str(memory_mib << 20))
+        if path := self._file("pids", "pids.max", ""):
+            _write(path, str(processes) if processes else "max")
+
+    def start_count(self) -> CgroupUsage:
+        """Begin to measure a run: the peak starts anew; returns what was used before."""
+        if self.version == 1 and (path := self._file("memory", "memory.max_usage_in_bytes", "")):
+            _write(path, "0")
+        elif self.version == 2:
+            _write(self._file("", "", "memory.peak"), "0")
+        return self.usage()
+
+    def usage(self) -> CgroupUsage:
+        """What has been used."""
+        if self.version == 2:
+            cpu = next((line.split()[1] for line in _read(self._file("", "", "cpu.stat")).splitlines()
+                        if line.startswith("usage_usec")), "")
+            return CgroupUsage(
+                cpu_s=int(cpu) / 1e6 if cpu else None, memory_kib=_kib(_read(self._file("", "", "memory.current"))),
+                peak_memory_kib=_kib(_read(self._file("", "", "memory.peak"))))
+        cpu = _read(self._file("cpuacct", "cpuacct.usage", "")).strip()
+        return CgroupUsage(
+            cpu_s=int(cpu) / 1e9 if cpu else None,
+            memory_kib=_kib(_read(self._file("memory", "memory.usage_in_bytes", ""))),
+            peak_memory_kib=_kib(_read(self._file("memory", "memory.max_usage_in_bytes", ""))))
+
+    def oom_kills(self) -> int:
+        """How often the kernel has killed for lack of memory here."""
+        text = _read(self._file("memory", "memory.oom_control", "memory.events"))
+        return next((int(line.split()[1]) for line in text.splitlines() if line.startswith("oom_kill ")), 0)
+
+    def fresh_oom_kill(self) -> bool:
+        """Whether that has happened since the last time this was asked."""
+        count, before = self.oom_kills(), self._oom_seen
+        self._oom_seen = count
+        return count > before
+
+    def pids(self) -> list[int]:
+        """The processes in it now."""
+        return [int(word) for word in _read(self._procs).split()]
+
+    def freeze(self) -> None:
+        """Stop them all at once."""
+        _write(self._file("freezer", "freezer.state", "cgroup.freeze"), "1" if self.version == 2 else "FROZEN")
+
+    def thaw(self) -> None:
+        """Let them go on."""
+        _write(self._file("freezer", "freezer.state", "cgroup.freeze"), "0" if self.version == 2 else "THAWED")
+
+    def kill(self) -> int:
+        """Kill them all; returns how many there were (0: none is left).
+
+        A frozen process dies when it is thawed, so that is done after the signals.
+        """
+        if self.version == 2 and _write(self._file("", "", "cgroup.kill"), "1"):
+            return len(self.pids())
+        pids = self.pids()
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        if pids:
+            self.thaw()
+        return len(pids)
+
+    def remove(self) -> bool:
+        """Remove the (empty) group; False when something is left in it."""
+        gone = True
+        for directory in self._directories.values():
+            try:
+                os.rmdir(directory)
+            except FileNotFoundError:
+                pass
+            except OSError:
+                gone = False
+        return gone
+
+
+def _kib(text: str) -> int | None:
+    word = text.strip()
+    return int(word) >> 10 if word.isdigit() else None

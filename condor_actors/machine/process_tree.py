@@ -1,0 +1,122 @@
+"""All processes of a job where there is no control group: by parentage, session and a mark in the environment.
+
+Theory: the starter host is a child subreaper, so a job's process whose parent dies becomes the starter host's own child
+and is found there; nothing can leave its tree upwards.  Which run an orphan belongs to is told by what it inherits:
+the session (unless it made its own), else the mark ``_CONDOR_RUN`` in its environment (unless it was wiped), else its
+having been seen below the run before.
+
+Source: prctl(2) PR_SET_CHILD_SUBREAPER; proc(5) task/TID/children.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+from collections.abc import Iterable
+
+__all__ = ["MARK", "become_subreaper", "children_of", "descendants", "kill_all", "mark_of", "marked", "orphans_of",
+           "session_of", "signal_all"]
+
+MARK = "_CONDOR_RUN"
+PR_SET_CHILD_SUBREAPER = 36
+
+
+def become_subreaper() -> None:
+    """Have orphans of this process's tree re-parented to it.
+
+    Raises:
+        OSError: the kernel refuses.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"prctl(PR_SET_CHILD_SUBREAPER): {os.strerror(number)}")
+
+
+def children_of(pid: int) -> list[int]:
+    """Direct children of a process."""
+    found: list[int] = []
+    try:
+        tasks = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return found
+    for task in tasks:
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as stream:
+            found += [int(word) for word in stream.read().split()]
+    return found
+
+
+def descendants(roots: Iterable[int]) -> list[int]:
+    """The roots and everything below them."""
+    found: dict[int, None] = {}
+    waiting = list(roots)
+    while waiting:
+        pid = waiting.pop()
+        if pid not in found:
+            found[pid] = None
+            waiting += children_of(pid)
+    return list(found)
+
+
+def session_of(pid: int) -> int:
+    """The session of a process; 0 when it is gone."""
+    try:
+        return os.getsid(pid)
+    except OSError:
+        return 0
+
+
+def mark_of(pid: int) -> str:
+    """The run that a process's environment names; empty: none, or it cannot be read."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as stream:
+            data = stream.read()
+    except OSError:
+        return ""
+    start = f"{MARK}=".encode()
+    found = next((item for item in data.split(b"\0") if item.startswith(start)), start)
+    return found[len(start):].decode(errors="replace")
+
+
+def orphans_of(session: int, mark: str, known: Iterable[int], own_runs: Iterable[int]) -> list[int]:
+    """Children of this process that belong to a run though its first process is not above them any more.
+
+    Args:
+        session: the run's session (the pid of its first process).
+        mark: the value of its mark.
+        known: pids seen below the run before.
+        own_runs: first processes of all runs, which are nobody's orphans.
+    """
+    seen, runs = set(known), set(own_runs)
+    return [pid for pid in children_of(os.getpid())
+            if pid not in runs and (session_of(pid) == session or pid in seen or mark_of(pid) == mark)]
+
+
+def marked(prefix: str) -> list[int]:
+    """Every process of this machine whose mark begins with ``prefix``; walks all of /proc: for starts only."""
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit() and mark_of(int(name)).startswith(prefix):
+            found.append(int(name))
+    return found
+
+
+def signal_all(pids: Iterable[int], number: int) -> int:
+    """Send a signal to each; returns how many were there."""
+    count = 0
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            continue
+        except PermissionError:
+            continue
+        count += 1
+    return count
+
+
+def kill_all(pids: Iterable[int]) -> int:
+    """SIGKILL to each."""
+    return signal_all(pids, signal.SIGKILL)
