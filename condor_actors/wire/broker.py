@@ -90,7 +90,7 @@ class LinkBroker(pb.Broker):
 
     def deliver(self, frame: bytes) -> None:
         """Call ``deliver`` on the peer's link; no answer is asked for."""
-        self._request += 1
+        self._request = (self._request + 1) & 0x7FFFFFFF
         self.transport.write(encode_call(self._request, frame))
         descriptor = self._descriptor
         if descriptor is not None and descriptor.connected and not descriptor.disconnecting:
