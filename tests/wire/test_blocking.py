@@ -1,0 +1,169 @@
+"""The tools' client against a real post office."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import pytest_twisted
+from twisted.internet.threads import deferToThread
+
+from condor_actors.messages.envelope import Done
+from condor_actors.wire.authority import PoolFiles, lend_proxy
+from condor_actors.wire.blocking import (
+    LinkLost,
+    NotTrusted,
+    ProtocolError,
+    RequestRefused,
+    TimedOut,
+    Unreachable,
+    connect,
+)
+from condor_actors.wire.credentials import Credentials
+from condor_actors.wire.tool_credentials import ToolCredentials
+from tests.wire.conftest import Process
+
+Make = Callable[..., Process]
+
+
+def tool_credentials(pool: PoolFiles) -> ToolCredentials:
+    return ToolCredentials(certificate=str(pool.host), key=str(pool.host_key), ca=str(pool.ca))
+
+
+@pytest_twisted.ensureDeferred
+async def test_questions_over_a_unix_socket(processes: Make, short_dir: Path) -> None:
+    server = processes("server")
+    server.office.listen_unix(str(short_dir / "s"))
+
+    def tool() -> list[str]:
+        with connect(f"unix:{short_dir}/s") as client:
+            assert client.peer.process == "server"
+            texts = [client.ask("echo", Done(text=str(number))).text for number in range(3)]
+            texts.append(client.ask("echo", Done(text="x" * 300_000)).text[-1])
+            client.tell("box", Done(text="told"))
+            with pytest.raises(RequestRefused) as caught:
+                client.ask("nobody", Done())
+            assert caught.value.code == "unknown-actor"
+            with pytest.raises(TimedOut):
+                client.ask("box", Done(), timeout_s=0.05)
+            return texts
+
+    texts = await deferToThread(tool)
+    assert [text.split()[-1] for text in texts] == ["0", "1", "2", "x"]
+    assert (await server.box.first(Done)).message.text == "told"
+
+
+@pytest_twisted.ensureDeferred
+async def test_many_questions_stay_within_the_window(processes: Make, short_dir: Path) -> None:
+    server = processes("server")
+    server.office.listen_unix(str(short_dir / "s"))
+
+    def tool() -> int:
+        with connect(f"unix:{short_dir}/s") as client:
+            return sum(client.ask("echo", Done()).text != "" for _ in range(5000))
+
+    assert await deferToThread(tool) == 5000
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_a_daemon_says_unasked(processes: Make, short_dir: Path) -> None:
+    server = processes("server")
+    server.office.listen_unix(str(short_dir / "s"))
+
+    def tool() -> str:
+        with connect(f"unix:{short_dir}/s") as client:
+            client.tell("box", Done())
+            return str(client.receive(20.0).text)
+
+    running = deferToThread(tool)
+    sender = (await server.box.first(Done)).sender
+    server.box.context.tell(sender, Done(text="unasked"))
+    assert await running == "unasked"
+
+
+@pytest_twisted.ensureDeferred
+async def test_questions_over_tls(processes: Make, credentials: Credentials, pool: PoolFiles, tmp_path: Path) -> None:
+    server = processes("server", credentials)
+    node = server.office.listen_tls("127.0.0.1", 0)
+
+    def ask(shown: ToolCredentials | None) -> str:
+        with connect(node, shown) as client:
+            return str(client.ask("echo", Done()).text)
+
+    assert await deferToThread(ask, tool_credentials(pool)) == "condor@test "
+    lent = lend_proxy(credentials, "user:bob@localhost")
+    (tmp_path / "c").write_bytes(lent.chain)
+    (tmp_path / "k").write_bytes(lent.key)
+    own = ToolCredentials(certificate=str(tmp_path / "c"), key=str(tmp_path / "k"), ca=str(pool.ca))
+    assert await deferToThread(ask, own) == "bob@localhost "
+    with pytest.raises(NotTrusted):
+        await deferToThread(ask, None)
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_server_of_another_pool(processes: Make, credentials: Credentials, tmp_path: Path) -> None:
+    from condor_actors.wire.authority import create_pool
+
+    other = PoolFiles.below(tmp_path)
+    create_pool(other, "other", ["localhost", "127.0.0.1"])
+    server = processes("server", credentials)
+    node = server.office.listen_tls("127.0.0.1", 0)
+    with pytest.raises(NotTrusted, match="not a machine of this pool"):
+        await deferToThread(connect, node, tool_credentials(other))
+
+
+def test_nobody_there(short_dir: Path) -> None:
+    for node in (f"unix:{short_dir}/none", "nonsense"):
+        with pytest.raises(Unreachable):
+            connect(node)
+    with socket.socket(socket.AF_UNIX) as stale:
+        stale.bind(str(short_dir / "s"))
+    with pytest.raises(Unreachable, match="Connection refused"):
+        connect(f"unix:{short_dir}/s")
+
+
+@pytest_twisted.ensureDeferred
+async def test_somebody_else_there(short_dir: Path) -> None:
+    def serve(answer: bytes) -> None:
+        path = str(short_dir / "s")
+        with socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(path)
+            listening.listen(1)
+            listening.settimeout(20)
+            connection, _ = listening.accept()
+            with connection:
+                connection.sendall(answer)
+                connection.recv(100)
+        os.unlink(path)
+
+    for answer, error in ((b"HTTP/1.1 400 Bad Request\r\n" * 20, ProtocolError), (b"", LinkLost)):
+        serving = deferToThread(serve, answer)
+        while not (short_dir / "s").exists():
+            await deferToThread(lambda: None)
+
+        def dial() -> None:
+            while True:
+                try:
+                    connect(f"unix:{short_dir}/s", timeout_s=20)
+                except Unreachable:
+                    continue
+                return
+
+        with pytest.raises(error):
+            await deferToThread(dial)
+        await serving
+
+
+def test_a_tool_imports_neither_twisted_nor_openssl() -> None:
+    code = (
+        "import sys, condor_actors.wire.blocking, condor_actors.messages.queue;"
+        "print([name for name in ('twisted', 'OpenSSL', 'cryptography', 'ssl', 'asyncio', 'ipaddress')"
+        " if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip() == "[]"
