@@ -89,6 +89,7 @@ class ShadowEdges:
         report: hands a message to the schedd.
         relay: hands bytes of a shell to the schedd.
         beside: runs a slow function beside the reactor.
+        owner_uid: as whom this process runs.
     """
 
     logs: UserLogs
@@ -99,6 +100,7 @@ class ShadowEdges:
     report: Callable[[str, Any], None]
     relay: Callable[[Any], None]
     beside: Callable[..., Deferred[Any]] = deferToThread
+    owner_uid: int = attrs.field(factory=os.getuid)
 
 
 class Shadow(CoreActor):
@@ -115,10 +117,10 @@ class Shadow(CoreActor):
                 expand_slot_references(job, self._slot)
             except CannotExpand as error:
                 self._problem = str(error)
+        self._edges = edges
         self._transfers = self._wants_transfer(job, edges.domain)
         job["ShouldTransferFiles"] = "YES" if self._transfers else "NO"
         super().__init__(ShadowRun(order, job, key))
-        self._edges = edges
         self._key = key
         self._sources: dict[str, tuple[str, int]] = {}
         self._manifest_file = ""
@@ -128,6 +130,8 @@ class Shadow(CoreActor):
     def _wants_transfer(self, job: ClassAd, domain: str) -> bool:
         should = job.get_str("ShouldTransferFiles", "IF_NEEDED").upper()
         if should == "IF_NEEDED":
+            if self._edges.owner_uid == 0:
+                return True  # nobody runs as root: the job could not use root's files in place
             theirs = self._slot.get_str("FileSystemDomain")
             return not theirs or theirs != job.get_str("FileSystemDomain", domain)
         return should == "YES"
