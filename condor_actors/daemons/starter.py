@@ -356,7 +356,7 @@ class Starter(Actor):
         peak = max(before.peak_memory_kib, measured.peak_memory_kib)
         if ended is not None:
             user_s, system_s = max(ended.user_cpu_s, user_s), max(ended.system_cpu_s, system_s)
-            if ended.peak_memory_kib > self.host.own_peak_kib:
+            if ended.peak_memory_kib > self.host.own_peak_kib():
                 peak = max(peak, ended.peak_memory_kib)
         return Usage(user_cpu_s=user_s, system_cpu_s=system_s, wall_s=wall_s, memory_kib=measured.memory_kib,
                      peak_memory_kib=peak, disk_kib=before.disk_kib, processes=measured.processes)

@@ -98,7 +98,6 @@ class StarterHost(Actor):
         self.cgroups = daemon.cgroups
         self.null = daemon.null
         self.own_account = daemon.own_account
-        self.own_peak_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         self.enforce_disk = daemon.enforce_disk
         self.isolation = daemon.isolation
         self.manifest_limit = MANIFEST_LIMIT
@@ -357,6 +356,11 @@ class StarterHost(Actor):
             if account is not None and account.uid != 0:
                 return account
         return daemon.slot_account(gate.slot_name)
+
+    @staticmethod
+    def own_peak_kib() -> int:
+        """The most memory this process has had: the kernel counts it as the first peak of every child it spawns."""
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
     def home_name(self, run: Starter, attribute: str) -> str:
         """The name at home of a streamed file."""
