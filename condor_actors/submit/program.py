@@ -102,10 +102,25 @@ def executable(sheet: Sheet) -> None:
     if is_url(name) or sheet.universe == 9:
         sheet.set("Cmd", name)
         return
-    path = name if name.startswith("/") else f"{sheet.world.cwd.rstrip('/')}/{name}"
+    path = _executable_path(sheet, name)
     sheet.set("Cmd", path)
     if "$$(" not in path:
         _check_executable(sheet, path)
+
+
+def _executable_path(sheet: Sheet, name: str) -> str:
+    """Relative to the caller's folder, as HTCondor has it; to the job's initial folder if it is only there."""
+    if name.startswith("/"):
+        return name
+    path = f"{sheet.world.cwd.rstrip('/')}/{name}"
+    files = sheet.world.files
+    if (
+        sheet.iwd != sheet.world.cwd
+        and files.access_problem(path, "r")
+        and not files.access_problem(sheet.absolute(name), "r")
+    ):
+        return sheet.absolute(name)
+    return path
 
 
 def _check_executable(sheet: Sheet, path: str) -> None:

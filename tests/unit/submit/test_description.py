@@ -169,3 +169,9 @@ def test_a_script_with_dos_line_ends_is_refused() -> None:
     with pytest.raises(SubmitError, match="CRLF"):
         jobs_of("executable = /s.sh\nqueue", world)
     assert jobs_of("executable = /s.sh\nqueue", world, allow_crlf=True)
+
+
+def test_an_executable_that_is_only_in_the_initial_folder_is_found_there() -> None:
+    world = World(files={"/home/alice/runs/x": 1, "/home/alice/y": 1, "/home/alice/runs/y": 1})
+    assert jobs_of("initialdir = runs\nexecutable = x\nqueue", world)[0]["Cmd"] == "/home/alice/runs/x"
+    assert jobs_of("initialdir = runs\nexecutable = y\nqueue", world)[0]["Cmd"] == "/home/alice/y"
