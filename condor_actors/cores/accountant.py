@@ -54,20 +54,15 @@ class Accountant:
 
     def look_at(self, view: PoolView, now_s: float) -> None:
         """Learn from the slots who holds what."""
-        held: dict[str, tuple[float, int]] = {}
-        for slot in view.slots.values():
-            if slot.user and not slot.partitionable and slot.state in ("Claimed", "Preempting"):
-                weight, slots = held.get(slot.user, (0.0, 0))
-                held[slot.user] = (weight + slot.weight(), slots + 1)
         requested: dict[str, float] = {}
         for submitter in view.submitters.values():
             wanted = submitter.idle + submitter.running
             if wanted:
                 requested[submitter.name] = requested.get(submitter.name, 0.0) + wanted
         self._requested = requested
-        if held != self._held:
-            self._held = held
-            self.policy.holds(held, now_s)
+        if view.held != self._held:
+            self._held = dict(view.held)
+            self.policy.holds(self._held, now_s)
 
     # ---- saving
 

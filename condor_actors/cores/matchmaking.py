@@ -1,11 +1,15 @@
-"""Which slots fit a request, and which of them is best.
+"""Which slot is best for a request.
 
-Theory: a *candidate* is the working copy of a slot within one cycle: what earlier matches of the cycle took out of a
-partitionable slot is gone from it.  A slot fits when both ``Requirements`` are true and it has what the job asks for.
-Of those that fit the best is taken, by
+Theory: a slot fits when both ``Requirements`` are true and it has what the job asks for.  Of those that fit the best
+is taken, by
 
 1. NEGOTIATOR_PRE_JOB_RANK, 2. the job's Rank, 3. NEGOTIATOR_POST_JOB_RANK, 4. no preemption before preemption by
    the machine's Rank before preemption by priority, 5. PREEMPTION_RANK.
+
+A request stands for many jobs that are alike, so its candidates are found and ordered once, in a heap.  Candidates that
+other matches shrink meanwhile are judged again when the heap is next looked at (:attr:`CandidateSet.changes`); those
+that are gone are passed over.  A candidate whose ranks do not depend on the job brings its place in the order along, so
+that most requests judge nothing at all.
 
 Source: HTCondor's manual, "How negotiation works", and the parameters named.
 """
@@ -14,44 +18,26 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
+from heapq import heapify, heappop, heappush
 
 import attrs
 
-from condor_actors.classads import ClassAd, Expr, is_true, parse_expression, rank, requirements_hold
-from condor_actors.cores.pool_view import COUNTED, Handout, PoolView, Slot
+from condor_actors.classads import ClassAd, Expr, is_true, rank
+from condor_actors.cores.candidates import NO_PREEMPTION, Candidate, CandidateSet, Entry, number
+from condor_actors.cores.match_settings import MatchSettings
+from condor_actors.cores.pool_view import COUNTED, Handout, PoolView
 
-__all__ = ["SHARE_USED_UP", "Candidate", "MatchSettings", "Matchmaker", "Pick", "Request",
-           "total_weight"]
+__all__ = ["SHARE_USED_UP", "MatchSettings", "Matchmaker", "Pick", "Request"]
 
-PREEMPT_FOR_PRIORITY, PREEMPT_FOR_RANK, NO_PREEMPTION = 0, 1, 2
+PREEMPT_FOR_PRIORITY, PREEMPT_FOR_RANK = 0, 1
 PRIORITY_MARGIN = 1.2
 """A priority must be better by this factor to preempt for."""
-
-PRE_JOB_RANK = "(10000000 * My.Rank) + (1000000 * (RemoteOwner =?= UNDEFINED)) - (100000 * Cpus) - Memory"
-POST_JOB_RANK = (
-    "(RemoteOwner =?= UNDEFINED) * (ifThenElse(isUndefined(KFlops), 1000, KFlops) - SlotID"
-    " - 1.0e10 * (Offline =?= True))"
-)
 SHARE_USED_UP = "the submitter's share of the pool is used up"
+REFUSED_BY_JOB = "are rejected by your job's requirements"
+REFUSED_BY_SLOT = "reject your job because of their own requirements"
 
-
-@attrs.frozen(kw_only=True)
-class MatchSettings:
-    """The expressions of the negotiator; None where one is not set.
-
-    Attributes:
-        slot_constraint, job_constraint: which slots and jobs are considered at all.
-        consider_preemption: whether slots that somebody has are candidates.
-    """
-
-    pre_job_rank: Expr | None = attrs.field(factory=lambda: parse_expression(PRE_JOB_RANK))
-    post_job_rank: Expr | None = attrs.field(factory=lambda: parse_expression(POST_JOB_RANK))
-    preemption_requirements: Expr | None = None
-    preemption_rank: Expr | None = None
-    slot_constraint: Expr | None = None
-    job_constraint: Expr | None = None
-    consider_preemption: bool = True
+Cost = dict[str, int]
 
 
 @attrs.define(eq=False)
@@ -62,7 +48,12 @@ class Request:
         autocluster, job_id: as the schedd calls them.
         left: how many still want a slot in this cycle.
         ad: the job, with the submitter's priority in it.
-        priority: effective priority of its submitter (less is better).
+        submitter: whose; priority: its effective priority (less is better).
+        heap: the candidates that fit, best first; None before anybody looked.
+        seen: how many of the cycle's changes are in the heap.
+        fitted, looked_at: how many candidates fitted when it was first looked at, of how many.
+        causes: slots by why they do not fit.
+        costs: what the job takes, by the resources a slot counts, where that does not depend on the slot.
     """
 
     autocluster: int
@@ -71,15 +62,14 @@ class Request:
     ad: ClassAd
     submitter: str
     priority: float = 1.0
-
-
-@attrs.define(eq=False)
-class Candidate:
-    """The working copy of a slot within a cycle: ``ad`` shrinks as parts of it are given away."""
-
-    slot: Slot
-    ad: ClassAd
-    user_priority: float = 0.0
+    heap: list[Entry] | None = None
+    seen: int = 0
+    fitted: int = 0
+    looked_at: int = 0
+    causes: Counter[str] = attrs.field(factory=Counter)
+    costs: dict[tuple[str, ...], Cost | None] = attrs.field(factory=dict)
+    rank: Expr | None = None
+    dependent: frozenset[frozenset[str]] = frozenset()
 
 
 @attrs.frozen
@@ -87,7 +77,7 @@ class Pick:
     """A slot chosen for a request; ``cost`` is what it takes, ``weight`` what that counts for."""
 
     candidate: Candidate
-    cost: Mapping[str, int]
+    cost: Cost
     weight: float
     preempting: bool
 
@@ -102,33 +92,18 @@ class Matchmaker:
 
     def __init__(self, settings: MatchSettings, priority_of: Callable[[str], float]) -> None:
         self.settings = settings
-        self.candidates: dict[str, Candidate] = {}
+        self.candidates = CandidateSet(settings)
+        self._view = PoolView()
         self._priority_of = priority_of
-        self._now_s = 0.0
 
     def begin(self, view: PoolView, now_s: float) -> None:
-        """Take working copies of all slots that may be matched; what was handed out is taken out of them."""
-        self._now_s = now_s
-        self.candidates = {}
-        constraint = self.settings.slot_constraint
-        for slot in view.slots.values():
-            if not slot.capability or not (slot.free or self._preemptible(slot)):
-                continue
-            if constraint is not None and not is_true(constraint.evaluate(slot.ad, None, now_s)):
-                continue
-            if slot.handouts and not slot.partitionable:
-                continue
-            candidate = Candidate(slot, slot.ad)
-            for handout in slot.handouts:
-                self._take(candidate, handout.cost)
-            if slot.user and not slot.partitionable:
-                candidate.user_priority = self._priority_of(slot.user)
-                candidate.ad = slot.ad.copy()
-                candidate.ad["RemoteUserPrio"] = candidate.user_priority
-            self.candidates[slot.key] = candidate
+        """Follow the view."""
+        self._view = view
+        self.candidates.follow(view, now_s)
 
-    def _preemptible(self, slot: Slot) -> bool:
-        return self.settings.consider_preemption and bool(slot.user) and slot.state == "Claimed"
+    def free_weight(self) -> float:
+        """The weight of what is left and free."""
+        return sum(each.weight for each in self.candidates if not each.preempts)
 
     # ---- choosing
 
@@ -142,115 +117,167 @@ class Matchmaker:
         Returns:
             The pick and, when there is none, how many slots were refused for which cause.
         """
-        causes: Counter[str] = Counter()
-        best: Pick | None = None
-        best_rank: tuple[float, ...] = ()
-        for candidate in self.candidates.values():
-            found = self._judge(request, candidate)
-            if isinstance(found, str):
-                causes[found] += 1
+        heap = self._heap_of(request)
+        aside: list[Entry] = []
+        least_refused = math.inf
+        found: Pick | None = None
+        while heap:
+            entry = heap[0]
+            candidate = entry[7]
+            if candidate.gone or candidate.version != entry[6]:
+                heappop(heap)
                 continue
-            pick, ranks = found
-            if not permitted(pick.weight):
-                causes[SHARE_USED_UP] += 1
+            cost = self._cost(request, candidate)
+            lacking = next((name for name, amount in cost.items() if amount > _amount(candidate.ad, name)), "")
+            if lacking:
+                request.causes[f"have too little {lacking}"] += 1
+                heappop(heap)
                 continue
-            if best is None or ranks > best_rank:
-                best, best_rank = pick, ranks
-        return best, causes
+            weight = self._weight(candidate, cost)
+            if weight < least_refused and permitted(weight):
+                found = Pick(candidate, cost, weight, candidate.preempts)
+                break
+            least_refused = min(least_refused, weight)
+            if all(each[7].weight >= least_refused and not each[7].slot.partitionable for each in heap):
+                break
+            aside.append(heappop(heap))
+        for entry in aside:
+            heappush(heap, entry)
+        if found is None and least_refused < math.inf:
+            return None, Counter({SHARE_USED_UP: 1})
+        return found, request.causes
 
-    def _judge(self, request: Request, candidate: Candidate) -> tuple[Pick, tuple[float, ...]] | str:
-        job, ad, now_s = request.ad, candidate.ad, self._now_s
-        if not requirements_hold(job, ad, now_s):
-            return "rejected by your job's requirements"
-        if not requirements_hold(ad, job, now_s):
-            return "reject your job because of their own requirements"
-        cost = cost_of(job, candidate)
-        for name, amount in cost.items():
-            if amount > ad.get_int(name):
-                return f"have too little {name}"
-        preemption = self._preemption(request, candidate)
-        if isinstance(preemption, str):
-            return preemption
-        settings = self.settings
-        ranks = (
-            number(settings.pre_job_rank, ad, job, now_s), rank(job, ad, now_s),
-            number(settings.post_job_rank, ad, job, now_s), float(preemption),
-            number(settings.preemption_rank, ad, job, now_s) if preemption != NO_PREEMPTION else 0.0,
+    def _heap_of(self, request: Request) -> list[Entry]:
+        candidates = self.candidates
+        if request.heap is None:
+            self._prepare(request)
+            fitting = candidates.fitting(request.ad)
+            request.fitted, request.looked_at = len(fitting), len(candidates)
+            heap: list[Entry] = []
+            if request.rank is None and not request.dependent:
+                heap = [each.entry for each in fitting if each.entry is not None]
+                fitting = [each for each in fitting if each.entry is None] if len(heap) < len(fitting) else []
+            for each in fitting:
+                entry = self._judge(request, each)
+                if entry is not None:
+                    heap.append(entry)
+            heapify(heap)
+            request.heap = heap
+            request.seen = len(candidates.changes)
+            return heap
+        heap = request.heap
+        while request.seen < len(candidates.changes):
+            changed = candidates.changes[request.seen]
+            request.seen += 1
+            if not changed.gone and candidates.fits(request.ad, changed):
+                entry = self._judge(request, changed)
+                if entry is not None:
+                    heappush(heap, entry)
+        return heap
+
+    def why_not(self, request: Request) -> Counter[str]:
+        """Slots by why they do not fit, counted when a request found nothing."""
+        causes = Counter(request.causes)
+        by_job, by_slot = self.candidates.refusals(request.ad, request.looked_at - request.fitted)
+        if by_job:
+            causes[REFUSED_BY_JOB] += by_job
+        if by_slot:
+            causes[REFUSED_BY_SLOT] += by_slot
+        return causes
+
+    def _prepare(self, request: Request) -> None:
+        """What the job's side of the ranking depends on."""
+        stored = request.ad.find("rank")
+        request.rank = stored if isinstance(stored, Expr) else None
+        request.dependent = frozenset(
+            names for names in self.candidates.external_sets
+            if any(request.ad.find(name) is not None for name in names)
         )
-        weight = self._weight(candidate, cost)
-        return Pick(candidate, cost, weight, preemption != NO_PREEMPTION), ranks
 
-    def _preemption(self, request: Request, candidate: Candidate) -> int | str:
+    def _judge(self, request: Request, candidate: Candidate) -> Entry | None:
+        """A candidate's place in the order for this job; None when it may not be preempted for it."""
+        job, ad, now_s = request.ad, candidate.ad, self.candidates.now_s
+        standard = candidate.entry
+        kind, preemption_rank = NO_PREEMPTION, 0.0
+        if candidate.preempts:
+            ad = ad.copy()
+            ad["RemoteUserPrio"] = self._priority_of(candidate.slot.user)
+            verdict = self._preemption(request, candidate, ad)
+            if isinstance(verdict, str):
+                request.causes[verdict] += 1
+                return None
+            kind = verdict
+            preemption_rank = number(self.settings.preemption_rank, ad, job, now_s)
+        own_rank = rank(job, ad, now_s) if request.rank is not None else 0.0
+        if standard is not None and candidate.externals not in request.dependent:
+            return (standard[0], -own_rank, *standard[2:])
+        settings = self.settings
+        return (-number(settings.pre_job_rank, ad, job, now_s), -own_rank,
+                -number(settings.post_job_rank, ad, job, now_s), -float(kind), -preemption_rank,
+                candidate.position, candidate.version, candidate)
+
+    def _preemption(self, request: Request, candidate: Candidate, ad: ClassAd) -> int | str:
         """Which kind of preemption a claim on the candidate would be, or why it must not be."""
-        if candidate.slot.free:
-            return NO_PREEMPTION
-        ad, job, now_s = candidate.ad, request.ad, self._now_s
+        job, now_s = request.ad, self.candidates.now_s
         mine, current = rank(ad, job, now_s), ad.get_float("CurrentRank")
         if mine > current:
             return PREEMPT_FOR_RANK
-        if candidate.slot.user == request.submitter or mine < current:
-            return "serve somebody whom their owner prefers or who is the same user"
-        if candidate.user_priority <= request.priority * PRIORITY_MARGIN:
+        if candidate.slot.user == request.submitter:
+            return "run your own jobs"
+        if mine < current:
+            return "serve a job that their owner prefers"
+        if ad.get_float("RemoteUserPrio") <= request.priority * PRIORITY_MARGIN:
             return "serve users with a better priority in the pool"
         requirements = self.settings.preemption_requirements
         if requirements is None or not is_true(requirements.evaluate(ad, job, now_s)):
             return "are not to be preempted (PREEMPTION_REQUIREMENTS)"
         return PREEMPT_FOR_PRIORITY
 
-    def _weight(self, candidate: Candidate, cost: Mapping[str, int]) -> float:
+    # ---- costs and weights
+
+    def _cost(self, request: Request, candidate: Candidate) -> Cost:
+        resources = candidate.slot.resources
+        if resources not in request.costs:
+            job = request.ad
+            plain = all(isinstance(job.own.get(f"request{name}", 0), (int, float)) for name in resources)
+            request.costs[resources] = cost_of(job, resources, None) if plain else None
+        known = request.costs[resources]
+        return known if known is not None else cost_of(request.ad, resources, candidate.ad)
+
+    def _weight(self, candidate: Candidate, cost: Cost) -> float:
         if not candidate.slot.partitionable:
-            return candidate.slot.weight()
+            return candidate.weight
+        if candidate.by_cpus:
+            return float(cost.get("cpus", 0))
         part = candidate.ad.copy()
         for name, amount in cost.items():
             part[name] = amount
-        return candidate.slot.weight(part)
-
-    def free_weight(self) -> float:
-        """The weight of what is left and free."""
-        return sum(each.slot.weight(each.ad) for each in self.candidates.values() if each.slot.free)
+        return candidate.slot.weight_of(part)
 
     # ---- taking
 
     def take(self, pick: Pick, until_s: float) -> None:
         """The pick is handed out: nobody else gets it in this cycle, nor until its ad shows it."""
         slot = pick.candidate.slot
-        slot.handouts.append(Handout(pick.cost, until_s))
+        self._view.handed_out(slot, Handout(pick.cost, until_s))
         if slot.partitionable:
-            self._take(pick.candidate, pick.cost)
+            self.candidates.shrink(pick.candidate, pick.cost)
         else:
-            self.candidates.pop(slot.key, None)
-
-    def _take(self, candidate: Candidate, cost: Mapping[str, int]) -> None:
-        if candidate.ad is candidate.slot.ad:
-            candidate.ad = candidate.ad.copy()
-        for name, amount in cost.items():
-            candidate.ad[name] = max(0, candidate.ad.get_int(name) - amount)
+            self.candidates.take_whole(pick.candidate)
 
 
-def cost_of(job: ClassAd, candidate: Candidate) -> dict[str, int]:
+def _amount(ad: ClassAd, name: str) -> int:
+    value = ad.own.get(name)
+    return value if type(value) is int else ad.get_int(name)
+
+
+def cost_of(job: ClassAd, resources: tuple[str, ...], slot: ClassAd | None) -> Cost:
     """What a job takes out of a slot: its Request… of each resource the slot counts, evaluated beside the slot."""
     cost = {}
-    for name in candidate.slot.resources:
-        value = job.evaluate(f"Request{name}", candidate.ad)
+    for name in resources:
+        value = job.evaluate(f"Request{name}", slot)
         default = 1 if name in COUNTED else 0
         amount = math.ceil(value) if isinstance(value, (int, float)) and math.isfinite(value) else default
         if amount > 0:
             cost[name] = amount
     return cost
-
-
-def number(expression: Expr | None, my: ClassAd, target: ClassAd, now_s: float) -> float:
-    """The value of a ranking expression, 0 when it is no number."""
-    if expression is None:
-        return 0.0
-    value = expression.evaluate(my, target, now_s)
-    return float(value) if isinstance(value, (int, float)) else 0.0
-
-
-def total_weight(slots: Iterable[Slot]) -> float:
-    """What all slots together count for; parts of a partitionable slot are counted once."""
-    total = 0.0
-    for slot in slots:
-        if slot.capability or slot.user:
-            total += slot.weight()
-    return total

@@ -30,7 +30,7 @@ import attrs
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, is_true
 from condor_actors.cores.cycle_trace import CycleTrace, TraceEntry
 from condor_actors.cores.effects import Answer, Ask, CancelTimer, Effect, Note, Send, SetTimer
-from condor_actors.cores.matchmaking import Matchmaker, MatchSettings, Request, total_weight
+from condor_actors.cores.matchmaking import Matchmaker, MatchSettings, Request
 from condor_actors.cores.pool_view import HANDOUT_S, HARD, NONE, PoolView, Slot, Submitter
 from condor_actors.cores.serving import Limit, Placement, Rejected, UserTurn, no_limit, spin_the_pie
 from condor_actors.cores.significant import SignificantAttributes
@@ -127,6 +127,8 @@ class NegotiationCycle:
         self._match_settings = match_settings
         self.significant = SignificantAttributes(match_settings)
         self._matchmaker = Matchmaker(match_settings, self._priority_of)
+        self.view.changed |= self.view.slots.keys()
+        self.view.fresh |= self.view.slots.keys()
 
     def _priority_of(self, user: str) -> float:
         return self.priorities.effective(user, self._now_s)
@@ -140,7 +142,7 @@ class NegotiationCycle:
         if self.state is CycleState.GATHERING:
             self._wished = max(self._wished, kind)
             return ()
-        if not self._worth_it():
+        if not self._worth_it(now_s):
             return ()
         delay_s = self.settings.delay_s if kind == HARD else self.settings.soft_delay_s
         due_s = max(now_s + delay_s, self._began_s + self.settings.min_interval_s, self._ended_s + self.busy_s)
@@ -149,12 +151,12 @@ class NegotiationCycle:
         self._due_s = due_s
         return (SetTimer("cycle", max(0.0, due_s - now_s)),)
 
-    def _worth_it(self) -> bool:
+    def _worth_it(self, now_s: float) -> bool:
         """Whether anybody wants something and anything could be given."""
-        return any(each.idle > 0 for each in self.view.submitters.values()) and any(
-            slot.capability and (slot.free or self._match_settings.consider_preemption)
-            for slot in self.view.slots.values()
-        )
+        if not any(each.idle > 0 for each in self.view.submitters.values()):
+            return False
+        self._matchmaker.begin(self.view, now_s)
+        return len(self._matchmaker.candidates) > 0
 
     def regularly(self, now_s: float) -> tuple[Effect, ...]:
         """NEGOTIATOR_INTERVAL has passed."""
@@ -168,7 +170,7 @@ class NegotiationCycle:
         self._due_s = float("inf")
         if self.state is CycleState.GATHERING:
             return ()
-        if not self._worth_it():
+        if not self._worth_it(now_s):
             return ()
         self.cycle += 1
         self.state = CycleState.GATHERING
@@ -247,8 +249,7 @@ class NegotiationCycle:
         self.view.expire_handouts(now_s)
         self._matchmaker.begin(self.view, now_s)
         turns = self._turns(gathering, now_s)
-        pie = total_weight(self.view.slots.values())
-        placed, rejected = spin_the_pie(turns, self._matchmaker, pie, until_s=now_s + HANDOUT_S,
+        placed, rejected = spin_the_pie(turns, self._matchmaker, self.view.total_weight, until_s=now_s + HANDOUT_S,
                                         limit=self.limits(self.view))
         self._note_trace(gathering, placed, rejected, now_s)
         self.priorities.wants({each.turn.name for each in rejected}, now_s)

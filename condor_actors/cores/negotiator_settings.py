@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from condor_actors.config import Config
 from condor_actors.cores.fair_share import FairShare, FairShareSettings
-from condor_actors.cores.matchmaking import MatchSettings
+from condor_actors.cores.match_settings import MatchSettings
 from condor_actors.cores.negotiation_cycle import CycleSettings
 from condor_actors.cores.user_priority import PriorityPolicy, UserRecord
 

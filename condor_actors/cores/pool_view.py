@@ -36,7 +36,7 @@ CLOCKS = ("mycurrenttime", "lastheardfrom", "updatesequencenumber")
 class Handout:
     """A match that the slot's ad does not show yet: what it takes, and until when it is believed."""
 
-    cost: Mapping[str, int]
+    cost: dict[str, int]
     until_s: float
 
 
@@ -62,18 +62,27 @@ class Slot:
     partitionable: bool
     resources: tuple[str, ...]
     handouts: list[Handout] = attrs.field(factory=list)
+    _weight: float | None = None
 
     @property
     def free(self) -> bool:
         """Whether nobody has it."""
         return self.state in FREE_STATES and (self.partitionable or not self.user)
 
-    def weight(self, ad: ClassAd | None = None) -> float:
-        """What the slot, or a part of it that ``ad`` describes, counts for in shares and usage."""
-        ad = ad or self.ad
-        if "slotweight" in ad.own:
-            return max(0.0, ad.get_float("SlotWeight", 1.0))
-        return max(0.0, ad.get_float("Cpus", 1.0))
+    @property
+    def holds(self) -> bool:
+        """Whether its user is charged for it."""
+        return bool(self.user) and not self.partitionable and self.state in ("Claimed", "Preempting")
+
+    def weight(self) -> float:
+        """What the slot counts for in shares and usage."""
+        if self._weight is None:
+            self._weight = self.weight_of(self.ad)
+        return self._weight
+
+    def weight_of(self, ad: ClassAd) -> float:
+        """What a part of the slot that ``ad`` describes counts for."""
+        return max(0.0, ad.get_float("SlotWeight" if "slotweight" in ad.own else "Cpus", 1.0))
 
     def amount(self, name: str) -> int:
         """How much of a resource the ad shows."""
@@ -98,18 +107,26 @@ class PoolView:
 
     Attributes:
         slots, submitters: by key.
+        changed: keys of slots that came, changed or went since the candidates were brought up to date.
+        fresh: the same since the significant attributes were.
+        held: weight and number of slots that each user holds.
+        total_weight: of all slots that can be claimed or are.
     """
 
     def __init__(self) -> None:
         self.slots: dict[str, Slot] = {}
         self.submitters: dict[str, Submitter] = {}
         self.changed: set[str] = set()
-        """Keys of slots that came, changed or went since somebody looked (and emptied it)."""
+        self.fresh: set[str] = set()
+        self.held: dict[str, tuple[float, int]] = {}
+        self.total_weight = 0.0
+        self._handed: set[str] = set()
 
     def reset(self) -> dict[str, Slot]:
         """Forget everything before a snapshot; returns the slots, whose handouts the new ones take over."""
         old, self.slots, self.submitters = self.slots, {}, {}
         self.changed |= old.keys()
+        self.held, self.total_weight = {}, 0.0
         return old
 
     def apply(self, changes: Iterable[AdChange], old: Mapping[str, Slot] | None = None) -> int:
@@ -142,11 +159,15 @@ class PoolView:
 
     def _slot_changed(self, change: AdChange, before: Mapping[str, Slot]) -> int:
         self.changed.add(change.name)
+        self.fresh.add(change.name)
         old = before.get(change.name)
+        counted = self.slots.pop(change.name, None)
+        if counted is not None:
+            self._count(counted, -1)
         if not change.ad:
-            self.slots.pop(change.name, None)
             return NONE
         new = self.slots[change.name] = slot_of(change)
+        self._count(new, 1)
         if old is None:
             return HARD if new.free else NONE
         new.handouts = _still_open(old, new)
@@ -158,15 +179,36 @@ class PoolView:
             return HARD
         return SOFT
 
+    def _count(self, slot: Slot, sign: int) -> None:
+        """Add a slot to the sums, or take it out."""
+        if slot.capability or slot.user:
+            self.total_weight += sign * slot.weight()
+        if slot.holds:
+            weight, count = self.held.get(slot.user, (0.0, 0))
+            if count + sign:
+                self.held[slot.user] = (weight + sign * slot.weight(), count + sign)
+            else:
+                del self.held[slot.user]
+
+    def handed_out(self, slot: Slot, handout: Handout) -> None:
+        """Remember a match until the slot's ad shows it."""
+        slot.handouts.append(handout)
+        self._handed.add(slot.key)
+
     def expire_handouts(self, now_s: float) -> float | None:
         """Give up matches that no ad ever showed; returns when the next will be given up, None when there is none."""
         next_s = None
-        for slot in self.slots.values():
-            if slot.handouts:
-                slot.handouts = [each for each in slot.handouts if each.until_s > now_s]
-                for each in slot.handouts:
-                    next_s = each.until_s if next_s is None else min(next_s, each.until_s)
-                self.changed.add(slot.key)
+        for key in tuple(self._handed):
+            slot = self.slots.get(key)
+            if slot is None or not slot.handouts:
+                self._handed.discard(key)
+                continue
+            left = [each for each in slot.handouts if each.until_s > now_s]
+            if len(left) < len(slot.handouts):
+                slot.handouts = left
+                self.changed.add(key)
+            for each in left:
+                next_s = each.until_s if next_s is None else min(next_s, each.until_s)
         return next_s
 
     def wanting(self) -> list[Submitter]:

@@ -127,6 +127,7 @@ class Spinner:
         if pick is None:
             if causes.get(SHARE_USED_UP):
                 return False, True, 0.0
+            causes = self.matchmaker.why_not(request)
             self._reject(turn, source, request, self._reason(causes), causes)
             return False, False, 0.0
         self.matchmaker.take(pick, self.until_s)

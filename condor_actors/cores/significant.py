@@ -9,7 +9,7 @@ the time costs much.
 from __future__ import annotations
 
 from condor_actors.classads import ClassAd, Expr
-from condor_actors.cores.matchmaking import MatchSettings
+from condor_actors.cores.match_settings import MatchSettings
 from condor_actors.cores.pool_view import PoolView
 
 __all__ = ["SignificantAttributes"]
@@ -29,7 +29,6 @@ class SignificantAttributes:
     def __init__(self, settings: MatchSettings) -> None:
         self._names: set[str] = set()
         self._seen: set[tuple[str, ...]] = set()
-        self._looked_at: dict[str, object] = {}
         for expression in (settings.pre_job_rank, settings.post_job_rank, settings.preemption_requirements,
                            settings.preemption_rank):
             if expression is not None:
@@ -39,13 +38,11 @@ class SignificantAttributes:
     def learn(self, view: PoolView) -> None:
         """Look at the slots that came or changed."""
         before = len(self._names)
-        for key, slot in view.slots.items():
-            if self._looked_at.get(key) is slot:
-                continue
-            self._looked_at[key] = slot
-            self._look(slot.ad)
-        if len(self._looked_at) > 2 * len(view.slots) + 100:
-            self._looked_at = {key: slot for key, slot in self._looked_at.items() if key in view.slots}
+        fresh, view.fresh = view.fresh, set()
+        for key in fresh:
+            slot = view.slots.get(key)
+            if slot is not None:
+                self._look(slot.ad)
         if len(self._names) != before:
             self.names = self._sorted()
 
