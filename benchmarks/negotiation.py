@@ -40,8 +40,8 @@ BASE = (
     "(TARGET.Memory >= RequestMemory) && ((TARGET.FileSystemDomain == MY.FileSystemDomain) || (TARGET.HasFileTransfer))"
 )
 PEER_S = {"identical": 0.69, "distinct": 3.78, "none": 2.17}
-FILLER = {f"Has{name}": True for name in (
-    "TDP", "IOProxy", "JobDeferral", "Reconnect", "SelfCheckpointTransfers", "StandardUniverse", "UserNamespaces", "VM")}
+ABILITIES = ("TDP", "IOProxy", "JobDeferral", "Reconnect", "SelfCheckpointTransfers", "StandardUniverse", "VM")
+FILLER = {f"Has{name}": True for name in ABILITIES}
 
 
 def slot_change(number: int, *, cpus: int = 1) -> AdChange:
