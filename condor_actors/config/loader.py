@@ -2,8 +2,8 @@
 
 The first file is ``$CONDOR_CONFIG``, else ``~/.condor/condor_config``, ``/etc/condor/condor_config``,
 ``/usr/local/etc/condor_config``, ``~condor/condor_config``, and last the caller's own personal pool. What it names as
-LOCAL_CONFIG_DIR and LOCAL_CONFIG_FILE follows, then the user's file, then ``_CONDOR_NAME`` in the environment. Later
-wins. ``CONDOR_CONFIG=ONLY_ENV`` reads no file.
+LOCAL_CONFIG_DIR and LOCAL_CONFIG_FILE follows, then the user's file, what condor_config_val -set kept, and
+``_CONDOR_NAME`` in the environment. Later wins. ``CONDOR_CONFIG=ONLY_ENV`` reads no file.
 
 Source: HTCondor manual, Introduction to Configuration, "Ordered Evaluation to Set the Configuration".
 """
@@ -147,6 +147,7 @@ class Loader:
                 self._read_file(str(file), 0)
             if files:
                 self._read_locals()
+        self._read_settings()
         for name, value in self._environ.items():
             if name[:8].upper() == "_CONDOR_" and len(name) > 8:
                 self.macros.define(name[8:], value, Source(ENVIRONMENT))
@@ -191,6 +192,15 @@ class Loader:
             for name in sorted(os.listdir(folder)):
                 path = os.path.join(folder, name)
                 if not excluded.search(name) and os.path.isfile(path):
+                    self._read_file(path, 0)
+
+    def _read_settings(self) -> None:
+        """What condor_config_val -set and -rset kept for this daemon, where its owner allows that."""
+        for allowed, suffix in (("ENABLE_PERSISTENT_CONFIG", ""), ("ENABLE_RUNTIME_CONFIG", f".{os.getpid()}")):
+            folder = self._value("PERSISTENT_CONFIG_DIR") or os.path.join(self._value("LOCAL_DIR"), "config")
+            if self._value(allowed).upper() in ("TRUE", "YES", "1", "T"):
+                path = os.path.join(folder, f".config.{self.macros.subsystem}{suffix}")
+                if os.path.isfile(path):
                     self._read_file(path, 0)
 
     def _read_user_file(self) -> None:

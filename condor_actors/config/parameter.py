@@ -5,7 +5,7 @@ the commented configuration that is shipped. A row is made by the function named
 (`text`, `path`, `boolean`, `integer`, `real`, `seconds`, `size`, `expression`, `words`, `choice`)
 and its default is written in the language of the configuration itself, so it may use ``$(OTHER)``.
 
-A name may hold places for the user's own words: ``SLOT_TYPE_<N>``, ``ALLOW_<LEVEL>``, ``<SUBSYS>_LOG``.
+A name may hold places for the user's own words: ``SLOT_TYPE_<N>``, ``ALLOW_<LEVEL>``, ``<DAEMON>_LOG``.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Parameter:
         """What the names look like that this row describes."""
         parts = PLACE.split(self.name)
         built = [
-            re.escape(part) if index % 2 == 0 else (r"\d+" if part == "N" else r"[A-Z0-9_.]+")
+            re.escape(part) if index % 2 == 0 else _WORDS.get(part, r"[A-Z0-9_.]+")
             for index, part in enumerate(parts)
         ]
         return re.compile("".join(built), re.IGNORECASE)
@@ -115,6 +115,14 @@ class Parameter:
             noun += f" ({self.unit})"
         return noun
 
+
+_SUBSYSTEMS: Final = (
+    "MASTER|COLLECTOR|NEGOTIATOR|SCHEDD|STARTD|SHADOW|SHADOW_HOST|STARTER|STARTER_HOST|KBDD|GATEWAY|CKPT_SERVER|DAGMAN"
+    "|TOOL|SUBMIT"
+)
+_LEVELS: Final = "READ|WRITE|OWNER|ADMINISTRATOR|DAEMON|NEGOTIATOR|ADVERTISE_[A-Z]+|CONFIG|CLIENT"
+_WORDS: Final = {"N": r"\d+", "SUBSYS": f"(?:{_SUBSYSTEMS})", "LEVEL": f"(?:{_LEVELS})"}
+"""What stands in the places of a name; any other place takes any word."""
 
 _NOUNS: Final = {
     Kind.TEXT: "a text",

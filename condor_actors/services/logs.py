@@ -1,9 +1,18 @@
-"""Each process writes ``$(LOG)/<Name>Log``: one line an event, rotated by size (``MAX_DEFAULT_LOG`` and its kin)."""
+"""Each process writes ``$(LOG)/<Name>Log``: one event a line, put aside when it has grown.
+
+``<SUBSYS>_LOG`` names another file, ``MAX_<SUBSYS>_LOG`` and ``MAX_NUM_<SUBSYS>_LOG`` say when it is put aside and how
+many are kept, ``LOG_FORMAT = json`` makes each line a JSON object with the event's fields, and ``D_FULLDEBUG`` in
+``ALL_DEBUG``, ``<SUBSYS>_DEBUG`` or ``DEFAULT_DEBUG`` tells everything. Twisted's own remarks on sockets that open and
+close are left to that.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from twisted.logger import (
     FilteringLogObserver,
@@ -12,6 +21,7 @@ from twisted.logger import (
     LogLevel,
     LogLevelFilterPredicate,
     eventAsText,
+    formatEvent,
     globalLogPublisher,
 )
 from twisted.python.logfile import LogFile
@@ -19,20 +29,30 @@ from zope.interface import implementer
 
 from condor_actors.config import Config
 
+PLUMBING = "twisted.internet"
+"""Loggers of this prefix and below tell of sockets; their ordinary remarks are for debugging."""
+
 
 @implementer(ILogObserver)
 class RotatingLog:
-    """Writes events as ``MM/DD/YY hh:mm:ss text`` (the form that HTCondor's admins grep) to a rotating file."""
+    """Writes events to a file that is put aside at a size.
 
-    def __init__(self, path: Path, max_bytes: int, keep: int) -> None:
+    Args:
+        path: the file.
+        max_bytes: the size; None for never.
+        keep: how many old ones stay.
+        form: what an event looks like, a line without its end.
+    """
+
+    def __init__(self, path: Path, max_bytes: int | None, keep: int, form: Callable[[LogEvent], str]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = LogFile(path.name, str(path.parent), rotateLength=max_bytes, maxRotatedFiles=keep)
+        self._form = form
+        self._file = LogFile(path.name, str(path.parent), rotateLength=max_bytes, maxRotatedFiles=max(keep, 1))
 
     def __call__(self, event: LogEvent) -> None:
         """One event; a log that cannot be written must not stop the daemon."""
-        text = eventAsText(event, includeSystem=False, includeTimestamp=True)
         try:
-            self._file.write(text + "\n")
+            self._file.write(self._form(event) + "\n")
         except OSError:
             return
 
@@ -41,16 +61,45 @@ class RotatingLog:
         self._file.close()
 
 
+def as_line(event: LogEvent) -> str:
+    """``MM/DD/YY hh:mm:ss text``, the form that HTCondor's administrators search."""
+    stamp = datetime.fromtimestamp(event.get("log_time", 0.0)).strftime("%m/%d/%y %H:%M:%S")
+    level = event.get("log_level", LogLevel.info)
+    word = {LogLevel.warn: "WARNING: ", LogLevel.error: "ERROR: ", LogLevel.critical: "ERROR: "}.get(level, "")
+    return f"{stamp} {word}{eventAsText(event, includeSystem=False, includeTimestamp=False)}"
+
+
+def as_json(event: LogEvent) -> str:
+    """One JSON object: time, level, text, and every plain field of the event."""
+    fields: dict[str, Any] = {
+        "time": event.get("log_time"),
+        "level": event.get("log_level", LogLevel.info).name,
+        "text": formatEvent(event),
+    }
+    if "log_failure" in event:
+        fields["traceback"] = event["log_failure"].getTraceback()
+    for name, value in event.items():
+        if not name.startswith("log_") and name not in fields and isinstance(value, str | int | float | bool):
+            fields[name] = value
+    return json.dumps(fields)
+
+
 def log_name(daemon: str) -> str:
     """``schedd`` → ``ScheddLog``, ``shadow-host`` → ``ShadowHostLog``."""
     return "".join(part.capitalize() for part in daemon.split("-")) + "Log"
+
+
+def is_debugged(config: Config, subsystem: str) -> bool:
+    """Whether everything is to be told."""
+    words = " ".join(config.text(name) or "" for name in ("ALL_DEBUG", f"{subsystem}_DEBUG", "DEFAULT_DEBUG"))
+    return any(word in words.upper() for word in ("D_FULLDEBUG", "D_ALL", ":2"))
 
 
 def start_logging(config: Config, daemon: str, *, suffix: str = "") -> Callable[[], None]:
     """Send what is logged in this process to its file.
 
     Args:
-        config: ``LOG``, ``MAX_DEFAULT_LOG``, ``MAX_NUM_DEFAULT_LOG``, ``DEFAULT_DEBUG``.
+        config: see the module.
         daemon: its name, as in the service's name.
         suffix: appended to the file's name (the owner, for a shadow host).
 
@@ -60,12 +109,18 @@ def start_logging(config: Config, daemon: str, *, suffix: str = "") -> Callable[
     Raises:
         OSError: the folder cannot be made or written.
     """
-    folder = Path(config.text("LOG") or "log")
-    log = RotatingLog(folder / (log_name(daemon) + suffix), config.integer("MAX_DEFAULT_LOG"),
-                      config.integer("MAX_NUM_DEFAULT_LOG"))
-    debug = "D_FULLDEBUG" in (config.text("DEFAULT_DEBUG") or "").upper()
-    level = LogLevel.debug if debug else LogLevel.info
-    observer = FilteringLogObserver(log, [LogLevelFilterPredicate(defaultLogLevel=level)])
+    subsystem = daemon.upper().replace("-", "_")
+    own = config.text(f"{subsystem}_LOG")
+    path = Path(own) if own else Path(config.text("LOG") or "log") / log_name(daemon)
+    form = as_json if config.text("LOG_FORMAT") == "json" else as_line
+    max_bytes = config.size(f"MAX_{subsystem}_LOG") or None
+    log = RotatingLog(path.with_name(path.name + suffix), max_bytes, config.integer(f"MAX_NUM_{subsystem}_LOG"), form)
+    everything = is_debugged(config, subsystem)
+    levels = LogLevelFilterPredicate(defaultLogLevel=LogLevel.debug if everything else LogLevel.info)
+    if not everything:
+        for name in (PLUMBING, "condor_actors.wire", "twisted.protocols", "twisted.application"):
+            levels.setLogLevelForNamespace(name, LogLevel.warn)
+    observer = FilteringLogObserver(log, [levels])
     globalLogPublisher.addObserver(observer)
 
     def stop() -> None:
@@ -73,4 +128,3 @@ def start_logging(config: Config, daemon: str, *, suffix: str = "") -> Callable[
         log.close()
 
     return stop
-

@@ -110,7 +110,8 @@ class Master:
     def log(self) -> str:
         """What it logged."""
         path = self.folder / "log/MasterLog"
-        return path.read_text() if path.exists() else (self.folder / "stderr").read_text()
+        logged = path.read_text() if path.exists() else ""
+        return f"{logged}\n{(self.folder / 'stderr').read_text()}"
 
     def end(self) -> None:
         """Stop everything; nothing may be left."""

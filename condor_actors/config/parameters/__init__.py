@@ -16,7 +16,7 @@ from functools import cache
 
 import attrs
 
-from condor_actors.config.parameter import Parameter
+from condor_actors.config.parameter import PLACE, Parameter
 from condor_actors.config.parameters import (
     accounting,
     central,
@@ -50,7 +50,9 @@ def _by_name() -> dict[str, Parameter]:
 
 @cache
 def _patterns() -> tuple[tuple[re.Pattern[str], Parameter], ...]:
-    return tuple((row.pattern(), row) for rows in SECTIONS.values() for row in rows if row.is_pattern)
+    rows = [row for rows in SECTIONS.values() for row in rows if row.is_pattern]
+    rows.sort(key=lambda row: -len(PLACE.sub("", row.name)))  # MAX_<SUBSYS>_LOG before <DAEMON>_LOG
+    return tuple((row.pattern(), row) for row in rows)
 
 
 def all_parameters() -> Iterator[Parameter]:

@@ -200,4 +200,9 @@ ROWS = (
     integer("DAY", 86400, "A day in seconds, for expressions.", unit="s"),
     text("ARCH", None, "This machine's architecture; found out."),
     text("OPSYS", None, "This machine's operating system; found out."),
+    text("NETWORK_HOSTNAME", None, "The name of this machine in its ads, when it is not FULL_HOSTNAME.",
+         change="restart"),
+    integer("<SUBSYS>_PORT", None, "The port of that daemon; any free one when unset.", low=0, high=65535,
+            change="restart"),
+    text("<SUBSYS>_NAME", None, "The name of that daemon's ad, when a machine has several.", change="restart"),
 )

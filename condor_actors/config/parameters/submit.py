@@ -267,7 +267,6 @@ ROWS = (
     expression("APPEND_RANK", None, "Added to the rank of every job."),
     words("SUBMIT_ATTRS", None, "Macros that are put into every job as attributes."),
     words("SUBMIT_EXPRS", None, "An older name of SUBMIT_ATTRS."),
-    boolean("SUBMIT_SKIP_FILECHECK", True, "Whether submit leaves it to the schedd to look for input files."),
     boolean("SUBMIT_SEND_RESCHEDULE", True, "Whether submit asks for an early cycle."),
     choice(
         "SHOULD_TRANSFER_FILES",
@@ -339,4 +338,16 @@ ROWS = (
     seconds("DAGMAN_USER_LOG_SCAN_INTERVAL", 5, "How often a DAG looks into its event log.", low=1),
     words("CKPT_SERVER_HOST", None, "The checkpoint server that keeps checkpoints instead of SPOOL."),
     boolean("USE_CKPT_SERVER", True, "Whether CKPT_SERVER_HOST is used."),
+    integer("DEFAULT_JOB_MAX_RETRIES", 2, "What max_retries is when a submit file asks for retries without saying how"
+            " many.", low=0),
+    text("SUBMIT_DEFAULT_SHOULD_TRANSFER_FILES", None, "What should_transfer_files is when the submit file does not"
+         " say."),
+    choice("SUBMIT_REQUEST_MISSING_UNITS", None, "Whether a request for memory or disk without a unit is warned of or"
+           " refused.", ("warn", "error")),
+    boolean("SUBMIT_SKIP_FILECHECKS", True, "Whether submit leaves it to the schedd to look for input files."),
+    boolean("WARN_ON_UNUSED_SUBMIT_FILE_MACROS", True, "Whether submit warns of macros that nothing uses."),
+    words("SYSTEM_PERIODIC_HOLD_NAMES", None, "Names of further SYSTEM_PERIODIC_HOLD_ settings.", read_by=SCHEDD),
+    words("SYSTEM_PERIODIC_RELEASE_NAMES", None, "Names of further SYSTEM_PERIODIC_RELEASE_ settings.", read_by=SCHEDD),
+    words("SYSTEM_PERIODIC_REMOVE_NAMES", None, "Names of further SYSTEM_PERIODIC_REMOVE_ settings.", read_by=SCHEDD),
+    words("SYSTEM_PERIODIC_VACATE_NAMES", None, "Names of further SYSTEM_PERIODIC_VACATE_ settings.", read_by=SCHEDD),
 )
