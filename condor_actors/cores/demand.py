@@ -1,7 +1,8 @@
 """What the schedd tells the collector: one ad of its own, one per submitter.
 
-Theory: a submitter that wants more than was last said is told of at once, since the negotiator starts a cycle on it;
-one that wants less is told of a little later, together with what else happened meanwhile.
+Theory: a submitter that wants more than before is told of at once, since the negotiator starts a cycle on it; one that
+wants less is told of a little later, together with what else happened meanwhile.  When the new number is no larger than
+the one that was last said, the negotiator would see nothing new in it, and is asked for a cycle besides.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from condor_actors.cores.job_status import JobStatus
 from condor_actors.cores.schedd_desk import ScheddDesk
 from condor_actors.messages.advertise import AdKind, InvalidateAd, UpdateAd
 from condor_actors.messages.envelope import Address
+from condor_actors.messages.negotiate import RequestCycle
 
 __all__ = ["Demand"]
 
@@ -28,6 +30,9 @@ class Demand:
         self._version = version
         self._said: dict[str, list[int]] = {}
         self._changed: dict[str, None] = {}
+        self._seen: dict[str, int] = {}
+        self._hidden = False
+        self.negotiators: dict[str, Address] = {}
         self._due_s = float("inf")
         self._last_s = 0.0
 
@@ -42,8 +47,11 @@ class Demand:
         for submitter in desk.queue.take_touched():
             self._changed[submitter] = None
             idle = desk.queue.by_submitter[submitter][S.IDLE]
-            said = self._said.get(submitter)
-            eager = eager or idle > (said[S.IDLE] if said is not None else 0)
+            if idle > self._seen.get(submitter, 0):
+                eager = True
+                said = self._said.get(submitter)
+                self._hidden = self._hidden or (said is not None and idle <= said[S.IDLE])
+            self._seen[submitter] = idle
         if not self._changed:
             return
         due_s = max(desk.now_s, self._last_s + EAGER_GAP_S) if eager else desk.now_s + LAZY_GAP_S
@@ -60,6 +68,10 @@ class Demand:
             self._say_submitter(submitter)
         if changed:
             self._tell(AdKind.SCHEDD, self.schedd_ad())
+        if self._hidden:
+            self._hidden = False
+            for address in self.negotiators.values():
+                self._desk.tell(address, RequestCycle())
 
     def everything(self) -> None:
         """Tell all of it, as every SCHEDD_INTERVAL."""

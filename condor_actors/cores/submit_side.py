@@ -121,7 +121,7 @@ class SubmitSide:
             TailJob: self.relays.tail,
             ConnectToJob: self.relays.connect,
             run_messages.ShellData: self.relays.shell_data,
-            NegotiateRequests: lambda message, _: self.desk.reply(self.claims.requests(message)),
+            NegotiateRequests: self._requests,
             MatchesMade: lambda message, _: self.claims.matched(message),
             RequestsRejected: self._rejected,
             RequestCycle: lambda _, __: self.demand.everything(),
@@ -228,6 +228,10 @@ class SubmitSide:
             self.desk.reply(job_query.totals(self.desk.queue, message, self.desk.now_s))
         except ClassAdSyntaxError as error:
             self.desk.reply(Refused(code="invalid", text=job_query.syntax_error(error, message.constraint)))
+
+    def _requests(self, message: NegotiateRequests, delivery: Delivery) -> None:
+        self.demand.negotiators[delivery.identity.name] = delivery.sender
+        self.desk.reply(self.claims.requests(message))
 
     def _again(self, cluster: int, proc: int) -> None:
         job = self.desk.queue.job(cluster, proc)
