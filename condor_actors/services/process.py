@@ -113,7 +113,8 @@ class DaemonService(Service):
         if self.config.text("MANHOLE") not in (None, "off"):
             from condor_actors.services.manhole import open_manhole
 
-            self._manhole = open_manhole(self.config, self.daemon_name, daemon, self._reactor)
+            self._manhole = open_manhole(self.config, self.daemon_name, daemon, self._reactor,
+                                         self._real.post if self._real is not None else None)
         if self.config.text("METRICS_PORT") is not None:
             from condor_actors.services.metrics import open_metrics
 
