@@ -104,13 +104,26 @@ def _fetch_job(there: Schedd, ad: ClassAd) -> None:
     cluster, proc = ad.get_int("ClusterId"), ad.get_int("ProcId")
     listing = there.ask(ListSpool(cluster_id=cluster, proc_id=proc))
     remaps = remaps_of(ad.get_str("TransferOutputRemaps") or ad.get_str("SUBMIT_TransferOutputRemaps"))
+    mine = _inputs(ad)
     for name, size, mode in listing.files:
+        if name in mine or name.partition("/")[0] in mine:
+            continue
         target = os.path.join(listing.iwd, remaps.get(name, name))
         if os.path.isabs(name) or ".." in name.split("/"):
             raise ToolError(f"the schedd named a file outside the job's folder: {name}")
         if os.path.dirname(target):
             os.makedirs(os.path.dirname(target), exist_ok=True)
         _copy(there, (cluster, proc), name, size, target, mode)
+
+
+def _inputs(ad: ClassAd) -> set[str]:
+    """Names in the spool that were sent there and are no results: they would overwrite what may be newer at home."""
+    names = {os.path.basename(ad.get_str(f"{prefix}Cmd")) for prefix in ("", "SUBMIT_")}
+    for prefix in ("", "SUBMIT_"):
+        listed = [ad.get_str(f"{prefix}{attribute}") for attribute in ("TransferInput", "In", "x509userproxy")]
+        names |= {os.path.basename(name.strip()) for text in listed for name in text.split(",")}
+    wanted = {name.strip().rstrip("/") for name in ad.get_str("TransferOutput").split(",")}
+    return names - wanted - {""}
 
 
 def _copy(there: Schedd, job: tuple[int, int], name: str, size: int, target: str, mode: int) -> None:
