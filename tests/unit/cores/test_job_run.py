@@ -1,0 +1,225 @@
+"""A run as its starter decides it: every ending, in its order."""
+
+from __future__ import annotations
+
+import signal
+from typing import Any
+
+import attrs
+import pytest
+
+from condor_actors.classads import ClassAd
+from condor_actors.cores import job_run as jr
+from condor_actors.cores.run_spec import BadJob, RunSettings, environment_of, read_spec
+from condor_actors.messages.envelope import TimerFired
+from condor_actors.messages.run import (
+    ContinueRun,
+    InputsSent,
+    OutputsReceived,
+    ReattachRun,
+    RunBegan,
+    RunExited,
+    StopRun,
+    SuspendRun,
+    Usage,
+)
+
+JOB = 'Cmd = "/bin/x"\nOwner = "alice"\nUser = "alice@dom"\nClusterId = 1\nProcId = 0\nShouldTransferFiles = "YES"\n'
+RUN = "1.0#1"
+
+
+class Bench:
+    """A run and the clock beside it."""
+
+    def __init__(self, extra: str = "", missing: bool = False) -> None:
+        self.run = jr.JobRun(RUN, read_spec(ClassAd.from_text(JOB + extra)), lease_s=2400.0)
+        self.now_s = 100.0
+        self.out: list[Any] = list(self.run.start(self.now_s, missing=missing))
+
+    def tell(self, event: Any) -> list[Any]:
+        self.now_s += 1.0
+        self.out = list(self.run.handle(event, self.now_s))
+        return self.out
+
+    def running(self) -> Bench:
+        self.tell(jr.Prepared())
+        self.tell(jr.Began(77, "/scratch"))
+        assert self.run.state is jr.RunState.RUNNING
+        return self
+
+    def said(self) -> list[Any]:
+        return [effect.message for effect in self.out if isinstance(effect, jr.Tell)]
+
+    def ended(self, code: int = 0, number: int = -1) -> RunExited:
+        self.tell(jr.ProgramEnded(code, number, False))
+        assert any(isinstance(effect, jr.KillTree) for effect in self.out)
+        self.tell(jr.TreeGone(Usage(user_cpu_s=1.0)))
+        if any(isinstance(effect, jr.Gather) for effect in self.out):
+            self.tell(jr.Gathered())
+        return next(message for message in self.said() if isinstance(message, RunExited))
+
+
+def test_the_plain_way() -> None:
+    bench = Bench()
+    assert [type(effect).__name__ for effect in bench.out] == ["Activity", "Prepare"]
+    assert [type(effect).__name__ for effect in bench.tell(jr.Prepared())] == ["Start"]
+    bench.tell(jr.Began(77, "/scratch"))
+    assert bench.said() == [RunBegan(run_id=RUN, when_s=102.0, pid=77, scratch_dir="/scratch")]
+    exited = bench.ended(3)
+    assert (exited.cause, exited.exit_code, exited.exit_signal, exited.usage.user_cpu_s) == ("exited", 3, -1, 1.0)
+    assert jr.Activity("idle") in bench.out
+    bench.tell(OutputsReceived(run_id=RUN))
+    assert jr.Forget() in bench.out
+    assert bench.run.state is jr.RunState.GONE
+
+
+def test_it_waits_for_missing_blobs() -> None:
+    bench = Bench(missing=True)
+    assert bench.out == [jr.Activity("busy")]
+    assert jr.Prepare() in bench.tell(InputsSent(run_id=RUN))
+
+
+def test_a_program_that_cannot_be_executed_is_held() -> None:
+    bench = Bench()
+    bench.tell(jr.Prepared())
+    bench.tell(jr.StartFailed("no such program"))
+    exited = bench.said()[0]
+    assert (exited.cause, exited.hold_code, exited.reason) == ("start-failed", 6, "no such program")
+
+
+def test_vacate_is_gentle_then_hard() -> None:
+    bench = Bench('KillSig = "SIGINT"\nKillSigTimeout = 20\n').running()
+    out = bench.tell(StopRun(run_id=RUN, how="vacate"))
+    assert jr.Signal(signal.SIGINT) in out
+    bench.tell(TimerFired(key="grace"))
+    assert jr.KillTree() in bench.out
+    exited = bench.ended(-1, 9)
+    assert (exited.cause, exited.exit_code, exited.exit_signal) == ("evicted", -1, -1)
+
+
+def test_fast_kills_at_once_and_remove_uses_its_signal() -> None:
+    bench = Bench().running()
+    assert jr.KillTree() in bench.tell(StopRun(run_id=RUN, how="fast"))
+    bench = Bench('RemoveKillSig = "SIGUSR1"\n').running()
+    assert jr.Signal(signal.SIGUSR1) in bench.tell(StopRun(run_id=RUN, how="remove"))
+    assert bench.ended().cause == "killed"
+
+
+def test_a_suspended_job_is_thawed_before_it_goes() -> None:
+    bench = Bench().running()
+    assert jr.Freeze() in bench.tell(SuspendRun(run_id=RUN))
+    assert jr.Activity("suspended") in bench.out
+    assert jr.Thaw() in bench.tell(ContinueRun(run_id=RUN))
+    bench.tell(SuspendRun(run_id=RUN))
+    out = bench.tell(StopRun(run_id=RUN, how="vacate"))
+    assert out.index(jr.Signal(signal.SIGTERM)) < out.index(jr.Thaw())
+
+
+def test_the_startd_closes_with_a_hold() -> None:
+    bench = Bench().running()
+    bench.tell(jr.CloseRun(grace_s=5.0, reason="too loud", hold=True, hold_code=21, hold_subcode=3))
+    exited = bench.ended()
+    assert (exited.cause, exited.hold_code, exited.hold_subcode, exited.claim_open) == ("hold", 21, 3, False)
+
+
+def test_outputs_of_an_evicted_job_travel_only_when_asked_for() -> None:
+    bench = Bench('WhenToTransferOutput = "ON_EXIT_OR_EVICT"\n').running()
+    bench.tell(StopRun(run_id=RUN, how="vacate"))
+    bench.tell(jr.ProgramEnded(-1, 15, False))
+    assert bench.tell(jr.TreeGone(Usage()))[-1] == jr.Gather(complete=False, everything=True)
+    bench = Bench().running()
+    bench.tell(StopRun(run_id=RUN, how="vacate"))
+    bench.tell(jr.ProgramEnded(-1, 15, False))
+    bench.tell(jr.TreeGone(Usage()))
+    assert bench.said()[0].cause == "evicted"
+
+
+def test_on_success_leaves_the_outputs_of_a_failure() -> None:
+    bench = Bench('WhenToTransferOutput = "ON_SUCCESS"\n').running()
+    bench.tell(jr.ProgramEnded(1, -1, False))
+    assert jr.Gather(complete=False, everything=False) in bench.tell(jr.TreeGone(Usage()))
+
+
+def test_a_missing_output_holds() -> None:
+    bench = Bench('TransferOutput = "a,b"\n').running()
+    bench.tell(jr.ProgramEnded(0, -1, False))
+    bench.tell(jr.TreeGone(Usage()))
+    bench.tell(jr.Gathered(missing=("b",)))
+    assert (bench.said()[0].cause, bench.said()[0].hold_code) == ("hold", 12)
+
+
+def test_memory_beyond_the_limit_holds() -> None:
+    bench = Bench().running()
+    bench.tell(jr.ProgramEnded(-1, 9, False))
+    bench.tell(jr.TreeGone(Usage(), oom=True))
+    assert (bench.said()[0].hold_code, bench.said()[0].hold_subcode) == (34, 102)
+
+
+def test_disk_beyond_the_limit_holds() -> None:
+    bench = Bench().running()
+    assert jr.KillTree() in bench.tell(jr.Measured(Usage(disk_kib=9), "too much", 104))
+    exited = bench.ended(-1, 9)
+    assert (exited.cause, exited.reason, exited.hold_subcode) == ("hold", "too much", 104)
+
+
+def test_without_its_shadow_it_lives_as_long_as_its_lease() -> None:
+    bench = Bench().running()
+    bench.tell(jr.LinkLost())
+    assert bench.run.state is jr.RunState.RUNNING
+    bench.tell(ReattachRun(claim_id="c", secret="s", run_id=RUN))
+    assert bench.run.connected
+    bench.tell(jr.LinkLost())
+    assert jr.KillTree() in bench.tell(TimerFired(key="lease"))
+
+
+def test_an_end_without_a_shadow_is_told_again() -> None:
+    bench = Bench().running()
+    bench.tell(jr.LinkLost())
+    exited = bench.ended(5)
+    bench.tell(ReattachRun(claim_id="c", secret="s", run_id=RUN))
+    assert bench.said() == [exited]
+    assert next(e for e in bench.out if isinstance(e, jr.ReturnTo)).message.ended
+
+
+@pytest.mark.parametrize("event", [
+    InputsSent(run_id=RUN), jr.Prepared(), jr.PrepareFailed("x"), jr.Began(1, "/"), jr.StartFailed("x"),
+    jr.ProgramEnded(0, -1, False), jr.TreeGone(Usage()), jr.Gathered(), jr.Measured(Usage()),
+    StopRun(run_id=RUN, how="fast"), jr.CloseRun(grace_s=0.0, reason="x"), SuspendRun(run_id=RUN),
+    ContinueRun(run_id=RUN), OutputsReceived(run_id=RUN), jr.LinkLost(), jr.Abandon(), TimerFired(key="grace"),
+    TimerFired(key="again"), TimerFired(key="lease"), TimerFired(key="keep"),
+])
+@pytest.mark.parametrize("state", list(jr.RunState))
+def test_every_event_is_taken_in_every_state(state: jr.RunState, event: Any) -> None:
+    bench = Bench()
+    bench.run.state = state
+    bench.tell(event)
+    assert bench.run.state in jr.RunState
+
+
+def test_arguments_and_environment_in_both_syntaxes() -> None:
+    new = read_spec(ClassAd.from_text(JOB + "Arguments = \"a 'b c' d''e\"\nEnvironment = \"A=1 'B=x y'\"\n"))
+    assert (new.arguments, dict(new.environment)) == (("a", "b c", "d''e"[:1] + "e"), {"A": "1", "B": "x y"})
+    old = read_spec(ClassAd.from_text(JOB + 'Args = "a b"\nEnv = "A=1;B=x y"\n'))
+    assert (old.arguments, dict(old.environment)) == (("a", "b"), {"A": "1", "B": "x y"})
+    with pytest.raises(BadJob, match="Arguments"):
+        read_spec(ClassAd.from_text(JOB + "Arguments = \"a 'b\"\n"))
+    with pytest.raises(BadJob, match="no Cmd"):
+        read_spec(ClassAd.from_text("ClusterId = 1\n"))
+
+
+def test_the_environment_of_a_job() -> None:
+    spec = read_spec(ClassAd.from_text(JOB + "Environment = \"OMP_NUM_THREADS=7\"\n"))
+    found = environment_of(
+        spec, RunSettings(device_variables={"GPUs": ("CUDA_VISIBLE_DEVICES",)}), scratch="/s", slot_name="slot1_2@h",
+        cpus=2, assigned=(("GPUs", "G0,G1"),), user="nobody", home="/")
+    assert found["_CONDOR_SCRATCH_DIR"] == "/s"
+    assert found["_CONDOR_SLOT"] == "slot1_2"
+    assert found["CUDA_VISIBLE_DEVICES"] == found["_CONDOR_AssignedGPUs"] == "G0,G1"
+    assert (found["OMP_NUM_THREADS"], found["MKL_NUM_THREADS"]) == ("7", "2")
+
+
+def test_shared_files_are_used_in_place() -> None:
+    spec = read_spec(ClassAd.from_text(
+        'Cmd = "x"\nIwd = "/home/a"\nOut = "o"\nIn = "i"\nShouldTransferFiles = "NO"\nTransferExecutable = false\n'))
+    assert (spec.program, spec.stdin, spec.stdout, spec.transfers) == ("/home/a/x", "i", "o", False)
+    assert attrs.evolve(spec, nice=3).nice == 3
