@@ -43,7 +43,7 @@ from condor_actors.cores.process_keeper import (
 from condor_actors.machine.master_host import Host, last_lines
 from condor_actors.messages.admin import DaemonCommand, DaemonStarted, Reconfigure, Shutdown
 from condor_actors.messages.advertise import AdKind, InvalidateAd, UpdateAd
-from condor_actors.messages.envelope import Address, Delivery, Done, Refused, TimerFired
+from condor_actors.messages.envelope import Address, Delivery, Done, PeerDown, PeerUp, Refused, TimerFired
 from condor_actors.wire.nodes import BadNode, tls_node
 
 __all__ = ["Child", "Master", "MasterActor", "MasterSettings", "make_daemon"]
@@ -175,6 +175,7 @@ class MasterActor(Actor):
             for name, pid, started_s in master.host.adopt(kinds):
                 self._handle(ChildFound(name=name, pid=pid, started_s=started_s))
             self._take_list()
+        self.context.watch(master.collector.node)
         self.context.set_timer("ad", 0.0)
         self.context.set_timer("version", master.settings.check_version_s)
 
@@ -195,6 +196,10 @@ class MasterActor(Actor):
             self._timer(message)
         elif isinstance(message, Finish):
             self._handle(message)
+        elif isinstance(message, PeerUp):
+            self.context.set_timer("ad", 0.0)  # a collector that is new knows nothing of us
+        elif isinstance(message, PeerDown):
+            pass  # it is dialled again until it is there
         elif isinstance(message, ChildExited):
             self._handle(message)
             self.context.set_timer("ad", 0.0)

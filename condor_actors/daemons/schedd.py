@@ -28,7 +28,8 @@ from condor_actors.daemons.admin import package_version
 from condor_actors.daemons.history import HistoryQuestions
 from condor_actors.daemons.schedd_spool import SPOOL_MESSAGES, Spool
 from condor_actors.daemons.shadow_processes import HostProcesses, RealHostProcesses
-from condor_actors.messages.envelope import Address, Delivery, Identity, Refused, TimerFired
+from condor_actors.messages.envelope import Address, Delivery, Identity, PeerUp, Refused, TimerFired
+from condor_actors.messages.negotiate import RequestCycle
 from condor_actors.messages.queue import ConnectToJob, FinishSpooling, QueryJobs
 from condor_actors.messages.run import BecomeOwner, ShadowHostHello
 from condor_actors.store.queue_store import QueueStore
@@ -75,6 +76,8 @@ class ScheddActor(CoreActor):
         """The first turn."""
         self.context.perform(self.core.start(self.context.now_s(), self._my_address()))
         self.context.set_timer(("trim-history",), HISTORY_TRIM_S)
+        for node in self.core.desk.settings.collectors:
+            self.context.watch(node)
 
     def receive(self, delivery: Delivery) -> None:
         """A question about files or the history is answered here, everything else by the core."""
@@ -101,6 +104,8 @@ class ScheddActor(CoreActor):
             self._edges.spool.prepare(self.core.desk, message.cluster_id)
         elif isinstance(message, ConnectToJob):
             self.context.watch(delivery.sender.node)
+        elif isinstance(message, PeerUp) and message.node in self.core.desk.settings.collectors:
+            delivery = attrs.evolve(delivery, message=RequestCycle())  # a collector that is new knows nothing of us
         super().receive(delivery)
 
     def event(self, delivery: Delivery) -> Delivery:
