@@ -9,6 +9,7 @@ but a byte string is ever unjellied, the security options allow no type at all.
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any, Protocol
 
 from twisted.internet.abstract import FileDescriptor
@@ -42,6 +43,14 @@ class NothingAllowed(jelly.SecurityOptions):
     def isClassAllowed(self, klass: Any) -> bool:  # noqa: N802
         """No."""
         return False
+
+
+def _send_at_once(transport: Any) -> None:
+    """A small frame must not wait (40 ms) until the peer has acknowledged the one before."""
+    set_no_delay = getattr(transport, "setTcpNoDelay", None)
+    if set_no_delay is not None:
+        with contextlib.suppress(OSError):  # a UNIX socket has nothing to set
+            set_no_delay(True)
 
 
 def _descriptor_of(transport: Any) -> FileDescriptor | None:
@@ -79,6 +88,7 @@ class LinkBroker(pb.Broker):
     def connectionMade(self) -> None:  # noqa: N802 - Twisted's
         """The side that dialled says what the connection is for."""
         self._descriptor = _descriptor_of(self.transport)
+        _send_at_once(self.transport)
         if self.isClient:
             self.transport.write(ACTORS_LINE)
         super().connectionMade()  # type: ignore[no-untyped-call]
