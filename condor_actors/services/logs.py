@@ -29,8 +29,8 @@ from zope.interface import implementer
 
 from condor_actors.config import Config
 
-PLUMBING = "twisted.internet"
-"""Loggers of this prefix and below tell of sockets; their ordinary remarks are for debugging."""
+PLUMBING = ("twisted", "log_legacy", "condor.wire")
+"""Loggers of these names and below tell of sockets that open and close: for debugging."""
 
 
 @implementer(ILogObserver)
@@ -118,7 +118,7 @@ def start_logging(config: Config, daemon: str, *, suffix: str = "") -> Callable[
     everything = is_debugged(config, subsystem)
     levels = LogLevelFilterPredicate(defaultLogLevel=LogLevel.debug if everything else LogLevel.info)
     if not everything:
-        for name in (PLUMBING, "condor_actors.wire", "twisted.protocols", "twisted.application"):
+        for name in PLUMBING:
             levels.setLogLevelForNamespace(name, LogLevel.warn)
     observer = FilteringLogObserver(log, [levels])
     globalLogPublisher.addObserver(observer)

@@ -1,0 +1,138 @@
+"""condor_personal with real daemons: start, start again, side by side, after a crash, stop."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from condor_actors.tools.personal_setup import PersonalFiles
+
+from .masters import tool, until_gone
+
+NOWHERE = Path("/nonexistent/condor_config")
+
+
+class Pool:
+    """A personal pool in ``folder``."""
+
+    def __init__(self, folder: Path) -> None:
+        self.files = PersonalFiles(folder)
+
+    def run(self, command: str, *arguments: str, expect: int = 0) -> str:
+        done = tool("personal", command, "--dir", str(self.files.folder), *arguments, config=NOWHERE, expect=expect)
+        return done.stdout + done.stderr
+
+    def pids(self) -> dict[str, int]:
+        content = json.loads(self.files.record.read_text())
+        return {name: entry["pid"] for name, entry in content.items()}
+
+    def master(self) -> int:
+        return int((self.files.run / "master.address").read_text().split()[-1])
+
+
+@pytest.fixture
+def pool(tmp_path: Path) -> Iterator[Pool]:
+    made = Pool(tmp_path / "p")
+    yield made
+    made.run("stop")
+
+
+def test_a_pool_from_nothing_to_nothing(pool: Pool) -> None:
+    assert "No personal pool runs" in pool.run("status", expect=3)
+    said = pool.run("start", "--slots", "3")
+    assert "It serves 3 slots" in said
+    assert "condor_personal env --dir" in said
+    assert set(pool.pids()) == {"COLLECTOR", "NEGOTIATOR", "SCHEDD", "STARTD"}
+    status = pool.run("status")
+    assert all(f"pid {pid}" in status for pid in pool.pids().values())
+    environment = dict(
+        line.removeprefix("export ").rstrip(";").split("=", 1) for line in pool.run("env").splitlines()
+    )
+    assert shlex.split(environment["CONDOR_CONFIG"]) == [str(pool.files.config)]
+    shown = tool("status", "-af", "Name", config=pool.files.config).stdout.split()
+    assert len(shown) == 3
+    everybody = [*pool.pids().values(), pool.master()]
+    assert "has stopped" in pool.run("stop")
+    for pid in everybody:
+        until_gone(pid)
+    assert "No personal pool runs" in pool.run("stop")
+
+
+def test_starting_twice_changes_nothing(pool: Pool) -> None:
+    pool.run("start", "--slots", "2")
+    before = pool.pids()
+    assert "runs already, with 2 slots" in pool.run("start")
+    assert "stop it first" in pool.run("start", "--slots", "3")
+    assert pool.pids() == before
+
+
+def test_settings_are_kept_from_start_to_start(pool: Pool, tmp_path: Path) -> None:
+    extra = tmp_path / "extra"
+    extra.write_text("MAX_JOBS_RUNNING = 17\n")
+    pool.run("start", "--slots", "2", "--config", str(extra))
+    ask = ("-schedd", "MAX_JOBS_RUNNING")
+    assert tool("config_val", *ask, config=pool.files.config).stdout == "17\n"
+    port = pool.files.load().text("COLLECTOR_HOST")
+    pool.run("stop")
+    assert "It serves 2 slots" in pool.run("start")
+    assert tool("config_val", *ask, config=pool.files.config).stdout == "17\n"
+    assert pool.files.load().text("COLLECTOR_HOST") == port
+
+
+def test_a_setting_that_is_wrong_is_told_and_nothing_is_started(pool: Pool, tmp_path: Path) -> None:
+    extra = tmp_path / "extra"
+    extra.write_text("\nNEGOTIATOR_INTERVAL = sixty\n")
+    said = pool.run("start", "--config", str(extra), expect=1)
+    assert "config.d/10-given, line 2: NEGOTIATOR_INTERVAL = sixty is not possible" in said
+    assert not list(pool.files.run.iterdir())
+
+
+def test_two_pools_side_by_side(pool: Pool, tmp_path: Path) -> None:
+    other = Pool(tmp_path / "q")
+    try:
+        pool.run("start", "--slots", "2")
+        other.run("start", "--slots", "1")
+        assert not set(pool.pids().values()) & set(other.pids().values())
+        pool.run("stop")
+        assert "A personal pool runs" in other.run("status")
+    finally:
+        other.run("stop")
+
+
+def test_stop_ends_daemons_whose_master_was_killed(pool: Pool) -> None:
+    pool.run("start", "--slots", "2")
+    daemons = pool.pids()
+    master = pool.master()
+    os.kill(master, signal.SIGKILL)
+    until_gone(master)
+    assert "Daemons without a master" in pool.run("status", expect=3)
+    assert "has stopped" in pool.run("stop")
+    for pid in daemons.values():
+        until_gone(pid)
+
+
+def test_start_takes_up_daemons_whose_master_was_killed(pool: Pool) -> None:
+    pool.run("start", "--slots", "2")
+    before = pool.pids()
+    port = pool.files.load().text("COLLECTOR_HOST")
+    master = pool.master()
+    os.kill(master, signal.SIGKILL)
+    until_gone(master)
+    assert "It serves 2 slots" in pool.run("start", "--slots", "5")
+    assert pool.pids() == before
+    assert pool.files.load().text("COLLECTOR_HOST") == port
+
+
+@pytest.mark.parametrize("arguments", [("--slots", "0"), ("--slots", "100000")])
+def test_numbers_of_slots_that_cannot_be(pool: Pool, arguments: tuple[str, ...]) -> None:
+    assert "expected 1 to 10000" in pool.run("start", *arguments, expect=1)
+
+
+def test_a_folder_with_a_blank_is_refused(tmp_path: Path) -> None:
+    assert "choose another folder" in Pool(tmp_path / "a b").run("start", expect=1)
