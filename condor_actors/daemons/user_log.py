@@ -1,7 +1,8 @@
 """Writes the event logs of an owner's jobs: appended, locked, synced in groups.
 
-Theory: events wait until the end of the reactor iteration; then each file is locked, written with one call, and synced
-once for all of them, and only then are they reported as written.  A log is opened for each group, so one that its owner
+Theory: events wait for a moment; then each file is locked, written with one call, and synced once for all of them, and
+only then are they reported as written.  An event that somebody waits for ends the moment at the end of the reactor
+iteration; what else a run has to tell goes along with it, in order.  A log is opened for each group, so one that its owner
 moves or deletes is made anew, and nothing stays open for ten thousand jobs.
 
 A log that cannot be written must not stop the job: it is reported, and the events count as dealt with.
@@ -20,6 +21,9 @@ from condor_actors.classads import ClassAd
 from condor_actors.cores.event_log import event_header, event_text, event_xml
 
 __all__ = ["UserLogs", "log_paths"]
+
+MOMENT_S = 0.03
+"""How long an event waits for company when nobody waits for it."""
 
 TAIL_BYTES = 262_144
 """How far back to look for an event that may have been written before a crash."""
@@ -67,13 +71,15 @@ class UserLogs:
                     continue
                 lines.append(form(event, cluster, proc, when_s, facts))
         if self._call is None and self._waiting:
-            self._call = self._clock.callLater(0.0, self.flush)
+            self._call = self._clock.callLater(MOMENT_S, self.flush)
 
     def when_written(self, then: Callable[[], None]) -> None:
         """Call ``then`` when everything said so far is on the disk."""
-        self._then.append(then)
-        if self._call is None:
+        if not self._then:
+            if self._call is not None:
+                self._call.cancel()
             self._call = self._clock.callLater(0.0, self.flush)
+        self._then.append(then)
 
     def flush(self) -> None:
         """Write what waits."""
