@@ -198,6 +198,8 @@ class Slots:
         ad = slot.ad
         slot_ad.write_state(ad, slot.machine, now_s)
         slot_ad.write_claim(ad, slot.claim, slot.machine, now_s)
+        if slot.claim is not None and slot.job is not None and "ConcurrencyLimits" in slot.job:
+            ad["ConcurrencyLimits"] = slot.job.get_str("ConcurrencyLimits", "", ad)
         if slot.partitionable:
             ad["NumDynamicSlots"] = len(slot.children)
             ad.insert_text("ChildName", _strings(child.name for child in slot.children.values()))
