@@ -25,6 +25,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 BIN = Path(sys.prefix) / "bin"
 STATES = {1: "idle", 2: "running", 3: "removed", 4: "completed", 5: "held", 6: "transferring", 7: "suspended"}
+WATCH_S = 600
 TERMINAL = sys.stdout.isatty()
 
 
@@ -77,26 +78,38 @@ def submit(name: str, out: Path, *arguments: str) -> int:
     return int(text.rsplit("cluster ", 1)[1].rstrip(". \n"))
 
 
+def queue(clusters: list[int]) -> list[dict[str, int]] | None:
+    """The jobs of these clusters that are still in the queue; None while no schedd answers."""
+    command = [str(BIN / "condor_q"), *map(str, clusters), "-json", "-attributes", "ClusterId,JobStatus"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        return None
+    jobs: list[dict[str, int]] = json.loads(done.stdout) if done.stdout.strip() else []
+    return jobs
+
+
 def watch(clusters: list[int]) -> Counter[str]:
     """Show how many jobs are in which state until none is left to run; the last counts are returned."""
     width = 0
     last = ""
-    while True:
-        text = run(["condor_q", *map(str, clusters), "-json", "-attributes", "ClusterId,JobStatus"], quiet=True)
-        jobs = json.loads(text) if text.strip() else []
-        states = Counter(STATES.get(job["JobStatus"], "other") for job in jobs)
-        line = "  in the queue: " + (", ".join(f"{n} {state}" for state, n in sorted(states.items())) or "nothing")
+    deadline = time.monotonic() + WATCH_S
+    while time.monotonic() < deadline:
+        jobs = queue(clusters)
+        states = Counter(STATES.get(job["JobStatus"], "other") for job in jobs or [])
+        counts = ", ".join(f"{n} {state}" for state, n in sorted(states.items())) or "nothing"
+        line = "  (the schedd is starting again)" if jobs is None else f"  in the queue: {counts}"
         if TERMINAL:
             print("\r" + line.ljust(width), end="", flush=True)
             width = len(line)
         elif line != last:
             say(line)
         last = line
-        if not set(states) - {"held", "completed", "removed"}:
+        if jobs is not None and not set(states) - {"held", "completed", "removed"}:
             if TERMINAL:
                 print()
             return states
         time.sleep(0.25)  # a display's refresh; nothing waits for it
+    raise Failure(f"the jobs did not end within {WATCH_S} s")
 
 
 def kill_schedd(folder: Path) -> None:
@@ -147,6 +160,9 @@ def left_over(folder: Path) -> list[str]:
 def demo(folder: Path, slots: int) -> None:
     """The story itself."""
     out = folder / "results"
+    if (folder / "pool").exists():  # of an earlier demo that was interrupted
+        run(["condor_personal", "stop", "--dir", str(folder / "pool")], quiet=True)
+        shutil.rmtree(folder / "pool")
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
     generator = random.Random(1988)

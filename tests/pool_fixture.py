@@ -33,6 +33,15 @@ def until(condition: Callable[[], Any], what: str, deadline_s: float = DEADLINE_
         time.sleep(0.05)
 
 
+def open_to_jobs(folder: Path) -> None:
+    """Let jobs reach and write ``folder``: what root submits runs as nobody, and pytest's folders are private."""
+    if os.geteuid() == 0:
+        folder.chmod(0o777)
+        for parent in folder.parents:
+            if parent.stat().st_uid == 0 and not parent.stat().st_mode & 0o001:
+                parent.chmod(parent.stat().st_mode | 0o011)
+
+
 class PersonalPool:
     """A personal pool in ``folder``; ``stop()`` also checks that nothing is left."""
 
@@ -40,6 +49,7 @@ class PersonalPool:
         self.folder = folder
         self.work = folder / "work"
         self.work.mkdir(parents=True, exist_ok=True)
+        open_to_jobs(self.work)
         self.dir = folder / "p"
         clean = {name: value for name, value in os.environ.items() if "CONDOR" not in name.upper()}
         clean["PATH"] = f"{BIN}:{clean.get('PATH', '')}"

@@ -5,12 +5,13 @@ from __future__ import annotations
 import stat
 from pathlib import Path
 
-from tests.pool_fixture import PersonalPool
+from tests.pool_fixture import PersonalPool, open_to_jobs
 
 
 def folder(pool: PersonalPool, name: str) -> Path:
     made = pool.work / name
     made.mkdir()
+    open_to_jobs(made)
     return made
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pool_fixture import PersonalPool, until
+from tests.pool_fixture import PersonalPool, open_to_jobs, until
 
 WITNESS = """#!/bin/sh
 # One line when the program begins, one when it ends: what really ran, whatever the queue believes.
@@ -25,6 +25,7 @@ echo "result $1"
 
 def submit_witnesses(pool: PersonalPool, here: Path, count: int) -> int:
     here.mkdir(exist_ok=True)
+    open_to_jobs(here)
     program = here / "witness.sh"
     program.write_text(WITNESS)
     program.chmod(0o755)
@@ -141,6 +142,7 @@ def test_random_deaths_under_load(own_pool: PersonalPool, seed: int) -> None:
     choice = random.Random(seed)
     here = own_pool.work / "flow"
     here.mkdir()
+    open_to_jobs(here)
     cluster = own_pool.submit(f"""
         initialdir = {here}
         executable = /bin/sh
