@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import attrs
+from twisted.internet.error import ConnectionDone
 from twisted.internet.interfaces import IReadDescriptor
 from zope.interface import implementer
 
@@ -170,14 +171,21 @@ class RunningProcess:
         if data:
             self._said += data
             return
+        self._silent()
+
+    def _silent(self) -> None:
+        """The launcher has become the job without a complaint."""
         self._close_pipe()
         if not self._said and self._began is not None:
             began, self._began = self._began, None
             began()
 
     def connectionLost(self, reason: Any = None) -> None:  # noqa: N802 - Twisted's name
-        """The reactor stops."""
-        self._close_pipe()
+        """The end of the pipe as epoll tells it (hung up, nothing to read), or the reactor stops."""
+        if reason is not None and reason.check(ConnectionDone):
+            self._silent()
+        else:
+            self._close_pipe()
 
     def logPrefix(self) -> str:  # noqa: N802 - Twisted's name
         """For the reactor's log."""
