@@ -28,7 +28,7 @@ class Actor:
         """The first turn of a new or rebuilt actor."""
 
     def receive(self, delivery: Delivery) -> None:
-        """One turn: a message, or a local event (``TimerFired``, ``PeerUp``, ``PeerDown``, ``Answer``, ``ChildDown``)."""
+        """One turn: a message, or a local event (``TimerFired PeerUp PeerDown Answer ChildDown``)."""
 
     def stopped(self) -> None:
         """The last turn of an actor that is stopped on purpose; not called after a crash."""

@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
-import attrs
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
@@ -23,6 +22,7 @@ from condor_actors.actors.arrivals import Arrivals
 from condor_actors.actors.cell import Action, Cell, LocalPost, Outgoing, Question, RemotePost, Turn
 from condor_actors.actors.context import Context
 from condor_actors.actors.post import Post
+from condor_actors.actors.status import ActorStatus, status_of
 from condor_actors.actors.supervision import PERMANENT, TEMPORARY, ChildDown, ChildSpec, exit_process
 from condor_actors.messages.codec import decode, encode
 from condor_actors.messages.envelope import (
@@ -40,22 +40,6 @@ from condor_actors.messages.envelope import (
 TURNS_PER_COMMIT = 512
 TURNS_PER_ACTOR = 32
 NOBODY = Address("", "")
-
-
-@attrs.frozen(kw_only=True)
-class ActorStatus:
-    """What an admin sees of one actor."""
-
-    name: str
-    kind: str
-    parent: str
-    waiting: int
-    inbox_limit: int
-    turns: int
-    restarts: int
-    timers: int
-    questions: int
-    restart: str
 
 
 class ActorSystem(Arrivals):
@@ -333,7 +317,7 @@ class ActorSystem(Arrivals):
         cell.actor = None
         if cell.spec.restart == TEMPORARY:
             self._forget(cell)
-            self._notify(cell.spec.parent, ChildDown(name=cell.name, reason=reason))
+            self.notify(cell.spec.parent, ChildDown(name=cell.name, reason=reason))
             return
         delay_s = cell.intensity.restart(self.clock.seconds())
         if delay_s is None:
@@ -452,8 +436,6 @@ class ActorSystem(Arrivals):
             cell.inbox.append((None, Delivery(message=event, sender=NOBODY, answerable=False), 0.0))
             self._make_ready(cell)
 
-    _notify = notify
-
     def maybe_recoded(self, message: Any) -> Any:
         """The message itself, or now and then (in tests) what the codec makes of it."""
         if not self._encode_every or not hasattr(message, "KIND"):
@@ -473,7 +455,7 @@ class ActorSystem(Arrivals):
 
     def inspect(self) -> tuple[ActorStatus, ...]:
         """All actors, by name."""
-        return tuple(_status(cell) for _, cell in sorted(self._cells.items()))
+        return tuple(status_of(cell) for _, cell in sorted(self._cells.items()))
 
     @property
     def backlog(self) -> int:
@@ -516,12 +498,3 @@ def _of(cell: Cell, incarnation: int, then: Callable[[Any], None]) -> Callable[[
             then(result)
 
     return call
-
-
-def _status(cell: Cell) -> ActorStatus:
-    kind = type(cell.actor).__name__ if cell.actor is not None else "(restarting)"
-    return ActorStatus(
-        name=cell.name, kind=kind, parent=cell.spec.parent, waiting=len(cell.inbox), inbox_limit=cell.spec.inbox_limit,
-        turns=cell.turns, restarts=cell.intensity.total, timers=len(cell.timers), questions=len(cell.questions),
-        restart=cell.spec.restart,
-    )

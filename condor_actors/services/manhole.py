@@ -2,8 +2,8 @@
 
 Theory: whoever gets in has every right of the daemon, so the door is closed unless ``MANHOLE`` opens it, opens only on
 a UNIX socket (readable by the daemon's own account) or on loopback, and admits only the public keys listed in
-``MANHOLE_AUTHORIZED_KEYS``, read anew at each login.  ``condor_manhole DAEMON`` connects with the ordinary ``ssh``; with a
-command it evaluates one expression and ends, without it gives a prompt.
+``MANHOLE_AUTHORIZED_KEYS``, read anew at each login.  ``condor_manhole DAEMON`` connects with the ordinary ``ssh``;
+with a command it evaluates one expression and ends, without it gives a prompt.
 
 ===================  ==========================================================================
 name at the prompt   what it shows

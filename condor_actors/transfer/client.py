@@ -7,26 +7,22 @@ its offset over the next one, until it is done, refused, or has failed :data:`AT
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import os
 from collections import deque
 from collections.abc import Callable
-from typing import Any, BinaryIO, Protocol
+from typing import Any
 
 import zstandard
 from twisted.internet.defer import Deferred
 from twisted.internet.error import ConnectionDone
 from twisted.internet.interfaces import IDelayedCall, IProtocol, IReactorTime, IStreamClientEndpoint
-from twisted.internet.protocol import Factory
-from twisted.internet.protocol import Protocol as TwistedProtocol
+from twisted.internet.protocol import Factory, Protocol
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from condor_actors.transfer import streams
 from condor_actors.transfer.blob_store import BlobError, BlobStore
-from condor_actors.transfer.manifest import CHUNK_BYTES
 from condor_actors.transfer.sending import FileSender
+from condor_actors.transfer.sinks import FileSink, Sink
 from condor_actors.transfer.streams import BadStream, FrameReader, Packer, frame
 
 CONNECTIONS_PER_NODE = 3
@@ -45,83 +41,6 @@ class TransferError(Exception):
     def __init__(self, code: str, text: str) -> None:
         super().__init__(text)
         self.code = code
-
-
-class Sink(Protocol):
-    """Where fetched bytes go: a :class:`Partial` of a blob store or a :class:`FileSink`."""
-
-    offset: int
-
-    def write(self, data: bytes) -> None:
-        """The next bytes."""
-
-    def restart(self) -> None:
-        """Forget what came."""
-
-    def commit(self) -> None:
-        """All is here: verify and put in place; raises ``WrongContent``."""
-
-    def close(self) -> None:
-        """Give up, or leave it for later."""
-
-
-class FileSink:
-    """Writes to a hidden file beside ``target`` and renames it when the digest is right."""
-
-    def __init__(self, target: str, digest: str, size_bytes: int, mode: int) -> None:
-        self.offset = 0
-        self._target = target
-        self._digest = digest
-        self._size_bytes = size_bytes
-        self._mode = mode
-        directory, name = os.path.split(target)
-        self._path = os.path.join(directory, f".{name[:200]}.{digest[:12]}.part")
-        self._hash = hashlib.sha256()
-        self._stream: BinaryIO | None = open(self._path, "w+b", buffering=0)  # noqa: SIM115
-
-    def write(self, data: bytes) -> None:
-        """The next bytes."""
-        assert self._stream is not None
-        if self.offset + len(data) > self._size_bytes:
-            raise BlobError(f"more than the {self._size_bytes} bytes announced")
-        view = memoryview(data)
-        while view:
-            view = view[self._stream.write(view) :]
-        self._hash.update(data)
-        self.offset += len(data)
-
-    def restart(self) -> None:
-        """Forget what came."""
-        assert self._stream is not None
-        self._stream.seek(0)
-        self._stream.truncate()
-        self._hash = hashlib.sha256()
-        self.offset = 0
-
-    def commit(self) -> None:
-        """Verify and put in place.
-
-        Raises:
-            BlobError: it is not what its digest says.
-        """
-        assert self._stream is not None
-        if self.offset != self._size_bytes or self._hash.hexdigest() != self._digest:
-            self.close()
-            raise BlobError(f"what came for {self._target} is not what was announced: the file changed while it"
-                            " was sent")
-        os.fchmod(self._stream.fileno(), self._mode)
-        os.fsync(self._stream.fileno())
-        os.replace(self._path, self._target)
-        self._stream.close()
-        self._stream = None
-
-    def close(self) -> None:
-        """Remove what came."""
-        if self._stream is not None:
-            self._stream.close()
-            self._stream = None
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(self._path)
 
 
 class Transfer:
@@ -334,7 +253,7 @@ class _ConnectionFactory(Factory):
         return ClientConnection(self._node)
 
 
-class ClientConnection(TwistedProtocol):
+class ClientConnection(Protocol):
     """One connection; busy with one transfer at a time.
 
     Attributes:
@@ -504,15 +423,3 @@ class ClientConnection(TwistedProtocol):
         if transfer is not None:
             transfer.connection = None
         self._node.lost(self, transfer, self._reason or reason.getErrorMessage())
-
-
-def same_content(path: str, digest: str) -> bool:
-    """Whether a file has that content already."""
-    try:
-        with open(path, "rb") as stream:
-            found = hashlib.sha256()
-            while chunk := stream.read(CHUNK_BYTES):
-                found.update(chunk)
-    except OSError:
-        return False
-    return found.hexdigest() == digest

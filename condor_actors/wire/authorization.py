@@ -18,8 +18,8 @@ CLIENT             everybody who could prove an identity                        
 
 Root of this machine and the account a daemon runs under have every level there, whatever the lists say: they could
 read its memory anyway.  An ``ALLOW_`` list replaces the column above for its level; ``DENY_`` wins over both.  An
-entry is ``user@domain``, ``user@domain/host``, ``*/host``, ``host`` or ``*``, each part with ``*`` as a wildcard; host is
-the one in the certificate.  ``ALLOW_<LEVEL>_<SUBSYS>`` goes before ``ALLOW_<LEVEL>``.
+entry is ``user@domain``, ``user@domain/host``, ``*/host``, ``host`` or ``*``, each part with ``*`` as a wildcard; host
+is the one in the certificate.  ``ALLOW_<LEVEL>_<SUBSYS>`` goes before ``ALLOW_<LEVEL>``.
 **Source**: HTCondor's manual, security, "Authorization".
 """
 

@@ -21,7 +21,6 @@ from twisted.spread import jelly, pb
 from condor_actors.wire.banana import BadBanana, Decoder, encode_call
 from condor_actors.wire.frames import ACTORS_LINE
 
-
 _DONE = Failure(ConnectionDone())
 
 

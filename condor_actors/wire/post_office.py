@@ -13,12 +13,17 @@ from random import Random
 from typing import Any
 
 from twisted.internet.defer import Deferred, DeferredList, fail
-from twisted.internet.endpoints import HostnameEndpoint, TCP4ClientEndpoint, TCP6ClientEndpoint, UNIXClientEndpoint
-from twisted.internet.endpoints import wrapClientTLS
+from twisted.internet.endpoints import (
+    HostnameEndpoint,
+    TCP4ClientEndpoint,
+    TCP6ClientEndpoint,
+    UNIXClientEndpoint,
+    wrapClientTLS,
+)
 from twisted.internet.error import ConnectError
 from twisted.internet.interfaces import IListeningPort, IProtocol, IReactorTime, IStreamClientEndpoint
 from twisted.internet.protocol import Factory
-from twisted.logger import Logger
+from twisted.logger import Logger, LogLevel
 
 from condor_actors.actors.post import PostReceiver
 from condor_actors.messages.codec import kinds
@@ -28,8 +33,15 @@ from condor_actors.wire.credentials import Credentials, TlsDoor, TlsFactory
 from condor_actors.wire.dialled import Dialled
 from condor_actors.wire.doorway import DoorFactory, Doorway
 from condor_actors.wire.link import Link
-from condor_actors.wire.nodes import BadNode, TlsNode, UnixNode, is_address, parse_node, short_socket_path
-from condor_actors.wire.nodes import somebody_listens
+from condor_actors.wire.nodes import (
+    BadNode,
+    TlsNode,
+    UnixNode,
+    is_address,
+    parse_node,
+    short_socket_path,
+    somebody_listens,
+)
 from condor_actors.wire.peers import local_identity
 from condor_actors.wire.trust import BadCertificate
 
@@ -333,8 +345,9 @@ class PostOffice:
     def link_closed(self, link: Link, reason: str) -> None:
         """A link is gone."""
         self._greeting.discard(link)
-        self.log.info("link to {node} ({who}) closed: {reason}", node=link.node, who=link.identity.name,
-                      reason=reason)
+        by_tool = link.peer is not None and link.peer.process == "tool"
+        self.log.emit(LogLevel.debug if by_tool else LogLevel.info, "link to {node} ({who}) closed: {reason}",
+                      node=link.node, who=link.identity.name, reason=reason)
         self._touched.pop(link, None)
         if link.is_client:
             dialled = self._dialled.get(link.node)

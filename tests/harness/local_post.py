@@ -168,7 +168,8 @@ class LocalNetwork:
         post.links[node] = link
         other.links[link.inbound] = link
         self._links.append(link)
-        assert post.receiver is not None and other.receiver is not None
+        assert post.receiver is not None
+        assert other.receiver is not None
         other.receiver.link_up(link.inbound, post.identity)
         post.receiver.link_up(node, other.identity)
         return link

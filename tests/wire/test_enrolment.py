@@ -66,7 +66,9 @@ async def test_a_machine_joins_with_a_token_and_then_belongs(processes: Make, tm
     token = Token.parse(manager.token(roles=("startd",)).text())
     files = PoolFiles.below(tmp_path / "new")
     joined = await deferToThread(joining.join, token, manager.address, ["worker.example"], files)
-    assert joined.pool == "test" and joined.roles == ("startd",) and joined.address == "127.0.0.1"
+    assert joined.pool == "test"
+    assert joined.roles == ("startd",)
+    assert joined.address == "127.0.0.1"
     assert stat.S_IMODE(files.host_key.stat().st_mode) == 0o600
     worker = processes("worker", files.credentials())
     answer = await worker.box.ask(manager.node, "echo", Done())
@@ -136,7 +138,8 @@ async def test_a_machine_renews_its_certificate_in_time(processes: Make, tmp_pat
     worker.system.spawn("certificates", lambda: keeper)
     answer = await worker.box.ask(manager.node, "enrolment",
                                   RenewMachine(request=make_request(make_key(), "w"), certificate=before))
-    assert isinstance(answer.message, Refused) and "may not renew" in answer.message.text
+    assert isinstance(answer.message, Refused)
+    assert "may not renew" in answer.message.text
     own = PoolFiles.below(tmp_path / "cm").host.read_bytes()
     answer = await worker.box.ask(manager.node, "enrolment",
                                   RenewMachine(request=make_request(make_key(), "localhost"), certificate=own))
@@ -154,7 +157,7 @@ async def test_revocations_are_told(processes: Make, tmp_path: Path) -> None:
     manager.process.office.renew(manager.files.credentials())  # type: ignore[arg-type]
     worker = processes("worker", files.credentials())
     assert not isinstance((await worker.box.ask(manager.node, "echo", Ping())).message, Done)
-    with pytest.raises(AuthorityError, match="never|no certificate"):
+    with pytest.raises(AuthorityError, match="no certificate"):
         manager.authority.revoke(["nobody.example"])
 
 

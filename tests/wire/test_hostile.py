@@ -119,7 +119,8 @@ async def test_hostile_bytes_end_the_connection(processes: Make, short_dir: Path
     await connectProtocol(UNIXClientEndpoint(reactor, str(short_dir / "s")), raw)
     raw.ended.addTimeout(20, reactor)
     got = await raw.ended
-    assert b"Traceback" not in got and b"Error" not in got
+    assert b"Traceback" not in got
+    assert b"Error" not in got
     answer = await processes("honest").box.ask(f"unix:{short_dir}/s", "echo", Done())
     assert isinstance(answer.message, Done), "the server serves on"
 
@@ -175,7 +176,8 @@ async def test_a_stock_perspective_broker_client_can_deliver(processes: Make, sh
     await arrived
     assert frames.unpack(received[0])[0] == frames.HELLO
     answer = frames.unpack(received[1])[2][0]
-    assert answer.in_reply_to == "x" and answer.to == "me"
+    assert answer.in_reply_to == "x"
+    assert answer.to == "me"
     broker.transport.loseConnection()
 
 

@@ -27,7 +27,8 @@ async def test_ask_over_a_unix_socket(processes: Make, short_dir: Path) -> None:
     import pwd
 
     assert answer.message == Done(text=f"{pwd.getpwuid(os.getuid()).pw_name}@test.domain hello")
-    assert answer.identity.method == "local" and answer.identity.uid == os.getuid()
+    assert answer.identity.method == "local"
+    assert answer.identity.uid == os.getuid()
 
 
 @pytest_twisted.ensureDeferred
@@ -60,7 +61,8 @@ async def test_ask_over_mutual_tls(processes: Make, credentials: Credentials) ->
     node = server.office.listen_tls("127.0.0.1", 0)
     answer = await client.box.ask(node, "echo", Done())
     assert answer.message == Done(text="condor@test ")
-    assert answer.identity.name == "condor@test" and "schedd" in answer.identity.roles
+    assert answer.identity.name == "condor@test"
+    assert "schedd" in answer.identity.roles
     by_name = node.replace("127.0.0.1", "localhost")
     answer = await client.box.ask(by_name, "echo", Done())
     assert isinstance(answer.message, Done)
@@ -93,7 +95,8 @@ async def test_strangers_stay_out(processes: Make, credentials: Credentials, tmp
     node = server.office.listen_tls("127.0.0.1", 0)
     stranger = processes("stranger", other_files.credentials())
     answer = await stranger.box.ask(node, "echo", Done())
-    assert isinstance(answer.message, AskFailed) and answer.message.reason == "unreachable"
+    assert isinstance(answer.message, AskFailed)
+    assert answer.message.reason == "unreachable"
     assert server.office.links() == []
 
 
@@ -107,7 +110,8 @@ async def test_a_server_with_another_name_is_not_believed(processes: Make, tmp_p
     server, client = processes("server", wrong), processes("client", wrong)
     node = server.office.listen_tls("127.0.0.1", 0)
     answer = await client.box.ask(node, "echo", Done())
-    assert isinstance(answer.message, AskFailed) and answer.message.reason == "unreachable"
+    assert isinstance(answer.message, AskFailed)
+    assert answer.message.reason == "unreachable"
 
 
 @pytest_twisted.ensureDeferred
@@ -162,7 +166,8 @@ async def test_large_messages(processes: Make, credentials: Credentials) -> None
     for answer in answers:
         assert (await answer).message.text.endswith(text)
     refused = await client.box.ask(node, "echo", Done(text="x" * 600_000))
-    assert isinstance(refused.message, Refused) and refused.message.code == "invalid"
+    assert isinstance(refused.message, Refused)
+    assert refused.message.code == "invalid"
 
 
 @pytest_twisted.ensureDeferred
@@ -186,7 +191,8 @@ async def test_nobody_there(processes: Make, credentials: Credentials, short_dir
     client = processes("client", credentials)
     for node in (f"unix:{short_dir}/none", "<127.0.0.1:1>", "nonsense", "in:7", "<256.1.1.1:x>"):
         answer = await client.box.ask(node, "echo", Done())
-        assert isinstance(answer.message, AskFailed) and answer.message.reason == "unreachable", node
+        assert isinstance(answer.message, AskFailed), node
+        assert answer.message.reason == "unreachable", node
 
 
 @pytest_twisted.ensureDeferred
@@ -232,4 +238,5 @@ async def test_levels_are_asked_for(processes: Make, short_dir: Path) -> None:
     from condor_actors.messages.admin import Shutdown
 
     answer = await client.box.ask(f"unix:{short_dir}/s", "echo", Shutdown())
-    assert answer.message.code == "denied" and levels == ["ADMINISTRATOR"]
+    assert answer.message.code == "denied"
+    assert levels == ["ADMINISTRATOR"]

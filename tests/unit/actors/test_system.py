@@ -96,7 +96,8 @@ def test_a_reply_to_a_told_message_goes_nowhere(net: LocalNetwork) -> None:
     _, b, probe = two(net)
     probe.tell(THERE, Say(text="hello"))
     net.run()
-    assert probe.messages == [] and b.actor("echo").heard == ["hello"]  # type: ignore[union-attr]
+    assert probe.messages == []
+    assert b.actor("echo").heard == ["hello"]
     assert len(net.carried) == 1
 
 
@@ -113,7 +114,8 @@ def test_a_listener_can_write_to_whoever_dialled(net: LocalNetwork) -> None:
     net.crash("<a:1>")
     listener.ask(sender, Say(text="there?"))
     net.run()
-    assert isinstance(listener.answers[0], AskFailed) and listener.answers[0].reason == "unreachable"
+    assert isinstance(listener.answers[0], AskFailed)
+    assert listener.answers[0].reason == "unreachable"
 
 
 def test_nothing_leaves_before_the_commit(net: LocalNetwork) -> None:
@@ -142,7 +144,8 @@ def test_a_failed_commit_takes_everything_back(net: LocalNetwork) -> None:
     made = Echo.made
     probe.ask(THERE, Say(text="store it"))
     net.run(1.0)
-    assert probe.answers[0].code == "internal" and "No space left" in probe.answers[0].text
+    assert probe.answers[0].code == "internal"
+    assert "No space left" in probe.answers[0].text
     assert Echo.made == made + 1, "rebuilt from the store"
     broken = False
     probe.ask(THERE, Say(text="store it"))
@@ -157,7 +160,8 @@ def test_a_crash_drops_the_turn_and_rebuilds_the_actor(net: LocalNetwork) -> Non
     probe.ask(THERE, Say(text="next"))
     net.run(1.0)
     assert [type(answer) for answer in probe.answers] == [Refused, Say]
-    assert probe.answers[0].code == "internal" and probe.answers[0].incident
+    assert probe.answers[0].code == "internal"
+    assert probe.answers[0].incident
     assert Echo.made == made + 1
 
 
@@ -254,7 +258,8 @@ def test_a_full_mailbox_is_busy(net: LocalNetwork) -> None:
     net.run(2.0)
     assert sorted(type(each).__name__ for each in probe.answers) == ["Refused", "Refused", "Say", "Say"]
     refused = next(each for each in probe.answers if isinstance(each, Refused))
-    assert refused.code == "busy" and refused.retry_after_s > 0
+    assert refused.code == "busy"
+    assert refused.retry_after_s > 0
 
 
 def test_the_door_asks_for_the_level_and_knows_kinds_and_actors(net: LocalNetwork) -> None:
@@ -324,7 +329,8 @@ def test_results_of_io_come_as_turns(net: LocalNetwork) -> None:
     assert results == []
     bad.errback(OSError("gone"))
     net.run()
-    assert results[0] == 7 and isinstance(results[1], Failure)
+    assert results[0] == 7
+    assert isinstance(results[1], Failure)
 
 
 def test_an_oversized_answer_is_refused_not_lost(net: LocalNetwork) -> None:
@@ -357,5 +363,9 @@ def test_a_core_is_driven_through_its_effects(net: LocalNetwork) -> None:
     probe = net.probe(system)
     probe.ask(HERE, Say(text="go"))
     net.run(2.0)
-    assert probe.answers == [Done()] and probe.messages == [Done(text="told")] and stored == ["op"]
-    assert isinstance(seen[-1], Answer) and seen[-1].tag == "tag" and seen[-1].message.code == "unknown-actor"
+    assert probe.answers == [Done()]
+    assert probe.messages == [Done(text="told")]
+    assert stored == ["op"]
+    assert isinstance(seen[-1], Answer)
+    assert seen[-1].tag == "tag"
+    assert seen[-1].message.code == "unknown-actor"

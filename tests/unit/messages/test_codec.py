@@ -82,10 +82,12 @@ json_like = st.recursive(
 def test_a_field_of_another_shape_is_refused_by_name(value: Everything, name: str, wrong: Any) -> None:
     raw = msgpack.unpackb(encode(value), raw=False)
     raw[name] = wrong
+    refused = ""
     try:
         decode(Everything.KIND, 1, msgpack.packb(raw))
     except MalformedMessage as error:
-        assert str(error).startswith(f"test.Everything.{name}")
+        refused = str(error)
+    assert not refused or refused.startswith(f"test.Everything.{name}")
 
 
 @pytest.mark.parametrize(

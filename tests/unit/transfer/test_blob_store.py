@@ -19,7 +19,8 @@ def test_bytes_in_and_out(tmp_path: Path) -> None:
     store = BlobStore(tmp_path / "s")
     assert store.put_bytes(DATA) == DIGEST
     assert store.put_bytes(DATA) == DIGEST
-    assert store.read(DIGEST) == DATA and store.total_bytes == len(DATA)
+    assert store.read(DIGEST) == DATA
+    assert store.total_bytes == len(DATA)
     assert store.missing([DIGEST, "0" * 64, DIGEST, "0" * 64]) == ("0" * 64,)
     with pytest.raises(MissingBlob):
         store.open("0" * 64)
@@ -34,7 +35,8 @@ def test_files_in_and_out(tmp_path: Path, give_up: bool) -> None:
     store = BlobStore(tmp_path / "s")
     assert store.put_file(source, give_up=give_up) == (DIGEST, len(DATA))
     store.place(DIGEST, tmp_path / "g", 0o755)
-    assert (tmp_path / "g").read_bytes() == DATA and (tmp_path / "g").stat().st_mode & 0o777 == 0o755
+    assert (tmp_path / "g").read_bytes() == DATA
+    assert (tmp_path / "g").stat().st_mode & 0o777 == 0o755
     if not give_up:
         source.write_bytes(b"changed")
         assert store.read(DIGEST) == DATA
@@ -72,7 +74,8 @@ def test_two_writers_of_one_blob_do_not_meet(tmp_path: Path) -> None:
             each.write(DATA)
         one.commit()
         other.commit()
-    assert store.read(DIGEST) == DATA and store.total_bytes == len(DATA)
+    assert store.read(DIGEST) == DATA
+    assert store.total_bytes == len(DATA)
 
 
 def test_wrong_content_is_not_kept(tmp_path: Path) -> None:
@@ -83,7 +86,8 @@ def test_wrong_content_is_not_kept(tmp_path: Path) -> None:
             partial.commit()
     with store.begin(DIGEST, 3) as partial, pytest.raises(WrongContent):
         partial.write(b"abcd")
-    assert DIGEST not in store and list((tmp_path / "s" / "partial").iterdir()) == []
+    assert DIGEST not in store
+    assert list((tmp_path / "s" / "partial").iterdir()) == []
 
 
 def test_a_blob_damaged_on_disk_is_found_out_and_dropped(tmp_path: Path) -> None:
@@ -94,7 +98,8 @@ def test_a_blob_damaged_on_disk_is_found_out_and_dropped(tmp_path: Path) -> None
     path.write_bytes(b"X" + DATA[1:])
     with pytest.raises(WrongContent):
         store.open(DIGEST)
-    assert DIGEST not in store and not path.exists()
+    assert DIGEST not in store
+    assert not path.exists()
 
 
 def test_the_quota_forgets_what_was_used_longest_ago_and_spares_pins(tmp_path: Path) -> None:

@@ -1,0 +1,91 @@
+"""Where fetched bytes go.
+
+Theory: what comes is written beside its place and gets there by one rename, when its digest is right; so a file is the
+old one or the whole new one, whatever breaks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from typing import BinaryIO, Protocol
+
+from condor_actors.transfer.blob_store import BlobError
+
+
+class Sink(Protocol):
+    """Where fetched bytes go: a :class:`Partial` of a blob store or a :class:`FileSink`."""
+
+    offset: int
+
+    def write(self, data: bytes) -> None:
+        """The next bytes."""
+
+    def restart(self) -> None:
+        """Forget what came."""
+
+    def commit(self) -> None:
+        """All is here: verify and put in place; raises ``WrongContent``."""
+
+    def close(self) -> None:
+        """Give up, or leave it for later."""
+
+
+class FileSink:
+    """Writes to a hidden file beside ``target`` and renames it when the digest is right."""
+
+    def __init__(self, target: str, digest: str, size_bytes: int, mode: int) -> None:
+        self.offset = 0
+        self._target = target
+        self._digest = digest
+        self._size_bytes = size_bytes
+        self._mode = mode
+        directory, name = os.path.split(target)
+        self._path = os.path.join(directory, f".{name[:200]}.{digest[:12]}.part")
+        self._hash = hashlib.sha256()
+        self._stream: BinaryIO | None = open(self._path, "w+b", buffering=0)  # noqa: SIM115
+
+    def write(self, data: bytes) -> None:
+        """The next bytes."""
+        assert self._stream is not None
+        if self.offset + len(data) > self._size_bytes:
+            raise BlobError(f"more than the {self._size_bytes} bytes announced")
+        view = memoryview(data)
+        while view:
+            view = view[self._stream.write(view) :]
+        self._hash.update(data)
+        self.offset += len(data)
+
+    def restart(self) -> None:
+        """Forget what came."""
+        assert self._stream is not None
+        self._stream.seek(0)
+        self._stream.truncate()
+        self._hash = hashlib.sha256()
+        self.offset = 0
+
+    def commit(self) -> None:
+        """Verify and put in place.
+
+        Raises:
+            BlobError: it is not what its digest says.
+        """
+        assert self._stream is not None
+        if self.offset != self._size_bytes or self._hash.hexdigest() != self._digest:
+            self.close()
+            raise BlobError(f"what came for {self._target} is not what was announced: the file changed while it"
+                            " was sent")
+        os.fchmod(self._stream.fileno(), self._mode)
+        os.fsync(self._stream.fileno())
+        os.replace(self._path, self._target)
+        self._stream.close()
+        self._stream = None
+
+    def close(self) -> None:
+        """Remove what came."""
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self._path)
