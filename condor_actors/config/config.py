@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, cast
-
-import attrs
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 from condor_actors.config.errors import ConfigError, UnknownParameterError, nearest_word
 from condor_actors.config.macros import Definition, MacroSet, Source
@@ -28,8 +26,7 @@ NUMBERS = frozenset({Kind.INTEGER, Kind.REAL, Kind.SECONDS, Kind.SIZE, Kind.BOOL
 DETECTED = Source("<Detected>")
 
 
-@attrs.frozen
-class Slip:
+class Slip(NamedTuple):
     """A name that was set but that nobody knows, near one that is known."""
 
     name: str
@@ -137,6 +134,8 @@ class Config:
 
     def settings(self, cls: type[_S]) -> _S:
         """A frozen value whose fields were made with `setting`, filled from here."""
+        import attrs
+
         fields = attrs.fields(cls)  # type: ignore[arg-type]  # any attrs class; its fields are checked below
         return cls(**{field.name: self.value(field.metadata[PARAMETER]) for field in fields})
 

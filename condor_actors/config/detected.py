@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import pwd
-import socket
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -25,6 +24,8 @@ def home_of_condor() -> str | None:
 
 @cache
 def _full_hostname() -> str:
+    import socket
+
     name = socket.gethostname()
     if "." in name:
         return name
@@ -32,8 +33,11 @@ def _full_hostname() -> str:
     return full if full.split(".")[0] == name and full != "localhost" else name
 
 
-def _ip_address(family: socket.AddressFamily, far_away: str) -> str | None:
+def _ip_address(far_away: str) -> str | None:
     """The address the machine would use to reach one far away; nothing is sent to find out."""
+    import socket
+
+    family = socket.AF_INET6 if ":" in far_away else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect((far_away, 9))
@@ -43,11 +47,11 @@ def _ip_address(family: socket.AddressFamily, far_away: str) -> str | None:
 
 
 def _ipv4() -> str | None:
-    return _ip_address(socket.AF_INET, "192.0.2.1")
+    return _ip_address("192.0.2.1")
 
 
 def _ipv6() -> str | None:
-    return _ip_address(socket.AF_INET6, "2001:db8::1")
+    return _ip_address("2001:db8::1")
 
 
 def _address() -> str:

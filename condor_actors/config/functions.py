@@ -9,13 +9,15 @@ Source: HTCondor manual, Introduction to Configuration, "Function Macros in Conf
 from __future__ import annotations
 
 import os
-import random
 import re
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from condor_actors.config.errors import ConfigError
 from condor_actors.config.macros import HIDDEN_DOLLAR, Expansion
+
+if TYPE_CHECKING:
+    import random
 
 __all__ = ["ConfigFunctions"]
 
@@ -39,7 +41,7 @@ class ConfigFunctions:
     ) -> None:
         self._environ = environ
         self._folder = folder
-        self._draw = draw or random.Random()
+        self._chance = draw
         self._table: dict[str, Callable[[str, Expansion, int], str]] = {
             "ENV": self._env,
             "CHOICE": self._choice,
@@ -62,6 +64,14 @@ class ConfigFunctions:
         if _FILE_LETTERS.fullmatch(function):
             return self._file(function[1:], arguments.replace(HIDDEN_DOLLAR, "$"), expansion, depth)
         return None
+
+    @property
+    def _draw(self) -> random.Random:
+        if self._chance is None:
+            import random
+
+            self._chance = random.Random()
+        return self._chance
 
     def _env(self, arguments: str, expansion: Expansion, depth: int) -> str:
         name, colon, default = arguments.partition(":")

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final
-
-import attrs
+from typing import Final, NamedTuple
 
 from condor_actors.config.errors import ConfigError
 
@@ -20,8 +18,7 @@ __all__ = ["LogicalLine", "logical_lines"]
 _BLOCK: Final = re.compile(r"([\w.$]+)\s*@=\s*(\S+)\s*$")
 
 
-@attrs.frozen
-class LogicalLine:
+class LogicalLine(NamedTuple):
     """One statement's text.
 
     Attributes:

@@ -13,8 +13,6 @@ from __future__ import annotations
 import os
 import pwd
 import re
-import shlex
-import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -320,6 +318,9 @@ class Loader:
 
     def _output_of(self, command: str, line: LogicalLine | None) -> str:
         """What a program prints; any failure of it is an error of the configuration."""
+        import shlex
+        import subprocess
+
         place = {"file": line.file, "line": line.line} if line else {}
         try:
             done = subprocess.run(

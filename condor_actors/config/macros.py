@@ -13,9 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Final, Protocol
-
-import attrs
+from typing import Final, NamedTuple, Protocol
 
 from condor_actors.config.errors import ConfigError
 
@@ -35,8 +33,7 @@ _REFERENCE: Final = re.compile(r"\$([A-Za-z_]*)\(")
 _NAME: Final = re.compile(r"[A-Za-z0-9_.]+[?#+]?")
 
 
-@attrs.frozen
-class Source:
+class Source(NamedTuple):
     """Where a value was set: ``file`` is a path or a name such as ``<Environment>``; ``line`` is 0 without lines."""
 
     file: str
@@ -44,8 +41,7 @@ class Source:
     template: str = ""
 
 
-@attrs.frozen
-class Definition:
+class Definition(NamedTuple):
     """A macro as it was set: ``name`` in its author's spelling, ``raw`` not expanded."""
 
     name: str
@@ -181,7 +177,6 @@ class MacroSet:
         return self.raw(name) or ""
 
 
-@attrs.define
 class Expansion:
     """One text on its way to being expanded, and what its references mean.
 
@@ -191,9 +186,17 @@ class Expansion:
         steps_left: how many more references may be replaced before it is called endless.
     """
 
-    lookup: Callable[[str], str | None]
-    functions: Functions | None = None
-    steps_left: int = MOST_STEPS
+    __slots__ = ("functions", "lookup", "steps_left")
+
+    def __init__(
+        self,
+        lookup: Callable[[str], str | None],
+        functions: Functions | None = None,
+        steps_left: int = MOST_STEPS,
+    ) -> None:
+        self.lookup = lookup
+        self.functions = functions
+        self.steps_left = steps_left
 
     def expand(self, text: str, depth: int = 0) -> str:
         """Replace every ``$(NAME)``, ``$(NAME:default)`` and ``$FUNCTION(…)`` of ``text``.

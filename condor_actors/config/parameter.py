@@ -13,9 +13,7 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Sequence
-from typing import Final, Literal
-
-import attrs
+from typing import Final, Literal, NamedTuple
 
 __all__ = [
     "Change",
@@ -53,8 +51,7 @@ class Kind(enum.Enum):
     CHOICE = "choice"
 
 
-@attrs.frozen(kw_only=True)
-class Parameter:
+class Parameter(NamedTuple):
     """A name, its type, range, default, unit, and one paragraph about it.
 
     Attributes:

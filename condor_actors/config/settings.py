@@ -12,8 +12,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import attrs
-
 __all__ = ["PARAMETER", "setting"]
 
 PARAMETER = "condor_parameter"
@@ -21,4 +19,6 @@ PARAMETER = "condor_parameter"
 
 def setting(name: str) -> Any:
     """A field that takes the typed value of the parameter ``name``; undefined gives None."""
+    import attrs
+
     return attrs.field(metadata={PARAMETER: name})

@@ -14,8 +14,6 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-import attrs
-
 from condor_actors.config.parameter import PLACE, Parameter
 from condor_actors.config.parameters import (
     accounting,
@@ -59,7 +57,7 @@ def all_parameters() -> Iterator[Parameter]:
     """Every row, each knowing its section."""
     for section, rows in SECTIONS.items():
         for row in rows:
-            yield attrs.evolve(row, section=section)
+            yield row._replace(section=section)
 
 
 def find_parameter(name: str) -> Parameter | None:
@@ -70,7 +68,7 @@ def find_parameter(name: str) -> Parameter | None:
         return found
     for pattern, row in _patterns():
         if pattern.fullmatch(key):
-            return attrs.evolve(row, name=key)
+            return row._replace(name=key)
     return None
 
 
