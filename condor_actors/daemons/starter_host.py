@@ -413,7 +413,8 @@ class StarterHostDaemon:
         self.root = SandboxRoot(str(config.path("EXECUTE")), self._nobody() if may_change_user() else None)
         if self.root.notice:
             world.log.warn("{notice}", notice=self.root.notice)
-        self.store = BlobStore(Path(self.root.path) / "blobs", config.integer("STARTER_BLOB_CACHE") << 20)
+        spool = Path(config.text("SPOOL") or self.root.path)
+        self.store = BlobStore(spool / "starter_blobs", config.integer("STARTER_BLOB_CACHE") << 20)
         os.chmod(self.store.directory, stat.S_IRWXU)
         self.bulk: BulkService = world.blobs or BulkService(world.reactor_time, world.log)
         self.cgroups = Cgroups.find(self._base()) if config.boolean("USE_CGROUPS") else None
@@ -498,6 +499,7 @@ class StarterHostDaemon:
         done: Deferred[None] = Deferred()
         host = self.system.actor("starter-host")
         if not isinstance(host, StarterHost) or not host.runs:
+            self.root.leave()
             done.callback(None)
             return done
         for run in tuple(host.runs.values()):
@@ -509,6 +511,7 @@ class StarterHostDaemon:
                 return
             for run in tuple(host.runs.values()):
                 run.decide(jr.Abandon())
+            self.root.leave()
             done.callback(None)
 
         look()

@@ -93,6 +93,12 @@ class SandboxRoot:
             os.chown(path, account.uid, account.gid)
         return Sandbox(path, account)
 
+    def leave(self) -> None:
+        """Remove the directory that stands in for EXECUTE, when nothing is in it."""
+        if self.notice:
+            with contextlib.suppress(OSError):
+                os.rmdir(self.path)
+
     def leftovers(self, keep: Iterable[str] = ()) -> tuple[str, ...]:
         """Sandboxes that no living run uses."""
         kept = set(keep)
