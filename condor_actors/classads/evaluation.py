@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .ad import ClassAd
 
 MAX_DEPTH: Final = 400
-MAX_STEPS: Final = 1_000_000
+MAX_STEPS: Final = 200_000
 
 PLAIN: Final = frozenset({int, str, bool, float, type(UNDEFINED), type(ERROR), AbsoluteTime, RelativeTime})
 

@@ -16,7 +16,7 @@ from .values import INT_MAX, INT_MIN
 
 Token = tuple[str, str | int | float, int]
 
-MAX_TEXT: Final = 4 * 1024 * 1024
+MAX_TEXT: Final = 1024 * 1024
 
 _TOKEN: Final = re.compile(
     r"""
@@ -70,7 +70,7 @@ def _number(text: str) -> int | float:
 def tokenize(text: str) -> list[Token]:
     """Split a text into tokens.
 
-    :param text: one expression, or a whole ad in the new form; at most 4 MiB.
+    :param text: one expression, or a whole ad in the new form; at most 1 MiB.
     :returns: the tokens, the last of them of kind ``end``.
     :raises ClassAdSyntaxError: where no token starts, with the place.
     """

@@ -8,8 +8,9 @@ counts against the depth limit.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final, NoReturn
+import sys
+from collections.abc import Callable, Iterator
+from typing import Final, NoReturn, TypeVar
 
 from .errors import ClassAdSyntaxError
 from .expr import (
@@ -31,6 +32,7 @@ from .times import absolute_from_text, relative_from_text
 from .values import ERROR, UNDEFINED
 
 MAX_DEPTH: Final = 200
+T = TypeVar("T")
 
 _BINDING: Final = {
     "||": 20,
@@ -165,6 +167,8 @@ class _Parser:
         """An operand with its postfixes; ``?:`` is one of them, and takes another operand behind it."""
         node = self.primary()
         while True:
+            if node.height > 2 * MAX_DEPTH:
+                self.fail(f"nested more than {2 * MAX_DEPTH} levels deep")
             if self.take("?:") or self.take_apart("?", ":"):
                 self.deeper()
                 node = Conditional(node, None, self.operand())
@@ -294,6 +298,19 @@ def _timed(name: str, arguments: tuple[Expr, ...]) -> Expr | None:
     return Call(name, arguments)
 
 
+def _deep(read: Callable[[], T]) -> T:
+    """Parse with as many frames as the deepest text that is allowed needs."""
+    try:
+        return read()
+    except RecursionError:
+        limit = sys.getrecursionlimit()
+        sys.setrecursionlimit(max(limit, 20_000))
+        try:
+            return read()
+        finally:
+            sys.setrecursionlimit(limit)
+
+
 _parsed: Recent[str, Expr] = Recent(20_000)
 
 
@@ -306,11 +323,16 @@ def parse_expression(text: str) -> Expr:
     """
     node = _parsed.get(text)
     if node is None:
-        parser = _Parser(text)
-        node = parser.expression()
-        if parser.tokens[parser.at][0] != "end":
-            parser.fail(f"expected the end of the expression, found {parser.found()}")
+        node = _deep(lambda: _whole(text))
         _parsed.put(text, node)
+    return node
+
+
+def _whole(text: str) -> Expr:
+    parser = _Parser(text)
+    node = parser.expression()
+    if parser.tokens[parser.at][0] != "end":
+        parser.fail(f"expected the end of the expression, found {parser.found()}")
     return node
 
 
@@ -321,12 +343,17 @@ def parse_record(text: str) -> RecordExpr:
     :returns: its tree.
     :raises ClassAdSyntaxError: with line and column.
     """
-    parser = _Parser(text)
-    parser.expect("[", "to open the ad")
-    record = parser.record()
-    if parser.tokens[parser.at][0] != "end":
-        parser.fail(f"expected the end of the ad, found {parser.found()}")
-    return record
+
+
+    def read() -> RecordExpr:
+        parser = _Parser(text)
+        parser.expect("[", "to open the ad")
+        record = parser.record()
+        if parser.tokens[parser.at][0] != "end":
+            parser.fail(f"expected the end of the ad, found {parser.found()}")
+        return record
+
+    return _deep(read)
 
 
 def parse_records(text: str) -> Iterator[RecordExpr]:
@@ -346,7 +373,13 @@ def parse_records(text: str) -> Iterator[RecordExpr]:
         if parser.tokens[parser.at][0] == "end":
             return
         parser.expect("[", "to open an ad")
-        yield parser.record()
+        at = parser.at
+
+        def read(start: int = at) -> RecordExpr:
+            parser.at, parser.depth = start, 0
+            return parser.record()
+
+        yield _deep(read)
 
 
 def parse_assignment(text: str) -> tuple[str, Expr]:
@@ -356,10 +389,15 @@ def parse_assignment(text: str) -> tuple[str, Expr]:
     :returns: name as spelled, and tree.
     :raises ClassAdSyntaxError: with line and column.
     """
-    parser = _Parser(text)
-    name = parser.name("")
-    parser.expect("=", f"after the attribute name {name}")
-    node = parser.expression()
-    if parser.tokens[parser.at][0] != "end":
-        parser.fail(f"expected the end of the expression, found {parser.found()}")
-    return name, node
+
+
+    def read() -> tuple[str, Expr]:
+        parser = _Parser(text)
+        name = parser.name("")
+        parser.expect("=", f"after the attribute name {name}")
+        node = parser.expression()
+        if parser.tokens[parser.at][0] != "end":
+            parser.fail(f"expected the end of the expression, found {parser.found()}")
+        return name, node
+
+    return _deep(read)

@@ -94,7 +94,8 @@ def open_names(node: Expr, my: ClassAd) -> list[str]:
                 continue
             if isinstance(scope, Reference) and scope.scope is None:
                 if scope.key == "target" or (scope.key == "my" and my.find(current.key) is None):
-                    found.setdefault(f"{scope.key}.{current.key}" if scope.key == "target" else current.key, current.name)
+                    key = f"target.{current.key}" if scope.key == "target" else current.key
+                    found.setdefault(key, current.name)
                     continue
                 if scope.key == "my":
                     continue

@@ -87,4 +87,4 @@ def _unresolved(ad: Any, state: State, node: Expr, pattern: Expr | None = None) 
     expression = compiled_pattern(wanted, re.IGNORECASE)
     if expression is None:
         return ERROR
-    return any(expression.search(name) is not None for name in names)
+    return any(expression.matches(name) for name in names)

@@ -4,18 +4,84 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Iterator
 from typing import Any, Final, Literal
 
 from ..evaluation import State, element
 from ..recent import Recent
-from ..values import ERROR, UNDEFINED, ListValue, Value
+from ..values import ERROR, MAX_STRING, UNDEFINED, ListValue, Value
+from .linear_matcher import LinearPattern, Span, Unsupported, cost
 from .registry import eager, inside
 
 _FLAGS: Final = {"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE}
-_compiled: Final[Recent[tuple[str, int], re.Pattern[str] | Literal[False]]] = Recent(1000)
+_compiled: Final[Recent[tuple[str, int], SafePattern | Literal[False]]] = Recent(1000)
+MAX_TRIES: Final = 3_000_000
+"""Steps that one search may take at worst before the linear matcher is used."""
 
 
-def compiled_pattern(pattern: str, flags: int = 0) -> re.Pattern[str] | None:
+class SafePattern:
+    """A compiled pattern whose searches end in reasonable time.
+
+    :param pattern: the regular expression, in Python's dialect.
+    :param flags: of `re`.
+    :raises re.error: when it is none.
+    """
+
+    def __init__(self, pattern: str, flags: int) -> None:
+        self._fast = re.compile(pattern, flags)
+        self._source = (pattern, flags)
+        self._nested, self._open = cost(pattern, flags)
+        self._linear: LinearPattern | None = None
+
+    def _is_slow_on(self, text: str) -> bool:
+        size = len(text) + 1
+        if self._nested:
+            return size > 12
+        return bool(size ** (self._open + 1) > MAX_TRIES)
+
+    def search(self, text: str) -> Span | None:
+        """Find the first match.
+
+        :param text: where to look.
+        :returns: the match, None when there is none.
+        :raises Unsupported: when the search could take for ever.
+        """
+        for found in self.finditer(text):
+            return found
+        return None
+
+    def finditer(self, text: str) -> Iterator[Span]:
+        """Find all matches.
+
+        :param text: where to look.
+        :returns: an iterator of matches that do not overlap.
+        :raises Unsupported: when the search could take for ever.
+        """
+        if self._is_slow_on(text):
+            if self._linear is None:
+                self._linear = LinearPattern(*self._source)
+            yield from self._linear.finditer(text)
+            return
+        for match in self._fast.finditer(text):
+            ends: list[int | None] = []
+            for number in range(match.re.groups + 1):
+                start, end = match.span(number)
+                ends += [None, None] if start < 0 else [start, end]
+            yield Span(text, tuple(ends))
+
+    def matches(self, text: str) -> bool:
+        """Say whether there is a match.
+
+        :param text: where to look.
+        :returns: True when there is one.
+        :raises Unsupported: when the search could take for ever.
+        """
+        if self._is_slow_on(text):
+            return self.search(text) is not None
+        return self._fast.search(text) is not None
+
+
+def compiled_pattern(pattern: str, flags: int = 0) -> SafePattern | None:
     """Compile a pattern, remembering recent ones.
 
     :param pattern: the regular expression.
@@ -27,7 +93,7 @@ def compiled_pattern(pattern: str, flags: int = 0) -> re.Pattern[str] | None:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                known = re.compile(_translated(pattern), flags | re.ASCII)
+                known = SafePattern(_translated(pattern), flags | re.ASCII)
         except (re.error, OverflowError, RecursionError, ValueError):
             known = False
         _compiled.put((pattern, flags), known)
@@ -76,7 +142,12 @@ def _regexp(pattern: Value, target: Value, options: Value = "") -> Value:
     if strict is not None:
         return strict
     expression = compiled_pattern(pattern, _flags(options))
-    return ERROR if expression is None else expression.search(target) is not None
+    if expression is None:
+        return ERROR
+    try:
+        return expression.matches(target)
+    except Unsupported:
+        return ERROR
 
 
 @inside("regexpMember", least=2, most=3)
@@ -92,8 +163,11 @@ def _regexp_member(ad: Any, state: State, pattern: Value, targets: Value, option
     for item in targets.elements:
         value = element(item, ad, state)
         if isinstance(value, str):
-            if expression is not None and expression.search(value) is not None:
-                return True
+            try:
+                if expression is not None and expression.matches(value):
+                    return True
+            except Unsupported:
+                return ERROR
         elif value is UNDEFINED:
             result = UNDEFINED
         else:
@@ -101,7 +175,7 @@ def _regexp_member(ad: Any, state: State, pattern: Value, targets: Value, option
     return result
 
 
-def expanded(match: re.Match[str], template: str) -> str:
+def expanded(match: Span, template: str) -> str:
     """Fill the groups of a match into a template.
 
     :param match: the match.
@@ -109,11 +183,7 @@ def expanded(match: re.Match[str], template: str) -> str:
     :returns: the text.
     """
 
-    def group(found: re.Match[str]) -> str:
-        number = int(found[1])
-        return (match[number] or "") if number <= match.re.groups else ""
-
-    return re.sub(r"\\([0-9])", group, template)
+    return re.sub(r"\\([0-9])", lambda found: match.group(int(found[1])), template)
 
 
 def _substituted(pattern: Value, target: Value, template: Value, options: Value, extra: str) -> Value:
@@ -126,16 +196,22 @@ def _substituted(pattern: Value, target: Value, template: Value, options: Value,
         return ERROR
     whole, every = "f" in letters, "g" in letters
     pieces: list[str] = []
-    position = 0
-    for match in expression.finditer(target):
-        if every and match.end() == match.start():
-            return ERROR
-        if whole:
-            pieces.append(target[position : match.start()])
-        pieces.append(expanded(match, template))
-        position = match.end()
-        if not every:
-            break
+    position = size = 0
+    try:
+        for match in expression.finditer(target):
+            if every and match.end() == match.start():
+                return ERROR
+            if whole:
+                pieces.append(target[position : match.start()])
+            pieces.append(expanded(match, template))
+            size += len(pieces[-1])
+            position = match.end()
+            if not every or size > MAX_STRING:
+                break
+    except Unsupported:
+        return ERROR
+    if size > MAX_STRING:
+        return ERROR
     if whole:
         pieces.append(target[position:])
     return "".join(pieces)

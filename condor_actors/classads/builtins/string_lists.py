@@ -8,6 +8,7 @@ from collections.abc import Callable
 from ..operators import fold
 from ..values import ERROR, UNDEFINED, Value, wrap
 from .conversions import real_from_text
+from .linear_matcher import Unsupported
 from .patterns import _flags, compiled_pattern
 from .registry import eager
 
@@ -135,4 +136,7 @@ def _regexp_member(pattern: Value, text: Value, delimiters: Value = " ,", option
     fields = fields_of(text, delimiters)
     if not fields:
         return UNDEFINED
-    return any(expression.search(field) is not None for field in fields)
+    try:
+        return any(expression.matches(field) for field in fields)
+    except Unsupported:
+        return ERROR

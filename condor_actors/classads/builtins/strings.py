@@ -8,7 +8,7 @@ from typing import Any
 from ..ad import ClassAd
 from ..evaluation import State, element
 from ..operators import fold
-from ..values import ERROR, UNDEFINED, ListValue, Value
+from ..values import ERROR, MAX_STRING, UNDEFINED, ListValue, Value
 from .conversions import text_of
 from .registry import eager, inside
 
@@ -50,7 +50,7 @@ def _strcat(*values: Value) -> Value:
         if not isinstance(text, str):
             return text
         texts.append(text)
-    return "".join(texts)
+    return limited("".join(texts))
 
 
 @inside("join", least=0, most=1_000_000)
@@ -78,7 +78,7 @@ def _join(ad: Any, state: State, *values: Value) -> Value:
     joined = ""
     for text in texts:
         joined += separator + text if joined and isinstance(separator, str) else text
-    return joined
+    return limited(joined)
 
 
 @eager("substr", least=2, most=3)
@@ -100,6 +100,15 @@ def _substr(text: Value, offset: Value, length: Value = None) -> Value:
         end = min(size, start + length)
     part = data[start:end]
     return part if isinstance(part, str) else cooked(part)
+
+
+def limited(text: str) -> Value:
+    """A string that a function made, or ERROR when it has become too long.
+
+    :param text: the string.
+    :returns: the string or ERROR.
+    """
+    return text if len(text) <= MAX_STRING else ERROR
 
 
 def _short(number: int) -> int:
