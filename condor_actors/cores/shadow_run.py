@@ -119,6 +119,9 @@ class Log(Effect):
 
     event: int
     facts: dict[str, Any]
+    when_s: float = 0.0
+    again: bool = False
+    """True: another shadow of the run may have written it; look first."""
 
 
 @attrs.frozen
@@ -311,11 +314,19 @@ class ShadowRun:
             self.state = RunState.RUNNING
         if self._has_inputs:
             self._log(TRANSFER, TransferStep=INPUT_FINISHED)
-        self.attributes.update({
-            "JobCurrentStartExecutingDate": int(event.when_s), "NumJobStarts": self.job.get_int("NumJobStarts") + 1,
-        })
-        self._log(EXECUTE, CondorScratchDir=event.scratch_dir)
+        self._count_start(event.when_s)
+        self._out.append(Log(EXECUTE, {"CondorScratchDir": event.scratch_dir}, event.when_s, self.order.reattach))
         self._tell("executing")
+
+    def _count_start(self, when_s: float) -> None:
+        """The program was started: once more than the job's ad says, unless it says so already."""
+        job = self.job
+        known_s = job.get_int("JobCurrentStartExecutingDate")
+        counted = self.order.reattach and known_s >= job.get_int("JobCurrentStartDate") > 0
+        self.attributes.update({
+            "JobCurrentStartExecutingDate": known_s if counted else int(when_s),
+            "NumJobStarts": job.get_int("NumJobStarts") + (not counted),
+        })
 
     def _tell(self, event: str) -> None:
         """Report soon; what happens meanwhile goes along."""
@@ -415,7 +426,9 @@ class ShadowRun:
             if self._began or self.order.reattach:
                 self._log(RECONNECTED)
                 self._report_now("reconnected")
-            self._began = self._began or self.job.get_int("JobCurrentStartExecutingDate") > 0
+            if message.pid > 0 and not self._began:
+                self._began = True
+                self._count_start(self._now_s)
             if self._stopping is not None:
                 self._out.append(Send(self._starter, self._stopping))
         elif isinstance(message, Refused) and message.code != "busy":

@@ -191,7 +191,8 @@ class Shadow(CoreActor):
                           "SlotName": self._slot.get_str("Name") or self.core.order.slot_name,
                           "StartdAddr": self._slot.get_str("MyAddress")})
             facts.update(effect.facts)
-            self._edges.logs.write(effect.event, self._ids[0], [self._ids[1]], self.context.now_s(), facts)
+            self._edges.logs.write(effect.event, self._ids[0], [self._ids[1]], effect.when_s or self.context.now_s(),
+                                   facts, maybe_written=effect.again)
         elif isinstance(effect, Report):
             self._edges.report(self.core.order.run_id, effect.message)
         elif isinstance(effect, PrepareInputs):
@@ -265,7 +266,7 @@ class Shadow(CoreActor):
 
     def _sent(self, result: Any) -> None:
         if isinstance(result, Failure):
-            error = result.value.subFailure.value
+            error = _first_error(result)
             self._event(BlobsFailed(str(error), local=getattr(error, "code", "") in ("local", "changed")))
         else:
             self._event(BlobsSent())
@@ -347,7 +348,7 @@ class Shadow(CoreActor):
 
     def _fetched(self, result: Any, size: int) -> None:
         if isinstance(result, Failure):
-            error = result.value.subFailure.value
+            error = _first_error(result)
             local = getattr(error, "code", "") == "local" or isinstance(error, OSError)
             self._event(OutputsFailed(str(error), getattr(error, "errno", 0) or 0, remote=not local))
         else:
@@ -363,3 +364,9 @@ class Shadow(CoreActor):
             except (OSError, BadManifest) as error:
                 self.context.log.error("stream {path} of {run}: {error}", path=path, run=self.core.order.run_id,
                                        error=error)
+
+
+def _first_error(failure: Failure) -> Any:
+    """What went wrong first among several transfers."""
+    value: Any = failure.value
+    return value.subFailure.value if hasattr(value, "subFailure") else value
