@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 from setuptools import Distribution, setup
@@ -36,7 +37,7 @@ class BuildNative(build_ext):
         if shutil.which("make") is None:
             raise SystemExit("setup.py: 'make' is missing; install make and gcc (Debian: build-essential)")
         out = Path(self.build_temp).resolve() / "native"
-        command = ["make", "-C", str(HERE / "native"), f"OUT={out}"]
+        command = ["make", "-C", str(HERE / "native"), f"OUT={out}", f"PYTHON={sys.executable}"]
         subprocess.run(command, check=True, env={**os.environ, "MAKEFLAGS": ""})
         root = HERE if self.inplace else Path(self.build_lib)
         target = root / "condor_actors" / "machine" / "bin"

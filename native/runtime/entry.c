@@ -125,6 +125,8 @@ void on_trap(int number, struct siginfo *info, void *context)
 }
 
 static void begin(void *unused);
+static void enter_program(struct thread *self, unsigned long entry, unsigned long stack)
+    __attribute__((noreturn));
 
 /* Called on the kernel's stack: the process has just been executed. */
 __attribute__((used)) void runtime_main(unsigned long *stack)
@@ -208,7 +210,9 @@ static char *learn_task(struct thread *self)
 
 static void begin(void *argument)
 {
+    static const uint64_t mask = RUNTIME_MASK;
     struct thread *self = current_thread();
+    SYSTEM(__NR_rt_sigprocmask, 2, &mask, 0, 8);
     take_descriptors(argument);
     read_kernel_auxiliary(argument);
     process.real_id = (int)SYSTEM(__NR_getpid);
@@ -243,28 +247,23 @@ static void begin(void *argument)
         die(EXIT_CANNOT_START);
     }
     install_filter();
-    /* The first instruction of the program is reached through a frame, like every other one. */
-    enter_program(entry, stack);
+    enter_program(self, entry, stack);
 }
 
-__asm__(".text\n"
-        ".globl enter_program\n"
-        "enter_program:\n"
-        "    mov %rsi, %rsp\n"
-        "    push %rdi\n"
-        "    xor %eax, %eax\n"
-        "    xor %ebx, %ebx\n"
-        "    xor %ecx, %ecx\n"
-        "    xor %edx, %edx\n"
-        "    xor %esi, %esi\n"
-        "    xor %edi, %edi\n"
-        "    xor %ebp, %ebp\n"
-        "    xor %r8d, %r8d\n"
-        "    xor %r9d, %r9d\n"
-        "    xor %r10d, %r10d\n"
-        "    xor %r11d, %r11d\n"
-        "    xor %r12d, %r12d\n"
-        "    xor %r13d, %r13d\n"
-        "    xor %r14d, %r14d\n"
-        "    xor %r15d, %r15d\n"
-        "    ret\n");
+/* The first instruction of the program is reached through a frame, like every other one: so the signal
+ * mask opens in the same moment. A frame without extended state makes the kernel give a fresh one. */
+static void enter_program(struct thread *self, unsigned long entry, unsigned long stack)
+{
+    enum { CODE = 0x33, DATA = 0x2b, INTERRUPTS = 0x202, STRICT_SEGMENTS = 6 };
+    static struct ucontext frame;
+    unsigned long low = page_up((unsigned long)(self + 1)) + PAGE;
+    frame.uc_flags = STRICT_SEGMENTS;
+    frame.uc_stack.ss_sp = (void *)low;
+    frame.uc_stack.ss_size = (unsigned long)self + SLOT_BYTES - low;
+    frame.uc_mcontext.rip = entry;
+    frame.uc_mcontext.rsp = stack;
+    frame.uc_mcontext.eflags = INTERRUPTS;
+    frame.uc_mcontext.cs = CODE;
+    frame.uc_mcontext.ss = DATA;
+    enter_frame(&frame);
+}

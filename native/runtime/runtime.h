@@ -263,7 +263,6 @@ bool thread_slot_exists(int slot);
 void set_alternate_stack(struct thread *self);
 extern long clone_thread(long flags, void *stack, void (*function)(void *), void *argument, int *parent_id);
 extern void switch_stack(void (*function)(void *), void *argument, unsigned long stack);
-extern void enter_program(unsigned long entry, unsigned long stack);
 extern struct lock threads_lock;
 extern volatile uint32_t threads_live;
 __attribute__((noreturn)) void leave(struct thread *self);

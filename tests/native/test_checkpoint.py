@@ -38,7 +38,7 @@ PROGRAMS = {
     "perl": ["/usr/bin/perl", "-e", PERL],
     "sleeping threads": [sys.executable, "-c", SLEEPER],
     "pipes and epoll": [sys.executable, "-c", PIPES],
-    "node": ["/usr/bin/node", "-e", "let s=0;for(let i=0;i<3e8;i++)s=(s+i*i)%1000003;console.log(s)"],
+    "node": ["/usr/bin/node", "-e", "let s=0;for(let i=0;i<5e7;i++)s=(s+i*i)%1000003;console.log(s)"],
     "awk": ["/usr/bin/awk", "BEGIN { for (i = 0; i < 6000000; i++) s += i % 7; print s }"],
 }
 
