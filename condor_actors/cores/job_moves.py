@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import attrs
 
-from condor_actors.classads import ClassAd
+from condor_actors.classads import ClassAd, is_true
 from condor_actors.cores import job_notices as events
 from condor_actors.cores.effects import Effect
 from condor_actors.cores.job_notices import JobNotices
@@ -127,9 +127,12 @@ class JobMoves:
         self._leave_or_stay(job)
 
     def _leave_or_stay(self, job: Job) -> None:
-        if job.ad.find("leavejobinqueue") is not None and job.ad.get_bool("LeaveJobInQueue"):
-            return
-        self.leave(job)
+        if not self.stays(job):
+            self.leave(job)
+
+    def stays(self, job: Job) -> bool:
+        """Whether a job that is done is to be looked at first (LeaveJobInQueue)."""
+        return is_true(job.ad.evaluate("LeaveJobInQueue", now_s=self._desk.now_s))
 
     def leave(self, job: Job) -> None:
         """Out of the queue, into the history."""

@@ -90,7 +90,7 @@ class Policy:
         if not self.concerns(job):
             return
         if job.status is JobStatus.COMPLETED or (job.status is JobStatus.REMOVED and not job.run_id):
-            if not job.ad.get_bool("LeaveJobInQueue"):
+            if not self._moves.stays(job):
                 self._moves.leave(job)
         elif job.status is JobStatus.REMOVED:
             return

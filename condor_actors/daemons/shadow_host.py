@@ -16,6 +16,7 @@ from typing import Any
 
 import attrs
 from twisted.internet.defer import Deferred, succeed
+from twisted.internet.threads import deferToThread
 
 from condor_actors.actors import Actor, ActorSystem, ChildDown, World
 from condor_actors.classads import ClassAd
@@ -68,6 +69,7 @@ class HostEdges:
         use_credential: shows this certificate from now on.
         leave: ends the process.
         pid: of the process.
+        beside: runs a slow function beside the reactor.
     """
 
     schedd: Address
@@ -82,6 +84,7 @@ class HostEdges:
     use_credential: Callable[[bytes], None]
     leave: Callable[[], None]
     pid: int = attrs.field(factory=os.getpid)
+    beside: Callable[..., Deferred[Any]] = deferToThread
 
 
 class ShadowHostActor(Actor):
@@ -180,7 +183,7 @@ class ShadowHostActor(Actor):
         name = self._runs[order.run_id] = f"shadow/{order.run_id}"
         edges = ShadowEdges(
             logs=self._edges.logs, cache=self._edges.cache, bulk=self._edges.bulk, kept_folder=self._kept_folder,
-            domain=self._edges.domain, report=self._report, relay=self._relay,
+            domain=self._edges.domain, report=self._report, relay=self._relay, beside=self._edges.beside,
         )
         if not order.starter_node:
             self.context.spawn(name, lambda: self._local(order), restart="temporary")

@@ -200,7 +200,8 @@ class SubmitPool:
         self.folder = folder
         self.home = folder / "home"
         self.home.mkdir(exist_ok=True)
-        self.settings = ScheddSettings(name="schedd@test", machine="test", uid_domain="test", **settings)
+        self.settings = ScheddSettings(name="schedd@test", machine="test", uid_domain="test",
+                                       spool=str(folder / "spool"), **settings)
         self.processes = PlayedProcesses(self)
         self.mails = Mails()
         self.net.system(EXECUTE)
@@ -239,6 +240,7 @@ class SubmitPool:
             cache=FileCache(), bulk=NoBulk(), launcher=NoLauncher(), domain="test",
             mail=CompletionMail(self.mails, "test"),
             become=lambda name, uid, gid: None, use_credential=lambda bundle: None, pid=pid,
+            beside=lambda function, *args: succeed(function(*args)),
             leave=lambda: self.net.clock.callLater(0.0, self.kill_host, pid),
         )
         host = ShadowHostDaemon(world, edges)

@@ -1,0 +1,247 @@
+"""Policies of jobs, limits of the schedd, and what becomes of failures, on the in-memory network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from condor_actors.classads import ClassAd, parse_expression
+from condor_actors.cores.schedd_settings import SystemPolicy
+from condor_actors.messages.envelope import Done, Refused
+from condor_actors.messages.queue import ActionResult, EditJobs, FinishSpooling, ListSpool, ReadSpool, SpoolChunk
+from tests.harness.submit_side import USER, SubmitPool
+
+
+@pytest.fixture
+def pool(tmp_path: Path) -> SubmitPool:
+    return SubmitPool(tmp_path)
+
+
+def run_once(pool: SubmitPool, run_id: str, **end: object) -> None:
+    pool.match()
+    assert list(pool.execute.runs) == [run_id]
+    pool.execute.begin(run_id)
+    pool.execute.finish(run_id, **end)  # type: ignore[arg-type]
+    pool.run()
+
+
+def test_on_exit_hold_with_its_reason_and_subcode(pool: SubmitPool) -> None:
+    cluster = pool.submit(b'OnExitHold = ExitCode == 7\nOnExitHoldReason = "seven"\nOnExitHoldSubCode = 42\n')
+    run_once(pool, f"{cluster}.0#1", exit_code=7)
+    (job,) = pool.jobs()
+    assert (job.get_int("JobStatus"), job.get_str("HoldReason")) == (5, "seven")
+    assert (job.get_int("HoldReasonCode"), job.get_int("HoldReasonSubCode")) == (3, 42)
+
+
+def test_on_exit_remove_runs_the_job_until_it_is_satisfied(pool: SubmitPool) -> None:
+    cluster = pool.submit(b'OnExitRemove = NumJobCompletions > 2 || ExitCode =?= 0\nUserLog = "log"\n')
+    for number in (1, 2, 3):
+        run_once(pool, f"{cluster}.0#{number}", exit_code=1)
+    (job,) = pool.history()
+    assert (job.get_int("NumJobCompletions"), job.get_int("NumJobStarts"), job.get_int("JobStatus")) == (3, 3, 4)
+    assert (pool.home / "log").read_text().count("Job terminated and was requeued") == 2
+
+
+def test_periodic_hold_and_release(pool: SubmitPool) -> None:
+    cluster = pool.submit(b"PeriodicHold = NumHolds =?= undefined && time() - QDate > 100\n"
+                          b"PeriodicRelease = time() - EnteredCurrentStatus > 100\n")
+    pool.run(90.0)
+    assert pool.status(cluster) == 1
+    pool.run(100.0)
+    assert pool.status(cluster) == 5
+    (job,) = pool.jobs()
+    assert "PeriodicHold expression" in job.get_str("HoldReason")
+    pool.run(240.0)
+    assert pool.status(cluster) == 1
+
+
+def test_periodic_remove_of_a_running_job(pool: SubmitPool) -> None:
+    cluster = pool.submit(b"PeriodicRemove = JobStatus == 2 && time() - EnteredCurrentStatus > 60\n")
+    pool.match()
+    pool.execute.begin(f"{cluster}.0#1")
+    pool.run(200.0)
+    (job,) = pool.history()
+    assert job.get_int("JobStatus") == 3
+    assert pool.execute.runs == {}
+
+
+def test_a_user_hold_is_not_released_by_policy(pool: SubmitPool) -> None:
+    cluster = pool.submit(b"PeriodicRelease = true\n")
+    pool.act("hold", cluster)
+    pool.run(200.0)
+    assert pool.status(cluster) == 5
+
+
+def test_the_system_policy_holds(tmp_path: Path) -> None:
+    policy = SystemPolicy(expression=parse_expression("JobStatus == 1 && time() - QDate > 10"),
+                          reason=parse_expression('strcat("too old: ", ProcId)'), subcode=parse_expression("9"))
+    pool = SubmitPool(tmp_path, hold_policy=policy)
+    pool.submit()
+    pool.run(100.0)
+    (job,) = pool.jobs()
+    assert (job.get_str("HoldReason"), job.get_int("HoldReasonCode"), job.get_int("HoldReasonSubCode")) == (
+        "too old: 0", 26, 9)
+
+
+def test_allowed_execute_duration(pool: SubmitPool) -> None:
+    cluster = pool.submit(b"AllowedExecuteDuration = 30\n")
+    pool.match()
+    pool.execute.begin(f"{cluster}.0#1")
+    pool.run(150.0)
+    (job,) = pool.jobs()
+    assert (job.get_int("JobStatus"), job.get_int("HoldReasonCode")) == (5, 47)
+
+
+def test_leave_in_queue(pool: SubmitPool) -> None:
+    cluster = pool.submit(b"LeaveJobInQueue = JobStatus == 4 && time() - CompletionDate < 300\n")
+    run_once(pool, f"{cluster}.0#1")
+    assert pool.status(cluster) == 4
+    pool.run(400.0)
+    assert pool.status(cluster) == 0
+    assert len(pool.history()) == 1
+
+
+def test_a_job_submitted_on_hold_has_its_reason(pool: SubmitPool) -> None:
+    cluster = pool.submit(b"JobStatus = 5\n")
+    (job,) = pool.jobs()
+    assert (job.get_int("HoldReasonCode"), job.get_str("HoldReason")) == (15, "submitted on hold at user's request")
+    pool.act("release", cluster)
+    assert pool.status(cluster) == 1
+
+
+def test_max_jobs_running(tmp_path: Path) -> None:
+    pool = SubmitPool(tmp_path, max_jobs_running=2)
+    pool.submit(procs=5)
+    assert pool.match() == 2
+    assert len(pool.execute.runs) == 2
+    assert pool.match() == 0
+
+
+def test_starts_are_paced(tmp_path: Path) -> None:
+    pool = SubmitPool(tmp_path, job_start_count=2, job_start_delay_s=10.0)
+    pool.submit(procs=5)
+    pool.match()
+    assert len(pool.execute.runs) == 2
+    pool.run(10.0)
+    assert len(pool.execute.runs) == 4
+    pool.run(10.0)
+    assert len(pool.execute.runs) == 5
+
+
+def test_jobs_run_by_priority(pool: SubmitPool) -> None:
+    cluster = pool.submit(proc_ads=(b"", b"JobPrio = 5\n", b"JobPrio = -3\n"))
+    pool.match(1)
+    order = []
+    for _ in range(3):
+        (run_id,) = pool.execute.runs
+        order.append(run_id)
+        pool.execute.begin(run_id)
+        pool.execute.finish(run_id)
+        pool.run()
+    assert order == [f"{cluster}.{proc}#1" for proc in (1, 0, 2)]
+
+
+def test_a_claim_goes_to_another_autocluster_that_fits(pool: SubmitPool) -> None:
+    first = pool.submit()
+    other = pool.submit(b"RequestMemory = 20\n")
+    never = pool.submit(b"RequestMemory = 30\nRequirements = TARGET.Memory > 5000\n")
+    pool.match(1)
+    for cluster in (first, other):
+        run_id = f"{cluster}.0#1"
+        assert list(pool.execute.runs) == [run_id]
+        pool.execute.begin(run_id)
+        pool.execute.finish(run_id)
+        pool.run()
+    assert pool.execute.released == pool.execute.granted
+    assert len(pool.execute.granted) == 1
+    assert pool.status(never) == 1
+
+
+def test_a_missing_input_holds_the_job(pool: SubmitPool) -> None:
+    pool.submit(b'TransferInput = "nowhere.dat"\nUserLog = "log"\n')
+    pool.match()
+    (job,) = pool.jobs()
+    assert (job.get_int("JobStatus"), job.get_int("HoldReasonCode"), job.get_int("HoldReasonSubCode")) == (5, 13, 2)
+    assert "nowhere.dat" in job.get_str("HoldReason")
+    assert "nowhere.dat" in (pool.home / "log").read_text()
+
+
+def test_an_output_folder_that_is_gone_holds_the_job(pool: SubmitPool) -> None:
+    cluster = pool.submit(b'Out = "nosuch/out"\n')
+    from tests.unit.daemons.test_submit_side import entry
+
+    run_once(pool, f"{cluster}.0#1", outputs=(entry("_condor_stdout", b"x"),))
+    (job,) = pool.jobs()
+    assert (job.get_int("JobStatus"), job.get_int("HoldReasonCode")) == (5, 12)
+    assert "nosuch" in job.get_str("HoldReason")
+
+
+def test_a_slot_reference_that_has_no_answer_holds_the_job(pool: SubmitPool) -> None:
+    pool.submit(b'Args = "$$(Nonsense)"\n')
+    pool.match()
+    (job,) = pool.jobs()
+    assert job.get_int("JobStatus") == 5
+    assert "$$(Nonsense)" in job.get_str("HoldReason")
+
+
+def test_slot_references_are_filled_in(pool: SubmitPool) -> None:
+    pool.submit(b'Args = "$$(Arch) $$(None:else) $$([Cpus + 1])"\n')
+    pool.match()
+    assert ClassAd.from_bytes(pool.execute.activations[0].job_ad)["Args"] == "X86_64 else 2"
+
+
+def test_edits_change_jobs_and_clusters(pool: SubmitPool) -> None:
+    cluster = pool.submit(procs=2)
+    pool.ask(EditJobs(attributes=b"JobPrio = 7\n", ids=((cluster, 1),)))
+    pool.ask(EditJobs(attributes=b'Mark = "x"\n', ids=((cluster, -1),)))
+    assert [(job.get_int("JobPrio"), job["Mark"]) for job in pool.jobs()] == [(0, "x"), (7, "x")]
+    refusal = pool.ask(EditJobs(attributes=b"ClusterId = 7\n", ids=((cluster, 1),)))
+    assert isinstance(refusal, Refused)
+
+
+def test_results_of_actions(pool: SubmitPool) -> None:
+    cluster = pool.submit(procs=2)
+    assert pool.act("suspend", cluster).results == ((cluster, -1, ActionResult.BAD_STATUS),)
+    assert pool.act("hold", cluster, 0).results == ((cluster, 0, ActionResult.SUCCESS),)
+    assert pool.act("hold", cluster, 0).results == ((cluster, 0, ActionResult.ALREADY_DONE),)
+    assert pool.act("hold", 999).results == ((999, -1, ActionResult.NOT_FOUND),)
+    assert pool.act("remove", cluster).count == 2
+
+
+def test_mails_as_the_owner_wishes(pool: SubmitPool) -> None:
+    always = pool.submit(b"JobNotification = 2\n")
+    run_once(pool, f"{always}.0#1", exit_code=0)
+    on_error = pool.submit(b'JobNotification = 3\nNotifyUser = "ann@else.where"\n')
+    run_once(pool, f"{on_error}.0#1", exit_code=2)
+    silent = pool.submit(b"JobNotification = 3\n")
+    run_once(pool, f"{silent}.0#1", exit_code=0)
+    assert [(to, subject) for to, subject, _ in pool.mails.sent] == [
+        (f"{USER}@test", f"[Condor] Job {always}.0 exited with status 0"),
+        ("ann@else.where", f"[Condor] Job {on_error}.0 exited with status 2"),
+    ]
+
+
+def test_spooled_jobs_live_in_the_spool(pool: SubmitPool) -> None:
+    cluster = pool.submit(b'TransferInput = "/else/where/data"\nOut = "out"\nLeaveJobInQueue = JobStatus == 4\n',
+                          spool=True)
+    assert pool.jobs()[0].get_int("HoldReasonCode") == 16
+    assert isinstance(pool.ask(SpoolChunk(cluster_id=cluster, proc_id=0, path="data", offset=0, data=b"123")), Done)
+    bad = pool.ask(SpoolChunk(cluster_id=cluster, proc_id=0, path="../../x", offset=0, data=b"123"))
+    assert isinstance(bad, Refused)
+    pool.ask(FinishSpooling(cluster_id=cluster))
+    assert pool.status(cluster) == 1
+    pool.match()
+    assert [(each.path, each.inline) for each in pool.execute.activations[0].inputs] == [("data", b"123")]
+    from tests.unit.daemons.test_submit_side import entry
+
+    pool.execute.begin(f"{cluster}.0#1")
+    pool.execute.finish(f"{cluster}.0#1", outputs=(entry("_condor_stdout", b"hello"),))
+    pool.run()
+    listing = pool.ask(ListSpool(cluster_id=cluster, proc_id=0))
+    assert listing.iwd == str(pool.home)
+    assert [name for name, _, _ in listing.files] == ["data", "out"]
+    assert pool.ask(ReadSpool(cluster_id=cluster, proc_id=0, path="out", offset=1)).data == b"ello"
+    pool.act("remove", cluster)
+    pool.run()
+    assert not (pool.folder / "spool" / str(cluster)).exists()
