@@ -56,6 +56,10 @@ def checked(value: Value) -> Value:
     raise TypeError(f"a ClassAd cannot hold a {kind.__name__} ({value!r:.60})")
 
 
+_NOTHING: Final[dict[str, Any]] = {}
+"""What every ad without own attributes has; never written to."""
+
+
 class ClassAd(MutableMapping[str, Any]):
     """An ad, or a record inside one.
 
@@ -75,7 +79,7 @@ class ClassAd(MutableMapping[str, Any]):
     def __init__(
         self, mapping: Mapping[str, Any] | Iterable[tuple[str, Any]] | None = None, parent: ClassAd | None = None
     ) -> None:
-        self.own = {}
+        self.own = _NOTHING
         self.parent = parent
         self.scope = None
         self.spellings = None
@@ -123,7 +127,10 @@ class ClassAd(MutableMapping[str, Any]):
         :param value: as `checked` gives it.
         """
         key = lower_name(name)
-        self.own[key] = value
+        if self.own is _NOTHING:
+            self.own = {key: value}
+        else:
+            self.own[key] = value
         if first_spelling.get(key) != name:
             if self.spellings is None:
                 self.spellings = {}
@@ -200,7 +207,7 @@ class ClassAd(MutableMapping[str, Any]):
         if self.spellings is not None:
             self.spellings.pop(key, None)
         if self.parent is not None and self.parent.find(key) is not None:
-            self.own[key] = _DELETED
+            self.own = {**self.own, key: _DELETED}
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and self.find(name.lower()) is not None
@@ -330,7 +337,7 @@ class ClassAd(MutableMapping[str, Any]):
         :returns: an ad with the same attributes and the same parent; expressions are shared.
         """
         ad = ClassAd(parent=self.parent)
-        ad.own = dict(self.own)
+        ad.own = dict(self.own) if self.own else _NOTHING
         ad.scope = self.scope
         ad.spellings = dict(self.spellings) if self.spellings else None
         return ad

@@ -36,7 +36,7 @@ def read_wire(data: bytes) -> ClassAd:
     :raises ClassAdSyntaxError: with the line of the ad.
     """
     ad = ClassAd()
-    own = ad.own
+    own = ad.own = {}
     known, numbers = _WIRE_LINES.young, _NUMBER_LINES.young
     for line in data.split(b"\n"):
         entry = known.get(line) or numbers.get(line)

@@ -1,0 +1,145 @@
+"""Scopes, cycles, limits, the clock, flattening and references."""
+
+from __future__ import annotations
+
+import pytest
+
+from condor_actors.classads import ERROR, UNDEFINED, ClassAd, ClassAdSyntaxError, parse_expression, unparse
+from condor_actors.classads.codegen import generate, source_of
+from condor_actors.classads.expr import HOT
+
+
+def value(text: str, my: str = "[]", target: str | None = None) -> object:
+    """The value of an expression in ads given as text."""
+    other = None if target is None else ClassAd.from_new(target)
+    return parse_expression(text).evaluate(ClassAd.from_new(my), other, 1000.0)
+
+
+def test_names_are_looked_up_in_my_then_target() -> None:
+    assert value("Memory", "[a=1]", "[Memory=5]") == 5
+    assert value("MY.Memory", "[a=1]", "[Memory=5]") is UNDEFINED
+    assert value("TARGET.Memory", "[Memory=1]", "[Memory=5]") == 5
+    assert value("TARGET.x", "[k=10;x=7]", "[x=MY.y + TARGET.k;y=1]") == 11
+    assert value("TARGET.k", "[k=1]") is UNDEFINED
+
+
+def test_nested_records_see_what_is_around_them() -> None:
+    assert value("[a=1;c=[d=a]].c.d") == 1
+    assert value("[a=1;c=[a=2;d=parent.a]].c.d") == 1
+    assert value("[n=MY.k;k=5].n", "[k=10]") == 5
+    assert value("[n=MY.k].n", "[k=10]") == 10
+    assert value("[a=1].b", "[b=3]") == 3
+    assert value('[a=1]["b"]', "[b=3]") is UNDEFINED
+
+
+def test_cycles_end() -> None:
+    assert value("a", "[a=a]") is UNDEFINED
+    assert value("a", "[a=b+1;b=a]") is UNDEFINED
+    assert value("a", "[a=TARGET.b]", "[b=TARGET.a]") is UNDEFINED
+    ad = ClassAd()
+    ad.insert_text("a", "a + 1")
+    assert ad.evaluate("a") is UNDEFINED
+
+
+def test_chains_and_explosions_end() -> None:
+    ad = ClassAd({"a1000": 7})
+    for number in range(1000):
+        ad.insert_text(f"a{number}", f"a{number + 1}")
+    assert ad.evaluate("a700") == 7
+    assert ad.evaluate("a0") is ERROR
+    ad = ClassAd({"a300": 1})
+    for number in range(300):
+        ad.insert_text(f"a{number}", f"a{number + 1} + a{number + 1}")
+    assert ad.evaluate("a0") is ERROR
+    assert ad.evaluate("a290") == 1024
+    ad = ClassAd({"a0": "x" * 1000})
+    for number in range(40):
+        ad.insert_text(f"a{number + 1}", f"strcat(a{number},a{number})")
+    assert ad.evaluate("a40") is ERROR
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda n: "(" * n + "1" + ")" * n,
+        lambda n: "-" * n + "1",
+        lambda n: "{" * n + "}" * n,
+        lambda n: "[a=" * n + "1" + "]" * n,
+        lambda n: "a?1:" * n + "1",
+        lambda n: "a?:" * n + "1",
+        lambda n: "f(" * n + ")" * n,
+        lambda n: "a" + ".b" * n,
+        lambda n: "a" + "[0]" * n,
+        lambda n: "1" + "+1" * n,
+        lambda n: "a" + "||a&&b" * n,
+    ],
+)
+def test_any_depth_parses_or_is_refused(make: object) -> None:
+    assert callable(make)
+    for depth in (5, 150, 199, 250, 1000, 20_000):
+        text = make(depth)
+        try:
+            node = parse_expression(text)
+        except ClassAdSyntaxError as why:
+            assert "nested" in why.reason
+            assert depth > 190
+            continue
+        node.evaluate()
+        str(node)
+        node.references()
+        node.flatten()
+        generate(node)
+
+
+def test_patterns_that_could_take_for_ever_do_not() -> None:
+    assert value('regexp("(a+)+$", "' + "a" * 40 + 'b")') is False
+    assert value('regexp("(x+x+)+y", "' + "x" * 60 + '")') is False
+    assert value('regexps("(a*)*b", "' + "a" * 50 + 'b", "<\\\\0>")') == "<" + "a" * 50 + "b>"
+    assert value('regexp("(a)\\\\1(a+)+$", "' + "a" * 40 + 'b")') is ERROR
+    assert value('regexp(".*,.*,.*,.*;", "' + "," * 5000 + '")') is False
+
+
+def test_the_clock_is_handed_in() -> None:
+    assert value("time()") == 1000
+    assert value("CurrentTime + 1") == 1001
+    assert value("x", "[a=1]", "[x=time()]") == 1000
+
+
+def test_hot_expressions_give_the_same() -> None:
+    node = parse_expression('TARGET.Arch == "x86_64" && (Memory >= Need || Big) && isUndefined(Nope)')
+    my = ClassAd.from_new("[Need=5;Big=false]")
+    yes, no = ClassAd.from_new('[Arch="X86_64";Memory=6]'), ClassAd.from_new('[Arch="X86_64";Memory=4]')
+    for _ in range(HOT + 5):
+        assert node.evaluate(my, yes) is True
+        assert node.evaluate(my, no) is False
+        assert node.evaluate(my) is UNDEFINED
+    assert "def run(ad, state):" in source_of(node)[0]
+
+
+def test_lists_are_evaluated_for_callers_and_kept_open_inside() -> None:
+    assert value("{a, {a + 1}, [b = a]}[1]", "[a=1]") == [2]
+    assert unparse(value("evalInEachContext(a, {[a=1],[a=2]})")) == "{ 1,2 }"
+
+
+def test_flatten() -> None:
+    my = ClassAd.from_new("[a=1;b=a+1;s=Nope > b]")
+
+    def flat(text: str) -> str:
+        return unparse(parse_expression(text).flatten(my))
+
+    assert flat("a + b") == "3"
+    assert flat("x + a * b") == "x + 2"
+    assert flat("x > MY.b && TARGET.y == a") == "x > 2 && TARGET.y == 1"
+    assert flat("true && x > 1") == "x > 1"
+    assert flat("false && x > 1") == "false"
+    assert flat("s || a > 5") == "(Nope > 2)"
+    assert flat("a > 0 ? x : y") == "x"
+    assert flat("MY.nope") == "undefined"
+    assert flat("time() > 0") == "time() > 0"
+
+
+def test_references() -> None:
+    node = parse_expression("A + MY.b + TARGET.c + [d=1;e=d].e + f(x.y)")
+    assert node.references() == (frozenset({"a", "b", "x"}), frozenset({"c"}))
+    my = ClassAd.from_new("[a=q + 1; b=2]")
+    assert node.references(my) == (frozenset({"a", "b"}), frozenset({"c", "q", "x"}))
