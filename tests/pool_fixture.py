@@ -8,8 +8,10 @@ import shlex
 import signal
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -34,12 +36,17 @@ def until(condition: Callable[[], Any], what: str, deadline_s: float = DEADLINE_
 
 
 def open_to_jobs(folder: Path) -> None:
-    """Let jobs reach and write ``folder``: what root submits runs as nobody, and pytest's folders are private."""
-    if os.geteuid() == 0:
-        folder.chmod(0o777)
-        for parent in folder.parents:
-            if parent.stat().st_uid == 0 and not parent.stat().st_mode & 0o001:
-                parent.chmod(parent.stat().st_mode | 0o011)
+    """Let jobs write into ``folder``: what root submits runs as nobody."""
+    folder.chmod(0o777)
+
+
+@contextmanager
+def fresh_folder() -> Iterator[Path]:
+    """A folder that every user can enter; pytest's own are private, and it makes them so again whenever it starts."""
+    with tempfile.TemporaryDirectory(prefix="condor-test-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield folder
 
 
 class PersonalPool:

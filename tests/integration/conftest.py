@@ -6,20 +6,22 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.pool_fixture import PersonalPool
+from tests.pool_fixture import PersonalPool, fresh_folder
 
 
 @pytest.fixture(scope="module")
-def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PersonalPool]:
+def pool() -> Iterator[PersonalPool]:
     """A pool for all tests of a module that leave it in order."""
-    made = PersonalPool(tmp_path_factory.mktemp("pool"))
-    yield made
-    made.stop()
+    with fresh_folder() as folder:
+        made = PersonalPool(folder)
+        yield made
+        made.stop()
 
 
 @pytest.fixture
-def own_pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PersonalPool]:
+def own_pool() -> Iterator[PersonalPool]:
     """A pool of the test's own, to be broken."""
-    made = PersonalPool(tmp_path_factory.mktemp("own"))
-    yield made
-    made.stop()
+    with fresh_folder() as folder:
+        made = PersonalPool(folder)
+        yield made
+        made.stop()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pool_fixture import BIN, ToolFailed, until
+from tests.pool_fixture import BIN, ToolFailed, fresh_folder, until
 
 pytestmark = [
     pytest.mark.root,
@@ -120,10 +120,11 @@ class Machine:
 
 
 @pytest.fixture
-def wire(tmp_path: Path) -> Iterator[Wire]:
-    made = Wire(tmp_path)
-    yield made
-    made.close()
+def wire() -> Iterator[Wire]:
+    with fresh_folder() as folder:
+        made = Wire(folder)
+        yield made
+        made.close()
 
 
 def test_three_machines_become_a_pool_with_tokens(wire: Wire) -> None:
