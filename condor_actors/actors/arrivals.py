@@ -31,7 +31,9 @@ from condor_actors.messages.envelope import (
     Refused,
 )
 
-SEEN_PER_IDENTITY = 20_000
+SEEN_PER_IDENTITY = 8_000
+"""More than a peer may have under way (its window), so that whatever it sends again is known."""
+
 BUSY_RETRY_S = 1.0
 
 
@@ -155,6 +157,11 @@ class Arrivals:
             self.fail_question(question.message_id, "link-lost", reason)
         for name in tuple(self._watchers.get(node, ())):
             self.notify(name, PeerDown(node=node, reason=reason))
+        if node.startswith("in:"):  # gone for good: nobody will be told of it again
+            for name in self._watchers.pop(node, ()):
+                cell = self._cells.get(name)
+                if cell is not None:
+                    cell.watches.discard(node)
 
     def watch(self, cell: Cell, node: str) -> None:
         """Have an actor told of the node's links; at once when there is one."""

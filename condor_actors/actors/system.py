@@ -133,6 +133,7 @@ class ActorSystem(Arrivals):
         cell.stopping = True
         if cell.actor is not None:
             self._take_turn(cell, (_stopped, cell.actor, 0.0))
+            self._wake()
         self._discard(cell)
         for _, argument, _ in cell.inbox:
             if isinstance(argument, Delivery):
@@ -168,8 +169,11 @@ class ActorSystem(Arrivals):
         if not cell.queued:
             cell.queued = True
             self._ready.append(cell)
-            if self._pump_call is None and not self.stopped:
-                self._pump_call = self.clock.callLater(0.0, self._pump)
+            self._wake()
+
+    def _wake(self) -> None:
+        if self._pump_call is None and not self.stopped:
+            self._pump_call = self.clock.callLater(0.0, self._pump)
 
     def _pump(self) -> None:
         self._pump_call = None
@@ -184,8 +188,8 @@ class ActorSystem(Arrivals):
                 cell.queued = False
         self._commit()
         self._post.flush()
-        if ready and self._pump_call is None and not self.stopped:
-            self._pump_call = self.clock.callLater(0.0, self._pump)
+        if ready:
+            self._wake()
 
     def _run_some(self, cell: Cell) -> int:
         taken = 0
@@ -246,8 +250,7 @@ class ActorSystem(Arrivals):
         self._operations.append(operation)
         cell.dirty = True
         self._dirty.append((cell, None))
-        if self._pump_call is None and not self.stopped:
-            self._pump_call = self.clock.callLater(0.0, self._pump)
+        self._wake()
 
     def _commit(self) -> None:
         if not self._dirty:

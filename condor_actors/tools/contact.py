@@ -163,12 +163,7 @@ def credentials(config: Config) -> Any:
     """What this user shows over TLS, None when there is nothing."""
     from condor_actors.wire.tool_credentials import ToolCredentials
 
-    for certificate, key in (("HOST_CERTIFICATE", "HOST_KEY"), ("USER_CERTIFICATE", "USER_KEY")):
-        paths = (config.text(certificate), config.text(key), config.text("POOL_CA"))
-        if all(path is not None and os.access(os.path.expanduser(path), os.R_OK) for path in paths):
-            own, secret, ca = (os.path.expanduser(path or "") for path in paths)
-            return ToolCredentials(certificate=own, key=secret, ca=ca)
-    return None
+    return ToolCredentials.of(config)
 
 
 def collector(config: Config, *, pool: str = "") -> Client:

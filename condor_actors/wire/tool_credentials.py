@@ -9,11 +9,17 @@ from __future__ import annotations
 
 import os
 import ssl
+import time
 from typing import Any
 
 import attrs
 
-from condor_actors.wire.errors import NotTrusted
+from condor_actors.wire.errors import NotTrusted, WireError
+
+FRESH_S = 7 * 3600.0
+"""A borrowed certificate is used for so long; it counts for an hour more."""
+
+LENDERS = ("master", "schedd", "startd", "collector")
 
 
 @attrs.frozen(kw_only=True)
@@ -26,13 +32,59 @@ class ToolCredentials:
 
     @classmethod
     def of(cls, config: Any) -> ToolCredentials | None:
-        """The credentials that this user may read: their own, else the machine's; None when neither."""
-        ca = str(config.path("POOL_CA"))
-        for certificate, key in (("USER_CERTIFICATE", "USER_KEY"), ("HOST_CERTIFICATE", "HOST_KEY")):
-            paths = [os.path.expanduser(str(config.path(name))) for name in (certificate, key)]
-            if all(os.access(path, os.R_OK) for path in (*paths, ca)):
-                return cls(certificate=paths[0], key=paths[1], ca=ca)
-        return None
+        """The machine's own credentials when this user may read them, else the user's; None when there are none.
+
+        A user's certificate (``USER_CERTIFICATE``) is borrowed from a daemon of this machine when it is missing or was
+        made more than :data:`FRESH_S` ago.
+        """
+        ca = _path(config, "POOL_CA")
+        machine = cls(certificate=_path(config, "HOST_CERTIFICATE"), key=_path(config, "HOST_KEY"), ca=ca)
+        if machine.is_readable():
+            return machine
+        own = cls(certificate=_path(config, "USER_CERTIFICATE"), key=_path(config, "USER_KEY"), ca=ca)
+        if not own.is_fresh():
+            own.borrow(str(config.path("RUN")))
+        return own if own.is_readable() else None
+
+    def is_readable(self) -> bool:
+        """Whether all the files can be read."""
+        return all(os.access(path, os.R_OK) for path in (self.certificate, self.key, self.ca))
+
+    def is_fresh(self) -> bool:
+        """Whether the certificate is there and was made lately."""
+        try:
+            return time.time() - os.stat(self.certificate).st_mtime < FRESH_S
+        except OSError:
+            return False
+
+    def borrow(self, run: str) -> None:
+        """Get a certificate in our name from a daemon of this machine; nothing changes when none lends one.
+
+        Args:
+            run: the directory of the daemons' sockets.
+        """
+        from condor_actors.messages.pool import BorrowCertificate
+        from condor_actors.wire.blocking import connect
+
+        for daemon in LENDERS:
+            try:
+                with connect(f"unix:{run}/{daemon}.sock", timeout_s=5.0) as client:
+                    lent = client.ask("certificates", BorrowCertificate(), timeout_s=5.0)
+                self._keep(lent.bundle)
+            except (WireError, OSError):
+                continue
+            return
+
+    def _keep(self, bundle: bytes) -> None:
+        blocks = [b"-----BEGIN " + part for part in bundle.split(b"-----BEGIN ")[1:]]
+        keys = [block for block in blocks if b"PRIVATE KEY-----" in block[:64]]
+        chain = [block for block in blocks if block not in keys]
+        for path, data, mode in ((self.key, b"".join(keys), 0o600), (self.certificate, b"".join(chain), 0o644)):
+            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+            fresh = f"{path}.{os.getpid()}"
+            with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode), "wb") as stream:
+                stream.write(data)
+            os.replace(fresh, path)
 
     def context(self) -> ssl.SSLContext:
         """A client's context: only the pool's CA, only TLS 1.3, names checked.
@@ -47,3 +99,7 @@ class ToolCredentials:
         except (OSError, ssl.SSLError) as error:
             raise NotTrusted(f"{self.certificate}: {error}") from None
         return context
+
+
+def _path(config: Any, name: str) -> str:
+    return os.path.expanduser(str(config.path(name)))

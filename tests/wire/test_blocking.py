@@ -167,3 +167,27 @@ def test_a_tool_imports_neither_twisted_nor_openssl() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == "[]"
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_user_borrows_a_certificate_from_the_machine(processes: Make, credentials: Credentials,
+                                                             pool: PoolFiles, short_dir: Path, tmp_path: Path) -> None:
+    from condor_actors.wire.enrolment import CertificateKeeper
+
+    server = processes("schedd", credentials)
+    server.system.spawn("certificates", lambda: CertificateKeeper(pool, server.office.renew))
+    server.office.listen_unix(str(short_dir / "schedd.sock"))
+    node = server.office.listen_tls("127.0.0.1", 0)
+    own = ToolCredentials(certificate=str(tmp_path / "u" / "crt"), key=str(tmp_path / "u" / "key"), ca=str(pool.ca))
+
+    def tool() -> str:
+        assert not own.is_fresh()
+        own.borrow(str(short_dir))
+        assert own.is_fresh()
+        assert (tmp_path / "u" / "key").stat().st_mode & 0o777 == 0o600
+        with connect(node, own) as client:
+            return str(client.ask("echo", Done()).text)
+
+    import pwd
+
+    assert await deferToThread(tool) == f"{pwd.getpwuid(os.getuid()).pw_name}@localhost "

@@ -247,6 +247,35 @@ def test_watching(net: LocalNetwork) -> None:
     assert [type(each) for each in probe.messages] == [PeerUp, PeerDown, PeerUp]
 
 
+def test_whoever_dialled_is_watched_until_it_hangs_up(net: LocalNetwork) -> None:
+    _, b, probe = two(net)
+    listener = net.probe(b, "listener")
+    probe.tell(Address("<b:1>", "listener"), Say(text="me"))
+    net.run()
+    node = listener.deliveries[0].sender.node
+    listener.context.watch(node)
+    net.run()
+    net.crash("<a:1>")
+    net.run()
+    assert [type(each) for each in listener.messages] == [Say, PeerUp, PeerDown]
+    assert b._watchers == {}
+
+
+def test_what_an_actor_persists_at_its_end_is_committed(net: LocalNetwork) -> None:
+    stored: list[Any] = []
+
+    class Last(Actor):
+        def stopped(self) -> None:
+            self.context.persist("last words")
+
+    system = net.system("<a:1>", commit=stored.extend)
+    system.spawn("last", Last)
+    net.run()
+    system.stop_actor("last")
+    net.run()
+    assert stored == ["last words"]
+
+
 def test_a_full_mailbox_is_busy(net: LocalNetwork) -> None:
     a, b = net.system("<a:1>"), net.system("<b:1>")
     b.spawn("echo", Echo, inbox_limit=2)
