@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,6 +18,8 @@ from typing import Any, Protocol
 from condor_actors.machine.process_watch import ProcessWatch
 
 __all__ = ["StarterHosts", "StarterProcess"]
+
+HASTY_S = 15.0
 
 
 class StarterHosts(Protocol):
@@ -52,6 +55,7 @@ class StarterProcess:
         self._environment = dict(os.environ if environment is None else environment)
         self._watched: ProcessWatch | None = None
         self._children: dict[int, subprocess.Popen[bytes]] = {}
+        self._started_s = -HASTY_S
 
     def living(self) -> int:
         """The pid in the address file, when that process is a starter host of this folder."""
@@ -65,15 +69,33 @@ class StarterProcess:
         return pid if b"starter-host" in command and socket in command else 0
 
     def start(self) -> int:
-        """Start ``python -m condor_actors.services starter-host``."""
+        """Start ``python -m condor_actors.services starter-host``.
+
+        It is given the port of the one before, so that shadows that look for lost runs learn at once that they are
+        gone; should that one fail at once, the port may be another's by now, and the next one takes any.
+        """
+        environment = dict(self._environment)
+        port = self._former_port()
+        hasty = time.monotonic() - self._started_s < HASTY_S
+        if port and not hasty:
+            environment["_CONDOR_STARTER_HOST_PORT"] = port
+        self._started_s = time.monotonic()
         command = [sys.executable, "-m", "condor_actors.services", "starter-host", "--startd-socket",
                    str(self._run / "startd.sock")]
         self._log.parent.mkdir(parents=True, exist_ok=True)
         with open(self._log, "ab") as log:
             child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                     start_new_session=True, env=self._environment, cwd="/")
+                                     start_new_session=True, env=environment, cwd="/")
         self._children[child.pid] = child
         return child.pid
+
+    def _former_port(self) -> str:
+        try:
+            node = (self._run / "starter-host.address").read_text().split()[0]
+        except (OSError, IndexError):
+            return ""
+        port = node.strip("<>").rpartition(":")[2]
+        return port if port.isdigit() else ""
 
     def watch(self, pid: int, ended: Callable[[int], None]) -> None:
         """Have ``ended(pid)`` called when that process is gone."""
