@@ -211,7 +211,7 @@ class LocalNetwork:
                     del end.links[name]
                 if end.alive and end.receiver is not None:
                     end.receiver.link_down(name, "the link was lost")
-                    if name in end.watched:
+                    if name in end.watched and not name.startswith("in:"):
                         self.clock.callLater(self.redial_s, end._keep, name)
 
     def stop(self) -> None:
