@@ -50,6 +50,7 @@ def load_config(
     local_name: str | None = None,
     environ: Mapping[str, str] | None = None,
     files: Sequence[Path] | None = None,
+    last: Sequence[Path] = (),
     overrides: Mapping[str, str] | None = None,
 ) -> Config:
     """Read the configuration as one program sees it.
@@ -59,6 +60,7 @@ def load_config(
         local_name: of one among several daemons of a kind (``-local-name``).
         environ: where CONDOR_CONFIG and ``_CONDOR_NAME`` are looked for; by default this process's.
         files: read these first instead of searching for the first file.
+        last: files read after all others, as if they stood at the end of LOCAL_CONFIG_DIR.
         overrides: set last of all, as if on the command line.
 
     Returns:
@@ -131,7 +133,7 @@ class Loader:
             ConfigFunctions(self._environ),
         )
 
-    def load(self, files: Sequence[Path] | None, overrides: Mapping[str, str]) -> Config:
+    def load(self, files: Sequence[Path] | None, last: Sequence[Path], overrides: Mapping[str, str]) -> Config:
         """Read everything in order."""
         if files is None:
             root = find_root_file(self._environ)
@@ -145,6 +147,8 @@ class Loader:
                 self._read_file(str(file), 0)
             if files:
                 self._read_locals()
+        for file in last:
+            self._read_file(str(file), 0)
         self._read_settings()
         for name, value in self._environ.items():
             if name[:8].upper() == "_CONDOR_" and len(name) > 8:

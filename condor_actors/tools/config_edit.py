@@ -60,16 +60,7 @@ def check(files: Sequence[Path]) -> int:
 
 def with_files(files: Sequence[Path]) -> Config:
     """The configuration of this machine as it would be with more files at its end."""
-    with tempfile.NamedTemporaryFile("w", suffix=".condor_config", delete=False) as whole:
-        root = load_config().sources[:1]
-        for source in root:
-            whole.write(f"include : {source}\n")
-        for file in files:
-            whole.write(f"include : {file.absolute()}\n")
-    try:
-        return load_config(environ={**os.environ, "CONDOR_CONFIG": whole.name})
-    finally:
-        os.unlink(whole.name)
+    return load_config(last=[file.absolute() for file in files])
 
 
 def tell_changes(present: Config, wanted: Config) -> None:
