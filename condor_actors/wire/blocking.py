@@ -42,6 +42,7 @@ __all__ = [
 ]
 
 CHUNK_BYTES = 256 * 1024
+WRITE_TIMEOUT_S = 20.0
 MAILBOX = "tool"
 
 
@@ -251,6 +252,7 @@ class Client:
         return banana.encode_call(self._request, frame)
 
     def _write(self, data: bytes) -> None:
+        self._socket.settimeout(WRITE_TIMEOUT_S)
         try:
             self._socket.sendall(data)
         except TimeoutError:
