@@ -105,7 +105,7 @@ class Shell:
         variables |= {MARK: f"{host.root.path}:{run.run_id}", "TERM": message.terminal,
                       "_CONDOR_JOB_PIDS": str(run.core.pid)}
         command = message.command or ("/bin/sh", "-i")
-        claim = ("exec setsid -c \"$@\"" if os.path.exists("/usr/bin/setsid") else "exec \"$@\"")
+        claim = ("exec setsid -w -c \"$@\"" if os.path.exists("/usr/bin/setsid") else "exec \"$@\"")
         return LaunchPlan(
             program="/bin/sh", arguments=("-c", claim, "sh", *command), environment=variables,
             directory=run.sandbox.path if run.spec.transfers else run.spec.iwd, stdin=terminal, stdout=terminal,
