@@ -19,11 +19,14 @@ from condor_actors.tools.contact import QUEUE, Schedd, ToolError
 from condor_actors.wire.blocking import LinkLost, RequestRefused, TimedOut
 
 CHUNK_BYTES = 65536
+MORE_S = 0.01
+"""How long to look for another message behind the one that woke us."""
 
 
 def run_shell(there: Schedd, job: tuple[int, int], command: Sequence[str]) -> int:
     """Open a shell (or run a command) and be its terminal until it ends.
 
+    :param command: words of a shell command, joined with blanks as ssh does; empty: a shell to type into.
     :returns: the exit status of the shell.
     :raises ToolError: the job does not run, or is not ours.
     """
@@ -32,7 +35,10 @@ def run_shell(there: Schedd, job: tuple[int, int], command: Sequence[str]) -> in
     try:
         there.ask(
             ConnectToJob(
-                cluster_id=job[0], proc_id=job[1], shell_id=shell_id, command=tuple(command),
+                cluster_id=job[0],
+                proc_id=job[1],
+                shell_id=shell_id,
+                command=("/bin/sh", "-c", " ".join(command)) if command else (),
                 terminal=os.environ.get("TERM", "dumb"), rows=size.lines, columns=size.columns,
             )
         )  # fmt: skip
@@ -68,7 +74,7 @@ def _take(there: Schedd, shell_id: str) -> int | None:
     """Show what has arrived; the exit status when the shell has ended."""
     while True:
         try:
-            message = there.client.receive(0.0)
+            message = there.client.receive(MORE_S)
         except TimedOut:
             return None
         except LinkLost:
