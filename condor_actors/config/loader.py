@@ -69,9 +69,8 @@ def load_config(
     Raises:
         ConfigError: a file that cannot be read, or a statement that is none.
     """
-    return Loader(subsystem, local_name, os.environ if environ is None else environ).load(
-        files, overrides or {}
-    )
+    loader = Loader(subsystem, local_name, os.environ if environ is None else environ)
+    return loader.load(files, last, overrides or {})
 
 
 def own_home() -> Path | None:
