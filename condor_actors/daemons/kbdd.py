@@ -1,0 +1,120 @@
+"""The kbdd: tells the startd when somebody uses the displays of this session.
+
+Theory: only a process with the session's rights may ask an X server, so this is a process of its own.  A key press or
+a move of the pointer is told at once (at most once a second); otherwise each display's idle time is told every
+``interval_s``, and what cannot be read is told as that.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from twisted.internet.defer import Deferred, succeed
+
+from condor_actors.actors import Actor, World
+from condor_actors.classads import ClassAd
+from condor_actors.config import Config
+from condor_actors.machine.x_idle import DisplayLost, XDisplay, local_displays
+from condor_actors.messages.admin import IdleReading
+from condor_actors.messages.envelope import Address, Delivery, TimerFired
+
+__all__ = ["Kbdd", "make_daemon"]
+
+INTERVAL_S = 5.0
+TELL_AGAIN_S = 1.0
+
+
+class KbddActor(Actor):
+    """Watches every display it can get into."""
+
+    def __init__(self, kbdd: Kbdd) -> None:
+        self.kbdd = kbdd
+        self.displays: dict[str, XDisplay] = {}
+        self._told_s: dict[str, float] = {}
+
+    def started(self) -> None:
+        """Look for displays."""
+        self.context.watch(self.kbdd.startd.node)
+        self._look()
+
+    def receive(self, delivery: Delivery) -> None:
+        """Time to look again."""
+        if isinstance(delivery.message, TimerFired):
+            self._look()
+
+    def stopped(self) -> None:
+        """Let go of the displays."""
+        for display in self.displays.values():
+            display.close()
+
+    def _look(self) -> None:
+        wanted = dict.fromkeys((*local_displays(), *filter(None, [os.environ.get("DISPLAY")])))
+        for name in wanted:
+            if name not in self.displays:
+                self._open(name)
+        for name, display in tuple(self.displays.items()):
+            try:
+                self._tell(name, display.idle_s())
+            except DisplayLost as problem:
+                self._lost(name, str(problem))
+        self.context.set_timer("look", self.kbdd.interval_s)
+
+    def _open(self, name: str) -> None:
+        try:
+            display = self.displays[name] = XDisplay(name)
+        except DisplayLost as problem:
+            self._tell(name, None, str(problem))
+            return
+        self.context.log.info("watching display {name} (input events: {raw})", name=name, raw=display.raw_events)
+        display.watch(self.context.system.clock, lambda: self._touched(name), lambda why: self._lost(name, why))
+
+    def _touched(self, name: str) -> None:
+        now_s = self.context.system.clock.seconds()
+        if now_s - self._told_s.get(name, -TELL_AGAIN_S) >= TELL_AGAIN_S:
+            self._told_s[name] = now_s
+            self._tell(name, 0.0)
+
+    def _lost(self, name: str, why: str) -> None:
+        display = self.displays.pop(name, None)
+        if display is not None:
+            display.close()
+            self.context.log.info("display {name} is gone: {why}", name=name, why=why)
+        self._tell(name, None, why)
+
+    def _tell(self, name: str, idle_s: float | None, why: str = "") -> None:
+        reading = IdleReading(source=f"x11:{name}", idle_s=idle_s or 0.0, known=idle_s is not None, text=why)
+        self.context.tell(self.kbdd.startd, reading)
+
+
+class Kbdd:
+    """The daemon; see ``Daemon``."""
+
+    name = "kbdd"
+
+    def __init__(self, config: Config, world: World) -> None:
+        self.startd = Address(f"unix:{config.path('RUN') / 'startd.sock'}", "startd")
+        self.interval_s = INTERVAL_S
+        self.system = world.make_system()
+
+    def start(self) -> None:
+        """Spawn the actor."""
+        self.system.spawn("kbdd", lambda: KbddActor(self))
+
+    def stop(self, graceful: bool) -> Deferred[None]:
+        """Nothing is left to do."""
+        return succeed(None)
+
+    def reconfigure(self, config: Config) -> None:
+        """Nothing of it is configured."""
+
+    def ad(self) -> ClassAd:
+        """For ``condor_ping``."""
+        actor: Any = self.system.actor("kbdd")
+        displays = " ".join(actor.displays) if isinstance(actor, KbddActor) else ""
+        return ClassAd({"MyType": "Kbdd", "Name": "kbdd", "Displays": displays})
+
+
+def make_daemon(config: Config, world: World) -> Kbdd:
+    """The kbdd, not started."""
+    return Kbdd(config, world)

@@ -1,0 +1,321 @@
+"""The startd's conversations, core against plain values: no network, no clock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from condor_actors.classads import ClassAd
+from condor_actors.cores import owner_policy as op
+from condor_actors.cores.claim import DropClaim, SaveClaim
+from condor_actors.cores.effects import Answer, Ask, Persist, Reply, Send, SetTimer
+from condor_actors.cores.execute_desk import DeskSettings, EndStartd, ExecuteDesk, Hide, Observed, Show, StarterDied
+from condor_actors.cores.slot_resources import Custom, Share, plan_slots
+from condor_actors.cores.slots import Slots, SlotSettings, parse_policy
+from condor_actors.messages.admin import CancelDrain, Drain, IdleReading, VacateSlots
+from condor_actors.messages.claim import (
+    ClaimActivity,
+    ClaimGranted,
+    ClaimRefused,
+    ClaimRevoked,
+    ClaimsRenewed,
+    CloseClaim,
+    ContinueClaim,
+    OpenClaim,
+    ReleaseClaim,
+    RenewClaims,
+    RequestClaim,
+    StarterHostHello,
+    SuspendClaim,
+)
+from condor_actors.messages.envelope import Address, AskFailed, Delivery, Done, Refused, TimerFired
+from condor_actors.messages.negotiate import MatchNotice
+
+SCHEDD = Address("in:7", "schedd")
+STARTER = Address("in:1", "starter-host")
+NODE = "<h:1>"
+POLICY = {"START": "true", "RANK": "0", "IS_OWNER": "START =?= false", "SUSPEND": "false", "CONTINUE": "true",
+          "PREEMPT": "false", "KILL": "false", "WANT_SUSPEND": "false", "WANT_VACATE": "true",
+          "MAXJOBRETIREMENTTIME": "0", "MACHINEMAXVACATETIME": "60"}
+MACHINE = Share(cpus=4, memory_mib=4096, disk_kib=1_000_000, custom={"GPUs": Custom(2, ("G0", "G1"))})
+JOB = ('RequestCpus = 1\nRequestMemory = 128\nRequestDisk = 1024\nRequirements = TARGET.Cpus >= 1\nJobUniverse = 5\n'
+       'Owner = "alice"\n')
+
+
+class Startd:
+    """A desk, its clock, and what it said last."""
+
+    def __init__(self, policy: Mapping[str, str] | None = None, *, records: tuple[Any, ...] = (), hello: bool = True,
+                 **plan: Any) -> None:
+        self.now_s = 1000.0
+        self.secrets = iter(f"secret{number}" for number in range(1000))
+        settings = SlotSettings(host="h", policy=parse_policy({**POLICY, **(policy or {})}))
+        slots = Slots(settings, ClassAd({"Machine": "h", "Arch": "X86_64"}), lambda: next(self.secrets))
+        slots.create(plan_slots(MACHINE, **{"types": {}, "counts": {}, "partitionable": {}, **plan}), self.now_s)
+        self.desk = ExecuteDesk(slots, DeskSettings(address="<s:9>"), birth_s=1000.0,
+                                new_secret=lambda: next(self.secrets))
+        self.out: list[Any] = list(self.desk.start(records, self.now_s))
+        self.tell(Observed(total_load=0.0, own_load=0.0))
+        if hello:
+            self.hear(StarterHostHello(node=NODE, pid=42), STARTER)
+
+    def tell(self, event: Any, later_s: float = 1.0) -> list[Any]:
+        self.now_s += later_s
+        self.out = list(self.desk.handle(event, self.now_s))
+        return self.out
+
+    def hear(self, message: Any, sender: Address = SCHEDD) -> list[Any]:
+        return self.tell(Delivery(message=message, sender=sender, message_id="m"))
+
+    def slot(self, name: str = "slot1") -> Any:
+        return self.desk.slots.get(name)
+
+    def place(self, name: str = "slot1") -> op.Place:
+        return self.slot(name).machine.place  # type: ignore[no-any-return]
+
+    def replies(self) -> list[Any]:
+        return [effect.message for effect in self.out if isinstance(effect, Reply)]
+
+    def sent(self, to: Address) -> list[Any]:
+        return [effect.message for effect in self.out if isinstance(effect, Send) and effect.to == to]
+
+    def request(self, slot: str = "slot1", job: str = JOB, capability: str | None = None,
+                submitter: str = "alice@x") -> list[Any]:
+        found = self.slot(slot)
+        return self.hear(RequestClaim(
+            slot_name=f"{slot}@h", capability=found.capability if capability is None else capability,
+            job_ad=job.encode(), submitter=submitter, schedd_name="sub@x"))
+
+    def opened(self, message: Any = None) -> list[Any]:
+        ask = next(effect for effect in self.out if isinstance(effect, Ask))
+        assert isinstance(ask.message, OpenClaim)
+        return self.tell(Answer(ask.tag, message or Done()))
+
+    def claim(self, slot: str = "slot1", job: str = JOB, submitter: str = "alice@x") -> ClaimGranted:
+        self.request(slot, job, submitter=submitter)
+        self.opened()
+        granted = self.replies()[0]
+        assert isinstance(granted, ClaimGranted), granted
+        return granted
+
+    def busy(self, claim: ClaimGranted, job_id: str = "1.0") -> None:
+        self.hear(ClaimActivity(claim_id=claim.claim_id, activity="busy", job_id=job_id, job_ad=JOB.encode()), STARTER)
+
+    def closed(self, claim: ClaimGranted) -> None:
+        self.hear(ClaimActivity(claim_id=claim.claim_id, activity="closed"), STARTER)
+
+
+def test_a_claim_is_opened_then_stored_then_told() -> None:
+    startd = Startd()
+    startd.request()
+    assert startd.replies() == []
+    startd.opened()
+    order = [type(effect).__name__ for effect in startd.out]
+    assert order.index("Persist") < order.index("Reply")
+    saved = next(effect.operation for effect in startd.out if isinstance(effect, Persist))
+    granted = startd.replies()[0]
+    assert isinstance(saved, SaveClaim)
+    assert saved.record.secret == granted.secret
+    assert granted.secret.encode() not in granted.slot_ad
+    assert (granted.claim_id, granted.slot_name, granted.starter_node) == ("<s:9>#1000#1", "slot1_1@h", NODE)
+
+
+def test_a_partitionable_slot_is_carved_and_joined() -> None:
+    startd = Startd()
+    first, second = startd.claim(), startd.claim(job=JOB + "RequestGPUs = 1\n")
+    parent = startd.slot()
+    assert (parent.free.cpus, parent.free.custom["GPUs"].ids) == (2, ("G1",))
+    assert parent.ad["NumDynamicSlots"] == 2
+    assert startd.slot("slot1_2").ad["AssignedGPUs"] == "G0"
+    startd.hear(ReleaseClaim(claim_id=first.claim_id, secret=first.secret))
+    assert isinstance(startd.sent(STARTER)[0], CloseClaim)
+    startd.closed(first)
+    assert Persist(DropClaim(first.claim_id)) in startd.out
+    assert startd.sent(SCHEDD) == [ClaimRevoked(claim_id=first.claim_id, reason="released by its schedd", final=True)]
+    assert startd.slot("slot1_1") is None
+    assert parent.free.cpus == 3
+    startd.tell(TimerFired(key="publish"))
+    assert Hide("slot1_1@h") in startd.out
+    assert Show(parent) in startd.out
+    assert second.slot_name == "slot1_2@h"
+
+
+def test_refusals_say_why() -> None:
+    startd = Startd({"START": "TARGET.Owner != \"bob\""})
+    startd.request(capability="stale")
+    assert startd.replies()[0] == ClaimRefused(slot_name="slot1@h", reason="the match is out of date")
+    startd.request(job=JOB.replace("RequestCpus = 1", "RequestCpus = 5"))
+    assert "it wants 5 cpus, 4 are left" in startd.replies()[0].reason
+    startd.request(job=JOB.replace("alice", "bob"))
+    assert "slot" in startd.replies()[0].reason
+    startd.request(job=JOB.replace("TARGET.Cpus >= 1", "TARGET.Cpus >= 100"))
+    assert "job" in startd.replies()[0].reason
+
+
+def test_requests_wait_for_the_starter_host() -> None:
+    startd = Startd(hello=False)
+    startd.request()
+    assert startd.replies() == []
+    startd.hear(StarterHostHello(node=NODE, pid=42), STARTER)
+    startd.opened()
+    assert isinstance(startd.replies()[0], ClaimGranted)
+
+
+def test_a_starter_that_does_not_open_refuses_the_claim() -> None:
+    startd = Startd()
+    startd.request()
+    startd.opened(AskFailed(reason="timeout", text="too slow"))
+    assert isinstance(startd.replies()[0], ClaimRefused)
+    assert startd.slot().free.cpus == 4
+
+
+def test_leases_are_renewed_and_run_out() -> None:
+    startd = Startd()
+    granted = startd.claim()
+    startd.hear(RenewClaims(claims=((granted.claim_id, granted.secret), ("other", "x"))))
+    assert startd.replies() == [ClaimsRenewed(gone=("other",))]
+    assert SetTimer(("lease", granted.claim_id), granted.lease_s) in startd.out
+    startd.hear(RenewClaims(claims=((granted.claim_id, "wrong"),)))
+    assert startd.replies() == [ClaimsRenewed(gone=(granted.claim_id,))]
+    startd.tell(TimerFired(key=("lease", granted.claim_id)))
+    assert isinstance(startd.sent(STARTER)[0], CloseClaim)
+
+
+def test_busy_idle_and_suspended_by_policy() -> None:
+    startd = Startd({"SUSPEND": "KeyboardIdle < 60", "CONTINUE": "KeyboardIdle > 300", "WANT_SUSPEND": "true"},
+                    num_slots=4)
+    granted = startd.claim()
+    startd.busy(granted)
+    assert startd.place() == op.BUSY
+    startd.hear(IdleReading(source="x11::0", idle_s=0.0), Address("in:3", "kbdd"))
+    assert startd.sent(STARTER) == [SuspendClaim(claim_id=granted.claim_id)]
+    assert startd.place() == op.SUSPENDED
+    startd.tell(Observed(total_load=0.0, own_load=0.0), later_s=301.0)
+    assert startd.sent(STARTER) == [ContinueClaim(claim_id=granted.claim_id)]
+    startd.hear(ClaimActivity(claim_id=granted.claim_id, activity="idle"), STARTER)
+    assert startd.place() == op.CLAIMED
+
+
+def test_slots_that_do_not_mind_the_keyboard_look_idle_longer() -> None:
+    startd = Startd(num_slots=2)
+    startd.hear(IdleReading(source="tty:1", idle_s=5.0), Address("in:3", "kbdd"))
+    assert startd.slot("slot1").ad["KeyboardIdle"] == 5
+    assert startd.slot("slot2").ad["KeyboardIdle"] == 1205
+
+
+def test_a_sensor_that_cannot_read_is_not_idle() -> None:
+    startd = Startd()
+    startd.hear(IdleReading(source="x11::0", idle_s=0.0, known=False, text="no access"), Address("in:3", "kbdd"))
+    assert "KeyboardIdle" not in startd.slot().ad
+    assert startd.desk.idleness.unknown(startd.now_s) == ("x11::0: no access",)
+
+
+def test_the_owner_takes_an_idle_machine_back() -> None:
+    startd = Startd({"START": "KeyboardIdle > 900"})
+    startd.hear(IdleReading(source="tty:1", idle_s=5.0), Address("in:3", "kbdd"))
+    assert startd.place() == op.OWNER
+    startd.tell(Observed(total_load=0.0, own_load=0.0, idle=(("tty:1", 901.0, ""),)), later_s=901.0)
+    assert startd.place() == op.UNCLAIMED
+
+
+def test_rank_displaces_and_the_newcomer_waits() -> None:
+    startd = Startd({"RANK": "TARGET.Owner == \"carol\" ? 10 : 0"}, num_slots=4)
+    old = startd.claim()
+    startd.busy(old)
+    startd.request(job=JOB.replace("alice", "carol"), submitter="carol@x")
+    assert isinstance(startd.sent(STARTER)[0], CloseClaim)
+    assert startd.sent(SCHEDD) == [
+        ClaimRevoked(claim_id=old.claim_id, reason="preempted by carol@x (rank)", final=False)]
+    startd.closed(old)
+    startd.opened()
+    new = startd.replies()[0]
+    assert isinstance(new, ClaimGranted)
+    assert new.claim_id != old.claim_id
+    startd.request(job=JOB)
+    assert "likes better" in startd.replies()[0].reason
+
+
+def test_capabilities_change_with_each_claim_of_a_static_slot() -> None:
+    startd = Startd(num_slots=4)
+    before = startd.slot().capability
+    startd.claim()
+    startd.request(capability=before)
+    assert startd.replies()[0].reason == "the match is out of date"
+
+
+def test_claims_survive_the_startd_and_meet_the_living_starter_host() -> None:
+    first = Startd()
+    granted = first.claim()
+    record = first.slot("slot1_1").claim.record
+    again = Startd(records=(record,), hello=False)
+    assert again.place("slot1_1") == op.CLAIMED
+    assert again.slot().free.cpus == 3
+    again.hear(StarterHostHello(node=NODE, pid=42, active=((granted.claim_id, "5.0#1"), ("forgotten", "6.0#1"))),
+               STARTER)
+    assert again.place("slot1_1") == op.BUSY
+    assert [ask.message.claim_id for ask in again.out if isinstance(ask, Ask)] == [granted.claim_id]
+    assert [message.claim_id for message in again.sent(STARTER)] == ["forgotten"]
+    again.hear(RenewClaims(claims=((granted.claim_id, granted.secret),)))
+    assert again.replies() == [ClaimsRenewed(gone=())]
+
+
+def test_claims_of_another_starter_host_are_void() -> None:
+    first = Startd()
+    first.claim()
+    record = first.slot("slot1_1").claim.record
+    again = Startd(records=(record,), hello=False)
+    again.hear(StarterHostHello(node="<h:2>", pid=43), STARTER)
+    assert again.slot("slot1_1") is None
+
+
+def test_a_starter_host_that_dies_takes_its_claims_along() -> None:
+    startd = Startd()
+    granted = startd.claim()
+    startd.busy(granted)
+    startd.tell(StarterDied(42))
+    assert startd.sent(SCHEDD)[-1].final
+    assert startd.slot("slot1_1") is None
+    assert startd.slot().free.cpus == 4
+
+
+def test_vacate_graceful_and_fast() -> None:
+    startd = Startd(num_slots=4)
+    granted = startd.claim()
+    startd.busy(granted)
+    startd.hear(VacateSlots(slots=("slot2@h",)))
+    assert startd.replies() == [Done(text="0 claims are being vacated")]
+    startd.hear(VacateSlots())
+    assert startd.sent(STARTER)[0].vacate_s == 60.0
+    startd.hear(VacateSlots(slots=("h",), fast=True))
+    assert startd.sent(STARTER)[0].vacate_s == 0.0
+
+
+def test_drain_waits_resumes_and_is_cancelled() -> None:
+    startd = Startd({"MAXJOBRETIREMENTTIME": "3600"}, num_slots=4)
+    granted = startd.claim()
+    startd.busy(granted)
+    startd.hear(Drain(how="graceful", on_completion="resume"))
+    assert startd.replies() == [Done(text="1000.1")]
+    assert (startd.place("slot1"), startd.place("slot2")) == (op.RETIRING, op.DRAINING)
+    startd.hear(Drain())
+    assert startd.replies()[0].code == "busy"
+    startd.hear(ClaimActivity(claim_id=granted.claim_id, activity="idle"), STARTER)
+    startd.closed(granted)
+    assert {startd.place(f"slot{n}") for n in range(1, 5)} == {op.UNCLAIMED}
+    startd.hear(Drain(how="fast", on_completion="exit"))
+    assert EndStartd("exit") in startd.out
+    assert startd.place() == op.DRAINED
+    startd.hear(CancelDrain(request_id="1000.2"))
+    assert startd.place() == op.UNCLAIMED
+    startd.hear(Drain(check_expr="Cpus > 100"))
+    assert isinstance(startd.replies()[0], Refused)
+    assert startd.place() == op.UNCLAIMED
+
+
+def test_a_match_notice_reserves_and_lapses() -> None:
+    startd = Startd(num_slots=4)
+    startd.hear(MatchNotice(slot_name="slot2@h", submitter="a@x", schedd_address="<q:1>"))
+    assert startd.place("slot2") == op.MATCHED
+    startd.tell(TimerFired(key=("slot", "slot2@h", "match")))
+    assert startd.place("slot2") == op.UNCLAIMED
+    assert [name for _, name, _ in startd.desk.story("slot2")] == ["Look", "Match", "Timeout"]
