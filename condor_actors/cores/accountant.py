@@ -71,8 +71,8 @@ class Accountant:
         self.policy.advance(now_s)
         changed = []
         for record in self.policy.users.values():
-            state = (record.priority, record.factor, record.weighted_usage_s, record.usage_s, record.begin_s,
-                     record.last_s, record.ceiling, record.floor)
+            state = (record.priority, record.policy, record.factor, record.weighted_usage_s, record.usage_s,
+                     record.begin_s, record.last_s, record.ceiling, record.floor)
             if self._saved.get(record.name) != state:
                 self._saved[record.name] = state
                 changed.append(attrs.evolve(record))
@@ -100,7 +100,7 @@ class Accountant:
             if "@" not in event.submitter and "." not in event.submitter:
                 text = f"{event.submitter!r} is no accounting name; expected user@domain"
                 return (Reply(Refused(code="invalid", text=text)),)
-            record = UserRecord(event.submitter, updated_s=now_s)
+            record = self.policy.new(event.submitter, now_s)
         self.policy.effective(event.submitter, now_s)
         problem = change(record, event.value)
         if problem:
@@ -122,6 +122,7 @@ class Accountant:
         return ClassAd({
             "MyType": "Accounting", "TargetType": "none", "Name": record.name, "Priority": effective,
             "PriorityFactor": self.policy.factor(record.name), "RealPriority": record.priority,
+            "PriorityPolicy": record.policy,
             "ResourcesUsed": record.slots, "WeightedResourcesUsed": record.holding,
             "WeightedAccumulatedUsage": record.weighted_usage_s, "AccumulatedUsage": record.usage_s,
             "BeginUsageTime": int(record.begin_s), "LastUsageTime": int(record.last_s),

@@ -18,12 +18,14 @@ from collections.abc import Mapping
 
 import attrs
 
-from condor_actors.cores.user_priority import UserRecord
+from condor_actors.cores.user_priority import PriorityPolicy, UserRecord
 
-__all__ = ["FLOOR", "FairShare", "FairShareSettings", "NICE_PREFIX"]
+__all__ = ["FLOOR", "NICE_PREFIX", "FairShare", "FairShareSettings"]
 
 FLOOR = 0.5
 NICE_PREFIX = "nice-user."
+MARGIN = 1.2
+"""A priority must be better by this factor to preempt for."""
 
 
 @attrs.frozen(kw_only=True)
@@ -45,54 +47,35 @@ class FairShareSettings:
     group_factors: Mapping[str, float] = attrs.field(factory=dict)
 
 
-class FairShare:
-    """See the module; a :class:`condor_actors.cores.user_priority.PriorityPolicy`.
+class FairShare(PriorityPolicy):
+    """See the module.
 
     Args:
         settings: the half-life and the factors.
         users: what the accountant had stored.
     """
 
+    NAME = "FAIR_SHARE"
+    INITIAL = FLOOR
+    BY_SHARES = True
+
     def __init__(self, settings: FairShareSettings, users: Mapping[str, UserRecord] | None = None) -> None:
+        super().__init__(users)
         self.settings = settings
-        self.users: dict[str, UserRecord] = dict(users or {})
 
-    def user(self, name: str, now_s: float) -> UserRecord:
-        """The record of a user, made when there is none, up to the hour."""
-        record = self.users.get(name)
-        if record is None:
-            record = self.users[name] = UserRecord(name, updated_s=now_s)
-        elif record.updated_s < now_s:
-            self._move(record, now_s)
-        return record
-
-    def _move(self, record: UserRecord, now_s: float) -> None:
-        span_s = now_s - record.updated_s
-        beta = 0.5 ** (span_s / self.settings.half_life_s)
+    def move(self, record: UserRecord, now_s: float) -> None:
+        """Apply the law over the time since the last move."""
+        beta = 0.5 ** ((now_s - record.updated_s) / self.settings.half_life_s)
         record.priority = max(FLOOR, beta * record.priority + (1.0 - beta) * record.holding)
-        if record.slots:
-            record.weighted_usage_s += record.holding * span_s
-            record.usage_s += record.slots * span_s
-            record.last_s = now_s
         record.updated_s = now_s
 
-    def holds(self, held: Mapping[str, tuple[float, int]], now_s: float) -> None:
-        """Who holds which weight and how many slots from now on; who is not named holds nothing."""
-        for record in self.users.values():
-            if record.name not in held and record.slots:
-                self._move(record, now_s)
-                record.holding, record.slots = 0.0, 0
-        for name, (weight, slots) in held.items():
-            record = self.user(name, now_s)
-            record.holding, record.slots = weight, slots
-            if slots:
-                record.begin_s = record.begin_s or now_s
-                record.last_s = now_s
+    def value_of(self, record: UserRecord) -> float:
+        """Real priority times factor."""
+        return record.priority * self.factor(record.name)
 
-    def wants(self, names: set[str], now_s: float) -> None:
-        """Note who wants more; it does not move this policy."""
-        for record in self.users.values():
-            record.wanting = record.name in names
+    def beats(self, wanting: float, holding: float) -> bool:
+        """Better by a fifth, so that two users do not take slots from each other in turn."""
+        return holding > wanting * MARGIN
 
     def factor(self, name: str) -> float:
         """The factor in force."""
@@ -111,24 +94,3 @@ class FairShare:
         if settings.local_domain and domain and domain.lower() != settings.local_domain.lower():
             return settings.remote_factor
         return settings.default_factor
-
-    def effective(self, name: str, now_s: float) -> float:
-        """Real priority times factor."""
-        record = self.users.get(name)
-        if record is None:
-            return FLOOR * self.factor(name)
-        if record.updated_s < now_s:
-            self._move(record, now_s)
-        return record.priority * self.factor(name)
-
-    def advance(self, now_s: float) -> None:
-        """Bring every record up to the hour."""
-        for record in self.users.values():
-            if record.updated_s < now_s:
-                self._move(record, now_s)
-
-    def restart(self, name: str) -> None:
-        """As good as new."""
-        record = self.users.get(name)
-        if record is not None:
-            record.priority = FLOOR

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from heapq import heapify, heappop, heappush
 
 import attrs
@@ -31,8 +31,6 @@ from condor_actors.cores.pool_view import COUNTED, Handout, PoolView
 __all__ = ["SHARE_USED_UP", "MatchSettings", "Matchmaker", "Pick", "Request"]
 
 PREEMPT_FOR_PRIORITY, PREEMPT_FOR_RANK = 0, 1
-PRIORITY_MARGIN = 1.2
-"""A priority must be better by this factor to preempt for."""
 SHARE_USED_UP = "the submitter's share of the pool is used up"
 REFUSED_BY_JOB = "are rejected by your job's requirements"
 REFUSED_BY_SLOT = "reject your job because of their own requirements"
@@ -53,6 +51,7 @@ class Request:
         seen: how many of the cycle's changes are in the heap.
         fitted, looked_at: how many candidates fitted when it was first looked at, of how many.
         causes: slots by why they do not fit.
+        limits: the concurrency limits that each of its jobs holds.
         costs: what the job takes, by the resources a slot counts, where that does not depend on the slot.
     """
 
@@ -68,6 +67,7 @@ class Request:
     looked_at: int = 0
     causes: Counter[str] = attrs.field(factory=Counter)
     costs: dict[tuple[str, ...], Cost | None] = attrs.field(factory=dict)
+    limits: Mapping[str, float] = attrs.field(factory=dict)
     rank: Expr | None = None
     dependent: frozenset[frozenset[str]] = frozenset()
 
@@ -88,13 +88,16 @@ class Matchmaker:
     Args:
         settings: the expressions.
         priority_of: effective priority of a user.
+        beats: whether the first of two effective priorities may preempt for the second.
     """
 
-    def __init__(self, settings: MatchSettings, priority_of: Callable[[str], float]) -> None:
+    def __init__(self, settings: MatchSettings, priority_of: Callable[[str], float],
+                 beats: Callable[[float, float], bool]) -> None:
         self.settings = settings
+        self.priority_of = priority_of
         self.candidates = CandidateSet(settings)
         self._view = PoolView()
-        self._priority_of = priority_of
+        self._beats = beats
 
     def begin(self, view: PoolView, now_s: float) -> None:
         """Follow the view."""
@@ -107,12 +110,14 @@ class Matchmaker:
 
     # ---- choosing
 
-    def choose(self, request: Request, permitted: Callable[[float], bool]) -> tuple[Pick | None, Counter[str]]:
+    def choose(self, request: Request, permitted: Callable[[float], bool],
+               may_displace: Callable[[Candidate], bool]) -> tuple[Pick | None, Counter[str]]:
         """The best slot for one job of a request.
 
         Args:
             request: the job.
             permitted: whether the submitter may have another piece of that weight.
+            may_displace: asked once more before somebody is displaced.
 
         Returns:
             The pick and, when there is none, how many slots were refused for which cause.
@@ -131,6 +136,9 @@ class Matchmaker:
             lacking = next((name for name, amount in cost.items() if amount > _amount(candidate.ad, name)), "")
             if lacking:
                 request.causes[f"have too little {lacking}"] += 1
+                heappop(heap)
+                continue
+            if candidate.preempts and not may_displace(candidate):
                 heappop(heap)
                 continue
             weight = self._weight(candidate, cost)
@@ -201,12 +209,12 @@ class Matchmaker:
         kind, preemption_rank = NO_PREEMPTION, 0.0
         if candidate.preempts:
             ad = ad.copy()
-            ad["RemoteUserPrio"] = self._priority_of(candidate.slot.user)
+            ad["RemoteUserPrio"] = self.priority_of(candidate.slot.user)
             verdict = self._preemption(request, candidate, ad)
             if isinstance(verdict, str):
                 request.causes[verdict] += 1
                 return None
-            kind = verdict
+            kind = candidate.preference = verdict
             preemption_rank = number(self.settings.preemption_rank, ad, job, now_s)
         own_rank = rank(job, ad, now_s) if request.rank is not None else 0.0
         if standard is not None and candidate.externals not in request.dependent:
@@ -226,7 +234,7 @@ class Matchmaker:
             return "run your own jobs"
         if mine < current:
             return "serve a job that their owner prefers"
-        if ad.get_float("RemoteUserPrio") <= request.priority * PRIORITY_MARGIN:
+        if not self._beats(request.priority, ad.get_float("RemoteUserPrio")):
             return "serve users with a better priority in the pool"
         requirements = self.settings.preemption_requirements
         if requirements is None or not is_true(requirements.evaluate(ad, job, now_s)):
@@ -256,10 +264,10 @@ class Matchmaker:
 
     # ---- taking
 
-    def take(self, pick: Pick, until_s: float) -> None:
+    def take(self, pick: Pick, until_s: float, limits: Mapping[str, float]) -> None:
         """The pick is handed out: nobody else gets it in this cycle, nor until its ad shows it."""
         slot = pick.candidate.slot
-        self._view.handed_out(slot, Handout(pick.cost, until_s))
+        self._view.handed_out(slot, Handout(pick.cost, until_s, limits))
         if slot.partitionable:
             self.candidates.shrink(pick.candidate, pick.cost)
         else:

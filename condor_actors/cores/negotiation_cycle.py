@@ -28,11 +28,13 @@ from typing import TypeVar
 import attrs
 
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, is_true
+from condor_actors.cores.concurrency_limits import ConcurrencyLimits, limits_of
 from condor_actors.cores.cycle_trace import CycleTrace, TraceEntry
 from condor_actors.cores.effects import Answer, Ask, CancelTimer, Effect, Note, Send, SetTimer
+from condor_actors.cores.group_quotas import GroupBudget, GroupTree
 from condor_actors.cores.matchmaking import Matchmaker, MatchSettings, Request
 from condor_actors.cores.pool_view import HANDOUT_S, HARD, NONE, PoolView, Slot, Submitter
-from condor_actors.cores.serving import Limit, Placement, Rejected, UserTurn, no_limit, spin_the_pie
+from condor_actors.cores.serving import Placement, Rejected, Spinner, UserTurn
 from condor_actors.cores.significant import SignificantAttributes
 from condor_actors.cores.user_priority import PriorityPolicy
 from condor_actors.messages.envelope import Address, AskFailed, Refused
@@ -46,7 +48,7 @@ from condor_actors.messages.negotiate import (
     ResourceRequests,
 )
 
-__all__ = ["CycleSettings", "CycleState", "NegotiationCycle"]
+__all__ = ["CycleRules", "CycleSettings", "CycleState", "NegotiationCycle"]
 
 _T = TypeVar("_T")
 MATCHES_BYTES = 350 * 1024
@@ -82,6 +84,14 @@ class CycleSettings:
     inform_startd: bool = True
 
 
+@attrs.frozen(kw_only=True)
+class CycleRules:
+    """What limits users beside their priority: accounting groups, and the size of each concurrency limit."""
+
+    groups: GroupTree = attrs.field(factory=GroupTree)
+    limit_of: Callable[[str], float] = lambda name: float("inf")
+
+
 @attrs.define(eq=False)
 class _Gathering:
     """A cycle that is being gathered for: what is still awaited, and what has come."""
@@ -99,10 +109,11 @@ class NegotiationCycle:
     Args:
         settings, match_settings: the configuration.
         view: the pool; priorities: the policy in force.
+        rules: accounting groups and concurrency limits.
     """
 
     def __init__(self, settings: CycleSettings, match_settings: MatchSettings, view: PoolView,
-                 priorities: PriorityPolicy) -> None:
+                 priorities: PriorityPolicy, rules: CycleRules | None = None) -> None:
         self.settings = settings
         self.view = view
         self.priorities = priorities
@@ -110,28 +121,34 @@ class NegotiationCycle:
         self.cycle = 0
         self.trace = CycleTrace()
         self.significant = SignificantAttributes(match_settings)
-        self.limits: Callable[[PoolView], Limit] = lambda view: no_limit
+        self.rules = rules or CycleRules()
         self.busy_s = 0.0
         self.last: dict[str, float] = {}
         self._match_settings = match_settings
         self._now_s = 0.0
-        self._matchmaker = Matchmaker(match_settings, self._priority_of)
+        self._matchmaker = Matchmaker(match_settings, self._priority_of, self._beats)
         self._gathering: _Gathering | None = None
         self._wished = NONE
         self._due_s = float("inf")
         self._began_s = self._ended_s = 0.0
 
-    def reconfigure(self, settings: CycleSettings, match_settings: MatchSettings) -> None:
+    def reconfigure(self, settings: CycleSettings, match_settings: MatchSettings, rules: CycleRules,
+                    priorities: PriorityPolicy) -> None:
         """Take a new configuration; a cycle that runs ends under it."""
         self.settings = settings
+        self.rules = rules
+        self.priorities = priorities
         self._match_settings = match_settings
         self.significant = SignificantAttributes(match_settings)
-        self._matchmaker = Matchmaker(match_settings, self._priority_of)
+        self._matchmaker = Matchmaker(match_settings, self._priority_of, self._beats)
         self.view.changed |= self.view.slots.keys()
         self.view.fresh |= self.view.slots.keys()
 
     def _priority_of(self, user: str) -> float:
         return self.priorities.effective(user, self._now_s)
+
+    def _beats(self, wanting: float, holding: float) -> bool:
+        return self.priorities.beats(wanting, holding)
 
     # ---- when
 
@@ -161,7 +178,10 @@ class NegotiationCycle:
     def regularly(self, now_s: float) -> tuple[Effect, ...]:
         """NEGOTIATOR_INTERVAL has passed."""
         again = SetTimer("interval", self.settings.interval_s)
-        return (again, *self.wish(HARD, now_s))
+        wished = self.wish(HARD, now_s)
+        if not wished and self.state is CycleState.IDLE and self._due_s == float("inf"):
+            self.priorities.wants({each.name for each in self.view.wanting()}, now_s)
+        return (again, *wished)
 
     # ---- gathering
 
@@ -223,7 +243,8 @@ class NegotiationCycle:
                 effects.append(Note(f"the request {each.job_id} of {submitter.name} cannot be read: {error}", "warn"))
                 continue
             if each.count > 0 and (constraint is None or is_true(constraint.evaluate(ad))):
-                requests.append(Request(each.autocluster, each.job_id, each.count, ad, submitter.name))
+                requests.append(Request(each.autocluster, each.job_id, each.count, ad, submitter.name,
+                                        limits=limits_of(ad)))
         if message.cursor and len(requests) < self.settings.most_requests:
             effects.append(self._ask(gathering, submitter, message.cursor))
         return effects
@@ -249,8 +270,7 @@ class NegotiationCycle:
         self.view.expire_handouts(now_s)
         self._matchmaker.begin(self.view, now_s)
         turns = self._turns(gathering, now_s)
-        placed, rejected = spin_the_pie(turns, self._matchmaker, self.view.total_weight, until_s=now_s + HANDOUT_S,
-                                        limit=self.limits(self.view))
+        placed, rejected = self._spin(turns, now_s)
         self._note_trace(gathering, placed, rejected, now_s)
         self.priorities.wants({each.turn.name for each in rejected}, now_s)
         effects: list[Effect] = [CancelTimer("patience")]
@@ -269,6 +289,17 @@ class NegotiationCycle:
             effects.append(Note(f"cycle {gathering.number}: {len(placed)} matches, {len(rejected)} requests refused",
                                 "info" if placed else "debug"))
         return (*effects, *self.wish(self._wished, now_s))
+
+    def _spin(self, turns: list[UserTurn], now_s: float) -> tuple[list[Placement], list[Rejected]]:
+        view, rules = self.view, self.rules
+        budget = None
+        if rules.groups.groups:
+            held = {user: weight for user, (weight, _) in view.held.items()}
+            budget = GroupBudget(rules.groups, view.total_weight, held)
+        spinner = Spinner(self._matchmaker, self.priorities, now_s + HANDOUT_S,
+                          lambda: ConcurrencyLimits(rules.limit_of, view), budget)
+        spinner.serve(turns, view.total_weight)
+        return spinner.placed, spinner.rejected
 
     def _turns(self, gathering: _Gathering, now_s: float) -> list[UserTurn]:
         """The users, each with the requests of all its schedds; the jobs are told their submitter's priority."""

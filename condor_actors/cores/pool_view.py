@@ -34,10 +34,11 @@ CLOCKS = ("mycurrenttime", "lastheardfrom", "updatesequencenumber")
 
 @attrs.frozen
 class Handout:
-    """A match that the slot's ad does not show yet: what it takes, and until when it is believed."""
+    """A match that the slot's ad does not show yet: what it takes, until when it is believed, the limits it holds."""
 
     cost: dict[str, int]
     until_s: float
+    limits: Mapping[str, float] = attrs.field(factory=dict)
 
 
 @attrs.define(eq=False)
@@ -177,7 +178,7 @@ class PoolView:
             return HARD if old.user and new.user != old.user else NONE
         if not old.free or any(new.amount(name) > old.amount(name) for name in new.resources):
             return HARD
-        return SOFT
+        return NONE if any(new.amount(name) < old.amount(name) for name in new.resources) else SOFT
 
     def _count(self, slot: Slot, sign: int) -> None:
         """Add a slot to the sums, or take it out."""

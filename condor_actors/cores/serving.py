@@ -1,30 +1,68 @@
-"""One cycle's decisions: who gets which slot ("spinning the pie").
+"""One cycle's decisions: who gets which slot.
 
-Theory: the pool's weight is a pie.  Each user with requests has a share of it inversely proportional to the effective
-priority; the first spin serves the users, best priority first, each up to its share less what it holds.  What nobody
-could or wanted to use is cut again among those that still have requests, until nothing is left, or nobody can use it.
-So shares are kept where there is competition, and no slot stays idle that somebody could use.
+Theory, by shares ("spinning the pie"): the pool's weight is a pie.  Each user with requests has a share of it inversely
+proportional to the effective priority; the first spin serves the users, best priority first, each up to its share less
+what it holds.  What nobody could or wanted to use is cut again among those that still have requests, until nothing is
+left, or nobody can use it.  So shares are kept where there is competition, and no slot stays idle that somebody could
+use.  A user whose remaining share is less than any slot weighs may still take one slot per spin after the first:
+otherwise small shares would never be served.
 
-A user whose remaining share is less than any slot weighs may still take one slot per spin after the first: otherwise
-small shares would never be served.
+Theory, by index (UP_DOWN, UPDATE_PRIO): the user with the lowest index gets one slot, which makes its index worse by a
+step for the rest of the cycle; then the next.
 
-Source: HTCondor's manual, "User Priorities and Negotiation" ("The Layperson's Description of the Pie Spin and Pie
-Slice").
+Where there are accounting groups, both are done in two rounds (:mod:`condor_actors.cores.group_quotas`).
+
+Source: HTCondor's manual, "User Priorities and Negotiation".
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from heapq import heapify, heappop, heappush
 
 import attrs
 
+from condor_actors.cores.candidates import Candidate
+from condor_actors.cores.concurrency_limits import ConcurrencyLimits
+from condor_actors.cores.group_quotas import GroupBudget
 from condor_actors.cores.matchmaking import SHARE_USED_UP, Matchmaker, Pick, Request
+from condor_actors.cores.user_priority import PriorityPolicy
 
-__all__ = ["Placement", "Rejected", "UserTurn", "spin_the_pie"]
+__all__ = ["Placement", "Rejected", "Spinner", "UserTurn"]
 
 EPSILON = 1e-9
 NOTHING_LEFT = "no slots are left in this cycle"
+
+
+@attrs.define(eq=False)
+class UserTurn:
+    """A user within a cycle.
+
+    Attributes:
+        name: the accounting name.
+        priority: effective; the least is served first.
+        holding: weight held before the cycle.
+        ceiling: the most it may hold; negative: no limit.
+        requests: (where from, request) in the order in which they are to be served.
+        gained: weight won in this cycle; slots: how many.
+        at: the request that is served next.
+    """
+
+    name: str
+    priority: float
+    holding: float = 0.0
+    ceiling: float = -1.0
+    requests: list[tuple[str, Request]] = attrs.field(factory=list)
+    gained: float = 0.0
+    slots: int = 0
+    at: int = 0
+
+    @property
+    def done(self) -> bool:
+        """Whether every request is served or refused."""
+        return self.at >= len(self.requests)
 
 
 @attrs.frozen
@@ -48,137 +86,161 @@ class Rejected:
     causes: tuple[tuple[str, int], ...]
 
 
-@attrs.define(eq=False)
-class UserTurn:
-    """A user within a cycle.
+class Spinner:
+    """Serves the users of one cycle.
 
-    Attributes:
-        name: the accounting name.
-        priority: effective; the least is served first.
-        holding: weight held before the cycle.
-        ceiling: the most it may hold; negative: no limit.
-        requests: (where from, request) in the order in which they are to be served.
-        gained: weight won in this cycle.
-        at: the request that is served next.
+    Args:
+        matchmaker: knows the slots; begun.
+        policy: the priorities in force.
+        until_s: until when the matches are believed.
+        limits: gives the concurrency limits, asked for when the first job has one.
+        budget: of the accounting groups; None when there are none.
     """
 
-    name: str
-    priority: float
-    holding: float = 0.0
-    ceiling: float = -1.0
-    requests: list[tuple[str, Request]] = attrs.field(factory=list)
-    gained: float = 0.0
-    at: int = 0
-
-    @property
-    def done(self) -> bool:
-        """Whether every request is served or refused."""
-        return self.at >= len(self.requests)
-
-
-Limit = Callable[["Request", float], str]
-"""Says why a request may not have another piece of that weight now; empty: it may."""
-
-
-def no_limit(request: Request, weight: float) -> str:
-    """The limit that there is none."""
-    return ""
-
-
-class Spinner:
-    """The state of one pie being spun; see :func:`spin_the_pie`."""
-
-    def __init__(self, matchmaker: Matchmaker, until_s: float, limit: Limit) -> None:
+    def __init__(self, matchmaker: Matchmaker, policy: PriorityPolicy, until_s: float,
+                 limits: Callable[[], ConcurrencyLimits], budget: GroupBudget | None = None) -> None:
         self.matchmaker = matchmaker
-        self.until_s = until_s
-        self.limit = limit
         self.placed: list[Placement] = []
         self.rejected: list[Rejected] = []
+        self._policy = policy
+        self._until_s = until_s
+        self._make_limits = limits
+        self._limits: ConcurrencyLimits | None = None
+        self._budget = budget
+        self._lost: dict[str, int] = {}
 
-    def serve(self, turn: UserTurn, allowance: float, *, at_least_one: bool) -> float:
-        """Serve one user up to an allowance; returns the weight given."""
+    def serve(self, turns: Sequence[UserTurn], pie: float) -> None:
+        """Serve everybody; ``pie`` is the weight of the whole pool."""
+        spin = self._by_shares if self._policy.BY_SHARES else self._by_index
+        budget = self._budget
+        if budget is not None:
+            groups: dict[str, list[UserTurn]] = {}
+            for turn in turns:
+                groups.setdefault(budget.tree.group_of(turn.name), []).append(turn)
+            for group in budget.order(groups):
+                if group:
+                    spin(groups[group], budget.quotas[group])
+            budget.surplus_round = True
+        spin(turns, pie)
+        for turn in turns:
+            for source, request in turn.requests[turn.at:]:
+                self._reject(turn, source, request, SHARE_USED_UP if self.matchmaker.candidates else NOTHING_LEFT)
+
+    # ---- orders
+
+    def _by_shares(self, turns: Iterable[UserTurn], pie: float) -> None:
+        active = sorted((turn for turn in turns if not turn.done), key=lambda turn: (turn.priority, turn.name))
+        first = True
+        left = pie
+        while active and self.matchmaker.candidates:
+            inverse = sum(1.0 / max(turn.priority, EPSILON) for turn in active)
+            progress = 0.0
+            for turn in active:
+                share = left / max(turn.priority, EPSILON) / inverse
+                allowance = share - turn.holding if first else share
+                if allowance > 0.0 or not first:
+                    progress += self._serve(turn, allowance, at_least_one=not first)
+            waiting = [turn for turn in active if not turn.done]
+            if not progress and not first and len(waiting) == len(active):
+                break
+            active = waiting
+            left = self.matchmaker.free_weight()
+            first = False
+
+    def _by_index(self, turns: Iterable[UserTurn], pie: float) -> None:
+        step = self._policy.step
+        heap = [(turn.priority + step * turn.slots, turn.name, turn) for turn in turns if not turn.done]
+        heapify(heap)
+        while heap and self.matchmaker.candidates:
+            _, _, turn = heappop(heap)
+            if self._serve(turn, math.inf, at_least_one=True, most=1) and not turn.done:
+                heappush(heap, (turn.priority + step * turn.slots, turn.name, turn))
+
+    # ---- one user
+
+    def _serve(self, turn: UserTurn, allowance: float, *, at_least_one: bool, most: int = 1_000_000_000) -> float:
+        """Serve one user up to an allowance of weight and ``most`` slots; returns the weight given."""
         given = 0.0
+        budget = self._budget
 
         def permitted(weight: float) -> bool:
             if 0.0 <= turn.ceiling < turn.holding + turn.gained + weight - EPSILON:
                 return False
+            if budget is not None and not budget.permits(turn.name, weight):
+                return False
             return given + weight <= allowance + EPSILON or (at_least_one and given == 0.0)
 
-        while not turn.done:
+        while not turn.done and most > 0:
             source, request = turn.requests[turn.at]
-            picked, stop, weight = self._serve_request(turn, source, request, permitted)
-            given += weight
-            if stop:
+            pick, waits = self._pick(turn, source, request, permitted)
+            if pick is not None:
+                given += pick.weight
+                most -= 1
+            elif waits:
                 break
-            if not picked:
+            else:
                 turn.at += 1
         return given
 
-    def _serve_request(self, turn: UserTurn, source: str, request: Request,
-                       permitted: Callable[[float], bool]) -> tuple[bool, bool, float]:
-        """Place one job of a request; (placed, whether the user has to wait for the next spin, weight)."""
+    def _pick(self, turn: UserTurn, source: str, request: Request,
+              permitted: Callable[[float], bool]) -> tuple[Pick | None, bool]:
+        """Place one job of a request; when there is no pick: whether the user has to wait for the next spin."""
         if request.left <= 0:
-            return False, False, 0.0
-        why = self.limit(request, 1.0)
-        if why:
-            self._reject(turn, source, request, why, Counter())
-            return False, False, 0.0
-        pick, causes = self.matchmaker.choose(request, permitted)
+            return None, False
+        if request.limits:
+            why = self.limits.why_not(request.limits)
+            if why:
+                self._reject(turn, source, request, why)
+                return None, False
+        pick, causes = self.matchmaker.choose(request, permitted, lambda candidate: self._may_displace(turn, candidate))
         if pick is None:
             if causes.get(SHARE_USED_UP):
-                return False, True, 0.0
+                return None, True
             causes = self.matchmaker.why_not(request)
-            self._reject(turn, source, request, self._reason(causes), causes)
-            return False, False, 0.0
-        self.matchmaker.take(pick, self.until_s)
+            self._reject(turn, source, request, _sentence(causes), causes)
+            return None, False
+        self._take(turn, source, request, pick)
+        return pick, False
+
+    def _take(self, turn: UserTurn, source: str, request: Request, pick: Pick) -> None:
+        self.matchmaker.take(pick, self._until_s, request.limits)
         request.left -= 1
         turn.gained += pick.weight
+        turn.slots += 1
         self.placed.append(Placement(turn, source, request, pick))
-        return True, False, pick.weight
+        if request.limits:
+            self.limits.take(request.limits)
+        if self._budget is not None:
+            self._budget.add(turn.name, pick.weight)
+        if pick.preempting:
+            user = pick.candidate.slot.user
+            self._lost[user] = self._lost.get(user, 0) + 1
 
-    def _reject(self, turn: UserTurn, source: str, request: Request, reason: str, causes: Counter[str]) -> None:
-        self.rejected.append(Rejected(turn, source, request, reason, tuple(causes.most_common())))
+    def _may_displace(self, turn: UserTurn, candidate: Candidate) -> bool:
+        """Whether a user served by index may still displace another, after what both gained and lost in the cycle."""
+        policy = self._policy
+        if policy.BY_SHARES or candidate.preference == 1:
+            return True
+        step = policy.step
+        user = candidate.slot.user
+        theirs = self.matchmaker.priority_of(user) - step * self._lost.get(user, 0)
+        return policy.beats(turn.priority + step * turn.slots, theirs)
 
-    def _reason(self, causes: Counter[str]) -> str:
-        if not causes:
-            return NOTHING_LEFT
-        return "; ".join(f"{count} slots {cause}" for cause, count in causes.most_common(3))
+    @property
+    def limits(self) -> ConcurrencyLimits:
+        """The concurrency limits of the cycle."""
+        if self._limits is None:
+            self._limits = self._make_limits()
+        return self._limits
+
+    def _reject(self, turn: UserTurn, source: str, request: Request, reason: str,
+                causes: Counter[str] | None = None) -> None:
+        if request.left > 0:
+            counted = tuple(causes.most_common()) if causes else ()
+            self.rejected.append(Rejected(turn, source, request, reason, counted))
 
 
-def spin_the_pie(turns: Sequence[UserTurn], matchmaker: Matchmaker, pie: float, *, until_s: float,
-                 limit: Limit = no_limit) -> tuple[list[Placement], list[Rejected]]:
-    """Serve all users.
-
-    Args:
-        turns: the users with their requests.
-        matchmaker: knows the slots; begun.
-        pie: weight of the whole pool.
-        until_s: until when the matches are believed.
-        limit: further limits (concurrency limits, quotas).
-
-    Returns:
-        What was placed and what was refused, each in the order in which it was decided.
-    """
-    spinner = Spinner(matchmaker, until_s, limit)
-    active = sorted((turn for turn in turns if not turn.done), key=lambda turn: (turn.priority, turn.name))
-    first = True
-    left = pie
-    while active and matchmaker.candidates:
-        inverse = sum(1.0 / max(turn.priority, EPSILON) for turn in active)
-        progress = 0.0
-        for turn in active:
-            share = left / max(turn.priority, EPSILON) / inverse
-            allowance = share - turn.holding if first else share
-            if allowance > 0.0 or not first:
-                progress += spinner.serve(turn, allowance, at_least_one=not first)
-        waiting = [turn for turn in active if not turn.done]
-        if not progress and not first and len(waiting) == len(active):
-            break
-        active = waiting
-        left = matchmaker.free_weight()
-        first = False
-    for turn in active:
-        for source, request in turn.requests[turn.at:]:
-            reason = NOTHING_LEFT if not matchmaker.candidates else SHARE_USED_UP
-            spinner.rejected.append(Rejected(turn, source, request, reason, ()))
-    return spinner.placed, spinner.rejected
+def _sentence(causes: Counter[str]) -> str:
+    if not causes:
+        return NOTHING_LEFT
+    return "; ".join(f"{count} {'slot' if count == 1 else 'slots'} {cause}" for cause, count in causes.most_common(3))

@@ -18,7 +18,7 @@ from condor_actors.config import Config
 from condor_actors.cores.accountant import Accountant
 from condor_actors.cores.negotiation_cycle import NegotiationCycle
 from condor_actors.cores.negotiator_core import NegotiatorCore
-from condor_actors.cores.negotiator_settings import cycle_settings, match_settings, priority_policy
+from condor_actors.cores.negotiator_settings import cycle_rules, cycle_settings, match_settings, priority_policy
 from condor_actors.cores.pool_view import PoolView
 from condor_actors.cores.user_priority import UserRecord
 from condor_actors.daemons.admin import package_version
@@ -120,7 +120,8 @@ class NegotiatorDaemon:
     def _make_core(self, users: dict[str, UserRecord]) -> NegotiatorCore:
         policy = priority_policy(self._config, users)
         view = PoolView()
-        cycle = NegotiationCycle(cycle_settings(self._config), match_settings(self._config), view, policy)
+        cycle = NegotiationCycle(cycle_settings(self._config), match_settings(self._config), view, policy,
+                                 cycle_rules(self._config))
         return NegotiatorCore(view, cycle, Accountant(policy))
 
     def start(self) -> None:
@@ -146,9 +147,8 @@ class NegotiatorDaemon:
     def reconfigure(self, config: Config) -> None:
         """Take new settings; records and view stay."""
         self._config = config
-        self._core.cycle.reconfigure(cycle_settings(config), match_settings(config))
-        policy = priority_policy(config, self._core.cycle.priorities.users)
-        self._core.cycle.priorities = self._core.accountant.policy = policy
+        policy = self._core.accountant.policy = priority_policy(config, self._core.accountant.policy.users)
+        self._core.cycle.reconfigure(cycle_settings(config), match_settings(config), cycle_rules(config), policy)
         self._advertise()
 
     def ad(self) -> ClassAd:

@@ -13,7 +13,7 @@ from condor_actors.store.database import Database
 __all__ = ["AccountantStore"]
 
 COLUMNS = ("name", "priority", "factor", "weighted_usage_s", "usage_s", "begin_s", "last_s", "ceiling", "floor",
-           "updated_s")
+           "policy", "updated_s")
 _SAVE = f"INSERT OR REPLACE INTO users ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"
 
 
@@ -33,7 +33,10 @@ class AccountantStore:
     def load(self) -> dict[str, UserRecord]:
         """Every user's record."""
         rows = self._database.connection.execute(f"SELECT {', '.join(COLUMNS)} FROM users")
-        return {row[0]: UserRecord(**dict(zip(COLUMNS, row, strict=True))) for row in rows}
+        records = [UserRecord(**dict(zip(COLUMNS, row, strict=True))) for row in rows]
+        for record in records:
+            record.charged_s = record.updated_s
+        return {record.name: record for record in records}
 
     def commit(self, operations: Sequence[Any]) -> None:
         """Make operations durable, all or none."""

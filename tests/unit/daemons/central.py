@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from condor_actors.classads import ClassAd
-from condor_actors.config import load_config
+from condor_actors.config import Config, load_config
 from condor_actors.daemons import collector, negotiator
 from condor_actors.messages.advertise import AdKind, InvalidateAd, UpdateAd
 from condor_actors.messages.envelope import Address, Delivery
@@ -36,13 +36,17 @@ def start_collector(net: LocalNetwork) -> None:
 
 def start_negotiator(net: LocalNetwork, folder: Path, settings: Mapping[str, str] | None = None) -> Any:
     """A negotiator at :data:`NEGOTIATOR` whose records lie in ``folder``."""
-    overrides = {"COLLECTOR_HOST": "cm:9618", "SPOOL": str(folder), **(settings or {})}
-    config = load_config(subsystem="NEGOTIATOR", files=[], environ={}, overrides=overrides)
-    daemon = negotiator.make_daemon(config, net.world(NEGOTIATOR))
+    daemon = negotiator.make_daemon(configuration(folder, settings), net.world(NEGOTIATOR))
     net.adopt(NEGOTIATOR, daemon.system)
     daemon.start()
     net.run(1.0)
     return daemon
+
+
+def configuration(folder: Path, settings: Mapping[str, str] | None = None) -> Config:
+    """The negotiator's configuration."""
+    overrides = {"COLLECTOR_HOST": "cm:9618", "SPOOL": str(folder), **(settings or {})}
+    return load_config(subsystem="NEGOTIATOR", files=[], environ={}, overrides=overrides)
 
 
 class Machine:

@@ -12,7 +12,15 @@ from condor_actors.messages.advertise import AdsPage
 from condor_actors.messages.envelope import Address, Done, Refused
 from condor_actors.messages.negotiate import QueryPriorities, QueryTrace, RequestCycle, SetPriority
 from tests.harness.local_post import LocalNetwork
-from tests.unit.daemons.central import CM, NEGOTIATOR, Machine, Schedd, start_collector, start_negotiator
+from tests.unit.daemons.central import (
+    CM,
+    NEGOTIATOR,
+    Machine,
+    Schedd,
+    configuration,
+    start_collector,
+    start_negotiator,
+)
 
 ALICE, BOB = "alice@dom", "bob@dom"
 
@@ -230,3 +238,87 @@ def test_the_collector_may_die_and_come_back(net: LocalNetwork, tmp_path: Path) 
 def user(page: Any, name: str) -> ClassAd:
     assert isinstance(page, AdsPage)
     return next(ad for ad in map(ClassAd.from_bytes, page.ads) if ad["Name"] == name)
+
+
+def test_concurrency_limits_hold_across_cycles(net: LocalNetwork, tmp_path: Path) -> None:
+    start_negotiator(net, tmp_path, {"LICENCE_LIMIT": "3"})
+    machine, schedd = Machine(net), Schedd(net)
+    machine.show("busy@m", State="Claimed", RemoteUser=ALICE, ConcurrencyLimits="licence")
+    for number in range(5):
+        machine.show(f"slot{number}@m")
+    net.run(1.0)
+    schedd.want(ALICE, (5, {"ConcurrencyLimits": "licence"}))
+    net.run(1.0)
+    assert len(schedd.matches) == 2
+    assert any("licence is reached" in reason for _, reason in schedd.rejections)
+    assert isinstance(ask(net, schedd.probe, RequestCycle()), Done)
+    assert len(schedd.matches) == 2
+    machine.show("busy@m")
+    net.run(1.0)
+    assert len(schedd.matches) == 3
+
+
+def test_groups_get_their_quotas_first_and_surplus_where_it_is_accepted(net: LocalNetwork, tmp_path: Path) -> None:
+    start_negotiator(net, tmp_path, {"GROUP_NAMES": "a, b", "GROUP_QUOTA_a": "2", "GROUP_QUOTA_b": "3",
+                                     "GROUP_ACCEPT_SURPLUS_b": "true"})
+    machine, schedd = Machine(net), Schedd(net)
+    schedd.want("a.alice@dom", (10, {}))
+    schedd.want("b.bob@dom", (10, {}))
+    net.run(0.1)
+    for number in range(8):
+        machine.show(f"slot{number}@m")
+    net.run(1.0)
+    gained = [submitter for submitter, _ in schedd.matches]
+    assert (gained.count("a.alice@dom"), gained.count("b.bob@dom")) == (2, 6)
+
+
+def test_ceilings(net: LocalNetwork, tmp_path: Path) -> None:
+    start_negotiator(net, tmp_path)
+    machine, schedd = Machine(net), Schedd(net)
+    ask(net, schedd.probe, SetPriority(submitter=ALICE, what="ceiling", value=2.0))
+    for number in range(4):
+        machine.show(f"slot{number}@m")
+    net.run(1.0)
+    schedd.want(ALICE, (4, {}))
+    net.run(1.0)
+    assert len(schedd.matches) == 2
+
+
+def test_up_down_lets_the_light_user_in_when_a_heavy_one_has_everything(net: LocalNetwork, tmp_path: Path) -> None:
+    start_negotiator(net, tmp_path, {"PRIORITY_POLICY": "UP_DOWN"})
+    machine, schedd = Machine(net), Schedd(net)
+    for number in range(4):
+        machine.show(f"slot{number}@m", State="Claimed", RemoteUser=ALICE, RemoteOwner=ALICE)
+    net.run(240.0)
+    schedd.want(BOB, (3, {}))
+    net.run(1.0)
+    assert [match.preempting for _, match in schedd.matches] == [True, True, True]
+    page = ask(net, schedd.probe, QueryPriorities())
+    assert user(page, ALICE)["Priority"] == 8.0
+
+
+def test_up_down_serves_slot_by_slot_the_lowest_index_first(net: LocalNetwork, tmp_path: Path) -> None:
+    start_negotiator(net, tmp_path, {"PRIORITY_POLICY": "UP_DOWN"})
+    machine, schedd = Machine(net), Schedd(net)
+    machine.show("held@m", State="Claimed", RemoteUser=ALICE, Cpus=1)
+    net.run(250.0)
+    schedd.want(ALICE, (10, {"Requirements": '=TARGET.Name =!= "held@m"'}))
+    schedd.want(BOB, (10, {"Requirements": '=TARGET.Name =!= "held@m"'}))
+    net.run(0.1)
+    for number in range(4):
+        machine.show(f"slot{number}@m")
+    net.run(1.0)
+    gained = [submitter for submitter, _ in schedd.matches]
+    assert (gained.count(ALICE), gained.count(BOB)) == (1, 3)
+
+
+def test_reconfiguration_takes_effect_at_once(net: LocalNetwork, tmp_path: Path) -> None:
+    daemon = start_negotiator(net, tmp_path)
+    machine, schedd = Machine(net), Schedd(net)
+    machine.show("slot1@m", Memory=500)
+    machine.show("slot2@m")
+    net.run(1.0)
+    daemon.reconfigure(configuration(tmp_path, {"NEGOTIATOR_SLOT_CONSTRAINT": "Memory < 800"}))
+    schedd.want(ALICE, (2, {}))
+    net.run(1.0)
+    assert schedd.slots == ["slot1@m"]
