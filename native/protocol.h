@@ -46,7 +46,7 @@ enum {
     OP_DESCRIBE = 1006,    /* out: the blob that describes all open files; argument 0: capacity */
     OP_ADOPT = 1007,       /* in: such a blob, after a restart */
     OP_IMAGE_BEGIN = 1008, /* a new image is to be written: its descriptor comes beside the answer */
-    OP_IMAGE_END = 1009,   /* argument 0: 1 good, 0 given up; argument 1: bytes */
+    OP_IMAGE_END = 1009,   /* argument 0: 1 good, 0 given up; argument 1: bytes; result 1: end here */
     OP_NOTE = 1010,        /* argument 0: call number refused; for the event log */
     OP_HOLD = 1011,        /* fd: keep its file under a handle of the runtime's, for mappings */
     OP_RELEASE = 1012,     /* handle: forget it */
@@ -89,6 +89,6 @@ enum { CHANNEL_FD = 3, MAPS_FD = 4, PAGEMAP_FD = 5, OLD_IMAGE_FD = 6, GIFT_FD = 
 enum { CHECKPOINT_SIGNAL = 33 };
 
 /* Exit statuses of the runtime itself. */
-enum { EXIT_CHANNEL_LOST = 113, EXIT_RUNTIME_FAULT = 114, EXIT_CANNOT_START = 115 };
+enum { EXIT_MOVED = 112, EXIT_CHANNEL_LOST = 113, EXIT_RUNTIME_FAULT = 114, EXIT_CANNOT_START = 115 };
 
 #endif

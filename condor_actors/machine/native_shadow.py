@@ -149,6 +149,13 @@ class ShadowHost:
             by_number={number: found.by_call[number] for number in range(_CALLS) if found.by_call[number]},
         )
 
+    def vacate(self, session: int) -> None:
+        """Make the next complete checkpoint of SESSION the program's last act here.
+
+        The checkpoint itself is asked for by the signal, as ever.
+        """
+        self._lib.shadow_vacate(session)
+
     def close(self, session: int) -> None:
         """End SESSION: its program loses its files and ends."""
         self._lib.shadow_close(session)

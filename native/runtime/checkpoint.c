@@ -418,7 +418,8 @@ static long write_checkpoint(struct thread *self)
     struct request end = {.call = OP_IMAGE_END,
                           .arguments = {!failed, failed ? -failed : (int64_t)memory->plan.end}};
     SYSTEM(__NR_close, GIFT_FD);
-    ask(self, &end, NULL, 0, NULL, 0, NULL);
+    if (ask(self, &end, NULL, 0, NULL, 0, NULL) == 1)
+        die(EXIT_MOVED); /* the program goes on elsewhere: it must not do another step here */
     if (memory)
         SYSTEM(__NR_munmap, memory, sizeof *memory);
     return failed;

@@ -888,6 +888,7 @@ static long serve_image_end(struct work *w)
     } else {
         s->statistics.checkpoints++;
         tell(s, SHADOW_IMAGE, st.st_size, now_ns() - s->image_began_ns, s->image);
+        result = s->vacates;
     }
     return result;
 }

@@ -600,6 +600,18 @@ int shadow_read_statistics(int session, struct shadow_statistics *to)
     return result;
 }
 
+int shadow_vacate(int session)
+{
+    int result = -ESRCH;
+    pthread_mutex_lock(&table_lock);
+    if (session >= 0 && session < MAX_SESSIONS && sessions[session]) {
+        sessions[session]->vacates = true;
+        result = 0;
+    }
+    pthread_mutex_unlock(&table_lock);
+    return result;
+}
+
 int shadow_close(int session)
 {
     int result = -ESRCH;

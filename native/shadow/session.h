@@ -82,6 +82,7 @@ struct session {
     char *image_temporary;
     int64_t image_began_ns;
     bool greeted, over;
+    atomic_bool vacates; /* the next image ends the program here */
     int real_pid;
     struct session *root; /* of the family; itself if it is the first */
     atomic_int members;   /* of the root: sessions of the family that are alive, itself included */

@@ -59,6 +59,9 @@ int shadow_next_event(struct shadow_event *event);
 /* Statistics of a session until its SHADOW_ENDED has been taken. Returns 0 or -errno. */
 int shadow_read_statistics(int session, struct shadow_statistics *to);
 
+/* From now on a complete checkpoint ends the program: it is to go on elsewhere. Returns 0 or -errno. */
+int shadow_vacate(int session);
+
 /* Ends a session: its channel is shut, which ends the program. */
 int shadow_close(int session);
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import select
-import signal
 import socket
 import subprocess
 import time
@@ -18,6 +17,7 @@ from condor_actors.machine.native_programs import runtime_path
 from condor_actors.machine.native_shadow import CHECKPOINT_SIGNAL, EventKind, ShadowEvent, ShadowHost, Task
 
 DEADLINE_S = 120
+MOVED = 112
 
 
 class Stuck(AssertionError):
@@ -43,6 +43,7 @@ class Chain:
         self.image = folder / "image"
         self.random = random.Random(seed)
         self.output = os.open(folder / "output", os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
+        self.session = -1
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self, executable: str) -> None:
@@ -58,7 +59,7 @@ class Chain:
             standard_fds=(null, self.output, self.output),
         )
         with theirs:
-            self.host.open(ours, task)
+            self.session = self.host.open(ours, task)
             words = [executable, str(theirs.fileno()), "-", "family"]
             self.process = subprocess.Popen(
                 words, pass_fds=(theirs.fileno(),), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
@@ -98,12 +99,12 @@ class Chain:
                 break
             if done >= links:
                 raise Stuck("the program did not end")
+            self.host.vacate(self.session)
             self.process.send_signal(CHECKPOINT_SIGNAL)
             if self.expect(EventKind.IMAGE, EventKind.ENDED).kind is EventKind.ENDED:
                 break
-            self.process.send_signal(signal.SIGKILL)
-            self.process.wait(DEADLINE_S)
             self.expect(EventKind.ENDED)
+            assert self.process.wait(DEADLINE_S) == MOVED
             done += 1
             image = self.folder / f"image.{done % 2}"
             self.image.replace(image)
