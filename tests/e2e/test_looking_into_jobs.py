@@ -1,0 +1,91 @@
+"""A user looks into running jobs, stops and moves them, and fetches spooled results."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tests.pool_fixture import PersonalPool, until
+
+COUNTING = """#!/bin/sh
+echo begun
+echo trouble >&2
+while [ ! -e stop ]; do sleep 0.1; done
+echo ended
+"""
+
+
+def counting_job(pool: PersonalPool, name: str) -> tuple[int, Path]:
+    here = pool.work / name
+    here.mkdir()
+    program = here / "count.sh"
+    program.write_text(COUNTING)
+    program.chmod(0o755)
+    cluster = pool.submit(
+        f"executable = {program}\ninitialdir = {here}\nshould_transfer_files = YES\noutput = out\nerror = err\n"
+        "log = job.log\nqueue\n"
+    )
+    until(lambda: "begun" in pool.tool("condor_tail", f"{cluster}.0").stdout, "output of the running job")
+    return cluster, here
+
+
+def test_tail_and_shell(pool: PersonalPool) -> None:
+    cluster, here = counting_job(pool, "looking")
+    assert pool.run("condor_tail", "-maxbytes", "3", str(cluster)) == "un\n"
+    assert pool.run("condor_tail", "-no-stdout", "-stderr", str(cluster)) == "trouble\n"
+    shell = pool.tool("condor_ssh_to_job", f"{cluster}.0", "echo", "$_CONDOR_SLOT;", "ls;", "exit", "3", stdin="")
+    assert shell.returncode == 3, shell.stderr
+    assert "slot" in shell.stdout
+    assert "condor_exec.exe" in shell.stdout
+    pool.run("condor_ssh_to_job", f"{cluster}.0", "touch stop", stdin="")
+    pool.wait(str(here / "job.log"))
+    assert (here / "out").read_text() == "begun\nended\n"
+
+
+def test_suspended_continued_vacated(pool: PersonalPool) -> None:
+    cluster, here = counting_job(pool, "moving")
+    job = f"{cluster}.0"
+    assert pool.run("condor_suspend", job) == f"Job {job} suspended\n"
+    pool.until_status(job, 7)
+    assert pool.run("condor_continue", job) == f"Job {job} continued\n"
+    pool.until_status(job, 2)
+    assert pool.run("condor_vacate_job", job) == f"Job {job} vacated\n"
+    until(lambda: (here / "job.log").read_text().count("\n001 (") >= 2, "the job executing a second time")
+    assert re.search(r"^004 \(", (here / "job.log").read_text(), re.MULTILINE)
+    pool.run("condor_rm", job)
+    pool.until_status(job, 0)
+
+
+def test_nothing_to_look_into(pool: PersonalPool) -> None:
+    cluster = pool.submit("executable=/bin/true\ntransfer_executable=false\nrequirements=false\nqueue\n")
+    for tool in ("condor_tail", "condor_ssh_to_job"):
+        done = pool.tool(tool, f"{cluster}.0", stdin="")
+        assert done.returncode == 1
+        assert "not running" in done.stderr
+    pool.run("condor_rm", str(cluster))
+
+
+def test_spooled_jobs_need_their_files_no_more(pool: PersonalPool) -> None:
+    here = pool.work / "spooled"
+    (here / "data" / "deep").mkdir(parents=True)
+    (here / "data" / "deep" / "a").write_text("deep\n")
+    (here / "numbers").write_text("3\n1\n2\n")
+    program = here / "work.sh"
+    program.write_text("#!/bin/sh\nsort numbers; cat data/deep/a; cat numbers > copy\n")
+    program.chmod(0o755)
+    description = here / "job.sub"
+    description.write_text(
+        "executable = work.sh\ntransfer_input_files = numbers, data\noutput = results/out\nerror = err\n"
+        "leave_in_queue = JobStatus == 4\nqueue\n"
+    )
+    done = pool.tool("condor_submit", "-spool", "job.sub", cwd=here)
+    assert (done.returncode, done.stderr) == (0, "")
+    cluster = int(done.stdout.rsplit("cluster ", 1)[1].strip().rstrip("."))
+    (here / "numbers").write_text("newer\n")
+    program.unlink()
+    pool.until_status(f"{cluster}.0", 4)
+    pool.run("condor_transfer_data", str(cluster), cwd=here)
+    assert (here / "results" / "out").read_text() == "1\n2\n3\ndeep\n"
+    assert (here / "copy").read_text() == "3\n1\n2\n"
+    assert (here / "numbers").read_text() == "newer\n"
+    pool.run("condor_rm", str(cluster))
