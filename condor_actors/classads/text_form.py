@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from .ad import ClassAd, lower_name
 from .errors import ClassAdSyntaxError
-from .expr import Expr, stored
+from .expr import Expr, Reference, stored
 from .parser import parse_assignment, parse_expression
 from .recent import Recent
 from .unparse import name_text, scalar_text, unparse
@@ -180,8 +180,9 @@ def _take_line(ad: ClassAd, line: str, text: str, start: int) -> None:
             raise ClassAdSyntaxError("expected 'Name = expression'", text, start)
         name = match[1]
         try:
-            if name[0] == "'":
-                name = str(parse_expression(name)).strip("'")
+            quoted = parse_expression(name) if name[0] == "'" else None
+            if isinstance(quoted, Reference):
+                name = quoted.name
             node = parse_expression(old_to_new(match[2]))
         except ClassAdSyntaxError as why:
             raise _placed(why, text, start + match.start(2)) from None

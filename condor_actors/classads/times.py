@@ -88,8 +88,6 @@ def _instant(fields: list[int], zone: re.Match[str]) -> AbsoluteTime | None:
     year, month = year + (month - 1) // 12, (month - 1) % 12 + 1
     days = _days(year, month) + day - 1
     local = ((days * 24 + hour) * 60 + minute) * 60 + second
-    if local == -1:
-        return None
     if zone[1]:
         offset = (int(zone[2]) * 60 + int(zone[3])) * 60
         if zone[1] == "-":

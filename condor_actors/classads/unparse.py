@@ -47,6 +47,8 @@ _ESCAPES: Final = {
 }
 _SPECIAL: Final = re.compile(r'[^ !#-\[\]-~]')
 _CONTROL: Final = re.compile(r'["\\\x00-\x1f\x7f\ud800-\udfff]')
+_PLAIN_TIMES: Final = (-30_000_000_000, 253_000_000_000)
+"""Instants of four-digit years, whatever the zone."""
 _SPELLED: Final = {"=?=": "is", "=!=": "isnt"}
 
 
@@ -149,6 +151,8 @@ def scalar_text(value: Value, style: Style) -> str | None:
     if value is ERROR:
         return "error"
     if isinstance(value, AbsoluteTime):
+        if style == "wire" and not (_PLAIN_TIMES[0] <= value.epoch_s < _PLAIN_TIMES[1] and value.offset_s % 60 == 0):
+            return f"absTime({value.epoch_s},{value.offset_s})"
         return f'absTime("{absolute_to_text(value)}")'
     if isinstance(value, RelativeTime):
         if style == "wire":
@@ -245,7 +249,8 @@ class _Writer:
                 self.write(node.operand)
                 put(")")
             else:
-                put(" " + node.operator)
+                apart = self.style == "wire" and node.operator == "-" and isinstance(node.operand, Literal)
+                put(" - " if apart else " " + node.operator)
                 self.write(node.operand)
         elif isinstance(node, Conditional):
             self.write(node.test)

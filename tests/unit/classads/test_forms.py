@@ -35,7 +35,8 @@ def test_long_form_as_the_tools_write_it() -> None:
 
 def test_long_form_as_people_write_it() -> None:
     ad = ClassAd.from_text(
-        "# comment\n\nCmd = \"C:\\dir\\\"\n  Args=\"a \\\"b\\\" c\"  \nRequirements = A == \"x\\y\" && B\nNote = \"two\nlines\"\n"
+        '# comment\n\nCmd = "C:\\dir\\"\n  Args="a \\"b\\" c"  \n'
+        'Requirements = A == "x\\y" && B\nNote = "two\nlines"\n'
     )
     assert ad["cmd"] == "C:\\dir\\"
     assert ad["Args"] == 'a "b" c'
@@ -113,7 +114,8 @@ def test_xml() -> None:
     assert ad["b"] is True
     assert ad["e"] == parse_expression("a < b")
     assert list(iter_xml(io.StringIO(text.replace("><", ">\n<")))) == [ad]
-    for bad in ("<c>", "<c><a n='x'><i>z</i></a></c>", "<d/>", "", "<c><a><i>1</i></a></c>", '<!DOCTYPE c [<!ENTITY x "y">]><c/>'):
+    entity = '<!DOCTYPE c [<!ENTITY x "y">]><c/>'
+    for bad in ("<c>", "<c><a n='x'><i>z</i></a></c>", "<d/>", "", "<c><a><i>1</i></a></c>", entity):
         with pytest.raises(ClassAdSyntaxError):
             ClassAd.from_xml(bad)
 

@@ -9,6 +9,9 @@ from condor_actors.classads.explain import explain, explain_many
 from condor_actors.classads.index import AdIndex
 from condor_actors.classads.lint import lint, lint_ad
 
+STARTS = ("KeyboardIdle > 900", "true", "Owner == TARGET.Owner", "KeyboardIdle > TARGET.Patience")
+DEMANDS = ("START", "START && TARGET.ImageSize < MY.Memory", "MY.Start is true")
+
 
 def machine(dice: random.Random, number: int) -> ClassAd:
     """A machine of a mixed pool."""
@@ -23,9 +26,9 @@ def machine(dice: random.Random, number: int) -> ClassAd:
     else:
         ad["Disk"] = dice.randrange(5000)
     ad["KeyboardIdle"] = dice.randrange(2000)
-    ad.insert_text("START", dice.choice(["KeyboardIdle > 900", "true", "Owner == TARGET.Owner", "KeyboardIdle > TARGET.Patience"]))
+    ad.insert_text("START", dice.choice(STARTS))
     if dice.random() < 0.95:
-        ad.insert_text("Requirements", dice.choice(["START", "START && TARGET.ImageSize < MY.Memory", "MY.Start is true"]))
+        ad.insert_text("Requirements", dice.choice(DEMANDS))
     return ad
 
 
