@@ -27,7 +27,7 @@ LAST = 3.4e38
 
 @attrs.frozen(kw_only=True)
 class Group:
-    """One group as configured: ``quota`` in weight or ``fraction`` of its parent's; with neither it is entitled to 0."""
+    """One group as configured: ``quota`` in weight or ``fraction`` of its parent's; with neither, entitled to 0."""
 
     name: str
     quota: float | None = None
