@@ -165,7 +165,6 @@ def _private_key(pem: bytes) -> ec.EllipticCurvePrivateKey:
 
 def name_matches(certificate: x509.Certificate, host: str) -> bool:
     """Whether a certificate may be shown by whoever was dialled as ``host``."""
-    wanted = IPAddress_ID(host) if is_address(host) else DNS_ID(host)
     patterns: list[CertificatePattern] = []
     for name in names_of(certificate):
         if is_address(name):
@@ -173,6 +172,7 @@ def name_matches(certificate: x509.Certificate, host: str) -> bool:
         else:
             patterns.append(DNSPattern.from_bytes(name.encode("ascii", "replace")))
     try:
+        wanted = IPAddress_ID(host) if is_address(host) else DNS_ID(host)
         verify_service_identity(patterns, obligatory_ids=[wanted], optional_ids=[])
     except (VerificationError, ValueError):
         return False
