@@ -63,6 +63,9 @@ class Starter(Protocol):
     def start(self, job: Job, claim: HeldClaim) -> None:
         """Begin a run."""
 
+    def lost(self, run_id: str, reason: str) -> None:
+        """Nothing is left of a run."""
+
 
 @attrs.define(eq=False)
 class HeldClaim:
@@ -207,6 +210,8 @@ class Claims:
             return
         claim.usable = False
         self._desk.note(f"{claim.row.slot_name} is taken back: {message.reason}")
+        if message.lost and claim.run_id:
+            self.runs.lost(claim.run_id, message.reason)
         if message.final and not claim.run_id:
             self.forget(claim)
         elif not claim.run_id:

@@ -129,6 +129,7 @@ class ExecuteDesk:
         self._waiting: list[Delivery] = []
         self._dirty: dict[str, None] = {}
         self._gone_ads: dict[str, None] = {}
+        self._losing = False
         self._publishing: float | None = None
         self._observed = Observed(total_load=0.0, own_load=0.0)
         self._effects: list[Effect] = []
@@ -370,12 +371,12 @@ class ExecuteDesk:
             if held is None or claim_id in self._opening:
                 continue
             if held.record.starter_node != hello.node:
-                self._policy(slot, op.Gone())
+                self._lose(slot)
                 continue
             if slot.machine.state is op.State.CLAIMED:
                 self._open(slot)
             elif claim_id not in alive:
-                self._policy(slot, op.Gone())
+                self._lose(slot)
                 continue
             if claim_id in alive:
                 held.job_id = alive[claim_id].partition("#")[0]
@@ -400,7 +401,13 @@ class ExecuteDesk:
         self.starter, self.starter_pid, self.starter_node = None, 0, ""
         for slot in tuple(self._by_claim.values()):
             if slot.claim is not None and slot.claim.claim_id not in self._opening:
-                self._policy(slot, op.Gone())
+                self._lose(slot)
+
+    def _lose(self, slot: Slot) -> None:
+        """The claim is gone, and what ran on it with all it had done."""
+        self._losing = True
+        self._policy(slot, op.Gone())
+        self._losing = False
 
     def _activity(self, event: Delivery, message: claim.ClaimActivity) -> None:
         slot = self._by_claim.get(message.claim_id)
@@ -471,7 +478,8 @@ class ExecuteDesk:
 
     def _tell_schedd(self, held: Claim, reason: str, *, final: bool) -> None:
         if held.schedd is not None:
-            self._do(Send(held.schedd, claim.ClaimRevoked(claim_id=held.claim_id, reason=reason, final=final)))
+            self._do(Send(held.schedd, claim.ClaimRevoked(
+                claim_id=held.claim_id, reason=reason, final=final, lost=final and self._losing)))
 
     def _drop(self, slot: Slot, held: Claim, reason: str) -> None:
         """The claim is over; the slot is free, joined to its parent, or the successor's."""

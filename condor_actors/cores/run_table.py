@@ -145,6 +145,12 @@ class Runs:
         if run is not None:
             self._hosts.tell(run.owner, StopRun(run_id=run.run_id, how=how, reason=reason))
 
+    def lost(self, run_id: str, reason: str) -> None:
+        """The startd says that nothing is left of a run: its shadow need not look for it."""
+        run = self.runs.get(run_id)
+        if run is not None:
+            self.stop(run.job, "fast", reason)
+
     def suspend(self, job: Job) -> None:
         """Freeze it."""
         if job.run_id:

@@ -19,7 +19,7 @@ from condor_actors.machine.process_watch import ProcessWatch
 
 __all__ = ["StarterHosts", "StarterProcess"]
 
-HASTY_S = 15.0
+HASTY_S = 3.0
 
 
 class StarterHosts(Protocol):
@@ -56,6 +56,7 @@ class StarterProcess:
         self._watched: ProcessWatch | None = None
         self._children: dict[int, subprocess.Popen[bytes]] = {}
         self._started_s = -HASTY_S
+        self._gave_port = False
 
     def living(self) -> int:
         """The pid in the address file, when that process is a starter host of this folder."""
@@ -76,8 +77,9 @@ class StarterProcess:
         """
         environment = dict(self._environment)
         port = self._former_port()
-        hasty = time.monotonic() - self._started_s < HASTY_S
-        if port and not hasty:
+        hasty = self._gave_port and time.monotonic() - self._started_s < HASTY_S
+        self._gave_port = bool(port) and not hasty
+        if self._gave_port:
             environment["_CONDOR_STARTER_HOST_PORT"] = port
         self._started_s = time.monotonic()
         command = [sys.executable, "-m", "condor_actors.services", "starter-host", "--startd-socket",

@@ -113,7 +113,8 @@ class ReleaseClaim:
 class ClaimRevoked:
     """Startd to schedd: the claim is ending or has ended.
 
-    ``final`` False: it is being vacated, activate nothing more on it; True: it is gone.
+    ``final`` False: it is being vacated, activate nothing more on it; True: it is gone.  ``lost`` True: the starter host
+    died, so that what ran on the claim is dead and its outputs are gone.
     """
 
     KIND: ClassVar[str] = "condor.claim.ClaimRevoked"
@@ -122,6 +123,7 @@ class ClaimRevoked:
     claim_id: str
     reason: str
     final: bool
+    lost: bool = False
 
 
 # --- startd and its starter host (UNIX socket) ---------------------------------------------------------------------
