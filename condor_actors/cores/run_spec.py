@@ -14,8 +14,7 @@ from collections.abc import Mapping
 import attrs
 
 from condor_actors.classads import ClassAd, is_true
-from condor_actors.submit.errors import SubmitError
-from condor_actors.submit.quoting import split_raw
+from condor_actors.cores.job_words import UnbalancedQuote, split_raw
 
 __all__ = ["BadJob", "RunSettings", "RunSpec", "environment_of", "read_spec", "signal_number"]
 
@@ -125,7 +124,7 @@ def _words(job: ClassAd) -> tuple[str, ...]:
     if isinstance(raw, str):
         try:
             return tuple(split_raw(raw))
-        except SubmitError as error:
+        except UnbalancedQuote as error:
             raise BadJob(f"the job's Arguments cannot be read: {error}") from None
     old = job.evaluate("Args")
     return tuple(old.split()) if isinstance(old, str) else ()
@@ -136,7 +135,7 @@ def _variables(job: ClassAd) -> dict[str, str]:
     if isinstance(raw, str):
         try:
             entries = split_raw(raw)
-        except SubmitError as error:
+        except UnbalancedQuote as error:
             raise BadJob(f"the job's Environment cannot be read: {error}") from None
     else:
         old = job.evaluate("Env")

@@ -14,13 +14,11 @@ in the ad   ``Args`` (old) or ``Arguments`` (new, raw)      ``Environment`` (new
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
+from condor_actors.cores import job_words
+from condor_actors.cores.job_words import join_raw
 from condor_actors.submit.errors import SubmitError
-
-_BLANKS = " \t\n\r"
-_SPECIAL = re.compile(r"[ \t\n\r']+")
 
 
 def split_raw(raw: str) -> list[str]:
@@ -28,50 +26,10 @@ def split_raw(raw: str) -> list[str]:
 
     :raises SubmitError: a single quote without its partner.
     """
-    words: list[str] = []
-    word: list[str] | None = None
-    position = 0
-    while position < len(raw):
-        letter = raw[position]
-        if letter == "'":
-            word = [] if word is None else word
-            position = _quoted(raw, position + 1, word)
-            continue
-        if letter in _BLANKS:
-            if word is not None:
-                words.append("".join(word))
-                word = None
-        else:
-            word = [] if word is None else word
-            word.append(letter)
-        position += 1
-    if word is not None:
-        words.append("".join(word))
-    return words
-
-
-def _quoted(raw: str, position: int, word: list[str]) -> int:
-    while position < len(raw):
-        if raw[position] != "'":
-            word.append(raw[position])
-            position += 1
-        elif raw.startswith("''", position):
-            word.append("'")
-            position += 2
-        else:
-            return position + 1
-    raise SubmitError(f"Unbalanced quote starting here: {raw[:80]}")
-
-
-def join_raw(words: Iterable[str]) -> str:
-    """The raw new-syntax string of words; quotes only stand where they must."""
-    return " ".join(_protect(word) for word in words)
-
-
-def _protect(word: str) -> str:
-    if not word:
-        return "''"
-    return _SPECIAL.sub(lambda found: "'" + found.group(0).replace("'", "''") + "'", word)
+    try:
+        return job_words.split_raw(raw)
+    except job_words.UnbalancedQuote as error:
+        raise SubmitError(str(error)) from None
 
 
 def unquote(text: str) -> str | None:
