@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import signal
 
+from condor_actors.cores.job_words import join_raw
 from condor_actors.submit.errors import SubmitError
 from condor_actors.submit.quoting import (
     imported,
     join_environment,
-    join_raw,
     parse_arguments,
     parse_environment,
     split_raw,

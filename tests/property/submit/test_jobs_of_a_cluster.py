@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from condor_actors.classads import ClassAd
+from condor_actors.cores.job_words import join_raw, split_raw
 from condor_actors.submit import Description
 from condor_actors.submit.maker import Maker
-from condor_actors.submit.quoting import join_raw, parse_arguments, split_raw
+from condor_actors.submit.quoting import parse_arguments
 from tests.unit.submit.worlds import World
 
 COMMANDS = (
@@ -55,7 +56,7 @@ def _jobs(text: str) -> list[str]:
 @given(descriptions())
 def test_making_again_what_changed_equals_making_whole(text: str) -> None:
     quick = _jobs(text)
-    with mock.patch.object(Maker, "next_job", lambda self: None), mock.patch.object(Maker, "unchanging", False):
+    with mock.patch.object(Maker, "next_job", return_value=None), mock.patch.object(Maker, "unchanging", False):
         whole = _jobs(text)
     assert quick == whole
 

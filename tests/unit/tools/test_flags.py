@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from condor_actors.tools.flags import MANY, Flag, MissingValue, UnknownFlag, parse
-from condor_actors.tools.q import FLAGS, _understand
+from condor_actors.tools.queue_question import FLAGS, understand
 
 TABLE = (Flag("constraint", 1, 1), Flag("autoformat", 5, MANY, colon=True, alias="af"), Flag("af", 2, MANY, colon=True),
          Flag("all", 2), Flag("format", 1, 2))  # fmt: skip
@@ -60,4 +60,4 @@ def test_what_is_wrong_is_told_apart() -> None:
     ],
 )
 def test_condor_q_understands(words: list[str], field: str, value: object) -> None:
-    assert getattr(_understand(parse(words, FLAGS)), field) == value
+    assert getattr(understand(parse(words, FLAGS)), field) == value

@@ -54,8 +54,7 @@ def test_from_nothing_to_a_token(place: Path, capsys: pytest.CaptureFixture[str]
         (["revoke"], "takes serial numbers"),
     ],
 )
-def test_what_goes_wrong_is_said(place: Path, capsys: pytest.CaptureFixture[str], words: list[str],
-                                 text: str) -> None:
+def test_what_goes_wrong_is_said(place: Path, capsys: pytest.CaptureFixture[str], words: list[str], text: str) -> None:
     assert pool.main(words) == 1
     out, err = capsys.readouterr()
     assert text in err

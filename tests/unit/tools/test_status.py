@@ -18,21 +18,57 @@ Run = Callable[..., tuple[int, str, str]]
 
 def slot(name: str, **values: Any) -> ClassAd:
     machine = name.partition("@")[2]
-    return ClassAd({
-        "MyType": "Machine", "TargetType": "Job", "Name": name, "Machine": machine, "OpSys": "LINUX", "Arch": "X86_64",
-        "OpSysAndVer": "Debian12", "State": "Unclaimed", "Activity": "Idle", "CondorLoadAvg": 0.5, "LoadAvg": 0.5,
-        "Cpus": 1, "Memory": 2000, "TotalSlotCpus": 1, "TotalSlotMemory": 2000, "EnteredCurrentActivity": 1000,
-        "EnteredCurrentState": 1000, "MyCurrentTime": 4661, "LastHeardFrom": 4661, **values,
-    })
+    return ClassAd(
+        {
+            "MyType": "Machine",
+            "TargetType": "Job",
+            "Name": name,
+            "Machine": machine,
+            "OpSys": "LINUX",
+            "Arch": "X86_64",
+            "OpSysAndVer": "Debian12",
+            "State": "Unclaimed",
+            "Activity": "Idle",
+            "CondorLoadAvg": 0.5,
+            "LoadAvg": 0.5,
+            "Cpus": 1,
+            "Memory": 2000,
+            "TotalSlotCpus": 1,
+            "TotalSlotMemory": 2000,
+            "EnteredCurrentActivity": 1000,
+            "EnteredCurrentState": 1000,
+            "MyCurrentTime": 4661,
+            "LastHeardFrom": 4661,
+            **values,
+        }
+    )
 
 
 ADS = [
     slot("slot2@b.org", State="Claimed", Activity="Busy", RemoteUser="alice@org", ClientMachine="submit.org"),
     slot("slot1@b.org", Arch="ARM"),
-    slot("slot1@a.org", PartitionableSlot=True, SlotType="Partitionable", SlotID=1, TotalCpus=4, TotalSlotCpus=4,
-         TotalSlotMemory=8192, Memory=2048, TotalLoadAvg=2.0),
-    slot("slot1_1@a.org", DynamicSlot=True, SlotID=1, DSlotID=1, State="Claimed", Activity="Busy", Memory=6144,
-         RemoteUser="bob@org", ClientMachine="submit.org"),
+    slot(
+        "slot1@a.org",
+        PartitionableSlot=True,
+        SlotType="Partitionable",
+        SlotID=1,
+        TotalCpus=4,
+        TotalSlotCpus=4,
+        TotalSlotMemory=8192,
+        Memory=2048,
+        TotalLoadAvg=2.0,
+    ),
+    slot(
+        "slot1_1@a.org",
+        DynamicSlot=True,
+        SlotID=1,
+        DSlotID=1,
+        State="Claimed",
+        Activity="Busy",
+        Memory=6144,
+        RemoteUser="bob@org",
+        ClientMachine="submit.org",
+    ),
 ]
 
 
@@ -58,7 +94,9 @@ def run(ads_file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 
 
 def test_the_default_table(run: Run) -> None:
-    assert run()[1] == """\
+    assert (
+        run()[1]
+        == """\
 Name               OpSys      Arch   State     Activity LoadAv Mem      ActvtyTime
 
 slot1@a.org        LINUX      X86_64 Unclaimed Idle      0.500   2048   0+01:01:01
@@ -73,6 +111,7 @@ slot2@b.org        LINUX      X86_64 Claimed   Busy      0.500   2000   0+01:01:
 
          Total     4     0       2         2       0          0      0        0      0
 """
+    )
 
 
 def test_the_table_of_running_jobs(run: Run) -> None:
@@ -98,7 +137,9 @@ def test_queries(run: Run) -> None:
     assert run("-claimed", "-af", "Name")[1] == "slot1_1@a.org\nslot2@b.org\n"
     assert run("-avail", "-af", "Name")[1] == "slot1@a.org\nslot1@b.org\n"
     assert run("-constraint", "Memory > 3000", "-af:h", "Name", "Memory")[1].splitlines() == [
-        "Name          Memory", "slot1_1@a.org 6144  "]
+        "Name          Memory",
+        "slot1_1@a.org 6144  ",
+    ]
     assert run("-limit", "1", "-af", "Name")[1].count("\n") == 1
     assert run("-sort", "-Memory", "-limit", "1", "-af", "Memory")[0] == 0
 
@@ -108,7 +149,7 @@ def test_whole_ads(run: Run) -> None:
     assert code == 0
     assert json.loads(out) == [{"Name": "slot2@b.org", "Memory": 2000}]
     assert run("-json", "-constraint", "false")[1] == "[\n]\n"
-    assert "Name = \"slot2@b.org\"\n" in run("-long", "slot2@b.org")[1]
+    assert 'Name = "slot2@b.org"\n' in run("-long", "slot2@b.org")[1]
     assert run("-xml", "-attributes", "Name", "slot2@b.org")[1].count("<c>") == 1
     assert run("-format", "%s ", "Name", "-format", "%d\\n", "Memory", "slot2@b.org")[1] == "slot2@b.org 2000\n"
 
@@ -121,9 +162,14 @@ def test_totals_alone_and_appended_columns(run: Run) -> None:
 
 
 def test_what_makes_no_sense_is_refused(run: Run) -> None:
-    for words, said in ((("-bogus",), "unrecognized argument -bogus"), (("-constraint", "a >"), "couldn't parse"),
-                        (("-limit", "x"), "-limit takes a number"), (("-format", "%s"), "requires two parameters"),
-                        (("-cod",), "not supported"), (("-ads", "/no/such"), "can't open /no/such")):
+    for words, said in (
+        (("-bogus",), "unrecognized argument -bogus"),
+        (("-constraint", "a >"), "couldn't parse"),
+        (("-limit", "x"), "-limit takes a number"),
+        (("-format", "%s"), "requires two parameters"),
+        (("-cod",), "not supported"),
+        (("-ads", "/no/such"), "can't open /no/such"),
+    ):
         code, out, err = run(*words)
         assert (code, out) == (1, "")
         assert said in err
@@ -132,17 +178,40 @@ def test_what_makes_no_sense_is_refused(run: Run) -> None:
 def test_priorities_of_active_users(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "users"
     users = [
-        ClassAd({"Name": "alice@org", "Priority": 500.25, "PriorityFactor": 1000.0, "RealPriority": 0.50025,
-                 "WeightedResourcesUsed": 3.0, "ResourcesUsed": 3, "WeightedAccumulatedUsage": 7200.0,
-                 "LastUsageTime": 1_000_000, "BeginUsageTime": 1000, "Ceiling": 5.0, "Floor": -1.0, "Requested": 10.0,
-                 "LastUpdate": 1_000_000}),
+        ClassAd(
+            {
+                "Name": "alice@org",
+                "Priority": 500.25,
+                "PriorityFactor": 1000.0,
+                "RealPriority": 0.50025,
+                "WeightedResourcesUsed": 3.0,
+                "ResourcesUsed": 3,
+                "WeightedAccumulatedUsage": 7200.0,
+                "LastUsageTime": 1_000_000,
+                "BeginUsageTime": 1000,
+                "Ceiling": 5.0,
+                "Floor": -1.0,
+                "Requested": 10.0,
+                "LastUpdate": 1_000_000,
+            }
+        ),
         ClassAd({"Name": "old@org", "Priority": 500.0, "WeightedAccumulatedUsage": 3600.0, "LastUsageTime": 1000}),
     ]
     path.write_text("".join(ad.to_text() + "\n" for ad in users))
     monkeypatch.setattr("time.time", lambda: 1_000_000.0)
     out = run("-inputfile", str(path), module=userprio)[1].splitlines()
-    assert out[1].split() == ["Effective", "Priority", "Wghted", "Total", "Usage", "Time", "Since", "Weighted",
-                              "Submitter", "Submitter"]
+    assert out[1].split() == [
+        "Effective",
+        "Priority",
+        "Wghted",
+        "Total",
+        "Usage",
+        "Time",
+        "Since",
+        "Weighted",
+        "Submitter",
+        "Submitter",
+    ]
     assert out[4].split() == ["alice@org", "500.25", "1000.00", "3", "2.00", "<now>", "10", "5"]
     assert out[-1].split()[:4] == ["Number", "of", "users:", "1"]
     assert "old@org" in run("-inputfile", str(path), "-allusers", module=userprio)[1]
