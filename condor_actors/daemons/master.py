@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import signal
 from functools import partial
-from pathlib import Path
 from typing import Any, Final, cast
 
 import attrs
@@ -18,7 +17,7 @@ from twisted.internet.defer import Deferred, succeed
 from condor_actors.actors import Actor, World
 from condor_actors.actors.system import ActorSystem
 from condor_actors.classads import ClassAd
-from condor_actors.config import Config, ConfigError, nearest_word, setting
+from condor_actors.config import Config, nearest_word
 from condor_actors.cores.effects import Effect
 from condor_actors.cores.process_keeper import (
     AllStopped,
@@ -29,7 +28,6 @@ from condor_actors.cores.process_keeper import (
     DaemonsListed,
     DaemonSpec,
     Finish,
-    KeeperLimits,
     Kept,
     Obituary,
     ProcessKeeper,
@@ -40,16 +38,14 @@ from condor_actors.cores.process_keeper import (
     TurnOff,
     TurnOn,
 )
-from condor_actors.machine.master_host import Host, last_lines
+from condor_actors.daemons.advertiser import ADVERTISER, Advertise, Advertiser, Withdraw
+from condor_actors.daemons.master_settings import Child, MasterSettings, children_of, collectors_of, obituary
+from condor_actors.machine.master_host import Host
 from condor_actors.messages.admin import DaemonCommand, DaemonStarted, Reconfigure, Shutdown
-from condor_actors.messages.advertise import AdKind, InvalidateAd, UpdateAd
-from condor_actors.messages.envelope import Address, Delivery, Done, PeerDown, PeerUp, Refused, TimerFired
-from condor_actors.wire.nodes import BadNode, tls_node
+from condor_actors.messages.advertise import AdKind
+from condor_actors.messages.envelope import Address, Delivery, Done, Refused, TimerFired
 
-__all__ = ["Child", "Master", "MasterActor", "MasterSettings", "make_daemon"]
-
-KINDS: Final = ("collector", "negotiator", "schedd", "startd", "kbdd")
-"""What DAEMON_LIST may name, beside MASTER and instances of these."""
+__all__ = ["Master", "MasterActor", "make_daemon"]
 
 ASK_S: Final = 60.0
 CONFIG_ERROR: Final = 44
@@ -57,104 +53,6 @@ CONFIG_ERROR: Final = 44
 
 MANY_FAILURES: Final = 3
 STOP_SIGNALS: Final = {"graceful": signal.SIGTERM, "fast": signal.SIGQUIT, "kill": signal.SIGKILL}
-
-
-@attrs.frozen(kw_only=True)
-class MasterSettings:
-    """What the configuration says to the master."""
-
-    backoff_constant_s: float = setting("MASTER_BACKOFF_CONSTANT")
-    backoff_factor: float = setting("MASTER_BACKOFF_FACTOR")
-    backoff_ceiling_s: float = setting("MASTER_BACKOFF_CEILING")
-    recover_s: float = setting("MASTER_RECOVER_FACTOR")
-    graceful_s: float = setting("SHUTDOWN_GRACEFUL_TIMEOUT")
-    fast_s: float = setting("SHUTDOWN_FAST_TIMEOUT")
-    update_s: float = setting("MASTER_UPDATE_INTERVAL")
-    check_version_s: float = setting("MASTER_CHECK_NEW_EXEC_INTERVAL")
-    version_delay_s: float = setting("MASTER_NEW_BINARY_DELAY")
-    version_restart: str = setting("MASTER_NEW_BINARY_RESTART")
-    obituary_lines: int = setting("OBITUARY_LOG_LENGTH")
-    obituaries: bool = setting("PUBLISH_OBITUARIES")
-    start_daemons: bool = setting("START_DAEMONS")
-    admin: str | None = setting("CONDOR_ADMIN")
-
-    def limits(self) -> KeeperLimits:
-        """For the core."""
-        return KeeperLimits(
-            backoff_constant_s=self.backoff_constant_s,
-            backoff_factor=self.backoff_factor,
-            backoff_ceiling_s=self.backoff_ceiling_s,
-            recover_s=self.recover_s,
-            graceful_s=self.graceful_s,
-            fast_s=self.fast_s,
-        )
-
-
-@attrs.frozen(kw_only=True)
-class Child:
-    """How one daemon of DAEMON_LIST is started.
-
-    Attributes:
-        name: as in DAEMON_LIST, in capitals.
-        kind: the service's name.
-        arguments: of ``python -m condor_actors.services``.
-        environment: what is added to the master's own.
-        log: its log file.
-        socket: where it listens for this machine.
-    """
-
-    name: str
-    kind: str
-    arguments: tuple[str, ...]
-    environment: dict[str, str]
-    log: Path
-    socket: Path
-
-
-def children_of(config: Config) -> tuple[Child, ...]:
-    """The daemons of DAEMON_LIST.
-
-    Raises:
-        ConfigError: it names something that is no daemon.
-    """
-    names = dict.fromkeys(word.upper() for word in config.list_of("DAEMON_LIST"))
-    return tuple(_child(config, name) for name in names if name not in ("MASTER", "SHARED_PORT"))
-
-
-def _child(config: Config, name: str) -> Child:
-    arguments = (config.text(f"{name}_ARGS") or "").split()
-    kind = (config.text(f"{name}_KIND") or name).lower()
-    if kind not in KINDS:
-        # HTCondor's way to name an instance: XYZZY = $(SCHEDD).
-        program = (config.text(name) or "").rpartition("/")[2].removeprefix("condor_").lower()
-        kind = program if program in KINDS else kind
-    if kind not in KINDS:
-        file, line = config.where("DAEMON_LIST")
-        raise ConfigError(
-            f"DAEMON_LIST names {name}, which is no daemon", file=file, line=line or None, name="DAEMON_LIST",
-            value=name, expected=f"{', '.join(KINDS).upper()}, or an instance whose {name}_KIND is one of them",
-            nearest=nearest_word(name, [known.upper() for known in KINDS]),
-        )
-    instance = name.lower() if kind != name.lower() else ""
-    if instance and not any(word.lstrip("-") in ("local-name", "l") for word in arguments):
-        arguments = ["--local-name", instance, *arguments]
-    arguments = ["--local-name" if word == "-local-name" else word for word in arguments]
-    folder = config.path("LOG")
-    log = config.text(f"{name}_LOG")
-    run = config.text(f"{kind.upper()}.{name}.RUN") or config.text("RUN") or "."
-    return Child(
-        name=name,
-        kind=kind,
-        arguments=(kind, *arguments),
-        environment=_environment(config.text(f"{name}_ENVIRONMENT") or ""),
-        log=Path(log) if log else folder / f"{kind.capitalize()}Log",
-        socket=Path(run) / f"{kind}.sock",
-    )
-
-
-def _environment(text: str) -> dict[str, str]:
-    pairs = (item.partition("=") for item in text.strip('"').split(";"))
-    return {name.strip(): value.strip() for name, equals, value in pairs if equals and name.strip()}
 
 
 class MasterActor(Actor):
@@ -175,7 +73,6 @@ class MasterActor(Actor):
             for name, pid, started_s in master.host.adopt(kinds):
                 self._handle(ChildFound(name=name, pid=pid, started_s=started_s))
             self._take_list()
-        self.context.watch(master.collector.node)
         self.context.set_timer("ad", 0.0)
         self.context.set_timer("version", master.settings.check_version_s)
 
@@ -196,10 +93,6 @@ class MasterActor(Actor):
             self._timer(message)
         elif isinstance(message, Finish):
             self._handle(message)
-        elif isinstance(message, PeerUp):
-            self.context.set_timer("ad", 0.0)  # a collector that is new knows nothing of us
-        elif isinstance(message, PeerDown):
-            pass  # it is dialled again until it is there
         elif isinstance(message, ChildExited):
             self._handle(message)
             self.context.set_timer("ad", 0.0)
@@ -262,7 +155,7 @@ class MasterActor(Actor):
 
     def _all_stopped(self, sequel: str) -> None:
         master = self.master
-        self.context.tell(master.collector, InvalidateAd(ad_kind=AdKind.MASTER, names=(master.ad_name,)))
+        self.context.tell(Address("", ADVERTISER), Withdraw(AdKind.MASTER, master.ad_name))
         if master.resting is not None:
             resting, master.resting = master.resting, None
             self.context.system.clock.callLater(0.0, resting.callback, None)
@@ -301,9 +194,7 @@ class MasterActor(Actor):
 
     def _advertise(self) -> None:
         self._tell_ready()
-        update = UpdateAd(ad_kind=AdKind.MASTER, ad=self.master.ad().to_bytes(),
-                          lifetime_s=int(3 * self.master.settings.update_s))
-        self.context.tell(self.master.collector, update)
+        self.context.tell(Address("", ADVERTISER), Advertise(AdKind.MASTER, self.master.ad()))
         self.context.set_timer("ad", self.master.settings.update_s)
 
     def _look_at_version(self) -> None:
@@ -393,19 +284,6 @@ class ListChanged:
     """The configuration was read again (a word from the daemon to its actor)."""
 
 
-def obituary(effect: Obituary, child: Child, host: str, settings: MasterSettings) -> str:
-    """The text of the mail about a death."""
-    again = "at once" if effect.again_in_s <= 0 else f"in {effect.again_in_s:g} seconds"
-    parts = [f"{effect.name} on {host} (process {effect.pid}) {effect.how}."]
-    parts.append(f"It is failure {effect.failures} in a row. It is started again {again}.")
-    errors = child.log.with_name(f"{child.log.name}.stderr")
-    for title, path in (("its log", child.log), ("its standard error", errors)):
-        lines = last_lines(path, settings.obituary_lines)
-        if lines:
-            parts += ["", f"The last lines of {title}, {path}:", "", *lines]
-    return "\n".join(parts) + "\n"
-
-
 class Master:
     """The master of this machine."""
 
@@ -431,8 +309,8 @@ class Master:
     def _take(self, config: Config) -> None:
         children = children_of(config)
         settings = config.settings(MasterSettings)
-        collector = collector_address(config)
-        self.config, self.settings, self.collector = config, settings, collector
+        self.collectors = collectors_of(config)
+        self.config, self.settings = config, settings
         # Those not in the list any more are still needed to stop them.
         self.children: dict[str, Child] = {child.name: child for child in children}
         self.listed = frozenset(self.children)
@@ -447,6 +325,7 @@ class Master:
 
     def start(self) -> None:
         """Start the daemons."""
+        self.system.spawn(ADVERTISER, lambda: Advertiser(self.collectors, self.settings.update_s))
         self.system.spawn("master", lambda: MasterActor(self))
 
     def stop(self, graceful: bool) -> Deferred[None]:
@@ -480,7 +359,7 @@ class Master:
         ad["DaemonStartTime"] = int(self.started_s)
         ad["MyCurrentTime"] = int(self.world.wall_clock())
         ad["RealUid"] = os.getuid()
-        ad["CondorVersion"] = self.version.split(" ")[0]
+        ad["CondorVersion"] = f"$CondorVersion: {self.version.split(' ')[0]} $"
         ad["CondorAdmin"] = self.settings.admin or ""
         ad["DaemonList"] = " ".join(["MASTER", *(name for name in self.children if name in self.listed)])
         for name, kept in self.keeper.daemons.items():
@@ -495,25 +374,6 @@ class Master:
             ad[f"{name}_StartTime"] = int(kept.started_s)
         if kept.again_at_s:
             ad[f"{name}_StartsAgain"] = int(kept.again_at_s)
-
-
-def collector_address(config: Config) -> Address:
-    """Where the collector listens: its UNIX socket when this machine runs it, else COLLECTOR_HOST.
-
-    Raises:
-        ConfigError: COLLECTOR_HOST is no address.
-    """
-    names = [word.upper() for word in config.list_of("DAEMON_LIST")]
-    if "COLLECTOR" in names:
-        return Address(f"unix:{config.path('RUN') / 'collector.sock'}", "collector")
-    host = (config.list_of("COLLECTOR_HOST") or ("",))[0]
-    try:
-        node = tls_node(host, config.integer("COLLECTOR_PORT") or 9618)
-    except BadNode as error:
-        file, line = config.where("COLLECTOR_HOST")
-        raise ConfigError(str(error), file=file, line=line or None, name="COLLECTOR_HOST", value=host,
-                          expected="host or host:port") from None
-    return Address(str(node), "collector")
 
 
 def make_daemon(config: Config, world: World) -> Master:
