@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
@@ -77,7 +78,7 @@ class Process:
                  authorize: Callable[[Identity, Level], bool] = lambda identity, level: True) -> None:
         self.office = PostOffice(reactor, random=Random(os.urandom(8)), process=name, uid_domain="test.domain",
                                  credentials=credentials, enrolling=enrolling)
-        self.system = ActorSystem(clock=reactor, wall_clock=lambda: 0.0, post=self.office, authorize=authorize,
+        self.system = ActorSystem(clock=reactor, wall_clock=time.time, post=self.office, authorize=authorize,
                                   random=Random(os.urandom(8)))
         self.box = Mailbox()
         self.system.spawn("echo", Echo)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import pytest_twisted
 from twisted.internet import reactor
+from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThread
 
 from condor_actors.messages.admin import Ping
@@ -22,9 +23,11 @@ from condor_actors.wire.authority import (
     PoolFiles,
     create_pool,
     fingerprint,
+    key_pem,
     make_key,
     make_request,
 )
+from condor_actors.wire.credentials import Credentials
 from condor_actors.wire.enrolment import CertificateKeeper, Enrolment, EnrolmentActor, EnrolmentDoor
 from condor_actors.wire.errors import NotTrusted, RequestRefused, Unreachable
 from condor_actors.wire.frames import ENROL_LINE
@@ -126,24 +129,59 @@ async def test_who_has_no_certificate_can_only_enrol(processes: Make, tmp_path: 
 
 @pytest_twisted.ensureDeferred
 async def test_a_machine_renews_its_certificate_in_time(processes: Make, tmp_path: Path) -> None:
-    manager = CentralManager(processes, tmp_path / "cm", life=timedelta(seconds=1))
+    manager = CentralManager(processes, tmp_path / "cm", life=timedelta(seconds=60))
     files = PoolFiles.below(tmp_path / "new")
-    await deferToThread(joining.join, manager.token(), manager.address, ["w.example"], files)
+    await deferToThread(joining.join, manager.token(roles=("startd",)), manager.address, ["w.example"], files)
     manager.enrolment._life = timedelta(days=1)
-    before = files.host.read_bytes()
-    worker = processes("worker", PoolFiles.below(tmp_path / "cm").credentials())
-    renewed: list[object] = []
-    keeper = CertificateKeeper(files, renewed.append, manager.node)
-    # Its own certificate is past two thirds of its life; the link here is the machine localhost's, so it is refused.
+    old_certificate, old_key = files.host.read_bytes(), files.host_key.read_bytes()
+    worker = processes("worker", files.credentials())
+    renewed: Deferred[Credentials] = Deferred()
+    keeper = CertificateKeeper(files, renewed.callback, manager.node)
     worker.system.spawn("certificates", lambda: keeper)
-    answer = await worker.box.ask(manager.node, "enrolment",
-                                  RenewMachine(request=make_request(make_key(), "w"), certificate=before))
-    assert isinstance(answer.message, Refused)
-    assert "may not renew" in answer.message.text
-    own = PoolFiles.below(tmp_path / "cm").host.read_bytes()
-    answer = await worker.box.ask(manager.node, "enrolment",
-                                  RenewMachine(request=make_request(make_key(), "localhost"), certificate=own))
-    assert isinstance(answer.message, MachineEnrolled)
+    await worker.box.ask(manager.node, "echo", Done())
+    keeper.look()
+    renewed.addTimeout(20, reactor)
+    worker.office.renew(await renewed)
+    assert files.host.read_bytes() != old_certificate
+    assert files.host_key.read_bytes() != old_key
+    worker.office.hang_up(manager.node, "to come back with the new certificate")
+    again = processes("worker again", files.credentials())
+    assert isinstance((await again.box.ask(manager.node, "echo", Done())).message, Done)
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_machine_renews_nobody_elses_certificate(processes: Make, tmp_path: Path) -> None:
+    manager = CentralManager(processes, tmp_path / "cm")
+    files = PoolFiles.below(tmp_path / "new")
+    await deferToThread(joining.join, manager.token(roles=("startd",)), manager.address, ["w.example"], files)
+    worker = processes("worker", files.credentials())
+    request = make_request(make_key(), "w")
+    for certificate in (manager.files.host.read_bytes(), b"nonsense", files.ca.read_bytes()):
+        answer = await worker.box.ask(manager.node, "enrolment", RenewMachine(request=request, certificate=certificate))
+        assert isinstance(answer.message, Refused)
+        assert answer.message.code == "denied"
+    own = RenewMachine(request=request, certificate=files.host.read_bytes())
+    assert isinstance((await worker.box.ask(manager.node, "enrolment", own)).message, MachineEnrolled)
+    manager.authority.revoke(["w.example"])
+    assert isinstance((await worker.box.ask(manager.node, "enrolment", own)).message, Refused)
+
+
+def test_a_crash_between_key_and_certificate_is_mended(tmp_path: Path) -> None:
+    files = PoolFiles.below(tmp_path)
+    authority = create_pool(files, "p", ["h"])
+    key = make_key()
+    certificate = authority.sign_request(make_request(key, "h"), ["h"])
+    for crashed_after_key in (False, True):
+        files.host_key.with_suffix(".key.next").write_bytes(key_pem(key))
+        files.host.with_suffix(".crt.next").write_bytes(certificate)
+        if crashed_after_key:
+            files.host_key.with_suffix(".key.next").replace(files.host_key)
+        found = files.credentials()
+        assert found is not None
+        assert found.chain == certificate
+    files.host_key.with_suffix(".key.next").write_bytes(key_pem(make_key()))
+    assert files.credentials() is not None
+    assert not files.host_key.with_suffix(".key.next").exists()
 
 
 @pytest_twisted.ensureDeferred
@@ -191,4 +229,3 @@ def test_the_authority_is_made_once_and_refuses_nonsense(tmp_path: Path) -> None
         authority.sign_request(b"nonsense", ["x"])
     with pytest.raises(AuthorityError, match="condor_pool create"):
         Authority.load(PoolFiles.below(tmp_path / "elsewhere"))
-    assert reactor is not None
