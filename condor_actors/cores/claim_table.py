@@ -63,6 +63,9 @@ class Starter(Protocol):
     def start(self, job: Job, claim: HeldClaim) -> None:
         """Begin a run."""
 
+    def claim_gone(self, run_id: str, reason: str) -> None:
+        """The claim of a run is over."""
+
     def lost(self, run_id: str, reason: str) -> None:
         """Nothing is left of a run."""
 
@@ -123,7 +126,7 @@ class Claims:
 
     def started(self) -> None:
         """The schedd runs: keep the claims alive."""
-        self._desk.timer(("renew",), self._renew_s())
+        self.renew()
 
     def _renew_s(self) -> float:
         lease_s = min([claim.row.lease_s for claim in self.held.values()], default=self._desk.settings.claim_lease_s)
@@ -212,10 +215,18 @@ class Claims:
         self._desk.note(f"{claim.row.slot_name} is taken back: {message.reason}")
         if message.lost and claim.run_id:
             self.runs.lost(claim.run_id, message.reason)
-        if message.final and not claim.run_id:
-            self.forget(claim)
+        if message.final:
+            self._gone(claim, message.reason)
         elif not claim.run_id:
             self.release(claim, "nothing runs on it")
+
+    def _gone(self, claim: HeldClaim, reason: str) -> None:
+        """The startd has no such claim any more: what runs on it has ended, or nobody will ever know how."""
+        claim.usable = False
+        if claim.run_id:
+            self.runs.claim_gone(claim.run_id, reason)
+        else:
+            self.forget(claim)
 
     # ---- use
 
@@ -328,8 +339,5 @@ class Claims:
             return
         for claim_id in message.gone:
             claim = self.held.get(claim_id)
-            if claim is None:
-                continue
-            claim.usable = False
-            if not claim.run_id:
-                self.forget(claim)
+            if claim is not None:
+                self._gone(claim, "the startd does not know the claim")

@@ -151,6 +151,13 @@ class Runs:
         if run is not None:
             self.stop(run.job, "fast", reason)
 
+    def claim_gone(self, run_id: str, reason: str) -> None:
+        """The startd has ended a claim: a shadow that is in touch with the starter hears how the run ended, one that
+        is not need not wait for it."""
+        run = self.runs.get(run_id)
+        if run is not None:
+            self._hosts.tell(run.owner, StopRun(run_id=run_id, how="lost", reason=reason))
+
     def suspend(self, job: Job) -> None:
         """Freeze it."""
         if job.run_id:
@@ -255,6 +262,11 @@ class Runs:
             self._moves.mark_removed(job, message.reason or "removed by the shadow")
             self._moves.leave_removed(job)
             return "removed"
+        if outcome == "lost":
+            self._desk.note(f"{job.name}: the run is lost: {message.reason}", "warn")
+            self._moves.requeue(job)
+            self._policy.look(job)
+            return "requeued"
         if outcome == "failed":
             return self._failed(job, message.reason)
         self._notices.due(job, events.EVICTED, EvictReason=message.reason)

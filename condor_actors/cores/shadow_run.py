@@ -215,6 +215,7 @@ class ShadowRun:
         self._apart_since_s = 0.0
         self._told = ""
         self._suspended = False
+        self._claim_over = ""
         self._image_kib = 0
         self._sent_bytes = 0
         self._has_inputs = False
@@ -338,8 +339,7 @@ class ShadowRun:
         if event.key == "update":
             self._report_now(self._told.strip())
         elif event.key == "lease" and self.state is RunState.APART:
-            self._log(LOST, DisconnectReason="the job's lease has run out")
-            self._end("failed", "the lease ran out while the starter was out of reach", claim_usable=False)
+            self._give_up("the lease ran out while the starter was out of reach")
         elif event.key == "reattach" and self.state is RunState.APART:
             self._reattach()
 
@@ -382,7 +382,10 @@ class ShadowRun:
             self._out.append(Send(self._starter, event))
 
     def _stop(self, event: StopRun) -> None:
-        """The user (or the schedd) wants the run to end; a harder wish overtakes a softer one."""
+        """The user (or the schedd) wants the run to end; ``lost``: the claim is over, so nobody may be there to ask."""
+        if event.how == "lost":
+            self._lost(event.reason)
+            return
         self._stopping = event
         if self.state is RunState.PREPARING:
             self._end("evicted", event.reason)
@@ -392,6 +395,18 @@ class ShadowRun:
         elif self.state is not RunState.BRINGING:
             self._out.append(Send(self._starter, event))
 
+    def _lost(self, reason: str) -> None:
+        """The claim is over.  In touch, the starter tells how the run ended; apart, it ends here."""
+        self._claim_over = reason or "the claim is over"
+        if self.state is RunState.APART:
+            self._give_up(self._claim_over)
+
+    def _give_up(self, reason: str) -> None:
+        known = self._began or self.order.reattach
+        if known:
+            self._log(LOST, DisconnectReason=reason)
+        self._end("lost" if known else "failed", reason, claim_usable=False)
+
     # ---- links
 
     def _peer_down(self, event: PeerDown) -> None:
@@ -399,7 +414,13 @@ class ShadowRun:
             self._go_apart(event.reason)
 
     def _go_apart(self, reason: str) -> None:
+        if self._claim_over:
+            self._give_up(self._claim_over)
+            return
         self.state = RunState.APART
+        if self._stopping is not None and self._stopping.how in ("remove", "hold", "fast"):
+            self._end("evicted", self._stopping.reason, claim_usable=False)
+            return
         self._apart_since_s = self._now_s
         if self._began:
             self._log(DISCONNECTED, DisconnectReason=reason)
@@ -432,9 +453,7 @@ class ShadowRun:
             if self._stopping is not None:
                 self._out.append(Send(self._starter, self._stopping))
         elif isinstance(message, Refused) and message.code != "busy":
-            if self._began or self.order.reattach:
-                self._log(LOST, DisconnectReason=message.text)
-            self._end("failed", f"the run is not to be found any more: {message.text}", claim_usable=False)
+            self._give_up(f"the run is not to be found any more: {message.text}")
         else:
             self._out.append(SetTimer("reattach", REATTACH_RETRY_S))
 

@@ -92,6 +92,7 @@ class StopRun:
     """Schedd to shadow host, shadow to starter: end a run.
 
     ``how``: ``vacate`` (soft-kill signal, outputs per when_to_transfer_output), ``fast`` (kill), ``remove``, ``hold``.
+    To a shadow also ``lost``: the claim is over, so wait for the starter's word only while in touch with it.
     """
 
     KIND: ClassVar[str] = "condor.run.StopRun"
@@ -152,8 +153,9 @@ class RunEnded:
 
     Attributes:
         outcome: ``exited`` (the program ended by itself: see ExitCode / ExitSignal in ``attributes``), ``evicted``
-            (requeue), ``failed`` (could not start or lost: requeue, ``reason`` says why), ``hold`` (put on hold with
-            ``hold_code``, ``hold_subcode``), ``removed``.
+            (requeue), ``failed`` (could not start: requeue after a while, ``reason`` says why), ``lost`` (out of reach
+            for longer than its lease, or gone with its machine: requeue), ``hold`` (put on hold with ``hold_code``,
+            ``hold_subcode``), ``removed``.
         attributes: job attributes to set (ad text), usage among them.
         claim_usable: False when the claim must not be used again.
     """

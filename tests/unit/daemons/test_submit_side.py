@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from condor_actors.messages.claim import ClaimRevoked
+from condor_actors.messages.envelope import Address
 from condor_actors.messages.queue import ActionResult
 from condor_actors.messages.run import FileEntry
 from condor_actors.transfer.manifest import digest_bytes
@@ -173,3 +175,18 @@ def test_a_starter_that_is_gone_means_another_run(pool: SubmitPool) -> None:
     assert "reconnection failed" in (pool.home / "log").read_text()
     pool.match()
     assert list(pool.execute.runs) == [f"{cluster}.0#2"]
+
+
+def test_a_claim_that_is_over_ends_a_run_nobody_can_reach(pool: SubmitPool) -> None:
+    cluster = pool.submit(b'UserLog = "log"\n')
+    pool.match()
+    pool.execute.begin(f"{cluster}.0#1")
+    pool.run()
+    host = f"<host:{pool.owner_host_pid()}>"
+    pool.net.cut(host, "<execute:1>")
+    pool.run()
+    revoked = ClaimRevoked(claim_id=pool.execute.granted[0], reason="the starter host died", final=True)
+    pool.execute.context.tell(Address("<schedd:1>", "schedd"), revoked)
+    pool.run()
+    assert pool.status(cluster) == 1
+    assert "the starter host died" in (pool.home / "log").read_text()
