@@ -150,19 +150,20 @@ OTHER = frozenset(
     accounting_group accounting_group_user acctgroup acctgroupuser allow_arguments_v1 allow_environment_v1 args
     arguments arguments2 cmd concurrency_limits concurrency_limits_expr container_image cron_prep_time
     cron_window deferral_prep_time deferral_time deferral_window disk_usage docker_image env environment
-    environment2 err error executable exit_requirements getenv get_env gpus_maximum_capability
-    gpus_minimum_capability gpus_minimum_memory gpus_minimum_runtime hold hold_kill_sig image_size in initialdir
-    initial_dir input iwd job_iwd kill_sig kill_sig_timeout leave_in_queue machine_count max_materialize
-    max_retries memory_usage nice_user node_count nodecount notification on_exit_hold on_exit_hold_reason
-    on_exit_hold_subcode on_exit_remove out output periodic_hold periodic_hold_reason periodic_hold_subcode
-    periodic_release periodic_remove periodic_vacate preferences project_name public_input_files rank
-    remove_kill_sig requirements require_gpus retry_request_disk retry_request_memory
+    environment2 err error executable exit_requirements get_env getenv gpus_maximum_capability
+    gpus_minimum_capability gpus_minimum_memory gpus_minimum_runtime hold hold_kill_sig image_size in
+    initial_dir initialdir input iwd job_iwd job_name kill_sig kill_sig_timeout leave_in_queue machine_count
+    max_materialize max_retries memory_usage nice_user node_count nodecount notification on_exit_hold
+    on_exit_hold_reason on_exit_hold_subcode on_exit_remove out output periodic_hold periodic_hold_reason
+    periodic_hold_subcode periodic_release periodic_remove periodic_vacate preferences project_name
+    public_input_files rank remove_kill_sig require_gpus requirements retry_request_disk retry_request_memory
     retry_request_memory_increase retry_request_memory_max retry_until shell should_transfer_files
     shouldtransferfiles skip_filechecks stderr stdin stdout stream_error stream_input stream_output
-    success_exit_code transfer_error transfer_executable transfer_input transfer_input_files transferinputfiles
-    transfer_output transfer_output_files transferoutputfiles transfer_output_remaps universe use_x509userproxy
-    when_to_transfer_output whentotransferoutput submit_warn_empty_matches submit_fail_empty_matches
-    submit_warn_duplicate_matches submit_allow_duplicate_matches submit_match_directories want_factory_submit
+    submit_allow_duplicate_matches submit_fail_empty_matches submit_match_directories
+    submit_warn_duplicate_matches submit_warn_empty_matches success_exit_code transfer_error transfer_executable
+    transfer_input transfer_input_files transfer_output transfer_output_files transfer_output_remaps
+    transferinputfiles transferoutputfiles universe use_x509userproxy want_factory_submit
+    when_to_transfer_output whentotransferoutput
     """.split()  # noqa: SIM905 (a list literal of these is harder to read)
 )
 """Commands that take more than one attribute or some thought."""

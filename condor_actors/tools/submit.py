@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -20,12 +21,15 @@ from condor_actors.submit import Cluster, Description, Options, SubmitError, Sur
 from condor_actors.tools.contact import ToolError, load
 from condor_actors.tools.flags import MANY, Flag, Given, MissingValue, UnknownFlag, parse
 from condor_actors.tools.version import platform_line, version_line
+from condor_actors.wire.blocking import LinkLost, RequestRefused, TimedOut, WireError
 
 if TYPE_CHECKING:
     from condor_actors.config import Config
     from condor_actors.tools.contact import Schedd
 
 PAGE_BYTES = 384 * 1024
+RETURN_S = 60.0
+"""How long a schedd that went away during a submission is given to come back and say what became of it."""
 FLAGS = (
     Flag("verbose"),
     Flag("terse", 3),
@@ -91,6 +95,10 @@ def main() -> int:
         return _submit(_call(given))
     except ToolError as error:
         return _fail(error.text.removeprefix("Error: ").removeprefix("ERROR: "))
+    except WireError as error:
+        return _fail(f"the schedd does not answer ({error})")
+    except KeyboardInterrupt:
+        return _fail("interrupted")
 
 
 def _submit(call: Call) -> int:
@@ -138,8 +146,12 @@ class _Desk:
             print("".join(_verbose(cluster) for cluster in clusters), end="")
         elif not call.is_terse:
             print("." * sum(len(cluster.procs) for cluster in clusters))
-        for cluster in clusters:
-            self._send(cluster)
+        for number, cluster in enumerate(clusters):
+            try:
+                self._send(cluster)
+            except ToolError as error:
+                done = ", ".join(str(before.cluster_id) for before in clusters[:number])
+                raise ToolError(f"{error.text}\n(queued before that: cluster {done})" if done else error.text) from None
             if call.options.spool:
                 from condor_actors.tools.spooling import spool_inputs
 
@@ -162,28 +174,56 @@ class _Desk:
         pages = list(pages_of(cluster))
         first = 0
         for number, procs in enumerate(pages):
-            self._asked(
-                SubmitPage(
-                    cluster_id=cluster.cluster_id,
-                    page=number,
-                    cluster_ad=cluster.ad if number == 0 else b"",
-                    procs=procs,
-                    first_proc=first,
-                    last=number == len(pages) - 1,
-                    spool=self._call.options.spool,
-                )
+            is_last = number == len(pages) - 1
+            page = SubmitPage(
+                cluster_id=cluster.cluster_id,
+                page=number,
+                cluster_ad=cluster.ad if number == 0 else b"",
+                procs=procs,
+                first_proc=first,
+                last=is_last,
+                spool=self._call.options.spool,
             )
+            try:
+                self._asked(page)
+            except (LinkLost, TimedOut) as error:
+                if not is_last or not self._was_queued(cluster.cluster_id):
+                    raise ToolError(f"Failed to queue the jobs: {error}; nothing was queued") from None
             first += len(procs)
 
     def _asked(self, message: Any) -> Any:
-        from condor_actors.wire.blocking import RequestRefused, WireError
 
         try:
             return self._there.ask(message)
         except RequestRefused as error:
             raise ToolError(f"Failed to queue the jobs.\nERROR: {error}") from None
+        except (LinkLost, TimedOut):
+            raise
         except WireError as error:
             raise ToolError(f"Failed to queue the jobs: the schedd does not answer ({error})") from None
+
+    def _was_queued(self, cluster_id: int) -> bool:
+        """Whether a submission was committed though its answer got lost: ask the schedd when it is back.
+
+        :raises ToolError: it does not come back; the jobs may be queued or not.
+        """
+        from condor_actors.messages.queue import QueryJobs
+        from condor_actors.tools.contact import schedd
+
+        call, deadline_s = self._call, time.monotonic() + RETURN_S
+        while time.monotonic() < deadline_s:
+            try:
+                self._there = schedd(self._config, name=call.name, pool=call.pool, address=call.address)
+                return any(
+                    self._there.ask(QueryJobs(source=source, ids=((cluster_id, -1),), limit=1)).ads
+                    for source in ("queue", "history")
+                )
+            except (ToolError, WireError):
+                time.sleep(1.0)
+        raise ToolError(
+            f"The schedd went away while cluster {cluster_id} was submitted; "
+            f"see with 'condor_q {cluster_id}' whether it is queued before you submit again"
+        )
 
 
 def pages_of(cluster: Cluster) -> Iterator[tuple[bytes, ...]]:
@@ -202,7 +242,6 @@ def pages_of(cluster: Cluster) -> Iterator[tuple[bytes, ...]]:
 def surroundings(config: Config, *, submit_method: int = 0) -> Surroundings:
     """The caller's world."""
     import pwd
-    import time
 
     from condor_actors.tools.submit_files import LocalFiles
 

@@ -70,7 +70,10 @@ def main() -> int:
         return _usage(f"-{error.flag.name} requires an argument")
     except _Usage as error:
         return _usage(str(error))
-    return _wait(call)
+    try:
+        return _wait(call)
+    except KeyboardInterrupt:
+        return 1
 
 
 def _take(call: Call, name: str, value: str) -> None:

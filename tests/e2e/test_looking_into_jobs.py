@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 
-from tests.pool_fixture import PersonalPool, until
+from tests.pool_fixture import BIN, PersonalPool, until
 
 COUNTING = """#!/bin/sh
 echo begun
@@ -89,3 +90,27 @@ def test_spooled_jobs_need_their_files_no_more(pool: PersonalPool) -> None:
     assert (here / "copy").read_text() == "3\n1\n2\n"
     assert (here / "numbers").read_text() == "newer\n"
     pool.run("condor_rm", str(cluster))
+
+
+def test_a_schedd_that_dies_while_jobs_are_submitted_does_not_double_or_lose_them(own_pool: PersonalPool) -> None:
+    description = (
+        "executable=/bin/true\ntransfer_executable=false\nrequirements=false\narguments=$(Process)\nqueue 30000\n"
+    )
+    (own_pool.work / "many.sub").write_text(description)
+    pid = own_pool.daemons()["schedd"]
+    tool = subprocess.Popen(
+        [str(BIN / "condor_submit"), "-terse", "many.sub"], cwd=own_pool.work, env=own_pool.environment,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    own_pool.kill("schedd")
+    out, err = tool.communicate(timeout=120)
+    own_pool.until_restarted("schedd", pid)
+    until(lambda: own_pool.tool("condor_q", "-all", "-totals").returncode == 0, "the schedd answering")
+    queued = own_pool.run("condor_q", "-all", "-af", "ProcId").count("\n")
+    if tool.returncode == 0:
+        assert out.strip().endswith(".29999"), out
+        assert queued == 30000
+    else:
+        assert err
+        assert queued == 0
+    own_pool.tool("condor_rm", "-all")
