@@ -12,7 +12,6 @@ import argparse
 import os
 import statistics
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,7 +19,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from tests.pool_fixture import PersonalPool, until
+from tests.pool_fixture import PersonalPool, fresh_folder, open_to_jobs, until
 
 TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -67,8 +66,9 @@ def usage(pool: PersonalPool) -> dict[str, float]:
 @contextmanager
 def new_pool(slots: int, config: str = "") -> Iterator[PersonalPool]:
     """A personal pool in a temporary folder."""
-    with tempfile.TemporaryDirectory(prefix="condor-bench-") as folder:
-        pool = PersonalPool(Path(folder), slots=slots, config=config)
+    with fresh_folder() as folder:
+        pool = PersonalPool(folder, slots=slots, config=config)
+        open_to_jobs(pool.work)
         try:
             yield pool
         finally:
