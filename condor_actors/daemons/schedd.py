@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -226,8 +227,8 @@ def machine_name(config: Config) -> str:
     return config.text("FULL_HOSTNAME") or socket.getfqdn()
 
 
-def make_mint(world: World, machine: str) -> Mint:
-    """Credentials lent by this machine's certificate; none where the pool has none."""
+def make_mint(world: World, machine: str, life_s: float) -> Mint:
+    """Credentials lent by this machine's certificate for ``life_s`` seconds; none where the pool has none."""
 
     def mint(owner: str) -> bytes:
         tls = getattr(world.post, "tls", None)
@@ -238,7 +239,7 @@ def make_mint(world: World, machine: str) -> Mint:
 
         names = names_of(tls.credentials.certificates()[0])
         host = machine if machine in names else names[0]
-        return lend_proxy(tls.credentials, f"shadow:{owner}@{host}").bundle()
+        return lend_proxy(tls.credentials, f"shadow:{owner}@{host}", timedelta(seconds=life_s)).bundle()
 
     return mint
 
@@ -256,7 +257,7 @@ def make_daemon(config: Config, world: World) -> Daemon:
     edges = ScheddEdges(
         store=store,
         processes=world.processes or RealHostProcesses(config.path("RUN"), config.path("LOG")),
-        mint=make_mint(world, machine),
+        mint=make_mint(world, machine, config.seconds("PROXY_LIFETIME")),
         spool=Spool(spool),
         history=HistoryQuestions(store.history),
     )

@@ -101,6 +101,7 @@ def real_world(config: Config, name: str, *, reactor: Any, credentials: Credenti
     post = PostOffice(reactor, random=random, process=name, uid_domain=domain,
                       credentials=credentials or machine_credentials(config),
                       enrolling=enrolling or offers_enrolment(PoolFiles.of(config), name), log=log)
+    post.max_connections = config.integer("SEC_MAX_LINKS")
     authorization = Authorization(config)
     world = World(reactor_time=reactor, random=random, post=post, log=log, authorize=authorization.allows)
     return RealWorld(name=name, config=config, world=world, post=post, authorization=authorization,

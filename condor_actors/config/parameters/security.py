@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from condor_actors.config.parameter import boolean, choice, integer, path, seconds, text, words
+from condor_actors.config.parameter import boolean, integer, path, seconds, text, words
 
 ROWS = (
     words(
@@ -49,10 +49,10 @@ ROWS = (
     seconds(
         "PROXY_LIFETIME",
         "12 * $(HOUR)",
-        "How long the certificate of a shadow host is good; it is renewed in time.",
-        low=60,
+        "How long the certificate of a shadow host is good; it is renewed in time. At most 36 hours.",
+        low=28800,
+        high=129600,
     ),
-    choice("TLS_MINIMUM", "1.3", "The oldest version of TLS spoken.", ("1.2", "1.3"), change="restart"),
     words(
         "QUEUE_SUPER_USERS",
         "root condor",
