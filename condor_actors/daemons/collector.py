@@ -31,7 +31,7 @@ from condor_actors.messages.advertise import (
     SubscribeAds,
     UpdateAd,
 )
-from condor_actors.messages.envelope import Address, Delivery, Done, Level, PeerDown, Refused, TimerFired
+from condor_actors.messages.envelope import Address, Delivery, Done, Level, PeerDown, PeerUp, Refused, TimerFired
 
 __all__ = ["Collector", "CollectorSettings", "make_daemon"]
 
@@ -165,6 +165,8 @@ class Collector(Actor):
             self.context.set_timer("sweep", SWEEP_S)
         elif isinstance(message, PeerDown):
             self._forget(message.node)
+        elif isinstance(message, PeerUp):
+            pass  # the link of a subscriber, which we know of
         else:
             self._refuse(delivery, "invalid", f"the collector does not take {type(message).__name__}")
 

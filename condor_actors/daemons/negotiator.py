@@ -24,7 +24,7 @@ from condor_actors.cores.user_priority import UserRecord
 from condor_actors.daemons.admin import package_version
 from condor_actors.daemons.advertiser import ADVERTISER, COLLECTOR, Advertise, Advertiser, collector_nodes
 from condor_actors.messages.advertise import AdKind, SubscribeAds
-from condor_actors.messages.envelope import Address, AskFailed, Delivery, PeerDown, PeerUp, Refused
+from condor_actors.messages.envelope import Address, AskFailed, Delivery, PeerDown, PeerUp, Refused, TimerFired
 from condor_actors.store.accountant import AccountantStore
 
 __all__ = ["NegotiatorActor", "make_daemon"]
@@ -42,14 +42,17 @@ class NegotiatorActor(CoreActor):
         core: decides.
         collectors: their nodes, the preferred one first.
         stopwatch: measures how long a decision takes.
+        own_ad: the negotiator's ad as it is now.
     """
 
     core: NegotiatorCore
 
-    def __init__(self, core: NegotiatorCore, collectors: tuple[str, ...], stopwatch: Callable[[], float]) -> None:
+    def __init__(self, core: NegotiatorCore, collectors: tuple[str, ...], stopwatch: Callable[[], float],
+                 own_ad: Callable[[], ClassAd]) -> None:
         super().__init__(core)
         self._collectors = collectors
         self._stopwatch = stopwatch
+        self._own_ad = own_ad
         self._up: set[str] = set()
         self._source = ""
 
@@ -78,6 +81,15 @@ class NegotiatorActor(CoreActor):
             if self.core.cycle.cycle == cycle and spent_s > 0.001:
                 self.core.cycle.busy_s = spent_s
             self.context.perform(effects, delivery)
+            if isinstance(message, TimerFired) and message.key == "interval":
+                self._advertise()
+
+    def _advertise(self) -> None:
+        """Tell the collectors of the last cycle, and what the accountant knows of each user."""
+        to = Address("", ADVERTISER)
+        self.context.tell(to, Advertise(AdKind.NEGOTIATOR, self._own_ad()))
+        for ad in self.core.accountant.ads(self.context.now_s()):
+            self.context.tell(to, Advertise(AdKind.ACCOUNTING, ad))
 
     def stopped(self) -> None:
         """Save the accountant's records."""
@@ -131,7 +143,7 @@ class NegotiatorDaemon:
 
         def make_actor() -> NegotiatorActor:
             self._core = core = first.pop() if first else self._make_core(self._store.load())
-            return NegotiatorActor(core, nodes, time.perf_counter)
+            return NegotiatorActor(core, nodes, time.perf_counter, self.ad)
 
         self.system.spawn(ADVERTISER, lambda: Advertiser(nodes, self._config.seconds("UPDATE_INTERVAL")))
         self.system.spawn(ACTOR, make_actor, inbox_limit=INBOX_LIMIT)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from condor_actors.classads import ClassAd
-from condor_actors.messages.advertise import AdsPage
+from condor_actors.messages.advertise import AdKind, AdsPage, QueryAds
 from condor_actors.messages.envelope import Address, Done, Refused
 from condor_actors.messages.negotiate import QueryPriorities, QueryTrace, RequestCycle, SetPriority
 from tests.harness.local_post import LocalNetwork
@@ -322,3 +322,20 @@ def test_reconfiguration_takes_effect_at_once(net: LocalNetwork, tmp_path: Path)
     schedd.want(ALICE, (2, {}))
     net.run(1.0)
     assert schedd.slots == ["slot1@m"]
+
+
+def test_the_collector_learns_of_cycles_and_users(net: LocalNetwork, tmp_path: Path) -> None:
+    start_negotiator(net, tmp_path)
+    machine, schedd = Machine(net), Schedd(net)
+    machine.show("slot1@m", State="Claimed", RemoteUser=ALICE)
+    machine.show("slot2@m")
+    net.run(1.0)
+    schedd.want(BOB, (1, {}))
+    net.run(70.0)
+    expected = ((AdKind.NEGOTIATOR, "LastNegotiationCycleNumber0"), (AdKind.ACCOUNTING, "WeightedResourcesUsed"))
+    for kind, name in expected:
+        schedd.probe.answers.clear()
+        schedd.probe.ask(Address(CM, "collector"), QueryAds(ad_kind=kind))
+        net.run(0.1)
+        (page,) = schedd.probe.answers
+        assert max(ClassAd.from_bytes(ad)[name] for ad in page.ads) >= 1
