@@ -48,6 +48,8 @@ class World:
         return self.texts[path]
 
     def run(self, command: str) -> str:
+        if command not in self.outputs:
+            raise OSError(127, "command not found")
         return self.outputs[command]
 
     def glob(self, pattern: str) -> Sequence[tuple[str, bool]]:
