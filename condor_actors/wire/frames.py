@@ -16,6 +16,7 @@ An envelope is a flat array of nine values.  Frames from the other side are chec
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgpack
@@ -66,6 +67,7 @@ class Hello(NamedTuple):
     window: int = WINDOW
 
 
+@lru_cache(maxsize=8)
 def pack_hello(hello: Hello) -> bytes:
     """The frame of a hello."""
     fields = [HELLO, hello.protocols, hello.boot_id, hello.process, hello.public_node, sorted(hello.kinds),

@@ -87,6 +87,7 @@ class PostOffice:
         self._process = process
         self._boot_id = f"{random.getrandbits(64):016x}"
         self._receiver: PostReceiver | None = None
+        self._said: frames.Hello | None = None
         self._dialled: dict[str, Dialled] = {}
         self._inbound: dict[str, Link] = {}
         self._last_inbound = 0
@@ -151,8 +152,10 @@ class PostOffice:
         return link
 
     def _hello(self) -> frames.Hello:
-        return frames.Hello(boot_id=self._boot_id, process=self._process, public_node=self.public_node,
-                            kinds=kinds())
+        if self._said is None or self._said.public_node != self.public_node:
+            self._said = frames.Hello(boot_id=self._boot_id, process=self._process, public_node=self.public_node,
+                                      kinds=kinds())
+        return self._said
 
     # ---- dialling
 
@@ -345,8 +348,8 @@ class PostOffice:
     def link_closed(self, link: Link, reason: str) -> None:
         """A link is gone."""
         self._greeting.discard(link)
-        by_tool = link.peer is not None and link.peer.process == "tool"
-        self.log.emit(LogLevel.debug if by_tool else LogLevel.info, "link to {node} ({who}) closed: {reason}",
+        minor = link.peer is None or link.peer.process == "tool"
+        self.log.emit(LogLevel.debug if minor else LogLevel.info, "link to {node} ({who}) closed: {reason}",
                       node=link.node, who=link.identity.name, reason=reason)
         self._touched.pop(link, None)
         if link.is_client:
