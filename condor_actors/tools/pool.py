@@ -145,7 +145,7 @@ def _give_to_daemons(config: Config, files: PoolFiles) -> None:
     if os.getuid() != 0 or not ids:
         return
     uid, _, gid = ids.partition(".")
-    for path in (files.host_key, files.ca_key, files.ca_key.with_name("issued.json")):
+    for path in (files.host_key, files.ca_key, files.ca_key.with_name("issued.json"), files.ca_key.parent):
         if path.exists():
             os.chown(path, int(uid), int(gid))
 

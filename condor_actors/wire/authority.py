@@ -107,12 +107,15 @@ def install_renewed(files: PoolFiles) -> None:
         key.unlink(missing_ok=True)
 
 def write_whole(path: Path, data: bytes, mode: int = 0o644) -> None:
-    """Replace a file at once and durably."""
+    """Replace a file at once and durably; its owner stays who it was."""
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
     try:
         os.fchmod(descriptor, mode)
+        if os.getuid() == 0 and path.exists():
+            facts = path.stat()
+            os.fchown(descriptor, facts.st_uid, facts.st_gid)
         with open(descriptor, "wb", closefd=False) as stream:
             stream.write(data)
         os.fsync(descriptor)
