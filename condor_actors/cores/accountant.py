@@ -55,11 +55,15 @@ class Accountant:
     def look_at(self, view: PoolView, now_s: float) -> None:
         """Learn from the slots who holds what."""
         requested: dict[str, float] = {}
+        idle: set[str] = set()
         for submitter in view.submitters.values():
             wanted = submitter.idle + submitter.running
             if wanted:
                 requested[submitter.name] = requested.get(submitter.name, 0.0) + wanted
+            if submitter.idle:
+                idle.add(submitter.name)
         self._requested = requested
+        self.policy.has_enough(idle, now_s)
         if view.held != self._held:
             self._held = dict(view.held)
             self.policy.holds(self._held, now_s)

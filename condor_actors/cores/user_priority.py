@@ -130,6 +130,13 @@ class PriorityPolicy:
                 self._bring_up(record, now_s)
                 record.wanting = record.name in names
 
+    def has_enough(self, idle: set[str], now_s: float) -> None:
+        """Who has no idle job (is not among ``idle``) wants no more."""
+        for record in self.users.values():
+            if record.wanting and record.name not in idle:
+                self._bring_up(record, now_s)
+                record.wanting = False
+
     # ---- what is asked
 
     def effective(self, name: str, now_s: float) -> float:

@@ -297,6 +297,19 @@ def test_up_down_lets_the_light_user_in_when_a_heavy_one_has_everything(net: Loc
     assert user(page, ALICE)["Priority"] == 8.0
 
 
+def test_who_has_no_idle_jobs_any_more_is_not_denied_anything(net: LocalNetwork, tmp_path: Path) -> None:
+    start_negotiator(net, tmp_path, {"PRIORITY_POLICY": "UP_DOWN", "NEGOTIATOR_CONSIDER_PREEMPTION": "false"})
+    machine, schedd = Machine(net), Schedd(net)
+    machine.show("slot1@m", Memory=1)
+    net.run(1.0)
+    schedd.want(BOB, (3, {"Requirements": "=TARGET.Memory > 5"}))
+    net.run(240.5)
+    assert user(ask(net, schedd.probe, QueryPriorities()), BOB)["Priority"] == -2.0
+    schedd.want(BOB, (0, {}))
+    net.run(120.0)
+    assert user(ask(net, schedd.probe, QueryPriorities()), BOB)["Priority"] == -1.0
+
+
 def test_up_down_serves_slot_by_slot_the_lowest_index_first(net: LocalNetwork, tmp_path: Path) -> None:
     start_negotiator(net, tmp_path, {"PRIORITY_POLICY": "UP_DOWN"})
     machine, schedd = Machine(net), Schedd(net)
