@@ -40,6 +40,9 @@ ENDING_ATTRIBUTES = (
 """What the notices about the end of a run have besides."""
 
 SUBMIT, EVICTED, TERMINATED, ABORTED, HELD, RELEASED, EXCEPTION = 0, 4, 5, 9, 12, 13, 7
+FREE = -1
+"""Not an event: a run that its starter may free.  The host that gets the verdict does it; a later one is told so."""
+
 _WITH_USAGE = frozenset({EVICTED, TERMINATED})
 
 
@@ -99,6 +102,13 @@ class JobNotices:
         desk.persist(row)
         self._due.setdefault(cluster.owner, []).append(_message(row, False))
         return notice_id
+
+    def free(self, run_id: str, job: Job, starter_node: str) -> None:
+        """A run's end is being committed: the starter must be told to free it, by this host or the next."""
+        row = SaveNotice(run_id, job.cluster.owner, job.cluster.number, job.proc, -1, FREE, self._desk.now_s,
+                         starter_node.encode())
+        self._open[run_id] = row
+        self._desk.persist(row)
 
     def take_due(self) -> dict[str, list[Notice]]:
         """New notices per owner since the last call."""

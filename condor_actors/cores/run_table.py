@@ -207,6 +207,7 @@ class Runs:
         verdict = self._judge(job, message)
         self._verdict(owner, message.run_id, verdict)
         if claim is not None:
+            self._notices.free(run.run_id, job, claim.row.starter_node)
             claim.run_id = ""
             if not message.claim_usable:
                 claim.usable = False

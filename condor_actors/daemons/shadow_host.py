@@ -35,6 +35,7 @@ from condor_actors.messages.run import (
     Notice,
     NoticesWritten,
     OpenShell,
+    OutputsReceived,
     ReadRunFile,
     RenewCredential,
     RunEnded,
@@ -167,8 +168,8 @@ class ShadowHostActor(Actor):
     def _orders(self, orders: HostOrders) -> None:
         for run_id, _ in orders.verdicts:
             self._forget(run_id)
-        if orders.notices:
-            self._notices(orders.notices)
+        if orders.notices or orders.verdicts:
+            self._notices(orders.notices, [run_id for run_id, _ in orders.verdicts])
         for start in orders.starts:
             self._start(start)
 
@@ -253,8 +254,13 @@ class ShadowHostActor(Actor):
 
     # ---- logs and mails
 
-    def _notices(self, notices: tuple[Notice, ...]) -> None:
+    def _notices(self, notices: tuple[Notice, ...], freed: list[str]) -> None:
+        """Write events, and confirm them together with the runs that were freed."""
         for notice in notices:
+            if notice.event < 0:
+                starter = Address(notice.ad.decode(), f"starter/{notice.notice_id}")
+                self.context.tell(starter, OutputsReceived(run_id=notice.notice_id))
+                continue
             if notice.notice_id in self._noticed:
                 continue
             self._noticed[notice.notice_id] = None
@@ -265,8 +271,11 @@ class ShadowHostActor(Actor):
             self._edges.logs.write(notice.event, notice.cluster, range(notice.proc, last + 1), notice.when_s, facts,
                                    maybe_written=notice.maybe_written)
             self._edges.mail.consider(notice.event, notice.cluster, notice.proc, notice.when_s, facts)
-        written = NoticesWritten(notice_ids=tuple([notice.notice_id for notice in notices]))
-        self._edges.logs.when_written(lambda: self.context.tell(self._edges.schedd, written))
+        written = NoticesWritten(notice_ids=(*freed, *(notice.notice_id for notice in notices)))
+        if any(notice.event >= 0 for notice in notices):
+            self._edges.logs.when_written(lambda: self.context.tell(self._edges.schedd, written))
+        else:
+            self.context.tell(self._edges.schedd, written)
 
 
 class ShadowHostDaemon:

@@ -149,7 +149,8 @@ class RunUpdated:
 @message
 @attrs.frozen(kw_only=True)
 class RunEnded:
-    """Shadow host to schedd: the run is over and its outputs are home; repeated until its verdict comes in :class:`HostOrders`.
+    """Shadow host to schedd: the run is over and its outputs are home; repeated until a :class:`HostOrders` has its
+    verdict.
 
     Attributes:
         outcome: ``exited`` (the program ended by itself: see ExitCode / ExitSignal in ``attributes``), ``evicted``
@@ -180,7 +181,8 @@ class Notice:
     Attributes:
         notice_id: names it until it is confirmed.
         cluster, proc, last_proc: the job; ``last_proc`` >= 0: the same for all jobs up to that one.
-        event: an HTCondor event number (0 submit, 5 terminated, 9 aborted, 12 held, 13 released …).
+        event: an HTCondor event number (0 submit, 5 terminated, 9 aborted, 12 held, 13 released …); -1: the end of the
+            run ``notice_id`` is committed, let the starter at the node in ``ad`` free it.
         when_s: when it happened.
         ad: all the attributes its text needs, where the log is among them.
         maybe_written: it was sent before: look whether the log has it.

@@ -190,3 +190,29 @@ def test_a_claim_that_is_over_ends_a_run_nobody_can_reach(pool: SubmitPool) -> N
     pool.run()
     assert pool.status(cluster) == 1
     assert "the starter host died" in (pool.home / "log").read_text()
+
+
+def test_a_run_is_freed_though_the_host_dies_before_it_hears_the_verdict(pool: SubmitPool) -> None:
+    cluster = pool.submit()
+    pool.match()
+    pool.execute.begin(f"{cluster}.0#1")
+    pool.run()
+    pid = pool.owner_host_pid()
+    pool.net.latency_s = 0.01
+    pool.net.clock.callLater(0.0, pool.execute.finish, f"{cluster}.0#1")
+    until_recorded(pool)
+    pool.kill_host(pid)
+    assert pool.execute.runs
+    pool.run(10.0)
+    assert pool.execute.runs == {}
+
+
+def until_recorded(pool: SubmitPool) -> None:
+    """Step by step, to the moment when the end is committed and nobody has heard of it."""
+    net = pool.net
+    for _ in range(1000):
+        if pool.store.load().jobs == ():
+            return
+        due = min(call.getTime() for call in net.clock.getDelayedCalls())
+        net.clock.advance(max(0.0, due - net.clock.seconds()))
+    raise AssertionError("the job never ended")
