@@ -157,8 +157,12 @@ class ClassAd(MutableMapping[str, Any]):
 
         :returns: an iterator.
         """
-        for key, value in self._merged().items():
-            yield self.spelling(key), value
+        if self.parent is not None or self.spellings is not None:
+            for key, value in self._merged().items():
+                yield self.spelling(key), value
+            return
+        for key, value in self.own.items():
+            yield first_spelling.get(key, key), value
 
     def _merged(self) -> dict[str, Any]:
         if self.parent is None:

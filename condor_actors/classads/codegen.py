@@ -18,6 +18,8 @@ A hit that is a plain value is used at once; a miss, an expression or a record t
 
 from __future__ import annotations
 
+import ast
+import math
 from types import FunctionType
 from typing import Any, Final
 
@@ -35,7 +37,7 @@ from .expr import (
     Subscript,
     Unary,
 )
-from .operators import BINARY, UNARY, truth
+from .operators import BINARY, UNARY, fold, truth
 from .values import ERROR, INT_MAX, INT_MIN, UNDEFINED, ListValue, wrap
 
 _MAX_LINES: Final = 600
@@ -76,6 +78,8 @@ _GLOBALS: Final[dict[str, Any]] = {
     "subscript": subscript,
     "truth": truth,
     "wrap": wrap,
+    "INFINITE": math.inf,
+    "NUMBERS": frozenset({int, float}),
     "ListValue": ListValue,
     "NEG": UNARY["-"],
     "POS": UNARY["+"],
@@ -185,7 +189,13 @@ class _Source:
         self.uses.add(first)
         name = self.temporary()
         self.line(f"{name} = {first}.get({key!r})")
-        if second:
+        if second == "up":
+            self.uses.add(second)
+            missing = "state.now()" if key == "currenttime" else "UNDEFINED"
+            self.line(f"if {name} is None:")
+            self.line(f"    {name} = up.get({key!r})")
+            self.line(f"    if {name} is None and sure: {name} = {missing}")
+        elif second:
             self.uses.add(second)
             self.line(f"if {name} is None: {name} = {second}.get({key!r})")
         self.line(f"if {name}.__class__ not in PLAIN: {name} = {slow}(ad, {key!r}, state)")
@@ -216,13 +226,18 @@ class _Source:
             atom = self.applied(step.operator, atom, self.emit(step.right))
         return atom
 
+    def written(self, atom: Atom) -> Any:
+        """The value of a number or string written out."""
+        text = atom[0].strip("()")
+        return self.names[text] if text in self.names else ast.literal_eval(text)
+
     def named(self, text: str, kind: str) -> str:
         """A variable for what may be a number or string written out, which Python will not compare by identity."""
         return self.assigned(text)[0] if kind in _WRITTEN_OUT else text
 
     def applied(self, operator: str, left: Atom, right: Atom) -> Atom:
         if left[1] in _WRITTEN_OUT and right[1] in _WRITTEN_OUT:
-            return self.assigned(f"{_NAMED[operator]}({left[0]}, {right[0]})")
+            return self.literal(BINARY[operator](self.written(left), self.written(right)))
         if operator in _PYTHON:
             return self.compared(operator, left, right)
         if operator in ("=?=", "=!="):
@@ -233,6 +248,9 @@ class _Source:
             self.line(f"if {_both(left, right, 'int')}:")
             self.line(f"    {name} = {a} {operator} {b}")
             self.line(f"    if not {INT_MIN} <= {name} <= {INT_MAX}: {name} = wrap({name})")
+            self.line(f"elif {_both(left, right, 'real')}:")
+            self.line(f"    {name} = {a} {operator} {b}")
+            self.line(f"    if {name} == INFINITE: {name} = ERROR")
             self.line(f"else: {name} = {_NAMED[operator]}({a}, {b})")
             return name, "any"
         return self.assigned(f"{_NAMED[operator]}({a}, {b})")
@@ -251,7 +269,11 @@ class _Source:
                 self.line("if False: pass")
         else:
             number = "real" if "real" in (left[1], right[1]) else "int"
-            self.line(f"if {_both(left, right, number)}: {name} = {a} {operator} {b}")
+            if left[1] == right[1] == "any":
+                alike = f"{a}.__class__ is {b}.__class__ and {a}.__class__ in NUMBERS"
+                self.line(f"if {alike}: {name} = {a} {operator} {b}")
+            else:
+                self.line(f"if {_both(left, right, number)}: {name} = {a} {operator} {b}")
         self.line(f"else: {name} = {slow}")
         return name, "truth"
 
@@ -334,6 +356,9 @@ class _Source:
         if builtin.kind == "lazy":
             nodes = ", ".join(self.constant(argument) for argument in node.arguments)
             return self.assigned(f"{self.constant(builtin.apply)}(ad, state, {nodes})")
+        known = _known_members(builtin.name, node.arguments)
+        if known is not None:
+            return self.membership(builtin.name, node, known)
         values = ", ".join(self.named(*self.emit(argument)) for argument in node.arguments)
         if builtin.name == "isUndefined":
             return self.assigned(f"{values} is UNDEFINED", "truth")
@@ -341,6 +366,18 @@ class _Source:
             return self.assigned(f"{values} is ERROR", "truth")
         first = "ad, state, " if builtin.kind == "inside" else ""
         return self.assigned(f"{self.constant(builtin.apply)}({first}{values})")
+
+    def membership(self, function: str, node: Call, known: frozenset[str]) -> Atom:
+        """A string sought among strings that are written out."""
+        sought = self.named(*self.emit(node.arguments[0]))
+        name = self.temporary()
+        names = self.constant(known)
+        if function == "stringListMember":
+            self.line(f"if {sought}.__class__ is str: {name} = {sought} in {names}")
+        else:
+            self.line(f"if {sought}.__class__ is str and {sought}.isascii(): {name} = {sought}.lower() in {names}")
+        self.line(f"else: {name} = {self.constant(compile_call_on_value(node))}(ad, state, {sought})")
+        return name, "any"
 
     # -- the whole
 
@@ -353,8 +390,12 @@ class _Source:
             lines.append("other = state.target if ad is state.my else state.my if ad is state.target else None")
         if "up" in uses:
             lines.append("parent = ad.parent")
-            lines.append("reach = EMPTY if other is None or ad.scope is not None else other.own")
-            lines.append("up = parent.own if parent is not None else reach")
+            lines.append("if parent is None:")
+            lines.append("    up = EMPTY if other is None or ad.scope is not None else other.own")
+            lines.append("    sure = ad.scope is None and (other is None or other.parent is None)")
+            lines.append("else:")
+            lines.append("    up = parent.own")
+            lines.append("    sure = ad.scope is None and other is None and parent.parent is None")
         if "tgt" in uses:
             lines.append("tgt = EMPTY if other is None or 'target' in ad.own else other.own")
         if "mown" in uses or "base" in uses:
@@ -367,15 +408,49 @@ def _both(left: Atom, right: Atom, kind: str) -> str:
     """A test that both operands are numbers of a kind the machine handles alike."""
     tests = []
     for name, known in (left, right):
-        if known in ("int", "real"):
+        if known == kind:
             continue
-        if known in ("str", "truth"):
+        if known != "any":
             return "False"
         if kind == "real":
             tests.append(f"{name}.__class__ is float")
         else:
             tests.append(f"{name}.__class__ is int")
     return " and ".join(tests) or "True"
+
+
+def _known_members(function: str, arguments: tuple[Expr, ...]) -> frozenset[str] | None:
+    """What a membership function looks through, when all of it is written out; folded where it ignores case."""
+    from .builtins.string_lists import fields_of
+
+    if len(arguments) != 2:
+        return None
+    items = arguments[1]
+    if function in ("stringListMember", "stringListIMember"):
+        if not isinstance(items, Literal) or not isinstance(items.value, str):
+            return None
+        fields = fields_of(items.value)
+        return frozenset(fields if function == "stringListMember" else map(fold, fields))
+    if function == "member" and isinstance(items, ListExpr):
+        values = [item.value for item in items.elements if isinstance(item, Literal)]
+        if len(values) == len(items.elements):
+            return frozenset(fold(value) for value in values if isinstance(value, str))
+    return None
+
+
+def compile_call_on_value(node: Call) -> Any:
+    """A call whose first argument is known already.
+
+    :param node: the call.
+    :returns: a function of record, evaluation and that argument.
+    """
+    from .builtins import TABLE
+
+    builtin = TABLE[node.name.lower()]
+    rest = [argument.run for argument in node.arguments[1:]]
+    if builtin.kind == "inside":
+        return lambda ad, state, first: builtin.apply(ad, state, first, *[run(ad, state) for run in rest])
+    return lambda ad, state, first: builtin.apply(first, *[run(ad, state) for run in rest])
 
 
 def source_of(node: Expr) -> tuple[str, dict[str, Any]]:

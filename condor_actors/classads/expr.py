@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from .values import UNDEFINED, RelativeTime, Value
+from .values import UNDEFINED, ListValue, RelativeTime, Value
 
 if TYPE_CHECKING:
     from .ad import ClassAd
@@ -22,7 +22,9 @@ HOT: Final = 60
 
 
 late: Final[dict[str, Any]] = {}
-"""What `compiler` puts here when it is loaded: it needs the nodes, the nodes need it."""
+"""What modules that need the nodes put here for the nodes to use."""
+spare: Final[list[Any]] = []
+"""States of evaluations that have ended."""
 
 
 class Expr:
@@ -87,8 +89,24 @@ class Expr:
         :param now_s: seconds since 1970 that ``time()`` gives; the clock's by default.
         :returns: a plain value (see `values`), lists with their elements evaluated.
         """
-        evaluate: Any = late["evaluate"]
-        return evaluate(self, my, target, now_s)
+        if my is None:
+            my = late["ClassAd"]()
+        state = spare.pop() if spare else late["State"](my, target, now_s)
+        state.my = my
+        state.target = target
+        state.now_s = now_s
+        self.uses = uses = self.uses + 1
+        run = self._run
+        try:
+            if run is None or uses == HOT:
+                run = self.heat()
+            value = run(my, state)
+        except RecursionError:
+            return late["deep"](self, my, target, now_s)
+        if state.steps:
+            state.depth = state.steps = 0
+        spare.append(state)
+        return late["plain"](value, my, target, now_s) if value.__class__ is ListValue else value
 
     def references(self, my: ClassAd | None = None) -> tuple[frozenset[str], frozenset[str]]:
         """The attributes this expression names.

@@ -100,7 +100,12 @@ def ad_of_object(found: dict[str, Any]) -> ClassAd:
     """
     ad = ClassAd()
     for name, value in found.items():
-        ad[name] = _read(value, 0)
+        try:
+            ad[name] = _read(value, 0)
+        except ClassAdSyntaxError:
+            raise
+        except ValueError as why:
+            raise ClassAdSyntaxError(str(why), repr(name), 0) from None
     return ad
 
 

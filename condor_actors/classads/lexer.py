@@ -76,6 +76,8 @@ def tokenize(text: str) -> list[Token]:
     """
     if len(text) > MAX_TEXT:
         raise ClassAdSyntaxError(f"text longer than {MAX_TEXT} characters", text[:1], 0)
+    if "\0" in text:
+        raise ClassAdSyntaxError("a NUL character", text, text.index("\0"))
     tokens: list[Token] = []
     append = tokens.append
     match_at = _TOKEN.match

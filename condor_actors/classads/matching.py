@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from .ad import ClassAd
-from .expr import Expr
+from .expr import Binary, Expr
 from .running import run_attribute
 from .values import UNDEFINED, Value, is_true
 
 
 def _attribute(key: str, ad: ClassAd, target: ClassAd, now_s: float | None) -> Value:
-    value = ad.find(key)
+    value = ad.own.get(key)
+    if value is None or value.__class__ is not Binary:
+        value = ad.find(key)
     if isinstance(value, Expr):
         return run_attribute(value, ad, target, now_s)
     return UNDEFINED if value is None else value

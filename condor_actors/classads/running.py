@@ -10,7 +10,7 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from .evaluation import State, element
-from .expr import HOT, Expr, late
+from .expr import HOT, Expr, late, spare
 from .values import ERROR, ListValue, Value
 
 if TYPE_CHECKING:
@@ -81,9 +81,6 @@ def plain(value: Value, state: State, depth: int = 0) -> Value:
     return [plain(element(item, value.ad, state), state, depth + 1) for item in value.elements]
 
 
-_spare: Final[list[State]] = []
-
-
 def evaluate(node: Expr, my: ClassAd | None, target: ClassAd | None, now_s: float | None) -> Value:
     """Evaluate for a caller.
 
@@ -93,14 +90,19 @@ def evaluate(node: Expr, my: ClassAd | None, target: ClassAd | None, now_s: floa
     :param now_s: the time, None for the clock.
     :returns: a value as in `values`.
     """
-    if my is None:
-        my = late["ClassAd"]()
-    value = run_on(node, my, target, now_s)
-    return plain(value, State(my, target, now_s)) if value.__class__ is ListValue else value
+    return node.evaluate(my, target, now_s)
+
+
+def _deep(node: Expr, my: ClassAd, target: ClassAd | None, now_s: float | None) -> Value:
+    return _plain(_with_more_frames(node, State(my, target, now_s)), my, target, now_s)
+
+
+def _plain(value: Value, my: ClassAd, target: ClassAd | None, now_s: float | None) -> Value:
+    return plain(value, State(my, target, now_s))
 
 
 def run_on(node: Expr, my: ClassAd, target: ClassAd | None, now_s: float | None) -> Value:
-    """Evaluate an expression of an ad; the shortest way there is.
+    """Evaluate an expression of an ad and leave lists unevaluated inside.
 
     :param node: the expression.
     :param my: the ad asked.
@@ -108,24 +110,7 @@ def run_on(node: Expr, my: ClassAd, target: ClassAd | None, now_s: float | None)
     :param now_s: the time, None for the clock.
     :returns: an internal value.
     """
-    if _spare:
-        state = _spare.pop()
-        state.my = my
-        state.target = target
-        state.now_s = now_s
-    else:
-        state = State(my, target, now_s)
-    node.uses = uses = node.uses + 1
-    run = node._run
-    try:
-        if run is None or uses == HOT:
-            run = node.heat()
-        value = run(my, state)
-    except RecursionError:
-        return _with_more_frames(node, State(my, target, now_s))
-    state.depth = state.steps = 0
-    _spare.append(state)
-    return value
+    return settle(node, State(my, target, now_s))
 
 
 def run_attribute(node: Expr, my: ClassAd, target: ClassAd | None, now_s: float | None) -> Value:
@@ -137,7 +122,7 @@ def run_attribute(node: Expr, my: ClassAd, target: ClassAd | None, now_s: float 
     :param now_s: the time, None for the clock.
     :returns: an internal value.
     """
-    state = _spare.pop() if _spare else State(my, target, now_s)
+    state = spare.pop() if spare else State(my, target, now_s)
     state.my = my
     state.target = target
     state.now_s = now_s
@@ -153,8 +138,10 @@ def run_attribute(node: Expr, my: ClassAd, target: ClassAd | None, now_s: float 
         return _with_more_frames(node, State(my, target, now_s))
     state.busy.clear()
     state.depth = state.steps = 0
-    _spare.append(state)
+    spare.append(state)
     return value
 
 
-late["evaluate"] = evaluate
+late["State"] = State
+late["deep"] = _deep
+late["plain"] = _plain

@@ -17,13 +17,14 @@ from .errors import ClassAdSyntaxError
 from .expr import Expr, Reference, stored
 from .parser import parse_assignment, parse_expression
 from .recent import Recent
-from .unparse import name_text, scalar_text, unparse
+from .unparse import name_text, quote, unparse
 from .values import INT_MAX, INT_MIN, Value
 
 _LINE: Final = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*|'(?:[^'\\]|\\.)*')\s*=\s*(.*\S)\s*\Z", re.DOTALL)
 _WIRE_LINES: Final[Recent[bytes, tuple[str, str, Any]]] = Recent(50_000)
 _NAMES: Final[Recent[bytes, tuple[str, str]]] = Recent(10_000)
 _NUMBER_LINES: Final[Recent[bytes, tuple[str, str, Any]]] = Recent(30_000)
+_QUOTED: Final[Recent[str, str]] = Recent(20_000)
 _LONG_LINES: Final[Recent[str, tuple[str, str, Any]]] = Recent(20_000)
 _STRING: Final = re.compile(r'"((?:[^"\\]|\\(?!"\s*\Z).|\\(?="\s*\Z))*)"', re.DOTALL)
 
@@ -92,19 +93,27 @@ def write_wire(ad: ClassAd) -> bytes:
     :returns: UTF-8 lines.
     """
     lines = []
+    strings = _QUOTED.young
     for name, value in ad.stored_items():
-        kind = type(value)
-        if kind is int:
-            lines.append(f"{_name(name)} = {value}\n")
+        left = _names.get(name) or _name(name)
+        if value.__class__ is int:
+            lines.append(f"{left} = {value}")
+            continue
+        if value.__class__ is str:
+            text = strings.get(value)
+            if text is None:
+                text = quote(value, "wire")
+                _QUOTED.put(value, text)
+                strings = _QUOTED.young
         elif isinstance(value, Expr):
             text = value._tools
             if text is None:
                 text = value._tools = unparse(value, style="wire")
-            lines.append(f"{_name(name)} = {text}\n")
         else:
-            text = scalar_text(value, "wire")
-            lines.append(f"{_name(name)} = {unparse(value, style='wire') if text is None else text}\n")
-    return "".join(lines).encode("utf-8", "surrogateescape")
+            text = unparse(value, style="wire")
+        lines.append(f"{left} = {text}")
+    lines.append("")
+    return "\n".join(lines).encode("utf-8", "surrogateescape")
 
 
 def _name(name: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 import time
+from decimal import Decimal
 from typing import Final
 
 from .values import AbsoluteTime, RelativeTime
@@ -169,6 +170,18 @@ def span_to_text(value: RelativeTime) -> str:
     seconds = f"{whole % 60:02d}" if not fraction else f"{whole % 60 + fraction:.6g}"
     text = _clock(whole, seconds)
     return "-" + text if value.span_s < 0 else text
+
+
+def exact_span_text(value: RelativeTime) -> str:
+    """Write a span so that it reads back the same.
+
+    :param value: the span.
+    :returns: `span_to_text` where that does, else all its seconds in decimal digits.
+    """
+    text = span_to_text(value)
+    if relative_from_text(text) == value:
+        return text
+    return format(Decimal(repr(value.span_s)), "f")
 
 
 def _whole(span_s: float) -> int:

@@ -28,7 +28,7 @@ from .expr import (
     Subscript,
     Unary,
 )
-from .times import absolute_to_text, relative_to_text, span_to_text
+from .times import absolute_to_text, exact_span_text, relative_to_text, span_to_text
 from .values import ERROR, UNDEFINED, AbsoluteTime, ListValue, RelativeTime, Value
 
 Style = Choice["new", "tools", "wire", "pretty"]
@@ -278,7 +278,8 @@ class _Writer:
         elif isinstance(node, RecordExpr):
             self.pairs(node.pairs)
         elif isinstance(node, SpanLiteral):
-            put(f'relTime("{span_to_text(node.span)}")')
+            text = exact_span_text(node.span) if self.style == "wire" else span_to_text(node.span)
+            put(f'relTime("{text}")')
 
     def binary(self, node: Binary) -> None:
         spine: list[Binary] = []
