@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import attrs
 
-from condor_actors.wire.blocking import Client, RequestRefused, Unreachable, WireError, connect
+from condor_actors.wire.blocking import Client, LinkLost, NotTrusted, RequestRefused, Unreachable, WireError, connect
 
 if TYPE_CHECKING:
     from condor_actors.classads import ClassAd
     from condor_actors.config import Config
     from condor_actors.messages.advertise import AdKind
+    from condor_actors.wire.tool_credentials import ToolCredentials
 
 QUEUE = "schedd"
 """The schedd's actor for jobs."""
@@ -118,7 +119,9 @@ def schedd(config: Config, *, name: str = "", pool: str = "", address: str = "")
     """
     ours = full_name(config, "schedd")
     if address:
-        return Schedd(name=name or address, address=address, client=dial(config, address, f"schedd at {address}"))
+        return Schedd(
+            name=name or address, address=address, client=dial(config, address, f"schedd at {address}", as_user=True)
+        )
     if not pool and (not name or name.lower() in (ours.lower(), ours.partition(".")[0].lower(), "localhost")):
         try:
             client = connect(local_node(config, "schedd"))
@@ -137,7 +140,7 @@ def schedd(config: Config, *, name: str = "", pool: str = "", address: str = "")
         raise ToolError(f"Error: Can't find address of schedd {name or 'in pool ' + pool}")
     there = found[0].get_str("MyAddress")
     full = found[0].get_str("Name")
-    return Schedd(name=full, address=there, client=dial(config, there, f"schedd {full}"),
+    return Schedd(name=full, address=there, client=dial(config, there, f"schedd {full}", as_user=True),
                   machine=found[0].get_str("Machine"))  # fmt: skip
 
 
@@ -148,21 +151,38 @@ def all_schedds(config: Config, *, pool: str = "") -> Iterator[ClassAd]:
     yield from query(config, AdKind.SCHEDD, "", ("Name", "MyAddress", "Machine"), pool=pool)
 
 
-def dial(config: Config, address: str, who: str) -> Client:
+def dial(config: Config, address: str, who: str, *, as_user: bool = False) -> Client:
     """A line to ``<host:port>`` over TLS.
 
+    :param as_user: show the caller's own certificate even where the machine's could be read: whose job it is follows
+        from it.
     :raises ToolError: there is none.
     """
     try:
-        return connect(address, credentials(config))
+        try:
+            return connect(address, credentials(config, as_user=as_user))
+        except (NotTrusted, LinkLost):
+            if not as_user:
+                raise
+            return connect(address, credentials(config, as_user=True, is_anew=True))
     except WireError as error:
         raise ToolError(unreachable(who, error)) from None
 
 
-def credentials(config: Config) -> Any:
-    """What this user shows over TLS, None when there is nothing."""
+def credentials(config: Config, *, as_user: bool = False, is_anew: bool = False) -> ToolCredentials | None:
+    """What this user shows over TLS, None when there is nothing.
+
+    :param is_anew: borrow a certificate even if there is a fresh one; it may be another pool's.
+    """
     from condor_actors.wire.tool_credentials import ToolCredentials
 
+    if as_user:
+        paths = {"certificate": "USER_CERTIFICATE", "key": "USER_KEY", "ca": "POOL_CA"}
+        own = ToolCredentials(**{what: os.path.expanduser(config.text(name) or "") for what, name in paths.items()})
+        if is_anew or not own.is_fresh():
+            own.borrow(str(config.path("RUN")))
+        if own.is_readable():
+            return own
     return ToolCredentials.of(config)
 
 

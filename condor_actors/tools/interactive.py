@@ -6,7 +6,7 @@ import time
 
 from condor_actors.messages.queue import ActOnJobs, JobAction, QueryJobs
 from condor_actors.tools.contact import Schedd, ToolError
-from condor_actors.tools.job_shell import run_shell
+from condor_actors.tools.job_shell import NotRunning, run_shell
 
 LOOK_S = 1.0
 
@@ -27,11 +27,13 @@ def enter_job(there: Schedd, cluster: int) -> int:
                 raise ToolError(f"job {cluster}.0 has left the queue")
             ad = ClassAd.from_bytes(page.ads[0])
             status = ad.get_int("JobStatus")
-            if status == 2:
-                break
             if status in (3, 4, 5):
                 raise ToolError(f"job {cluster}.0 does not run: {ad.get_str('HoldReason') or 'it was removed'}")
+            if status == 2:
+                try:
+                    return run_shell(there, (cluster, 0), ())
+                except NotRunning:
+                    pass  # it has a machine, but its files are still on the way
             time.sleep(LOOK_S)
-        return run_shell(there, (cluster, 0), ())
     finally:
         there.ask(ActOnJobs(action=JobAction.REMOVE, ids=((cluster, -1),), reason="The interactive session has ended"))

@@ -23,12 +23,17 @@ MORE_S = 0.01
 """How long to look for another message behind the one that woke us."""
 
 
+class NotRunning(ToolError):
+    """The job has no process to be beside, now."""
+
+
 def run_shell(there: Schedd, job: tuple[int, int], command: Sequence[str]) -> int:
     """Open a shell (or run a command) and be its terminal until it ends.
 
     :param command: words of a shell command, joined with blanks as ssh does; empty: a shell to type into.
     :returns: the exit status of the shell.
-    :raises ToolError: the job does not run, or is not ours.
+    :raises NotRunning: the job does not run.
+    :raises ToolError: it is not ours, or not in the queue.
     """
     shell_id = uuid.uuid4().hex
     size = shutil.get_terminal_size()
@@ -43,7 +48,7 @@ def run_shell(there: Schedd, job: tuple[int, int], command: Sequence[str]) -> in
             )
         )  # fmt: skip
     except RequestRefused as error:
-        raise ToolError(str(error)) from None
+        raise (NotRunning if error.code == "invalid" else ToolError)(str(error)) from None
     with _raw_terminal(), _window_changes() as resized:
         return _carry(there, shell_id, resized)
 

@@ -55,15 +55,15 @@ def main() -> int:
     if job is None:
         print(f"condor_ssh_to_job: expected a job id\n{USAGE}", file=sys.stderr)
         return 1
-    from condor_actors.tools.job_shell import run_shell
+    from condor_actors.tools.job_shell import NotRunning, run_shell
 
     try:
         with schedd(load(), name=values.get("name", ""), pool=values.get("pool", "")) as there:
             while True:
                 try:
                     return run_shell(there, (job[0], max(job[1], 0)), words[1:])
-                except ToolError as error:
-                    if "auto-retry" not in values or "not running" not in error.text:
+                except NotRunning as error:
+                    if "auto-retry" not in values:
                         raise
                     print(error.text, file=sys.stderr)
                     time.sleep(RETRY_S)

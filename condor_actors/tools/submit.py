@@ -99,6 +99,9 @@ def main() -> int:
         return _fail(f"the schedd does not answer ({error})")
     except KeyboardInterrupt:
         return _fail("interrupted")
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 1
 
 
 def _submit(call: Call) -> int:
@@ -368,7 +371,7 @@ def _call(given: list[Given]) -> Call:
             changes["single_cluster"] = True
         else:
             _outer_flag(call, item.name, value, changes)
-    call.is_bare = not call.file and "queue" in changes
+    call.is_bare = not call.file and ("queue" in changes or "interactive" in changes)
     if call.file == "-" and not call.is_terse:
         call.is_verbose = True
     call.options = Options(assignments=tuple(assignments), appended=tuple(appended), **changes)  # type: ignore[arg-type]  # checked above
