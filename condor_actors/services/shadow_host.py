@@ -67,7 +67,7 @@ class ShadowHostService(Service):
 
         start_logging(self._config, "shadow-host", suffix=f".{os.getpid()}")
         real = self._real = real_world(self._config, "shadow-host", reactor=self._reactor, listens_locally=False,
-                                       listens_publicly=False)
+                                       listens_publicly=False, machine=False)
         self._bulk = BulkClient(self._reactor, real.post.endpoint)
         self._daemon = make_shadow_host(
             self._config, real.world, schedd_socket=self._schedd_socket, host_id=self._host_id, bulk=self._bulk,

@@ -80,7 +80,8 @@ class RealWorld:
 
 
 def real_world(config: Config, name: str, *, reactor: Any, credentials: Credentials | None = None,
-               listens_locally: bool = True, listens_publicly: bool = True, enrolling: bool = False) -> RealWorld:
+               listens_locally: bool = True, listens_publicly: bool = True, enrolling: bool = False,
+               machine: bool = True) -> RealWorld:
     """The edges of the daemon ``name``.
 
     Args:
@@ -88,6 +89,7 @@ def real_world(config: Config, name: str, *, reactor: Any, credentials: Credenti
         name: ``schedd``, ``starter-host`` …
         reactor: Twisted's.
         credentials: in place of the machine's own (a shadow host's proxy certificate).
+        machine: show the machine's certificate; False for a process that will be a user's: it never sees the key.
         listens_locally, listens_publicly: which doors :meth:`RealWorld.listen` opens.
         enrolling: let in, to enrol only, who has no certificate yet; a collector beside the CA's key does anyway.
 
@@ -99,7 +101,7 @@ def real_world(config: Config, name: str, *, reactor: Any, credentials: Credenti
     log = Logger("condor")
     domain = config.text("UID_DOMAIN") or "localhost"
     post = PostOffice(reactor, random=random, process=name, uid_domain=domain,
-                      credentials=credentials or machine_credentials(config),
+                      credentials=credentials or (machine_credentials(config) if machine else None),
                       enrolling=enrolling or offers_enrolment(PoolFiles.of(config), name), log=log)
     post.max_connections = config.integer("SEC_MAX_LINKS")
     authorization = Authorization(config)
