@@ -359,6 +359,8 @@ class Master:
         ad["DaemonStartTime"] = int(self.started_s)
         ad["MyCurrentTime"] = int(self.world.wall_clock())
         ad["RealUid"] = os.getuid()
+        ad["DetectedCpus"] = int(self.config.text("DETECTED_CPUS") or 1)
+        ad["DetectedMemory"] = int(self.config.text("DETECTED_MEMORY") or 0)
         ad["CondorVersion"] = f"$CondorVersion: {self.version.split(' ')[0]} $"
         ad["CondorAdmin"] = self.settings.admin or ""
         ad["DaemonList"] = " ".join(["MASTER", *(name for name in self.children if name in self.listed)])
