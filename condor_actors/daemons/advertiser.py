@@ -3,7 +3,8 @@
 Theory: the advertiser keeps the latest form of each ad of its process.  A change is told at once, further changes of
 the same ad within :data:`COALESCE_S` seconds together; everything is told again every ``interval_s`` seconds (so that
 it does not expire) and whenever a collector's link comes up (so that a collector that was restarted knows everything
-again within moments); and everything is withdrawn when the daemon stops.
+again within moments); and everything is withdrawn when the daemon stops.  Who asks the daemon itself (``QueryAds`` to
+its advertiser) is told the same.
 
 Use, from any actor of the process::
 
@@ -21,11 +22,11 @@ from collections.abc import Sequence
 import attrs
 
 from condor_actors.actors import Actor
-from condor_actors.classads import ClassAd
+from condor_actors.classads import ClassAd, ClassAdSyntaxError, parse_expression
 from condor_actors.config import Config
-from condor_actors.cores.ad_table import ad_key
-from condor_actors.messages.advertise import AdKind, InvalidateAd, UpdateAd
-from condor_actors.messages.envelope import Address, Delivery, PeerUp, TimerFired
+from condor_actors.cores.ad_table import AdTable, ad_key
+from condor_actors.messages.advertise import AdKind, AdsPage, InvalidateAd, QueryAds, UpdateAd
+from condor_actors.messages.envelope import Address, Delivery, PeerUp, Refused, TimerFired
 
 __all__ = ["ADVERTISER", "COLLECTOR", "Advertise", "Advertiser", "Withdraw", "collector_nodes"]
 
@@ -112,6 +113,8 @@ class Advertiser(Actor):
             self._advertise(message)
         elif isinstance(message, Withdraw):
             self._withdraw(message)
+        elif isinstance(message, QueryAds):
+            self.context.reply(delivery, self._page(message))
         elif isinstance(message, PeerUp):
             for told in self.ads.items():
                 self._send(message.node, told)
@@ -129,6 +132,19 @@ class Advertiser(Actor):
             by_kind.setdefault((kind, told.my_address), []).append(told.name)
         for (kind, my_address), names in by_kind.items():
             self._invalidate(kind, tuple(names), my_address)
+
+    def _page(self, message: QueryAds) -> AdsPage | Refused:
+        """What the daemon itself says of its ads (condor_status -direct)."""
+        now_s = self.context.now_s()
+        table = AdTable()
+        try:
+            for (kind, _), told in sorted(self.ads.items()):
+                if kind is message.ad_kind:
+                    table.update(kind, told.ad, b"", now_s=now_s, lifetime_s=self.interval_s)
+            constraint = parse_expression(message.constraint) if message.constraint.strip() else None
+            return table.page(message.ad_kind, constraint, message.projection, message.limit, message.cursor)
+        except (ClassAdSyntaxError, ValueError) as error:
+            return Refused(code="invalid", text=str(error))
 
     # ---- what is told
 

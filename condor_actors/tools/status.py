@@ -43,6 +43,9 @@ KINDS = {
     "negotiator": AdKind.NEGOTIATOR, "startd": AdKind.STARTD, "accounting": AdKind.ACCOUNTING,
     "generic": AdKind.GENERIC,
 }
+KINDS_OF_DAEMONS = (AdKind.SCHEDD, AdKind.MASTER, AdKind.NEGOTIATOR)
+DIRECT = "advertiser"
+"""The actor that answers for a daemon itself."""
 SUBSYSTEMS = {
     "collector": "collector", "negotiator": "negotiator", "master": "master", "daemonmaster": "master",
     "schedd": "schedd", "scheduler": "schedd", "startd": "normal", "machine": "normal", "submitter": "submitters",
@@ -245,6 +248,8 @@ def _found(question: Question, projection: tuple[str, ...]) -> list[ClassAd]:
     config = load()
     with _line_to(question, config) as (client, actor):
         ads: list[ClassAd] = []
+        if actor == DIRECT and question.kind in KINDS_OF_DAEMONS:
+            return _own_ad(client, question)
         for kind in list(AdKind) if question.is_any else [question.kind]:
             ads += _pages(client, actor, kind, question, projection)
     return ads[:question.limit] if question.limit else ads
@@ -287,19 +292,29 @@ def _dialled(question: Question, config: Config) -> tuple[Client, str]:
     client = collector(config, pool=question.pool)
     if not question.direct:
         return client, COLLECTOR
-    kind = question.kind if question.kind in (AdKind.SCHEDD, AdKind.MASTER) else AdKind.SLOT
-    actor = {AdKind.SCHEDD: "schedd", AdKind.MASTER: "master"}.get(kind, "startd")
-    if question.kind is AdKind.SUBMITTER:
-        kind, actor = AdKind.SCHEDD, "schedd"
+    kind = question.kind if question.kind in KINDS_OF_DAEMONS else AdKind.SLOT
     with client:
         try:
             page = client.ask(COLLECTOR, QueryAds(ad_kind=kind, constraint=_named(question.direct), limit=1,
                                                   projection=("Name", "MyAddress")))
         except WireError as error:
             raise ToolError(refused(error)) from None
+    who = f"{question.view if kind is not AdKind.SLOT else 'startd'} on {question.direct}"
     if not page.ads:
-        raise ToolError(f"Error: Failed to locate {actor} on {question.direct}")
-    return dial(config, ClassAd.from_bytes(page.ads[0]).get_str("MyAddress"), f"{actor} on {question.direct}"), actor
+        raise ToolError(f"Error: Failed to locate {who}")
+    return dial(config, ClassAd.from_bytes(page.ads[0]).get_str("MyAddress"), who), DIRECT
+
+
+def _own_ad(client: Client, question: Question) -> list[ClassAd]:
+    """The ad of the daemon that was asked directly, where it has no advertiser."""
+    from condor_actors.messages.admin import Ping
+
+    try:
+        ad = ClassAd.from_bytes(client.ask("admin", Ping()).ad)
+    except WireError as error:
+        raise ToolError(refused(error)) from None
+    constraint = parse_expression(question.constraint()) if question.constraints else None
+    return [ad] if constraint is None or is_true(constraint.evaluate(ad)) else []
 
 
 def _from_file(question: Question) -> list[ClassAd]:

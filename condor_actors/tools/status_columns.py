@@ -187,6 +187,14 @@ VIEWS: dict[str, tuple[Column, ...]] = {
         Column("Rejections", 10, number("LastNegotiationCycleRejections0", "%d"),
                ("LastNegotiationCycleRejections0",)),
     ),
+    "accounting": (
+        Column("Name", -18, plain("Name"), ("Name",)),
+        Column("Priority", 12, number("Priority", "%.2f"), ("Priority",)),
+        Column("PrioFactor", 10, number("PriorityFactor", "%.2f"), ("PriorityFactor",)),
+        Column("WghtedInUse", 11, number("WeightedResourcesUsed", "%.0f"), ("WeightedResourcesUsed",)),
+        Column("Wghted-hrs", 12, number("WeightedAccumulatedUsage", "%.2f", scale=3600.0),
+               ("WeightedAccumulatedUsage",)),
+    ),
     "any": (
         Column("MyType", -18, plain("MyType", "None"), ("MyType",)),
         Column("TargetType", -18, plain("TargetType", "None"), ("TargetType",)),

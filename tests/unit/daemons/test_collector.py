@@ -178,6 +178,23 @@ def test_an_advertiser_tells_changes_and_everything_to_a_collector_that_was_kill
     assert names(ask(net, probe, QueryAds(ad_kind=AdKind.SLOT))) == []
 
 
+def test_who_asks_the_daemon_itself_is_told_the_same(net: LocalNetwork) -> None:
+    start_collector(net)
+    system = net.system("<m:1>")
+    system.spawn(ADVERTISER, lambda: Advertiser((NODE,), 300.0))
+    probe = net.probe(system)
+    for name in ("a", "b"):
+        probe.tell(LOCAL, Advertise(AdKind.SLOT, slot(name), ClassAd({"Capability": "k"})))
+    net.run(0.1)
+    tool = net.probe(net.system("<t:1>"))
+    tool.ask(Address("<m:1>", ADVERTISER), QueryAds(ad_kind=AdKind.SLOT, constraint='Name == "b"'))
+    tool.ask(Address("<m:1>", ADVERTISER), QueryAds(ad_kind=AdKind.SLOT, constraint="Name =="))
+    net.run(0.1)
+    assert names(tool.answers[0]) == ["b"]
+    assert b"Capability" not in tool.answers[0].ads[0]
+    assert isinstance(tool.answers[1], Refused)
+
+
 def test_an_advertiser_says_the_same_only_once_and_fast_changes_together(net: LocalNetwork) -> None:
     start_collector(net)
     system = net.system("<m:1>")
