@@ -8,6 +8,7 @@ Source: HTCondor manual, Introduction to Configuration, "Function Macros in Conf
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -23,7 +24,7 @@ __all__ = ["ConfigFunctions"]
 
 _FILE_LETTERS: Final = re.compile(r"F[fpduwnxbqa]*")
 _FORMAT: Final = re.compile(
-    r"(.*?)%([-+ #0]*\d*(?:\.\d+)?)(?:h|hh|l|ll|j|z)?([diouxXeEfFgGsvV])(.*)", re.DOTALL
+    r"(.*?)%([-+ #0]*\d{0,3}(?:\.\d{1,3})?)(?:h|hh|l|ll|j|z)?([diouxXeEfFgGsvV])(.*)", re.DOTALL
 )
 
 
@@ -218,7 +219,7 @@ def _number(written: str, function: str, arguments: str) -> float | int:
     value = _evaluated(written)
     if isinstance(value, bool):
         return int(value)
-    if isinstance(value, (int, float)):
+    if isinstance(value, (int, float)) and math.isfinite(value):
         return value
     raise ConfigError(f"${function}({arguments}) is not given a number", value=written, expected="a number")
 
