@@ -18,7 +18,8 @@ ATOMS = st.one_of(
     st.sampled_from([
         "$(A)", "$(B:x)", "$(A:$(B))", "$$(A)", "$(", ")", "$INT(A)", "$CHOICE(1,A,B)", "$SUBSTR(A,1,-1)",
         "$ENV(HOME)", '$INT(real("INF"))', "$INT(1,%9999d)",
-        "$Fnx(A)", "$(DOLLAR)", "\\", "#", "@=end", "@end", "if", "endif", "else", "use POLICY : Desktop", "=", ":", "+=",
+        "$Fnx(A)", "$(DOLLAR)", "\\", "#", "@=end", "@end", "if", "endif", "else",
+        "use POLICY : Desktop", "=", ":", "+=",
         "$RANDOM_INTEGER(1,9)", "$REAL(A,%d)", "$(A$(B))", "\n", " ", "5 * 60", "true", "\x00", "\u20ac", "[",
     ]),
     st.text(string.printable, max_size=6),
