@@ -54,6 +54,7 @@ class ScheddEdges:
         mint: credentials.
         spool: spooled files.
         history: answers questions about the history.
+        reidentify: a node's process has become this identity (``PostOffice.reidentify``).
     """
 
     store: QueueStore
@@ -61,6 +62,7 @@ class ScheddEdges:
     mint: Mint
     spool: Spool
     history: HistoryQuestions
+    reidentify: Callable[[str, Identity], None] = lambda node, identity: None
 
 
 class ScheddActor(CoreActor):
@@ -163,6 +165,10 @@ class ScheddActor(CoreActor):
         self.context.tell(effect.address, BecomeOwner(
             owner=effect.owner, uid=user.uid, gid=user.gid, credential=self._edges.mint(effect.owner),
             spool_dir=str(self._edges.spool.root)))
+        # It connected with our rights; from now on it has no more than its owner's.
+        domain = self.core.desk.settings.uid_domain
+        self._edges.reidentify(effect.address.node,
+                               Identity(name=f"{effect.owner}@{domain}", method="local", uid=user.uid))
 
     def story(self, job: str) -> tuple[str, ...]:
         """What happened to a job lately, for the manhole."""
@@ -260,5 +266,6 @@ def make_daemon(config: Config, world: World) -> Daemon:
         mint=make_mint(world, machine, config.seconds("PROXY_LIFETIME")),
         spool=Spool(spool),
         history=HistoryQuestions(store.history),
+        reidentify=getattr(world.post, "reidentify", lambda node, identity: None),
     )
     return ScheddDaemon(settings, world, edges)

@@ -291,6 +291,12 @@ class PostOffice:
         if dialled is not None:
             dialled.unwatch()
 
+    def reidentify(self, node: str, identity: Identity) -> None:
+        """Take whoever is at the other end for ``identity`` from now on: it has become another user since it came."""
+        link = self._inbound.get(node)
+        if link is not None:
+            link.identity = identity
+
     def hang_up(self, node: str, reason: str) -> None:
         """Close the link to a node, if there is one."""
         dialled = self._dialled.get(node)

@@ -11,7 +11,7 @@ import pytest
 import pytest_twisted
 
 from condor_actors.messages.admin import Ping
-from condor_actors.messages.envelope import Address, AskFailed, Done, PeerDown, PeerUp, Refused
+from condor_actors.messages.envelope import Address, AskFailed, Done, Identity, PeerDown, PeerUp, Refused
 from condor_actors.wire.authority import Authority, PoolFiles, create_pool, lend_proxy
 from condor_actors.wire.credentials import Credentials
 from tests.wire.conftest import Process
@@ -240,3 +240,15 @@ async def test_levels_are_asked_for(processes: Make, short_dir: Path) -> None:
     answer = await client.box.ask(f"unix:{short_dir}/s", "echo", Shutdown())
     assert answer.message.code == "denied"
     assert levels == ["ADMINISTRATOR"]
+
+
+@pytest_twisted.ensureDeferred
+async def test_who_became_another_user_has_that_users_rights(processes: Make, short_dir: Path) -> None:
+    server, client = processes("server"), processes("client")
+    node = f"unix:{short_dir}/s"
+    server.office.listen_unix(str(short_dir / "s"))
+    client.box.context.tell(Address(node, "box"), Done())
+    sender = (await server.box.first(Done)).sender
+    server.office.reidentify(sender.node, Identity(name="alice@test.domain", method="local", uid=12345))
+    answer = await client.box.ask(node, "echo", Done())
+    assert answer.message.text == "alice@test.domain "
