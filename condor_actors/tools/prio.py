@@ -47,7 +47,10 @@ def main() -> int:
                 name = words.pop(0)
             else:
                 pool = words.pop(0)
-        elif "version".startswith(bare):
+        elif bare and "help".startswith(bare):
+            print(USAGE)
+            return 0
+        elif bare and "version".startswith(bare):
             from condor_actors.tools.version import platform_line, version_line
 
             print(f"{version_line()}\n{platform_line()}")
