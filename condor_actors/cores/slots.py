@@ -179,8 +179,16 @@ class Slots:
         slot_ad.write_share(slot.ad, free, slot.total, requirements=self.settings.requirements)
 
     def request(self, slot: Slot, job: ClassAd) -> Request:
-        """What ``job`` asks of ``slot``."""
-        return read_request(job, slot.ad, tuple(slot.total.custom))
+        """What ``job`` asks of ``slot``; rounded up where the slot can be divided, as far as there is enough."""
+        exact = read_request(job, slot.ad, tuple(slot.total.custom), memory_step_mib=1, disk_step_kib=1)
+        if not slot.partitionable:
+            return exact
+        rounded = read_request(job, slot.ad, tuple(slot.total.custom))
+        return attrs.evolve(
+            exact,
+            memory_mib=max(exact.memory_mib, min(rounded.memory_mib, slot.free.memory_mib)),
+            disk_kib=max(exact.disk_kib, min(rounded.disk_kib, slot.free.disk_kib)),
+        )
 
     def fit(self, slot: Slot, job: ClassAd) -> Share | str:
         """The share ``job`` would get, or why it does not fit."""
