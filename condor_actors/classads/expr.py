@@ -33,20 +33,12 @@ class Expr:
     :ivar height: levels of the tree below and including this node.
     """
 
-    __slots__ = ("_hash", "_names", "_run", "_text", "_tools", "height", "uses")
+    __slots__ = ("_run", "height", "memory", "uses")
 
     height: int
     uses: int
-    _text: str | None
-    _tools: str | None
+    memory: dict[str, Any] | None
     _run: Run | None
-    _names: tuple[frozenset[str], frozenset[str]] | None
-    _hash: int | None
-
-    def _start(self, height: int) -> None:
-        self.height = height
-        self._text = self._tools = self._run = self._names = self._hash = None
-        self.uses = 0
 
     def children(self) -> tuple[Expr, ...]:
         """The nodes directly below.
@@ -129,12 +121,25 @@ class Expr:
 
         return flatten(self, my, now_s)
 
-    def __str__(self) -> str:
-        text = self._text
-        if text is None:
-            from .unparse import unparse
+    def remembered(self, what: str, make: Callable[[Expr], Any]) -> Any:
+        """What was computed of this expression before, or is now.
 
-            text = self._text = unparse(self)
+        :param what: its name.
+        :param make: computes it.
+        :returns: the result.
+        """
+        memory = self.memory
+        if memory is None:
+            memory = self.memory = {}
+        elif what in memory:
+            return memory[what]
+        found = memory[what] = make(self)
+        return found
+
+    def __str__(self) -> str:
+        from .unparse import unparse
+
+        text: str = self.remembered("text", unparse)
         return text
 
     def __repr__(self) -> str:
@@ -148,10 +153,7 @@ class Expr:
         return type(self) is type(other) and str(self) == str(other)
 
     def __hash__(self) -> int:
-        value = self._hash
-        if value is None:
-            value = self._hash = hash(str(self))
-        return value
+        return hash(str(self))
 
     def __reduce__(self) -> tuple[Any, ...]:
         from .parser import parse_expression
@@ -169,7 +171,9 @@ class Literal(Expr):
     __slots__ = ("value",)
 
     def __init__(self, value: Value) -> None:
-        self._start(1)
+        self._run = self.memory = None
+        self.uses = 0
+        self.height = 1
         self.value = value
 
 
@@ -179,7 +183,9 @@ class SpanLiteral(Expr):
     __slots__ = ("span",)
 
     def __init__(self, span: RelativeTime) -> None:
-        self._start(1)
+        self._run = self.memory = None
+        self.uses = 0
+        self.height = 1
         self.span = span
 
 
@@ -189,7 +195,9 @@ class Reference(Expr):
     __slots__ = ("absolute", "key", "name", "scope")
 
     def __init__(self, name: str, scope: Expr | None = None, absolute: bool = False) -> None:
-        self._start(1 if scope is None else 1 + scope.height)
+        self._run = self.memory = None
+        self.uses = 0
+        self.height = 1 if scope is None else 1 + scope.height
         self.name = name
         self.key = name.lower()
         self.scope = scope
@@ -205,7 +213,9 @@ class Unary(Expr):
     __slots__ = ("operand", "operator")
 
     def __init__(self, operator: str, operand: Expr) -> None:
-        self._start(1 + operand.height)
+        self._run = self.memory = None
+        self.uses = 0
+        self.height = 1 + operand.height
         self.operator = operator
         self.operand = operand
 
@@ -219,7 +229,9 @@ class Binary(Expr):
     __slots__ = ("left", "operator", "right")
 
     def __init__(self, operator: str, left: Expr, right: Expr) -> None:
-        self._start(1 + max(left.height, right.height))
+        self._run = self.memory = None
+        self.uses = 0
+        self.height = 1 + (left.height if left.height > right.height else right.height)
         self.operator = operator
         self.left = left
         self.right = right
@@ -234,7 +246,9 @@ class Conditional(Expr):
     __slots__ = ("otherwise", "test", "then")
 
     def __init__(self, test: Expr, then: Expr | None, otherwise: Expr) -> None:
-        self._start(1 + max(test.height, otherwise.height, then.height if then is not None else 0))
+        self._run = self.memory = None
+        self.uses = 0
+        self.height = 1 + max(test.height, otherwise.height, then.height if then is not None else 0)
         self.test = test
         self.then = then
         self.otherwise = otherwise
@@ -251,7 +265,9 @@ class Subscript(Expr):
     __slots__ = ("container", "index")
 
     def __init__(self, container: Expr, index: Expr) -> None:
-        self._start(1 + max(container.height, index.height))
+        self._run = self.memory = None
+        self.uses = 0
+        self.height = 1 + max(container.height, index.height)
         self.container = container
         self.index = index
 
@@ -265,7 +281,9 @@ class Call(Expr):
     __slots__ = ("arguments", "name")
 
     def __init__(self, name: str, arguments: tuple[Expr, ...]) -> None:
-        self._start(_height(*arguments))
+        self._run = self.memory = None
+        self.uses = 0
+        self.height = _height(*arguments)
         self.name = name
         self.arguments = arguments
 
@@ -279,7 +297,9 @@ class ListExpr(Expr):
     __slots__ = ("elements",)
 
     def __init__(self, elements: tuple[Expr, ...]) -> None:
-        self._start(_height(*elements))
+        self._run = self.memory = None
+        self.uses = 0
+        self.height = _height(*elements)
         self.elements = elements
 
     def children(self) -> tuple[Expr, ...]:
@@ -292,7 +312,9 @@ class RecordExpr(Expr):
     __slots__ = ("pairs",)
 
     def __init__(self, pairs: tuple[tuple[str, Expr], ...]) -> None:
-        self._start(_height(*(node for _, node in pairs)))
+        self._run = self.memory = None
+        self.uses = 0
+        self.height = _height(*(node for _, node in pairs))
         self.pairs = pairs
 
     def children(self) -> tuple[Expr, ...]:

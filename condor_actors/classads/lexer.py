@@ -18,14 +18,18 @@ Token = tuple[str, str | int | float, int]
 
 MAX_TEXT: Final = 1024 * 1024
 
+_BLANK: Final = " \t\r\n\v\f"
 _TOKEN: Final = re.compile(
     r"""
-    (?P<skip>(?:[ \t\r\n\v\f]+|//[^\n]*(?:\n|\Z)|/\*(?:[^*]|\*(?!/))*\*/)+)
-  | (?P<num>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)
-  | (?P<name>[A-Za-z_][A-Za-z0-9_]*)
-  | (?P<str>"(?:[^"\\]|\\.)*")
-  | (?P<quoted>'(?:[^'\\]|\\.)*')
-  | (?P<op>=\?=|=!=|>>>|<<|>>|<=|>=|==|!=|&&|\|\||\?:|[-+*/%!~&|^<>?:.,;=(){}\[\]])
+    [ \t\r\n\v\f]*
+    (?:
+        (?P<name>[A-Za-z_][A-Za-z0-9_]*)
+      | (?P<num>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)
+      | (?P<skip>//[^\n]*|/\*(?:[^*]|\*(?!/))*\*/)
+      | (?P<op>=\?=|=!=|>>>|<<|>>|<=|>=|==|!=|&&|\|\||\?:|[-+*/%!~&|^<>?:.,;=(){}\[\]])
+      | (?P<str>"(?:[^"\\]|\\.)*")
+      | (?P<quoted>'(?:[^'\\]|\\.)*')
+    )
     """,
     re.VERBOSE | re.DOTALL,
 )
@@ -80,31 +84,44 @@ def tokenize(text: str) -> list[Token]:
         raise ClassAdSyntaxError("a NUL character", text, text.index("\0"))
     tokens: list[Token] = []
     append = tokens.append
-    match_at = _TOKEN.match
     position, size = 0, len(text)
-    while position < size:
-        match = match_at(text, position)
-        if match is None:
-            raise ClassAdSyntaxError(_complaint(text, position), text, position)
-        kind = match.lastgroup
-        after = match.end()
-        if kind in {"name", "op"}:
-            append((kind, match[0], position))
-        elif kind == "num":
-            digits = match[0]
-            if digits.isdigit() and text.startswith(".", after):
-                raise ClassAdSyntaxError("digits are missing behind the decimal point", text, after)
-            octal = digits[0] == "0" and len(digits) > 1 and digits.isdigit()
-            append(("octal" if octal else "num", _number(digits), position))
-        elif kind in {"str", "quoted"}:
-            body = match[0][1:-1]
-            try:
-                append((kind, unescape(body) if "\\" in body else body, position))
-            except ValueError as why:
-                raise ClassAdSyntaxError(str(why), text, position) from None
-        position = after
+    for match in _TOKEN.finditer(text):
+        if match.start() != position:
+            break
+        position = match.end()
+        group = match.lastindex or 0
+        start = match.start(group)
+        value = match[group]
+        if group == _NAME:
+            append(("name", value, start))
+        elif group == _OPERATOR:
+            if value == "/" and text.startswith("*", position):
+                raise ClassAdSyntaxError("comment without its closing */", text, start)
+            append(("op", value, start))
+        elif group == _NUMBER:
+            if value.isdigit() and text.startswith(".", position):
+                raise ClassAdSyntaxError("digits are missing behind the decimal point", text, position)
+            octal = value[0] == "0" and len(value) > 1 and value.isdigit()
+            append(("octal" if octal else "num", _number(value), start))
+        elif group != _COMMENT:
+            append((match.lastgroup or "", _string(value[1:-1], text, start), start))
+    rest = size - len(text[position:].lstrip(_BLANK))
+    if rest < size:
+        raise ClassAdSyntaxError(_complaint(text, rest), text, rest)
     append(("end", "", size))
     return tokens
+
+
+_NAME, _NUMBER, _COMMENT, _OPERATOR = 1, 2, 3, 4
+
+
+def _string(body: str, text: str, start: int) -> str:
+    if "\\" not in body:
+        return body
+    try:
+        return unescape(body)
+    except ValueError as why:
+        raise ClassAdSyntaxError(str(why), text, start) from None
 
 
 def _complaint(text: str, position: int) -> str:
@@ -113,8 +130,6 @@ def _complaint(text: str, position: int) -> str:
         return 'string without its closing "'
     if first == "'":
         return "quoted name without its closing '"
-    if text.startswith("/*", position):
-        return "comment without its closing */"
     return f"{first!r} starts nothing that belongs in an expression"
 
 

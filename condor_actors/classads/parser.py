@@ -57,6 +57,7 @@ _BINDING: Final = {
     "/": 110,
     "%": 110,
 }
+_POSTFIX: Final = frozenset({".", "[", "?:", "?"})
 _WORDS: Final = {"is": "=?=", "isnt": "=!="}
 _CONSTANTS: Final = {
     "true": Literal(True),
@@ -123,7 +124,7 @@ class _Parser:
     def expression(self) -> Expr:
         self.deeper()
         result = self.binary(0)
-        if self.take("?"):
+        if self.tokens[self.at][1] == "?" and self.take("?"):
             then = self.expression()
             self.expect(":", "between the two results of '?'")
             result = Conditional(result, then, self.expression())
@@ -144,14 +145,18 @@ class _Parser:
             if binding <= limit:
                 return left
             self.at += 1
-            self.deeper()
+            self.depth += 1
+            if self.depth > MAX_DEPTH:
+                self.deeper()
             right = self.binary(binding)
             self.depth -= 1
             left = Binary(operator, left, right)
 
     def unary(self) -> Expr:
         kind, value, position = self.tokens[self.at]
-        if kind == "op" and value in ("-", "+", "!", "~"):
+        if kind != "op":
+            return self.operand()
+        if value in ("-", "+", "!", "~"):
             self.at += 1
             following = self.tokens[self.at]
             if value == "-" and following[0] in ("num", "octal") and following[2] == position + 1:
@@ -167,6 +172,9 @@ class _Parser:
         """An operand with its postfixes; ``?:`` is one of them, and takes another operand behind it."""
         node = self.primary()
         while True:
+            kind, value, _ = self.tokens[self.at]
+            if kind != "op" or value not in _POSTFIX:
+                return node
             if node.height > 2 * MAX_DEPTH:
                 self.fail(f"nested more than {2 * MAX_DEPTH} levels deep")
             if self.take("?:") or self.take_apart("?", ":"):

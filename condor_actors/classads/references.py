@@ -18,8 +18,9 @@ def references(node: Expr, my: ClassAd | None = None) -> tuple[frozenset[str], f
         too.
     :returns: internal and external names in lower case.
     """
-    if my is None and node._names is not None:
-        return node._names
+    if my is None and node.memory is not None and "names" in node.memory:
+        known: tuple[frozenset[str], frozenset[str]] = node.memory["names"]
+        return known
     internal: set[str] = set()
     external: set[str] = set()
     waiting: list[tuple[Expr, frozenset[str]]] = [(node, frozenset())]
@@ -34,7 +35,7 @@ def references(node: Expr, my: ClassAd | None = None) -> tuple[frozenset[str], f
             waiting.extend((child, hidden) for child in current.children())
     result = frozenset(internal), frozenset(external)
     if my is None:
-        node._names = result
+        node.remembered("names", lambda _: result)
     return result
 
 

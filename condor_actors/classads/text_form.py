@@ -106,14 +106,19 @@ def write_wire(ad: ClassAd) -> bytes:
                 _QUOTED.put(value, text)
                 strings = _QUOTED.young
         elif isinstance(value, Expr):
-            text = value._tools
+            memory = value.memory
+            text = memory.get("wire") if memory is not None else None
             if text is None:
-                text = value._tools = unparse(value, style="wire")
+                text = value.remembered("wire", _wire_text)
         else:
             text = unparse(value, style="wire")
         lines.append(f"{left} = {text}")
     lines.append("")
     return "\n".join(lines).encode("utf-8", "surrogateescape")
+
+
+def _wire_text(value: Expr) -> str:
+    return unparse(value, style="wire")
 
 
 def _name(name: str) -> str:
