@@ -113,8 +113,8 @@ class ReleaseClaim:
 class ClaimRevoked:
     """Startd to schedd: the claim is ending or has ended.
 
-    ``final`` False: it is being vacated, activate nothing more on it; True: it is gone.  ``lost`` True: the starter host
-    died, so that what ran on the claim is dead and its outputs are gone.
+    ``final`` False: it is being vacated, activate nothing more on it; True: it is gone.  ``lost`` True: the starter
+    host died, so that what ran on the claim is dead and its outputs are gone.
     """
 
     KIND: ClassVar[str] = "condor.claim.ClaimRevoked"

@@ -13,7 +13,7 @@ from condor_actors.messages.codec import message
 @message
 @attrs.frozen(kw_only=True)
 class ReserveCluster:
-    """I want to submit; which cluster number may I use?  Answer: :class:`ClusterReserved` (numbers are never reused)."""
+    """I want to submit; which cluster number may I use?  Answer: :class:`ClusterReserved`; no number comes twice."""
 
     KIND: ClassVar[str] = "condor.queue.ReserveCluster"
     VERSION: ClassVar[int] = 1
@@ -328,7 +328,7 @@ class TailJob:
 @message
 @attrs.frozen(kw_only=True)
 class ConnectToJob:
-    """condor_ssh_to_job: open a shell beside the job.  Answer: Done, then ``ShellData`` both ways under ``shell_id``."""
+    """condor_ssh_to_job: open a shell beside the job.  Answer: Done; then ``ShellData`` both ways."""
 
     KIND: ClassVar[str] = "condor.queue.ConnectToJob"
     VERSION: ClassVar[int] = 1

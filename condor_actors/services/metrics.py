@@ -65,5 +65,6 @@ def open_metrics(port: int, name: str, daemon: Daemon, reactor: Any) -> IListeni
     registry.register(DaemonCollector(name, daemon))
     root = Resource()
     root.putChild(b"metrics", MetricsResource(registry))
-    listening: IListeningPort = reactor.listenTCP(port, Site(root), interface="127.0.0.1")
+    site: Any = Site
+    listening: IListeningPort = reactor.listenTCP(port, site(root), interface="127.0.0.1")
     return listening

@@ -21,6 +21,7 @@ from twisted.logger import Logger
 from condor_actors.actors import Daemon, World
 from condor_actors.config import Config, ConfigError, load_config
 from condor_actors.daemons.admin import AdminActor, AdminEdges
+from condor_actors.services.last_wish import NOT_AGAIN, LastWish
 from condor_actors.services.logs import start_logging
 from condor_actors.services.options import DaemonOptions
 from condor_actors.services.settings import store_setting
@@ -60,7 +61,7 @@ class DaemonService(Service):
     """Runs one daemon for as long as the process lives; see the module."""
 
     def __init__(self, name: str, load: Callable[[], Config], make_daemon: MakeDaemon, reactor: Any) -> None:
-        self.setName(f"condor-{name}")
+        self.name = f"condor-{name}"
         self.daemon_name = name
         self.config = load()
         self.exit_status = 0
@@ -74,6 +75,7 @@ class DaemonService(Service):
         self._stop_log: Callable[[], None] | None = None
         self._manhole: Any = None
         self._metrics: Any = None
+        self._wish: LastWish | None = None
         self.log = Logger("condor")
 
     # ---- start
@@ -119,7 +121,14 @@ class DaemonService(Service):
             from condor_actors.services.metrics import open_metrics
 
             self._metrics = open_metrics(self.config.integer("METRICS_PORT"), self.daemon_name, daemon, self._reactor)
+        self._wish = LastWish(lambda: self.config, daemon, self._stop_for_good)
+        self._wish.start(self._reactor)
         self.log.info("** condor-{name} listens at {node}", name=self.daemon_name, node=real.world.post.public_node)
+
+    def _stop_for_good(self, how: str) -> None:
+        self.log.info("** its DAEMON_SHUTDOWN has come true")
+        self.exit_status = NOT_AGAIN
+        self.shut_down(how)
 
     # ---- signals and administration
 
@@ -167,6 +176,8 @@ class DaemonService(Service):
 
     @inlineCallbacks
     def _stop(self) -> Any:
+        if self._wish is not None:
+            self._wish.end()
         daemon = self._daemon
         if daemon is not None:
             resting = maybeDeferred(daemon.stop, self._how != "fast")

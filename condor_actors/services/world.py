@@ -18,6 +18,7 @@ from typing import Any
 import attrs
 import psutil
 from twisted.internet.defer import Deferred
+from twisted.internet.error import CannotListenError
 from twisted.logger import Logger
 
 from condor_actors.actors import World
@@ -61,11 +62,24 @@ class RealWorld:
         if self.listens_locally:
             self.post.listen_unix(str(folder / f"{self.name}.sock"))
         if self.listens_publicly and self.post.tls is not None:
-            self.post.listen_tls(bind_address(self.config), listening_port(self.config, self.name),
-                                 public_host=self.config.text("TCP_FORWARDING_HOST") or "")
+            self._listen_publicly()
         if self.listens_locally:
             self._address_file = folder / f"{self.name}.address"
             write_whole(self._address_file, f"{self.post.public_node}\n{os.getpid()}\n")
+
+    def _listen_publicly(self) -> None:
+        """Open the TLS port: the one that is configured, any of LOWPORT to HIGHPORT, or any at all."""
+        own = bind_address(self.config)
+        everywhere = self.config.boolean("BIND_ALL_INTERFACES")
+        public = self.config.text("TCP_FORWARDING_HOST") or (own if everywhere else "")
+        problem: CannotListenError | None = None
+        for port in possible_ports(self.config, self.name, self.world.random):
+            try:
+                self.post.listen_tls("0.0.0.0" if everywhere else own, port, public_host=public)
+                return
+            except CannotListenError as error:
+                problem = error
+        raise OSError(f"cannot listen at {own}: {problem}")
 
     def reconfigure(self, config: Config) -> None:
         """Take the authorisation lists of a new configuration."""
@@ -140,6 +154,25 @@ def listening_port(config: Config, name: str) -> int:
         return int(port) if port.isdigit() else config.integer("COLLECTOR_PORT")
     wanted = config.text(f"{name.upper().replace('-', '_')}_PORT")
     return int(wanted) if wanted else 0
+
+
+def possible_ports(config: Config, name: str, random: Random) -> list[int]:
+    """The ports that a daemon may take, in the order to try; 0 is any free one.
+
+    Raises:
+        ConfigError: HIGHPORT is below LOWPORT.
+    """
+    fixed = listening_port(config, name)
+    low, high = config.value("LOWPORT"), config.value("HIGHPORT")
+    if fixed or not isinstance(low, int) or not isinstance(high, int):
+        return [fixed]
+    if high < low:
+        file, line = config.where("HIGHPORT")
+        raise ConfigError(f"HIGHPORT = {high} is below LOWPORT = {low}", file=file, line=line or None, name="HIGHPORT",
+                          value=str(high), expected=f"at least {low}")
+    ports = list(range(low, high + 1))
+    random.shuffle(ports)
+    return ports
 
 
 def write_whole(path: Path, text: str) -> None:
