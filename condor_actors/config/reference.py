@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from condor_actors.config.parameter import Parameter
 from condor_actors.config.parameters import SECTIONS
+from condor_actors.config.parameters.not_in_force import NOT_IN_FORCE
 
 __all__ = ["described", "page", "sample"]
 
@@ -36,6 +37,8 @@ def facts(parameter: Parameter) -> Iterator[tuple[str, str]]:
     yield "a change", "takes effect on condor_reconfig" if parameter.change == "live" else "needs a restart"
     if parameter.sensitive:
         yield "shown", "never to others"
+    if parameter.name in NOT_IN_FORCE:
+        yield "in force", "not yet: accepted and checked only"
 
 
 def sample() -> str:
@@ -58,6 +61,8 @@ def sample() -> str:
             unit = f" ({row.unit})" if row.unit else ""
             restart = "; needs a restart" if row.change == "restart" else ""
             kind = row.expected[0].upper() + row.expected[1:]
+            if row.name in NOT_IN_FORCE:
+                restart += "; accepted, not in force yet"
             lines.append(f"## {kind}{unit if unit not in kind else ''}{restart}.")
             lines.append(f"#{row.name} = {row.default or ''}".rstrip())
     return "\n".join(lines) + "\n"

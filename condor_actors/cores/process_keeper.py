@@ -35,6 +35,8 @@ __all__ = [
 ]
 
 LONGEST_STORY: Final = 50
+NOT_AGAIN: Final = 99
+"""The exit status by which a daemon says that it is not to be started again."""
 
 
 class State(enum.Enum):
@@ -374,6 +376,9 @@ class ProcessKeeper:
             kept.failures = 0
         kept.failures += 1
         self._gone(kept)
+        if event.code == NOT_AGAIN:
+            kept.state, kept.wanted = State.OFF, False
+            return (Note(f"{kept.spec.name} (pid {event.pid}) has ended and does not want to be started again"),)
         wait_s = self._wait_s(kept.failures)
         told: tuple[Effect, ...] = ()
         if event.code != 0:

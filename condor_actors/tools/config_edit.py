@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from condor_actors.config import Config, ConfigError, load_config
+from condor_actors.config.parameters.not_in_force import NOT_IN_FORCE
 
 __all__ = ["check", "edit", "main"]
 
@@ -49,6 +50,10 @@ def check(files: Sequence[Path]) -> int:
     for slip in wanted.slips():
         if slip.nearest:
             print(f"warning: {slip}")
+    for definition in wanted.macros:
+        if definition.name.upper() in NOT_IN_FORCE:
+            print(f"warning: {definition.source.file}, line {definition.source.line}: {definition.name} is accepted"
+                  " but not in force yet")
     if files:
         tell_changes(present, wanted)
     if problems:

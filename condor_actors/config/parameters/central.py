@@ -147,13 +147,6 @@ ROWS = (
         read_by=NEGOTIATOR,
     ),
     integer(
-        "NEGOTIATOR_TRACE_CYCLES",
-        20,
-        "How many cycles' reasons are kept for condor_q -better-analyze.",
-        low=1,
-        read_by=NEGOTIATOR,
-    ),
-    integer(
         "<NAME>_LIMIT",
         None,
         "How many of the concurrency limit <NAME> jobs may hold at once in the pool.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from condor_actors.config.parameter import boolean, choice, integer, path, real, seconds, size, text, words
+from condor_actors.config.parameter import boolean, choice, expression, integer, path, real, seconds, size, text, words
 
 MASTER = "MASTER"
 
@@ -128,25 +128,17 @@ ROWS = (
         "PUBLISH_OBITUARIES", True, "Whether CONDOR_ADMIN gets a mail when a daemon dies.", read_by=MASTER
     ),
     boolean(
-        "MASTER_HAS_OWN_PROCESS_GROUP",
-        True,
-        "Whether each daemon gets a process group of its own, so that a key"
-        " press at the master's terminal does not reach it.",
-        change="restart",
-        read_by=MASTER,
-    ),
-    boolean(
         "START_DAEMONS",
         True,
         "Whether the master starts its daemons at once, or waits for condor_on.",
         read_by=MASTER,
     ),
-    text(
+    expression(
         "DAEMON_SHUTDOWN",
         None,
         "An expression over the daemon's own ad; once true the daemon stops gracefully.",
     ),
-    text(
+    expression(
         "DAEMON_SHUTDOWN_FAST",
         None,
         "An expression over the daemon's own ad; once true the daemon stops fast.",
@@ -175,12 +167,5 @@ ROWS = (
         "SETTABLE_ATTRS_<LEVEL>",
         None,
         "Which settings whoever has that level may change from afar; * matches anything.",
-    ),
-    integer(
-        "MAX_CRASHES",
-        10,
-        "How many times within an hour an actor of a daemon is rebuilt before the daemon itself"
-        " is started anew.",
-        low=0,
     ),
 )

@@ -8,7 +8,6 @@ from condor_actors.config.parameter import (
     expression,
     integer,
     path,
-    real,
     seconds,
     text,
     words,
@@ -284,14 +283,6 @@ ROWS = (
     ),
     integer(
         "MAX_JOB_PROCESSES", 0, "How many processes a job may have; 0 for any number.", low=0, read_by=STARTER
-    ),
-    real(
-        "RESOURCE_SAMPLE_INTERVAL",
-        1.0,
-        "How often a running job's processes are measured.",
-        low=0.1,
-        unit="s",
-        read_by=STARTER,
     ),
     path(
         "JOB_LAUNCHER",

@@ -51,10 +51,6 @@ ROWS = (
     ),
     path("LOCK", "$(RUN)", "The folder of lock files."),
     path(
-        "BLOBS", "$(SPOOL)/blobs", "The submit side's content-addressed store of executables and input files."
-    ),
-    path("EXECUTE_BLOBS", "$(EXECUTE)/.blobs", "The execute side's cache of executables and input files."),
-    path(
         "LOCAL_CONFIG_FILE",
         None,
         "Files read after the first one, in this order; commas or blanks between. With a"
@@ -154,8 +150,6 @@ ROWS = (
         high=65535,
         change="restart",
     ),
-    boolean("ENABLE_IPV4", True, "Whether IPv4 is used.", change="restart"),
-    boolean("ENABLE_IPV6", False, "Whether IPv6 is used.", change="restart"),
     integer(
         "COLLECTOR_PORT",
         9618,
@@ -165,16 +159,6 @@ ROWS = (
         change="restart",
     ),
     text("DEFAULT_DOMAIN_NAME", None, "Appended to the machine's name when that has no domain."),
-    boolean("NO_DNS", False, "Whether addresses stand in for names, without asking the domain name system."),
-    integer(
-        "CONNECT_TIMEOUT",
-        20,
-        "How long a connection to another daemon may take to come about.",
-        low=1,
-        unit="s",
-    ),
-    integer("LINK_KEEPALIVE", 30, "How often an idle connection is shown to be alive.", low=1, unit="s"),
-    integer("LINK_SILENCE", 90, "After how long a silence a connection is given up.", low=2, unit="s"),
     choice(
         "MANHOLE",
         "off",
@@ -192,7 +176,6 @@ ROWS = (
         high=65535,
         change="restart",
     ),
-    integer("QUERY_TIMEOUT", 60, "How long a command waits for a daemon's answer.", low=1, unit="s"),
     text("SUBSYSTEM", None, "The kind of the program that reads the configuration; set by the program."),
     integer("SECOND", 1, "One second, for expressions.", unit="s"),
     integer("MINUTE", 60, "A minute in seconds, for expressions.", unit="s"),

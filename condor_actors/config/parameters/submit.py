@@ -192,7 +192,6 @@ ROWS = (
         "Attributes that never tell autoclusters apart.",
         read_by=SCHEDD,
     ),
-    path("JOB_QUEUE_DATABASE", "$(SPOOL)/job_queue.db", "Where the job queue is kept.", read_by=SCHEDD),
     path(
         "HISTORY",
         "$(SPOOL)/history",
@@ -218,23 +217,6 @@ ROWS = (
     ),
     text(
         "EVENT_LOG_FORMAT_OPTIONS", None, "Options of that event log: XML, JSON, UTC, SUB_SECOND, ISO_DATE."
-    ),
-    integer(
-        "SHADOW_HOST_MAX_RUNS",
-        5000,
-        "How many running jobs of one owner one shadow host looks after.",
-        low=1,
-        read_by=SCHEDD,
-    ),
-    integer(
-        "SHADOW_HOST_SPARES",
-        1,
-        "How many shadow hosts wait, started, for an owner who has none.",
-        low=0,
-        read_by=SCHEDD,
-    ),
-    seconds(
-        "SHADOW_HOST_IDLE", 300, "How long an owner's shadow host stays when it has no job.", read_by=SCHEDD
     ),
     seconds(
         "SHADOW_QUEUE_UPDATE_INTERVAL",

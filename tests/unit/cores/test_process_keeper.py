@@ -91,6 +91,13 @@ def test_the_first_death_is_answered_at_once_the_next_ones_later() -> None:
     assert waits[-1] == 3600.0
 
 
+def test_a_daemon_that_ends_for_good_stays_off() -> None:
+    keeper = running()
+    effects = keeper.handle(ChildExited(name="SCHEDD", pid=2, code=99), 1.0)
+    assert not kinds(effects, StartProcess, Obituary)
+    assert keeper.daemons["SCHEDD"].state is State.OFF
+
+
 def test_health_forgives() -> None:
     keeper = running()
     keeper.handle(ChildExited(name="SCHEDD", pid=2, signal=9), 10.0)

@@ -1,0 +1,45 @@
+"""The list of parameters that nobody heeds yet, held against what the code reads."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from condor_actors.config import all_parameters
+from condor_actors.config.parameters.not_in_force import NOT_IN_FORCE
+from condor_actors.config.template_texts import TEMPLATES
+
+PACKAGE = Path(__file__).parents[3] / "condor_actors"
+BUILDING_BLOCKS = {
+    # Macros for people to use in the values of others.
+    "BIN", "SBIN", "LIB", "LOCK", "SECOND", "CONSOLEBUSY", "CPU_IDLE", "CPU_BUSY", "MACHINEBUSY", "ISSTANDARD",
+    "JUSTCPU", "POOL_CRL", "DC_DAEMON_LIST",
+}  # fmt: skip
+
+
+def read_names() -> tuple[set[str], list[re.Pattern[str]]]:
+    """Names that the code reads, and patterns of those whose names it puts together."""
+    code = "\n".join(
+        path.read_text() for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE / "config/parameters"
+    )
+    templates = "\n".join(text for category in TEMPLATES.values() for text in category.values())
+    defaults = "\n".join(row.default or "" for row in all_parameters())
+    names = set(re.findall(r"[\"'(.]([A-Z][A-Z0-9_]{2,})[\"')]", code))
+    names |= set(re.findall(r"\$\((\w+)", code + templates + defaults))
+    built = [text for text in re.findall(r"f[\"']([A-Z_{}a-z.()\[\]]+)[\"']", code) if "{" in text]
+    patterns = [
+        re.compile(re.sub(r"\\\{.*?\\\}", "[A-Z0-9_]+", re.escape(text))) for text in built
+        if re.search(r"[A-Z]{3}", text)
+    ]
+    return {name.upper() for name in names}, patterns
+
+
+def test_the_list_is_true() -> None:
+    names, patterns = read_names()
+    known = {row.name for row in all_parameters() if not row.is_pattern}
+    unread = {
+        name for name in known - BUILDING_BLOCKS
+        if name not in names and not any(pattern.fullmatch(name) for pattern in patterns)
+    }
+    assert unread - NOT_IN_FORCE == set(), "nobody reads these: put them into not_in_force.py, or take them out"
+    assert NOT_IN_FORCE - unread == set(), "these are read now: take them out of not_in_force.py"
