@@ -21,7 +21,7 @@ __all__ = ["Image", "ImageDamaged", "OpenFile", "Segment", "is_image", "read_ima
 
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SEGMENT = struct.Struct("<IIQQQQQQ")
-_DESCRIBED = struct.Struct("<6I")
+_DESCRIBED = struct.Struct("<6IQ")
 _FILE = struct.Struct("<BBBBIiIqII")
 _ENTRY = struct.Struct("<3I")
 _MAGIC = 0x46534443
@@ -115,7 +115,7 @@ def _memory(descriptor: int, segments: Sequence[Segment], address: int, size: in
 
 
 def _parse_files(blob: bytes) -> tuple[str, list[OpenFile]]:
-    magic, file_count, entry_count, _handles, _umask, directory_size = _DESCRIBED.unpack_from(blob)
+    magic, file_count, entry_count, _handles, _umask, directory_size, _generation = _DESCRIBED.unpack_from(blob)
     if magic != _MAGIC:
         raise ImageDamaged("the description of the open files has another format")
     at = _DESCRIBED.size

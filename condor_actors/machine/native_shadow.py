@@ -55,6 +55,8 @@ class Task:
     image: str | None = None
     standard_fds: tuple[int, int, int] = (0, 1, 2)
     stack_bytes: int = 8 << 20
+    journal: bool = True
+    """Whether files roll back with the program when it restarts from its image."""
 
 
 @attrs.frozen(kw_only=True)
@@ -114,6 +116,7 @@ class ShadowHost:
         wanted.image = strings[2] if task.image else self._ffi.NULL
         wanted.standard = list(task.standard_fds)
         wanted.stack_bytes = task.stack_bytes
+        wanted.journal = task.journal
         descriptor = channel.detach()
         session = int(self._lib.shadow_open(descriptor, wanted))
         if session < 0:

@@ -25,6 +25,7 @@ enum { DESCRIBED_MAGIC = 0x46534443, MAX_CONTENT = 1 << 20 };
 struct described {
     uint32_t magic, files, entries, handles;
     uint32_t umask, directory_size;
+    uint64_t generation; /* of the image, and of the journal that leads back to it */
 };
 
 struct described_file {
@@ -191,7 +192,7 @@ long serve_describe(struct work *w)
 {
     struct session *s = w->session;
     struct list *list = calloc(1, sizeof *list);
-    struct described head = {.magic = DESCRIBED_MAGIC};
+    struct described head = {.magic = DESCRIBED_MAGIC, .generation = journal_new_generation()};
     char directory[PATH_LIMIT];
     if (!list)
         return -ENOMEM;
@@ -220,6 +221,7 @@ long serve_describe(struct work *w)
             result = -EFBIG;
     }
     free(list);
+    s->generation = head.generation;
     if (result)
         tell(s, SHADOW_NO_IMAGE, -result, 0, "the open files cannot be described");
     return result ? result : (long)w->out_used;
@@ -451,6 +453,9 @@ long serve_adopt(struct work *w)
     if (head.magic != DESCRIBED_MAGIC || head.files > MAX_FILES + MAX_HANDLES || head.entries > MAX_FILES ||
         head.handles > MAX_HANDLES || !directory || !head.directory_size || directory[head.directory_size - 1])
         return -EPROTO;
+    long gone_back = journal_apply(s, head.generation); /* a copied image has no journal beside it */
+    if (gone_back && gone_back != -ENOENT)
+        return gone_back;
     if (chdir(directory) < 0)
         return -errno;
     umask(head.umask & 0777);
@@ -466,5 +471,5 @@ long serve_adopt(struct work *w)
         if (files[i])
             file_drop(files[i]);
     free(files);
-    return result;
+    return result ? result : journal_reset(s, head.generation);
 }

@@ -887,6 +887,9 @@ static long serve_image_end(struct work *w)
         tell(s, SHADOW_NO_IMAGE, -result, 0, "the image could not be completed");
     } else {
         s->statistics.checkpoints++;
+        long failed = journal_reset(s, s->generation);
+        if (failed)
+            tell(s, SHADOW_NO_IMAGE, -failed, 0, "the image is good, but files will not roll back to it");
         tell(s, SHADOW_IMAGE, st.st_size, now_ns() - s->image_began_ns, s->image);
         result = s->vacates;
     }
@@ -922,7 +925,13 @@ long serve(struct work *w)
     const struct call *call = &calls[w->head.call];
     if (call->how != HOW_REMOTE)
         return -ENOSYS;
+    long result = journal_before(w);
+    if (result)
+        return result;
     if (call->flags & CALL_THERE)
-        return servers[w->head.call](w);
-    return call->flags & CALL_NEW ? serve_new(w, call) : serve_general(w, call);
+        result = servers[w->head.call](w);
+    else
+        result = call->flags & CALL_NEW ? serve_new(w, call) : serve_general(w, call);
+    journal_after(w, result);
+    return result;
 }

@@ -400,6 +400,15 @@ static void serve_channel(struct session *s)
     s->in = s->out = NULL;
 }
 
+/* A member is over; with the last one the family is. */
+static void end_family(struct session *root)
+{
+    if (--root->members)
+        return;
+    journal_close(root, root->state == SHADOW_EXITED);
+    tell(root, SHADOW_ENDED, 0, 0, NULL);
+}
+
 /* No signal is ours to take: they are the host's. A write to a closed pipe is an error, not a death. */
 static void block_signals(void)
 {
@@ -421,8 +430,7 @@ static void *run(void *argument)
     if (s->state != SHADOW_EXITED)
         tell(s, SHADOW_LOST, 0, 0, "the channel ended");
     note_processor_time(s);
-    if (--s->members == 0)
-        tell(s, SHADOW_ENDED, 0, 0, NULL);
+    end_family(s);
     return NULL;
 }
 
@@ -454,8 +462,7 @@ static void *run_member(void *argument)
         root->statistics.by_call[i] += s->statistics.by_call[i];
     pthread_mutex_unlock(&table_lock);
     free(s);
-    if (--root->members == 0)
-        tell(root, SHADOW_ENDED, 0, 0, NULL);
+    end_family(root);
     return NULL;
 }
 

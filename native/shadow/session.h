@@ -57,6 +57,7 @@ struct work {
     int64_t retry_ns;    /* -1: no, else try again at this time */
     bool again;          /* this is not the first attempt */
     bool cancelled;
+    bool made_now; /* openat: the file was not there before */
     size_t progress;
     struct work *next;
 };
@@ -84,6 +85,8 @@ struct session {
     bool greeted, over;
     atomic_bool vacates; /* the next image ends the program here */
     int real_pid;
+    struct journal *journal; /* of the root */
+    uint64_t generation;     /* of the image that is being written */
     struct session *root; /* of the family; itself if it is the first */
     atomic_int members;   /* of the root: sessions of the family that are alive, itself included */
     int64_t noted_ns;
@@ -113,6 +116,14 @@ void open_standard(struct session *s);
 /* serve.c */
 long serve(struct work *w);
 extern const struct call shadow_calls[CALL_COUNT];
+
+/* journal.c */
+void journal_close(struct session *s, bool finished);
+long journal_before(struct work *w);
+void journal_after(struct work *w, long result);
+long journal_reset(struct session *s, uint64_t generation);
+long journal_apply(struct session *s, uint64_t generation);
+uint64_t journal_new_generation(void);
 
 /* describe.c */
 long serve_describe(struct work *w);

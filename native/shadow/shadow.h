@@ -21,7 +21,7 @@ struct shadow_task {
     const char *image;                /* where checkpoints go; null: none can be taken */
     int standard[3];                  /* stdin, stdout, stderr; duplicated */
     uint64_t stack_bytes;
-    int restarted;                    /* the channel leads to an image: program and arguments are in it */
+    int journal;                      /* keep an undo journal beside the image */
 };
 
 enum shadow_event_kind {

@@ -1,0 +1,96 @@
+"""Files roll back with the program: after any number of crashes they are as if it had run once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from condor_actors.machine.native_programs import runtime_path
+from condor_actors.machine.native_shadow import CHECKPOINT_SIGNAL, EventKind
+
+from .chain import DEADLINE_S, Chain
+from .conftest import Compile
+
+
+def tree(folder: Path) -> dict[str, object]:
+    """Return everything under FOLDER: content, modes, links."""
+    found: dict[str, object] = {}
+    for path in sorted(folder.rglob("*")):
+        name = str(path.relative_to(folder))
+        if name.startswith(("image", "output")):
+            continue
+        mode = path.lstat().st_mode
+        content = os.readlink(path) if path.is_symlink() else path.read_bytes() if path.is_file() else None
+        found[name] = (mode, content)
+    return found
+
+
+class Crashes(Chain):
+    """A chain in which the program runs on after each checkpoint and is then killed: its deeds must be undone."""
+
+    def live_with_crashes(self, crashes: int, pause_s: float) -> int:
+        """Run to the end, returning how often the program was killed."""
+        self.start(runtime_path())
+        done = 0
+        while True:
+            assert self.process
+            if self.expect(EventKind.STARTED, EventKind.ENDED).kind is EventKind.ENDED:
+                break
+            if self.until(EventKind.ENDED, within_s=self.random.random() * pause_s):
+                break
+            if done >= crashes:
+                self.expect(EventKind.ENDED)
+                break
+            if done == 0 or self.random.random() < 0.7:  # sometimes it dies twice after one checkpoint
+                self.process.send_signal(CHECKPOINT_SIGNAL)
+                if self.expect(EventKind.IMAGE, EventKind.ENDED).kind is EventKind.ENDED:
+                    break
+            if self.until(EventKind.EXITED, EventKind.ENDED, within_s=self.random.random() * pause_s):
+                break
+            self.process.send_signal(signal.SIGKILL)
+            status = self.process.wait(DEADLINE_S)
+            event = self.expect(EventKind.EXITED, EventKind.LOST)
+            self.expect(EventKind.ENDED)
+            if event.kind is EventKind.EXITED:  # it had ended by itself
+                assert status in (0, -signal.SIGKILL)
+                return done
+            done += 1
+            self.start(str(self.image))
+        assert self.process
+        assert self.process.wait(DEADLINE_S) == 0
+        return done
+
+
+def run_with_crashes(program: str, folder: Path, seed: int, crashes: int) -> int:
+    """Run PROGRAM natively and with crashes; return how many there were."""
+    native = folder / "native"
+    moved = folder / "moved"
+    for place in (native, moved):
+        place.mkdir(parents=True)
+        (place / "table").write_bytes(bytes(range(256)) * 1000)
+        (place / "log").write_text("there before\n")
+    subprocess.run([program, "80"], cwd=native, stdout=subprocess.PIPE, check=True)
+    chain = Crashes([program, "80"], moved, seed)
+    done = chain.live_with_crashes(crashes, 0.04)
+    os.close(chain.output)
+    assert tree(moved) == tree(native), seed
+    return done
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_crashes_leave_no_trace(seed: int, compiled: Compile, tmp_path: Path) -> None:
+    assert run_with_crashes(compiled("rewriter"), tmp_path, seed, 6) >= 1
+    assert not (tmp_path / "moved" / "image.undo").exists()
+
+
+@pytest.mark.soak
+def test_many_crashes_leave_no_trace(compiled: Compile, tmp_path: Path) -> None:
+    done = 0
+    seed = 1000
+    while done < 500:
+        done += run_with_crashes(compiled("rewriter"), tmp_path / str(seed), seed, 20)
+        seed += 1
