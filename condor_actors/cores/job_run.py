@@ -419,7 +419,7 @@ class JobRun:
             return
         self.usage = event.usage
         self._out.append(CancelTimer("again"))
-        if event.oom and self.cause == "exited" and self._status[1] == 9:
+        if event.oom and self.cause == "exited" and self._status[0] != 0:
             self._end("hold", "The job used more memory than it asked for (RequestMemory) and was killed.",
                       (HOLD_MEMORY, MEMORY_SUBCODE))
             return

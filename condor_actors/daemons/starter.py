@@ -303,7 +303,7 @@ class Starter(Actor):
         left = processes.kill() if processes is not None else 0
         if left == 0 and self.core.state is jr.RunState.CLEARING:
             usage, oom = self._usage(), False
-            if processes is not None and self._ended is not None and self._ended.exit_signal == 9:
+            if processes is not None and self._ended is not None and self._ended.exit_code != 0:
                 oom = processes.killed_for_memory()
             self.decide(jr.TreeGone(usage, oom))
         elif self.core.state is jr.RunState.CLEARING:

@@ -3,7 +3,7 @@
 Theory: the starter host is a child subreaper, so a job's process whose parent dies becomes the starter host's own child
 and is found there; nothing can leave its tree upwards.  Which run an orphan belongs to is told by what it inherits:
 the session (unless it made its own), else the mark ``_CONDOR_RUN`` in its environment (unless it was wiped), else its
-having been seen below the run before.
+having been seen below the run before, else its age: it cannot be of a run that began later.
 
 Source: prctl(2) PR_SET_CHILD_SUBREAPER; proc(5) task/TID/children.
 """
@@ -17,7 +17,7 @@ import signal
 from collections.abc import Iterable
 
 __all__ = ["MARK", "become_subreaper", "children_of", "descendants", "kill_all", "mark_of", "marked", "orphans_of",
-           "session_of", "signal_all"]
+           "session_of", "signal_all", "start_ticks"]
 
 MARK = "_CONDOR_RUN"
 PR_SET_CHILD_SUBREAPER = 36
@@ -80,18 +80,42 @@ def mark_of(pid: int) -> str:
     return found[len(start):].decode(errors="replace")
 
 
-def orphans_of(session: int, mark: str, known: Iterable[int], own_runs: Iterable[int]) -> list[int]:
+def start_ticks(pid: int) -> int:
+    """When a process began, in clock ticks after boot; 0 when it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stream:
+            return int(stream.read().rpartition(b")")[2].split()[19])
+    except (OSError, IndexError):
+        return 0
+
+
+def orphans_of(session: int, mark: str, known: Iterable[int], leaders: Iterable[int], *, over: bool) -> list[int]:
     """Children of this process that belong to a run though its first process is not above them any more.
 
     Args:
         session: the run's session (the pid of its first process).
         mark: the value of its mark.
         known: pids seen below the run before.
-        own_runs: first processes of all runs, which are nobody's orphans.
+        leaders: first processes of all living runs, which are nobody's orphans.
+        over: the run's first process has ended; then a child that tells nothing of where it comes from is taken for
+            the run's own, unless a living run is old enough to have begun it.
     """
-    seen, runs = set(known), set(own_runs)
-    return [pid for pid in children_of(os.getpid())
-            if pid not in runs and (session_of(pid) == session or pid in seen or mark_of(pid) == mark)]
+    seen, runs = set(known), set(leaders)
+    found = []
+    for pid in children_of(os.getpid()):
+        if pid in runs:
+            continue
+        if pid in seen or session_of(pid) == session:
+            found.append(pid)
+            continue
+        theirs = mark_of(pid)
+        if theirs == mark:
+            found.append(pid)
+        elif not theirs and over and session_of(pid) not in runs:
+            born = start_ticks(pid)
+            if not any(start_ticks(leader) <= born for leader in runs):
+                found.append(pid)
+    return found
 
 
 def marked(prefix: str) -> list[int]:

@@ -65,7 +65,8 @@ class RunProcesses:
         if self._cgroup is not None:
             return self._cgroup.pids()
         roots = [self._leader] if self._alive else []
-        roots += process_tree.orphans_of(self._leader, self._mark, self._seen, self._leaders())
+        roots += process_tree.orphans_of(
+            self._leader, self._mark, self._seen, self._leaders(), over=not self._alive)
         found = process_tree.descendants(roots)
         self._seen.update(found)
         return found
