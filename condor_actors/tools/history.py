@@ -43,7 +43,7 @@ FLAGS = (
     Flag("format", 1, 2),
     Flag("name", 1, 1),
     Flag("pool", 1, 1),
-    Flag("print-format", 2, 1, alias="unsupported"),
+    Flag("print-format", 2, 1),
     Flag("epochs", 1, colon=True, alias="unsupported"),
     Flag("type", 1, 1, alias="unsupported"),
     Flag("startd", 4, alias="unsupported"),
@@ -69,6 +69,7 @@ class Question:
     limit: int = 0
     since: str = ""
     file: str = ""
+    table_file: str = ""
     name: str = ""
     pool: str = ""
     is_wide: bool = False
@@ -136,6 +137,8 @@ def _understand(given: list[Given]) -> Question:
             if not value.isdigit():
                 raise ToolError(f"Error: '{value}' not valid parameter for -completedsince (seconds since 1970)")
             question.since = f"CompletionDate <= {value}"
+        elif item.name == "print-format":
+            question.table_file = value
         elif item.name == "unsupported":
             raise ToolError(f"Error: {item.word} is not supported")
     return question
@@ -234,7 +237,11 @@ def _print(question: Question, ads: Iterator[ClassAd]) -> int:
     from condor_actors.tools import print_formats as forms
 
     try:
-        if question.form == "af":
+        if question.table_file:
+            from condor_actors.tools.print_tables import PrintTable
+
+            rows = PrintTable.read(question.table_file).rows(ads)
+        elif question.form == "af":
             rows = forms.AutoFormat.of(*question.af).rows(ads)
         elif question.form == "format":
             chosen = [forms.Format.of(form, text) for form, text in question.formats]
@@ -287,7 +294,7 @@ USAGE = """Usage: condor_history [source] [restriction-list] [options]
       -since <job>|<expr>     stop at this job, or when the expression is true
       -completedsince <time>  stop at jobs completed at or before this time
       -long  -json  -xml      whole ads  [-attributes A,B]
-      -autoformat[:jlhVrTY,tng] <attr> ...   -format <fmt> <attr>
+      -autoformat[:jlhVrTY,tng] <attr> ...   -format <fmt> <attr>   -print-format <file>
       -wide                   do not cut lines"""
 
 if __name__ == "__main__":

@@ -110,6 +110,8 @@ class Answer:
             return self._autoformat()
         if question.form == "format":
             return self._formats()
+        if question.table_file:
+            return self._custom_table()
         if question.form == "analyze":
             from condor_actors.tools.analyze import analyze
 
@@ -255,6 +257,22 @@ class Answer:
                 queue_views.totals(query, everybody, (shown_name, mine) if shown_name else None).lstrip("\n"),
             ]
         )
+
+    def _custom_table(self) -> int:
+        from condor_actors.tools import queue_views
+        from condor_actors.tools.print_formats import FormatError
+        from condor_actors.tools.print_tables import PrintTable
+
+        try:
+            table = PrintTable.read(self.question.table_file)
+            ads = list(self.ads())
+            rows = [self.header() if table.has_title else "", *table.rows(ads)]
+        except FormatError as error:
+            raise ToolError(f"Error: {error}") from None
+        if table.has_summary and self.there is not None:
+            everybody = dict(self._totals(self.me).everybody)
+            rows.append(queue_views.totals(queue_views.count_by_status(ads), everybody, None))
+        return _write(rows)
 
     def header(self) -> str:
         from condor_actors.tools import queue_views

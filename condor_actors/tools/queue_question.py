@@ -51,7 +51,7 @@ FLAGS = (
     Flag("jobset", 4, alias="unsupported"),
     Flag("machine", 1, 1),
     Flag("mconstraint", 2, 1),
-    Flag("print-format", 2, 1, alias="unsupported"),
+    Flag("print-format", 2, 1),
     Flag("reverse-analyze", 3, colon=True),
     Flag("run", 1),
     Flag("slotads", 4, 1),
@@ -90,6 +90,7 @@ class Question:
     is_global: bool = False
     job_file: str = ""
     slot_file: str = ""
+    table_file: str = ""
     machine: str = ""
     machine_constraint: str = ""
     is_verbose: bool = False
@@ -161,7 +162,13 @@ def _more(question: Question, item: Given, value: str) -> None:
     elif name in ("name", "pool", "machine"):
         setattr(question, name, value)
     else:
-        field = {"addr": "address", "jobads": "job_file", "slotads": "slot_file", "mconstraint": "machine_constraint"}
+        field = {
+            "addr": "address",
+            "jobads": "job_file",
+            "slotads": "slot_file",
+            "mconstraint": "machine_constraint",
+            "print-format": "table_file",
+        }
         if name in field:
             setattr(question, field[name], value)
 
@@ -182,7 +189,7 @@ USAGE = """Usage: condor_q [general-opts] [restriction-list] [output-opts | anal
     [output-opts] are
         -batch  -nobatch  -run  -hold  -hold-codes  -idle  -io  -cputime
         -long  -json  -xml [-attributes A,B]  -totals  -limit <n>  -wide
-        -autoformat[:jlhVrTY,tng] <attr> ...      -format <fmt> <attr>
+        -autoformat[:jlhVrTY,tng] <attr> ...      -format <fmt> <attr>      -print-format <file>
 
     [analyze-opts] are
         -better-analyze[:summary,reverse]  -machine <name>  -mconstraint <expr>  -slotads <file>  -verbose"""
