@@ -133,6 +133,29 @@ def _complaint(text: str, position: int) -> str:
     return f"{first!r} starts nothing that belongs in an expression"
 
 
+def as_the_library(tokens: list[Token], text: str) -> list[Token]:
+    """Read numbers as HTCondor's bare library does: a leading 0 is harmless, and hexadecimal ones are all 0.
+
+    :param tokens: the tokens of a text.
+    :param text: the text.
+    :returns: the tokens with such numbers put right.
+    """
+    found: list[Token] = []
+    for token in tokens:
+        kind, value, start = token
+        before = found[-1] if found else token
+        if kind == "octal" and not set("89") & set(str(value)):
+            found.append(("num", value, start))
+        elif kind == "name" and before[0] == "num" and before[2] == start - 1 and _HEX.match(text, start - 1):
+            continue
+        else:
+            found.append(token)
+    return found
+
+
+_HEX: Final = re.compile(r"0[xX][0-9a-fA-F]+(?![A-Za-z0-9_])")
+
+
 def fold_number(number: int | float, negative: bool) -> int | float:
     """Give a numeric literal its value: integers beyond 64 bits read as 0, as they always did.
 

@@ -26,7 +26,7 @@ from .expr import (
     Subscript,
     Unary,
 )
-from .lexer import Token, fold_number, tokenize
+from .lexer import Token, as_the_library, fold_number, tokenize
 from .recent import Recent
 from .times import absolute_from_text, relative_from_text
 from .values import ERROR, UNDEFINED
@@ -73,9 +73,9 @@ class _Parser:
 
     __slots__ = ("at", "depth", "text", "tokens")
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, library: bool = False) -> None:
         self.text = text
-        self.tokens: list[Token] = tokenize(text)
+        self.tokens: list[Token] = as_the_library(tokenize(text), text) if library else tokenize(text)
         self.at = 0
         self.depth = 0
 
@@ -322,13 +322,16 @@ def _deep(read: Callable[[], T]) -> T:
 _parsed: Recent[str, Expr] = Recent(20_000)
 
 
-def parse_expression(text: str) -> Expr:
+def parse_expression(text: str, *, library_numbers: bool = False) -> Expr:
     """Read one expression.
 
     :param text: the expression in the new form (backslash escapes in strings, any layout, comments).
+    :param library_numbers: read ``010`` as 10 and ``0x10`` as 0, as the bare library does; the tools refuse them.
     :returns: the tree; equal texts give the same object as long as it is remembered.
     :raises ClassAdSyntaxError: with line and column.
     """
+    if library_numbers:
+        return _deep(lambda: _whole(text, True))
     node = _parsed.get(text)
     if node is None:
         node = _deep(lambda: _whole(text))
@@ -336,8 +339,8 @@ def parse_expression(text: str) -> Expr:
     return node
 
 
-def _whole(text: str) -> Expr:
-    parser = _Parser(text)
+def _whole(text: str, library: bool = False) -> Expr:
+    parser = _Parser(text, library)
     node = parser.expression()
     if parser.tokens[parser.at][0] != "end":
         parser.fail(f"expected the end of the expression, found {parser.found()}")

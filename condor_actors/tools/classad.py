@@ -60,9 +60,9 @@ def _first(source: str | None) -> ClassAd | None:
     raise _Refused(f"{source} holds no ad")
 
 
-def _expression(text: str) -> Any:
+def _expression(text: str, library_numbers: bool = False) -> Any:
     try:
-        return parse_expression(text)
+        return parse_expression(text, library_numbers=library_numbers)
     except ClassAdSyntaxError as why:
         raise _Refused(str(why)) from None
 
@@ -70,7 +70,7 @@ def _expression(text: str) -> Any:
 def _eval(options: argparse.Namespace) -> int:
     my, target = _first(options.my), _first(options.target)
     for text in options.expression:
-        node = _expression(text)
+        node = _expression(text, options.library_numbers)
         ads = _ads(options.each) if options.each else [my]
         for ad in ads:
             print(unparse(evaluate_raw(node, ad, target, options.now)))
@@ -201,6 +201,9 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("-my", "--my", metavar="AD", help="the ad whose names come first")
     command.add_argument("-target", "--target", metavar="AD", help="the other ad")
     command.add_argument("-each", "--each", metavar="ADS", help="evaluate against every ad of a file")
+    command.add_argument(
+        "-library-numbers", "--library-numbers", action="store_true", help="read 010 and 0x10 as the bare library does"
+    )
     command.add_argument("expression", nargs="+")
     command.set_defaults(run=_eval)
 

@@ -95,3 +95,14 @@ def test_records_in_a_row() -> None:
         "[ c = 3 ]",
     ]
     assert len(list(parse_records("{[a=1],[b=2]}"))) == 2
+
+
+def test_numbers_as_the_library_reads_them() -> None:
+    def read(text: str) -> str:
+        return unparse(parse_expression(text, library_numbers=True))
+
+    assert read("010 + 0x1F + 00") == "10 + 0 + 0"
+    assert read("{ 010,0X2 }") == "{ 10,0 }"
+    for text in ("08", "1K", "0x", "0x1G", "0x10K"):
+        with pytest.raises(ClassAdSyntaxError):
+            parse_expression(text, library_numbers=True)
