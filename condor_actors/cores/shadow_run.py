@@ -141,7 +141,7 @@ class Watch(Effect):
 
 @attrs.frozen
 class InputsReady:
-    """The inputs are read; a manifest too large for a message is named by its digest."""
+    """The inputs are read; a manifest too large for a message is a blob of this digest, ``entries`` its large files."""
 
     entries: tuple[FileEntry, ...]
     manifest_digest: str = ""
@@ -263,7 +263,7 @@ class ShadowRun:
         order = self.order
         self._out.append(Ask(self._host, ActivateClaim(
             claim_id=order.claim_id, secret=order.secret, run_id=order.run_id, job_ad=self.job.to_bytes(),
-            inputs=() if event.manifest_digest else event.entries, inputs_digest=event.manifest_digest,
+            inputs=event.entries, inputs_digest=event.manifest_digest,
             transfer_key=self._key, lease_s=order.lease_s), ANSWER_PATIENCE_S, "activate"))
 
     def _inputs_failed(self, event: InputsFailed) -> None:

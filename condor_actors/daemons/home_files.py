@@ -157,20 +157,22 @@ def is_quick(job: ClassAd, cache: FileCache) -> bool:
         return True
 
 
-def input_manifest(job: ClassAd, cache: FileCache, extra: Iterable[tuple[str, str]] = ()) -> Outgoing:
+def input_manifest(job: ClassAd, cache: FileCache, extra: Iterable[tuple[str, str]] = (),
+                   inline_total_bytes: int = INLINE_TOTAL_BYTES) -> Outgoing:
     """The inputs of a job.
 
     Args:
         job: its ad, ``$$()`` expanded.
         cache: digests known already.
         extra: further (source, path) pairs that replace others of the same path (what an evicted run left).
+        inline_total_bytes: how much may ride in the manifest.
 
     Raises:
         FileTrouble: a file is missing or cannot be read; names it.
     """
     entries: dict[str, FileEntry] = {}
     sources: dict[str, tuple[str, int]] = {}
-    inline_left = INLINE_TOTAL_BYTES
+    inline_left = inline_total_bytes
     for source, path in [*input_paths(job), *extra]:
         if "://" in source:
             entries[path] = FileEntry(path=path, url=source)

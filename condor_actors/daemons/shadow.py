@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import attrs
-import msgpack
 from twisted.internet.defer import Deferred, DeferredList, succeed
 from twisted.internet.threads import deferToThread
 from twisted.python.failure import Failure
@@ -55,6 +54,7 @@ from condor_actors.daemons.home_files import (
     write_whole,
 )
 from condor_actors.daemons.user_log import UserLogs
+from condor_actors.messages.codec import MalformedMessage, decode_parts, encode_parts
 from condor_actors.messages.envelope import Address, AskFailed, Delivery, Refused
 from condor_actors.messages.run import FileEntry, OpenShell, ReadRunFile, ShellData, StartRun
 from condor_actors.transfer.manifest import BadManifest, check_manifest, digest_bytes
@@ -62,6 +62,9 @@ from condor_actors.transfer.manifest import BadManifest, check_manifest, digest_
 __all__ = ["Bulk", "Shadow", "ShadowEdges"]
 
 MANIFEST_BYTES = 300_000
+MANIFEST_INLINE_BYTES = 256 << 20
+MANIFEST_LIMIT_BYTES = 512 << 20
+MAX_LARGE_FILES = 2_000
 RELAY_PATIENCE_S = 25.0
 
 
@@ -74,6 +77,9 @@ class Bulk(Protocol):
     def fetch_file(self, node: str, key: str, digest: str, size_bytes: int, target: str,
                    mode: int = 0o644) -> Deferred[None]:
         """Get a file from a node."""
+
+    def fetch_bytes(self, node: str, key: str, digest: str, limit_bytes: int) -> Deferred[bytes]:
+        """Get a content from a node into memory."""
 
 
 @attrs.frozen(kw_only=True)
@@ -124,6 +130,7 @@ class Shadow(CoreActor):
         self._key = key
         self._sources: dict[str, tuple[str, int]] = {}
         self._manifest_file = ""
+        self._all_inline = False
         self._cluster, _, proc = order.run_id.partition("#")[0].partition(".")
         self._ids = int(self._cluster), int(proc)
 
@@ -218,8 +225,7 @@ class Shadow(CoreActor):
             self._later(InputsReady((), transfers=False))
             return
         job, cache = self.core.job, self._edges.cache
-        kept = self._edges.kept_folder(self.core.order.run_id.partition("#")[0])
-        extra = [(os.path.join(kept, name), name) for name in sorted(os.listdir(kept))] if os.path.isdir(kept) else []
+        extra = self._extra()
         if is_quick(job, cache) and not extra:
             try:
                 outgoing: Any = input_manifest(job, cache)
@@ -228,6 +234,11 @@ class Shadow(CoreActor):
             self._prepared(outgoing)
         else:
             self.context.defer_to_turn(self._edges.beside(input_manifest, job, cache, extra), self._prepared)
+
+    def _extra(self) -> list[tuple[str, str]]:
+        """What an evicted run of the job has left for this one."""
+        kept = self._edges.kept_folder(self.core.order.run_id.partition("#")[0])
+        return [(os.path.join(kept, name), name) for name in sorted(os.listdir(kept))] if os.path.isdir(kept) else []
 
     def _later(self, event: Any) -> None:
         self.context.defer_to_turn(succeed(event), self._event)
@@ -240,12 +251,28 @@ class Shadow(CoreActor):
             return
         self._sources = dict(outgoing.sources)
         size = sum(len(entry.inline or b"") + len(entry.path) + 120 for entry in outgoing.entries)
-        digest = self._manifest_blob(outgoing.entries) if size > MANIFEST_BYTES else ""
-        self._event(InputsReady(outgoing.entries, digest))
+        if size <= MANIFEST_BYTES:
+            self._event(InputsReady(outgoing.entries))
+        elif self._all_inline:
+            self._large_manifest(outgoing)
+        else:
+            self._all_inline = True
+            self.context.defer_to_turn(self._edges.beside(input_manifest, self.core.job, self._edges.cache, self._extra(),
+                                                          MANIFEST_INLINE_BYTES), self._prepared)
+
+    def _large_manifest(self, outgoing: Outgoing) -> None:
+        """The manifest goes as a blob with all small files in it; the message names the large ones."""
+        large = tuple([entry for entry in outgoing.entries
+                       if entry.kind == "file" and entry.inline is None and not entry.url])
+        if len(large) > MAX_LARGE_FILES:
+            self._event(InputsFailed(f"Transfer input files failure: {len(large)} files over 16 KiB, at most "
+                                     f"{MAX_LARGE_FILES} can travel; put them into an archive"))
+            return
+        self._event(InputsReady(large, self._manifest_blob(outgoing.entries)))
 
     def _manifest_blob(self, entries: Sequence[FileEntry]) -> str:
         """Put a large manifest into a file, to be sent as a blob."""
-        data: bytes = msgpack.packb([attrs.asdict(entry, recurse=False) for entry in entries], use_bin_type=True)
+        data = encode_parts(entries)
         digest = digest_bytes(data)
         self._manifest_file = f"/tmp/.condor-manifest-{os.getpid()}-{digest[:16]}"
         descriptor = os.open(self._manifest_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
@@ -275,21 +302,22 @@ class Shadow(CoreActor):
 
     def _bring(self, effect: BringOutputs) -> None:
         if effect.manifest_digest:
-            path = f"/tmp/.condor-manifest-{os.getpid()}-{effect.manifest_digest[:16]}.in"
-            fetching = self._edges.bulk.fetch_file(self.core.order.starter_node, self._key, effect.manifest_digest,
-                                                   -1, path, 0o600)
-            self.context.defer_to_turn(fetching, lambda result: self._manifest_here(result, path, effect.keep))
+            fetching = self._edges.bulk.fetch_bytes(self.core.order.starter_node, self._key, effect.manifest_digest,
+                                                    MANIFEST_LIMIT_BYTES)
+            self.context.defer_to_turn(fetching, lambda result: self._manifest_here(result, effect.keep))
         else:
             self._bring_entries(effect.entries, effect.keep)
 
-    def _manifest_here(self, result: Any, path: str, keep: bool) -> None:
+    def _manifest_here(self, result: Any, keep: bool) -> None:
         if isinstance(result, Failure):
             self._event(OutputsFailed(result.getErrorMessage(), remote=True))
             return
-        with open(path, "rb") as stream:
-            raw = msgpack.unpackb(stream.read(), raw=False)
-        os.unlink(path)
-        self._bring_entries(tuple(FileEntry(**each) for each in raw), keep)
+        try:
+            entries = decode_parts(FileEntry, result)
+        except MalformedMessage as error:
+            self._event(OutputsFailed(f"the list of outputs cannot be read: {error}", remote=True))
+            return
+        self._bring_entries(entries, keep)
 
     def _bring_entries(self, entries: tuple[FileEntry, ...], keep: bool) -> None:
         """Write what came along and fetch the rest."""

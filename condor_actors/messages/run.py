@@ -266,7 +266,8 @@ class ActivateClaim:
         claim_id, secret: the claim; run_id: the run.
         job_ad: the job as the starter needs it (Cmd, Args, Env, Request*, KillSig …).
         inputs: manifest of the sandbox; the executable is in it when it is transferred.
-        inputs_digest: SHA-256 of a manifest too large for a message (then ``inputs`` is empty and it is itself a blob).
+        inputs_digest: SHA-256 of a manifest too large for a message: it is itself a blob, with all small contents
+            inline, and ``inputs`` has only those of its files that travel as blobs.
         transfer_node, transfer_key: where and with which key the starter fetches blobs (empty node: over this link's
             peer, dialled back by the shadow).
         reply_to: actor at the shadow's node for this run's events.

@@ -43,8 +43,42 @@ class TransferError(Exception):
         self.code = code
 
 
+class MemorySink:
+    """Keeps a blob of unknown size in memory, up to a limit (a manifest)."""
+
+    def __init__(self, digest: str, limit_bytes: int) -> None:
+        self.offset = 0
+        self.data = bytearray()
+        self._digest = digest
+        self._limit_bytes = limit_bytes
+
+    def write(self, data: bytes) -> None:
+        """The next bytes."""
+        if self.offset + len(data) > self._limit_bytes:
+            raise BlobError(f"more than the {self._limit_bytes} bytes allowed")
+        self.data += data
+        self.offset += len(data)
+
+    def restart(self) -> None:
+        """Forget what came."""
+        self.data.clear()
+        self.offset = 0
+
+    def commit(self) -> None:
+        """Verify.
+
+        Raises:
+            BlobError: it is not what its digest says.
+        """
+        if hashlib.sha256(self.data).hexdigest() != self._digest:
+            raise BlobError("what came is not what its digest says")
+
+    def close(self) -> None:
+        """Nothing is left behind."""
+
+
 class Transfer:
-    """One blob on its way."""
+    """One blob on its way; a negative size is not known beforehand."""
 
     def __init__(self, key: str, digest: str, size_bytes: int, source: str | None, sink: Sink | None) -> None:
         self.key = key
@@ -126,6 +160,12 @@ class BulkClient:
             transfer.fail("local", f"{target}: {error.strerror}")
             return transfer.result
         return self._start(node, transfer)
+
+    def fetch_bytes(self, node: str, key: str, digest: str, limit_bytes: int) -> Deferred[bytes]:
+        """Get a blob whose size is not known beforehand; fires with its content."""
+        transfer = Transfer(key, digest, -1, None, None)
+        sink = transfer.sink = MemorySink(digest, limit_bytes)
+        return self._start(node, transfer).addCallback(lambda _: bytes(sink.data))
 
     def _start(self, node: str, transfer: Transfer) -> Deferred[None]:
         known = self._nodes.get(node)
@@ -326,7 +366,7 @@ class ClientConnection(Protocol):
             raise BadStream(f"frame {letter:#x} in the wrong place")
 
     def _head(self, transfer: Transfer, size: int) -> None:
-        if size != transfer.size_bytes:
+        if transfer.size_bytes >= 0 and size != transfer.size_bytes:
             transfer.fail("changed", f"{transfer.size_bytes} bytes were announced, {size} are there")
             self.abort("a file changed its size")
         self._receiving = True
