@@ -23,8 +23,9 @@ class MatchSettings:
     Attributes:
         pre_job_rank, post_job_rank: before and after the job's Rank.
         preemption_requirements, preemption_rank: of preemption by priority.
-        slot_constraint, job_constraint: which slots and jobs are considered at all.
-        consider_preemption: whether slots that somebody has are candidates.
+        slot_constraint, job_constraint, submitter_constraint: which of them are considered at all.
+        consider_preemption: whether slots that somebody has are candidates; early_preemption: also while the job that
+            runs there is within the time it was promised.
     """
 
     pre_job_rank: Expr | None = attrs.field(factory=lambda: parse_expression(PRE_JOB_RANK))
@@ -33,7 +34,9 @@ class MatchSettings:
     preemption_rank: Expr | None = None
     slot_constraint: Expr | None = None
     job_constraint: Expr | None = None
+    submitter_constraint: Expr | None = None
     consider_preemption: bool = True
+    early_preemption: bool = False
 
     @property
     def may_preempt_for_priority(self) -> bool:

@@ -227,6 +227,8 @@ class Matchmaker:
     def _preemption(self, request: Request, candidate: Candidate, ad: ClassAd) -> int | str:
         """Which kind of preemption a claim on the candidate would be, or why it must not be."""
         job, now_s = request.ad, self.candidates.now_s
+        if not self.settings.early_preemption and _promised_s(ad, now_s) > 0.0:
+            return "have promised their job more time (MaxJobRetirementTime)"
         mine, current = rank(ad, job, now_s), ad.get_float("CurrentRank")
         if mine > current:
             return PREEMPT_FOR_RANK
@@ -272,6 +274,15 @@ class Matchmaker:
             self.candidates.shrink(pick.candidate, pick.cost)
         else:
             self.candidates.take_whole(pick.candidate)
+
+
+def _promised_s(ad: ClassAd, now_s: float) -> float:
+    """For how long the job on a slot may still run undisturbed."""
+    promised_s = ad.get_float("MaxJobRetirementTime")
+    if promised_s <= 0.0:
+        return 0.0
+    began_s = ad.get_float("JobStart")
+    return promised_s - (now_s - began_s if began_s else ad.get_float("TotalJobRunTime"))
 
 
 def _amount(ad: ClassAd, name: str) -> int:

@@ -71,6 +71,7 @@ class CycleSettings:
         patience_s: how long the decision waits for a schedd that does not answer.
         most_requests: of one submitter in one cycle.
         inform_startd: whether startds hear of matches from the negotiator too.
+        trace_cycles: for how many cycles a request's fate is kept.
     """
 
     interval_s: float = 60.0
@@ -82,6 +83,7 @@ class CycleSettings:
     list_size: int = 200
     most_requests: int = 100_000
     inform_startd: bool = True
+    trace_cycles: int = 20
 
 
 @attrs.frozen(kw_only=True)
@@ -119,7 +121,7 @@ class NegotiationCycle:
         self.priorities = priorities
         self.state = CycleState.IDLE
         self.cycle = 0
-        self.trace = CycleTrace()
+        self.trace = CycleTrace(settings.trace_cycles)
         self.significant = SignificantAttributes(match_settings)
         self.rules = rules or CycleRules()
         self.busy_s = 0.0
@@ -136,6 +138,7 @@ class NegotiationCycle:
                     priorities: PriorityPolicy) -> None:
         """Take a new configuration; a cycle that runs ends under it."""
         self.settings = settings
+        self.trace.kept = settings.trace_cycles
         self.rules = rules
         self.priorities = priorities
         self._match_settings = match_settings
@@ -168,9 +171,15 @@ class NegotiationCycle:
         self._due_s = due_s
         return (SetTimer("cycle", max(0.0, due_s - now_s)),)
 
+    def _wanting(self) -> list[Submitter]:
+        """The submitters with idle jobs that this negotiator serves."""
+        constraint = self._match_settings.submitter_constraint
+        wanting = self.view.wanting()
+        return wanting if constraint is None else [each for each in wanting if is_true(constraint.evaluate(each.ad))]
+
     def _worth_it(self, now_s: float) -> bool:
         """Whether anybody wants something and anything could be given."""
-        if not any(each.idle > 0 for each in self.view.submitters.values()):
+        if not self._wanting():
             return False
         self._matchmaker.begin(self.view, now_s)
         return len(self._matchmaker.candidates) > 0
@@ -180,7 +189,7 @@ class NegotiationCycle:
         again = SetTimer("interval", self.settings.interval_s)
         wished = self.wish(HARD, now_s)
         if not wished and self.state is CycleState.IDLE and self._due_s == float("inf"):
-            self.priorities.wants({each.name for each in self.view.wanting()}, now_s)
+            self.priorities.wants({each.name for each in self._wanting()}, now_s)
         return (again, *wished)
 
     # ---- gathering
@@ -199,7 +208,7 @@ class NegotiationCycle:
         gathering = self._gathering = _Gathering(self.cycle, now_s)
         self.significant.learn(self.view)
         effects: list[Effect] = []
-        for submitter in self.view.wanting():
+        for submitter in self._wanting():
             gathering.submitters[submitter.key] = submitter
             effects.append(self._ask(gathering, submitter, ""))
         return (*effects, SetTimer("patience", self.settings.patience_s))

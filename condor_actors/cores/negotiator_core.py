@@ -51,7 +51,7 @@ class NegotiatorCore:
             Answer: self.cycle.answered,
             TimerFired: self._timer,
             QueryTrace: self._query_trace,
-            QueryPriorities: lambda event, now_s: (Reply(page_of(self.accountant.ads(now_s))),),
+            QueryPriorities: lambda event, now_s: (Reply(page_of(self.accountant.ads(now_s), event.cursor)),),
             SetPriority: self._set_priority,
         }
 
@@ -101,17 +101,20 @@ class NegotiatorCore:
 
     def _query_trace(self, event: QueryTrace, now_s: float) -> tuple[Effect, ...]:
         entries = self.cycle.trace.find(event.submitter, event.job_id)
-        return (Reply(page_of([entry.ad().to_bytes() for entry in entries])),)
+        return (Reply(page_of([entry.ad().to_bytes() for entry in entries], event.cursor)),)
 
     def _set_priority(self, event: SetPriority, now_s: float) -> tuple[Effect, ...]:
         return self.accountant.set(event, now_s)
 
 
-def page_of(ads: list[bytes]) -> AdsPage:
-    """An answer that fits a message; what is beyond it is left out."""
+def page_of(ads: list[bytes], cursor: str) -> AdsPage | Refused:
+    """The ads from a cursor on that fit a message."""
+    if cursor and not cursor.isdigit():
+        return Refused(code="invalid", text=f"{cursor!r} is no cursor")
+    start = int(cursor or 0)
     size = 0
-    for index, ad in enumerate(ads):
-        size += len(ad)
-        if size > PAGE_BYTES:
-            return AdsPage(ads=tuple(ads[:index]))
-    return AdsPage(ads=tuple(ads))
+    for end in range(start, len(ads)):
+        size += len(ads[end])
+        if size > PAGE_BYTES and end > start:
+            return AdsPage(ads=tuple(ads[start:end]), cursor=str(end))
+    return AdsPage(ads=tuple(ads[start:]))

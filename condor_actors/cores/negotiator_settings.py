@@ -24,6 +24,7 @@ def cycle_settings(config: Config) -> CycleSettings:
         interval_s=config.seconds("NEGOTIATOR_INTERVAL"), min_interval_s=config.seconds("NEGOTIATOR_MIN_INTERVAL"),
         delay_s=config.seconds("NEGOTIATOR_CYCLE_DELAY"), timeout_s=config.seconds("NEGOTIATOR_TIMEOUT"),
         list_size=config.integer("NEGOTIATOR_RESOURCE_REQUEST_LIST_SIZE"),
+        trace_cycles=config.integer("NEGOTIATOR_TRACE_CYCLES"),
     )
 
 
@@ -36,7 +37,9 @@ def match_settings(config: Config) -> MatchSettings:
         preemption_rank=config.expression("PREEMPTION_RANK"),
         slot_constraint=config.expression("NEGOTIATOR_SLOT_CONSTRAINT"),
         job_constraint=config.expression("NEGOTIATOR_JOB_CONSTRAINT"),
+        submitter_constraint=config.expression("NEGOTIATOR_SUBMITTER_CONSTRAINT"),
         consider_preemption=config.boolean("NEGOTIATOR_CONSIDER_PREEMPTION"),
+        early_preemption=config.boolean("NEGOTIATOR_CONSIDER_EARLY_PREEMPTION"),
     )
 
 

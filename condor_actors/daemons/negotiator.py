@@ -23,7 +23,7 @@ from condor_actors.cores.pool_view import PoolView
 from condor_actors.cores.user_priority import UserRecord
 from condor_actors.daemons.admin import package_version
 from condor_actors.daemons.advertiser import ADVERTISER, COLLECTOR, Advertise, Advertiser, collector_nodes
-from condor_actors.messages.advertise import AdKind, SubscribeAds
+from condor_actors.messages.advertise import AdKind, AdsChanged, SubscribeAds
 from condor_actors.messages.envelope import Address, AskFailed, Delivery, PeerDown, PeerUp, Refused, TimerFired
 from condor_actors.store.accountant import AccountantStore
 
@@ -55,6 +55,8 @@ class NegotiatorActor(CoreActor):
         self._own_ad = own_ad
         self._up: set[str] = set()
         self._source = ""
+        self._next = 1
+        """The number of the next message of the subscription."""
 
     def started(self) -> None:
         """Keep a link to every collector."""
@@ -73,6 +75,8 @@ class NegotiatorActor(CoreActor):
             if message.node == self._source:
                 self._source = ""
             self._choose_source()
+        elif isinstance(message, AdsChanged) and not self._in_sequence(delivery, message):
+            pass
         else:
             before = self._stopwatch()
             cycle = self.core.cycle.cycle
@@ -102,10 +106,25 @@ class NegotiatorActor(CoreActor):
         for node in self._collectors:
             if node in self._up:
                 self._source = node
+                self._next = 1
                 self.context.ask(
                     Address(node, COLLECTOR), SubscribeAds(ad_kinds=SUBSCRIBED, subscriber=ACTOR),
                     timeout_s=SUBSCRIBE_TIMEOUT_S, then=self._subscribed)
                 return
+
+    def _in_sequence(self, delivery: Delivery, message: AdsChanged) -> bool:
+        """Whether this is the next word of the collector we subscribed to; a gap in them makes us subscribe anew."""
+        if delivery.sender.node != self._source:
+            self.context.log.warn("ads from {who}, who was not asked", who=delivery.identity.name)
+            return False
+        if message.sequence == self._next:
+            self._next += 1
+            return True
+        if self._next > 1:
+            self.context.log.warn("changes of ads were lost; asking for all of them again")
+            self._source = ""
+            self._choose_source()
+        return False
 
     def _subscribed(self, answer: Delivery) -> None:
         if isinstance(answer.message, (Refused, AskFailed)):

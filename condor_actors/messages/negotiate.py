@@ -142,6 +142,8 @@ class QueryPriorities:
     VERSION: ClassVar[int] = 1
     LEVEL: ClassVar[str] = "READ"
 
+    cursor: str = ""
+
 
 @message
 @attrs.frozen(kw_only=True)
@@ -168,3 +170,4 @@ class QueryTrace:
 
     submitter: str = ""
     job_id: str = ""
+    cursor: str = ""

@@ -251,12 +251,18 @@ def _constraint(text: str) -> Expr | None:
 
 
 def _asked(given: Sequence[Given]) -> list[ClassAd]:
+    ads: list[ClassAd] = []
+    cursor = ""
     with negotiator(load(), name=_value(given, "name"), pool=_value(given, "pool")) as client:
-        try:
-            page = client.ask(NEGOTIATOR, QueryPriorities())
-        except WireError as error:
-            raise ToolError(refused(error)) from None
-    return [ClassAd.from_bytes(text) for text in page.ads]
+        while True:
+            try:
+                page = client.ask(NEGOTIATOR, QueryPriorities(cursor=cursor))
+            except WireError as error:
+                raise ToolError(refused(error)) from None
+            ads += [ClassAd.from_bytes(text) for text in page.ads]
+            cursor = page.cursor
+            if not cursor:
+                return ads
 
 
 def _from_file(path: str) -> list[ClassAd]:

@@ -147,6 +147,13 @@ ROWS = (
         read_by=NEGOTIATOR,
     ),
     integer(
+        "NEGOTIATOR_TRACE_CYCLES",
+        20,
+        "For how many cycles the reasons why requests got nothing are kept.",
+        low=1,
+        read_by=NEGOTIATOR,
+    ),
+    integer(
         "<NAME>_LIMIT",
         None,
         "How many of the concurrency limit <NAME> jobs may hold at once in the pool.",

@@ -142,6 +142,19 @@ def test_preemption_prefers_idle_slots_and_asks_both_priorities() -> None:
     assert len(made.candidates) == 0, "what cannot be preempted is not even looked at"
 
 
+def test_a_job_is_left_the_time_it_was_promised() -> None:
+    busy = slot_change("busy", State="Claimed", RemoteUser=BOB, MaxJobRetirementTime=100, JobStart=-50,
+                       Rank="=TARGET.RequestCpus")
+    made, view = matchmaker(busy)
+    wanted = request()
+    assert choose(made, wanted) is None
+    assert made.why_not(wanted) == {"have promised their job more time (MaxJobRetirementTime)": 1}
+    made.begin(view, 60.0)
+    assert name_of(choose(made, request())) == "busy"
+    made, _ = matchmaker(busy, early_preemption=True)
+    assert name_of(choose(made, request())) == "busy"
+
+
 def test_what_a_change_means_for_the_next_cycle() -> None:
     view = PoolView()
     assert view.apply([slot_change("s", PartitionableSlot=True, Cpus=2)]) == HARD

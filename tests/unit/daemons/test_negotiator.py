@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from condor_actors.classads import ClassAd
-from condor_actors.messages.advertise import AdKind, AdsPage, QueryAds
+from condor_actors.messages.advertise import AdKind, AdsChanged, AdsPage, QueryAds
 from condor_actors.messages.envelope import Address, Done, Refused
 from condor_actors.messages.negotiate import QueryPriorities, QueryTrace, RequestCycle, SetPriority
 from tests.harness.local_post import LocalNetwork
@@ -323,6 +323,42 @@ def test_up_down_serves_slot_by_slot_the_lowest_index_first(net: LocalNetwork, t
     net.run(1.0)
     gained = [submitter for submitter, _ in schedd.matches]
     assert (gained.count(ALICE), gained.count(BOB)) == (1, 3)
+
+
+def test_a_lost_change_makes_it_ask_for_everything_again(net: LocalNetwork, tmp_path: Path) -> None:
+    start_negotiator(net, tmp_path)
+    machine, schedd = Machine(net), Schedd(net)
+    machine.show("slot1@m")
+    net.run(1.0)
+    actor: Any = net.systems[NEGOTIATOR].actor("negotiator")
+    actor._next -= 1
+    actor.core.view.slots.clear()
+    schedd.want(ALICE, (1, {}))
+    net.run(1.0)
+    assert schedd.slots == ["slot1@m"]
+
+
+def test_only_the_collector_it_subscribed_to_is_believed(net: LocalNetwork, tmp_path: Path) -> None:
+    start_negotiator(net, tmp_path)
+    schedd = Schedd(net)
+    schedd.probe.tell(Address(NEGOTIATOR, "negotiator"), AdsChanged(sequence=1, changes=(), snapshot=True))
+    machine = Machine(net)
+    machine.show("slot1@m")
+    schedd.want(ALICE, (1, {}))
+    net.run(1.0)
+    assert schedd.slots == ["slot1@m"]
+
+
+def test_submitters_may_be_left_to_another_negotiator(net: LocalNetwork, tmp_path: Path) -> None:
+    start_negotiator(net, tmp_path, {"NEGOTIATOR_SUBMITTER_CONSTRAINT": f'Name == "{BOB}"'})
+    machine, schedd = Machine(net), Schedd(net)
+    machine.show("slot1@m")
+    schedd.want(ALICE, (1, {}))
+    net.run(1.0)
+    assert schedd.slots == []
+    schedd.want(BOB, (1, {}))
+    net.run(1.0)
+    assert schedd.slots == ["slot1@m"]
 
 
 def test_reconfiguration_takes_effect_at_once(net: LocalNetwork, tmp_path: Path) -> None:
