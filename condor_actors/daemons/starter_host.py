@@ -499,7 +499,7 @@ class StarterHostDaemon:
         done: Deferred[None] = Deferred()
         host = self.system.actor("starter-host")
         if not isinstance(host, StarterHost) or not host.runs:
-            self.root.leave()
+            self._leave()
             done.callback(None)
             return done
         for run in tuple(host.runs.values()):
@@ -511,11 +511,19 @@ class StarterHostDaemon:
                 return
             for run in tuple(host.runs.values()):
                 run.decide(jr.Abandon())
-            self.root.leave()
+            self._leave()
             done.callback(None)
 
         look()
         return done
+
+    def _leave(self) -> None:
+        """What is empty now is not needed any more."""
+        self.root.leave()
+        if self.cgroups is not None:
+            for name in self.cgroups.names():
+                self.cgroups.group(name).remove()
+            self.cgroups.leave()
 
     def reconfigure(self, config: Config) -> None:
         """Take new settings for runs to come."""

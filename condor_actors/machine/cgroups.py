@@ -111,6 +111,12 @@ class Cgroups:
             directories[hierarchy] = directory
         return JobCgroup(self.version, directories)
 
+    def leave(self) -> None:
+        """Remove the (empty) directories that hold the groups."""
+        for parent in self.parents.values():
+            with contextlib.suppress(OSError):
+                os.rmdir(parent)
+
     def names(self) -> tuple[str, ...]:
         """Every group there is, also those of an earlier process."""
         found: set[str] = set()

@@ -191,7 +191,7 @@ def test_urls_are_fetched_here(pool: PersonalPool) -> None:
 def test_memory_beyond_the_request_is_a_hold(pool: PersonalPool) -> None:
     if "USE_CGROUPS" in (pool.folder / "extra.config").read_text() or os.geteuid() != 0:
         pytest.skip("memory is limited by control groups only")
-    cluster = pool.submit(script("hog", "tail -c 400000000 /dev/zero > /dev/null"))
+    cluster = pool.submit(script("hog", "head -c 400000000 /dev/zero | tail -c 390000000 > /dev/null"))
     code, reason = hold_of(pool, cluster)
     assert code == 34, reason
 
