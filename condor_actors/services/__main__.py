@@ -12,6 +12,7 @@ from importlib import import_module
 from twisted.python import usage
 
 from condor_actors.config import ConfigError
+from condor_actors.services.steady_time import steady_timers
 
 NAMES = (
     "master", "collector", "negotiator", "schedd", "startd", "kbdd", "shadow-host", "starter-host",
@@ -25,6 +26,9 @@ def main(arguments: list[str]) -> int:
     if not arguments or arguments[0] not in NAMES:
         print(f"usage: python -m condor_actors.services {'|'.join(NAMES)} [options]", file=sys.stderr)  # noqa: T201
         return 2
+    from twisted.internet import reactor
+
+    steady_timers(reactor)
     module = import_module(f"condor_actors.services.{arguments[0].replace('-', '_')}")
     options = module.Options()
     try:
@@ -36,8 +40,6 @@ def main(arguments: list[str]) -> int:
     except (ConfigError, OSError) as error:
         print(f"condor-{arguments[0]}: {error}", file=sys.stderr)  # noqa: T201
         return CONFIG_ERROR
-    from twisted.internet import reactor
-
     service.privilegedStartService()
     service.startService()
     reactor.addSystemEventTrigger("before", "shutdown", service.stopService)

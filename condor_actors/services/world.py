@@ -23,6 +23,7 @@ from twisted.logger import Logger
 
 from condor_actors.actors import World
 from condor_actors.config import Config, ConfigError
+from condor_actors.services.steady_time import SteadyClock, steady_timers
 from condor_actors.wire.authority import PoolFiles, machine_credentials
 from condor_actors.wire.authorization import Authorization
 from condor_actors.wire.credentials import Credentials
@@ -111,6 +112,7 @@ def real_world(config: Config, name: str, *, reactor: Any, credentials: Credenti
         ConfigError: an authorisation list is not valid.
         BadCredentials: a certificate file is missing or wrong.
     """
+    steady_timers(reactor)
     random = Random(secrets.randbits(128))
     log = Logger("condor")
     domain = config.text("UID_DOMAIN") or "localhost"
@@ -119,7 +121,8 @@ def real_world(config: Config, name: str, *, reactor: Any, credentials: Credenti
                       enrolling=enrolling or offers_enrolment(PoolFiles.of(config), name), log=log)
     post.max_connections = config.integer("SEC_MAX_LINKS")
     authorization = Authorization(config)
-    world = World(reactor_time=reactor, random=random, post=post, log=log, authorize=authorization.allows)
+    world = World(reactor_time=reactor, wall_clock=SteadyClock(), random=random, post=post, log=log,
+                  authorize=authorization.allows)
     return RealWorld(name=name, config=config, world=world, post=post, authorization=authorization,
                      listens_locally=listens_locally, listens_publicly=listens_publicly)
 
