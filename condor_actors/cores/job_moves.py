@@ -22,7 +22,7 @@ SCHEDULER, LOCAL = 7, 12
 
 @attrs.frozen
 class ForgetSpool(Effect):
-    """A spooled job has left the queue: remove its folder."""
+    """A job has left the queue: remove its spool folder, and what an evicted run of it left for the next."""
 
     cluster: int
     proc: int
@@ -138,7 +138,7 @@ class JobMoves:
         """Out of the queue, into the history."""
         self.withdraw(job)
         self._desk.queue.set(job, EpochWriteDate=int(self._desk.now_s))
-        if job.ad.find("submit_iwd") is not None:
+        if job.ad.find("submit_iwd") is not None or job.ad.find("numvacates") is not None:
             self._desk.out.append(ForgetSpool(job.cluster.number, job.proc))
         for operation in self._desk.queue.leave(job, self._desk.now_s):
             self._desk.persist(operation)

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 import attrs
 
-from condor_actors.classads import ClassAd
+from condor_actors.classads import UNDEFINED, ClassAd
 from condor_actors.cores import job_notices as events
 from condor_actors.cores.claim_table import Claims, HeldClaim
 from condor_actors.cores.job_moves import JobMoves, is_local
@@ -101,7 +101,21 @@ class Runs:
                              CpusProvisioned=claim.ad.get_int("Cpus", 1),
                              MemoryProvisioned=claim.ad.get_int("Memory"),
                              DiskProvisioned=claim.ad.get_int("Disk"))
+        self._machine_attributes(job, claim.ad)
         claim.run_id = run.run_id
+
+    def _machine_attributes(self, job: Job, slot: ClassAd) -> None:
+        """``job_machine_attrs``: what the slot says, kept in the job as ``MachineAttr<name><how many runs ago>``."""
+        names = [name.strip() for name in job.ad.get_str("JobMachineAttrs").split(",") if name.strip()]
+        kept = max(1, job.ad.get_int("JobMachineAttrsHistoryLength", 1))
+        for name in names:
+            for ago in range(kept - 1, 0, -1):
+                older = job.ad.find(f"machineattr{name}{ago - 1}".lower())
+                if older is not None:
+                    self._desk.queue.set(job, **{f"MachineAttr{name}{ago}": older})
+            value = slot.evaluate(name, job.ad)
+            if value is not UNDEFINED:
+                self._desk.queue.set(job, **{f"MachineAttr{name}0": value})
 
     def start_local(self, job: Job) -> None:
         """Begin a run on this machine."""

@@ -201,6 +201,7 @@ class ScheddDaemon:
 
     def start(self) -> None:
         """Load the queue and begin."""
+        self._edges.spool.open_for_owners()
         self.system.spawn("schedd", self._make_actor, inbox_limit=INBOX_LIMIT)
 
     def stop(self, graceful: bool) -> Deferred[None]:

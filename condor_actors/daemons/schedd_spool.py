@@ -22,6 +22,7 @@ from condor_actors.transfer.manifest import BadManifest, check_path
 __all__ = ["SPOOL_MESSAGES", "Spool"]
 
 SPOOL_MESSAGES = (SpoolChunk, ListSpool, ReadSpool)
+EVICTED = "evicted"
 MAX_READ_BYTES = 400_000
 
 
@@ -34,6 +35,13 @@ class Spool:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+
+    def open_for_owners(self) -> None:
+        """Make the folder in which shadow hosts keep what evicted runs leave; each makes its own folders there."""
+        folder = self.root / EVICTED
+        folder.mkdir(parents=True, exist_ok=True)
+        if os.getuid() == 0:
+            folder.chmod(0o1777)
 
     def folder(self, cluster: int, proc: int) -> Path:
         """The folder of a job."""
@@ -138,6 +146,7 @@ class Spool:
 
     def forget(self, cluster: int, proc: int) -> None:
         """The job has left the queue: its files go."""
+        shutil.rmtree(self.root / EVICTED / f"{cluster}.{proc}", ignore_errors=True)
         shutil.rmtree(self.folder(cluster, proc), ignore_errors=True)
         try:
             (self.root / str(cluster)).rmdir()

@@ -257,8 +257,9 @@ class Shadow(CoreActor):
             self._large_manifest(outgoing)
         else:
             self._all_inline = True
-            self.context.defer_to_turn(self._edges.beside(input_manifest, self.core.job, self._edges.cache, self._extra(),
-                                                          MANIFEST_INLINE_BYTES), self._prepared)
+            again = self._edges.beside(input_manifest, self.core.job, self._edges.cache, self._extra(),
+                                       MANIFEST_INLINE_BYTES)
+            self.context.defer_to_turn(again, self._prepared)
 
     def _large_manifest(self, outgoing: Outgoing) -> None:
         """The manifest goes as a blob with all small files in it; the message names the large ones."""

@@ -7,6 +7,7 @@ its offset over the next one, until it is done, refused, or has failed :data:`AT
 
 from __future__ import annotations
 
+import hashlib
 from collections import deque
 from collections.abc import Callable
 from typing import Any
