@@ -63,8 +63,8 @@ def open_metrics(port: int, name: str, daemon: Daemon, reactor: Any) -> IListeni
     ProcessCollector(registry=registry)
     PlatformCollector(registry=registry)
     registry.register(DaemonCollector(name, daemon))
+    resource: Any = MetricsResource  # untyped, like the site
     root = Resource()
-    root.putChild(b"metrics", MetricsResource(registry))
-    site: Any = Site
-    listening: IListeningPort = reactor.listenTCP(port, site(root), interface="127.0.0.1")
+    root.putChild(b"metrics", resource(registry))
+    listening: IListeningPort = reactor.listenTCP(port, Site(root), interface="127.0.0.1")
     return listening
