@@ -298,10 +298,9 @@ class Description:
         import time
 
         world, day = self.world, time.localtime(self.world.now_s)
-        path = source if not source or source.startswith("/") else f"{world.cwd}/{source}"
         self.scope.defaults = {
             "arch": world.arch, "opsys": world.opsys, "islinux": "true", "iswindows": "false",
-            "submit_file": path, "submit_time": str(world.now_s),
+            "submit_file": source, "submit_time": str(world.now_s),
             "year": f"{day.tm_year:04}", "month": f"{day.tm_mon:02}", "day": f"{day.tm_mday:02}",
             **{name.lower(): value for name, value in world.automatic.items()},
         }  # fmt: skip

@@ -153,13 +153,13 @@ OTHER = frozenset(
     environment2 err error executable exit_requirements get_env getenv gpus_maximum_capability
     gpus_minimum_capability gpus_minimum_memory gpus_minimum_runtime hold hold_kill_sig image_size in
     initial_dir initialdir input iwd job_iwd job_name kill_sig kill_sig_timeout leave_in_queue machine_count
-    max_materialize max_retries memory_usage nice_user node_count nodecount notification on_exit_hold
-    on_exit_hold_reason on_exit_hold_subcode on_exit_remove out output periodic_hold periodic_hold_reason
-    periodic_hold_subcode periodic_release periodic_remove periodic_vacate preferences project_name
-    public_input_files rank remove_kill_sig require_gpus requirements retry_request_disk retry_request_memory
-    retry_request_memory_increase retry_request_memory_max retry_until shell should_transfer_files
-    shouldtransferfiles skip_filechecks stderr stdin stdout stream_error stream_input stream_output
-    submit_allow_duplicate_matches submit_fail_empty_matches submit_match_directories
+    materialize_max_idle max_materialize max_retries memory_usage nice_user node_count nodecount notification
+    on_exit_hold on_exit_hold_reason on_exit_hold_subcode on_exit_remove out output periodic_hold
+    periodic_hold_reason periodic_hold_subcode periodic_release periodic_remove periodic_vacate preferences
+    project_name public_input_files rank remove_kill_sig require_gpus requirements retry_request_disk
+    retry_request_memory retry_request_memory_increase retry_request_memory_max retry_until shell
+    should_transfer_files shouldtransferfiles skip_filechecks stderr stdin stdout stream_error stream_input
+    stream_output submit_allow_duplicate_matches submit_fail_empty_matches submit_match_directories
     submit_warn_duplicate_matches submit_warn_empty_matches success_exit_code transfer_error transfer_executable
     transfer_input transfer_input_files transfer_output transfer_output_files transfer_output_remaps
     transferinputfiles transferoutputfiles universe use_x509userproxy want_factory_submit
