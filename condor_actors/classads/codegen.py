@@ -108,6 +108,7 @@ class _Source:
         self.count = 0
         self.names: dict[str, Any] = {}
         self.uses: set[str] = set()
+        self.unchecked: dict[str, str] = {}
 
     def line(self, text: str) -> None:
         self.lines.append("    " * self.indent + text)
@@ -139,7 +140,7 @@ class _Source:
         if isinstance(node, Call):
             return self.call(node)
         if isinstance(node, Subscript):
-            container, index = self.emit(node.container)[0], self.emit(node.index)[0]
+            container, index = self.emit_checked(node.container)[0], self.emit_checked(node.index)[0]
             return self.assigned(f"subscript({container}, {index}, state)")
         if isinstance(node, ListExpr):
             elements = tuple(item.value if type(item) is Literal else item for item in node.elements)
@@ -182,7 +183,7 @@ class _Source:
                 return self.found("mown", "base", "mine", key)
             if scope.key == "target":
                 return self.found("tgt", "", "theirs", key)
-        inner = self.emit(scope)[0]
+        inner = self.emit_checked(scope)[0]
         return self.assigned(f"select({inner}, {key!r}, state)")
 
     def found(self, first: str, second: str, slow: str, key: str) -> Atom:
@@ -198,13 +199,27 @@ class _Source:
         elif second:
             self.uses.add(second)
             self.line(f"if {name} is None: {name} = {second}.get({key!r})")
-        self.line(f"if {name}.__class__ not in PLAIN: {name} = {slow}(ad, {key!r}, state)")
+        self.unchecked[name] = f"if {name}.__class__ not in PLAIN: {name} = {slow}(ad, {key!r}, state)"
         return name, "any"
+
+    def emit_checked(self, node: Expr) -> Atom:
+        """Emit a node whose value is needed as it is, whatever its type."""
+        atom = self.emit(node)
+        self.check(atom[0])
+        return atom
+
+    def check(self, *names: str, indent: str = "") -> None:
+        """Make sure that variables hold plain values: a name's may be an expression, or nothing."""
+        for name in names:
+            line = self.unchecked.pop(name, None)
+            if line is not None:
+                self.line(indent + line)
 
     def unary(self, node: Unary) -> Atom:
         inner, kind = self.emit(node.operand)
         if node.operator == "(":
             return inner, kind
+        self.check(inner)
         if node.operator == "!":
             inner = self.named(inner, kind)
             name = self.temporary()
@@ -251,9 +266,21 @@ class _Source:
             self.line(f"elif {_both(left, right, 'real')}:")
             self.line(f"    {name} = {a} {operator} {b}")
             self.line(f"    if {name} == INFINITE: {name} = ERROR")
-            self.line(f"else: {name} = {_NAMED[operator]}({a}, {b})")
+            self.otherwise(name, f"{_NAMED[operator]}({a}, {b})", a, b)
+            return name, "any"
+        self.check(a, b)
+        if operator == "/" and right[1] == "int" and int(b.strip("()")) > 0:
+            name = self.temporary()
+            self.line(f"if {a}.__class__ is int: {name} = {a} // {b} if {a} >= 0 else -(-{a} // {b})")
+            self.line(f"else: {name} = DIV({a}, {b})")
             return name, "any"
         return self.assigned(f"{_NAMED[operator]}({a}, {b})")
+
+    def otherwise(self, name: str, slow: str, *operands: str) -> None:
+        """The branch for operands that were not of the expected type."""
+        self.line("else:")
+        self.check(*operands, indent="    ")
+        self.line(f"    {name} = {slow}")
 
     def compared(self, operator: str, left: Atom, right: Atom) -> Atom:
         a, b = left[0], right[0]
@@ -274,11 +301,12 @@ class _Source:
                 self.line(f"if {alike}: {name} = {a} {operator} {b}")
             else:
                 self.line(f"if {_both(left, right, number)}: {name} = {a} {operator} {b}")
-        self.line(f"else: {name} = {slow}")
+        self.otherwise(name, slow, a, b)
         return name, "truth"
 
     def identical(self, operator: str, left: Atom, right: Atom) -> Atom:
         a, b = left[0], right[0]
+        self.check(a, b)
         if b not in ("True", "False", "UNDEFINED", "ERROR"):
             a, b = b, a
         if b in ("True", "False", "UNDEFINED", "ERROR"):
@@ -301,7 +329,7 @@ class _Source:
         self.indent += 1
         self.blocks += 1
         for operand in reversed(operands):
-            value, kind = self.emit(operand)
+            value, kind = self.emit_checked(operand)
             value = self.named(value, kind)
             self.line(f"if {value} is not {going}:")
             if kind != "truth":
@@ -322,7 +350,7 @@ class _Source:
 
     def conditional(self, test: Expr, then: Expr | None, otherwise: Expr) -> Atom:
         name = self.temporary()
-        value, kind = self.emit(test)
+        value, kind = self.emit_checked(test)
         self.line(f"{name} = {value}")
         if then is None:
             self.line(f"if {name} is UNDEFINED:")
@@ -339,7 +367,7 @@ class _Source:
     def branch(self, name: str, node: Expr) -> None:
         self.indent += 1
         self.blocks += 1
-        self.line(f"{name} = {self.emit(node)[0]}")
+        self.line(f"{name} = {self.emit_checked(node)[0]}")
         self.blocks -= 1
         self.indent -= 1
 
@@ -359,7 +387,7 @@ class _Source:
         known = _known_members(builtin.name, node.arguments)
         if known is not None:
             return self.membership(builtin.name, node, known)
-        values = ", ".join(self.named(*self.emit(argument)) for argument in node.arguments)
+        values = ", ".join(self.named(*self.emit_checked(argument)) for argument in node.arguments)
         if builtin.name == "isUndefined":
             return self.assigned(f"{values} is UNDEFINED", "truth")
         if builtin.name == "isError":
@@ -369,7 +397,7 @@ class _Source:
 
     def membership(self, function: str, node: Call, known: frozenset[str]) -> Atom:
         """A string sought among strings that are written out."""
-        sought = self.named(*self.emit(node.arguments[0]))
+        sought = self.named(*self.emit_checked(node.arguments[0]))
         name = self.temporary()
         names = self.constant(known)
         if function == "stringListMember":
@@ -460,7 +488,7 @@ def source_of(node: Expr) -> tuple[str, dict[str, Any]]:
     :returns: Python source of ``def run(ad, state)``, and the objects it names beside the common ones.
     """
     source = _Source()
-    result = source.emit(node)[0]
+    result = source.emit_checked(node)[0]
     source.line(f"return {result}")
     return "\n".join(["def run(ad, state):", *source.prologue(), *source.lines, ""]), source.names
 
