@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from ..evaluation import State, enter
-from ..expr import Expr, Reference, as_expr
+from ..expr import Expr, Literal, Reference, as_expr
 from ..operators import truth
 from ..unparse import unparse
 from ..values import ERROR, UNDEFINED, AbsoluteTime, RelativeTime, Value
@@ -38,8 +39,27 @@ def _eval(ad: Any, state: State, text: Value) -> Value:
     return enter(node, ad, state)
 
 
-@inside("debug", least=1)
-def _debug(ad: Any, state: State, value: Value) -> Value:
+_listeners: list[Callable[[str], None]] = []
+
+
+def listen_to_debug(listener: Callable[[str], None] | None) -> None:
+    """Say who hears what ``debug()`` reports; a daemon gives its log.
+
+    :param listener: called with one line for each part of the expression; None for nobody.
+    """
+    _listeners[:] = [] if listener is None else [listener]
+
+
+@lazy("debug", least=1)
+def _debug(ad: Any, state: State, node: Expr) -> Value:
+    value = node.run(ad, state)
+    if _listeners:
+        waiting = [node]
+        while waiting:
+            part = waiting.pop()
+            if not isinstance(part, Literal):
+                waiting.extend(reversed(part.children()))
+                _listeners[0](f"{unparse(part)} --> {unparse(part.run(ad, state))}")
     return value
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from condor_actors.classads import ERROR, UNDEFINED, ClassAd, ClassAdSyntaxError, parse_expression, unparse
+from condor_actors.classads.builtins.choice import listen_to_debug
+from condor_actors.classads.builtins.environment import define_user_map
 from condor_actors.classads.codegen import generate, source_of
 from condor_actors.classads.expr import HOT
 
@@ -147,3 +149,28 @@ def test_references() -> None:
     assert node.references() == (frozenset({"a", "b", "x"}), frozenset({"c"}))
     my = ClassAd.from_new("[a=q + 1; b=2]")
     assert node.references(my) == (frozenset({"a", "b"}), frozenset({"c", "q", "x"}))
+
+
+def test_debug_reports_each_part() -> None:
+    heard: list[str] = []
+    listen_to_debug(heard.append)
+    try:
+        assert value("debug(a + 1 > TARGET.b)", "[a=1]", "[b=5]") is False
+    finally:
+        listen_to_debug(None)
+    assert heard == ["a + 1 > TARGET.b --> false", "a + 1 --> 2", "a --> 1", "TARGET.b --> 5"]
+    assert value("debug(1)") == 1
+    assert len(heard) == 4
+
+
+def test_user_maps() -> None:
+    define_user_map("Groups", {"alice": "physics, chemistry"})
+    try:
+        assert value('userMap("groups", "alice")') == "physics,chemistry"
+        assert value('userMap("groups", "alice", "Chemistry")') == "chemistry"
+        assert value('userMap("groups", "alice", "law")') == "physics"
+        assert value('userMap("groups", "bob")') is UNDEFINED
+        assert value('userMap("groups", "bob", "law", "none")') == "none"
+    finally:
+        define_user_map("Groups", None)
+    assert value('userMap("groups", "alice")') is UNDEFINED
