@@ -2,7 +2,7 @@
 
     condor_pool create [--name POOL] [--host NAME]... [--interface ADDRESS] [--no-config]
     condor_pool token [--lifetime TIME] [--roles ROLE,...] [--address HOST[:PORT]]
-    condor_pool join TOKEN [HOST[:PORT]] [--host NAME]... [--no-config]
+    condor_pool join TOKEN [HOST[:PORT]] [--execute] [--submit] [--host NAME]... [--no-config]
     condor_pool list
     condor_pool revoke SERIAL|HOST...
     condor_pool show
@@ -117,6 +117,9 @@ def create(words: Sequence[str]) -> None:
             lines["NETWORK_INTERFACE"] = options["interface"][-1]
             lines["CONDOR_HOST"] = options["interface"][-1]
         _say(f"Its configuration: {_write_config(config, lines)}")
+        if "interface" not in options:
+            others = ", ".join(_addresses()) or "none now"
+            _say(f"It serves this machine only (NETWORK_INTERFACE); for others set an address of its own: {others}.")
     _say("Add a machine: condor_pool token here, then condor_pool join TOKEN there.")
 
 
@@ -190,6 +193,8 @@ def token(words: Sequence[str]) -> None:
     if os.getuid() == 0:
         _share_tokens(config, files)
     _say(made.text())
+    if config.text("NETWORK_INTERFACE") in (None, "127.0.0.1"):
+        sys.stderr.write("Warning: NETWORK_INTERFACE keeps this pool on loopback; other machines cannot reach it.\n")
     sys.stderr.write(f"Good for one machine, for {life_s / 60:.0f} minutes, as {', '.join(roles)}.\n")
 
 
@@ -218,7 +223,7 @@ def join(words: Sequence[str]) -> None:
     from condor_actors.wire.nodes import TlsNode, tls_node
     from condor_actors.wire.tokens import Token
 
-    options, operands = _options(words, ("host",), ("no-config",))
+    options, operands = _options(words, ("host",), ("no-config", "execute", "submit"))
     if not 1 <= len(operands) <= 2:
         raise PoolToolError("join takes the token, and the central manager's address if it is not the token's")
     config, files = _setting()
@@ -232,11 +237,24 @@ def join(words: Sequence[str]) -> None:
     _say(f"This machine, known as {', '.join(joined.hosts)}, belongs to the pool {joined.pool!r} now.")
     if "no-config" not in options:
         manager = str(TlsNode(node.host, node.port))[1:-1]
-        daemons = " ".join(["MASTER", *(role.upper() for role in joined.roles if role in ("schedd", "startd"))])
+        daemons = " ".join(["MASTER", *_wanted_daemons(options, joined.roles)])
         lines = {"CONDOR_HOST": node.host, "COLLECTOR_HOST": manager, "NETWORK_INTERFACE": joined.address,
                  "TRUST_DOMAIN": joined.pool, "DAEMON_LIST": daemons}
         _say(f"Its configuration: {_write_config(config, lines)}")
     _say("Start it: condor_master (or restart it).")
+
+
+def _wanted_daemons(options: dict[str, Any], roles: Sequence[str]) -> list[str]:
+    """The daemons to run: what was asked for, else all that the token allows.
+
+    Raises:
+        PoolToolError: the token does not allow what was asked for.
+    """
+    asked = [role for option, role in (("submit", "schedd"), ("execute", "startd")) if option in options]
+    forbidden = [role for role in asked if role not in roles]
+    if forbidden:
+        raise PoolToolError(f"the token does not allow a {forbidden[0]}; this machine joined as {', '.join(roles)}")
+    return [role.upper() for role in asked or ("schedd", "startd") if role in roles]
 
 
 # ---- list, revoke, show

@@ -71,3 +71,19 @@ def test_a_second_pool_and_wrong_values(place: Path, capsys: pytest.CaptureFixtu
     assert pool.main([]) == 1
     assert pool.main(["--help"]) == 0
     assert "exists" in capsys.readouterr().err
+
+
+def test_a_pool_on_loopback_says_so(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert pool.main(["create"]) == 0
+    assert "serves this machine only" in capsys.readouterr().out
+    assert pool.main(["token"]) == 0
+    assert "other machines cannot reach it" in capsys.readouterr().err
+
+
+def test_what_a_machine_runs_is_what_was_asked_for_and_allowed() -> None:
+    roles = ("master", "schedd", "startd")
+    assert pool._wanted_daemons({}, roles) == ["SCHEDD", "STARTD"]
+    assert pool._wanted_daemons({"execute": True}, roles) == ["STARTD"]
+    assert pool._wanted_daemons({"execute": True, "submit": True}, roles) == ["SCHEDD", "STARTD"]
+    with pytest.raises(pool.PoolToolError, match="does not allow a schedd"):
+        pool._wanted_daemons({"submit": True}, ("master", "startd"))
