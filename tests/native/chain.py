@@ -73,6 +73,8 @@ class Chain:
             if not select.select([self.host], [], [], left)[0]:
                 return None
             for event in self.host.events():
+                if event.session != self.session:
+                    continue  # one queue serves all sessions of the process
                 if event.kind is EventKind.BROKEN:
                     raise AssertionError(f"broken: {event.text}")
                 if event.kind in kinds:

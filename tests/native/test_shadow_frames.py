@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import select
 import socket
 import struct
 import subprocess
@@ -11,6 +12,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from condor_actors.machine.native_shadow import EventKind
 
 REQUEST = struct.Struct("<IHH6q")
 ANSWER = struct.Struct("<IHHq")
@@ -137,6 +140,8 @@ class Peer:
 
     def __exit__(self, *_: object) -> None:
         self.socket.close()
+        while not any(event.kind is EventKind.ENDED for event in self.host.events()):
+            select.select([self.host], [], [], 60)
 
     def ask(self, frame: bytes) -> tuple[int, bytes]:
         self.socket.sendall(frame)

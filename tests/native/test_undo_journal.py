@@ -75,7 +75,7 @@ def run_with_crashes(program: str, folder: Path, seed: int, crashes: int) -> int
         (place / "log").write_text("there before\n")
     subprocess.run([program, "80"], cwd=native, stdout=subprocess.PIPE, check=True)
     chain = Crashes([program, "80"], moved, seed)
-    done = chain.live_with_crashes(crashes, 0.04)
+    done = chain.live_with_crashes(crashes, 0.03)
     os.close(chain.output)
     assert tree(moved) == tree(native), seed
     return done
