@@ -466,7 +466,8 @@ class ShadowRun:
         self.state = RunState.BRINGING
         self._out += [CancelTimer("update"), CancelTimer("lease")]
         self._usage(event.usage)
-        if event.outputs or event.outputs_digest:
+        removed = event.cause != "exited" and self._stopping is not None and self._stopping.how == "remove"
+        if (event.outputs or event.outputs_digest) and not removed:
             if event.cause == "exited":
                 self._log(TRANSFER, TransferStep=OUTPUT_STARTED)
             self._out.append(BringOutputs(event.outputs, event.outputs_digest, event.cause in ("evicted", "killed")))

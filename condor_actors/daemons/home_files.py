@@ -294,8 +294,42 @@ def make_folders(entries: Sequence[FileEntry], places: OutputPlaces) -> None:
                            "the directory of an output file does not exist:", folder, error) from None
 
 
-def write_whole(place: str, data: bytes, mode: int = 0o644) -> None:
+FEW = 32
+"""Outputs up to this many are synced one by one; more of them together, at the end."""
+
+
+def place_inline(entries: Sequence[FileEntry], places: OutputPlaces) -> None:
+    """Make the folders of a manifest and write what came along in it; all is on the disk at the end.
+
+    Raises:
+        FileTrouble: something cannot be written.
+    """
+    make_folders(entries, places)
+    few = len(entries) <= FEW
+    written: dict[str, bytes] = {}
+    for entry in entries:
+        place = places.of(entry.path)
+        if place is None or entry.kind == "directory":
+            continue
+        if entry.kind == "link":
+            place_link(entry, place)
+        elif entry.inline is not None:
+            data = entry.inline
+            if entry.path == STDERR and places.joined and place in written:
+                data = written[place] + data
+            is_stream = entry.path in (STDOUT, STDERR)
+            write_whole(place, data, 0o644 if is_stream else entry.mode, sync=few)
+            if is_stream:
+                written[place] = data
+    if not few:
+        os.sync()
+
+
+def write_whole(place: str, data: bytes, mode: int = 0o644, *, sync: bool = True) -> None:
     """Put a file in its place at once.
+
+    Args:
+        sync: wait until its content is on the disk before it takes its place.
 
     Raises:
         FileTrouble: it cannot be written.
@@ -315,7 +349,8 @@ def write_whole(place: str, data: bytes, mode: int = 0o644) -> None:
             try:
                 _write_all(descriptor, data)
                 os.fchmod(descriptor, stat.S_IMODE(facts.st_mode) if facts is not None else mode & 0o777)
-                os.fdatasync(descriptor)
+                if sync:
+                    os.fdatasync(descriptor)
             finally:
                 os.close(descriptor)
             os.rename(fresh, target)

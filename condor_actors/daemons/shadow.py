@@ -40,18 +40,15 @@ from condor_actors.cores.shadow_run import (
 )
 from condor_actors.cores.slot_expansion import CannotExpand, expand_slot_references
 from condor_actors.daemons.home_files import (
-    STDERR,
-    STDOUT,
+    FEW,
     FileCache,
     FileTrouble,
     Outgoing,
     OutputPlaces,
     input_manifest,
     is_quick,
-    make_folders,
-    place_link,
+    place_inline,
     write_piece,
-    write_whole,
 )
 from condor_actors.daemons.user_log import UserLogs
 from condor_actors.messages.codec import MalformedMessage, decode_parts, encode_parts
@@ -65,6 +62,9 @@ MANIFEST_BYTES = 300_000
 MANIFEST_INLINE_BYTES = 256 << 20
 MANIFEST_LIMIT_BYTES = 512 << 20
 MAX_LARGE_FILES = 2_000
+AT_ONCE_BYTES = 1 << 20
+"""Outputs up to this size are written in the turn; more by a worker thread."""
+
 RELAY_PATIENCE_S = 25.0
 
 
@@ -334,46 +334,47 @@ class Shadow(CoreActor):
                 os.makedirs(kept, exist_ok=True)
             else:
                 self._drop_kept(kept)
-            make_folders(entries, places)
-            fetches = self._place(entries, places)
-        except (FileTrouble, BadManifest) as error:
-            self._later(OutputsFailed(str(error), getattr(error, "subcode", 0)))
+        except BadManifest as error:
+            self._later(OutputsFailed(str(error)))
             return
         except OSError as error:
             self._later(OutputsFailed(f"{error.filename}: {error.strerror}", error.errno or 0))
             return
-        size = sum(entry.size_bytes for entry in entries)
-        if fetches:
-            self.context.defer_to_turn(DeferredList(fetches, fireOnOneErrback=True, consumeErrors=True),
-                                       lambda result: self._fetched(result, size))
+        if len(entries) > FEW or sum(len(entry.inline or b"") for entry in entries) > AT_ONCE_BYTES:
+            self.context.defer_to_turn(self._edges.beside(place_inline, entries, places),
+                                       lambda result: self._placed(result, entries, places))
+            return
+        try:
+            place_inline(entries, places)
+        except FileTrouble:
+            self._placed(Failure(), entries, places)
         else:
-            self._event(OutputsHome(size))
+            self._placed(None, entries, places)
 
     @staticmethod
     def _drop_kept(kept: str) -> None:
         if os.path.isdir(kept):
             shutil.rmtree(kept, ignore_errors=True)
 
-    def _place(self, entries: Sequence[FileEntry], places: OutputPlaces) -> list[Deferred[None]]:
+    def _placed(self, result: Any, entries: tuple[FileEntry, ...], places: OutputPlaces) -> None:
+        """What came along is at home; fetch the rest."""
+        if isinstance(result, Failure):
+            error: Any = result.value
+            self._later(OutputsFailed(str(error), getattr(error, "subcode", 0)))
+            return
         fetches: list[Deferred[None]] = []
-        written: dict[str, bytes] = {}
         for entry in entries:
             place = places.of(entry.path)
-            if place is None or entry.kind == "directory":
-                continue
-            if entry.kind == "link":
-                place_link(entry, place)
-            elif entry.inline is not None:
-                data = entry.inline
-                if entry.path == STDERR and places.joined and place in written:
-                    data = written[place] + data
-                write_whole(place, data, 0o644 if entry.path in (STDOUT, STDERR) else entry.mode)
-                written[place] = data
-            else:
+            if place is not None and entry.kind == "file" and entry.inline is None:
                 fetches.append(self._edges.bulk.fetch_file(
                     self.core.order.starter_node, self._key, entry.digest, entry.size_bytes, os.path.realpath(place),
                     entry.mode))
-        return fetches
+        size = sum(entry.size_bytes for entry in entries)
+        if fetches:
+            self.context.defer_to_turn(DeferredList(fetches, fireOnOneErrback=True, consumeErrors=True),
+                                       lambda fetched: self._fetched(fetched, size))
+        else:
+            self._event(OutputsHome(size))
 
     def _fetched(self, result: Any, size: int) -> None:
         if isinstance(result, Failure):
