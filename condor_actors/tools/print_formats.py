@@ -274,22 +274,46 @@ def long_rows(ads: Iterable[ClassAd], attributes: Sequence[str] = ()) -> Iterato
         yield projected(ad, attributes).to_text() + "\n"
 
 
-def long_rows_of_texts(texts: Iterable[bytes]) -> Iterator[str]:
-    """``-long`` of whole ads as they came over the wire; a line seen before is not parsed again."""
-    shown_lines: dict[bytes, tuple[str, str]] = {}
-    for text in texts:
+class _Lines:
+    """Lines of wire text in another form, each made once: most lines of a queue are those of other jobs."""
+
+    def __init__(self, form: Callable[[ClassAd], str], attributes: Sequence[str]) -> None:
+        self._form = form
+        self._wanted = frozenset(name.lower() for name in attributes)
+        self._known: dict[bytes, tuple[str, str]] = {}
+
+    def of(self, text: bytes) -> list[str]:
+        """The lines of an ad, sorted by attribute."""
         rows: dict[str, str] = {}
         for line in text.split(b"\n"):
-            known = shown_lines.get(line)
+            known = self._known.get(line)
             if known is None:
                 if not line:
                     continue
-                shown_line = ClassAd.from_bytes(line).to_text()
-                known = (shown_line.partition(" = ")[0].lower(), shown_line)
-                if len(shown_lines) < 100_000:
-                    shown_lines[line] = known
+                ad = ClassAd.from_bytes(line)
+                known = (next(iter(ad)).lower(), self._form(ad))
+                if len(self._known) < 100_000:
+                    self._known[line] = known
             rows[known[0]] = known[1]
-        yield "".join([rows[key] for key in sorted(rows)]) + "\n"
+        return [rows[key] for key in sorted(rows) if not self._wanted or key in self._wanted]
+
+
+def long_rows_of_texts(texts: Iterable[bytes], attributes: Sequence[str] = ()) -> Iterator[str]:
+    """``-long`` of ads as they came over the wire."""
+    lines = _Lines(ClassAd.to_text, attributes)
+    for text in texts:
+        yield "".join(lines.of(text)) + "\n"
+
+
+def json_rows_of_texts(texts: Iterable[bytes], attributes: Sequence[str] = ()) -> Iterator[str]:
+    """``-json`` of ads as they came over the wire; nothing when there is none."""
+    lines = _Lines(lambda ad: ad.to_json()[2:-2], attributes)
+    opening = "[\n"
+    for text in texts:
+        yield opening + "{\n" + ",\n".join(lines.of(text)) + "\n}\n"
+        opening = ",\n"
+    if opening == ",\n":
+        yield "]\n"
 
 
 def json_rows(ads: Iterable[ClassAd], attributes: Sequence[str] = (), *, when_empty: str = "") -> Iterator[str]:

@@ -194,8 +194,11 @@ class Answer:
         from condor_actors.tools import print_formats
 
         attributes = self.question.attributes
-        if self.question.form == "long" and not attributes and self._held is None:
-            return print_formats.long_rows_of_texts(self._texts())
+        if self._held is None and self.question.form != "xml":
+            texts = self._texts(attributes)
+            if self.question.form == "long":
+                return print_formats.long_rows_of_texts(texts, attributes)
+            return print_formats.json_rows_of_texts(texts, attributes)
         ads = self.ads(attributes)
         if self.question.form == "long":
             return print_formats.long_rows(ads, attributes)

@@ -10,8 +10,7 @@ import pytest
 from condor_actors.tools.classad import answer, main
 
 JOB = (
-    '[ Requirements = TARGET.Memory >= RequestMemory && TARGET.Arch == "X86_64"; RequestMemory = 2048;'
-    " Rank = Memory ]"
+    '[ Requirements = TARGET.Memory >= RequestMemory && TARGET.Arch == "X86_64"; RequestMemory = 2048; Rank = Memory ]'
 )
 SLOT = 'Memory = 1024\nArch = "x86_64"\nRequirements = Owner =!= "eve"\n'
 
@@ -91,9 +90,7 @@ def test_line_mode(line: str, result: str) -> None:
     assert answer(line) == result
 
 
-def test_line_mode_reads_standard_input(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_line_mode_reads_standard_input(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO('{"expr": "1+1"}\n\n{"expr": "\\"é\\""}\n'))
     assert main(["--jsonl"]) == 0
     assert capsys.readouterr().out == '2\n"\\303\\251"\n'

@@ -13,6 +13,7 @@ from condor_actors.tools.print_formats import (
     Format,
     FormatError,
     json_rows,
+    json_rows_of_texts,
     long_rows,
     long_rows_of_texts,
     xml_rows,
@@ -101,3 +102,12 @@ def test_long_is_sorted_and_the_quick_way_gives_the_same() -> None:
     assert slow.endswith("\n\n")
     assert 'Back = "x\\y"\n' in slow
     assert "".join(long_rows_of_texts([AD.to_bytes()] * 2)) == slow
+
+
+def test_the_quick_ways_give_the_same() -> None:
+    texts = [AD.to_bytes(), AD.to_bytes() + b"JobStatus = 5\n"]
+    ads = [ClassAd.from_bytes(text) for text in texts]
+    for attributes in ([], ["Cmd", "ClusterId", "JobStatus", "Nope"]):
+        assert "".join(json_rows_of_texts(texts, attributes)) == "".join(json_rows(ads, attributes))
+        assert "".join(long_rows_of_texts(texts, attributes)) == "".join(long_rows(ads, attributes))
+    assert "".join(json_rows_of_texts([])) == ""
