@@ -10,22 +10,27 @@ So whoever has heard of a claim can use it, and it survives the startd.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-import attrs
-
-from condor_actors.classads import ClassAd, ClassAdSyntaxError, match_ads, requirements_hold
+from condor_actors.classads import ClassAd, ClassAdSyntaxError
 from condor_actors.cores import owner_policy as op
 from condor_actors.cores import slot_ad
 from condor_actors.cores.claim import Claim, ClaimRecord, DropClaim, SaveClaim, matches
-from condor_actors.cores.draining import Draining
-from condor_actors.cores.effects import Answer, Ask, CancelTimer, Effect, Note, Persist, Reply, Send, SetTimer
-from condor_actors.cores.idleness import Idleness
+from condor_actors.cores.desk_events import (
+    DeskSettings,
+    EndStartd,
+    Hide,
+    NeedStarter,
+    Observed,
+    Show,
+    StarterDied,
+)
+from condor_actors.cores.effects import Answer, CancelTimer, Effect, Note, Persist, Reply, Send, SetTimer
+from condor_actors.cores.slot_conduct import SlotConduct
 from condor_actors.cores.slot_resources import Share
-from condor_actors.cores.slots import Slot, Slots
+from condor_actors.cores.slots import Slot
 from condor_actors.messages import admin, claim, negotiate
-from condor_actors.messages.envelope import Address, AskFailed, Delivery, Done, Refused, TimerFired
+from condor_actors.messages.envelope import AskFailed, Delivery, Done, Refused, TimerFired
 
 __all__ = ["DeskSettings", "EndStartd", "ExecuteDesk", "Hide", "NeedStarter", "Observed", "Show",
            "StarterDied"]
@@ -34,74 +39,7 @@ STARTD_HELD_JOB = 21
 STARTER_ACTOR = "starter-host"
 
 
-@attrs.frozen(kw_only=True)
-class DeskSettings:
-    """Times and the startd's name.
-
-    Attributes:
-        address: the startd's own public address.
-        update_interval_s: every slot's ad is made anew this often; spacing_s: at least this between ads that are not
-            urgent.
-        successor_wait_s: how long a request that displaces a claim waits for it to end.
-        starter_wait_s: how long requests wait for a starter host that is starting.
-        open_timeout_s: how long the starter host may take to open a gate.
-    """
-
-    address: str
-    update_interval_s: float = 300.0
-    spacing_s: float = 1.0
-    successor_wait_s: float = 30.0
-    starter_wait_s: float = 20.0
-    open_timeout_s: float = 10.0
-
-
-# ---- local events and effects
-
-
-@attrs.frozen(kw_only=True)
-class Observed:
-    """Readings of the host: loads (of everything, and of the pool's jobs), idle reports (source, idle_s, why not)."""
-
-    total_load: float
-    own_load: float
-    idle: tuple[tuple[str, float | None, str], ...] = ()
-    disk_free_kib: int | None = None
-
-
-@attrs.frozen
-class StarterDied:
-    """The starter host with this pid is gone, and its jobs with it."""
-
-    pid: int
-
-
-@attrs.frozen
-class NeedStarter(Effect):
-    """Start a starter host, or wait for the living one to say hello."""
-
-
-@attrs.frozen
-class Show(Effect):
-    """The slot's ad has changed (and its capability perhaps): advertise it."""
-
-    slot: Slot
-
-
-@attrs.frozen
-class Hide(Effect):
-    """The slot exists no longer."""
-
-    name: str
-
-
-@attrs.frozen
-class EndStartd(Effect):
-    """A drain is over and wants the startd to ``exit`` or ``restart``."""
-
-    how: str
-
-
-class ExecuteDesk:
+class ExecuteDesk(SlotConduct):
     """The core of the startd; see the module.
 
     Args:
@@ -110,30 +48,6 @@ class ExecuteDesk:
         birth_s: when this startd began; part of its claims' ids.
         new_secret: gives fresh secrets.
     """
-
-    def __init__(self, slots: Slots, settings: DeskSettings, *, birth_s: float,
-                 new_secret: Callable[[], str]) -> None:
-        self.slots = slots
-        self.settings = settings
-        self.idleness = Idleness()
-        self.draining = Draining()
-        self.starter: Address | None = None
-        self.starter_pid = 0
-        self.starter_node = ""
-        self._birth = int(birth_s)
-        self._sequence = 0
-        self._new_secret = new_secret
-        self._by_claim: dict[str, Slot] = {}
-        self._opening: dict[str, Delivery] = {}
-        self._successors: dict[str, Delivery] = {}
-        self._waiting: list[Delivery] = []
-        self._dirty: dict[str, None] = {}
-        self._gone_ads: dict[str, None] = {}
-        self._losing = False
-        self._publishing: float | None = None
-        self._observed = Observed(total_load=0.0, own_load=0.0)
-        self._effects: list[Effect] = []
-        self._now_s = birth_s
 
     # ---- the door
 
@@ -168,13 +82,6 @@ class ExecuteDesk:
         self._do(SetTimer("heartbeat", self.settings.update_interval_s))
         return tuple(self._effects)
 
-    def _do(self, *effects: Effect) -> None:
-        self._effects.extend(effects)
-
-    def _refuse(self, event: Any, code: str, text: str) -> None:
-        if isinstance(event, Delivery):
-            self._do(Reply(Refused(code=code, text=text), event))
-
     # ---- claims: asking
 
     def _request_claim(self, event: Delivery, request: claim.RequestClaim) -> None:
@@ -200,29 +107,6 @@ class ExecuteDesk:
             return self._displace(event, slot, job)
         return self._grant(event, request, slot, job)
 
-    def _decline(self, event: Delivery, reason: str, retry_after_s: float = 0.0) -> None:
-        name = event.message.slot_name
-        self._do(Reply(claim.ClaimRefused(slot_name=name, reason=reason, retry_after_s=retry_after_s), event))
-        slot = self.slots.get(name)
-        if slot is not None:
-            self._dirty_slot(slot, urgent=True)
-
-    def _admissible(self, slot: Slot, job: ClassAd) -> Share | str:
-        """The share the job would get; the situation is looked at again, for it may have changed since the match."""
-        if slot.machine.draining:
-            return "the machine is being drained"
-        if slot.partitionable and not slot.machine.claimable:
-            return f"the slot is {slot.machine.state.value}"
-        share = self.slots.fit(slot, job)
-        if isinstance(share, str):
-            return f"not enough is left: {share}"
-        if not match_ads(job, slot.ad, self._now_s):
-            side = "slot" if requirements_hold(job, slot.ad, self._now_s) else "job"
-            return f"the Requirements of the {side} do not hold any more"
-        if not slot.policy.starts(job, self._now_s):
-            return "START does not hold any more"
-        return share
-
     def _displace(self, event: Delivery, slot: Slot, job: ClassAd) -> None:
         """The slot is taken: the newcomer waits while whoever is there makes way."""
         old = slot.claim
@@ -237,35 +121,6 @@ class ExecuteDesk:
         self._do(SetTimer(("successor", slot.name), self.settings.successor_wait_s))
         why = "rank" if rank > old.record.rank else "user priority"
         return self._policy(slot, op.Evict(f"preempted by {event.message.submitter} ({why})", "retire"))
-
-    def _grant(self, event: Delivery, request: claim.RequestClaim, slot: Slot, job: ClassAd) -> None:
-        assert self.starter is not None
-        self._sequence += 1
-        rank = slot.policy.rank(job, self._now_s)
-        record = ClaimRecord(
-            claim_id=f"{self.settings.address}#{self._birth}#{self._sequence}", secret=self._new_secret(),
-            slot_name=slot.name, share=slot.total, submitter=request.submitter, schedd_name=request.schedd_name,
-            lease_s=request.lease_s, starter_node=self.starter_node, job_ad=request.job_ad, rank=rank,
-            granted_s=self._now_s)
-        slot.claim = Claim(record=record, schedd=event.sender, renewed_s=self._now_s)
-        slot.job = job
-        self._by_claim[record.claim_id] = slot
-        self.slots.renew_capability(slot)
-        self._policy(slot, op.Claim())
-        self._opening[record.claim_id] = event
-        self._open(slot)
-
-    def _open(self, slot: Slot) -> None:
-        """Ask the starter host to open the gate of the slot's claim."""
-        held = slot.claim
-        assert held is not None
-        assert self.starter is not None
-        self.slots.refresh(slot, self._now_s)
-        assigned = tuple((name, ",".join(have.ids)) for name, have in slot.total.custom.items() if have.ids)
-        message = claim.OpenClaim(
-            claim_id=held.claim_id, secret=held.record.secret, slot_name=slot.name, slot_ad=slot.ad.to_bytes(),
-            submitter=held.record.submitter, assigned=assigned)
-        self._do(Ask(self.starter, message, self.settings.open_timeout_s, ("open", held.claim_id)))
 
     def _answered(self, event: Any, answer: Answer) -> None:
         _, claim_id = answer.tag
@@ -430,91 +285,6 @@ class ExecuteDesk:
             self._policy(slot, op.Gone())
         self._dirty_slot(slot)
 
-    # ---- the policy of one slot
-
-    def _look(self, slot: Slot) -> op.Look:
-        return slot.policy.look(slot.job if slot.claim is not None else None, self._now_s)
-
-    def _policy(self, slot: Slot, event: Any) -> None:
-        """Give the event to the slot and carry out what follows."""
-        before = slot.machine.place
-        for action in slot.machine.handle(event, self._now_s):
-            self._carry_out(slot, action)
-        if slot.machine.place != before:
-            now_free = slot.machine.claimable or slot.machine.state is not before[0]
-            self._dirty_slot(slot, urgent=now_free)
-            if isinstance(event, op.Begin):
-                self._policy(slot, self._look(slot))
-
-    def _carry_out(self, slot: Slot, action: Any) -> None:
-        held = slot.claim
-        if isinstance(action, op.StartTimer):
-            self._do(SetTimer(("slot", slot.name, action.what), action.delay_s))
-        elif isinstance(action, op.StopTimer):
-            self._do(CancelTimer(("slot", slot.name, action.what)))
-        elif held is None:
-            return
-        elif isinstance(action, op.Drop):
-            self._drop(slot, held, action.reason)
-        elif isinstance(action, op.Revoke):
-            self._tell_schedd(held, action.reason, final=False)
-        elif self.starter is not None:
-            self._do(Send(self.starter, self._order(held, action)))
-        elif isinstance(action, op.Kill):
-            self._do(SetTimer(("slot", slot.name, "kill"), 0.0))
-
-    @staticmethod
-    def _order(held: Claim, action: Any) -> Any:
-        claim_id = held.claim_id
-        if isinstance(action, op.Freeze):
-            return claim.SuspendClaim(claim_id=claim_id)
-        if isinstance(action, op.Thaw):
-            return claim.ContinueClaim(claim_id=claim_id)
-        if isinstance(action, op.Vacate):
-            return claim.CloseClaim(claim_id=claim_id, vacate_s=action.grace_s, reason=action.reason, hold=action.hold,
-                                    hold_code=STARTD_HELD_JOB if action.hold else 0,
-                                    hold_subcode=action.hold_subcode)
-        return claim.CloseClaim(claim_id=claim_id, vacate_s=0.0, reason=action.reason)
-
-    def _tell_schedd(self, held: Claim, reason: str, *, final: bool) -> None:
-        if held.schedd is not None:
-            self._do(Send(held.schedd, claim.ClaimRevoked(
-                claim_id=held.claim_id, reason=reason, final=final, lost=final and self._losing)))
-
-    def _drop(self, slot: Slot, held: Claim, reason: str) -> None:
-        """The claim is over; the slot is free, joined to its parent, or the successor's."""
-        self._by_claim.pop(held.claim_id, None)
-        slot.claim = slot.job = None
-        self.slots.renew_capability(slot)
-        self._do(Persist(DropClaim(held.claim_id)), CancelTimer(("lease", held.claim_id)))
-        self._tell_schedd(held, reason, final=True)
-        successor = self._successors.pop(slot.name, None)
-        if successor is not None:
-            self._do(CancelTimer(("successor", slot.name)))
-            if slot.parent is not None and not slot.machine.draining:
-                slot.machine.go(op.UNCLAIMED, self._now_s)
-            self._succeed(successor, slot)
-            return
-        if slot.parent is not None:
-            self._join(slot)
-
-    def _succeed(self, successor: Delivery, slot: Slot) -> None:
-        request = successor.message
-        job = ClassAd.from_bytes(request.job_ad)
-        share = self._admissible(slot, job) if slot.machine.claimable else f"the slot is {slot.machine.state.value}"
-        if isinstance(share, str) or self.starter is None:
-            self._decline(successor, share if isinstance(share, str) else "the starter host is gone")
-            if slot.parent is not None:
-                self._join(slot)
-            return
-        self._grant(successor, request, slot, job)
-
-    def _join(self, slot: Slot) -> None:
-        parent = self.slots.join(slot, self._now_s)
-        self._dirty.pop(slot.name, None)
-        self._gone_ads[slot.name] = None
-        self._dirty_slot(parent, urgent=True)
-
     # ---- readings and time
 
     def _observe(self, event: Any, observed: Observed) -> None:
@@ -581,25 +351,6 @@ class ExecuteDesk:
         if slot is not None and slot.claim is not None:
             self._do(Note(f"{slot.name}: the lease of {claim_id} is over", "warn"))
             self._policy(slot, op.Released("its lease ran out"))
-
-    # ---- ads
-
-    def _dirty_slot(self, slot: Slot, urgent: bool = False) -> None:
-        self._dirty[slot.name] = None
-        delay_s = 0.0 if urgent else self.settings.spacing_s
-        if self._publishing is None or delay_s < self._publishing:
-            self._publishing = delay_s
-            self._do(SetTimer("publish", delay_s))
-
-    def _publish(self) -> None:
-        names, self._dirty = tuple(self._dirty), {}
-        gone, self._gone_ads = tuple(self._gone_ads), {}
-        self._do(*(Hide(name) for name in gone if self.slots.get(name) is None))
-        for name in names:
-            slot = self.slots.get(name)
-            if slot is not None:
-                self.slots.refresh(slot, self._now_s)
-                self._do(Show(slot))
 
     # ---- draining
 

@@ -21,18 +21,46 @@ Suspension is a flag beside the state; a frozen job is thawed before it is asked
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable
 from typing import Any
 
-import attrs
-
 from condor_actors.cores.effects import CancelTimer, Effect, Note, SetTimer
+from condor_actors.cores.run_events import (
+    ALIVE,
+    DISK_SUBCODE,
+    HOLD_DISK,
+    HOLD_INPUT_SANDBOX,
+    HOLD_MEMORY,
+    HOLD_OUTPUT,
+    MEMORY_SUBCODE,
+    Abandon,
+    Activity,
+    Began,
+    CloseRun,
+    Forget,
+    Freeze,
+    Gather,
+    Gathered,
+    KillTree,
+    LinkLost,
+    Measured,
+    Prepare,
+    Prepared,
+    PrepareFailed,
+    ProgramEnded,
+    ReturnTo,
+    RunState,
+    Signal,
+    Start,
+    StartFailed,
+    Tell,
+    Thaw,
+    TreeGone,
+)
 from condor_actors.cores.run_spec import RunSpec
 from condor_actors.messages.envelope import TimerFired
 from condor_actors.messages.run import (
     ContinueRun,
-    FileEntry,
     InputsSent,
     OutputsReceived,
     Reattached,
@@ -46,9 +74,9 @@ from condor_actors.messages.run import (
 )
 
 __all__ = [
-    "Abandon", "Activity", "Began", "CloseRun", "Forget", "Freeze", "Gather", "Gathered", "JobRun", "KillTree",
-    "LinkLost", "Measured", "Prepare", "PrepareFailed", "Prepared", "ProgramEnded", "ReturnTo", "RunState", "Signal",
-    "Start", "StartFailed", "Tell", "Thaw", "TreeGone",
+    "ALIVE", "Abandon", "Activity", "Began", "CloseRun", "DISK_SUBCODE", "Forget", "Freeze", "Gather", "Gathered",
+    "HOLD_INPUT_SANDBOX", "JobRun", "KillTree", "LinkLost", "Measured", "Prepare", "PrepareFailed", "Prepared",
+    "ProgramEnded", "ReturnTo", "RunState", "Signal", "Start", "StartFailed", "Tell", "Thaw", "TreeGone",
 ]
 
 UNCLAIMED_KEEP_S = 600.0
@@ -56,185 +84,6 @@ UNCLAIMED_KEEP_S = 600.0
 
 KILL_AGAIN_S = 2.0
 REMOVE_GRACE_S = 30.0
-HOLD_EXEC, HOLD_INPUT_SANDBOX, HOLD_MEMORY, HOLD_DISK, HOLD_OUTPUT = 6, 13, 34, 34, 12
-MEMORY_SUBCODE, DISK_SUBCODE = 102, 104
-
-
-class RunState(enum.Enum):
-    """See the module."""
-
-    PREPARING = "preparing"
-    STARTING = "starting"
-    RUNNING = "running"
-    STOPPING = "stopping"
-    KILLING = "killing"
-    CLEARING = "clearing"
-    ENDED = "ended"
-    GONE = "gone"
-
-
-ALIVE = (RunState.RUNNING, RunState.STOPPING, RunState.KILLING)
-
-
-# ---- effects
-
-
-@attrs.frozen
-class Prepare(Effect):
-    """Make the sandbox, fetch URLs, lay the inputs out; comes back as :class:`Prepared` or :class:`PrepareFailed`."""
-
-
-@attrs.frozen
-class Start(Effect):
-    """Launch the program; comes back as :class:`Began` or :class:`StartFailed`."""
-
-
-@attrs.frozen
-class Signal(Effect):
-    """Send a signal to the program's first process."""
-
-    number: int
-
-
-@attrs.frozen
-class Freeze(Effect):
-    """Suspend the whole tree."""
-
-
-@attrs.frozen
-class Thaw(Effect):
-    """Let the whole tree go on."""
-
-
-@attrs.frozen
-class KillTree(Effect):
-    """Kill everything of the run; comes back as :class:`TreeGone` when nothing is left."""
-
-
-@attrs.frozen
-class Gather(Effect):
-    """List the outputs; comes back as :class:`Gathered`.  ``complete``: a missing named file is an error."""
-
-    complete: bool
-    everything: bool = False
-
-
-@attrs.frozen
-class Tell(Effect):
-    """To the shadow, as soon as it can be reached; ``lasting``: again after each reattachment."""
-
-    message: Any
-    lasting: bool = False
-
-
-@attrs.frozen
-class Activity(Effect):
-    """To the startd: ``busy``, ``idle`` or ``suspended``."""
-
-    activity: str
-
-
-@attrs.frozen
-class Forget(Effect):
-    """Remove the sandbox and the run."""
-
-
-@attrs.frozen
-class ReturnTo(Effect):
-    """Answer the question being handled."""
-
-    message: Any
-
-
-# ---- events
-
-
-@attrs.frozen
-class Prepared:
-    """The sandbox is ready."""
-
-
-@attrs.frozen
-class PrepareFailed:
-    """It is not; ``hold_code`` 0: it may be tried elsewhere."""
-
-    reason: str
-    hold_code: int = 0
-    hold_subcode: int = 0
-
-
-@attrs.frozen
-class Began:
-    """The program executes."""
-
-    pid: int
-    scratch_dir: str
-
-
-@attrs.frozen
-class StartFailed:
-    """It could not be executed."""
-
-    reason: str
-    hold_code: int = HOLD_EXEC
-
-
-@attrs.frozen
-class ProgramEnded:
-    """The first process has ended."""
-
-    exit_code: int
-    exit_signal: int
-    core_dumped: bool
-
-
-@attrs.frozen
-class TreeGone:
-    """No process of the run is left; ``usage`` is its whole usage, ``oom`` whether the kernel killed for memory."""
-
-    usage: Usage
-    oom: bool = False
-
-
-@attrs.frozen
-class Gathered:
-    """The outputs; ``missing`` names those that are not there, ``error`` why nothing could be listed."""
-
-    entries: tuple[FileEntry, ...] = ()
-    digest: str = ""
-    missing: tuple[str, ...] = ()
-    error: str = ""
-
-
-@attrs.frozen
-class Measured:
-    """What the run uses now; ``limit``: a sentence, when that is too much."""
-
-    usage: Usage
-    limit: str = ""
-    limit_subcode: int = 0
-    streams: tuple[tuple[str, int, bytes], ...] = ()
-
-
-@attrs.frozen(kw_only=True)
-class CloseRun:
-    """The startd ends the claim."""
-
-    grace_s: float
-    reason: str
-    hold: bool = False
-    hold_code: int = 0
-    hold_subcode: int = 0
-
-
-@attrs.frozen
-class LinkLost:
-    """The link to the shadow is down."""
-
-
-@attrs.frozen
-class Abandon:
-    """Nobody will ever ask for this run again."""
 
 
 class JobRun:

@@ -7,7 +7,7 @@ comes out is a plain value.  Arguments and environment are in the syntaxes of HT
 
 from __future__ import annotations
 
-import os.path
+import posixpath
 import signal
 from collections.abc import Mapping
 
@@ -183,7 +183,7 @@ def read_spec(job: ClassAd) -> RunSpec:
         if _moves(job, "TransferErr"):
             stderr = stderr if stderr == NULL else STDOUT if joined else STDERR
     else:
-        program = command if command.startswith("/") else os.path.join(iwd, command)
+        program = command if command.startswith("/") else posixpath.join(iwd, command)
     kill = signal_number(job.evaluate("KillSig"), signal.SIGTERM)
     checkpoint = job.evaluate("CheckpointExitCode")
     core = job.evaluate("CoreSize")

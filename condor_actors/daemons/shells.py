@@ -21,7 +21,7 @@ from condor_actors.messages.run import OpenShell, ShellData
 
 if TYPE_CHECKING:
     from condor_actors.daemons.starter import Starter
-    from condor_actors.daemons.starter_host import StarterHost
+    from condor_actors.daemons.starter_gates import StarterHost
 
 __all__ = ["Shells"]
 

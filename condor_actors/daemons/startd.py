@@ -6,7 +6,9 @@ starter host's process) and the network.
 
 from __future__ import annotations
 
+import os
 import secrets
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -155,7 +157,7 @@ class Startd:
         self.poll_s = config.seconds("POLLING_INTERVAL")
         self.last_hello: Delivery | None = None
         self.resting: Deferred[None] | None = None
-        self.shut_down: Callable[[str], None] | None = None
+        self.shut_down: Callable[[], None] = lambda: os.kill(os.getpid(), signal.SIGTERM)
         self._starter_pid = 0
         self._starts_s: list[float] = []
         execute = config.path("EXECUTE")
@@ -258,10 +260,9 @@ class Startd:
         return delay_s
 
     def end(self, how: str) -> None:
-        """A drain is over: stop, or be started again by the master."""
+        """A drain is over: stop as by a signal; the master starts the startd again."""
         self.world.log.info("the machine is drained; the startd ends ({how})", how=how)
-        if self.shut_down is not None:
-            self.shut_down(how)
+        self.shut_down()
 
 
 def make_daemon(config: Config, world: World) -> Startd:

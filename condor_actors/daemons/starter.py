@@ -38,7 +38,7 @@ from condor_actors.transfer.manifest import BadManifest
 from condor_actors.transfer.service import Grant
 
 if TYPE_CHECKING:
-    from condor_actors.daemons.starter_host import Gate, StarterHost
+    from condor_actors.daemons.starter_gates import Gate, StarterHost
 
 __all__ = ["Starter"]
 

@@ -26,16 +26,16 @@ def kinds(actions: tuple[op.Action, ...]) -> list[str]:
     return [type(action).__name__ for action in actions]
 
 
-@pytest.mark.parametrize("event", op.events())
-@pytest.mark.parametrize("place", op.places())
+@pytest.mark.parametrize("event", op.EVENTS)
+@pytest.mark.parametrize("place", op.PLACES)
 def test_every_cell_is_filled_and_leads_to_a_place(place: op.Place, event: type) -> None:
     machine = at(place)
     machine.handle(EXAMPLES[event], NOW)
-    assert machine.place in op.places()
+    assert machine.place in op.PLACES
 
 
-@pytest.mark.parametrize("place", [p for p in op.places() if p[0] is op.State.CLAIMED])
-@pytest.mark.parametrize("event", op.events())
+@pytest.mark.parametrize("place", [p for p in op.PLACES if p[0] is op.State.CLAIMED])
+@pytest.mark.parametrize("event", op.EVENTS)
 def test_a_running_claim_is_left_only_for_preempting(place: op.Place, event: type) -> None:
     machine = at(place, want_vacate=True)
     machine.handle(EXAMPLES[event], NOW)

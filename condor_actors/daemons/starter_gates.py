@@ -1,0 +1,389 @@
+"""The starter host: one process per machine, in which each run of a job is an actor.
+
+Theory: the startd opens and shuts gates (:class:`Gate`, one per claim); whoever shows the secret of an open gate may
+run one job at a time there.  The host outlives its startd, tells it what runs whenever they meet again, and is the
+parent (and, for orphans, the subreaper) of all jobs, so nothing of a job escapes it.  When the host itself is killed,
+the launcher's death signal ends the jobs' first processes, and the next host sweeps what is left: groups, marked
+processes, scratch directories.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from condor_actors.actors import Actor
+from condor_actors.classads import ClassAd, ClassAdSyntaxError
+from condor_actors.cores import job_run as jr
+from condor_actors.cores.claim import matches
+from condor_actors.cores.run_spec import BadJob, RunSpec, read_spec
+from condor_actors.daemons.shells import Shells
+from condor_actors.daemons.starter import Starter
+from condor_actors.machine.cgroups import JobCgroup
+from condor_actors.machine.run_processes import RunProcesses
+from condor_actors.machine.sandbox import remove_tree
+from condor_actors.machine.users import Account, NoAccount, may_change_user, named_account
+from condor_actors.messages.claim import (
+    ClaimActivity,
+    CloseClaim,
+    ContinueClaim,
+    OpenClaim,
+    StarterHostHello,
+    SuspendClaim,
+)
+from condor_actors.messages.codec import MalformedMessage, decode_parts, encode_parts
+from condor_actors.messages.envelope import AskFailed, Delivery, Done, PeerDown, PeerUp, Refused, TimerFired
+from condor_actors.messages.run import ActivateClaim, ContinueRun, FileEntry, ReattachRun, SuspendRun
+from condor_actors.transfer.manifest import BadManifest, check_manifest
+
+if TYPE_CHECKING:
+    from condor_actors.daemons.starter_host import StarterHostDaemon
+
+__all__ = ["Gate", "StarterHost"]
+
+MANIFEST_LIMIT = 1000
+SWEEP_S = 60.0
+HELLO_TIMEOUT_S = 20.0
+
+
+@attrs.define(eq=False, kw_only=True)
+class Gate:
+    """An open claim.
+
+    Attributes:
+        claim_id, secret, slot_name, submitter: as in OpenClaim.
+        slot_ad: text, for the job; cpus, memory_mib, disk_kib: what the job may use.
+        assigned: devices by resource.
+        cgroup: the processes of its runs.
+        run: the run that is active on it.
+        closing: the startd wants it back.
+        told: the last activity told to the startd; job: whose.
+    """
+
+    claim_id: str
+    secret: str
+    slot_name: str
+    submitter: str
+    slot_ad: bytes
+    cpus: int
+    memory_mib: int
+    disk_kib: int
+    assigned: tuple[tuple[str, str], ...]
+    cgroup: JobCgroup | None = None
+    run: Starter | None = None
+    closing: bool = False
+    activity: str = "idle"
+    told: tuple[str, str] = ("idle", "")
+
+
+class StarterHost(Actor):
+    """The actor ``starter-host``; see the module."""
+
+    def __init__(self, daemon: StarterHostDaemon) -> None:
+        self.daemon = daemon
+        self.reactor: Any = daemon.world.reactor_time
+        self.settings = daemon.run_settings
+        self.root = daemon.root
+        self.launcher = daemon.launcher
+        self.store = daemon.store
+        self.bulk = daemon.bulk
+        self.cgroups = daemon.cgroups
+        self.null = daemon.null
+        self.own_account = daemon.own_account
+        self.enforce_disk = daemon.enforce_disk
+        self.isolation = daemon.isolation
+        self.manifest_limit = MANIFEST_LIMIT
+        self.shells = Shells(self)
+        self.gates: dict[str, Gate] = {}
+        self.runs: dict[str, Starter] = {}
+        self.living: set[str] = set()
+        self._dirty: dict[str, Gate] = {}
+        self._nodes: dict[str, int] = {}
+        self._startd_up = False
+
+    # ---- turns
+
+    def started(self) -> None:
+        """Find the startd; sweep what an earlier host left."""
+        self.daemon.sweep()
+        self.context.watch(self.daemon.startd.node)
+        self.context.set_timer("sweep", SWEEP_S)
+
+    def receive(self, delivery: Delivery) -> None:
+        """A word of the startd or of a shadow."""
+        message = delivery.message
+        if isinstance(message, ActivateClaim):
+            self._activate(delivery, message)
+        elif isinstance(message, ReattachRun):
+            self._reattach(delivery, message)
+        elif isinstance(message, OpenClaim):
+            self._open(delivery, message)
+        elif isinstance(message, CloseClaim):
+            self._close(message)
+        elif isinstance(message, (SuspendClaim, ContinueClaim)):
+            self._suspend(message)
+        elif isinstance(message, PeerUp):
+            self._peer_up(message.node)
+        elif isinstance(message, PeerDown):
+            self._peer_down(message.node)
+        elif isinstance(message, TimerFired):
+            self._timer(message.key)
+        elif hasattr(message, "KIND"):
+            self.context.reply(delivery, Refused(code="invalid", text=f"a starter host does not take {message.KIND}"))
+
+    def _timer(self, key: Any) -> None:
+        if key == "tell":
+            self._tell_startd()
+        elif key == "hello" and self._startd_up:
+            self._hello()
+        elif key == "sweep":
+            self._sweep_directories()
+            self.context.set_timer("sweep", SWEEP_S)
+
+    # ---- the startd
+
+    def _peer_up(self, node: str) -> None:
+        if node == self.daemon.startd.node:
+            self._startd_up = True
+            self._hello()
+
+    def _peer_down(self, node: str) -> None:
+        if node == self.daemon.startd.node:
+            self._startd_up = False
+            return
+        self._nodes.pop(node, None)
+        self.context.unwatch(node)
+        for run in tuple(self.runs.values()):
+            if run.shadow.node == node and run.core.connected:
+                run.decide(jr.LinkLost())
+
+    def _hello(self) -> None:
+        active = tuple((gate.claim_id, gate.run.run_id) for gate in self.gates.values() if gate.run is not None)
+        hello = StarterHostHello(node=self.daemon.public_node, pid=os.getpid(), active=active)
+        self.context.ask(self.daemon.startd, hello, timeout_s=HELLO_TIMEOUT_S, then=self._welcomed)
+
+    def _welcomed(self, answer: Delivery) -> None:
+        if isinstance(answer.message, (AskFailed, Refused)):
+            self.context.log.warn("the startd does not know this starter host: {why}", why=answer.message)
+            self.context.set_timer("hello", 5.0)
+            return
+        for gate in self.gates.values():
+            self._mark(gate)
+
+    def _open(self, delivery: Delivery, message: OpenClaim) -> None:
+        if delivery.identity.uid not in (None, os.getuid(), 0):
+            self.context.reply(delivery, Refused(code="denied", text="only the startd opens claims"))
+            return
+        gate = self.gates.get(message.claim_id)
+        if gate is None:
+            try:
+                ad = ClassAd.from_bytes(message.slot_ad)
+                gate = Gate(
+                    claim_id=message.claim_id, secret=message.secret, slot_name=message.slot_name,
+                    submitter=message.submitter, slot_ad=message.slot_ad, cpus=ad.get_int("Cpus", 1),
+                    memory_mib=ad.get_int("Memory", 0), disk_kib=ad.get_int("Disk", 0), assigned=message.assigned)
+                self._make_group(gate)
+            except (ClassAdSyntaxError, OSError) as error:
+                self.context.reply(delivery, Refused(code="internal", text=str(error)))
+                return
+            self.gates[message.claim_id] = gate
+        self.context.reply(delivery, Done())
+
+    def _make_group(self, gate: Gate) -> None:
+        if self.cgroups is None:
+            return
+        gate.cgroup = self.cgroups.group(gate.slot_name.partition("@")[0])
+        limit = gate.memory_mib if self.daemon.memory_policy == "hard" and gate.memory_mib else None
+        gate.cgroup.limit(cpus=gate.cpus, memory_mib=limit, processes=self.settings.max_processes)
+
+    def _close(self, message: CloseClaim) -> None:
+        gate = self.gates.get(message.claim_id)
+        if gate is None:
+            self.context.tell(self.daemon.startd, ClaimActivity(claim_id=message.claim_id, activity="closed"))
+            return
+        gate.closing = True
+        if gate.run is None:
+            self._shut(gate)
+        else:
+            gate.run.decide(jr.CloseRun(
+                grace_s=message.vacate_s, reason=message.reason, hold=message.hold, hold_code=message.hold_code,
+                hold_subcode=message.hold_subcode))
+
+    def _shut(self, gate: Gate) -> None:
+        """Nothing of the claim runs any more."""
+        self.gates.pop(gate.claim_id, None)
+        self._dirty.pop(gate.claim_id, None)
+        if gate.cgroup is not None:
+            gate.cgroup.kill()
+            gate.cgroup.remove()
+        self.context.tell(self.daemon.startd, ClaimActivity(claim_id=gate.claim_id, activity="closed"))
+
+    def _suspend(self, message: SuspendClaim | ContinueClaim) -> None:
+        gate = self.gates.get(message.claim_id)
+        if gate is not None and gate.run is not None:
+            run_id = gate.run.run_id
+            gate.run.decide(SuspendRun(run_id=run_id) if isinstance(message, SuspendClaim)
+                            else ContinueRun(run_id=run_id))
+
+    def activity(self, run: Starter, activity: str) -> None:
+        """A run is busy, suspended, or over."""
+        gate = run.gate
+        if gate.run is not run:
+            return
+        gate.activity = activity
+        if activity == "idle":
+            gate.run = None
+            if gate.closing:
+                self._shut(gate)
+                return
+        self._mark(gate)
+
+    def _mark(self, gate: Gate) -> None:
+        """Tell the startd at the end of this iteration; changes in between are one message."""
+        if not self._dirty:
+            self.context.set_timer("tell", 0.0)
+        self._dirty[gate.claim_id] = gate
+
+    def _tell_startd(self) -> None:
+        dirty, self._dirty = self._dirty, {}
+        if not self._startd_up:
+            return
+        for gate in dirty.values():
+            run = gate.run
+            job_id = run.spec.job_id if run is not None else ""
+            usage = run.core.usage if run is not None else None
+            fresh = gate.told[1] != job_id
+            gate.told = (gate.activity, job_id)
+            self.context.tell(self.daemon.startd, ClaimActivity(
+                claim_id=gate.claim_id, activity=gate.activity, job_id=job_id,
+                job_ad=run.job_ad if run is not None and fresh else b"",
+                cpu_s=usage.user_cpu_s + usage.system_cpu_s if usage is not None else 0.0,
+                memory_mib=usage.memory_kib // 1024 if usage is not None else 0,
+                disk_kib=usage.disk_kib if usage is not None else 0))
+
+    # ---- shadows
+
+    def _activate(self, delivery: Delivery, message: ActivateClaim) -> None:
+        refuse = self._refuser(delivery)
+        gate = self.gates.get(message.claim_id)
+        if gate is None or not matches(gate.secret, message.secret):
+            return refuse("denied", "no such claim is open here")
+        if gate.closing:
+            return refuse("denied", "the claim is ending")
+        if gate.run is not None and gate.run.run_id == message.run_id:
+            return self.context.reply(delivery, gate.run.activated())
+        if gate.run is not None:
+            return refuse("busy", f"run {gate.run.run_id} is active on the claim")
+        if message.run_id in self.runs:
+            return refuse("busy", "that run was here before")
+        try:
+            spec = read_spec(ClassAd.from_bytes(message.job_ad))
+            check_manifest(message.inputs)
+        except (BadJob, BadManifest, ClassAdSyntaxError) as error:
+            return refuse("invalid", str(error))
+        wanted = [entry.digest for entry in message.inputs
+                  if entry.kind == "file" and entry.inline is None and not entry.url]
+        if message.inputs_digest:
+            wanted.append(message.inputs_digest)
+        missing = self.store.missing(wanted) if wanted else ()
+        for digest in wanted:
+            self.store.pin(digest, message.run_id)
+        run = Starter(self, gate, delivery, spec, message.inputs, missing)
+        gate.run = run
+        self.runs[message.run_id] = run
+        self._watch(delivery.sender.node)
+        self.context.spawn(f"starter/{message.run_id}", lambda: run, restart="temporary")
+        return None
+
+    def _reattach(self, delivery: Delivery, message: ReattachRun) -> None:
+        refuse = self._refuser(delivery)
+        run = self.runs.get(message.run_id)
+        if run is None:
+            return refuse("not-found", f"run {message.run_id} is not here")
+        if not matches(run.secret, message.secret):
+            return refuse("denied", "that is not the claim of this run")
+        self._watch(delivery.sender.node)
+        run.reattach(delivery)
+        return None
+
+    def _refuser(self, delivery: Delivery) -> Callable[[str, str], None]:
+        def refuse(code: str, text: str) -> None:
+            self.context.log.info("{kind} refused: {text}", kind=type(delivery.message).__name__, text=text)
+            self.context.reply(delivery, Refused(code=code, text=text))
+
+        return refuse
+
+    def _watch(self, node: str) -> None:
+        if node and node not in self._nodes:
+            self._nodes[node] = 1
+            self.context.watch(node)
+
+    def forgotten(self, run: Starter) -> None:
+        """Nothing of the run is left."""
+        self.runs.pop(run.run_id, None)
+        self.store.unpin(run.run_id)
+        self.shells.close_all(run)
+        if run.gate.run is run:
+            self.activity(run, "idle")
+
+    # ---- what runs need
+
+    def processes_for(self, gate: Gate, run_id: str) -> RunProcesses:
+        """The processes of a run to be started."""
+        return RunProcesses(gate.cgroup, f"{self.root.path}:{run_id}", self._leaders)
+
+    def _leaders(self) -> list[int]:
+        return [run.processes.pid for run in self.runs.values() if run.processes is not None and run.processes.pid]
+
+    def account_for(self, spec: RunSpec, gate: Gate) -> Account | None:
+        """As whom a run is run; None: as this process's user."""
+        if not may_change_user():
+            return None
+        daemon = self.daemon
+        if daemon.allow_owner and spec.run_as_owner is not False and spec.domain == self.settings.uid_domain:
+            try:
+                account = named_account(spec.owner)
+            except NoAccount:
+                account = None
+            if account is not None and account.uid != 0:
+                return account
+        return daemon.slot_account(gate.slot_name)
+
+    @staticmethod
+    def own_peak_kib() -> int:
+        """The most memory this process has had: the kernel counts it as the first peak of every child it spawns."""
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    def home_name(self, run: Starter, attribute: str) -> str:
+        """The name at home of a streamed file."""
+        return ClassAd.from_bytes(run.job_ad).get_str(attribute)
+
+    def binds(self, scratch: str) -> tuple[tuple[str, str], ...]:
+        """Private folders of a run (MOUNT_UNDER_SCRATCH)."""
+        return ()
+
+    def read_manifest(self, digest: str) -> tuple[FileEntry, ...]:
+        """A manifest that came as a blob.
+
+        Raises:
+            BadManifest: it is none.
+        """
+        try:
+            entries = decode_parts(FileEntry, self.store.read(digest))
+        except MalformedMessage as error:
+            raise BadManifest(f"the manifest cannot be read: {error}") from None
+        check_manifest(entries)
+        return entries
+
+    def write_manifest(self, entries: tuple[FileEntry, ...]) -> str:
+        """Keep a manifest as a blob; its digest."""
+        return self.store.put_bytes(encode_parts(entries))
+
+    def _sweep_directories(self) -> None:
+        used = {run.sandbox.path for run in self.runs.values() if run.sandbox is not None}
+        for path in self.root.leftovers(used):
+            remove_tree(path)
