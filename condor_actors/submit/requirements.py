@@ -13,6 +13,7 @@ clause                       when
 ``HasFileTransfer``          files must travel; *or* ``FileSystemDomain`` for ``IF_NEEDED``
 ``FileSystemDomain``         ``should_transfer_files = NO``
 ``HasJobDeferral``           deferral or cron times
+``HasStandardUniverse``      the standard universe
 ===========================  =================================================================
 
 **Source**: the manual, condor_submit, command ``requirements``.
@@ -142,6 +143,8 @@ def _tags(sheet: Sheet, spoken: frozenset[str]) -> list[str]:
 
 def _features(sheet: Sheet, spoken: frozenset[str]) -> list[str]:
     clauses = []
+    if sheet.universe == 1 and "hasstandarduniverse" not in spoken:
+        clauses.append("TARGET.HasStandardUniverse")
     if sheet.get("ToolDaemonCmd") is not None and "hastdp" not in spoken:
         clauses.append("TARGET.HasTDP")
     if sheet.get("EncryptExecuteDirectory") is True and "encryptexecutedirectory" not in spoken:

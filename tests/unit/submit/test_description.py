@@ -162,6 +162,7 @@ def test_standard_universe_needs_no_file_transfer() -> None:
     job = jobs_of("universe=standard\nexecutable=/bin/true\nqueue")[0]
     assert job["JobUniverse"] == 1
     assert "FileTransfer" not in str(job["Requirements"])
+    assert "TARGET.HasStandardUniverse" in str(job["Requirements"])
 
 
 def test_a_script_with_dos_line_ends_is_refused() -> None:
