@@ -10,11 +10,12 @@ state          what begins or ends it
 ``IDLE``       until the timer ``cycle`` runs out: soon after more is wanted or more is free, and every
                NEGOTIATOR_INTERVAL
 ``GATHERING``  until all asked have answered, or the timer ``patience`` runs out; what happens meanwhile asks for
-               another cycle afterwards
+               another cycle afterwards.  A schedd is asked for as many requests as there are slots to give; when
+               these are decided and slots are left, the cycle goes on with a further round
 =============  ===================================================================================================
 
 A cycle that has nobody to serve or nothing to give is not begun.  The time that a decision takes delays the next, so
-that the negotiator never uses more than half of a processor.
+that the negotiator never uses more than half of a processor, and a twentieth for changes that only may matter.
 
 Source: T89 section 9.3, HTCondor's manual, "Negotiation".
 """
@@ -32,7 +33,8 @@ from condor_actors.cores.concurrency_limits import ConcurrencyLimits, limits_of
 from condor_actors.cores.cycle_trace import CycleTrace, TraceEntry
 from condor_actors.cores.effects import Answer, Ask, CancelTimer, Effect, Note, Send, SetTimer
 from condor_actors.cores.group_quotas import GroupBudget, GroupTree
-from condor_actors.cores.matchmaking import Matchmaker, MatchSettings, Request
+from condor_actors.cores.match_settings import MatchSettings
+from condor_actors.cores.matchmaking import SHARE_USED_UP, Matchmaker, Request
 from condor_actors.cores.pool_view import HANDOUT_S, HARD, NONE, PoolView, Slot, Submitter
 from condor_actors.cores.serving import Placement, Rejected, Spinner, UserTurn
 from condor_actors.cores.significant import SignificantAttributes
@@ -52,6 +54,7 @@ __all__ = ["CycleRules", "CycleSettings", "CycleState", "NegotiationCycle"]
 
 _T = TypeVar("_T")
 MATCHES_BYTES = 350 * 1024
+SOFT_REST = 20.0
 SCHEDD, STARTD = "schedd", "startd"
 
 
@@ -96,13 +99,28 @@ class CycleRules:
 
 @attrs.define(eq=False)
 class _Gathering:
-    """A cycle that is being gathered for: what is still awaited, and what has come."""
+    """A cycle that is being gathered for.
+
+    Attributes:
+        number, began_s: of the cycle.
+        awaited: (submitter, cursor) of questions without an answer yet.
+        requests: what has come and is not decided yet, by submitter.
+        more: where the requests of a submitter go on, when there were enough for now.
+        taken: how many requests of a submitter have come.
+        placed, rejected: what earlier rounds of the cycle decided.
+        gained: weight by user in earlier rounds.
+    """
 
     number: int
     began_s: float
     awaited: set[tuple[str, str]] = attrs.field(factory=set)
     requests: dict[str, list[Request]] = attrs.field(factory=dict)
     submitters: dict[str, Submitter] = attrs.field(factory=dict)
+    more: dict[str, str] = attrs.field(factory=dict)
+    taken: dict[str, int] = attrs.field(factory=dict)
+    placed: list[Placement] = attrs.field(factory=list)
+    rejected: list[Rejected] = attrs.field(factory=list)
+    gained: dict[str, float] = attrs.field(factory=dict)
 
 
 class NegotiationCycle:
@@ -165,7 +183,8 @@ class NegotiationCycle:
         if not self._worth_it(now_s):
             return ()
         delay_s = self.settings.delay_s if kind == HARD else self.settings.soft_delay_s
-        due_s = max(now_s + delay_s, self._began_s + self.settings.min_interval_s, self._ended_s + self.busy_s)
+        rest_s = self.busy_s if kind == HARD else SOFT_REST * self.busy_s
+        due_s = max(now_s + delay_s, self._began_s + self.settings.min_interval_s, self._ended_s + rest_s)
         if due_s >= self._due_s:
             return ()
         self._due_s = due_s
@@ -254,8 +273,13 @@ class NegotiationCycle:
             if each.count > 0 and (constraint is None or is_true(constraint.evaluate(ad))):
                 requests.append(Request(each.autocluster, each.job_id, each.count, ad, submitter.name,
                                         limits=limits_of(ad)))
-        if message.cursor and len(requests) < self.settings.most_requests:
-            effects.append(self._ask(gathering, submitter, message.cursor))
+        taken = gathering.taken[submitter.key] = gathering.taken.get(submitter.key, 0) + len(message.requests)
+        if message.cursor and taken < self.settings.most_requests:
+            enough = 2 * len(self._matchmaker.candidates) + self.settings.list_size
+            if sum(request.left for request in requests) < enough:
+                effects.append(self._ask(gathering, submitter, message.cursor))
+            else:
+                gathering.more[submitter.key] = message.cursor
         return effects
 
     def out_of_patience(self, now_s: float) -> tuple[Effect, ...]:
@@ -270,16 +294,34 @@ class NegotiationCycle:
     # ---- deciding
 
     def decide(self, now_s: float) -> tuple[Effect, ...]:
-        """Everything that was asked for is here: place it."""
+        """Everything that was asked for is here: place it, and go on where more is wanted and something is left."""
         gathering = self._gathering
         assert gathering is not None
-        self._gathering = None
-        self.state = CycleState.IDLE
-        self._now_s = self._ended_s = now_s
+        self._now_s = now_s
         self.view.expire_handouts(now_s)
         self._matchmaker.begin(self.view, now_s)
         turns = self._turns(gathering, now_s)
-        placed, rejected = self._spin(turns, now_s)
+        self._spin(gathering, turns, now_s)
+        questions = self._further(gathering, turns) if len(self._matchmaker.candidates) else []
+        if questions:
+            return (*questions, SetTimer("patience", self.settings.patience_s))
+        return self._finish(gathering, now_s)
+
+    def _further(self, gathering: _Gathering, turns: list[UserTurn]) -> list[Effect]:
+        """Questions for the requests of submitters that could take more than they had asked for so far."""
+        sated = {each.turn.name for each in gathering.rejected if each.reason == SHARE_USED_UP}
+        more, gathering.more, gathering.requests, gathering.awaited = gathering.more, {}, {}, set()
+        return [
+            self._ask(gathering, gathering.submitters[key], cursor) for key, cursor in more.items()
+            if gathering.submitters[key].name not in sated
+        ]
+
+    def _finish(self, gathering: _Gathering, now_s: float) -> tuple[Effect, ...]:
+        """Tell everybody what the cycle decided."""
+        self._gathering = None
+        self.state = CycleState.IDLE
+        self._ended_s = now_s
+        placed, rejected = gathering.placed, gathering.rejected
         self._note_trace(gathering, placed, rejected, now_s)
         self.priorities.wants({each.turn.name for each in rejected}, now_s)
         effects: list[Effect] = [CancelTimer("patience")]
@@ -288,7 +330,7 @@ class NegotiationCycle:
             "LastNegotiationCycleNumber0": float(gathering.number), "LastNegotiationCycleTime0": gathering.began_s,
             "LastNegotiationCycleEnd0": now_s, "LastNegotiationCycleMatches0": float(len(placed)),
             "LastNegotiationCycleRejections0": float(len(rejected)),
-            "LastNegotiationCycleActiveSubmitterCount0": float(len(turns)),
+            "LastNegotiationCycleActiveSubmitterCount0": float(len(gathering.taken)),
             "LastNegotiationCycleTotalSlots0": float(len(self.view.slots)),
         }
         next_s = self.view.expire_handouts(now_s)
@@ -299,16 +341,21 @@ class NegotiationCycle:
                                 "info" if placed else "debug"))
         return (*effects, *self.wish(self._wished, now_s))
 
-    def _spin(self, turns: list[UserTurn], now_s: float) -> tuple[list[Placement], list[Rejected]]:
+    def _spin(self, gathering: _Gathering, turns: list[UserTurn], now_s: float) -> None:
         view, rules = self.view, self.rules
         budget = None
         if rules.groups.groups:
             held = {user: weight for user, (weight, _) in view.held.items()}
+            for user, weight in gathering.gained.items():
+                held[user] = held.get(user, 0.0) + weight
             budget = GroupBudget(rules.groups, view.total_weight, held)
         spinner = Spinner(self._matchmaker, self.priorities, now_s + HANDOUT_S,
                           lambda: ConcurrencyLimits(rules.limit_of, view), budget)
         spinner.serve(turns, view.total_weight)
-        return spinner.placed, spinner.rejected
+        gathering.placed += spinner.placed
+        gathering.rejected += spinner.rejected
+        for turn in turns:
+            gathering.gained[turn.name] = gathering.gained.get(turn.name, 0.0) + turn.gained
 
     def _turns(self, gathering: _Gathering, now_s: float) -> list[UserTurn]:
         """The users, each with the requests of all its schedds; the jobs are told their submitter's priority."""
@@ -320,7 +367,8 @@ class NegotiationCycle:
                 record = self.priorities.users.get(submitter.name)
                 turn = turns[submitter.name] = UserTurn(
                     submitter.name, self.priorities.effective(submitter.name, now_s),
-                    holding=record.holding if record is not None else 0.0,
+                    holding=(record.holding if record is not None else 0.0)
+                    + gathering.gained.get(submitter.name, 0.0),
                     ceiling=record.ceiling if record is not None else -1.0,
                 )
             for request in requests:

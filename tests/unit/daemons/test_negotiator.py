@@ -163,6 +163,19 @@ def test_requests_are_paged(net: LocalNetwork, tmp_path: Path) -> None:
     assert [match.autocluster for _, match in schedd.matches] == [1, 2, 3, 4, 5]
 
 
+def test_what_cannot_be_matched_does_not_hide_what_comes_behind_it(net: LocalNetwork, tmp_path: Path) -> None:
+    start_negotiator(net, tmp_path, {"NEGOTIATOR_RESOURCE_REQUEST_LIST_SIZE": "2"})
+    machine, schedd = Machine(net), Schedd(net)
+    machine.show("slot1@m")
+    net.run(1.0)
+    no = (50, {"Requirements": "=TARGET.Memory > 10000"})
+    schedd.want(ALICE, no, no, no, no, no, (1, {}), no, no, no)
+    net.run(0.1)
+    assert [match.autocluster for _, match in schedd.matches] == [6]
+    assert len(schedd.asked) < 5, "once the slot is given nobody is asked for more"
+    assert len({question.cycle for question in schedd.asked}) == 1
+
+
 def test_a_schedd_that_does_not_answer_holds_nobody_up(net: LocalNetwork, tmp_path: Path) -> None:
     start_negotiator(net, tmp_path)
     machine, good, bad = Machine(net), Schedd(net), Schedd(net, "<s:2>", "bad")
