@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 from collections.abc import Callable
 from typing import Any
 
@@ -34,6 +35,20 @@ def local_displays(folder: str = SOCKETS) -> tuple[str, ...]:
     return tuple(sorted(f":{name[1:]}" for name in names if re.fullmatch(r"X\d+", name)))
 
 
+def _knock(name: str) -> None:
+    """See whether a local server answers; the library would leave sockets behind.
+
+    Raises:
+        DisplayLost: nobody does.
+    """
+    path = f"{SOCKETS}/X{name[1:].partition('.')[0]}"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        try:
+            probe.connect(path)
+        except OSError as problem:
+            raise DisplayLost(f"{name}: {path}: {problem.strerror}") from None
+
+
 @implementer(IReadDescriptor)
 class XDisplay:
     """A connection to one display; a reader of the reactor while it is watched.
@@ -49,6 +64,8 @@ class XDisplay:
         from Xlib import display, error
         from Xlib.ext import screensaver
 
+        if name.startswith(":"):
+            _knock(name)
         self.name = name
         self._reactor: Any = None
         self._touched: Callable[[], None] | None = None
