@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,17 @@ import pytest
 from condor_actors.classads import ClassAd, parse_expression
 from condor_actors.cores.schedd_settings import SystemPolicy
 from condor_actors.messages.envelope import Done, Refused
-from condor_actors.messages.queue import ActionResult, EditJobs, FinishSpooling, ListSpool, ReadSpool, SpoolChunk
+from condor_actors.messages.queue import (
+    ActionResult,
+    ActOnJobs,
+    EditJobs,
+    FinishSpooling,
+    JobAction,
+    ListSpool,
+    ReadSpool,
+    ReserveCluster,
+    SpoolChunk,
+)
 from tests.harness.submit_side import USER, SubmitPool
 
 
@@ -245,3 +256,42 @@ def test_spooled_jobs_live_in_the_spool(pool: SubmitPool) -> None:
     pool.act("remove", cluster)
     pool.run()
     assert not (pool.folder / "spool" / str(cluster)).exists()
+
+
+def test_a_full_disk_refuses_and_loses_nothing(pool: SubmitPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = pool.submit(procs=2)
+    real = pool.store.commit
+
+    def full(operations: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(pool.schedd.system, "_commit_batch", full)
+    refusal = pool.ask(ReserveCluster())
+    assert isinstance(refusal, Refused)
+    assert "disk is full" in refusal.text
+    refused = pool.ask(ActOnJobs(action=JobAction.HOLD, ids=((before, -1),)))
+    assert isinstance(refused, Refused)
+    monkeypatch.setattr(pool.schedd.system, "_commit_batch", real)
+    pool.run(5.0)
+    assert [job.get_int("JobStatus") for job in pool.jobs()] == [1, 1]
+    after = pool.submit()
+    assert after > before
+
+
+def test_the_wall_clock_jumps(pool: SubmitPool) -> None:
+    cluster = pool.submit()
+    pool.match()
+    pool.execute.begin(f"{cluster}.0#1")
+    pool.net.clock.epoch_s -= 86_400.0
+    pool.run()
+    pool.execute.finish(f"{cluster}.0#1")
+    pool.run()
+    (job,) = pool.history()
+    assert job.get_float("RemoteWallClockTime") >= 0.0
+    pool.net.clock.epoch_s += 10 * 86_400.0
+    again = pool.submit()
+    pool.match()
+    pool.execute.begin(f"{again}.0#1")
+    pool.execute.finish(f"{again}.0#1")
+    pool.run()
+    assert len(pool.history()) == 2
