@@ -78,7 +78,7 @@ class XDisplay:
                 raise DisplayLost(f"{name} has no screen-saver extension")
             self._query = screensaver.query_info
             self.raw_events = self._select_raw()
-        except (OSError, error.DisplayError, error.XauthError) as problem:
+        except (OSError, error.DisplayError, error.XauthError, error.ConnectionClosedError) as problem:
             raise DisplayLost(f"{name}: {problem}") from None
 
     def _select_raw(self) -> bool:
