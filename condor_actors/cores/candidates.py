@@ -118,6 +118,8 @@ class CandidateSet:
             return False
         if not slot.free and not self._preemptible(slot):
             return False
+        if slot.partitionable and slot.amount("cpus") <= sum(each.cost.get("cpus", 0) for each in slot.handouts):
+            return False
         constraint = self.settings.slot_constraint
         return constraint is None or is_true(constraint.evaluate(slot.ad, None, self.now_s))
 
@@ -202,6 +204,9 @@ class CandidateSet:
         for name, amount in cost.items():
             ad[name] = max(0, ad.get_int(name) - amount)
         candidate.version += 1
+        if ad.get_int("Cpus") <= 0:
+            self.take_whole(candidate)
+            return
         self._index.replace(candidate.position, ad)
         self._appraise(candidate)
         self.changes.append(candidate)

@@ -184,6 +184,22 @@ def test_submitters_that_want_more_ask_for_a_cycle() -> None:
     assert [each.name for each in view.wanting()] == [ALICE]
 
 
+def test_a_partitionable_slot_that_is_used_up_is_no_candidate() -> None:
+    made, view = matchmaker(slot_change("s", Cpus=2, Memory=4000, PartitionableSlot=True))
+    wanted = request(3)
+    for left in (1, 0):
+        pick = choose(made, wanted)
+        assert pick is not None
+        made.take(pick, 100.0, {})
+        assert len(made.candidates) == left
+    view.apply([slot_change("s", Cpus=0, Memory=3000, PartitionableSlot=True)])
+    made.begin(view, 1.0)
+    assert len(made.candidates) == 0
+    view.apply([slot_change("s", Cpus=1, Memory=3500, PartitionableSlot=True)])
+    made.begin(view, 2.0)
+    assert len(made.candidates) == 1
+
+
 def test_parts_that_were_handed_out_are_given_back_as_the_ad_shows_them() -> None:
     made, view = matchmaker(slot_change("s", Cpus=4, Memory=4000, PartitionableSlot=True))
     wanted = request(3, RequestCpus=1, RequestMemory=1000)

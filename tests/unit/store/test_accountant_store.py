@@ -1,0 +1,42 @@
+"""The accountant's records on disk, and the upgrade of old files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import attrs
+import pytest
+
+from condor_actors.cores.accountant import ForgetUsers, SaveUsers
+from condor_actors.cores.user_priority import UserRecord
+from condor_actors.store.accountant import AccountantStore
+from condor_actors.store.database import Database
+
+ALICE = UserRecord("alice@dom", priority=3.5, factor=7.0, weighted_usage_s=1e6, usage_s=5e5, begin_s=10.0, last_s=20.0,
+                   ceiling=4.0, floor=1.0, policy="UP_DOWN", updated_s=30.0)
+
+
+def test_what_is_saved_is_there_after_a_restart(tmp_path: Path) -> None:
+    path = tmp_path / "accountant.db"
+    store = AccountantStore(path)
+    store.commit([SaveUsers((ALICE, UserRecord("bob@dom"))), SaveUsers((attrs.evolve(ALICE, priority=4.5),)),
+                  ForgetUsers(("bob@dom", "nobody"))])
+    store.close()
+    (record,) = AccountantStore(path).load().values()
+    assert attrs.asdict(record) == attrs.asdict(attrs.evolve(ALICE, priority=4.5, charged_s=30.0))
+
+
+def test_a_batch_is_saved_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
+    store = AccountantStore(tmp_path / "accountant.db")
+    with pytest.raises(TypeError):
+        store.commit([SaveUsers((ALICE,)), "nonsense"])
+    assert store.load() == {}
+
+
+def test_a_file_of_the_first_schema_is_upgraded(tmp_path: Path) -> None:
+    path = tmp_path / "accountant.db"
+    old = Database(path, "accountant", up_to=1)
+    old.connection.execute("INSERT INTO users VALUES ('alice@dom', 2.0, NULL, 1, 1, 1, 1, -1, -1, 5)")
+    old.close()
+    (record,) = AccountantStore(path).load().values()
+    assert (record.name, record.priority, record.factor, record.policy) == ("alice@dom", 2.0, None, "FAIR_SHARE")
