@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from condor_actors.actors.system import ActorSystem
 
 
+_LOG_WORDS = frozenset({"actor", "format", "level", "self", "text"})
+"""Names of a log event that are taken; a note's field of that name gets a line behind it."""
+
+
 class Context:
     """The means of one incarnation of an actor; see ``docs/architecture.md``, "Actors".
 
@@ -205,8 +209,9 @@ class Context:
             self.ask(effect.to, effect.message, timeout_s=effect.timeout_s, then=self._answerer(effect.tag),
                      trace_id=effect.trace_id)
         elif isinstance(effect, Note):
+            fields = {f"{name}_" if name in _LOG_WORDS else name: value for name, value in effect.fields}
             level = LogLevel.levelWithName(effect.level)
-            self.log.emit(level, "{text}", text=effect.text, actor=str(self.address), **dict(effect.fields))
+            self.log.emit(level, "{text}", text=effect.text, actor=str(self.address), **fields)
         else:
             assert self._cell.actor is not None
             self._cell.actor.perform_own(effect, delivery)

@@ -95,7 +95,7 @@ class Dialled:
     def unwatch(self) -> None:
         """Keep no link for its own sake."""
         self.watched = False
-        if self._retry is not None:
+        if self._retry is not None and not self._waiting and not self._again:
             self._retry.cancel()
             self._retry = None
 

@@ -47,8 +47,11 @@ class FakeOffice:
 
     def send_over(self, link: FakeLink, envelope: Envelope) -> None:
         assert link.up
-        self.sent.append(envelope)
-        link.under_way.append(envelope)
+        if len(link.under_way) < 3:  # its window
+            self.sent.append(envelope)
+            link.under_way.append(envelope)
+        else:
+            link.unsent.append(envelope)
 
     def undeliverable(self, node: str, envelope: Envelope, reason: str, text: str) -> None:
         self.failed.append((envelope, reason))
@@ -78,11 +81,12 @@ class Life(RuleBasedStateMachine):
         assert len(open_) <= 1, "two attempts at once"
         return open_[0] if open_ else None
 
-    @rule(question=st.booleans())
-    def send(self, question: bool) -> None:
-        self.count += 1
-        self.node.send(Envelope(kind="k", version=1, body=b"", message_id=str(self.count), to="x",
-                                deadline_s=5.0 if question else 0.0))
+    @rule(question=st.booleans(), count=st.integers(1, 5))
+    def send(self, question: bool, count: int) -> None:
+        for _ in range(count):
+            self.count += 1
+            self.node.send(Envelope(kind="k", version=1, body=b"", message_id=str(self.count), to="x",
+                                    deadline_s=5.0 if question else 0.0))
 
     @rule()
     def watch(self) -> None:
@@ -136,7 +140,7 @@ class Life(RuleBasedStateMachine):
 
     @invariant()
     def no_envelope_is_kept_without_an_end_in_sight(self) -> None:
-        if not hasattr(self, "node") or not self.node._waiting:
+        if not hasattr(self, "node") or not (self.node._waiting or self.node._again):
             return
         waiting = bool(self.office.clock.getDelayedCalls())
         assert self.link is not None or self.dialling is not None or waiting
@@ -162,10 +166,25 @@ class Life(RuleBasedStateMachine):
             else:
                 break
         assert not self.node._waiting
+        if self.link is not None:
+            self.office.sent += self.link.unsent
         done = {envelope.message_id for envelope in self.office.sent}
         done |= {envelope.message_id for envelope, _ in self.office.failed}
         assert done == {str(number + 1) for number in range(self.count)}, "sent, or reported as not sent"
 
 
-Life.TestCase.settings = settings(max_examples=150, stateful_step_count=30, deadline=None)
+Life.TestCase.settings = settings(max_examples=300, stateful_step_count=30, deadline=None)
 TestLife = Life.TestCase
+
+
+def test_what_waits_is_sent_although_nobody_watches_any_more() -> None:
+    life = Life()
+    life.begin()
+    life.send(question=False, count=1)
+    life.attempt_ends(works=True)
+    life.greeting_ends(restarted=True)
+    life.send(question=False, count=5)
+    life.link_breaks(acknowledged=0)
+    life.unwatch()
+    life.no_envelope_is_kept_without_an_end_in_sight()
+    life.teardown()
