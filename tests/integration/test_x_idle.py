@@ -42,8 +42,8 @@ class Loop:
 def server() -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     reading, writing = os.pipe()
     process = subprocess.Popen(
-        ["Xvfb", "-displayfd", str(writing), "-screen", "0", "640x480x8", "-nolisten", "tcp", "-noreset"], pass_fds=(writing,),
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        ["Xvfb", "-displayfd", str(writing), "-screen", "0", "640x480x8", "-nolisten", "tcp", "-noreset"],
+        pass_fds=(writing,), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     os.close(writing)
     with os.fdopen(reading) as stream:
         number = stream.readline().strip()
