@@ -24,6 +24,7 @@ ALWAYS_SIGNIFICANT = frozenset({
     "requirements", "rank", "requestcpus", "requestmemory", "requestdisk", "requestgpus", "concurrencylimits",
     "jobuniverse", "niceuser", "acctgroup", "accountinggroup", "flockto", "requiregpus", "owner", "wantpreemption",
 })
+PRIORITIES = dict.fromkeys(("prejobprio1", "prejobprio2", "jobprio", "postjobprio1", "postjobprio2")).keys()
 _MAX_DEPTH = 10
 
 Rank = tuple[float, ...]
@@ -32,10 +33,19 @@ Entry = tuple[Rank, int, int]
 
 def default_rank(job: Job) -> Rank:
     """The manual's order within a schedd; smaller runs first: the five priority attributes, then submission."""
-    find = job.ad.find
+    if not PRIORITIES.isdisjoint(job.ad.own):
+        return _rank_of(job.ad)
+    memo = job.cluster.memo
+    rank: Rank | None = memo.get("rank")
+    if rank is None:
+        rank = memo["rank"] = _rank_of(job.cluster.ad)
+    return rank
+
+
+def _rank_of(ad: ClassAd) -> Rank:
     values = []
-    for key in ("prejobprio1", "prejobprio2", "jobprio", "postjobprio1", "postjobprio2"):
-        value = find(key)
+    for key in PRIORITIES:
+        value = ad.find(key)
         values.append(-float(value) if type(value) is int or type(value) is float else 0.0)
     return tuple(values)
 
@@ -99,12 +109,16 @@ class Autoclusters:
         self.by_number.clear()
         self.by_submitter.clear()
         self._by_signature.clear()
+        ready = []
         for job in jobs:
             job.cluster.memo.pop("autocluster", None)
+            waits = job.order is not None
             job.order = None
             job.autocluster = 0
-            if job.ready:
-                self.add(job)
+            if waits:
+                ready.append(job)
+        for job in ready:
+            self.add(job)
         return True
 
     # ---- membership
