@@ -168,4 +168,16 @@ ROWS = (
         None,
         "Which settings whoever has that level may change from afar; * matches anything.",
     ),
+    path("MASTER", "$(SBIN)/condor_master", "Stands for the master when DAEMON_LIST has an instance:"
+         " EAST = $(MASTER).", read_by="MASTER"),
+    path("COLLECTOR", "$(SBIN)/condor_collector", "Stands for the collector when DAEMON_LIST has an instance:"
+         " EAST = $(COLLECTOR).", read_by="MASTER"),
+    path("NEGOTIATOR", "$(SBIN)/condor_negotiator", "Stands for the negotiator when DAEMON_LIST has an instance:"
+         " EAST = $(NEGOTIATOR).", read_by="MASTER"),
+    path("SCHEDD", "$(SBIN)/condor_schedd", "Stands for the schedd when DAEMON_LIST has an instance:"
+         " EAST = $(SCHEDD).", read_by="MASTER"),
+    path("STARTD", "$(SBIN)/condor_startd", "Stands for the startd when DAEMON_LIST has an instance:"
+         " EAST = $(STARTD).", read_by="MASTER"),
+    path("KBDD", "$(SBIN)/condor_kbdd", "Stands for the kbdd when DAEMON_LIST has an instance:"
+         " EAST = $(KBDD).", read_by="MASTER"),
 )

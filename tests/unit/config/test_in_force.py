@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).parents[3] / "condor_actors"
 BUILDING_BLOCKS = {
     # Macros for people to use in the values of others.
     "BIN", "SBIN", "LIB", "LOCK", "SECOND", "CONSOLEBUSY", "CPU_IDLE", "CPU_BUSY", "MACHINEBUSY", "ISSTANDARD",
-    "JUSTCPU", "POOL_CRL", "DC_DAEMON_LIST",
+    "JUSTCPU", "POOL_CRL", "DC_DAEMON_LIST", "MASTER", "COLLECTOR", "NEGOTIATOR", "SCHEDD", "STARTD", "KBDD",
 }  # fmt: skip
 
 

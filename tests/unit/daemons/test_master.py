@@ -194,7 +194,7 @@ def test_a_machine_that_starts_nothing_now_may_later(tmp_path: Path) -> None:
 
 def test_instances_and_their_arguments(tmp_path: Path) -> None:
     set_up = scene(
-        tmp_path, DAEMON_LIST="MASTER, SCHEDD, EAST, WEST", EAST_KIND="SCHEDD", WEST="$(SBIN)/condor_schedd",
+        tmp_path, DAEMON_LIST="MASTER, SCHEDD, EAST, WEST", EAST_KIND="SCHEDD", WEST="$(SCHEDD)",
         WEST_ARGS="-local-name west",
     )
     assert set_up.host.started == ["schedd", "schedd --local-name east", "schedd --local-name west"]
