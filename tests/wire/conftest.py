@@ -22,7 +22,7 @@ from condor_actors.wire.authority import PoolFiles, create_pool
 from condor_actors.wire.credentials import Credentials
 from condor_actors.wire.post_office import PostOffice
 
-DEADLINE_S = 20.0
+DEADLINE_S = 60.0
 
 
 class Mailbox(Actor):

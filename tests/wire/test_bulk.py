@@ -224,7 +224,7 @@ async def test_hostile_bytes_end_the_connection(processes: Make, short_dir: Path
     server.office.listen_unix(str(short_dir / "s"))
     raw = Raw(streams.BULK_LINE + hostile)
     await connectProtocol(UNIXClientEndpoint(reactor, str(short_dir / "s")), raw)
-    raw.ended.addTimeout(20, reactor)
+    raw.ended.addTimeout(60, reactor)
     await raw.ended
     assert not service.connections
 

@@ -140,7 +140,7 @@ async def test_a_machine_renews_its_certificate_in_time(processes: Make, tmp_pat
     worker.system.spawn("certificates", lambda: keeper)
     await worker.box.ask(manager.node, "echo", Done())
     keeper.look()
-    renewed.addTimeout(20, reactor)
+    renewed.addTimeout(60, reactor)
     worker.office.renew(await renewed)
     assert files.host.read_bytes() != old_certificate
     assert files.host_key.read_bytes() != old_key

@@ -117,7 +117,7 @@ async def test_hostile_bytes_end_the_connection(processes: Make, short_dir: Path
     server.office.listen_unix(str(short_dir / "s"))
     raw = Raw(data)
     await connectProtocol(UNIXClientEndpoint(reactor, str(short_dir / "s")), raw)
-    raw.ended.addTimeout(20, reactor)
+    raw.ended.addTimeout(60, reactor)
     got = await raw.ended
     assert b"Traceback" not in got
     assert b"Error" not in got
@@ -135,7 +135,7 @@ async def test_a_flood_beyond_the_window_ends_the_connection(processes: Make, sh
     try:
         type(server.office).congested = property(lambda self: True)  # type: ignore[method-assign,assignment]
         await connectProtocol(UNIXClientEndpoint(reactor, str(short_dir / "s")), raw)
-        raw.ended.addTimeout(20, reactor)
+        raw.ended.addTimeout(60, reactor)
         await raw.ended
     finally:
         type(server.office).congested = original  # type: ignore[method-assign]
@@ -172,7 +172,7 @@ async def test_a_stock_perspective_broker_client_can_deliver(processes: Make, sh
 
     broker = Stock(isClient=1)
     await connectProtocol(UNIXClientEndpoint(reactor, str(short_dir / "s")), broker)
-    arrived.addTimeout(20, reactor)
+    arrived.addTimeout(60, reactor)
     await arrived
     assert frames.unpack(received[0])[0] == frames.HELLO
     answer = frames.unpack(received[1])[2][0]
