@@ -237,6 +237,8 @@ class _Parser:
         kind, number, start = self.tokens[self.at + 1]
         if kind not in ("num", "octal") or start != position + 1 or isinstance(number, str):
             self.fail(f"expected an operand, found {self.found()}")
+        if kind == "octal" and set("89") & set(str(number)):
+            self.fail("a number with a leading 0 that is not octal")
         self.at += 2
         return Literal(fold_number(number, True))
 

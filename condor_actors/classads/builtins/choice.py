@@ -57,9 +57,11 @@ def _debug(ad: Any, state: State, node: Expr) -> Value:
         waiting = [node]
         while waiting:
             part = waiting.pop()
-            if not isinstance(part, Literal):
+            if isinstance(part, Literal):
+                continue
+            if not isinstance(part, Reference):
                 waiting.extend(reversed(part.children()))
-                _listeners[0](f"{unparse(part)} --> {unparse(part.run(ad, state))}")
+            _listeners[0](f"{unparse(part)} --> {unparse(part.run(ad, state))}")
     return value
 
 

@@ -49,11 +49,13 @@ def _identical_member(ad: Any, state: State, sought: Value, items: Value) -> Val
 
 
 def _compare_each(operator: Value, items: Value, value: Value, where: tuple[Any, State], stop: bool) -> Value:
-    if operator is UNDEFINED or items is UNDEFINED:
+    if operator is UNDEFINED:
         return UNDEFINED
     compare = _COMPARISONS.get(operator) if isinstance(operator, str) else None
-    if compare is None or not isinstance(items, ListValue):
+    if compare is None:
         return ERROR
+    if not isinstance(items, ListValue):
+        return UNDEFINED if items is UNDEFINED else ERROR
     for item in items.elements:
         result = compare(element(item, *where), value)
         if result is ERROR:

@@ -152,12 +152,12 @@ def _regexp(pattern: Value, target: Value, options: Value = "") -> Value:
 
 @inside("regexpMember", least=2, most=3)
 def _regexp_member(ad: Any, state: State, pattern: Value, targets: Value, options: Value = "") -> Value:
+    if not isinstance(targets, ListValue):
+        return UNDEFINED if targets is UNDEFINED else ERROR
     if any(value is not UNDEFINED and not isinstance(value, str) for value in (pattern, options)):
         return ERROR
-    if targets is UNDEFINED or pattern is UNDEFINED or options is UNDEFINED:
+    if pattern is UNDEFINED or options is UNDEFINED:
         return UNDEFINED
-    if not isinstance(targets, ListValue):
-        return ERROR
     expression = compiled_pattern(pattern, _flags(options))
     result: Value = False
     for item in targets.elements:

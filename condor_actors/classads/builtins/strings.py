@@ -176,23 +176,23 @@ def split_fields(text: str, delimiters: str | None) -> list[str]:
 
     :param text: the string.
     :param delimiters: characters that separate; blanks, tabs and commas when None.
-    :returns: the fields: without empty ones where blanks separate.
+    :returns: the fields; blanks that separate count as one, with another separator beside them too; no empty field
+        before the first separator nor behind the last.
     """
     if delimiters is None:
         delimiters = ", \t"
     if not delimiters:
         return [text] if text else []
-    blanks = "".join(char for char in delimiters if char in " \t")
-    hard = "".join(char for char in delimiters if char not in " \t")
-    fields: list[str] = []
-    for part in re.split(f"[{re.escape(hard)}]", text) if hard else [text]:
-        if blanks:
-            fields.extend(re.split(f"[{re.escape(blanks)}]+", part.strip(blanks)) if part.strip(blanks) else [""])
-        else:
-            fields.append(part)
-    if blanks:
-        fields = [field for field in fields if field]
-    return fields if text else []
+    blanks = "".join(re.escape(char) for char in delimiters if char in " \t")
+    hard = "".join(re.escape(char) for char in delimiters if char not in " \t")
+    around = f"[{blanks}]*" if blanks else ""
+    ways = ([f"{around}[{hard}]{around}"] if hard else []) + ([f"[{blanks}]+"] if blanks else [])
+    fields = re.split("|".join(ways), text)
+    if fields and not fields[0]:
+        fields.pop(0)
+    if fields and not fields[-1]:
+        fields.pop()
+    return fields
 
 
 def _at_sign(name: Value, lone_first: bool) -> Value:
