@@ -197,3 +197,36 @@ def test_condor_master_goes_to_the_background_once_the_master_listens(tmp_path: 
         until_gone(pid)
     finally:
         master.end()
+
+
+def test_two_schedds_side_by_side(tmp_path: Path) -> None:
+    own = "\n".join(f"SCHEDD.EAST.{name} = $(LOCAL_DIR)/{name.lower()}.east" for name in ("RUN", "SPOOL", "LOG"))
+    settings = f"EAST = $(SCHEDD)\nEAST_ARGS = -local-name east\n{own}\nSCHEDD.EAST.SCHEDD_NAME = east"
+    master = Master(tmp_path, settings=settings, daemons="COLLECTOR SCHEDD EAST")
+    try:
+        master.start()
+        assert set(master.pids()) == {"COLLECTOR", "SCHEDD", "EAST"}
+        assert (tmp_path / "run.east/schedd.sock").exists()
+        before = master.pids()
+        tool("restart", "-daemon", "east", config=master.config)
+        until_gone(before["EAST"])
+        master.hear("STATUS=EAST is up")
+        assert master.pids()["SCHEDD"] == before["SCHEDD"]
+        os.kill(master.pids()["SCHEDD"], signal.SIGKILL)
+        master.hear("STATUS=SCHEDD is up")
+    finally:
+        master.end()
+
+
+def test_a_daemon_may_stop_itself_for_good(tmp_path: Path) -> None:
+    settings = "SCHEDD.DAEMON_SHUTDOWN = true\nSCHEDD.UPDATE_INTERVAL = 1"
+    master = Master(tmp_path, settings=settings)
+    try:
+        master.start()
+        pid = master.pids()["SCHEDD"]
+        until_gone(pid)
+        tool("reconfig", config=master.config)
+        assert "SCHEDD" not in master.pids()
+        assert "does not want to be started again" in master.log()
+    finally:
+        master.end()
