@@ -209,7 +209,7 @@ def test_instances_and_their_arguments(tmp_path: Path) -> None:
 )
 def test_what_cannot_be_is_refused(tmp_path: Path, settings: dict[str, str], words: str) -> None:
     with pytest.raises(ConfigError, match="Command Line") as caught:
-        scene(tmp_path, **settings)
+        scene(tmp_path, None, **settings)
     assert words in str(caught.value)
 
 
