@@ -34,19 +34,33 @@ class CgroupUsage:
 
 
 def _read(path: str) -> str:
+    """A control file; empty when there is none (plain system calls: this is done several times per job)."""
     try:
-        with open(path, encoding="ascii") as stream:
-            return stream.read()
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return ""
+    try:
+        parts = []
+        while part := os.read(descriptor, 65536):
+            parts.append(part)
+        return b"".join(parts).decode("ascii", "replace")
+    except OSError:
+        return ""
+    finally:
+        os.close(descriptor)
 
 
 def _write(path: str, text: str) -> bool:
     try:
-        with open(path, "w", encoding="ascii") as stream:
-            stream.write(text)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
     except OSError:
         return False
+    try:
+        os.write(descriptor, text.encode("ascii"))
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
     return True
 
 
@@ -162,13 +176,16 @@ class JobCgroup:
         if path := self._file("pids", "pids.max", ""):
             _write(path, str(processes) if processes else "max")
 
-    def start_count(self) -> CgroupUsage:
-        """Begin to measure a run: the peak starts anew; returns what was used before."""
+    def reset_peak(self) -> None:
+        """Begin to measure a run: the peak starts anew."""
         if self.version == 1 and (path := self._file("memory", "memory.max_usage_in_bytes", "")):
             _write(path, "0")
         elif self.version == 2:
             _write(self._file("", "", "memory.peak"), "0")
-        return self.usage()
+
+    def peak_memory_kib(self) -> int | None:
+        """The most memory since then."""
+        return _kib(_read(self._file("memory", "memory.max_usage_in_bytes", "memory.peak")))
 
     def usage(self) -> CgroupUsage:
         """What has been used."""
@@ -177,12 +194,12 @@ class JobCgroup:
                         if line.startswith("usage_usec")), "")
             return CgroupUsage(
                 cpu_s=int(cpu) / 1e6 if cpu else None, memory_kib=_kib(_read(self._file("", "", "memory.current"))),
-                peak_memory_kib=_kib(_read(self._file("", "", "memory.peak"))))
+                peak_memory_kib=self.peak_memory_kib())
         cpu = _read(self._file("cpuacct", "cpuacct.usage", "")).strip()
         return CgroupUsage(
             cpu_s=int(cpu) / 1e9 if cpu else None,
             memory_kib=_kib(_read(self._file("memory", "memory.usage_in_bytes", ""))),
-            peak_memory_kib=_kib(_read(self._file("memory", "memory.max_usage_in_bytes", ""))))
+            peak_memory_kib=self.peak_memory_kib())
 
     def oom_kills(self) -> int:
         """How often the kernel has killed for lack of memory here."""

@@ -72,6 +72,11 @@ class Image:
         return self.note.get("program", "?")
 
     @property
+    def cpu_level(self) -> int:
+        """Level of the x86-64 architecture that the program may rely on."""
+        return int(self.note.get("cpu", "x86-64-v1").rpartition("v")[2])
+
+    @property
     def threads(self) -> int:
         """How many threads the program has."""
         return int(self.note.get("threads", "1"))

@@ -45,7 +45,7 @@ class RunProcesses:
         self._alive = False
         self._seen: set[int] = set()
         if cgroup is not None:
-            cgroup.start_count()
+            cgroup.reset_peak()
 
     def leader(self, pid: int) -> None:
         """The first process."""
@@ -146,12 +146,16 @@ class RunProcesses:
             user += int(words[11]) + int(words[13])
             system += int(words[12]) + int(words[14])
             memory += int(words[21]) * 4
-        peak = memory
-        if self._cgroup is not None:
-            usage = self._cgroup.usage()
-            peak = max(peak, usage.peak_memory_kib or 0)
+        peak = max(memory, self._peak_kib())
         return Measurement(user_cpu_s=user / TICK, system_cpu_s=system / TICK, memory_kib=memory, peak_memory_kib=peak,
                            processes=len(pids))
+
+    def last_measure(self) -> Measurement:
+        """When nothing lives any more."""
+        return Measurement(peak_memory_kib=self._peak_kib())
+
+    def _peak_kib(self) -> int:
+        return (self._cgroup.peak_memory_kib() or 0) if self._cgroup is not None else 0
 
     def killed_for_memory(self) -> bool:
         """Whether the kernel has killed somebody of this group for lack of memory since the last time it was asked."""

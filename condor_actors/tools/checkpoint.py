@@ -6,6 +6,7 @@
 ``condor_checkpoint restart [OPTIONS] FILE``                  continue from a checkpoint
 ``condor_checkpoint info [--json] FILE``                      what is in a checkpoint
 ``condor_checkpoint verify FILE``                             whether it is whole
+``condor_checkpoint core FILE [CORE]``                        make a core file of it for gdb
 ``condor_checkpoint preflight PROGRAM``                       whether a program can run, and what would fail
 ============================================================  ==========================================
 
@@ -32,6 +33,8 @@ from pathlib import Path
 
 import attrs
 
+from condor_actors.machine.native_core import write_core
+from condor_actors.machine.native_cpu import level_of_machine
 from condor_actors.machine.native_image import Image, ImageDamaged, is_image, read_image
 from condor_actors.machine.native_programs import NativeProgramMissing, runtime_path
 from condor_actors.machine.native_shadow import CHECKPOINT_SIGNAL, EventKind, ShadowEvent, ShadowHost, Task
@@ -215,6 +218,8 @@ def _restart(words: Sequence[str]) -> int:
         raise _Refused("restart: give one checkpoint file")
     path = os.path.abspath(options.words[0])
     image = _whole(path)
+    if image.cpu_level > level_of_machine():
+        raise _Refused(f"{path}: needs a processor of level x86-64-v{image.cpu_level}, this one has less")
     task = Task(
         program=image.program, arguments=[image.program], environment={}, image=os.path.abspath(options.image or path)
     )
@@ -257,7 +262,7 @@ def _info(words: Sequence[str]) -> int:
         print(f"{path}: checkpoint of {image.program}, pid {image.note.get('pid')}, {image.threads} thread(s)")
         print(f"  written {time.strftime('%F %T', time.localtime(int(image.note.get('written', '0'))))}")
         print(f"  {image.size_bytes} bytes, {image.stored_bytes} on disk, {len(image.segments)} regions")
-        print(f"  needs {image.note.get('cpu', '?')}; working directory {image.directory}")
+        print(f"  needs x86-64-v{image.cpu_level}; working directory {image.directory}")
         for file in image.files:
             names = ",".join(map(str, file.descriptors)) or "mapped"
             print(f"  {names:>8}  {file.kind} {file.path} at {file.offset}")
@@ -268,6 +273,20 @@ def _verify(words: Sequence[str]) -> int:
     for path in _parse(words).words:
         _whole(path)
         print(f"{path}: whole")
+    return 0
+
+
+def _core(words: Sequence[str]) -> int:
+    options = _parse(words)
+    if len(options.words) not in (1, 2):
+        raise _Refused("core: give one checkpoint file, and where the core file is to go (default: core)")
+    path, target = (*options.words, "core")[:2]
+    image = _whole(path)
+    try:
+        write_core(image, target)
+    except (ImageDamaged, OSError) as error:
+        raise _Refused(f"{path}: {error}") from error
+    print(f"{target}: gdb {image.program} {target}")
     return 0
 
 
@@ -290,6 +309,7 @@ COMMANDS = {
     "restart": _restart,
     "info": _info,
     "verify": _verify,
+    "core": _core,
     "preflight": _preflight,
 }
 

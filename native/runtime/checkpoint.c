@@ -49,7 +49,17 @@ static void park(struct thread *self, struct ucontext *frame, uint32_t phase)
     wake_all(&parked_count);
     while (__atomic_load_n(&checkpoint_phase, __ATOMIC_ACQUIRE) == phase)
         wait_while(&checkpoint_phase, phase);
-    self->state = THREAD_LIVE;
+}
+
+/* The coordinator says that threads live again, not they themselves: one that has not woken yet must not look
+ * parked to the next checkpoint. */
+static void release_others(uint32_t phase)
+{
+    for (int slot = 0; slot < MAX_THREADS && thread_slot_exists(slot); slot++)
+        if (thread_at(slot)->state == THREAD_PARKED)
+            thread_at(slot)->state = THREAD_LIVE;
+    __atomic_store_n(&checkpoint_phase, phase + 2, __ATOMIC_RELEASE);
+    wake_all(&checkpoint_phase);
 }
 
 /* One look at all threads. Returns whether all are parked. */
@@ -286,6 +296,23 @@ static void write_mapping(struct writer *w, const struct mapping *m, unsigned lo
         SYSTEM(__NR_mprotect, m->from, m->to - m->from, m->protection);
 }
 
+/* Where each thread was: its number, its signal frame, its thread pointer. As many as fit. */
+static void put_frames(struct text *text)
+{
+    put(text, "\nframes=");
+    for (int slot = 0; slot < MAX_THREADS && thread_slot_exists(slot) && text->room - text->used > 80; slot++) {
+        const struct thread *t = thread_at(slot);
+        if (t->state != THREAD_PARKED)
+            continue;
+        put_number(text, (unsigned long)t->virtual_id, 16);
+        put(text, ":");
+        put_number(text, (unsigned long)t->frame, 16);
+        put(text, ":");
+        put_number(text, t->fs_base, 16);
+        put(text, " ");
+    }
+}
+
 /* Keys and values for whoever looks at the file; nothing of it is needed to run it. */
 static size_t make_note(char *room, uint64_t bytes)
 {
@@ -308,6 +335,15 @@ static size_t make_note(char *room, uint64_t bytes)
     put_number(&text, files_size, 10);
     put(&text, "\nprotocol=");
     put_number(&text, PROTOCOL_VERSION, 10);
+    put(&text, "\ncpu=x86-64-v");
+    put_number(&text, (unsigned long)process.cpu_level, 10);
+    put(&text, "\nstate=");
+    put_number(&text, cpu_state(), 16);
+    put(&text, "\nauxv=");
+    put_number(&text, process.auxiliary_at, 16);
+    put(&text, ":");
+    put_number(&text, process.auxiliary_size, 16);
+    put_frames(&text);
     put(&text, "\n");
     return text.used;
 }
@@ -447,7 +483,5 @@ void take_checkpoint(struct thread *self, struct ucontext *frame, struct siginfo
     coordinator_slot = self->slot;
     self->state = THREAD_PARKED;
     write_checkpoint(self);
-    self->state = THREAD_LIVE;
-    __atomic_store_n(&checkpoint_phase, phase + 2, __ATOMIC_RELEASE);
-    wake_all(&checkpoint_phase);
+    release_others(phase);
 }

@@ -216,6 +216,7 @@ static void begin(void *argument)
     take_descriptors(argument);
     read_kernel_auxiliary(argument);
     process.real_id = (int)SYSTEM(__NR_getpid);
+    process.cpu_level = cpu_level();
     self->real_id = process.real_id;
     self->state = THREAD_LIVE;
     threads_live = 1;

@@ -207,7 +207,8 @@ static long build_stack(const struct image *program, const struct image *interpr
     unsigned long bytes = words * 8 + sizeof auxiliary;
     stack.top = ((stack.top - bytes) & ~15ul) + bytes;
     unsigned long zero = 0;
-    push(&stack, auxiliary, sizeof auxiliary);
+    process.auxiliary_at = push(&stack, auxiliary, sizeof auxiliary);
+    process.auxiliary_size = sizeof auxiliary;
     push(&stack, &zero, 8);
     push(&stack, environment_at, environment_count * 8);
     push(&stack, &zero, 8);

@@ -138,6 +138,8 @@ void restart(unsigned long *stack)
     begun = threads_back = 0;
     is_image = false;
     process.restarted = true;
+    if (cpu_level() > process.cpu_level)
+        process.cpu_level = cpu_level();
     process.real_id = (int)SYSTEM(__NR_getpid);
     struct thread *first = NULL;
     for (int slot = 0; slot < MAX_THREADS && thread_slot_exists(slot) && !first; slot++)

@@ -126,6 +126,8 @@ struct process {
     int parent_real_id;
     char program[PATH_LIMIT]; /* absolute, for /proc/self/exe */
     uint64_t stack_low, stack_high;
+    int cpu_level;     /* of the best machine so far */
+    uint64_t auxiliary_at, auxiliary_size;
     uint64_t arguments_at, arguments_end, environment_at, environment_end;
 };
 
@@ -295,6 +297,10 @@ void restore_timers(void);
 long own_proc_open(struct trap *t, const char *path, int flags);
 long own_proc_link(struct trap *t, const char *path, char *to, size_t size);
 const char *own_proc_name(const char *path);
+
+/* cpu.c */
+int cpu_level(void);
+unsigned cpu_state(void);
 
 /* checkpoint.c, restart.c */
 void take_checkpoint(struct thread *self, struct ucontext *frame, struct siginfo *info);

@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from condor_actors.machine.native_image import ImageDamaged, is_image, read_image
+from condor_actors.machine.native_programs import runtime_path
+from condor_actors.machine.native_shadow import CHECKPOINT_SIGNAL, EventKind
 
-from .chain import Chain
+from .chain import DEADLINE_S, Chain
 from .conftest import Compile, finished, tool
 
 PYTHON = (
@@ -100,6 +102,34 @@ def test_random_moments_of_a_writer(compiled: Compile, tmp_path: Path) -> None:
         links += life.links
         seed += 1
         shutil.rmtree(folder)
+
+
+def test_checkpoints_in_quick_succession_are_whole(compiled: Compile, tmp_path: Path) -> None:
+    chain = Chain([compiled("threads")], tmp_path, seed=0)
+    chain.start(runtime_path())
+    assert chain.process
+    chain.expect(EventKind.STARTED)
+    for _ in range(30):  # each one as soon as the one before is there
+        chain.process.send_signal(CHECKPOINT_SIGNAL)
+        assert chain.expect(EventKind.IMAGE, EventKind.ENDED).kind is EventKind.IMAGE
+        image = read_image(str(chain.image))
+        assert len(image.note["frames"].split()) == image.threads
+    chain.expect(EventKind.ENDED)
+    assert chain.process.wait(DEADLINE_S) == 0
+    os.close(chain.output)
+    assert (tmp_path / "output").read_bytes() == b"9000 9000\n"
+
+
+@pytest.mark.skipif(shutil.which("gdb") is None, reason="needs gdb")
+def test_a_core_file_shows_where_the_threads_were(compiled: Compile, tmp_path: Path) -> None:
+    image = image_of(compiled("worker"), tmp_path)
+    status, out, _err = finished(tool("core", str(image), str(tmp_path / "core")), tmp_path)
+    assert status == 0
+    assert out.startswith(str(tmp_path / "core").encode())
+    gdb = ["gdb", "-q", "-batch", "-nx", "-ex", "backtrace", "-ex", "info registers rip"]
+    done = subprocess.run([*gdb, compiled("worker"), str(tmp_path / "core")], capture_output=True, check=False)
+    assert b"main ()" in done.stdout
+    assert b"rip" in done.stdout
 
 
 def image_of(program: str, folder: Path) -> Path:
