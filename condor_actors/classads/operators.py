@@ -147,6 +147,20 @@ def _bitwise(operation: Callable[[int, int], int]) -> Operation:
     return apply
 
 
+def _shifted(number: int, count: int) -> int:
+    """``>>``: the machine's shift, by the low six bits; of negative numbers bit by bit, as often as it says."""
+    if number >= 0:
+        return number >> (count & 63)
+    return number >> min(max(count, 0), 63)
+
+
+def _shifted_logically(number: int, count: int) -> int:
+    """``>>>``: of negative numbers one bit to lose the sign, then the rest."""
+    if number >= 0:
+        return number >> (count & 63)
+    return ((number & 0xFFFFFFFFFFFFFFFF) >> 1) >> ((count - 1) & 63)
+
+
 def _comparison(operator: str) -> Operation:
     compare: Callable[[Value, Value], bool] = {
         "==": lambda a, b: a == b,
@@ -220,8 +234,8 @@ BINARY: Final[dict[str, Operation]] = {
     "|": _bitwise(lambda a, b: a | b),
     "^": _bitwise(lambda a, b: a ^ b),
     "<<": _bitwise(lambda a, b: a << (b & 63)),
-    ">>": _bitwise(lambda a, b: a >> (b & 63)),
-    ">>>": _bitwise(lambda a, b: (a & 0xFFFFFFFFFFFFFFFF) >> (b & 63)),
+    ">>": _bitwise(_shifted),
+    ">>>": _bitwise(_shifted_logically),
     "=?=": identical,
     "=!=": different,
 } | {operator: _comparison(operator) for operator in ("==", "!=", "<", "<=", ">", ">=")}

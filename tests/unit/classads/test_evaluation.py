@@ -174,3 +174,25 @@ def test_user_maps() -> None:
     finally:
         define_user_map("Groups", None)
     assert value('userMap("groups", "alice")') is UNDEFINED
+
+
+@pytest.mark.parametrize(
+    ("text", "result"),
+    [
+        ("1 << 65", 2),
+        ("1 << -1", -(2**63)),
+        ("5 >> 65", 2),
+        ("-64 >> 65", -1),
+        ("-8 >> -1", -8),
+        ("-5 >>> 1", 2**63 - 3),
+        ("-5 >>> 64", 0),
+        ("-1 >>> 0", 0),
+        ("-7 / 2", -3),
+        ("-7 % 3", -1),
+        ("-9223372036854775808 / -1", 2**63 - 1),
+        ("9223372036854775807 + 1", -(2**63)),
+        ("pow(2, 100)", -(2**63)),
+    ],
+)
+def test_integers_are_those_of_the_machine(text: str, result: int) -> None:
+    assert value(text) == result
