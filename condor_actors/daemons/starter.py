@@ -347,7 +347,10 @@ class Starter(Actor):
 
     def _usage(self) -> Usage:
         ended, processes = self._ended, self.processes
-        measured = processes.measure() if processes is not None else None
+        if processes is None:
+            measured = None
+        else:
+            measured = processes.measure() if ended is None else processes.last_measure()
         wall_s = max(0.0, self.context.now_s() - self._began_s) if self._began_s else 0.0
         before = self.core.usage
         if measured is None:
