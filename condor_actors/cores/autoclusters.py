@@ -26,6 +26,8 @@ ALWAYS_SIGNIFICANT = frozenset({
 })
 PRIORITIES = dict.fromkeys(("prejobprio1", "prejobprio2", "jobprio", "postjobprio1", "postjobprio2")).keys()
 _MAX_DEPTH = 10
+PRUNE_EVERY = 5_000
+"""New autoclusters between two looks for empty ones."""
 
 Rank = tuple[float, ...]
 Entry = tuple[Rank, int, int]
@@ -152,7 +154,7 @@ class Autoclusters:
         own = job.ad.own
         different = tuple([(key, _text(own[key])) for key in shared if key in own])
         found: Autocluster | None = known.get(different)
-        if found is None:
+        if found is None or found.number not in self.by_number:
             texts = dict(shared)
             texts.update(different)
             signature = (cluster.submitter, *sorted(texts.items()))
@@ -192,7 +194,16 @@ class Autoclusters:
             names |= fresh
         return names - {"procid", "clusterid", "currenttime", "globaljobid"}
 
+    def _prune(self) -> None:
+        """Forget the classes that no job waits in."""
+        for autocluster in [each for each in self.by_number.values() if not each.waiting]:
+            del self.by_number[autocluster.number]
+            del self.by_submitter[autocluster.submitter][autocluster.number]
+            del self._by_signature[autocluster.signature]
+
     def _new(self, submitter: str, signature: tuple[Any, ...]) -> Autocluster:
+        if self._next % PRUNE_EVERY == 0:
+            self._prune()
         autocluster = Autocluster(self._next, submitter, signature)
         self._next += 1
         self.by_number[autocluster.number] = autocluster

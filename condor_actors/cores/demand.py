@@ -11,7 +11,7 @@ from condor_actors.classads import ClassAd
 from condor_actors.cores.job_status import JobStatus
 from condor_actors.cores.schedd_desk import ScheddDesk
 from condor_actors.messages.advertise import AdKind, InvalidateAd, UpdateAd
-from condor_actors.messages.envelope import Address
+from condor_actors.messages.envelope import Address, Done
 from condor_actors.messages.negotiate import RequestCycle
 
 __all__ = ["Demand"]
@@ -80,6 +80,13 @@ class Demand:
         for submitter in self._desk.queue.by_submitter:
             self._say_submitter(submitter)
         self._desk.timer(("advertise-all",), self._desk.settings.advertise_interval_s)
+
+    def reschedule(self) -> None:
+        """condor_reschedule: tell everything, and ask for a cycle."""
+        self.everything()
+        for address in self.negotiators.values():
+            self._desk.tell(address, RequestCycle())
+        self._desk.reply(Done())
 
     def _say_submitter(self, submitter: str) -> None:
         counts = self._desk.queue.by_submitter.get(submitter)

@@ -470,6 +470,8 @@ class ShadowRun:
         if (event.outputs or event.outputs_digest) and not removed:
             if event.cause == "exited":
                 self._log(TRANSFER, TransferStep=OUTPUT_STARTED)
+                if event.outputs_digest or any(each.kind == "file" and each.inline is None for each in event.outputs):
+                    self._report_now("transferring-output")
             self._out.append(BringOutputs(event.outputs, event.outputs_digest, event.cause in ("evicted", "killed")))
         else:
             self._finish(0)

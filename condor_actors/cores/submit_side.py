@@ -124,7 +124,7 @@ class SubmitSide:
             NegotiateRequests: self._requests,
             MatchesMade: lambda message, _: self.claims.matched(message),
             RequestsRejected: self._rejected,
-            RequestCycle: lambda _, __: self.demand.everything(),
+            RequestCycle: lambda _, __: self.demand.reschedule(),
             ClaimRevoked: lambda message, _: self.claims.revoked(message),
             HostHello: self._host_hello,
             run_messages.RunUpdated: self._from_host(self.runs.updated),
