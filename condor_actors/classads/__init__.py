@@ -12,6 +12,7 @@ from .errors import ClassAdSyntaxError
 from .expr import Expr, as_expr
 from .matching import match_ads, rank, requirements_hold
 from .parser import parse_expression
+from .text_form import parse_long_expression
 from .unparse import quote, unparse
 from .values import ERROR, UNDEFINED, AbsoluteTime, RelativeTime, is_true
 
@@ -27,6 +28,7 @@ __all__ = [
     "is_true",
     "match_ads",
     "parse_expression",
+    "parse_long_expression",
     "quote",
     "rank",
     "requirements_hold",

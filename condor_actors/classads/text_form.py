@@ -232,6 +232,16 @@ def old_to_new(text: str) -> str:
     return "".join(out)
 
 
+def parse_long_expression(text: str) -> Expr:
+    """Read one expression of the long form, as configuration, submit files and command lines have it.
+
+    :param text: an expression in which a backslash stands for itself unless a quote follows.
+    :returns: the tree.
+    :raises ClassAdSyntaxError: with line and column.
+    """
+    return parse_expression(old_to_new(text))
+
+
 def iter_long(lines: Iterable[str]) -> Iterator[ClassAd]:
     """Read ads that are separated by blank lines, one at a time.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from condor_actors.classads import ClassAd, ClassAdSyntaxError, parse_expression, quote, unparse
+from condor_actors.classads import ClassAd, ClassAdSyntaxError, parse_expression, parse_long_expression, quote, unparse
 from condor_actors.classads.parser import parse_records
 
 
@@ -106,3 +106,9 @@ def test_numbers_as_the_library_reads_them() -> None:
     for text in ("08", "1K", "0x", "0x1G", "0x10K"):
         with pytest.raises(ClassAdSyntaxError):
             parse_expression(text, library_numbers=True)
+
+
+def test_the_long_forms_backslashes() -> None:
+    assert parse_long_expression(r'"a\nb"').evaluate() == r"a\nb"
+    assert parse_long_expression(r'a == "x\"y"') == parse_expression(r'a == "x\"y"')
+    assert parse_long_expression('"C:\\"').evaluate() == "C:\\"
