@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from condor_actors.cores import job_status, owner_policy
+from condor_actors.cores import job_status, owner_policy, process_keeper
 
 MARK = "<!-- state tables -->"
 
@@ -47,9 +47,19 @@ def job_table() -> str:
     return _rows(header, lines)
 
 
+def daemon_table() -> str:
+    """Every (state, event) of a daemon under its master and the step taken."""
+    states = list(process_keeper.State)
+    events = list(dict.fromkeys(event for _, event in process_keeper.TABLE))
+    header = ["event", *(state.value for state in states)]
+    steps = process_keeper.TABLE
+    return _rows(header, ([event, *(_name(steps[state, event]) for state in states)] for event in events))
+
+
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Put the tables where a page asks for them."""
     if MARK not in markdown:
         return markdown
     text = f"### A slot\n\n{slot_table()}\n\n### A job\n\n{job_table()}\n"
+    text += f"\n### A daemon under its master\n\n{daemon_table()}\n"
     return markdown.replace(MARK, text)

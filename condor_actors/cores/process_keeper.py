@@ -415,14 +415,15 @@ def _timer_kind(event: Any) -> str:
 # ---- the rows: what each event means in each state
 
 
-def ignore(why: str) -> Row:
+@attrs.frozen
+class ignore:  # noqa: N801 - it stands in the table where a function does
     """An event that changes nothing, and why."""
 
-    def row(keeper: ProcessKeeper, kept: Kept, event: Any, now_s: float) -> tuple[Effect, ...]:
-        return ()
+    why: str
 
-    row.__doc__ = why
-    return row
+    def __call__(self, keeper: ProcessKeeper, kept: Kept, event: Any, now_s: float) -> tuple[Effect, ...]:
+        """Change nothing."""
+        return ()
 
 
 def _turn_on(keeper: ProcessKeeper, kept: Kept, event: TurnOn, now_s: float) -> tuple[Effect, ...]:

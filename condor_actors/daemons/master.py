@@ -155,6 +155,7 @@ class MasterActor(Actor):
 
     def _all_stopped(self, sequel: str) -> None:
         master = self.master
+        master.host.notify("STOPPING=1")
         self.context.tell(Address("", ADVERTISER), Withdraw(AdKind.MASTER, master.ad_name))
         if master.resting is not None:
             resting, master.resting = master.resting, None
