@@ -37,7 +37,7 @@ ffibuilder.cdef(declarations())
 ffibuilder.set_source(
     "condor_actors.machine._native",
     '#include "shadow.h"',
-    sources=[f"native/shadow/{name}.c" for name in ("session", "files", "serve", "describe", "journal")],
+    sources=sorted(f"native/shadow/{path.name}" for path in (NATIVE / "shadow").glob("*.c")),
     include_dirs=["native/shadow", "native/build"],
     extra_compile_args=["-O2", "-std=gnu11", "-Wall", "-Wextra", "-Wno-unused-parameter"],
     py_limited_api=True,

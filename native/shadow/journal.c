@@ -9,57 +9,15 @@
  * The records are in the kernel's hands before the change is, so they survive the death of any process; a
  * machine that loses its power may lose the last ones.
  */
-#include "session.h"
+#include "journal.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
-
-enum { BLOCK = 64 << 10, JOURNAL_MAGIC = 0x4f444e55, BUCKETS = 256 };
-
-enum record_kind {
-    RECORD_SIZE = 1, /* number: the size it had */
-    RECORD_BLOCK,    /* number: offset; data: content */
-    RECORD_MADE,     /* it was not there: remove it */
-    RECORD_REMOVED,  /* other: the copy's name, or a link's target */
-    RECORD_MOVED,    /* other: where it went */
-    RECORD_STATUS,   /* mode, owner, times */
-};
-
-struct record {
-    uint32_t kind, path_size, other_size, mode;
-    uint64_t number, data_size;
-    uint32_t uid, gid;
-    int64_t times[4];
-};
-
-struct header {
-    uint32_t magic, version;
-    uint64_t generation;
-};
-
-/* What is known of a file since the last checkpoint. */
-struct known {
-    struct known *next;
-    dev_t device;
-    ino_t inode;
-    bool made; /* since then: nothing of it need be saved */
-    uint64_t size;
-    uint8_t saved[]; /* a bit per block */
-};
-
-struct journal {
-    pthread_mutex_t lock;
-    int directory, file;
-    uint64_t generation, copies;
-    struct known *known[BUCKETS];
-};
 
 /* ---- writing records */
 
@@ -111,7 +69,7 @@ static struct known *know(struct journal *j, const struct stat *st, bool made)
     return k;
 }
 
-static void forget_known(struct journal *j)
+void forget_known(struct journal *j)
 {
     for (int i = 0; i < BUCKETS; i++)
         while (j->known[i]) {
@@ -232,7 +190,7 @@ static long save_status(struct journal *j, const char *path, const struct stat *
     return append(j, &record, path, NULL, NULL) ? 0 : -ENOSPC;
 }
 
-static bool copy_content(int from, int to)
+bool copy_content(int from, int to)
 {
     if (ioctl(to, 0x40049409 /* FICLONE */, from) == 0)
         return true;
@@ -463,218 +421,4 @@ void journal_after(struct work *w, long result)
     if (st.st_size == 0 && !*find(j, &st) && w->made_now)
         know(j, &st, true);
     pthread_mutex_unlock(&j->lock);
-}
-
-/* ---- generations */
-
-static void remove_copies(struct journal *j)
-{
-    int again = dup(j->directory);
-    DIR *list = again < 0 ? NULL : fdopendir(again);
-    struct dirent *entry;
-    if (!list)
-        return;
-    rewinddir(list);
-    while ((entry = readdir(list)))
-        if (entry->d_name[0] >= '0' && entry->d_name[0] <= '9')
-            unlinkat(j->directory, entry->d_name, 0);
-    closedir(list);
-}
-
-static long open_directory(struct session *s, bool makes);
-
-/* The journal begins anew: GENERATION's image is what is gone back to.  Before the first image there is
- * none, and nothing is written. */
-long journal_reset(struct session *s, uint64_t generation)
-{
-    struct header header = {JOURNAL_MAGIC, 1, generation};
-    long failed = open_directory(s, true);
-    struct journal *j = s->journal;
-    if (failed || !j)
-        return failed;
-    pthread_mutex_lock(&j->lock);
-    forget_known(j);
-    j->generation = generation;
-    long result = ftruncate(j->file, 0) < 0 || pwrite(j->file, &header, sizeof header, 0) != sizeof header ? -errno : 0;
-    remove_copies(j);
-    pthread_mutex_unlock(&j->lock);
-    return result;
-}
-
-uint64_t journal_new_generation(void)
-{
-    uint64_t generation = 0;
-    while (!generation)
-        if (getrandom(&generation, sizeof generation, 0) < 0)
-            generation = (uint64_t)now_ns();
-    return generation;
-}
-
-/* Opens (or makes) the directory beside the image. */
-static long open_directory(struct session *s, bool makes)
-{
-    char *name = NULL;
-    if (s->journal || !s->image || !s->task.journal)
-        return 0;
-    struct journal *j = calloc(1, sizeof *j);
-    if (!j || asprintf(&name, "%s.undo", s->image) < 0) {
-        free(j);
-        return -ENOMEM;
-    }
-    pthread_mutex_init(&j->lock, NULL);
-    j->file = -1;
-    j->directory = makes && mkdir(name, 0700) < 0 && errno != EEXIST ? -1 : open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    free(name);
-    if (j->directory >= 0)
-        j->file = openat(j->directory, "journal", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (j->file < 0) {
-        long result = -errno;
-        if (j->directory >= 0)
-            close(j->directory);
-        free(j);
-        return result;
-    }
-    s->journal = j;
-    return 0;
-}
-
-/* A program that has ended will not go back: its journal goes with it. */
-void journal_close(struct session *s, bool finished)
-{
-    struct journal *j = s->journal;
-    if (!j)
-        return;
-    if (finished) {
-        char *name = NULL;
-        remove_copies(j);
-        unlinkat(j->directory, "journal", 0);
-        if (asprintf(&name, "%s.undo", s->image) >= 0)
-            rmdir(name);
-        free(name);
-    }
-    forget_known(j);
-    close(j->file);
-    close(j->directory);
-    pthread_mutex_destroy(&j->lock);
-    free(j);
-    s->journal = NULL;
-}
-
-/* ---- going back */
-
-static void bring_back(const struct journal *j, const struct record *r, const char *path, const char *other)
-{
-    if (S_ISLNK(r->mode)) {
-        if (symlink(other, path) < 0)
-            return;
-    } else if (S_ISDIR(r->mode)) {
-        mkdir(path, r->mode & 07777);
-    } else if (S_ISREG(r->mode)) {
-        int from = openat(j->directory, other, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-        int to = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-        if (from >= 0 && to >= 0 && copy_content(from, to))
-            fchmod(to, r->mode & 07777);
-        if (from >= 0)
-            close(from);
-        if (to >= 0)
-            close(to);
-    } else if (S_ISFIFO(r->mode)) {
-        mkfifo(path, r->mode & 07777);
-    }
-}
-
-static void undo_content(const struct record *r, const char *path, const void *data)
-{
-    int real = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (real < 0)
-        return;
-    if (r->kind == RECORD_SIZE ? ftruncate(real, (off_t)r->number) < 0
-                               : pwrite(real, data, r->data_size, (off_t)r->number) < 0)
-        errno = 0; /* the file is another one by now: it stays as it is */
-    close(real);
-}
-
-static void undo(const struct journal *j, const struct record *r, const char *path, const char *other,
-                 const void *data)
-{
-    struct stat st;
-    const struct timespec times[2] = {{r->times[0], r->times[1]}, {r->times[2], r->times[3]}};
-    switch (r->kind) {
-    case RECORD_SIZE:
-    case RECORD_BLOCK: undo_content(r, path, data); break;
-    case RECORD_MADE:
-        if (lstat(path, &st) == 0 && (S_ISDIR(st.st_mode) ? rmdir(path) : unlink(path)) < 0)
-            errno = 0;
-        break;
-    case RECORD_REMOVED: bring_back(j, r, path, other); break;
-    case RECORD_MOVED:
-        if (rename(other, path) < 0)
-            errno = 0;
-        break;
-    case RECORD_STATUS:
-        if (lchown(path, r->uid, r->gid) < 0)
-            errno = 0;
-        chmod(path, r->mode & 07777);
-        utimensat(AT_FDCWD, path, times, AT_SYMLINK_NOFOLLOW);
-        break;
-    default: break;
-    }
-}
-
-/* Applies the records backwards. An incomplete last one was never followed by its change. */
-static long go_back(struct journal *j, const uint8_t *bytes, size_t size)
-{
-    size_t at = sizeof(struct header), count = 0, room = 1024;
-    size_t *starts = malloc(room * sizeof *starts);
-    struct record r;
-    while (starts && at + sizeof r <= size) {
-        memcpy(&r, bytes + at, sizeof r);
-        uint64_t rest = (uint64_t)r.path_size + r.other_size;
-        if (r.data_size > size || rest + r.data_size > size - at - sizeof r || !r.path_size ||
-            bytes[at + sizeof r + r.path_size - 1] ||
-            (r.other_size && bytes[at + sizeof r + rest - 1]))
-            break;
-        if (count == room) {
-            size_t *more = realloc(starts, (room *= 2) * sizeof *starts);
-            if (!more)
-                free(starts);
-            starts = more;
-            if (!more)
-                break;
-        }
-        starts[count++] = at;
-        at += sizeof r + rest + r.data_size;
-    }
-    if (!starts)
-        return -ENOMEM;
-    while (count--) {
-        memcpy(&r, bytes + starts[count], sizeof r);
-        const char *path = (const char *)bytes + starts[count] + sizeof r;
-        undo(j, &r, path, path + r.path_size, path + r.path_size + r.other_size);
-    }
-    free(starts);
-    return 0;
-}
-
-/* The program goes on from GENERATION's image: its files become what they were then. Returns 0, -ENOENT when
- * there is no journal of that generation, or another -errno. */
-long journal_apply(struct session *s, uint64_t generation)
-{
-    struct header header;
-    struct stat st;
-    long failed = open_directory(s, false);
-    struct journal *j = s->journal;
-    if (failed)
-        return failed;
-    if (!j || pread(j->file, &header, sizeof header, 0) != sizeof header || header.magic != JOURNAL_MAGIC ||
-        header.generation != generation)
-        return -ENOENT;
-    if (fstat(j->file, &st) < 0)
-        return -errno;
-    uint8_t *bytes = malloc((size_t)st.st_size);
-    long result = !bytes ? -ENOMEM : pread(j->file, bytes, (size_t)st.st_size, 0) != st.st_size ? -EIO : 0;
-    if (!result)
-        result = go_back(j, bytes, (size_t)st.st_size);
-    free(bytes);
-    return result;
 }

@@ -1,66 +1,25 @@
-/* Sessions: the thread, its frames, the requests that wait, the queue of events. */
+/* Sessions: the thread, its frames, the requests that wait. */
 #include "session.h"
 
 #include <fcntl.h>
 #include <sched.h>
-#include <semaphore.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_SESSIONS = 16384, SMALL_BUFFER = 64 << 10, STACK_BYTES = 128 << 10 };
+enum { MAX_SESSIONS = 16384, SMALL_BUFFER = 64 << 10 };
 
-static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct session *sessions[MAX_SESSIONS];
-
-struct queued {
-    struct shadow_event event;
-    struct queued *next;
-};
-static pthread_mutex_t queue_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct queued *queue_first, **queue_last = &queue_first;
-static int queue_fd = -1;
 
 int64_t now_ns(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return now.tv_sec * 1000000000ll + now.tv_nsec;
-}
-
-int shadow_event_descriptor(void)
-{
-    pthread_mutex_lock(&queue_lock);
-    if (queue_fd < 0)
-        queue_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    pthread_mutex_unlock(&queue_lock);
-    return queue_fd;
-}
-
-void tell(struct session *s, int kind, int64_t value, int64_t detail, const char *text)
-{
-    if (s->root != s && kind != SHADOW_BROKEN)
-        return; /* helpers come and go in silence */
-    struct queued *fresh = calloc(1, sizeof *fresh);
-    if (!fresh)
-        return;
-    fresh->event.session = s->root->id;
-    fresh->event.kind = kind;
-    fresh->event.value = value;
-    fresh->event.detail = detail;
-    snprintf(fresh->event.text, sizeof fresh->event.text, "%s", text ? text : "");
-    int fd = shadow_event_descriptor();
-    pthread_mutex_lock(&queue_lock);
-    *queue_last = fresh;
-    queue_last = &fresh->next;
-    pthread_mutex_unlock(&queue_lock);
-    uint64_t one = 1;
-    if (write(fd, &one, sizeof one) < 0) /* full means that it is readable already */
-        return;
 }
 
 static void free_session(struct session *s)
@@ -74,29 +33,12 @@ static void free_session(struct session *s)
     free(s);
 }
 
-int shadow_next_event(struct shadow_event *event)
+/* The session's thread has said its last word. */
+void bury_session(int id)
 {
-    uint64_t count;
-    pthread_mutex_lock(&queue_lock);
-    struct queued *first = queue_first;
-    if (first) {
-        queue_first = first->next;
-        if (!queue_first)
-            queue_last = &queue_first;
-    }
-    if (!queue_first && queue_fd >= 0 && read(queue_fd, &count, sizeof count) < 0)
-        count = 0;
-    pthread_mutex_unlock(&queue_lock);
-    if (!first)
-        return 0;
-    *event = first->event;
-    free(first);
-    if (event->kind == SHADOW_ENDED) {
-        struct session *s = sessions[event->session];
-        pthread_join(s->thread, NULL);
-        free_session(s);
-    }
-    return 1;
+    struct session *s = sessions[id];
+    pthread_join(s->thread, NULL);
+    free_session(s);
 }
 
 void broken(struct session *s, const char *how)
@@ -375,7 +317,7 @@ void note_processor_time(struct session *s)
     s->noted_ns = now;
 }
 
-static void serve_channel(struct session *s)
+void serve_channel(struct session *s)
 {
     size_t wanted = sizeof(struct request);
     while (!s->over) {
@@ -401,7 +343,7 @@ static void serve_channel(struct session *s)
 }
 
 /* A member is over; with the last one the family is. */
-static void end_family(struct session *root)
+void end_family(struct session *root)
 {
     if (--root->members)
         return;
@@ -410,7 +352,7 @@ static void end_family(struct session *root)
 }
 
 /* No signal is ours to take: they are the host's. A write to a closed pipe is an error, not a death. */
-static void block_signals(void)
+void block_signals(void)
 {
     sigset_t all;
     sigfillset(&all);
@@ -432,96 +374,6 @@ static void *run(void *argument)
     note_processor_time(s);
     end_family(s);
     return NULL;
-}
-
-/* ---- helpers: sessions with a copy of another one's descriptors */
-
-struct birth {
-    struct session *member;
-    sem_t ready;
-};
-
-static void *run_member(void *argument)
-{
-    struct birth *birth = argument;
-    struct session *s = birth->member;
-    block_signals();
-    bool alone = unshare(CLONE_FS) == 0; /* the copy of directory and umask is taken here */
-    sem_post(&birth->ready);
-    if (alone)
-        serve_channel(s);
-    note_processor_time(s);
-    struct session *root = s->root;
-    pthread_mutex_lock(&table_lock);
-    root->statistics.calls += s->statistics.calls;
-    root->statistics.bytes_in += s->statistics.bytes_in;
-    root->statistics.bytes_out += s->statistics.bytes_out;
-    root->statistics.files_opened += s->statistics.files_opened;
-    root->statistics.served_ns += s->statistics.served_ns;
-    for (int i = 0; i < 512; i++)
-        root->statistics.by_call[i] += s->statistics.by_call[i];
-    pthread_mutex_unlock(&table_lock);
-    free(s);
-    end_family(root);
-    return NULL;
-}
-
-static struct session *copy_session(struct session *s, int channel)
-{
-    struct session *member = calloc(1, sizeof *member);
-    if (!member)
-        return NULL;
-    member->root = s->root;
-    member->channel = channel;
-    member->image_fd = -1;
-    for (int i = 0; i < 3; i++)
-        member->task.standard[i] = -1;
-    for (int i = 0; i < MAX_FILES; i++)
-        if (s->entries[i].file) {
-            member->entries[i] = s->entries[i];
-            file_keep(s->entries[i].file);
-        }
-    return member;
-}
-
-/* A new session whose channel's other end becomes *CHANNEL. */
-long start_member(struct session *s, int *channel)
-{
-    int pair[2];
-    pthread_t thread;
-    struct birth birth;
-    if (s->root->members > 500)
-        return -EAGAIN;
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
-        return -errno;
-    birth.member = copy_session(s, pair[0]);
-    if (!birth.member) {
-        close(pair[0]);
-        close(pair[1]);
-        return -ENOMEM;
-    }
-    sem_init(&birth.ready, 0, 0);
-    s->root->members++;
-    pthread_attr_t attributes;
-    pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    int failed = pthread_create(&thread, &attributes, run_member, &birth);
-    pthread_attr_destroy(&attributes);
-    if (failed) {
-        s->root->members--;
-        close(pair[0]);
-        close(pair[1]);
-        close_all(birth.member);
-        free(birth.member);
-        sem_destroy(&birth.ready);
-        return -failed;
-    }
-    while (sem_wait(&birth.ready) < 0)
-        ;
-    sem_destroy(&birth.ready);
-    *channel = pair[1];
-    return 0;
 }
 
 static bool gather_strings(struct session *s, const struct shadow_task *task)

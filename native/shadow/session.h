@@ -93,14 +93,24 @@ struct session {
     struct shadow_statistics statistics;
 };
 
+/* events.c */
+void tell(struct session *s, int kind, int64_t value, int64_t detail, const char *text);
+
 /* session.c */
 int64_t now_ns(void);
-void tell(struct session *s, int kind, int64_t value, int64_t detail, const char *text);
+void bury_session(int id);
 void broken(struct session *s, const char *how);
 uint8_t *out_room(struct work *w, size_t size);
 void wait_on(struct work *w, int fd, short events);
-long start_member(struct session *s, int *channel);
+void serve_channel(struct session *s);
+void block_signals(void);
+void end_family(struct session *root);
+extern pthread_mutex_t table_lock; /* of the table of sessions and of what their statistics add up to */
+enum { STACK_BYTES = 128 << 10 };  /* of a session's thread */
 void note_processor_time(struct session *s);
+
+/* members.c */
+long start_member(struct session *s, int *channel);
 
 /* files.c */
 struct file *file_new(int real, int flags);

@@ -1,0 +1,67 @@
+/* What sessions have to tell, in one queue for the host. */
+#include "session.h"
+
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+struct queued {
+    struct shadow_event event;
+    struct queued *next;
+};
+static pthread_mutex_t queue_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct queued *queue_first, **queue_last = &queue_first;
+static int queue_fd = -1;
+
+int shadow_event_descriptor(void)
+{
+    pthread_mutex_lock(&queue_lock);
+    if (queue_fd < 0)
+        queue_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    pthread_mutex_unlock(&queue_lock);
+    return queue_fd;
+}
+
+void tell(struct session *s, int kind, int64_t value, int64_t detail, const char *text)
+{
+    if (s->root != s && kind != SHADOW_BROKEN)
+        return; /* helpers come and go in silence */
+    struct queued *fresh = calloc(1, sizeof *fresh);
+    if (!fresh)
+        return;
+    fresh->event.session = s->root->id;
+    fresh->event.kind = kind;
+    fresh->event.value = value;
+    fresh->event.detail = detail;
+    snprintf(fresh->event.text, sizeof fresh->event.text, "%s", text ? text : "");
+    int fd = shadow_event_descriptor();
+    pthread_mutex_lock(&queue_lock);
+    *queue_last = fresh;
+    queue_last = &fresh->next;
+    pthread_mutex_unlock(&queue_lock);
+    uint64_t one = 1;
+    if (write(fd, &one, sizeof one) < 0) /* full means that it is readable already */
+        return;
+}
+
+int shadow_next_event(struct shadow_event *event)
+{
+    uint64_t count;
+    pthread_mutex_lock(&queue_lock);
+    struct queued *first = queue_first;
+    if (first) {
+        queue_first = first->next;
+        if (!queue_first)
+            queue_last = &queue_first;
+    }
+    if (!queue_first && queue_fd >= 0 && read(queue_fd, &count, sizeof count) < 0)
+        count = 0;
+    pthread_mutex_unlock(&queue_lock);
+    if (!first)
+        return 0;
+    *event = first->event;
+    free(first);
+    if (event->kind == SHADOW_ENDED)
+        bury_session(event->session);
+    return 1;
+}

@@ -1,0 +1,379 @@
+/* Calls on files and descriptors that the table cannot describe. */
+#include "serve.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+/* Reading and writing. */
+long would_wait(struct work *w, const struct file *file, short events)
+{
+    if (file->wants_nonblocking)
+        return -EAGAIN;
+    wait_on(w, file->real, events);
+    return PARKED;
+}
+
+static bool is_ready(const struct file *file, short events)
+{
+    struct pollfd one = {.fd = file->real, .events = events};
+    return file->regular || file->nonblocking || poll(&one, 1, 0) > 0;
+}
+
+long serve_read(struct work *w)
+{
+    struct file *file = file_of(w->session, ARGUMENT(0));
+    size_t size = (size_t)ARGUMENT(2);
+    if (!file)
+        return -EBADF;
+    if (size > MAX_PAYLOAD)
+        return -EINVAL;
+    if (!is_ready(file, POLLIN))
+        return would_wait(w, file, POLLIN);
+    uint8_t *to = out_room(w, size);
+    if (!to)
+        return -ENOMEM;
+    long got = result_of(read(file->real, to, size));
+    if (got == -EAGAIN && file->nonblocking) {
+        w->out_used = 0;
+        return would_wait(w, file, POLLIN);
+    }
+    if (got >= 0)
+        w->out_used = (size_t)got;
+    w->hints = file->regular ? HINT_MORE : 0;
+    return got;
+}
+
+/* A write that may wait goes on until everything is written, as the kernel's does. */
+long serve_write(struct work *w)
+{
+    struct file *file = file_of(w->session, ARGUMENT(0));
+    size_t size = (size_t)ARGUMENT(2);
+    if (!file)
+        return -EBADF;
+    if (size > w->head.size)
+        return -EINVAL;
+    if (!is_ready(file, POLLOUT))
+        return would_wait(w, file, POLLOUT);
+    w->hints = HINT_MORE;
+    do {
+        long put = result_of(write(file->real, w->payload + w->progress, size - w->progress));
+        if (put == -EAGAIN && file->nonblocking) {
+            if (w->progress && file->wants_nonblocking)
+                break;
+            return would_wait(w, file, POLLOUT);
+        }
+        if (put < 0)
+            return w->progress ? (long)w->progress : put;
+        w->progress += (size_t)put;
+        if (file->regular)
+            break;
+    } while (w->progress < size);
+    return (long)w->progress;
+}
+
+long serve_pread64(struct work *w)
+{
+    struct file *file = file_of(w->session, ARGUMENT(0));
+    size_t size = (size_t)ARGUMENT(2);
+    if (!file)
+        return -EBADF;
+    if (size > MAX_PAYLOAD)
+        return -EINVAL;
+    uint8_t *to = out_room(w, size);
+    if (!to)
+        return -ENOMEM;
+    long got = result_of(pread(file->real, to, size, ARGUMENT(3)));
+    if (got >= 0)
+        w->out_used = (size_t)got;
+    w->hints = HINT_MORE;
+    return got;
+}
+
+/* A mapping's handle is written to as if it were a descriptor: handles begin where those end. */
+long serve_pwrite64(struct work *w)
+{
+    int64_t number = ARGUMENT(0);
+    bool handle = number >= MAX_FILES && number < MAX_FILES + MAX_HANDLES;
+    struct file *file = handle ? w->session->handles[number - MAX_FILES] : file_of(w->session, number);
+    size_t size = (size_t)ARGUMENT(2);
+    if (!file)
+        return -EBADF;
+    if (size > w->head.size)
+        return -EINVAL;
+    w->hints = HINT_MORE;
+    return result_of(pwrite(file->real, w->payload, size, ARGUMENT(3)));
+}
+
+/* Opening. A name under /proc of the shadow's own, or one there to be written, is not for the program:
+ * the shadow's memory is behind it. */
+static long check_proc(int real, int flags)
+{
+    struct statfs fs;
+    char link[64], name[64] = {0}, own[32];
+    if (fstatfs(real, &fs) < 0 || fs.f_type != 0x9fa0 /* PROC_SUPER_MAGIC */)
+        return 0;
+    if ((flags & O_ACCMODE) != O_RDONLY)
+        return -EACCES;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", real);
+    int length = snprintf(own, sizeof own, "/proc/%d/", (int)getpid());
+    if (readlink(link, name, sizeof name - 1) < 0 || strncmp(name, own, (size_t)length) == 0)
+        return -EACCES;
+    return 0;
+}
+
+long serve_openat(struct work *w)
+{
+    struct session *s = w->session;
+    size_t at = 0;
+    const char *path = take_path(w, &at);
+    int directory = AT_FDCWD, flags = (int)ARGUMENT(2);
+    if (!path)
+        return -EFAULT;
+    if (ARGUMENT(0) != AT_FDCWD && (directory = real_of(s, ARGUMENT(0))) < 0 && path[0] != '/')
+        return -EBADF;
+    int real = openat(directory, path, flags | O_CLOEXEC | O_NOCTTY | (flags & O_PATH ? 0 : O_NONBLOCK),
+                      (mode_t)ARGUMENT(3));
+    if (real < 0 && errno == ENXIO && !(flags & O_NONBLOCK)) { /* a pipe that nobody reads yet */
+        w->retry_ns = now_ns() + 10000000;
+        return PARKED;
+    }
+    if (real < 0)
+        return -errno;
+    long refused = flags & O_PATH ? 0 : check_proc(real, flags);
+    if (refused) {
+        close(real);
+        return refused;
+    }
+    s->statistics.files_opened++;
+    return install(s, real, flags & ~(O_CREAT | O_EXCL | O_TRUNC | O_CLOEXEC), flags & O_CLOEXEC, FILE_PLAIN);
+}
+
+long serve_close(struct work *w) { return close_entry(w->session, ARGUMENT(0)); }
+
+static long duplicate(struct work *w, int from, bool closes_on_exec)
+{
+    struct file *file = file_of(w->session, ARGUMENT(0));
+    if (!file)
+        return -EBADF;
+    if (from < 0 || from >= MAX_FILES)
+        return -EINVAL;
+    file_keep(file);
+    return enter_file(w->session, file, from, closes_on_exec);
+}
+
+long serve_dup(struct work *w) { return duplicate(w, 0, false); }
+
+static long duplicate_to(struct work *w, bool closes_on_exec)
+{
+    struct session *s = w->session;
+    struct file *file = file_of(s, ARGUMENT(0));
+    int64_t to = ARGUMENT(1);
+    if (!file || to < 0 || to >= MAX_FILES)
+        return -EBADF;
+    file_keep(file);
+    close_entry(s, to);
+    s->entries[to] = (struct entry){file, closes_on_exec};
+    return to;
+}
+
+long serve_dup2(struct work *w)
+{
+    if (ARGUMENT(0) == ARGUMENT(1))
+        return file_of(w->session, ARGUMENT(0)) ? ARGUMENT(1) : -EBADF;
+    return duplicate_to(w, false);
+}
+
+long serve_dup3(struct work *w)
+{
+    if (ARGUMENT(0) == ARGUMENT(1) || (ARGUMENT(2) & ~O_CLOEXEC))
+        return -EINVAL;
+    return duplicate_to(w, ARGUMENT(2) & O_CLOEXEC);
+}
+
+long serve_close_range(struct work *w)
+{
+    struct session *s = w->session;
+    uint32_t from = (uint32_t)ARGUMENT(0), to = (uint32_t)ARGUMENT(1);
+    if (from > to || (ARGUMENT(2) & ~6))
+        return -EINVAL;
+    for (uint32_t i = from; i <= to && i < MAX_FILES; i++) {
+        if (!s->entries[i].file)
+            continue;
+        if (ARGUMENT(2) & 4) /* CLOSE_RANGE_CLOEXEC */
+            s->entries[i].closes_on_exec = true;
+        else
+            close_entry(s, i);
+    }
+    return 0;
+}
+
+/* Locks belong to the open file here, since many programs share this process. */
+static long serve_lock(struct work *w, struct file *file, int command)
+{
+    struct flock lock;
+    size_t at = 0;
+    const void *from = take_input(w, &at, 32);
+    bool waits = command == F_SETLKW || command == F_OFD_SETLKW;
+    bool asks = command == F_GETLK || command == F_OFD_GETLK;
+    if (!from)
+        return -EFAULT;
+    memcpy(&lock, from, sizeof lock);
+    lock.l_pid = 0;
+    long result = result_of(fcntl(file->real, asks ? F_OFD_GETLK : F_OFD_SETLK, &lock));
+    if (asks && result >= 0) {
+        uint8_t *to = out_room(w, sizeof lock);
+        if (!to)
+            return -ENOMEM;
+        memcpy(to, &lock, sizeof lock);
+    }
+    if (waits && (result == -EAGAIN || result == -EACCES)) {
+        w->retry_ns = now_ns() + 20000000;
+        return PARKED;
+    }
+    return result;
+}
+
+long serve_fcntl(struct work *w)
+{
+    struct session *s = w->session;
+    struct file *file = file_of(s, ARGUMENT(0));
+    int command = (int)ARGUMENT(1), value = (int)ARGUMENT(2);
+    const int settable = O_APPEND | O_DIRECT | O_NOATIME;
+    if (!file)
+        return -EBADF;
+    switch (command) {
+    case F_DUPFD: return duplicate(w, value, false);
+    case F_DUPFD_CLOEXEC: return duplicate(w, value, true);
+    case F_GETFD: return s->entries[ARGUMENT(0)].closes_on_exec;
+    case F_SETFD: s->entries[ARGUMENT(0)].closes_on_exec = value & FD_CLOEXEC; return 0;
+    case F_GETFL: return (file->flags & ~O_NONBLOCK) | (file->wants_nonblocking ? O_NONBLOCK : 0) | 0100000;
+    case F_SETFL: {
+        file->wants_nonblocking = value & O_NONBLOCK;
+        file->flags = (file->flags & ~settable) | (value & settable);
+        if (file->inherited)
+            return 0;
+        return result_of(fcntl(file->real, F_SETFL, (value & settable) | (file->nonblocking ? O_NONBLOCK : 0)));
+    }
+    case F_GETLK: case F_SETLK: case F_SETLKW:
+    case F_OFD_GETLK: case F_OFD_SETLK: case F_OFD_SETLKW: return serve_lock(w, file, command);
+    case F_GETOWN: case F_SETOWN: return 0;
+    case F_SETPIPE_SZ: case F_GETPIPE_SZ: case F_ADD_SEALS: case F_GET_SEALS:
+        return result_of(fcntl(file->real, command, value));
+    default: return -EINVAL;
+    }
+}
+
+long serve_flock(struct work *w)
+{
+    int real = real_of(w->session, ARGUMENT(0));
+    long result = real < 0 ? -EBADF : result_of(flock(real, (int)ARGUMENT(1) | LOCK_NB));
+    if (result == -EAGAIN && !(ARGUMENT(1) & LOCK_NB)) {
+        w->retry_ns = now_ns() + 20000000;
+        return PARKED;
+    }
+    return result;
+}
+
+long serve_ioctl(struct work *w)
+{
+    struct session *s = w->session;
+    struct file *file = file_of(s, ARGUMENT(0));
+    unsigned long code = (unsigned long)ARGUMENT(1);
+    uint8_t room[64] = {0};
+    if (!file)
+        return -EBADF;
+    if (w->head.size > sizeof room)
+        return -EINVAL;
+    memcpy(room, w->payload, w->head.size);
+    switch (code) {
+    case FIOCLEX: s->entries[ARGUMENT(0)].closes_on_exec = true; return 0;
+    case FIONCLEX: s->entries[ARGUMENT(0)].closes_on_exec = false; return 0;
+    case FIONBIO: file->wants_nonblocking = *(int *)(void *)room; return 0;
+    case 0x40049409: { /* FICLONE */
+        int from = real_of(s, ARGUMENT(2));
+        return from < 0 ? -EBADF : result_of(ioctl(file->real, code, from));
+    }
+    default: break;
+    }
+    long result = result_of(ioctl(file->real, code, room));
+    size_t size = code == TCGETS ? 36 : code == TIOCGWINSZ ? 8 : code == FIONREAD || code == TIOCGPGRP ? 4
+                  : code == 0x80086601 ? 8 : 0;
+    if (result >= 0 && size) {
+        uint8_t *to = out_room(w, size);
+        if (!to)
+            return -ENOMEM;
+        memcpy(to, room, size);
+    }
+    return result;
+}
+
+/* The working directory and the umask are this thread's. */
+long serve_chdir(struct work *w)
+{
+    size_t at = 0;
+    const char *path = take_path(w, &at);
+    return path ? result_of(chdir(path)) : -EFAULT;
+}
+
+long serve_fchdir(struct work *w)
+{
+    int real = real_of(w->session, ARGUMENT(0));
+    return real < 0 ? -EBADF : result_of(fchdir(real));
+}
+
+long serve_umask(struct work *w) { return umask((mode_t)ARGUMENT(0)); }
+
+long serve_getcwd(struct work *w)
+{
+    char where[PATH_LIMIT];
+    long length = syscall(SYS_getcwd, where, sizeof where);
+    if (length < 0)
+        return -errno;
+    if (length > ARGUMENT(1))
+        return -ERANGE;
+    uint8_t *to = out_room(w, (size_t)length);
+    if (!to)
+        return -ENOMEM;
+    memcpy(to, where, (size_t)length);
+    return length;
+}
+
+/* Making: calls that would let the program make what only an administrator may are the kernel's to refuse. */
+long serve_mkdirat(struct work *w)
+{
+    size_t at = 0;
+    const char *path = take_path(w, &at);
+    int directory = ARGUMENT(0) == AT_FDCWD ? AT_FDCWD : real_of(w->session, ARGUMENT(0));
+    if (!path)
+        return -EFAULT;
+    return result_of(mkdirat(directory == -1 ? 1 << 30 : directory, path, (mode_t)ARGUMENT(2)));
+}
+
+long serve_mknodat(struct work *w)
+{
+    size_t at = 0;
+    const char *path = take_path(w, &at);
+    mode_t kind = (mode_t)ARGUMENT(2) & S_IFMT;
+    int directory = ARGUMENT(0) == AT_FDCWD ? AT_FDCWD : real_of(w->session, ARGUMENT(0));
+    if (!path)
+        return -EFAULT;
+    if (kind && kind != S_IFREG && kind != S_IFIFO && kind != S_IFSOCK)
+        return -EPERM; /* devices */
+    return result_of(mknodat(directory == -1 ? 1 << 30 : directory, path, (mode_t)ARGUMENT(2), 0));
+}
+
+long serve_symlinkat(struct work *w)
+{
+    size_t at = 0;
+    const char *target = take_path(w, &at), *path = target ? take_path(w, &at) : NULL;
+    int directory = ARGUMENT(1) == AT_FDCWD ? AT_FDCWD : real_of(w->session, ARGUMENT(1));
+    if (!path)
+        return -EFAULT;
+    return result_of(symlinkat(target, directory == -1 ? 1 << 30 : directory, path));
+}

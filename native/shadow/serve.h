@@ -1,0 +1,31 @@
+/* What the servers of single calls share. */
+#ifndef CONDOR_SERVE_H
+#define CONDOR_SERVE_H
+
+#include "session.h"
+
+#include "calls.h"
+
+#define ARGUMENT(k) (w->head.arguments[k])
+
+typedef long server(struct work *w);
+#define DECLARE(name) server serve_##name;
+CALLS_SERVED_THERE(DECLARE)
+#undef DECLARE
+
+/* serve.c */
+long result_of(long result); /* of a C library's call: -errno instead of -1 */
+const char *take_path(struct work *w, size_t *at);
+void *take_input(struct work *w, size_t *at, size_t size);
+long install(struct session *s, int real, int flags, bool closes_on_exec, uint8_t kind);
+long would_wait(struct work *w, const struct file *file, short events);
+
+/* waits.c */
+long serve_poll_all(struct work *w);
+long serve_epoll_set(struct work *w);
+
+/* image.c */
+long serve_image_begin(struct work *w);
+long serve_image_end(struct work *w);
+
+#endif

@@ -1,0 +1,83 @@
+"""What is said beforehand: the table of calls, the verdict on a program, the level of a processor."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from condor_actors.machine.native_cpu import level_of_flags, level_of_machine
+from condor_actors.machine.native_preflight import examine
+
+from .conftest import Compile
+
+NATIVE = Path(__file__).parents[2] / "native"
+V2 = {"cx16", "lahf_lm", "popcnt", "pni", "sse4_1", "sse4_2", "ssse3"}
+V3 = V2 | {"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe", "xsave"}
+V4 = V3 | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
+
+
+def generate(table: Path, what: str, out: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(NATIVE / "generate.py"), str(table), what, str(out)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_documentation_is_the_tables(tmp_path: Path) -> None:
+    out = tmp_path / "page.md"
+    assert generate(NATIVE / "syscalls.tbl", "page", out).returncode == 0
+    page = NATIVE.parent / "docs" / "system-calls.md"
+    assert page.read_text() == out.read_text(), "make it again: native/generate.py native/syscalls.tbl page docs/…"
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("0 read everywhere", "unknown disposition 'everywhere'"),
+        ("0 read remote fd out@2 x", "unknown argument 'x'"),
+        ("0 read refused ENOTHING why", "'ENOTHING' is no errno"),
+        ("0 read as pread64 $0", "stands for pread64, which is not in the table"),
+        ("zero read local", "invalid literal"),
+    ],
+)
+def test_a_wrong_line_is_named(line: str, text: str, tmp_path: Path) -> None:
+    table = tmp_path / "table"
+    table.write_text(f"# comment\n{line}\n")
+    done = generate(table, "header", tmp_path / "out")
+    assert done.returncode == 1
+    assert str(table) in done.stderr
+    assert text in done.stderr
+
+
+def test_every_call_of_the_architecture_is_in_the_table() -> None:
+    header = Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h")
+    if not header.exists():
+        pytest.skip("needs the kernel's headers")
+    known = {line.split()[1] for line in (NATIVE / "syscalls.tbl").read_text().splitlines() if line[:1].isdigit()}
+    named = {line.split()[1][5:] for line in header.read_text().splitlines() if line.startswith("#define __NR_")}
+    assert {name for name in named - known if not name.startswith("set_mempolicy_home")} == set()
+
+
+def test_verdicts(compiled: Compile, tmp_path: Path) -> None:
+    assert examine(compiled("worker")).runs
+    assert examine(compiled("worker")).remarks == ()
+    assert not examine("/no/such/file").runs
+    text = tmp_path / "text"
+    text.write_text("just text")
+    assert examine(str(text)).summary == "cannot run: neither a program nor a script"
+    text.write_text(f"#!{compiled('worker')} -x\n")
+    assert examine(str(text)).runs
+    (tmp_path / "net.c").write_text("int connect(); int main(){return connect(0, 0, 0);}")
+    subprocess.run(["gcc", "-w", "-o", str(tmp_path / "net"), str(tmp_path / "net.c")], check=True)
+    assert examine(str(tmp_path / "net")).remarks == ("connect: the network (EACCES)",)
+    other = bytearray(Path(compiled("worker")).read_bytes())
+    other[18] = 183  # another architecture
+    (tmp_path / "arm").write_bytes(other)
+    assert not examine(str(tmp_path / "arm")).runs
+
+
+def test_levels() -> None:
+    assert [level_of_flags(frozenset(flags)) for flags in (set(), V2, V3, V4)] == [1, 2, 3, 4]
+    assert level_of_flags(frozenset(V4 - {"avx2"})) == 2
+    assert level_of_machine() in (1, 2, 3, 4)
