@@ -32,6 +32,7 @@ __all__ = ["AssignHost", "CheckHost", "EndHost", "HostChecked", "ShadowHosts", "
 
 START_PATIENCE_S = 30.0
 RETURN_PATIENCE_S = 20.0
+CHECK_S = 0.5
 YOUNG_S = 30.0
 
 
@@ -133,6 +134,18 @@ class ShadowHosts:
         self._desk.out.append(StartHost(host.host_id, owner))
         self._desk.timer(("host-start", host.host_id), START_PATIENCE_S)
         return host
+
+    def still_lost(self, host_id: str) -> None:
+        """The process of a lost host lives: look again, until it says hello or the patience is at an end."""
+        host = self.hosts.get(host_id)
+        if host is not None and host.state == "lost":
+            self._desk.timer(("host-check", host_id), CHECK_S)
+
+    def check(self, host_id: str) -> None:
+        """Is the process of a lost host still there?"""
+        host = self.hosts.get(host_id)
+        if host is not None and host.state == "lost":
+            self._desk.out.append(CheckHost(host.host_id, host.pid, host.birth))
 
     # ---- speaking to an owner's host
 

@@ -149,6 +149,7 @@ class SubmitSide:
             "submit-log": self.submissions.answer,
             "host-start": lambda host_id: self._host_gone(host_id, kill=True),
             "host-return": lambda host_id: self._host_gone(host_id, kill=True),
+            "host-check": self.hosts.check,
             "host-again": self.runs.take_up,
             "spares": self.hosts.keep_spares,
             "credentials": self._renew_credentials,
@@ -274,7 +275,9 @@ class SubmitSide:
             self.submissions.logged(self.notices.written(message.notice_ids))
 
     def _host_checked(self, message: HostChecked, delivery: Delivery) -> None:
-        if not message.alive:
+        if message.alive:
+            self.hosts.still_lost(message.host_id)
+        else:
             self._host_gone(message.host_id, kill=False)
 
     def _host_gone(self, host_id: str, *, kill: bool) -> None:

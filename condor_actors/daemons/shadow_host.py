@@ -342,6 +342,13 @@ def make_shadow_host(config: Config, world: World, *, schedd_socket: str, host_i
         reactor: for mail.
         become: drops to the owner.
     """
+    # What is imported later is imported now: the owner may not be able to read where Python lies.
+    import encodings.ascii
+    import encodings.idna
+    import encodings.latin_1  # noqa: F401
+
+    import twisted.mail.smtp  # noqa: F401
+
     from condor_actors.machine.launch import PosixLauncher
     from condor_actors.machine.mail import Mailer
 
