@@ -134,7 +134,8 @@ def _root(ad: ClassAd, root: ClassAd, state: State) -> Value:
 
 
 def _target(ad: ClassAd, root: ClassAd, state: State) -> Value:
-    return state.other(root) or UNDEFINED
+    other = state.other(root)
+    return UNDEFINED if other is None else other
 
 
 def _self(ad: ClassAd, root: ClassAd, state: State) -> Value:
@@ -142,7 +143,7 @@ def _self(ad: ClassAd, root: ClassAd, state: State) -> Value:
 
 
 def _parent(ad: ClassAd, root: ClassAd, state: State) -> Value:
-    return ad.scope or UNDEFINED
+    return UNDEFINED if ad.scope is None else ad.scope
 
 
 _SPECIAL: Final[dict[str, Any]] = {

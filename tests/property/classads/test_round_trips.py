@@ -21,7 +21,7 @@ from condor_actors.classads import (
 from condor_actors.classads.codegen import generate
 from condor_actors.classads.forms import FORMS, Form, iter_ads, write_ad
 from condor_actors.classads.operators import BINARY
-from condor_actors.classads.running import evaluate_raw
+from condor_actors.classads.running import evaluate_raw, plain
 from tests.conformance.classads.expressions import Generator
 
 NAMES = st.sampled_from(["a", "B", "Memory", "x_1", "is it", "parent", "true", "é"])
@@ -125,6 +125,27 @@ def record(text: str) -> ClassAd:
         return ClassAd.from_new(text)
     except ClassAdSyntaxError:
         return ClassAd()
+
+
+@given(GENERATED, st.integers(0, 2**20))
+def test_a_chain_is_like_one_ad(generator: Generator, cut: int) -> None:
+    node = parse_or_none(generator.expression())
+    if node is None:
+        return
+    my, target = record(generator.ad()), record(generator.ad(target=True))
+    expected = unparse(node.evaluate(my, target, 1.0))
+    my, target = chained(my, cut), chained(target, cut >> 10)
+    assert unparse(node.evaluate(my, target, 1.0)) == expected
+    assert unparse(plain(generate(node)(my, state_of(my, target)), state_of(my, target))) == expected
+
+
+def chained(ad: ClassAd, cut: int) -> ClassAd:
+    """The same ad as a chain of two, divided by the bits of a number."""
+    parent = ClassAd()
+    child = ClassAd(parent=parent)
+    for number, (name, value) in enumerate(ad.stored_items()):
+        (child if cut >> number & 1 else parent).store(name, value)
+    return child
 
 
 @given(GENERATED)

@@ -196,3 +196,10 @@ def test_user_maps() -> None:
 )
 def test_integers_are_those_of_the_machine(text: str, result: int) -> None:
     assert value(text) == result
+
+
+def test_an_empty_ad_is_an_ad() -> None:
+    assert value("TARGET", "[a=1]", "[]") == ClassAd()
+    assert value("isClassAd(TARGET)", "[]", "[]") is True
+    assert value("[x = parent].x", "[]") == ClassAd()
+    assert value("MY.x ?: TARGET.x ?: 5", "[]", "[]") == 5
