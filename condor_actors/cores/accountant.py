@@ -13,6 +13,7 @@ import attrs
 
 from condor_actors.classads import ClassAd
 from condor_actors.cores.effects import Effect, Note, Persist, Reply
+from condor_actors.cores.group_quotas import GroupTree
 from condor_actors.cores.pool_view import PoolView
 from condor_actors.cores.user_priority import PriorityPolicy, UserRecord
 from condor_actors.messages.envelope import Done, Refused
@@ -49,6 +50,8 @@ class Accountant:
         self._saved: dict[str, tuple[object, ...]] = {}
         self._held: dict[str, tuple[float, int]] = {}
         self._requested: dict[str, float] = {}
+        self._pool_weight = 0.0
+        self.groups = GroupTree()
 
     # ---- holding
 
@@ -63,6 +66,7 @@ class Accountant:
             if submitter.idle:
                 idle.add(submitter.name)
         self._requested = requested
+        self._pool_weight = view.total_weight
         self.policy.has_enough(idle, now_s)
         if view.held != self._held:
             self._held = dict(view.held)
@@ -116,9 +120,30 @@ class Accountant:
     # ---- answers
 
     def ads(self, now_s: float) -> list[bytes]:
-        """One ad of kind Accounting per user, best priority first."""
+        """One ad of kind Accounting per group and per user, best priority first."""
+        return [*self._group_ads(now_s), *self._user_ads(now_s)]
+
+    def _user_ads(self, now_s: float) -> list[bytes]:
         return [self.ad(record, now_s).to_bytes() for record in sorted(
             self.policy.users.values(), key=lambda record: (self.policy.effective(record.name, now_s), record.name))]
+
+    def _group_ads(self, now_s: float) -> list[bytes]:
+        """What each accounting group is entitled to, holds and wants, its sub-groups included."""
+        quotas = self.groups.quotas(self._pool_weight)
+        sums = {name: [0.0, 0.0, 0.0] for name in quotas}
+        for record in self.policy.users.values():
+            for group in self.groups.line_of(self.groups.group_of(record.name)):
+                of_group = sums[group.name.lower()]
+                of_group[0] += record.holding
+                of_group[1] += record.weighted_usage_s
+                of_group[2] += self._requested.get(record.name, 0.0)
+        return [ClassAd({
+            "MyType": "Accounting", "TargetType": "none", "Name": self.groups.groups[name].name,
+            "IsAccountingGroup": True, "AccountingGroup": self.groups.groups[name].name,
+            "ConfigQuota": quota, "EffectiveQuota": quota, "SubtreeQuota": quota, "WeightedResourcesUsed": held,
+            "WeightedAccumulatedUsage": used_s, "Requested": requested, "LastUpdate": int(now_s),
+            "SurplusPolicy": "yes" if self.groups.groups[name].accept_surplus else "no",
+        }).to_bytes() for (name, quota), (held, used_s, requested) in zip(quotas.items(), sums.values(), strict=True)]
 
     def ad(self, record: UserRecord, now_s: float) -> ClassAd:
         """A user's ad."""

@@ -151,9 +151,11 @@ class NegotiatorDaemon:
     def _make_core(self, users: dict[str, UserRecord]) -> NegotiatorCore:
         policy = priority_policy(self._config, users)
         view = PoolView()
-        cycle = NegotiationCycle(cycle_settings(self._config), match_settings(self._config), view, policy,
-                                 cycle_rules(self._config))
-        return NegotiatorCore(view, cycle, Accountant(policy))
+        rules = cycle_rules(self._config)
+        cycle = NegotiationCycle(cycle_settings(self._config), match_settings(self._config), view, policy, rules)
+        accountant = Accountant(policy)
+        accountant.groups = rules.groups
+        return NegotiatorCore(view, cycle, accountant)
 
     def start(self) -> None:
         """Spawn the actors."""
@@ -179,7 +181,9 @@ class NegotiatorDaemon:
         """Take new settings; records and view stay."""
         self._config = config
         policy = self._core.accountant.policy = priority_policy(config, self._core.accountant.policy.users)
-        self._core.cycle.reconfigure(cycle_settings(config), match_settings(config), cycle_rules(config), policy)
+        rules = cycle_rules(config)
+        self._core.accountant.groups = rules.groups
+        self._core.cycle.reconfigure(cycle_settings(config), match_settings(config), rules, policy)
         self._advertise()
 
     def ad(self) -> ClassAd:

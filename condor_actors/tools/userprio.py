@@ -114,6 +114,7 @@ def _bound(name: str) -> Callable[[ClassAd, float], str]:
 COLUMNS = (
     Column("quota", ("Effective", "Quota"), 9, _bound("EffectiveQuota")),
     Column("quota", ("Config", "Quota"), 9, _bound("ConfigQuota")),
+    Column("surplus", ("Use", "Surplus"), 7, lambda ad, now_s: ad.get_str("SurplusPolicy")),
     Column("priority", ("Effective", "Priority"), 12, _real("Priority", 2)),
     Column("real", ("Real", "Priority"), 8, _real("RealPriority", 2)),
     Column("factor", ("Priority", "Factor"), 9, _real("PriorityFactor", 2)),
@@ -127,11 +128,14 @@ COLUMNS = (
     Column("floor", ("Submitter", "Floor"), 9, _bound("Floor")),
     Column("ceiling", ("Submitter", "Ceiling"), 9, _bound("Ceiling")),
 )
+OF_GROUPS = frozenset({"quota", "surplus", "used", "usage", "requested"})
+"""Columns that mean something for an accounting group."""
 SETS = {
-    "most": frozenset({"priority", "factor", "used", "usage", "since", "requested", "floor", "ceiling"}),
+    "most": frozenset({"quota", "surplus", "priority", "factor", "used", "usage", "since", "requested", "floor",
+                       "ceiling"}),
     "priority": frozenset({"priority", "real", "factor"}),
     "usage": frozenset({"used", "usage", "begin", "last"}),
-    "quotas": frozenset({"quota", "requested"}),
+    "quotas": frozenset({"quota", "surplus", "requested"}),
     "all": frozenset(column.key for column in COLUMNS),
 }
 
@@ -290,8 +294,8 @@ def _since(given: Sequence[Given], names: set[str], now_s: float) -> float:
 
 
 def _is_active(ad: ClassAd, since_s: float) -> bool:
-    return since_s < 0 or ad.get_int("ResourcesUsed") > 0 or ad.get_int("LastUsageTime") >= since_s \
-        or ad.get_float("Requested") > 0
+    return (since_s < 0 or ad.get_bool("IsAccountingGroup") or ad.get_int("ResourcesUsed") > 0
+            or ad.get_int("LastUsageTime") >= since_s or ad.get_float("Requested") > 0)
 
 
 def _chosen(names: set[str]) -> list[Column]:
@@ -306,8 +310,9 @@ def _chosen(names: set[str]) -> list[Column]:
 def table(ads: Sequence[ClassAd], columns: Sequence[Column], now_s: float) -> str:
     """The report: two lines of headings, a line a user, the sums."""
     if not any(ad.get_float("ConfigQuota", -1.0) >= 0 for ad in ads):
-        columns = [column for column in columns if column.key != "quota"] or list(columns)
-    count = f"Number of users: {len(ads)}"
+        columns = [column for column in columns if column.key not in ("quota", "surplus")] or list(columns)
+    users = [ad for ad in ads if not ad.get_bool("IsAccountingGroup")]
+    count = f"Number of users: {len(users)}"
     width = max(18, len(count), *(len(ad.get_str("Name")) for ad in ads)) if ads else max(18, len(count))
     updated_s = max((ad.get_int("LastUpdate") for ad in ads), default=int(now_s))
     rule = "-" * width + "".join(" " + "-" * column.width for column in columns)
@@ -316,10 +321,14 @@ def table(ads: Sequence[ClassAd], columns: Sequence[Column], now_s: float) -> st
         lines.append((name.ljust(width) + "".join(" " + c.heads[line].center(c.width) for c in columns)).rstrip())
     lines.append(rule)
     for ad in ads:
-        cells = "".join(" " + column.text(ad, now_s).rjust(column.width) for column in columns)
+        group = ad.get_bool("IsAccountingGroup")
+        cells = "".join(
+            " " + ("" if group and column.key not in OF_GROUPS else column.text(ad, now_s)).rjust(column.width)
+            for column in columns
+        )
         lines.append((ad.get_str("Name").ljust(width) + cells).rstrip())
     lines.append(rule)
-    sums = "".join(" " + column.total(ads).rjust(column.width) for column in columns)
+    sums = "".join(" " + column.total(users).rjust(column.width) for column in columns)
     lines.append((count.ljust(width) + sums).rstrip())
     return "\n".join(lines) + "\n"
 

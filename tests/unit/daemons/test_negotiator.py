@@ -283,6 +283,9 @@ def test_groups_get_their_quotas_first_and_surplus_where_it_is_accepted(net: Loc
     net.run(1.0)
     gained = [submitter for submitter, _ in schedd.matches]
     assert (gained.count("a.alice@dom"), gained.count("b.bob@dom")) == (2, 6)
+    page = ask(net, schedd.probe, QueryPriorities())
+    assert (user(page, "b")["ConfigQuota"], user(page, "b")["SurplusPolicy"], user(page, "a")["Requested"]) == (
+        3.0, "yes", 10.0)
 
 
 def test_ceilings(net: LocalNetwork, tmp_path: Path) -> None:
