@@ -1,0 +1,114 @@
+"""Scratch directories: filled, listed, read and removed, also when the job laid traps in them."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from condor_actors.machine.sandbox import MissingOutputs, Sandbox, SandboxRoot
+from condor_actors.machine.users import Account, named_account
+from condor_actors.messages.run import FileEntry
+from condor_actors.transfer.manifest import digest_bytes
+
+
+def entry(path: str, data: bytes, mode: int = 0o644) -> FileEntry:
+    return FileEntry(path=path, mode=mode, size_bytes=len(data), digest=digest_bytes(data), inline=data)
+
+
+@pytest.fixture
+def account() -> Account | None:
+    return named_account("nobody") if os.geteuid() == 0 else None
+
+
+@pytest.fixture
+def sandbox(account: Account | None) -> Iterator[Sandbox]:
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        made = SandboxRoot(folder, account).create(account)
+        made.fill([entry("in", b"in"), entry("same", b"same"), entry("condor_exec.exe", b"#!", 0o755)], None,
+                  b"A = 1\n", b"B = 2\n")
+        made.remember()
+        yield made
+        made.remove()
+
+
+def names(sandbox: Sandbox, named: list[str] | None = None, **more: bool) -> list[str]:
+    return [each.path for each in sandbox.gather(named, **more).entries]
+
+
+def test_it_is_the_jobs_own(sandbox: Sandbox, account: Account | None) -> None:
+    facts = os.stat(sandbox.path)
+    assert facts.st_mode & 0o777 == 0o700
+    assert facts.st_uid == (account.uid if account is not None else os.geteuid())
+    assert Path(sandbox.path, ".job.ad").read_bytes() == b"A = 1\n"
+    assert os.access(f"{sandbox.path}/condor_exec.exe", os.X_OK)
+
+
+def test_new_and_changed_files_go_home(sandbox: Sandbox) -> None:
+    assert names(sandbox) == []
+    Path(sandbox.path, "made").write_text("x")
+    Path(sandbox.path, "in").write_text("changed")
+    Path(sandbox.path, "_condor_stdout").write_text("said")
+    os.mkdir(f"{sandbox.path}/folder")
+    assert names(sandbox) == ["_condor_stdout", "in", "made"]
+
+
+def test_named_files_and_folders_go_home(sandbox: Sandbox) -> None:
+    os.mkdir(f"{sandbox.path}/folder", 0o755)
+    Path(sandbox.path, "folder", "x").write_text("x")
+    assert names(sandbox, ["folder"]) == ["folder", "folder/x"]
+    assert names(sandbox, ["folder/"]) == ["x"]
+    with pytest.raises(MissingOutputs) as failure:
+        names(sandbox, ["folder", "never"])
+    assert failure.value.names == ("never",)
+    assert names(sandbox, ["never"], complete=False) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root could be tricked")
+def test_links_do_not_lead_to_what_the_job_may_not_read(sandbox: Sandbox) -> None:
+    os.symlink("/etc/shadow", f"{sandbox.path}/mine")
+    with pytest.raises(OSError, match="Permission denied"):
+        names(sandbox, ["mine"])
+    with pytest.raises(ValueError, match="not in the job's scratch directory"):
+        sandbox.read("mine", -1, 100)
+    with pytest.raises(ValueError, match="not in the job's scratch directory"):
+        sandbox.read("../../etc/passwd", -1, 100)
+
+
+def test_files_are_read_from_an_offset_or_the_end(sandbox: Sandbox) -> None:
+    Path(sandbox.path, "out").write_bytes(b"0123456789")
+    assert sandbox.read("out", -1, 4) == (6, b"6789", 10)
+    assert sandbox.read("out", 2, 3) == (2, b"234", 10)
+
+
+def test_closed_folders_and_links_are_removed(sandbox: Sandbox) -> None:
+    os.makedirs(f"{sandbox.path}/a/b/c")
+    Path(sandbox.path, "a/b/file").write_text("x")
+    os.symlink("/", f"{sandbox.path}/a/root")
+    os.symlink("/etc", f"{sandbox.path}/etc")
+    for folder in ("a/b/c", "a/b", "a"):
+        os.chmod(f"{sandbox.path}/{folder}", 0o000)
+    assert sandbox.remove()
+    assert not os.path.lexists(sandbox.path)
+    assert os.path.exists("/etc/passwd")
+
+
+def test_leftovers_are_found_but_those_in_use(sandbox: Sandbox, account: Account | None) -> None:
+    root = SandboxRoot(os.path.dirname(sandbox.path))
+    assert root.leftovers() == (sandbox.path,)
+    assert root.leftovers({sandbox.path}) == ()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root chooses the account")
+def test_a_folder_the_account_cannot_reach_is_replaced(tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    root = SandboxRoot(str(closed / "execute"), named_account("nobody"))
+    assert "no search permission" in root.notice
+    assert root.path.startswith(tempfile.gettempdir())
+    root.leave()
+    assert not os.path.exists(root.path)
