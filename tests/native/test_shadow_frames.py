@@ -118,7 +118,9 @@ def test_random_frames(seed: int, tmp_path: Path) -> None:
 @pytest.mark.soak
 def test_many_random_frames(tmp_path: Path) -> None:
     for seed in range(1000, 1040):
-        test_random_frames(seed, tmp_path)
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        test_random_frames(seed, folder)
 
 
 class Peer:
