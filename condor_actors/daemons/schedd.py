@@ -31,7 +31,7 @@ from condor_actors.daemons.schedd_spool import SPOOL_MESSAGES, Spool
 from condor_actors.daemons.shadow_processes import HostProcesses, RealHostProcesses
 from condor_actors.messages.envelope import Address, Delivery, Identity, PeerUp, Refused, TimerFired
 from condor_actors.messages.negotiate import RequestCycle
-from condor_actors.messages.queue import ConnectToJob, FinishSpooling, QueryJobs
+from condor_actors.messages.queue import ConnectToJob, FinishSpooling, QueryJobs, ReserveCluster
 from condor_actors.messages.run import BecomeOwner, ShadowHostHello
 from condor_actors.store.queue_store import QueueStore
 
@@ -96,6 +96,11 @@ class ScheddActor(CoreActor):
             self._edges.store.trim_history(self.core.desk.settings.history_limit)
             self.context.set_timer(("trim-history",), HISTORY_TRIM_S)
             return
+        if isinstance(message, ReserveCluster):
+            problem = self._cannot_serve(delivery.identity.user)
+            if problem:
+                self.context.reply(delivery, Refused(code="denied", text=problem))
+                return
         if isinstance(message, ShadowHostHello):
             if not self._may_be_host(delivery.identity, message):
                 self.context.log.warn("{who} is no shadow host", who=delivery.identity.name)
@@ -114,6 +119,15 @@ class ScheddActor(CoreActor):
     def event(self, delivery: Delivery) -> Delivery:
         """The core must know who asks."""
         return delivery
+
+    def _cannot_serve(self, name: str) -> str:
+        """Why this schedd cannot run jobs of a user; empty when it can."""
+        user = self._edges.processes.find_user(name)
+        if user is None:
+            return f"there is no user {name} on {self.core.desk.settings.machine}, so nobody could own the jobs' files"
+        if os.getuid() not in (0, user.uid):
+            return f"this schedd runs as uid {os.getuid()} and cannot run jobs of {name}; use a schedd of your own"
+        return ""
 
     def _may_be_host(self, identity: Identity, message: ShadowHostHello) -> bool:
         """A shadow host runs as its owner, or (a spare) as this process does."""

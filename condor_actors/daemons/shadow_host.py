@@ -99,6 +99,7 @@ class ShadowHostActor(Actor):
         self._ended: dict[str, RunEnded] = {}
         self._shells: dict[str, str] = {}
         self._connected = False
+        self._problem = ""
         self._noticed: dict[str, None] = {}
 
     def started(self) -> None:
@@ -160,7 +161,12 @@ class ShadowHostActor(Actor):
             self._edges.use_credential(message.credential)
         if self._owner:
             return
-        self._edges.become(message.owner, message.uid, message.gid)
+        try:
+            self._edges.become(message.owner, message.uid, message.gid)
+        except (OSError, KeyError) as error:
+            self._problem = f"the shadow host cannot become {message.owner}: {error}"
+            self.context.log.error("{problem}", problem=self._problem)
+            return
         self._owner = message.owner
         self._spool = message.spool_dir
         self.context.log.info("shadow host {pid} belongs to {owner}", pid=os.getpid(), owner=message.owner)
@@ -180,6 +186,10 @@ class ShadowHostActor(Actor):
             self.context.tell(self._edges.schedd, self._ended[order.run_id])
             return
         if order.run_id in self._runs:
+            return
+        if not self._owner:  # never run anything with the schedd's rights
+            self._report(order.run_id, RunEnded(run_id=order.run_id, outcome="hold", attributes=b"", hold_code=6,
+                                                reason=self._problem or "the shadow host has no owner"))
             return
         name = self._runs[order.run_id] = f"shadow/{order.run_id}"
         edges = ShadowEdges(
@@ -257,6 +267,8 @@ class ShadowHostActor(Actor):
     def _notices(self, notices: tuple[Notice, ...], freed: list[str]) -> None:
         """Write events, and confirm them together with the runs that were freed."""
         for notice in notices:
+            if not self._owner:
+                continue
             if notice.event < 0:
                 starter = Address(notice.ad.decode(), f"starter/{notice.notice_id}")
                 self.context.tell(starter, OutputsReceived(run_id=notice.notice_id))

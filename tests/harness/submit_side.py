@@ -198,7 +198,8 @@ class PlayedProcesses:
 class SubmitPool:
     """See the module."""
 
-    def __init__(self, folder: Path, **settings: Any) -> None:
+    def __init__(self, folder: Path, *, become: Any = lambda name, uid, gid: None, **settings: Any) -> None:
+        self.become = become
         self.net = LocalNetwork()
         self.folder = folder
         self.home = folder / "home"
@@ -242,9 +243,9 @@ class SubmitPool:
             schedd=Address(SCHEDD, "schedd"), host_id=host_id, logs=UserLogs(self.net.clock, sync=False),
             cache=FileCache(), bulk=NoBulk(), launcher=NoLauncher(), domain="test",
             mail=CompletionMail(self.mails, "test"),
-            become=lambda name, uid, gid: None, use_credential=lambda bundle: None, pid=pid,
+            become=self.become, use_credential=lambda bundle: None, pid=pid,
             beside=lambda function, *args: succeed(function(*args)),
-            leave=lambda: self.net.clock.callLater(0.0, self.kill_host, pid),
+            leave=lambda: (self.net.clock.callLater(0.0, self.kill_host, pid), None)[1],
         )
         host = ShadowHostDaemon(world, edges)
         self.net.adopt(node, host.system)
@@ -287,7 +288,7 @@ class SubmitPool:
     def match(self, count: int = 100) -> int:
         """Give the submitter as many slots as it wants, ``count`` at most."""
         answer = self.ask(NegotiateRequests(cycle=1, submitter=f"{USER}@test"), self.central)
-        matches = []
+        matches: list[Match] = []
         for request in answer.requests:
             for _ in range(min(request.count, count - len(matches))):
                 matches.append(Match(

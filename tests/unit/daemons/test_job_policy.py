@@ -295,3 +295,25 @@ def test_the_wall_clock_jumps(pool: SubmitPool) -> None:
     pool.execute.finish(f"{again}.0#1")
     pool.run()
     assert len(pool.history()) == 2
+
+
+def test_a_user_whom_nobody_can_become_is_refused(pool: SubmitPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool.processes, "find_user", lambda name: None)
+    refusal = pool.ask(ReserveCluster())
+    assert isinstance(refusal, Refused)
+    assert "no user" in refusal.text
+
+
+def test_a_host_that_cannot_become_its_owner_runs_nothing(tmp_path: Path) -> None:
+    def never(name: str, uid: int, gid: int) -> None:
+        raise PermissionError(1, "not permitted")
+
+    pool = SubmitPool(tmp_path, become=never)
+    pool.submit(b'UserLog = "log"\n')
+    pool.run(20.0)
+    pool.match()
+    (job,) = pool.jobs()
+    assert (job.get_int("JobStatus"), job.get_int("HoldReasonCode")) == (5, 6)
+    assert "cannot become" in job.get_str("HoldReason")
+    assert pool.execute.activations == []
+    assert not (pool.home / "log").exists()
