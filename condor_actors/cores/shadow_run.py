@@ -291,6 +291,12 @@ class ShadowRun:
             text = getattr(message, "text", "") or getattr(message, "reason", "")
             self._end("failed", f"the claim could not be activated: {text}", claim_usable=False)
 
+    def _more_wanted(self, event: Activated) -> None:
+        """The starter has read a manifest that came as a blob, and lacks contents that it names."""
+        if self.state is RunState.WAITING and event.missing:
+            self.state = RunState.SENDING
+            self._out.append(SendBlobs(event.missing))
+
     def _blobs_sent(self, event: BlobsSent) -> None:
         if self.state is RunState.SENDING:
             self.state = RunState.WAITING
@@ -539,7 +545,8 @@ class ShadowRun:
     def _make_table(self) -> dict[type, Callable[[Any], None]]:
         return {
             InputsReady: self._inputs_ready, InputsFailed: self._inputs_failed, Answer: self._answer,
-            BlobsSent: self._blobs_sent, BlobsFailed: self._blobs_failed, RunBegan: self._began_running,
+            Activated: self._more_wanted, BlobsSent: self._blobs_sent, BlobsFailed: self._blobs_failed,
+            RunBegan: self._began_running,
             RunProgress: self._progress, RunExited: self._run_exited, OutputsHome: self._outputs_home,
             OutputsFailed: self._outputs_failed, SuspendRun: self._suspend, ContinueRun: self._suspend,
             StopRun: self._stop, PeerUp: self._peer_up, PeerDown: self._peer_down, TimerFired: self._timer,

@@ -163,8 +163,10 @@ class Starter(Actor):
         self._preparing = True
         self._close_grant()
         try:
-            if self.manifest_digest:
+            if self.manifest_digest and not self.entries:
                 self.entries = self.host.read_manifest(self.manifest_digest)
+                if self._wants_more():
+                    return
             self.account = self.host.account_for(self.spec, self.gate)
             self.sandbox = self.host.root.create(self.account)
             self.sandbox.fill(_executable(self.entries), self.host.store, self.job_ad, self.gate.slot_ad)
@@ -179,6 +181,20 @@ class Starter(Actor):
             self._fetch_next(remote)
         else:
             self._prepared()
+
+    def _wants_more(self) -> bool:
+        """Ask for what a manifest names that came as a blob itself."""
+        digests = [entry.digest for entry in self.entries if entry.kind == "file" and entry.inline is None
+                   and not entry.url]
+        missing = self.host.store.missing(digests)
+        for digest in digests:
+            self.host.store.pin(digest, self.run_id)
+        if not missing:
+            return False
+        self._preparing = False
+        self._open_grant(Grant(store=self.host.store, writable=frozenset(missing)))
+        self.context.tell(self.shadow, Activated(run_id=self.run_id, missing=missing))
+        return True
 
     def _prepared(self) -> None:
         if self.sandbox is not None:
