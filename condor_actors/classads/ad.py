@@ -153,10 +153,7 @@ class ClassAd(MutableMapping[str, Any]):
         return first_spelling.get(key, key)
 
     def stored_items(self) -> Iterator[tuple[str, Value]]:
-        """Spelling and stored value of every attribute, the chained ones first.
-
-        :returns: an iterator.
-        """
+        """Spelling and stored value of every attribute, the chained ones first."""
         if self.parent is not None or self.spellings is not None:
             for key, value in self._merged().items():
                 yield self.spelling(key), value
@@ -336,10 +333,7 @@ class ClassAd(MutableMapping[str, Any]):
     # -- whole ads
 
     def copy(self) -> ClassAd:
-        """Copy this ad.
-
-        :returns: an ad with the same attributes and the same parent; expressions are shared.
-        """
+        """Copy this ad: the same attributes, the same parent; expressions are shared."""
         ad = ClassAd(parent=self.parent)
         ad.own = dict(self.own) if self.own else _NOTHING
         ad.scope = self.scope
@@ -349,10 +343,7 @@ class ClassAd(MutableMapping[str, Any]):
     __copy__ = copy
 
     def flat(self) -> ClassAd:
-        """Merge the chain.
-
-        :returns: an ad of its own with everything this one shows.
-        """
+        """Merge the chain into an ad of its own with everything this one shows."""
         ad = ClassAd()
         for name, value in self.stored_items():
             ad.store(name, value)
@@ -417,10 +408,7 @@ class ClassAd(MutableMapping[str, Any]):
         return read_wire(data)
 
     def to_new(self) -> str:
-        """Write the new form.
-
-        :returns: ``[ a = 1; b = 2 ]`` on one line.
-        """
+        """Write the new form: ``[ a = 1; b = 2 ]`` on one line."""
         from .unparse import unparse
 
         return unparse(self)
@@ -460,10 +448,7 @@ class ClassAd(MutableMapping[str, Any]):
         return read_json(text)
 
     def to_xml(self) -> str:
-        """Write XML.
-
-        :returns: one ``<c>`` element.
-        """
+        """Write XML: one ``<c>`` element."""
         from .xml_form import write_xml
 
         return write_xml(self)
