@@ -162,8 +162,8 @@ class CandidateSet:
         """Work out what does not depend on the job."""
         slot, ad, settings = candidate.slot, candidate.ad, self.settings
         candidate.weight = slot.weight_of(ad)
-        weighs = ad.own.get("slotweight")
-        candidate.by_cpus = weighs is None or (isinstance(weighs, Reference) and weighs.key == "cpus")
+        rule = ad.own.get("slotweight")
+        candidate.by_cpus = slot.weighed and (rule is None or (isinstance(rule, Reference) and rule.key == "cpus"))
         candidate.externals = self._externals_of(ad)
         self.external_sets.add(candidate.externals)
         if candidate.preempts:

@@ -75,6 +75,7 @@ class CycleSettings:
         most_requests: of one submitter in one cycle.
         inform_startd: whether startds hear of matches from the negotiator too.
         trace_cycles: for how many cycles a request's fate is kept.
+        use_counts: whether a request may get a slot for each of its jobs in one cycle, or for the first alone.
     """
 
     interval_s: float = 60.0
@@ -87,6 +88,7 @@ class CycleSettings:
     most_requests: int = 100_000
     inform_startd: bool = True
     trace_cycles: int = 20
+    use_counts: bool = True
 
 
 @attrs.frozen(kw_only=True)
@@ -271,7 +273,8 @@ class NegotiationCycle:
                 effects.append(Note(f"the request {each.job_id} of {submitter.name} cannot be read: {error}", "warn"))
                 continue
             if each.count > 0 and (constraint is None or is_true(constraint.evaluate(ad))):
-                requests.append(Request(each.autocluster, each.job_id, each.count, ad, submitter.name,
+                count = each.count if self.settings.use_counts else 1
+                requests.append(Request(each.autocluster, each.job_id, count, ad, submitter.name,
                                         limits=limits_of(ad)))
         taken = gathering.taken[submitter.key] = gathering.taken.get(submitter.key, 0) + len(message.requests)
         if message.cursor and taken < self.settings.most_requests:

@@ -25,6 +25,7 @@ def cycle_settings(config: Config) -> CycleSettings:
         delay_s=config.seconds("NEGOTIATOR_CYCLE_DELAY"), timeout_s=config.seconds("NEGOTIATOR_TIMEOUT"),
         list_size=config.integer("NEGOTIATOR_RESOURCE_REQUEST_LIST_SIZE"),
         trace_cycles=config.integer("NEGOTIATOR_TRACE_CYCLES"),
+        use_counts=config.boolean("USE_RESOURCE_REQUEST_COUNTS"),
     )
 
 

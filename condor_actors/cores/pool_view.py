@@ -51,6 +51,7 @@ class Slot:
         partitionable: whether claims take parts of it; free: whether it can be matched without preempting.
         resources: names of what it counts, lower case (cpus, memory, disk, gpus …).
         handouts: matches not shown by the ad yet.
+        weighed: whether it counts by its SlotWeight; else as one.
     """
 
     key: str
@@ -63,6 +64,7 @@ class Slot:
     partitionable: bool
     resources: tuple[str, ...]
     handouts: list[Handout] = attrs.field(factory=list)
+    weighed: bool = True
     _weight: float | None = None
 
     @property
@@ -83,6 +85,8 @@ class Slot:
 
     def weight_of(self, ad: ClassAd) -> float:
         """What a part of the slot that ``ad`` describes counts for."""
+        if not self.weighed:
+            return 1.0
         return max(0.0, ad.get_float("SlotWeight" if "slotweight" in ad.own else "Cpus", 1.0))
 
     def amount(self, name: str) -> int:
@@ -112,9 +116,11 @@ class PoolView:
         fresh: the same since the significant attributes were.
         held: weight and number of slots that each user holds.
         total_weight: of all slots that can be claimed or are.
+        weighs: whether slots count by their weight.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, weighs: bool = True) -> None:
+        self.weighs = weighs
         self.slots: dict[str, Slot] = {}
         self.submitters: dict[str, Submitter] = {}
         self.changed: set[str] = set()
@@ -168,6 +174,7 @@ class PoolView:
         if not change.ad:
             return NONE
         new = self.slots[change.name] = slot_of(change)
+        new.weighed = self.weighs
         self._count(new, 1)
         if old is None:
             return HARD if new.free else NONE
@@ -190,6 +197,15 @@ class PoolView:
                 self.held[slot.user] = (weight + sign * slot.weight(), count + sign)
             else:
                 del self.held[slot.user]
+
+    def weigh(self, weighs: bool) -> None:
+        """Count slots by their weight, or each as one, from now on."""
+        self.weighs = weighs
+        self.held, self.total_weight = {}, 0.0
+        for slot in self.slots.values():
+            slot.weighed, slot._weight = weighs, None
+            self._count(slot, 1)
+        self.changed |= self.slots.keys()
 
     def handed_out(self, slot: Slot, handout: Handout) -> None:
         """Remember a match until the slot's ad shows it."""

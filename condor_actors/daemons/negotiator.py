@@ -150,7 +150,7 @@ class NegotiatorDaemon:
 
     def _make_core(self, users: dict[str, UserRecord]) -> NegotiatorCore:
         policy = priority_policy(self._config, users)
-        view = PoolView()
+        view = PoolView(weighs=self._config.boolean("NEGOTIATOR_USE_SLOT_WEIGHTS"))
         rules = cycle_rules(self._config)
         cycle = NegotiationCycle(cycle_settings(self._config), match_settings(self._config), view, policy, rules)
         accountant = Accountant(policy)
@@ -181,6 +181,7 @@ class NegotiatorDaemon:
         """Take new settings; records and view stay."""
         self._config = config
         policy = self._core.accountant.policy = priority_policy(config, self._core.accountant.policy.users)
+        self._core.view.weigh(config.boolean("NEGOTIATOR_USE_SLOT_WEIGHTS"))
         rules = cycle_rules(config)
         self._core.accountant.groups = rules.groups
         self._core.cycle.reconfigure(cycle_settings(config), match_settings(config), rules, policy)

@@ -377,6 +377,24 @@ def test_submitters_may_be_left_to_another_negotiator(net: LocalNetwork, tmp_pat
     assert schedd.slots == ["slot1@m"]
 
 
+def test_slots_may_count_as_one_each_and_requests_for_one_job(net: LocalNetwork, tmp_path: Path) -> None:
+    settings = {"NEGOTIATOR_USE_SLOT_WEIGHTS": "false", "USE_RESOURCE_REQUEST_COUNTS": "false"}
+    daemon = start_negotiator(net, tmp_path, settings)
+    machine, schedd = Machine(net), Schedd(net)
+    machine.show("held@m", State="Claimed", RemoteUser=ALICE, Cpus=8)
+    machine.show("slot1@m", Cpus=4)
+    machine.show("slot2@m", Cpus=4)
+    net.run(1.0)
+    assert user(ask(net, schedd.probe, QueryPriorities()), ALICE)["WeightedResourcesUsed"] == 1.0
+    schedd.want(BOB, (2, {}))
+    net.run(0.1)
+    assert len(schedd.matches) == 1
+    daemon.reconfigure(configuration(tmp_path))
+    machine.show("slot2@m", Cpus=5)
+    net.run(0.1)
+    assert user(ask(net, schedd.probe, QueryPriorities()), ALICE)["WeightedResourcesUsed"] == 8.0
+
+
 def test_reconfiguration_takes_effect_at_once(net: LocalNetwork, tmp_path: Path) -> None:
     daemon = start_negotiator(net, tmp_path)
     machine, schedd = Machine(net), Schedd(net)
