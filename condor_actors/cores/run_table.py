@@ -8,7 +8,8 @@ forget it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 import attrs
 
@@ -37,10 +38,24 @@ from condor_actors.messages.run import (
 
 __all__ = ["Run", "Runs"]
 
-NOTICES_PER_MESSAGE = 100
-STARTS_PER_MESSAGE = 20
+ORDER_BYTES = 150_000
+"""Of each kind in one :class:`HostOrders`."""
 FAILURE_DELAYS_S = (0.0, 1.0, 5.0, 20.0, 60.0, 300.0)
 """How long a job waits after its n-th start in a row that failed through no fault of its own."""
+
+
+_T = TypeVar("_T")
+
+
+def _take(items: list[_T], size: Callable[[_T], int]) -> list[_T]:
+    """Take items off the front of a list until they fill a message."""
+    count = total = 0
+    while count < len(items) and (count == 0 or total < ORDER_BYTES):
+        total += size(items[count]) + 200
+        count += 1
+    taken = items[:count]
+    del items[:count]
+    return taken
 
 
 @attrs.define(eq=False)
@@ -323,15 +338,17 @@ class Runs:
         verdicts, self._verdicts = self._verdicts, {}
         starts, self._starts = self._starts, {}
         for owner in {**verdicts, **starts, **notices}:
-            lines, begun = notices.get(owner, ()), starts.get(owner, ())
             first: tuple[tuple[str, str], ...] = tuple(verdicts.get(owner, ()))
+            lines = list(notices.get(owner, ()))
+            begun = [(run, self._order(run)) for run in starts.get(owner, ())]
             while first or lines or begun:
-                orders = HostOrders(verdicts=first, notices=tuple(lines[:NOTICES_PER_MESSAGE]),
-                                    starts=tuple([self._order(run) for run in begun[:STARTS_PER_MESSAGE]]))
-                told = self._hosts.tell(owner, orders)
-                for run in begun[:STARTS_PER_MESSAGE]:
+                some = _take(lines, lambda notice: len(notice.ad))
+                now = _take(begun, lambda pair: len(pair[1].job_ad) + len(pair[1].slot_ad))
+                told = self._hosts.tell(owner, HostOrders(verdicts=first, notices=tuple(some),
+                                                          starts=tuple([order for _, order in now])))
+                for run, _ in now:
                     run.told = told
-                first, lines, begun = (), lines[NOTICES_PER_MESSAGE:], begun[STARTS_PER_MESSAGE:]
+                first = ()
 
     # ---- shadow hosts come and go
 
