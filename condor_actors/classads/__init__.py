@@ -1,8 +1,8 @@
 """The ClassAd language: ads, expressions, evaluation, matching, and their forms as text, JSON and XML.
 
-The package needs nothing but attrs beside the standard library. Text becomes a tree (`parse_expression`), a tree becomes a Python
-closure the first time it is evaluated, an ad (`ClassAd`) binds names to trees and plain values, and two ads judge each
-other (`match_ads`).
+The package needs nothing but attrs beside the standard library. Text becomes a tree (`parse_expression`), a tree
+becomes a Python function when it is evaluated, an ad (`ClassAd`) binds names to trees and plain values, and two ads
+judge each other (`match_ads`).
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from .expr import Expr, ListExpr, Literal, RecordExpr, as_expr, late, stored
 from .parser import parse_expression
 from .running import plain, run_attribute
 from .spellings import first_spelling, lower_name
-from .values import ERROR, UNDEFINED, ListValue, Value, wrap
+from .values import UNDEFINED, ListValue, Value, wrap
 
 
 def checked(value: Value) -> Value:
@@ -139,11 +139,7 @@ class ClassAd(MutableMapping[str, Any]):
             self.spellings.pop(key, None)
 
     def spelling(self, key: str) -> str:
-        """How a name is spelled here.
-
-        :param key: the name in lower case.
-        :returns: the spelling.
-        """
+        """How a name, given in lower case, is spelled here."""
         if self.spellings is not None:
             name = self.spellings.get(key)
             if name is not None:
@@ -499,4 +495,4 @@ def _comparable(ad: ClassAd) -> dict[str, str]:
     return {key: unparse(value, style="wire") for key, value in ad._merged().items()}
 
 
-__all__ = ["ERROR", "ClassAd", "checked", "lower_name"]
+__all__ = ["ClassAd", "checked", "lower_name"]
