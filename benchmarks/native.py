@@ -36,10 +36,12 @@ CALLS = r"""
 
 static char block[1 << 16];
 
+static int clock_used = CLOCK_MONOTONIC;
+
 static double now(void)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock_used, &t);
     return t.tv_sec + t.tv_nsec / 1e9;
 }
 
@@ -64,6 +66,8 @@ static int other_end(int count, int answers)
 int main(int argc, char **argv)
 {
     int n = atoi(argv[2]), fd;
+    if (!strcmp(argv[1], "local") || !strcmp(argv[1], "compute")) /* nobody else has a part in these */
+        clock_used = CLOCK_PROCESS_CPUTIME_ID;
     double began = now();
     if (!strcmp(argv[1], "local"))
         for (int i = 0; i < n; i++)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -81,3 +82,21 @@ def test_levels() -> None:
     assert [level_of_flags(frozenset(flags)) for flags in (set(), V2, V3, V4)] == [1, 2, 3, 4]
     assert level_of_flags(frozenset(V4 - {"avx2"})) == 2
     assert level_of_machine() in (1, 2, 3, 4)
+
+
+def test_condor_compile_runs_the_command_and_tells_the_verdict(tmp_path: Path) -> None:
+    (tmp_path / "x.c").write_text("int main(){return 0;}")
+    tool = [sys.executable, "-m", "condor_actors.tools.compile"]
+    environment = {**os.environ, "PYTHONPATH": str(NATIVE.parent)}
+
+    def run(*words: str) -> tuple[int, str]:
+        done = subprocess.run(
+            [*tool, *words], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+        return done.returncode, done.stderr
+
+    assert run("gcc", "-o", "x", "x.c") == (0, "condor_compile: ./x: can run\n")
+    assert run("gcc", "x.c") == (0, "condor_compile: ./a.out: can run\n")
+    assert run("gcc", "-c", "x.c") == (0, "")
+    assert run("false") == (1, "")
+    assert run("no-such-compiler")[0] == 127
