@@ -11,6 +11,7 @@ state        hello                                link lost
 starting     ready, or spare                      –
 spare        –                                    forget it, start another
 ready        –                                    is the process alive? wait for hello : replace it
+(idle)       –                                    it was dismissed: nothing
 lost         ready again                          –
 ============ ==================================== ===================================================
 """
@@ -26,7 +27,7 @@ from condor_actors.cores.effects import Effect
 from condor_actors.cores.queue_operations import DropHost, SaveHost
 from condor_actors.cores.schedd_desk import ScheddDesk
 from condor_actors.messages.envelope import Address, Delivery
-from condor_actors.messages.run import ShadowHostHello
+from condor_actors.messages.run import DismissHost, ShadowHostHello
 
 __all__ = ["AssignHost", "CheckHost", "EndHost", "HostChecked", "ShadowHosts", "StartHost"]
 
@@ -34,6 +35,7 @@ START_PATIENCE_S = 30.0
 RETURN_PATIENCE_S = 20.0
 CHECK_S = 0.5
 YOUNG_S = 30.0
+IDLE_S = 1200.0
 
 
 @attrs.frozen
@@ -91,6 +93,7 @@ class Host:
     birth: str = ""
     assigned: bool = False
     hello_s: float = 0.0
+    busy_s: float = 0.0
 
 
 class ShadowHosts:
@@ -117,6 +120,7 @@ class ShadowHosts:
             if host.state == "lost":
                 self._desk.out.append(CheckHost(host.host_id, host.pid, host.birth))
                 self._desk.timer(("host-return", host.host_id), RETURN_PATIENCE_S)
+        self._desk.timer(("idle-hosts",), IDLE_S / 4)
         self.keep_spares()
 
     def keep_spares(self) -> None:
@@ -169,6 +173,7 @@ class ShadowHosts:
         self.want(owner)
         host = self.by_owner[owner]
         if host.state == "ready" and host.address is not None:
+            host.busy_s = self._desk.now_s
             self._desk.tell(host.address, message)
             return True
         self._waiting.setdefault(owner, []).append(message)
@@ -246,6 +251,22 @@ class ShadowHosts:
         self._desk.out.append(CheckHost(host.host_id, host.pid, host.birth))
         self._desk.timer(("host-return", host.host_id), RETURN_PATIENCE_S)
         return host
+
+    def dismiss_idle(self, busy: set[str]) -> None:
+        """End the hosts of owners who have had nothing to do for :data:`IDLE_S`.
+
+        Args:
+            busy: owners with runs or notices now.
+        """
+        for host in [each for each in self.hosts.values() if each.state == "ready"]:
+            if host.owner in busy:
+                host.busy_s = self._desk.now_s
+            elif self._desk.now_s - max(host.busy_s, host.hello_s) > IDLE_S and host.address is not None:
+                self._desk.tell(host.address, DismissHost())
+                self._by_node.pop(host.address.node, None)
+                del self.hosts[host.host_id], self.by_owner[host.owner]
+                self._desk.persist(DropHost(host.host_id))
+        self._desk.timer(("idle-hosts",), IDLE_S / 4)
 
     def gone(self, host_id: str, *, kill: bool) -> str:
         """A host will not come back; returns its owner when that has to be given another."""

@@ -150,6 +150,7 @@ class SubmitSide:
             "host-start": lambda host_id: self._host_gone(host_id, kill=True),
             "host-return": lambda host_id: self._host_gone(host_id, kill=True),
             "host-check": self.hosts.check,
+            "idle-hosts": self._dismiss_idle_hosts,
             "host-again": self.runs.take_up,
             "spares": self.hosts.keep_spares,
             "credentials": self._renew_credentials,
@@ -288,6 +289,9 @@ class SubmitSide:
     def _peer_down(self, message: PeerDown, delivery: Delivery) -> None:
         self.relays.link_lost(message.node)
         self.hosts.link_lost(message.node)
+
+    def _dismiss_idle_hosts(self) -> None:
+        self.hosts.dismiss_idle({run.owner for run in self.runs.runs.values()} | self.notices.owners())
 
     def _renew_credentials(self) -> None:
         self.hosts.renew()

@@ -31,6 +31,7 @@ from condor_actors.messages.envelope import Address, Delivery, Done, PeerDown, P
 from condor_actors.messages.run import (
     BecomeOwner,
     ContinueRun,
+    DismissHost,
     HostOrders,
     Notice,
     NoticesWritten,
@@ -122,6 +123,9 @@ class ShadowHostActor(Actor):
             self._become(message)
         elif isinstance(message, RenewCredential):
             self._edges.use_credential(message.credential)
+        elif isinstance(message, DismissHost):
+            self._edges.logs.flush()
+            self._edges.leave()
         elif isinstance(message, PeerUp):
             self._hello()
         elif isinstance(message, PeerDown):

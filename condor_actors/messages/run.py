@@ -220,6 +220,15 @@ class HostOrders:
 
 @message
 @attrs.frozen(kw_only=True)
+class DismissHost:
+    """Schedd to shadow host: its owner has had no runs for a while; it ends (and another is started when needed)."""
+
+    KIND: ClassVar[str] = "condor.run.DismissHost"
+    VERSION: ClassVar[int] = 1
+
+
+@message
+@attrs.frozen(kw_only=True)
 class NoticesWritten:
     """Shadow host to schedd: these notices are in the logs and synced (or their logs cannot be written)."""
 

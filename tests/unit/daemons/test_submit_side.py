@@ -216,3 +216,20 @@ def until_recorded(pool: SubmitPool) -> None:
         due = min(call.getTime() for call in net.clock.getDelayedCalls())
         net.clock.advance(max(0.0, due - net.clock.seconds()))
     raise AssertionError("the job never ended")
+
+
+def test_a_host_without_work_is_dismissed_and_another_comes_when_needed(pool: SubmitPool) -> None:
+    cluster = pool.submit()
+    pool.match()
+    pool.execute.begin(f"{cluster}.0#1")
+    pool.execute.finish(f"{cluster}.0#1")
+    pool.run()
+    pid = pool.owner_host_pid()
+    pool.run(3000.0)
+    assert pid not in pool.processes.alive
+    again = pool.submit()
+    pool.match()
+    pool.execute.begin(f"{again}.0#1")
+    pool.execute.finish(f"{again}.0#1")
+    pool.run()
+    assert len(pool.history()) == 2
