@@ -163,8 +163,9 @@ class Starter(Actor):
         self._preparing = True
         self._close_grant()
         try:
-            if self.manifest_digest and not self.entries:
+            if self.manifest_digest:
                 self.entries = self.host.read_manifest(self.manifest_digest)
+                self.manifest_digest = ""
                 if self._wants_more():
                     return
             self.account = self.host.account_for(self.spec, self.gate)
