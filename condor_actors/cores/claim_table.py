@@ -58,7 +58,9 @@ CANDIDATES = 20
 class Starter(Protocol):
     """What the claims need of the runs."""
 
-    running: int
+    @property
+    def running(self) -> int:
+        """How many there are."""
 
     def start(self, job: Job, claim: HeldClaim) -> None:
         """Begin a run."""

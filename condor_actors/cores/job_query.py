@@ -53,8 +53,8 @@ def _from(queue: JobQueue, question: QueryJobs, after: str) -> Iterator[Job]:
     """The jobs asked for, in order, after the job ``after``."""
     start = (-1, -1)
     if after:
-        cluster, _, proc = after.partition(".")
-        start = (int(cluster), int(proc))
+        last_cluster, _, last_proc = after.partition(".")
+        start = (int(last_cluster), int(last_proc))
     wanted: dict[int, set[int] | None] = {}
     for cluster_id, proc_id in question.ids:
         known = wanted.get(cluster_id, set())

@@ -9,6 +9,7 @@ as MY and the slot as TARGET.
 from __future__ import annotations
 
 import re
+from functools import partial
 
 from condor_actors.classads import ERROR, UNDEFINED, ClassAd, ClassAdSyntaxError, parse_expression, unparse
 
@@ -32,7 +33,7 @@ def expand_slot_references(job: ClassAd, slot: ClassAd) -> dict[str, str]:
     changed: dict[str, str] = {}
     for name, value in list(job.stored_items()):
         if isinstance(value, str) and "$$(" in value:
-            text = _REFERENCE.sub(lambda match, name=name: _value(match, name, job, slot), value)
+            text = _REFERENCE.sub(partial(_value, attribute=name, job=job, slot=slot), value)
             if text != value:
                 changed[name] = text
     for name, text in changed.items():

@@ -33,6 +33,7 @@ class ClaimFile:
         self.path = Path(path)
         self._claims: dict[str, ClaimRecord] = {}
         self._lines = 0
+        self._file = -1
         if self.path.exists():
             self._read()
         self._rewrite()
@@ -93,7 +94,7 @@ class ClaimFile:
         folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
         os.fsync(folder)
         os.close(folder)
-        if hasattr(self, "_file"):
+        if self._file >= 0:
             os.close(self._file)
         self._file = file
         self._lines = len(self._claims)

@@ -167,7 +167,8 @@ def _tree_cpu_s(root: int) -> dict[int, float]:
 
 
 def _cpu_model() -> tuple[str, tuple[str, ...]]:
-    model, flags = "", ()
+    model = ""
+    flags: tuple[str, ...] = ()
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as stream:
             for line in stream:

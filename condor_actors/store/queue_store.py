@@ -132,7 +132,8 @@ class _SqliteHistory:
 
     def rows(self, ids: Sequence[tuple[int, int]], owner: str, before: int) -> Iterator[HistoryRow]:
         """As the protocol says."""
-        wheres, values = [], []
+        wheres: list[str] = []
+        values: list[int | str] = []
         if before:
             wheres.append("h.entry < ?")
             values.append(before)

@@ -49,7 +49,6 @@ def main(words: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"condor_manhole: {error}\n")
         return 1
     os.execv(ssh, command)
-    return 1  # not reached
 
 
 def ssh_command(ssh: str, daemon: str, expression: str, key: str) -> list[str]:

@@ -381,7 +381,8 @@ def test_a_core_is_driven_through_its_effects(net: LocalNetwork) -> None:
         def handle(self, event: Any, now_s: float) -> tuple[Effect, ...]:
             seen.append(event)
             if isinstance(event, Say):
-                return (Persist("op"), Reply(Done()), SetTimer("t", 1.0), Note("a {note}", fields=(("x", 1), ("level", 2))),
+                return (Persist("op"), Reply(Done()), SetTimer("t", 1.0),
+                        Note("a {note}", fields=(("x", 1), ("level", 2))),
                         Send(Address("", "probe"), Done(text="told")))
             if isinstance(event, TimerFired):
                 return (Ask(Address("", "nobody"), Say(), 1.0, "tag"),)
