@@ -117,11 +117,10 @@ void reset_signals(void)
         void (*restorer)(void);
         unsigned long mask;
     } fresh = {.handler = SIG_DFL};
-    sigset_t none;
+    const unsigned long none = 0;
     for (int number = 1; number <= 64; number++)
         syscall(SYS_rt_sigaction, number, &fresh, NULL, sizeof fresh.mask);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, sizeof none);
 }
 
 /* A change of identity clears the death signal, so it comes late; a parent that died before that left us
