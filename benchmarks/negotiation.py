@@ -2,9 +2,9 @@
 
 Usage: python benchmarks/negotiation.py [--slots N] [--profile CASE] [CASE...]
 
-One process, no network: the negotiator's core is given what would arrive, as bytes, and what it would send is made
-into bytes.  So the figures hold decoding, matching and encoding, but not the sockets nor the schedd.  The figures of
-HTCondor 25.14 beside them are whole cycles of its negotiator on such a machine.
+One process, no network, processor time: the negotiator's core is given what would arrive, as bytes, and what it would
+send is made into bytes.  So the figures hold decoding, matching and encoding, but not the sockets nor the schedd.  The
+figures of HTCondor 25.14 beside them are whole cycles of its negotiator on such a machine.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def negotiator(changes: list[AdChange], idle: int, settings: MatchSettings | Non
 
 def run_cycle(core: NegotiatorCore, pages: list[bytes]) -> tuple[float, int]:
     """One cycle; its seconds and the number of matches."""
-    began = time.perf_counter()
+    began = time.process_time()
     effects = core.handle(TimerFired(key="cycle"), NOW_S)
     matches = 0
     for page in pages:
@@ -125,7 +125,7 @@ def run_cycle(core: NegotiatorCore, pages: list[bytes]) -> tuple[float, int]:
             encode(effect.message)
             if isinstance(effect.message, MatchesMade):
                 matches += len(effect.message.matches)
-    return time.perf_counter() - began, matches
+    return time.process_time() - began, matches
 
 
 def identical(slots: int) -> tuple[list[AdChange], list[bytes], int]:
@@ -171,9 +171,9 @@ def measure(name: str, slots: int, runs: int) -> None:
     changes, pages, idle = CASES[name](slots)
     times, learning, matches = [], [], 0
     for _ in range(runs):
-        began = time.perf_counter()
+        began = time.process_time()
         core = negotiator(changes, idle)
-        learning.append(time.perf_counter() - began)
+        learning.append(time.process_time() - began)
         spent_s, matches = run_cycle(core, pages)
         times.append(spent_s)
     peer = f"HTCondor {PEER_S[name]} s" if name in PEER_S and slots == 1000 else ""
