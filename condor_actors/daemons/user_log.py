@@ -11,22 +11,30 @@ A log that cannot be written must not stop the job: it is reported, and the even
 from __future__ import annotations
 
 import fcntl
+import math
 import os
+import re
 from collections.abc import Callable, Iterable
+from datetime import datetime
 
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 
 from condor_actors.classads import ClassAd
-from condor_actors.cores.event_log import event_header, event_text, event_xml
+from condor_actors.cores.event_log import event_text, event_xml
 
 __all__ = ["UserLogs", "log_paths"]
 
 MOMENT_S = 0.03
 """How long an event waits for company when nobody waits for it."""
 
-TAIL_BYTES = 262_144
-"""How far back to look for an event that may have been written before a crash."""
+BLOCK_BYTES = 262_144
+"""How much of a log's end is read at a time to look for what may have been written before a crash."""
+
+MARGIN_S = 7200.0
+"""How much earlier than an event the lines before it must be, so that it cannot be among them: clocks are set."""
+
+_HEADER = re.compile(rb"^\d{3} \(\d+\.\d+\.\d+\) (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) .*$", re.MULTILINE)
 
 
 def log_paths(facts: ClassAd) -> tuple[str, ...]:
@@ -51,6 +59,7 @@ class UserLogs:
         self._lock = lock
         self._log = log or Logger("condor.shadow")
         self._waiting: dict[str, list[str]] = {}
+        self._seen: dict[str, tuple[float, set[str]]] = {}
         self._then: list[Callable[[], None]] = []
         self._call: IDelayedCall | None = None
         self._sick: set[str] = set()
@@ -65,11 +74,11 @@ class UserLogs:
         form = event_xml if facts.get_bool("UserLogUseXML") else event_text
         for path in log_paths(facts):
             lines = self._waiting.setdefault(path, [])
-            seen = self._tail(path) + "".join(lines) if maybe_written else ""
+            seen = self._headers(path, lines, when_s) if maybe_written and form is event_text else set()
             for proc in procs:
-                if maybe_written and form is event_text and _has(seen, event, cluster, proc, when_s, facts):
-                    continue
-                lines.append(form(event, cluster, proc, when_s, facts))
+                text = form(event, cluster, proc, when_s, facts)
+                if text.split("\n", 1)[0] not in seen:
+                    lines.append(text)
         if self._call is None and self._waiting:
             self._call = self._clock.callLater(MOMENT_S, self.flush)
 
@@ -87,6 +96,7 @@ class UserLogs:
             self._call.cancel()
         self._call = None
         waiting, self._waiting = self._waiting, {}
+        self._seen = {}
         for path, lines in waiting.items():
             if lines:
                 self._append(path, "".join(lines).encode("utf-8", "surrogateescape"))
@@ -113,18 +123,30 @@ class UserLogs:
                 self._sick.add(path)
                 self._log.error("user log {path} cannot be written: {error}", path=path, error=error.strerror)
 
-    def _tail(self, path: str) -> str:
-        try:
-            with open(path, "rb") as stream:
-                stream.seek(0, os.SEEK_END)
-                stream.seek(max(0, stream.tell() - TAIL_BYTES))
-                return stream.read().decode("utf-8", "surrogateescape")
-        except OSError:
-            return ""
+    def _headers(self, path: str, waiting: list[str], when_s: float) -> set[str]:
+        """First lines of the events that a log has, or will have with this group, since shortly before ``when_s``.
+
+        However many events one notice stands for: read once for a group, back to the first that is too early.
+        """
+        since_s, seen = self._seen.get(path, (math.inf, set()))
+        if when_s < since_s:
+            seen = {text.split("\n", 1)[0] for text in _since(path, when_s - MARGIN_S)}
+            self._seen[path] = (when_s, seen)
+        return seen | {text.split("\n", 1)[0] for text in waiting}
 
 
-def _has(text: str, event: int, cluster: int, proc: int, when_s: float, facts: ClassAd) -> bool:
-    """Whether the end of a log has this very event: same job, number and date."""
-    first = event_text(event, cluster, proc, when_s, facts).split("\n", 1)[0]
-    assert first.startswith(event_header(event, cluster, proc))
-    return first + "\n" in text
+def _since(path: str, earliest_s: float) -> list[str]:
+    """The first lines of a log's events, from the end back to the first that is earlier."""
+    first = datetime.fromtimestamp(int(earliest_s)).isoformat(" ").encode()  # noqa: DTZ006 - logs show local time
+    try:
+        with open(path, "rb") as stream:
+            size = BLOCK_BYTES
+            end = stream.seek(0, os.SEEK_END)
+            while True:
+                stream.seek(max(0, end - size))
+                found = list(_HEADER.finditer(stream.read(size)))
+                if size >= end or (found and found[0][1] < first):
+                    return [each[0].decode("utf-8", "surrogateescape") for each in found]
+                size *= 4
+    except OSError:
+        return []
