@@ -290,7 +290,6 @@ ROWS = (
         low=0,
         read_by=SCHEDD,
     ),
-    size("INLINE_FILE_LIMIT", 65536, "Files up to this size travel within messages.", low=0),
     words(
         "FLOCK_TO",
         None,
