@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import attrs
 
-from condor_actors.classads import ClassAd, is_true
+from condor_actors.classads import ClassAd, Expr, is_true, parse_expression
 from condor_actors.cores import job_notices as events
 from condor_actors.cores.effects import Effect
 from condor_actors.cores.job_notices import JobNotices
@@ -18,6 +20,12 @@ from condor_actors.cores.schedd_desk import ScheddDesk
 __all__ = ["ForgetSpool", "JobMoves", "is_local"]
 
 SCHEDULER, LOCAL = 7, 12
+
+
+@lru_cache(maxsize=1000)
+def _record(counts: tuple[tuple[str, int], ...]) -> Expr:
+    """Counts as a record; equal ones are one expression, whose text is rendered once."""
+    return parse_expression(f"[ {'; '.join(f'{name} = {count}' for name, count in counts)} ]")
 
 
 @attrs.frozen
@@ -64,12 +72,12 @@ class JobMoves:
         self.withdraw(job)
         self._desk.remember(job, f"held ({code}): {reason}")
         ad = job.ad
-        count = ad.find("numholdsbyreason")
-        by_reason = ClassAd(count) if isinstance(count, ClassAd) else ClassAd()
+        known = ad.get("NumHoldsByReason")
+        counts = {name: known.get_int(name) for name in known} if isinstance(known, ClassAd) else {}
         label = HOLD_LABELS.get(code, f"Code{code}")
-        by_reason[label] = by_reason.get_int(label) + 1
+        counts[label] = counts.get(label, 0) + 1
         queue.set(job, HoldReason=reason, HoldReasonCode=int(code), HoldReasonSubCode=int(subcode),
-                  NumHolds=ad.get_int("NumHolds") + 1, NumHoldsByReason=by_reason)
+                  NumHolds=ad.get_int("NumHolds") + 1, NumHoldsByReason=_record(tuple(sorted(counts.items()))))
         if code not in (HoldCode.USER_REQUEST, HoldCode.SUBMITTED_ON_HOLD, HoldCode.SPOOLING_INPUT):
             queue.set(job, NumSystemHolds=ad.get_int("NumSystemHolds") + 1)
         queue.unset(job, "ReleaseReason")

@@ -220,16 +220,13 @@ class ScheddDaemon:
 
     def stop(self, graceful: bool) -> Deferred[None]:
         """Take no more claims; running jobs stay with their shadow hosts, which wait for the next schedd."""
-        self.system.notify("schedd", Stop(False))
-        done: Deferred[None] = Deferred()
-        self._world.reactor_time.callLater(0.05, self._close, done)
-        return done
-
-    def _close(self, done: Deferred[None]) -> None:
+        actor = self.actor
+        if actor is not None:
+            actor.receive(Delivery(message=Stop(False), sender=Address("", ""), answerable=False))
         self.system.stop()
         self._edges.history.close()
         self._edges.store.close()
-        done.callback(None)
+        return succeed(None)
 
     def reconfigure(self, config: Config) -> None:
         """Take new settings; the queue stays."""

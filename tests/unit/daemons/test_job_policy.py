@@ -317,3 +317,15 @@ def test_a_host_that_cannot_become_its_owner_runs_nothing(tmp_path: Path) -> Non
     assert "cannot become" in job.get_str("HoldReason")
     assert pool.execute.activations == []
     assert not (pool.home / "log").exists()
+
+
+def test_holds_are_counted_by_reason(pool: SubmitPool) -> None:
+    cluster = pool.submit(b"OnExitHold = true\n")
+    for _ in range(2):
+        pool.act("hold", cluster)
+        pool.act("release", cluster)
+    run_once(pool, f"{cluster}.0#1")
+    (job,) = pool.jobs()
+    counts = job["NumHoldsByReason"]
+    assert {name: counts[name] for name in counts} == {"JobPolicy": 1, "UserRequest": 2}
+    assert (job.get_int("NumHolds"), job.get_int("NumSystemHolds")) == (3, 1)

@@ -233,3 +233,19 @@ def test_a_host_without_work_is_dismissed_and_another_comes_when_needed(pool: Su
     pool.execute.finish(f"{again}.0#1")
     pool.run()
     assert len(pool.history()) == 2
+
+
+def test_a_schedd_that_stops_leaves_its_runs_to_the_next(pool: SubmitPool) -> None:
+    cluster = pool.submit()
+    pool.match()
+    pool.execute.begin(f"{cluster}.0#1")
+    pool.run()
+    pool.schedd.stop(True)
+    pool.net.crash("<schedd:1>")
+    pool.run(5.0)
+    assert list(pool.execute.runs) == [f"{cluster}.0#1"]
+    pool.start_schedd()
+    pool.run(10.0)
+    pool.execute.finish(f"{cluster}.0#1")
+    pool.run()
+    assert [job.get_int("NumShadowStarts") for job in pool.history()] == [1]
