@@ -1,0 +1,1 @@
+"""The host: readings, sensors, processes, sandboxes, cgroups, mail, and the native programs."""
