@@ -295,7 +295,9 @@ class ExecuteDesk(SlotConduct):
 
     def _idle_reading(self, event: Delivery, reading: admin.IdleReading) -> None:
         idle_s = reading.idle_s if reading.known else None
-        if self.idleness.report(reading.source, idle_s, self._now_s, reading.text):
+        uid = event.identity.uid
+        source = reading.source if uid in (None, 0) else f"{reading.source}/{uid}"  # nobody speaks for another's eyes
+        if self.idleness.report(source, idle_s, self._now_s, reading.text):
             self._look_at_all()
         self._do(Reply(Done(), event))
 

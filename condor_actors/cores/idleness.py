@@ -12,6 +12,7 @@ import attrs
 
 __all__ = ["CONSOLE_PREFIXES", "Idleness", "Report"]
 
+MAX_SENSORS = 256
 CONSOLE_PREFIXES = ("console:", "x11:", "input:", "logind:")
 
 
@@ -45,11 +46,19 @@ class Idleness:
     def report(self, source: str, idle_s: float | None, now_s: float, text: str = "") -> bool:
         """Take a report; returns whether it shows fresh input."""
         before = self.reports.get(source)
+        if before is None and len(self.reports) >= MAX_SENSORS:
+            self._prune(now_s)
         last_s = None if idle_s is None else now_s - max(0.0, idle_s)
         self.reports[source] = Report(source=source, last_input_s=last_s, seen_s=now_s, text=text)
         if last_s is None:
             return False
         return before is None or before.last_input_s is None or last_s > before.last_input_s + 1.0
+
+    def _prune(self, now_s: float) -> None:
+        """Make room: those not heard for too long go, else the one heard longest ago."""
+        old = [source for source, report in self.reports.items() if now_s - report.seen_s > self.stale_s]
+        for source in old or [min(self.reports, key=lambda each: self.reports[each].seen_s)]:
+            del self.reports[source]
 
     def forget(self, source: str) -> None:
         """A sensor is gone (its display or terminal closed)."""

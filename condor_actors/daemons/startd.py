@@ -35,13 +35,15 @@ from condor_actors.daemons.startd_settings import machine_ad, machine_share, slo
 from condor_actors.machine.claim_file import ClaimFile
 from condor_actors.machine.readings import HostReadings, Readings
 from condor_actors.machine.starter_process import StarterHosts, StarterProcess
+from condor_actors.messages.admin import IdleReading
 from condor_actors.messages.advertise import AdKind
-from condor_actors.messages.claim import StarterHostHello
-from condor_actors.messages.envelope import Address, Delivery, TimerFired
+from condor_actors.messages.claim import ClaimActivity, StarterHostHello
+from condor_actors.messages.envelope import Address, Delivery, Refused, TimerFired
 
 __all__ = ["Startd", "make_daemon"]
 
 HELLO_WAIT_S = 20.0
+LOCAL_ONLY = (StarterHostHello, ClaimActivity, IdleReading)
 START_AGAIN_S = (0.0, 1.0, 2.0, 5.0, 10.0, 30.0)
 
 
@@ -73,10 +75,24 @@ class StartdActor(Actor):
         if isinstance(message, TimerFired) and message.key == "no-hello":
             self._start_starter()
             return
+        if isinstance(message, LOCAL_ONLY) and not self._is_ours(delivery):
+            self.context.log.warn("{kind} from {who} refused: not of this machine", kind=type(message).__name__,
+                                  who=delivery.identity.name)
+            self.context.reply(delivery, Refused(code="denied", text="only this machine's own processes say that"))
+            return
         if isinstance(message, StarterHostHello):
             self.context.cancel_timer("no-hello")
             self.startd.heard_hello(delivery)
         self.decide(delivery if hasattr(message, "KIND") else message)
+
+    @staticmethod
+    def _is_ours(delivery: Delivery) -> bool:
+        """Said by a process of this machine; about jobs, by root or by this daemon's user."""
+        identity = delivery.identity
+        if identity.method == "self":
+            return True
+        trusted = isinstance(delivery.message, IdleReading) or identity.uid in (0, os.getuid())
+        return identity.method == "local" and trusted
 
     def decide(self, event: Any) -> None:
         """Let the desk decide about an event."""

@@ -47,6 +47,7 @@ __all__ = ["Gate", "StarterHost"]
 
 MANIFEST_LIMIT = 1000
 SWEEP_S = 60.0
+FROM_STARTD = (OpenClaim, CloseClaim, SuspendClaim, ContinueClaim)
 HELLO_TIMEOUT_S = 20.0
 
 
@@ -120,6 +121,8 @@ class StarterHost(Actor):
             self._activate(delivery, message)
         elif isinstance(message, ReattachRun):
             self._reattach(delivery, message)
+        elif isinstance(message, FROM_STARTD) and delivery.sender.node != self.daemon.startd.node:
+            self.context.reply(delivery, Refused(code="denied", text="only this machine's startd says that"))
         elif isinstance(message, OpenClaim):
             self._open(delivery, message)
         elif isinstance(message, CloseClaim):
@@ -175,9 +178,6 @@ class StarterHost(Actor):
             self._mark(gate)
 
     def _open(self, delivery: Delivery, message: OpenClaim) -> None:
-        if delivery.identity.uid not in (None, os.getuid(), 0):
-            self.context.reply(delivery, Refused(code="denied", text="only the startd opens claims"))
-            return
         gate = self.gates.get(message.claim_id)
         if gate is None:
             try:
