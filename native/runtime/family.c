@@ -58,7 +58,7 @@ static void begin_member(struct thread *self, unsigned long flags, const unsigne
     channel_reset();
     forget_other_threads(self);
     memset(children, 0, sizeof children);
-    children_lock.word = memory_lock.word = threads_lock.word = 0;
+    children_lock.word = memory_lock.word = threads_lock.word = actions_lock.word = proc_lock.word = 0;
     forget_timers();
     process.helper = true;
     process.parent_real_id = process.real_id;
@@ -92,9 +92,8 @@ long start_member(struct trap *t, unsigned long flags)
     lock(&one_at_a_time);
     long result = ask(self, &request, NULL, 0, NULL, 0, NULL);
     if (result >= 0) {
-        lock(&memory_lock);
-        lock(&children_lock); /* so that the child's copies are whole */
-        unlock(&children_lock);
+        lock(&memory_lock); /* so that no other thread is in the middle of what the child gets a copy of */
+        lock(&actions_lock);
         result = SYSTEM(__NR_clone, 17 /* SIGCHLD */, 0, 0, 0, 0);
         if (result == 0) {
             one_at_a_time.word = 0;
@@ -103,6 +102,7 @@ long start_member(struct trap *t, unsigned long flags)
                 t->frame->uc_mcontext.rsp = t->a[1];
             return 0;
         }
+        unlock(&actions_lock);
         unlock(&memory_lock);
         SYSTEM(__NR_close, GIFT_FD);
     }

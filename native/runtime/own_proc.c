@@ -39,12 +39,13 @@ const char *own_proc_name(const char *path)
     return at;
 }
 
+struct lock proc_lock; /* of the one room for reading the maps */
+
 static void make_maps(struct text *text)
 {
     static char raw[1 << 18];
-    static struct lock busy;
     long size = 0, got;
-    lock(&busy);
+    lock(&proc_lock);
     while (size < (long)sizeof raw - 1 &&
            (got = SYSTEM(__NR_pread64, MAPS_FD, raw + size, sizeof raw - 1 - (size_t)size, size)) > 0)
         size += got;
@@ -65,7 +66,7 @@ static void make_maps(struct text *text)
         }
         line = next ? end + 1 : end;
     }
-    unlock(&busy);
+    unlock(&proc_lock);
 }
 
 static void make_stat(struct text *text)

@@ -252,6 +252,7 @@ struct action {
     uint64_t mask;
 };
 extern struct action actions[SIGNAL_COUNT + 1];
+extern struct lock actions_lock;
 void on_signal(int number, struct siginfo *info, void *frame);
 void install_actions(void);
 void reset_actions_for_exec(void);
@@ -294,6 +295,7 @@ void restore_clock(void);
 void restore_timers(void);
 
 /* own_proc.c: /proc/self and its like */
+extern struct lock proc_lock;
 long own_proc_open(struct trap *t, const char *path, int flags);
 long own_proc_link(struct trap *t, const char *path, char *to, size_t size);
 const char *own_proc_name(const char *path);

@@ -19,7 +19,7 @@ enum {
 #define IGNORE ((void *)1)
 
 struct action actions[SIGNAL_COUNT + 1];
-static struct lock actions_lock;
+struct lock actions_lock;
 
 extern void restorer(void);
 __asm__(".text\n.globl restorer\nrestorer:\n    mov $15, %eax\n    syscall\n");
