@@ -100,13 +100,20 @@ class PersonalPool:
 
     def jobs(self, *arguments: str) -> list[dict[str, Any]]:
         """Ads of the queue."""
-        text = self.run("condor_q", "-all", "-json", *arguments)
-        return json.loads(text) if text.strip() else []
+        return self._ask_schedd("condor_q", "-all", "-json", *arguments)
 
     def history(self, *arguments: str) -> list[dict[str, Any]]:
         """Ads of the history."""
-        text = self.run("condor_history", "-json", *arguments)
-        return json.loads(text) if text.strip() else []
+        return self._ask_schedd("condor_history", "-json", *arguments)
+
+    def _ask_schedd(self, *command: str) -> list[dict[str, Any]]:
+        """Ads, as soon as the schedd answers: a test may just have killed it."""
+        done = self.tool(*command)
+        if done.returncode != 0:
+            done = until(lambda: done if (done := self.tool(*command)).returncode == 0 else None,
+                         f"an answer to {' '.join(command)}: {done.stderr}")
+        ads: list[dict[str, Any]] = json.loads(done.stdout) if done.stdout.strip() else []
+        return ads
 
     def status_of(self, job: str) -> int:
         """JobStatus of a job in the queue, 0 when it is not there."""
