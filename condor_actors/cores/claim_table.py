@@ -127,7 +127,8 @@ class Claims:
             self.held[row.claim_id] = HeldClaim(row, ClassAd.from_bytes(row.slot_ad))
 
     def started(self) -> None:
-        """The schedd runs: keep the claims alive."""
+        """The schedd runs: keep the claims alive that have runs, give the others back."""
+        self.release_idle("the schedd was started again")
         self.renew()
 
     def _renew_s(self) -> float:

@@ -60,6 +60,9 @@ __all__ = [
 
 ANSWER_PATIENCE_S = 60.0
 REATTACH_RETRY_S = 5.0
+REFUSALS = 4
+"""Refused connections in a row after which nobody waits for the lease: a starter host that is started again listens
+elsewhere, and the kernel has killed the jobs of the dead one."""
 UPDATE_DELAY_S = 0.5
 """A run that is over sooner is not reported as executing: its end says it all."""
 
@@ -216,6 +219,7 @@ class ShadowRun:
         self._told = ""
         self._suspended = False
         self._claim_over = ""
+        self._refusals = 0
         self._image_kib = 0
         self._sent_bytes = 0
         self._has_inputs = False
@@ -449,6 +453,7 @@ class ShadowRun:
     def _reattached(self, message: Any) -> None:
         if isinstance(message, Reattached):
             self.state = RunState.RUNNING
+            self._refusals = 0
             self._out.append(CancelTimer("lease"))
             if self._began or self.order.reattach:
                 self._log(RECONNECTED)
@@ -460,7 +465,14 @@ class ShadowRun:
                 self._out.append(Send(self._starter, self._stopping))
         elif isinstance(message, Refused) and message.code != "busy":
             self._give_up(f"the run is not to be found any more: {message.text}")
+        elif isinstance(message, AskFailed) and "refused" in message.text.lower():
+            self._refusals += 1
+            if self._refusals >= REFUSALS:
+                self._give_up("the starter host is dead: its machine answers, but nobody listens there any more")
+            else:
+                self._out.append(SetTimer("reattach", REATTACH_RETRY_S))
         else:
+            self._refusals = 0
             self._out.append(SetTimer("reattach", REATTACH_RETRY_S))
 
     # ---- the end

@@ -6,10 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from condor_actors.classads import ClassAd
+from condor_actors.cores.effects import Answer
+from condor_actors.cores.shadow_run import RunState, ShadowRun
 from condor_actors.messages.claim import ClaimRevoked
-from condor_actors.messages.envelope import Address
+from condor_actors.messages.envelope import Address, AskFailed, TimerFired
 from condor_actors.messages.queue import ActionResult
-from condor_actors.messages.run import FileEntry
+from condor_actors.messages.run import FileEntry, StartRun
 from condor_actors.transfer.manifest import digest_bytes
 from tests.harness.submit_side import SubmitPool
 
@@ -249,3 +252,19 @@ def test_a_schedd_that_stops_leaves_its_runs_to_the_next(pool: SubmitPool) -> No
     pool.execute.finish(f"{cluster}.0#1")
     pool.run()
     assert [job.get_int("NumShadowStarts") for job in pool.history()] == [1]
+
+
+def test_a_machine_that_answers_without_its_starter_host_has_lost_the_run() -> None:
+    order = StartRun(run_id="1.0#1", job_ad=b"", claim_id="c", secret="s", starter_node="<e:1>", slot_name="slot1",
+                     slot_ad=b"", lease_s=2400.0, reattach=True)
+    run = ShadowRun(order, ClassAd(), "key")
+    run.start(0.0)
+    refused = AskFailed(reason="unreachable", text="nobody answers at <e:1>: Connection was refused by other side")
+    silent = AskFailed(reason="unreachable", text="nobody answers at <e:1>: timed out")
+    for number, answer in enumerate([refused, refused, refused, silent, refused, refused, refused]):
+        run.handle(Answer("reattach", answer), float(number))
+        assert run.state is RunState.APART
+        run.handle(TimerFired(key="reattach"), number + 0.5)
+    run.handle(Answer("reattach", refused), 10.0)
+    assert run.ended is not None
+    assert run.ended.outcome == "lost"
