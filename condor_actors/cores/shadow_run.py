@@ -167,7 +167,7 @@ class BlobsSent:
 
 @attrs.frozen
 class BlobsFailed:
-    """They could not be sent; ``local``: because of a file here."""
+    """They could not be sent; ``local``: because of a file here, or because there is no room for it there."""
 
     reason: str
     local: bool

@@ -295,7 +295,7 @@ class Shadow(CoreActor):
     def _sent(self, result: Any) -> None:
         if isinstance(result, Failure):
             error = _first_error(result)
-            self._event(BlobsFailed(str(error), local=getattr(error, "code", "") in ("local", "changed")))
+            self._event(BlobsFailed(str(error), local=getattr(error, "code", "") in ("local", "changed", "full")))
         else:
             self._event(BlobsSent())
 

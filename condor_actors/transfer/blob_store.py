@@ -290,9 +290,10 @@ class BlobStore:
         """
         if not is_digest(digest) or size_bytes < 0:
             raise MissingBlob(f"{digest[:80]!r} is no digest")
-        self._make_room(size_bytes)
+        begun = [] if fresh else sorted(self._partial.glob(f"{digest}.*"))
+        self._make_room(size_bytes, max((path.stat().st_size for path in begun), default=0))
         if not fresh:
-            for path in sorted(self._partial.glob(f"{digest}.*")):
+            for path in begun:
                 partial = Partial.take_up(self, path, digest, size_bytes)
                 if partial is not None:
                     return partial
@@ -324,17 +325,29 @@ class BlobStore:
         if entry is not None:
             self._total -= entry.size_bytes
 
-    def _make_room(self, size_bytes: int) -> None:
-        if not self.quota_bytes or self._total + size_bytes <= self.quota_bytes:
+    def _make_room(self, size_bytes: int, begun_bytes: int = 0) -> None:
+        """Forget what was used longest ago until so much more fits, ``begun_bytes`` of which are on the disk."""
+        if not self._lacks(size_bytes, begun_bytes):
             return
         pinned = set().union(*self._pins.values()) if self._pins else set()
         oldest = sorted((entry.used_s, digest) for digest, entry in self._entries.items() if digest not in pinned)
         for _, digest in oldest:
-            if self._total + size_bytes <= self.quota_bytes:
-                return
             self.remove(digest)
-        if size_bytes and self._total + size_bytes > self.quota_bytes:
-            raise OSError(errno.EDQUOT, f"the blob store's quota of {self.quota_bytes} bytes is in use")
+            if not self._lacks(size_bytes, begun_bytes):
+                return
+        lack = self._lacks(size_bytes, begun_bytes) if size_bytes else None
+        if lack is not None:
+            raise lack
+
+    def _lacks(self, size_bytes: int, begun_bytes: int) -> OSError | None:
+        """Why so much more does not fit; None when it does."""
+        if self.quota_bytes and self._total + size_bytes > self.quota_bytes:
+            return OSError(errno.EDQUOT, f"the blob store's quota of {self.quota_bytes} bytes is in use")
+        disk = os.statvfs(self._partial)
+        free_bytes = disk.f_bavail * disk.f_frsize
+        if size_bytes - begun_bytes > free_bytes:
+            return OSError(errno.ENOSPC, f"{size_bytes} bytes do not fit on the disk: {free_bytes} are free")
+        return None
 
     def clear(self) -> None:
         """Forget everything, pins included."""

@@ -216,10 +216,11 @@ class BulkConnection(Protocol):
             self._partial.write(content)
             self._grant.written_bytes += len(content)
         except (BlobError, OSError) as error:
+            self._partial.discard()
             self._refuse_rest("full", str(error))
 
     def _refuse_rest(self, code: str, text: str) -> None:
-        """Say no, and pass over what is under way."""
+        """Say no, and pass over what is under way; a beginning that filled the disk is not left there."""
         assert self._partial is not None
         self._partial.close()
         self._partial, self._refusing = None, True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import struct
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ from twisted.internet.endpoints import UNIXClientEndpoint, connectProtocol
 from twisted.internet.protocol import Protocol
 
 from condor_actors.transfer import streams
-from condor_actors.transfer.blob_store import BlobStore
+from condor_actors.transfer.blob_store import BlobStore, Partial
 from condor_actors.transfer.client import BulkClient, TransferError
 from condor_actors.transfer.manifest import digest_bytes
 from condor_actors.transfer.service import BulkService, Grant
@@ -248,3 +249,24 @@ def test_compression_is_used_where_it_pays() -> None:
     assert packer.pack(os.urandom(100_000))[4] == streams.DATA
     fast = streams.Packer(local=True)
     assert fast.pack(bytes(100_000))[4] == streams.DATA
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_disk_that_fills_up_is_said_and_left_as_it_was(ends: Ends, monkeypatch: pytest.MonkeyPatch) -> None:
+    digest, size, path = ends.file(os.urandom(3_000_000))
+    ends.service.open(KEY, Grant(store=ends.store, writable=frozenset({digest})))
+    write = Partial.write
+
+    def full(partial: Partial, data: bytes) -> None:
+        if partial.offset > 1_000_000:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(partial, data)
+
+    monkeypatch.setattr(Partial, "write", full)
+    with pytest.raises(TransferError, match="No space left") as caught:
+        await ends.client.put(ends.node, KEY, digest, size, path)
+    assert caught.value.code == "full"
+    assert not list((ends.store.directory / "partial").iterdir())
+    monkeypatch.undo()
+    await ends.client.put(ends.node, KEY, digest, size, path)
+    assert digest in ends.store

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -122,3 +123,17 @@ def test_the_quota_forgets_what_was_used_longest_ago_and_spares_pins(tmp_path: P
     store.unpin("run")
     store.put_bytes(b"x" * 25)
     assert digests[1] not in store
+
+
+def test_what_does_not_fit_on_the_disk_is_refused_before_it_fills_it(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = BlobStore(tmp_path / "s")
+    old = store.put_bytes(b"o" * 100)
+    monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_bavail=3, f_frsize=10))
+    with store.begin(digest_bytes(b"n" * 30), 30) as partial:
+        partial.write(b"n" * 20)
+    with store.begin(digest_bytes(b"n" * 30), 30) as partial:
+        assert partial.offset == 20
+    with pytest.raises(OSError, match="31 bytes do not fit on the disk: 30 are free"):
+        store.begin(digest_bytes(b"x" * 31), 31)
+    assert old not in store
