@@ -8,6 +8,7 @@ comes out is a plain value.  Arguments and environment are in the syntaxes of HT
 from __future__ import annotations
 
 import posixpath
+import re
 import signal
 from collections.abc import Mapping
 
@@ -35,7 +36,8 @@ class RunSettings:
         uid_domain: jobs of this domain's users run as themselves where the starter may do that.
         nice: JOB_RENICE_INCREMENT.
         environment: STARTER_JOB_ENVIRONMENT, for every job.
-        device_variables: custom resource to the variables that name the assigned devices.
+        device_variables: custom resource, in lower case, to the variables that name the assigned devices: ``NAME``, or
+            ``NAME=/pattern/replacement/`` for each device's name.
         update_interval_s, first_update_s: of RunProgress.
         max_processes: MAX_JOB_PROCESSES.
     """
@@ -218,6 +220,17 @@ def _vacate_s(job: ClassAd) -> float:
     return DEFAULT_VACATE_S
 
 
+def _renamed(ids: str, rule: str) -> str:
+    """Device names by a rule such as ``/CUDA//``; as they are without one, or with one that cannot be understood."""
+    if len(rule) < 3 or rule.count(rule[0]) != 3:
+        return ids
+    _, pattern, replacement, _ = rule.split(rule[0])
+    try:
+        return ",".join(re.sub(pattern, replacement, each, count=1) for each in ids.split(","))
+    except re.error:
+        return ids
+
+
 def environment_of(spec: RunSpec, settings: RunSettings, *, scratch: str, slot_name: str, cpus: int,
                    assigned: tuple[tuple[str, str], ...], user: str, home: str) -> dict[str, str]:
     """All variables of the job's process.
@@ -240,8 +253,9 @@ def environment_of(spec: RunSpec, settings: RunSettings, *, scratch: str, slot_n
         variables[name] = str(cpus)
     for resource, ids in assigned:
         variables[f"_CONDOR_Assigned{resource}"] = ids
-        for name in settings.device_variables.get(resource, ()):
-            variables[name] = ids
+        for wanted in settings.device_variables.get(resource.lower(), ()):
+            name, _, rule = wanted.partition("=")
+            variables[name] = _renamed(ids, rule)
     variables |= spec.environment
     variables.setdefault("USER", user)
     variables.setdefault("LOGNAME", user)

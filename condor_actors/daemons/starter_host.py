@@ -67,11 +67,9 @@ class StarterHostDaemon:
         self.enforce_disk = config.boolean("STARTD_ENFORCE_DISK_LIMITS")
         variables: dict[str, tuple[str, ...]] = {}
         for name in config.names():
-            upper = name.upper()
-            if upper.startswith("ENVIRONMENT_FOR_ASSIGNED_"):
-                bare = upper.removeprefix("ENVIRONMENT_FOR_ASSIGNED_")
-                shown = "GPUs" if bare == "GPUS" else bare.capitalize()
-                variables[shown] = config.list_of(upper)
+            lower = name.lower()
+            if lower.startswith("environment_for_assigned"):
+                variables[lower.removeprefix("environment_for_assigned")] = config.list_of(name)
         common = dict(word.partition("=")[::2] for word in config.list_of("STARTER_JOB_ENVIRONMENT"))
         self.run_settings = RunSettings(
             uid_domain=config.text("UID_DOMAIN") or "", nice=config.integer("JOB_RENICE_INCREMENT"),

@@ -143,15 +143,15 @@ ROWS = (
         read_by=STARTD,
     ),
     text(
-        "ENVIRONMENT_FOR_ASSIGNED_<NAME>",
+        "ENVIRONMENT_FOR_ASSIGNED<NAME>",
         None,
-        "The environment variable that tells a job which units it got.",
+        "The environment variables that tell a job which units it got: NAME, or NAME=/pattern/replacement/.",
         read_by=STARTD,
     ),
     text(
-        "ENVIRONMENT_FOR_ASSIGNED_GPUS",
-        "CUDA_VISIBLE_DEVICES",
-        "The environment variable that tells a job which GPUs it got.",
+        "ENVIRONMENT_FOR_ASSIGNEDGPUS",
+        "GPU_DEVICE_ORDINAL=/(CUDA|OCL)//  CUDA_VISIBLE_DEVICES=/CUDA//",
+        "The environment variables that tell a job which GPUs it got.",
         read_by=STARTD,
     ),
     text(

@@ -209,12 +209,15 @@ def test_arguments_and_environment_in_both_syntaxes() -> None:
 
 def test_the_environment_of_a_job() -> None:
     spec = read_spec(ClassAd.from_text(JOB + "Environment = \"OMP_NUM_THREADS=7\"\n"))
+    wanted = {"gpus": ("CUDA_VISIBLE_DEVICES=/CUDA//", "ALL", "ODD=/(/x/", "FEW=x"), "widget": ("W=:^:w-:",)}
     found = environment_of(
-        spec, RunSettings(device_variables={"GPUs": ("CUDA_VISIBLE_DEVICES",)}), scratch="/s", slot_name="slot1_2@h",
-        cpus=2, assigned=(("GPUs", "G0,G1"),), user="nobody", home="/")
+        spec, RunSettings(device_variables=wanted), scratch="/s", slot_name="slot1_2@h",
+        cpus=2, assigned=(("GPUs", "CUDA0,CUDA1"), ("Widget", "a")), user="nobody", home="/")
     assert found["_CONDOR_SCRATCH_DIR"] == "/s"
     assert found["_CONDOR_SLOT"] == "slot1_2"
-    assert found["CUDA_VISIBLE_DEVICES"] == found["_CONDOR_AssignedGPUs"] == "G0,G1"
+    assert found["CUDA_VISIBLE_DEVICES"] == "0,1"
+    assert found["_CONDOR_AssignedGPUs"] == found["ALL"] == found["ODD"] == found["FEW"] == "CUDA0,CUDA1"
+    assert found["W"] == "w-a"
     assert (found["OMP_NUM_THREADS"], found["MKL_NUM_THREADS"]) == ("7", "2")
 
 
