@@ -12,6 +12,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
+from condor_actors.classads import ClassAd
 from condor_actors.cores.autoclusters import Autoclusters, Rank, default_rank
 from condor_actors.cores.effects import Ask, Effect, Note, Persist, Reply, Send, SetTimer
 from condor_actors.cores.job_queue import Job, JobQueue
@@ -53,7 +54,7 @@ class ScheddDesk:
             return default_rank
 
         def by_expression(job: Job) -> Rank:
-            value = expression.evaluate(job.ad, None, self.now_s)
+            value = expression.evaluate(job.ad, ClassAd({"UserPrio": job.ad.get_float("JobPrio", 0.0)}), self.now_s)
             return (-float(value),) if isinstance(value, (int, float)) else (0.0,)
 
         return by_expression

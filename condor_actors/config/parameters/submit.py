@@ -299,8 +299,9 @@ ROWS = (
     words("FLOCK_FROM", None, "Machines of other pools whose jobs are welcome."),
     expression(
         "PRIO",
-        "(UserPrio * 10) - (QDate / 1000000000.0)",
-        "The order of an owner's own jobs: the highest first.",
+        None,
+        "The order of an owner's own jobs, the highest first; in it UserPrio is the job's JobPrio. Unset: by the job's"
+        " priority attributes, then by submission.",
         read_by=SCHEDD,
     ),
     integer(
