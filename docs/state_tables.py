@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from condor_actors.cores import job_status, owner_policy, process_keeper
+
+sys.path.insert(0, str(Path(__file__).parent))
+from state_diagram import arrows as _arrows  # noqa: E402  # a neighbour of this hook
+from state_diagram import svg as _diagram  # noqa: E402
 
 MARK = "<!-- state tables -->"
 
@@ -60,6 +66,7 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     """Put the tables where a page asks for them."""
     if MARK not in markdown:
         return markdown
-    text = f"### A slot\n\n{slot_table()}\n\n### A job\n\n{job_table()}\n"
+    arrows = _rows(("from", "to", "events"), ((a, b, ", ".join(names)) for (a, b), names in sorted(_arrows().items())))
+    text = f"### A slot\n\n{_diagram()}\n\n{arrows}\n\n{slot_table()}\n\n### A job\n\n{job_table()}\n"
     text += f"\n### A daemon under its master\n\n{daemon_table()}\n"
     return markdown.replace(MARK, text)
