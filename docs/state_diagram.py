@@ -65,12 +65,15 @@ def _point(name: str) -> tuple[float, float]:
 
 
 def svg() -> str:
-    """The diagram as inline SVG; hovering over an arrow tells its events."""
+    """The diagram as inline SVG; hovering over an arrow tells its events, pale ones are those of draining."""
     lines = ['<svg viewBox="0 0 1020 400" font-family="sans-serif" font-size="12" role="img" '
              'aria-label="places of a slot and the events between them">',
              '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" '
              'orient="auto"><path d="M0,0 L8,4 L0,8 z" fill="#555"/></marker></defs>']
     for (start, end), names in sorted(arrows().items()):
+        if names == ["Gone"] and start.startswith("Claimed"):
+            continue  # a starter host that died; in the table below
+        colour = "#ccc" if "Drained" in start + end else "#666"
         (x1, y1), (x2, y2) = _point(start), _point(end)
         length = max(1.0, ((x2 - x1) ** 2 + (y2 - y1) ** 2) ** 0.5)
         bend = 18 if start < end else -18
@@ -79,7 +82,7 @@ def svg() -> str:
         tip_x, tip_y = x2 + (cx - x2) * min(reach, 1.0), y2 + (cy - y2) * min(reach, 1.0)
         label = escape(f"{start} → {end}: {', '.join(names)}")
         lines.append(f'<path d="M{x1:.0f},{y1:.0f} Q{cx:.0f},{cy:.0f} {tip_x:.0f},{tip_y:.0f}" fill="none" '
-                     f'stroke="#777" marker-end="url(#tip)"><title>{label}</title></path>')
+                     f'stroke="{colour}" marker-end="url(#tip)"><title>{label}</title></path>')
     for place in owner_places.PLACES:
         x, y = _point(title(place))
         lines.append(f'<rect x="{x - WIDTH / 2:.0f}" y="{y - HEIGHT / 2:.0f}" width="{WIDTH}" height="{HEIGHT}" rx="6" '
