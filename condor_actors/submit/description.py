@@ -155,7 +155,7 @@ class Description:
             return
         directive = _DIRECTIVE.match(line.text)
         if directive is None:
-            raise _wrong("", line, reader)
+            raise _wrong(f"{line.text.strip()[:80]!r}: expected NAME = VALUE or queue", line, reader)
         self._direct(directive.group(1).lower(), directive.group(2), directive.group(3), line, reader, depth)
 
     def _assign(self, name: str, value: str) -> None:

@@ -107,7 +107,7 @@ def test_conditions_includes_and_templates() -> None:
 @pytest.mark.parametrize(
     ("text", "said", "line"),
     [
-        ("executable=/bin/true\nthis is garbage\nqueue", "", 2),
+        ("executable=/bin/true\nthis is garbage\nqueue", "'this is garbage': expected NAME = VALUE or queue", 2),
         ("executable=/bin/true\nqueue x in (\na\nb", "closing brace", 2),
         ("executable=/bin/true\nqueue many", "queue many", 2),
         ("executable=/bin/true\nqueue -3", "queue -3", 2),
