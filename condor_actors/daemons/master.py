@@ -43,7 +43,7 @@ from condor_actors.daemons.master_settings import Child, MasterSettings, childre
 from condor_actors.machine.master_host import Host
 from condor_actors.messages.admin import DaemonCommand, DaemonStarted, Reconfigure, Shutdown
 from condor_actors.messages.advertise import AdKind
-from condor_actors.messages.envelope import Address, Delivery, Done, Refused, TimerFired
+from condor_actors.messages.envelope import Address, AskFailed, Delivery, Done, Refused, TimerFired
 
 __all__ = ["Master", "MasterActor", "make_daemon"]
 
@@ -251,6 +251,10 @@ class MasterActor(Actor):
                 return Refused(code="not-found", text=f"{name} is not in this machine's DAEMON_LIST{hint}")
         return None
 
+    def _up(self) -> set[str]:
+        """The daemons that are up and not on their way out."""
+        return {kept.spec.name for kept in self.master.keeper.living() if kept.state is State.UP}
+
     def _reconfigure(self, delivery: Delivery, names: tuple[str, ...]) -> None:
         """Tell the daemons concerned, the master itself last, and answer with what they said."""
         living = [kept for kept in self.master.keeper.living() if not names or kept.spec.name in names]
@@ -265,7 +269,9 @@ class MasterActor(Actor):
         waiting = set(addresses)
 
         def answered(name: str, answer: Delivery) -> None:
-            if not isinstance(answer.message, Done):
+            # One that ends meanwhile (its name may have left DAEMON_LIST) reads the files when it starts again.
+            ended = isinstance(answer.message, AskFailed) and name != "MASTER" and name not in self._up()
+            if not isinstance(answer.message, Done) and not ended:
                 refusals.append(f"{name}: {getattr(answer.message, 'text', answer.message)}")
             waiting.discard(name)
             if not waiting:

@@ -10,6 +10,7 @@ a second, read-only connection that a worker thread may keep for as long as it l
 
 from __future__ import annotations
 
+import os
 import re
 import sqlite3
 from collections.abc import Iterator
@@ -41,6 +42,19 @@ def schema_steps(name: str) -> tuple[str, ...]:
     return tuple(found[number] for number in sorted(found))
 
 
+def make_private(path: Path) -> None:
+    """Create the file, or take it from others: it holds secrets of claims, and SQLite gives its rights to the journal.
+
+    Raises:
+        OSError: it cannot be created.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        os.fchmod(descriptor, 0o600)
+    finally:
+        os.close(descriptor)
+
+
 class Database:
     """One writer on an SQLite file.
 
@@ -58,6 +72,7 @@ class Database:
         steps = schema_steps(schema)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
+            make_private(path)
             self.connection = sqlite3.connect(path, isolation_level=None, timeout=BUSY_TIMEOUT_S,
                                               cached_statements=256)
             self._settle_pragmas()

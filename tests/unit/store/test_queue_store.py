@@ -117,3 +117,14 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     (tmp_path / FILE_NAME).write_bytes(b"this is no database, and long enough to be told from an empty one" * 20)
     with pytest.raises(StoreError, match=FILE_NAME):
         QueueStore(tmp_path)
+
+
+def test_nobody_else_may_read_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "queue.sqlite"
+    path.touch(0o644)
+    database = Database(path, "queue")
+    with database.transaction():
+        pass
+    modes = {file.name: file.stat().st_mode & 0o777 for file in tmp_path.iterdir()}
+    database.close()
+    assert set(modes.values()) == {0o600}, modes
