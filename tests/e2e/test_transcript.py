@@ -17,6 +17,7 @@ TRANSCRIPT = Path(__file__).parents[1] / "conformance" / "tools" / "transcript.t
 WAITING = "executable = /bin/sleep\ntransfer_executable = false\narguments = 300\nrequirements = false\nqueue {}\n"
 FORMS = {
     "HOST": r"\S+",
+    "MORE": r".*",
     "ADDRESS": r"<[\d.:]+>",
     "DATE": r"\d\d/\d\d/\d\d \d\d:\d\d:\d\d",
     "TIME": r"[ \d]\d/\d+ +\d\d:\d\d",
