@@ -270,8 +270,13 @@ class MasterActor(Actor):
 
         def answered(name: str, answer: Delivery) -> None:
             # One that ends meanwhile (its name may have left DAEMON_LIST) reads the files when it starts again.
-            ended = isinstance(answer.message, AskFailed) and name != "MASTER" and name not in self._up()
-            if not isinstance(answer.message, Done) and not ended:
+            failed = answer.message if isinstance(answer.message, AskFailed) and name != "MASTER" else None
+            ended = failed is not None and name not in self._up()
+            # One that does not listen yet may have read the old files: it is told when it does.
+            early = failed is not None and failed.reason == "unreachable"
+            if early and not ended:
+                self.master.late.add(name)
+            if not (isinstance(answer.message, Done) or ended or early):
                 refusals.append(f"{name}: {getattr(answer.message, 'text', answer.message)}")
             waiting.discard(name)
             if not waiting:
