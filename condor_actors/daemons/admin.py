@@ -49,7 +49,8 @@ class AdminEdges:
     Attributes:
         daemon: the daemon it speaks for.
         config: the configuration in force.
-        reload_config: reads the files again; raises ``ConfigError`` when they are not valid.
+        reload_config: reads the files again and gives them to the daemon; raises ``ConfigError`` when they are not
+            valid, and the old ones stay in force.
         store_setting: keeps a setting (name, value or None to forget, persistent) for the next reload.
         authorize: whether an identity has a level.
         shut_down: ends the process in the given way (``graceful peaceful fast``).
@@ -60,7 +61,7 @@ class AdminEdges:
 
     daemon: Daemon
     config: Callable[[], Config]
-    reload_config: Callable[[], Config]
+    reload_config: Callable[[], None]
     store_setting: Callable[[str, str | None, bool], None]
     authorize: Callable[[Identity, Level], bool]
     shut_down: Callable[[str], None]
@@ -130,8 +131,7 @@ class AdminActor(Actor):
 
     def _reconfigure(self) -> Done | Refused:
         try:
-            config = self.edges.reload_config()
-            self.edges.daemon.reconfigure(config)
+            self.edges.reload_config()
         except ConfigError as error:
             return Refused(code="invalid", text=str(error))
         return Done(text="reconfigured")

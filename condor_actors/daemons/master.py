@@ -52,6 +52,9 @@ CONFIG_ERROR: Final = 44
 """The exit status of a daemon whose configuration is not valid."""
 
 MANY_FAILURES: Final = 3
+MEND_S: Final = 5.0
+"""How often a master that stopped its daemons to begin anew looks whether the configuration can be read again."""
+
 STOP_SIGNALS: Final = {"graceful": signal.SIGTERM, "fast": signal.SIGQUIT, "kill": signal.SIGKILL}
 
 
@@ -160,8 +163,28 @@ class MasterActor(Actor):
         if master.resting is not None:
             resting, master.resting = master.resting, None
             self.context.system.clock.callLater(0.0, resting.callback, None)
+        elif sequel == "renew":
+            self._renew()
         else:
-            master.host.finish("graceful", renew=sequel == "renew")
+            master.host.finish("graceful", renew=False)
+
+    def _renew(self) -> None:
+        """Become a new master; one that would refuse its configuration waits until that is mended."""
+        problem = self._would_not_start(())
+        if problem:
+            self.master.world.log.error("cannot begin anew: {problem}", problem=problem)
+            self.master.host.notify(f"STATUS=cannot begin anew: {problem}")
+            self.context.set_timer("renew", MEND_S)
+        else:
+            self.master.host.finish("graceful", renew=True)
+
+    def _would_not_start(self, names: tuple[str, ...]) -> str:
+        """Why these daemons (none named: the master and all that it keeps) would refuse to start now; else empty."""
+        try:
+            self.master.look_over(names)
+        except (ValueError, OSError) as error:
+            return str(error)
+        return ""
 
     # ---- what daemons and timers say
 
@@ -190,6 +213,8 @@ class MasterActor(Actor):
             self._advertise()
         elif fired.key == "version":
             self._look_at_version()
+        elif fired.key == "renew":
+            self._renew()
         else:
             self._handle(fired)
 
@@ -205,7 +230,10 @@ class MasterActor(Actor):
         found = master.host.installed_version()
         delay_s = settings.check_version_s
         if found != master.version and settings.version_restart != "NEVER":
-            if found == master.newer_version:
+            problem = self._would_not_start(()) if found == master.newer_version else ""
+            if problem:
+                master.world.log.error("the newer version is not started: {problem}", problem=problem)
+            elif found == master.newer_version:
                 master.world.log.info("a newer version is installed: starting everything anew")
                 self._handle(Finish(how=settings.version_restart.lower(), sequel="renew"))
                 return
@@ -249,7 +277,19 @@ class MasterActor(Actor):
                 near = nearest_word(name, known)
                 hint = f"; did you mean {near}?" if near else ""
                 return Refused(code="not-found", text=f"{name} is not in this machine's DAEMON_LIST{hint}")
-        return None
+        return self._not_startable(message.command, names)
+
+    def _not_startable(self, command: str, names: tuple[str, ...]) -> Refused | None:
+        """Nothing is stopped, or started, that would then refuse its configuration."""
+        if command not in ("on", "restart"):
+            return None
+        whole = "MASTER" in names or (command == "restart" and not names)
+        problem = self._would_not_start(() if whole else names or tuple(self.master.listed))
+        if not problem:
+            return None
+        undone = "everything goes on as it was" if command == "restart" else "nothing was started"
+        return Refused(code="invalid", text=f"{problem}\nThe configuration cannot be used, so {undone}; "
+                       "mend it and try again")
 
     def _up(self) -> set[str]:
         """The daemons that are up and not on their way out."""
@@ -327,6 +367,21 @@ class Master:
         self.children: dict[str, Child] = {child.name: child for child in children}
         self.listed = frozenset(self.children)
         self.ad_name = config.text("MASTER_NAME") or config.text("FULL_HOSTNAME") or "localhost"
+
+    def look_over(self, names: tuple[str, ...]) -> None:
+        """Read the configuration as these daemons would if they started now; empty: the master and all it would keep.
+
+        Raises:
+            ConfigError: one of them would refuse it.
+        """
+        children = tuple(self.children[name] for name in names if name in self.children)
+        if not names:
+            config = self.host.configuration("master", self.config.macros.local_name, {})
+            config.settings(MasterSettings)
+            collectors_of(config)
+            children = children_of(config)
+        for child in children:
+            self.host.configuration(child.kind, child.local_name, {**child.environment, **self.environment()})
 
     def environment(self) -> dict[str, str]:
         """What every daemon finds in its environment."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -69,6 +70,12 @@ class Child:
     environment: dict[str, str]
     log: Path
     socket: Path
+
+    @property
+    def local_name(self) -> str | None:
+        """Of an instance: whose parameters it reads."""
+        given = [word for before, word in pairwise(self.arguments) if before in ("--local-name", "-l")]
+        return given[0] if given else None
 
 
 def children_of(config: Config) -> tuple[Child, ...]:

@@ -15,6 +15,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Final, Protocol
 
+from condor_actors.config import Config
 from condor_actors.machine.kept_processes import Ended, KeptProcesses
 from condor_actors.machine.process_marks import KeptProcess, started_at_s
 
@@ -27,12 +28,21 @@ PRIVATE: Final = ("NOTIFY_SOCKET", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES",
 EndedCall = Callable[[str, int, int | None, int | None], None]
 """(name, pid, exit status, signal)"""
 
+ReadConfig = Callable[[str, str | None, Mapping[str, str]], Config]
+
 
 class Host(Protocol):
     """What the master needs of its machine."""
 
     def start(self, name: str, arguments: Sequence[str], environment: Mapping[str, str], errors: Path) -> int:
         """Start a daemon's process; its id. Raises OSError."""
+
+    def configuration(self, kind: str, local_name: str | None, environment: Mapping[str, str]) -> Config:
+        """What a daemon that starts now would read.
+
+        Raises:
+            ConfigError: it would refuse that and end.
+        """
 
     def adopt(self, kinds: Mapping[str, str]) -> tuple[tuple[str, int, float], ...]:
         """Daemons that an earlier master left: name, id, start."""
@@ -58,10 +68,12 @@ class RealHost:
 
     Args:
         processes: keeps them.
+        read: the configuration of a daemon (service name, local name, environment), looked over.
     """
 
-    def __init__(self, processes: KeptProcesses) -> None:
+    def __init__(self, processes: KeptProcesses, read: ReadConfig) -> None:
         self._processes = processes
+        self._read = read
         self._call: EndedCall | None = None
         self.renew = False
 
@@ -79,6 +91,14 @@ class RealHost:
         whole = {key: value for key, value in os.environ.items() if key not in PRIVATE}
         whole.update(environment)
         return self._processes.start(name, command, whole, errors=errors, ended=self._ended).pid
+
+    def configuration(self, kind: str, local_name: str | None, environment: Mapping[str, str]) -> Config:
+        """Read the files again, as that daemon would.
+
+        Raises:
+            ConfigError: a value cannot be used.
+        """
+        return self._read(kind, local_name, {**os.environ, **environment})
 
     def adopt(self, kinds: Mapping[str, str]) -> tuple[tuple[str, int, float], ...]:
         """Take up the daemons that are alive; ``kinds`` says what kind of daemon each name is."""

@@ -13,6 +13,7 @@ from condor_actors.actors import World
 from condor_actors.config import Config
 from condor_actors.services.options import DaemonOptions
 from condor_actors.services.process import daemon_service
+from condor_actors.services.valid_config import startable_config
 
 Options = DaemonOptions
 
@@ -29,7 +30,7 @@ def makeService(options: DaemonOptions, reactor: Any = None) -> IService:  # noq
     from condor_actors.machine.master_host import RealHost
 
     def make(config: Config, world: World) -> Master:
-        host = RealHost(KeptProcesses(reactor, config.path("RUN") / "master.children"))
+        host = RealHost(KeptProcesses(reactor, config.path("RUN") / "master.children"), startable_config)
         reactor.addSystemEventTrigger("after", "shutdown", become_new, host)
         return make_daemon(config, attrs.evolve(world, processes=host, mail=Mailer(config, reactor)))
 

@@ -19,12 +19,13 @@ from twisted.internet.defer import Deferred, inlineCallbacks, maybeDeferred
 from twisted.logger import Logger
 
 from condor_actors.actors import Daemon, World
-from condor_actors.config import Config, ConfigError, load_config
+from condor_actors.config import Config, ConfigError
 from condor_actors.daemons.admin import AdminActor, AdminEdges
 from condor_actors.services.last_wish import NOT_AGAIN, LastWish
 from condor_actors.services.logs import start_logging
 from condor_actors.services.options import DaemonOptions
 from condor_actors.services.settings import store_setting
+from condor_actors.services.valid_config import valid_config
 from condor_actors.services.world import RealWorld, real_world
 from condor_actors.wire.enrolment import keep_membership
 
@@ -47,14 +48,7 @@ def daemon_service(name: str, make_daemon: MakeDaemon, options: DaemonOptions, r
         reactor = default_reactor
     local_name = options["local-name"]
 
-    def load() -> Config:
-        config = load_config(subsystem=name.upper().replace("-", "_"), local_name=local_name)
-        problems = config.problems()
-        if problems:
-            raise problems[0]
-        return config
-
-    return DaemonService(name, load, make_daemon, reactor)
+    return DaemonService(name, lambda: valid_config(name, local_name), make_daemon, reactor)
 
 
 class DaemonService(Service):
@@ -141,17 +135,18 @@ class DaemonService(Service):
         self._reactor.callWhenRunning(catch, signal.SIGQUIT, lambda: self.shut_down("fast"))
         self._reactor.callWhenRunning(catch, signal.SIGHUP, self._reload_by_signal)
 
-    def _reload(self) -> Config:
-        self.config = self._load()
+    def _reload(self) -> None:
+        """Read the files again; the old configuration stays in force where the daemon cannot take the new one."""
+        config = self._load()
+        if self._daemon is not None:
+            self._daemon.reconfigure(config)
         if self._real is not None:
-            self._real.reconfigure(self.config)
-        return self.config
+            self._real.reconfigure(config)
+        self.config = config
 
     def _reload_by_signal(self) -> None:
         try:
-            config = self._reload()
-            if self._daemon is not None:
-                self._daemon.reconfigure(config)
+            self._reload()
             self.log.info("** reconfigured")
         except ConfigError as error:
             self.log.error("not reconfigured: {error}", error=error)

@@ -131,6 +131,27 @@ def test_reconfig_follows_the_list_and_refuses_what_is_wrong(master: Master) -> 
     master.hear("STATUS=SCHEDD is up")
 
 
+@pytest.mark.parametrize(("line", "words"), [
+    ("SCHEDD_INTERVAL = soon", "SCHEDD_INTERVAL = soon is not possible; expected a number of"),
+    ("NETWORK_INTERFACE = nowhere9", "no interface fits; this machine has"),
+    ("if", ""),
+])
+def test_a_restart_with_a_broken_configuration_is_refused(master: Master, line: str, words: str) -> None:
+    master.start()
+    before = master.pids()
+    text = master.config.read_text()
+    master.config.write_text(text + line + "\n")
+    for arguments in ((), ("-daemon", "schedd")):
+        done = tool("restart", *arguments, config=master.config, expect=1)
+        assert f"{master.config}, line 8: {words}" in done.stderr
+    assert master.pids() == before
+    master.config.write_text(text)
+    assert "Alive" in tool("who", "-daemons", config=master.config).stdout
+    tool("restart", "-fast", "-daemon", "schedd", config=master.config)
+    until_gone(before["SCHEDD"])
+    master.hear("STATUS=SCHEDD is up")
+
+
 def test_a_bad_value_is_refused_before_anything_listens(tmp_path: Path) -> None:
     master = Master(tmp_path, settings="MASTER_BACKOFF_FACTOR = twice")
     try:

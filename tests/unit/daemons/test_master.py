@@ -11,7 +11,7 @@ import attrs
 import pytest
 
 from condor_actors.classads import ClassAd
-from condor_actors.config import ConfigError, load_config
+from condor_actors.config import Config, ConfigError, load_config
 from condor_actors.daemons import collector
 from condor_actors.daemons.master import Master, make_daemon
 from condor_actors.machine.master_host import EndedCall
@@ -35,6 +35,8 @@ class PretendedHost:
         self.finished: list[tuple[str, bool]] = []
         self.version = "1.0 a"
         self.full = False
+        self.files: Config = load_config(files=[], environ={})
+        self.broken = ""
         self._call: EndedCall | None = None
 
     def start(self, name: str, arguments: Sequence[str], environment: Mapping[str, str], errors: Path) -> int:
@@ -42,6 +44,12 @@ class PretendedHost:
             raise OSError("Resource temporarily unavailable")
         self.started.append(" ".join(arguments))
         return 100 + len(self.started)
+
+    def configuration(self, kind: str, local_name: str | None, environment: Mapping[str, str]) -> Config:
+        if kind == self.broken:
+            raise ConfigError("SCHEDD_INTERVAL = soon is not possible", file="/etc/c", line=3, value="soon",
+                              expected="a number of seconds")
+        return self.files
 
     def adopt(self, kinds: Mapping[str, str]) -> tuple[tuple[str, int, float], ...]:
         return self.living
@@ -95,7 +103,7 @@ def scene(folder: Path, host: PretendedHost | None = None, **settings: str) -> S
     overrides = {"COLLECTOR_HOST": "cm:9618", "LOCAL_DIR": str(folder), "DAEMON_LIST": "MASTER SCHEDD STARTD",
                  "FULL_HOSTNAME": "m.example", **settings}
     host = host or PretendedHost()
-    config = load_config(subsystem="MASTER", files=[], environ={}, overrides=overrides)
+    config = host.files = load_config(subsystem="MASTER", files=[], environ={}, overrides=overrides)
     master = make_daemon(config, attrs.evolve(net.world(MASTER), processes=host))
     net.adopt(MASTER, master.system)
     master.start()
@@ -222,3 +230,58 @@ def test_commands_that_cannot_be_are_refused(tmp_path: Path) -> None:
     ):
         assert isinstance(set_up.say(command), Refused)
     assert set_up.host.signals == []
+
+
+def restartable(folder: Path) -> Scene:
+    set_up = scene(folder)
+    set_up.up("SCHEDD", 101)
+    set_up.up("STARTD", 102)
+    return set_up
+
+
+def end_both(set_up: Scene) -> None:
+    set_up.host.end("SCHEDD", 101, 0)
+    set_up.host.end("STARTD", 102, 0)
+    set_up.net.run(1.0)
+
+
+@pytest.mark.parametrize("broken", ["master", "schedd"])
+def test_a_restart_with_a_broken_configuration_stops_nothing(tmp_path: Path, broken: str) -> None:
+    set_up = restartable(tmp_path)
+    set_up.host.broken = broken
+    answer = set_up.say(DaemonCommand(command="restart"))
+    assert isinstance(answer, Refused)
+    assert "/etc/c, line 3: SCHEDD_INTERVAL = soon is not possible; expected a number of seconds" in answer.text
+    assert "everything goes on as it was" in answer.text
+    assert set_up.host.signals == []
+    assert set_up.host.finished == []
+
+
+def test_one_daemon_starts_anew_whatever_another_would_refuse(tmp_path: Path) -> None:
+    set_up = restartable(tmp_path)
+    set_up.host.broken = "schedd"
+    assert isinstance(set_up.say(DaemonCommand(command="restart", daemons=("SCHEDD",))), Refused)
+    assert set_up.host.signals == []
+    assert isinstance(set_up.say(DaemonCommand(command="restart", daemons=("STARTD",))), Done)
+    assert set_up.host.signals == [("STARTD", signal.SIGTERM)]
+
+
+def test_a_configuration_that_breaks_while_the_daemons_stop_is_waited_for(tmp_path: Path) -> None:
+    set_up = restartable(tmp_path)
+    assert isinstance(set_up.say(DaemonCommand(command="restart")), Done)
+    set_up.host.broken = "master"
+    end_both(set_up)
+    assert set_up.host.finished == []
+    set_up.host.broken = ""
+    set_up.net.run(10.0)
+    assert set_up.host.finished == [("graceful", True)]
+
+
+def test_a_newer_version_waits_for_a_configuration_that_can_be_used(tmp_path: Path) -> None:
+    set_up = restartable(tmp_path)
+    set_up.host.version, set_up.host.broken = "1.1", "schedd"
+    set_up.net.run(1000.0)
+    assert set_up.host.signals == []
+    set_up.host.broken = ""
+    set_up.net.run(1000.0)
+    assert set_up.host.signals[0] == ("SCHEDD", signal.SIGTERM)
