@@ -1,9 +1,10 @@
 """The actors of one process and the loop that runs their turns.
 
 Theory: messages, answers, timers and results of I/O all become *turns* in the mailbox of one actor.  The loop runs at
-the end of a reactor iteration: some hundred turns, then one commit of everything they persisted, then the release of
-everything their actors sent.  Only an actor with uncommitted operations is held back; the others' messages move at
-once.  So nobody hears of a state that a crash could take back, and a commit is shared by all turns of an iteration.
+the end of a reactor iteration: some hundred turns or some milliseconds, then one commit of everything they persisted,
+then the release of everything their actors sent.  Only an actor with uncommitted operations is held back; the others'
+messages move at once.  So nobody hears of a state that a crash could take back, and a commit is shared by all turns of
+an iteration.
 """
 
 from __future__ import annotations
@@ -39,6 +40,9 @@ from condor_actors.messages.envelope import (
 
 TURNS_PER_COMMIT = 512
 TURNS_PER_ACTOR = 32
+PUMP_S = 0.005
+"""Turns of one iteration may take this long: what they sent should not wait for many others' work."""
+
 NOBODY = Address("", "")
 
 
@@ -179,7 +183,8 @@ class ActorSystem(Arrivals):
         self._pump_call = None
         budget = TURNS_PER_COMMIT
         ready = self._ready
-        while ready and budget > 0:
+        end_s = self.clock.seconds() + PUMP_S
+        while ready and budget > 0 and self.clock.seconds() < end_s:
             cell = ready.popleft()
             budget -= self._run_some(cell)
             if cell.inbox and cell.actor is not None:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import attrs
-from twisted.internet.threads import deferToThreadPool
 from twisted.python.failure import Failure
 
 from condor_actors.actors import Actor
@@ -223,9 +222,7 @@ class Starter(Actor):
             else:
                 self._prepared()
 
-        reactor = self.host.reactor
-        self.context.defer_to_turn(
-            deferToThreadPool(reactor, reactor.getThreadPool(), fetch, entry.url, descriptor), fetched)
+        self.context.defer_to_turn(self.host.beside(fetch, entry.url, descriptor), fetched)
 
     def _start(self, effect: jr.Start) -> None:
         assert self.sandbox is not None
@@ -355,8 +352,7 @@ class Starter(Actor):
         self._close_grant()
         if self.sandbox is not None:
             self.host.living.discard(self.sandbox.path)
-            if not self.sandbox.remove():
-                self.context.log.warn("{path} cannot be removed yet", path=self.sandbox.path)
+            self.host.remove(self.sandbox)
         self.host.forgotten(self)
         self.context.stop_actor(self.context.address.actor)
 

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import attrs
+from twisted.internet.defer import Deferred
 
 from condor_actors.actors import Actor
 from condor_actors.classads import ClassAd, ClassAdSyntaxError
@@ -25,7 +26,7 @@ from condor_actors.daemons.shells import Shells
 from condor_actors.daemons.starter import Starter
 from condor_actors.machine.cgroups import JobCgroup
 from condor_actors.machine.run_processes import RunProcesses
-from condor_actors.machine.sandbox import remove_tree
+from condor_actors.machine.sandbox import Sandbox, remove_tree
 from condor_actors.machine.users import Account, NoAccount, may_change_user, named_account
 from condor_actors.messages.claim import (
     ClaimActivity,
@@ -87,6 +88,7 @@ class StarterHost(Actor):
     def __init__(self, daemon: StarterHostDaemon) -> None:
         self.daemon = daemon
         self.reactor: Any = daemon.world.reactor_time
+        self.beside = daemon.beside
         self.settings = daemon.run_settings
         self.root = daemon.root
         self.launcher = daemon.launcher
@@ -102,6 +104,7 @@ class StarterHost(Actor):
         self.gates: dict[str, Gate] = {}
         self.runs: dict[str, Starter] = {}
         self.living: set[str] = set()
+        self.leaving: dict[str, Deferred[None]] = {}
         self._dirty: dict[str, Gate] = {}
         self._nodes: dict[str, int] = {}
         self._startd_up = False
@@ -330,6 +333,17 @@ class StarterHost(Actor):
         if run.gate.run is run:
             self.activity(run, "idle")
 
+    def remove(self, sandbox: Sandbox) -> None:
+        """Take a scratch directory away beside the reactor: the disk's journal may hold an ``rmdir`` up for long."""
+        def removed(result: Any) -> None:
+            del self.leaving[sandbox.path]
+            if result is not True:
+                self.context.log.warn("{path} cannot be removed yet: {why}", path=sandbox.path, why=result)
+
+        removing = self.beside(sandbox.remove)
+        self.leaving[sandbox.path] = removing
+        removing.addBoth(removed)
+
     # ---- what runs need
 
     def processes_for(self, gate: Gate, run_id: str) -> RunProcesses:
@@ -384,6 +398,6 @@ class StarterHost(Actor):
         return self.store.put_bytes(encode_parts(entries))
 
     def _sweep_directories(self) -> None:
-        used = {run.sandbox.path for run in self.runs.values() if run.sandbox is not None}
+        used = set(self.leaving) | {run.sandbox.path for run in self.runs.values() if run.sandbox is not None}
         for path in self.root.leftovers(used):
             remove_tree(path)

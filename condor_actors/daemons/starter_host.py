@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, DeferredList
+from twisted.internet.threads import deferToThread
 
 from condor_actors.actors import World
 from condor_actors.classads import ClassAd
@@ -36,11 +39,14 @@ class StarterHostDaemon:
     Args:
         config, world: as for every daemon; ``world.blobs`` is a :class:`BulkService` when there is one already.
         startd: where the startd listens.
+        beside: runs a function where it does not hold the actors up.
     """
 
     name = "starter-host"
 
-    def __init__(self, config: Config, world: World, startd: Address) -> None:
+    def __init__(self, config: Config, world: World, startd: Address,
+                 beside: Callable[..., Deferred[Any]] = deferToThread) -> None:
+        self.beside = beside
         self.config = config
         self.world = world
         self.startd = startd
@@ -133,7 +139,7 @@ class StarterHostDaemon:
         """End every run, at once: whoever stops a starter host has vacated its claims before."""
         done: Deferred[None] = Deferred()
         host = self.system.actor("starter-host")
-        if not isinstance(host, StarterHost) or not host.runs:
+        if not isinstance(host, StarterHost) or not (host.runs or host.leaving):
             self._leave()
             done.callback(None)
             return done
@@ -146,6 +152,9 @@ class StarterHostDaemon:
                 return
             for run in tuple(host.runs.values()):
                 run.decide(jr.Abandon())
+            DeferredList(list(host.leaving.values())).addCallback(leave)
+
+        def leave(_: object) -> None:
             self._leave()
             done.callback(None)
 

@@ -1,19 +1,26 @@
 """Accounts: whom a job runs as, and acting for a moment with somebody's rights.
 
 Theory: what lies in a sandbox is the job's and may be a trap (a link to a file that only root may read), so a starter
-with root's rights opens, lists and removes files there *as the job's user*.  The effective ids belong to the whole
-process; acting as a user must not span a return to the reactor.
+with root's rights opens and lists files there *as the job's user*.  To the kernel the ids are each thread's own; only
+the C library spreads a change to all threads.  The calls are made directly here, so that other threads keep their
+rights.  Acting as a user must not span a return to the reactor.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
+import platform
 import pwd
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 import attrs
+
+KEEP = -1
+NUMBERS = {"x86_64": (116, 117, 119), "aarch64": (159, 147, 149)}
+SET_GROUPS, SET_USERS, SET_GROUP_IDS = NUMBERS.get(platform.machine(), (0, 0, 0))
 
 __all__ = ["Account", "NoAccount", "account_of_uid", "acting_as", "may_change_user", "named_account"]
 
@@ -68,12 +75,35 @@ def acting_as(account: Account) -> Iterator[None]:
         yield
         return
     groups, gid = os.getgroups(), os.getegid()
-    os.setgroups(account.groups or (account.gid,))
-    os.setegid(account.gid)
-    os.seteuid(account.uid)
     try:
+        _become(account.uid, account.gid, account.groups or (account.gid,))
         yield
     finally:
-        os.seteuid(0)
-        os.setegid(gid)
-        os.setgroups(groups)
+        _become(0, gid, groups)
+
+
+def _become(uid: int, gid: int, groups: Sequence[int]) -> None:
+    """Change the effective ids of this thread alone (of the process where the numbers of the calls are not known)."""
+    if not SET_USERS:
+        if uid:
+            os.setgroups(groups)
+            os.setegid(gid)
+            os.seteuid(uid)
+        else:
+            os.seteuid(uid)
+            os.setegid(gid)
+            os.setgroups(groups)
+        return
+    steps = [
+        (SET_GROUPS, len(groups), (ctypes.c_uint * len(groups))(*groups)),
+        (SET_GROUP_IDS, KEEP, gid, KEEP),
+        (SET_USERS, KEEP, uid, KEEP),
+    ]
+    for step in steps if uid else reversed(steps):
+        if _syscall(*step) != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, f"cannot act as user {uid}: {os.strerror(number)}")
+
+
+_syscall = ctypes.CDLL(None, use_errno=True).syscall
+_syscall.restype = ctypes.c_long
