@@ -7,6 +7,8 @@ the clock.
 
 from __future__ import annotations
 
+import os
+import secrets
 import time
 from collections.abc import Callable, Sequence
 from random import Random
@@ -27,6 +29,11 @@ if TYPE_CHECKING:
     from condor_actors.config import Config
 
 
+def make_secret() -> str:
+    """128 bits that nobody can guess, in hexadecimal."""
+    return secrets.token_hex(16)
+
+
 def trust_everybody(identity: Identity, level: Level) -> bool:
     """The authorisation of unit tests and of processes that nobody can reach."""
     return True
@@ -40,17 +47,24 @@ class World:
         reactor_time: timers.
         wall_clock: seconds since 1970, for ads, logs and stored dates.
         random: the only source of chance.
+        new_secret: 128 bits that nobody can guess, in hexadecimal.
+        stopwatch: seconds, for how long a decision took.
+        uid, pid: as whom the process runs, and its number.
         post: the network.
         log: where notes go.
         authorize: whether an identity has a level.
         exhausted: called with the name of an actor that crashed too often; ends the process.
-        processes, readings, stores, blobs, mail: providers of floor 3, each with the Protocol of its package; None
-            where a daemon does not need it.
+        processes, readings, stores, blobs, mail, host: providers of floor 3, each with the Protocol of its package;
+            None where a daemon does not need it.
     """
 
     reactor_time: IReactorTime
     wall_clock: Callable[[], float] = time.time
     random: Random = attrs.field(factory=Random)
+    new_secret: Callable[[], str] = make_secret
+    stopwatch: Callable[[], float] = time.perf_counter
+    uid: int = attrs.field(factory=os.getuid)
+    pid: int = attrs.field(factory=os.getpid)
     post: Post = attrs.field(factory=NoPost)
     log: Logger = attrs.field(factory=lambda: Logger("condor"))
     authorize: Callable[[Identity, Level], bool] = trust_everybody
@@ -60,6 +74,7 @@ class World:
     stores: Any = None
     blobs: Any = None
     mail: Any = None
+    host: Any = None
 
     def make_system(self, *, commit: Callable[[Sequence[Any]], None] | None = None,
                     encode_every: int = 0) -> ActorSystem:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
+from functools import cache
 from importlib import metadata
 
 import attrs
@@ -28,6 +29,7 @@ from condor_actors.messages.admin import (
 from condor_actors.messages.envelope import Address, Delivery, Done, Identity, Level, Refused
 
 
+@cache
 def package_version() -> str:
     """The installed version of this package."""
     return metadata.version("condor-actors")
@@ -57,6 +59,7 @@ class AdminEdges:
         started_s: when the process began, seconds since 1970.
         master_socket: the UNIX socket of the master that started it; empty: none did.
         public_node: where the process listens for others.
+        pid: of the process.
     """
 
     daemon: Daemon
@@ -68,6 +71,7 @@ class AdminEdges:
     started_s: float
     master_socket: str = ""
     public_node: Callable[[], str] = str
+    pid: int = attrs.field(factory=os.getpid)
 
 
 class AdminActor(Actor):
@@ -79,7 +83,7 @@ class AdminActor(Actor):
     def started(self) -> None:
         """The doors are open: the master may know."""
         if self.edges.master_socket:
-            message = DaemonStarted(daemon=self.edges.daemon.name, pid=os.getpid(), address=self.edges.public_node())
+            message = DaemonStarted(daemon=self.edges.daemon.name, pid=self.edges.pid, address=self.edges.public_node())
             self.context.tell(Address(f"unix:{self.edges.master_socket}", "master"), message)
 
     def receive(self, delivery: Delivery) -> None:
@@ -107,7 +111,7 @@ class AdminActor(Actor):
         return Pong(
             daemon=daemon.name,
             version=package_version(),
-            pid=os.getpid(),
+            pid=self.edges.pid,
             started_s=self.edges.started_s,
             identity=identity.name,
             method=identity.method,

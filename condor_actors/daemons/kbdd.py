@@ -25,6 +25,22 @@ INTERVAL_S = 5.0
 TELL_AGAIN_S = 1.0
 
 
+class Screens:
+    """The displays of this session; the simulation has its own."""
+
+    def names(self) -> tuple[str, ...]:
+        """Those that are there now."""
+        return tuple(dict.fromkeys((*local_displays(), *filter(None, [os.environ.get("DISPLAY")]))))
+
+    def open(self, name: str) -> XDisplay:
+        """One of them.
+
+        Raises:
+            DisplayLost: it does not let us in.
+        """
+        return XDisplay(name)
+
+
 class KbddActor(Actor):
     """Watches every display it can get into."""
 
@@ -32,6 +48,7 @@ class KbddActor(Actor):
         self.kbdd = kbdd
         self.displays: dict[str, XDisplay] = {}
         self._told_s: dict[str, float] = {}
+        self._screens = kbdd.screens
 
     def started(self) -> None:
         """Look for displays."""
@@ -49,8 +66,7 @@ class KbddActor(Actor):
             display.close()
 
     def _look(self) -> None:
-        wanted = dict.fromkeys((*local_displays(), *filter(None, [os.environ.get("DISPLAY")])))
-        for name in wanted:
+        for name in self._screens.names():
             if name not in self.displays:
                 self._open(name)
         for name, display in tuple(self.displays.items()):
@@ -62,7 +78,7 @@ class KbddActor(Actor):
 
     def _open(self, name: str) -> None:
         try:
-            display = self.displays[name] = XDisplay(name)
+            display = self.displays[name] = self._screens.open(name)
         except DisplayLost as problem:
             self._tell(name, None, str(problem))
             return
@@ -95,6 +111,7 @@ class Kbdd:
     def __init__(self, config: Config, world: World) -> None:
         self.startd = Address(f"unix:{config.path('RUN') / 'startd.sock'}", "startd")
         self.interval_s = INTERVAL_S
+        self.screens: Screens = world.readings or Screens()
         self.system = world.make_system()
 
     def start(self) -> None:

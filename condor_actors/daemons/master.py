@@ -129,7 +129,6 @@ class MasterActor(Actor):
         environment = {**child.environment, **master.environment()}
         errors = child.log.with_name(f"{child.log.name}.stderr")
         try:
-            errors.parent.mkdir(parents=True, exist_ok=True)
             pid = master.host.start(name, child.arguments, environment, errors)
         except OSError as error:
             self._handle(SpawnFailed(name=name, reason=str(error)))
@@ -425,7 +424,7 @@ class Master:
         ad["MyAddress"] = self.world.post.public_node
         ad["DaemonStartTime"] = int(self.started_s)
         ad["MyCurrentTime"] = int(self.world.wall_clock())
-        ad["RealUid"] = os.getuid()
+        ad["RealUid"] = self.world.uid
         ad["DetectedCpus"] = int(self.config.text("DETECTED_CPUS") or 1)
         ad["DetectedMemory"] = int(self.config.text("DETECTED_MEMORY") or 0)
         ad["CondorVersion"] = f"$CondorVersion: {self.version.split(' ')[0]} $"

@@ -7,7 +7,6 @@ knows, since running jobs and claims need no central manager.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 from twisted.internet.defer import Deferred, succeed
@@ -144,7 +143,8 @@ class NegotiatorDaemon:
         self._world = world
         self._config = config
         self._started_s = world.wall_clock()
-        self._store = AccountantStore(config.path("ACCOUNTANT_DATABASE"))
+        path = config.path("ACCOUNTANT_DATABASE")
+        self._store = world.stores.open_accountant(path) if world.stores is not None else AccountantStore(path)
         self._core = self._make_core(self._store.load())
         self.system: ActorSystem = world.make_system(commit=self._store.commit)
 
@@ -164,7 +164,7 @@ class NegotiatorDaemon:
 
         def make_actor() -> NegotiatorActor:
             self._core = core = first.pop() if first else self._make_core(self._store.load())
-            return NegotiatorActor(core, nodes, time.perf_counter, self.ad)
+            return NegotiatorActor(core, nodes, self._world.stopwatch, self.ad)
 
         self.system.spawn(ADVERTISER, lambda: Advertiser(nodes, self._config.seconds("UPDATE_INTERVAL")))
         self.system.spawn(ACTOR, make_actor, inbox_limit=INBOX_LIMIT)

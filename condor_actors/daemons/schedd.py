@@ -55,6 +55,7 @@ class ScheddEdges:
         spool: spooled files.
         history: answers questions about the history.
         reidentify: a node's process has become this identity (``PostOffice.reidentify``).
+        uid: as whom this process runs.
     """
 
     store: QueueStore
@@ -63,6 +64,7 @@ class ScheddEdges:
     spool: Spool
     history: HistoryQuestions
     reidentify: Callable[[str, Identity], None] = lambda node, identity: None
+    uid: int = attrs.field(factory=os.getuid)
 
 
 class ScheddActor(CoreActor):
@@ -125,13 +127,13 @@ class ScheddActor(CoreActor):
         user = self._edges.processes.find_user(name)
         if user is None:
             return f"there is no user {name} on {self.core.desk.settings.machine}, so nobody could own the jobs' files"
-        if os.getuid() not in (0, user.uid):
-            return f"this schedd runs as uid {os.getuid()} and cannot run jobs of {name}; use a schedd of your own"
+        if self._edges.uid not in (0, user.uid):
+            return f"this schedd runs as uid {self._edges.uid} and cannot run jobs of {name}; use a schedd of your own"
         return ""
 
     def _may_be_host(self, identity: Identity, message: ShadowHostHello) -> bool:
         """A shadow host runs as its owner, or (a spare) as this process does."""
-        if identity.uid is None or identity.uid in (0, os.getuid()):
+        if identity.uid is None or identity.uid in (0, self._edges.uid):
             return identity.method in ("local", "self")
         user = self._edges.processes.find_user(message.owner) if message.owner else None
         return user is not None and user.uid == identity.uid
@@ -279,5 +281,6 @@ def make_daemon(config: Config, world: World) -> Daemon:
         spool=Spool(spool),
         history=HistoryQuestions(store.history),
         reidentify=getattr(world.post, "reidentify", lambda node, identity: None),
+        uid=world.uid,
     )
     return ScheddDaemon(settings, world, edges)

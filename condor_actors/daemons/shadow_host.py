@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import pwd
-import secrets
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.internet.threads import deferToThread
 
 from condor_actors.actors import Actor, ActorSystem, ChildDown, World
+from condor_actors.actors.world import make_secret
 from condor_actors.classads import ClassAd
 from condor_actors.config import Config
 from condor_actors.daemons.completion_mail import CompletionMail
@@ -71,6 +71,7 @@ class HostEdges:
         use_credential: shows this certificate from now on.
         leave: ends the process.
         pid: of the process.
+        new_secret: makes the keys of transfers.
         beside: runs a slow function beside the reactor.
     """
 
@@ -86,6 +87,7 @@ class HostEdges:
     use_credential: Callable[[bytes], None]
     leave: Callable[[], None]
     pid: int = attrs.field(factory=os.getpid)
+    new_secret: Callable[[], str] = make_secret
     beside: Callable[..., Deferred[Any]] = deferToThread
 
 
@@ -173,7 +175,7 @@ class ShadowHostActor(Actor):
             return
         self._owner = message.owner
         self._spool = message.spool_dir
-        self.context.log.info("shadow host {pid} belongs to {owner}", pid=os.getpid(), owner=message.owner)
+        self.context.log.info("shadow host {pid} belongs to {owner}", pid=self._edges.pid, owner=message.owner)
 
     def _orders(self, orders: HostOrders) -> None:
         for run_id, _ in orders.verdicts:
@@ -203,7 +205,7 @@ class ShadowHostActor(Actor):
         if not order.starter_node:
             self.context.spawn(name, lambda: self._local(order), restart="temporary")
             return
-        key = secrets.token_urlsafe(18)
+        key = self._edges.new_secret()
         self.context.spawn(name, lambda: Shadow(order, edges, key), restart="temporary")
 
     def _local(self, order: StartRun) -> LocalShadow:

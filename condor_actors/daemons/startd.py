@@ -7,7 +7,6 @@ starter host's process) and the network.
 from __future__ import annotations
 
 import os
-import secrets
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -32,7 +31,7 @@ from condor_actors.cores.execute_desk import (
 from condor_actors.cores.slots import Slots
 from condor_actors.daemons.advertiser import ADVERTISER, Advertise, Advertiser, Withdraw, collector_nodes
 from condor_actors.daemons.startd_settings import machine_ad, machine_share, slot_plans, slot_settings, startd_name
-from condor_actors.machine.claim_file import ClaimFile
+from condor_actors.machine.claim_file import ClaimFile, Claims
 from condor_actors.machine.readings import HostReadings, Readings
 from condor_actors.machine.starter_process import StarterHosts, StarterProcess
 from condor_actors.messages.admin import IdleReading
@@ -45,11 +44,6 @@ __all__ = ["Startd", "make_daemon"]
 HELLO_WAIT_S = 20.0
 LOCAL_ONLY = (StarterHostHello, ClaimActivity, IdleReading)
 START_AGAIN_S = (0.0, 1.0, 2.0, 5.0, 10.0, 30.0)
-
-
-def new_secret() -> str:
-    """128 bits that nobody can guess."""
-    return secrets.token_hex(16)
 
 
 class StartdActor(Actor):
@@ -85,13 +79,12 @@ class StartdActor(Actor):
             self.startd.heard_hello(delivery)
         self.decide(delivery if hasattr(message, "KIND") else message)
 
-    @staticmethod
-    def _is_ours(delivery: Delivery) -> bool:
+    def _is_ours(self, delivery: Delivery) -> bool:
         """Said by a process of this machine; about jobs, by root or by this daemon's user."""
         identity = delivery.identity
         if identity.method == "self":
             return True
-        trusted = isinstance(delivery.message, IdleReading) or identity.uid in (0, os.getuid())
+        trusted = isinstance(delivery.message, IdleReading) or identity.uid in (0, self.startd.world.uid)
         return identity.method == "local" and trusted
 
     def decide(self, event: Any) -> None:
@@ -167,8 +160,8 @@ class Startd:
         self.starters: StarterHosts = world.processes or StarterProcess(
             config.path("RUN"), config.path("LOG") / "StarterHostLog.err", world.reactor_time)
         spool = Path(config.text("SPOOL") or config.path("RUN"))
-        spool.mkdir(parents=True, exist_ok=True)
-        self.claims = ClaimFile(spool / f"startd_claims.{config.text('LOCALNAME') or 'local'}")
+        path = spool / f"startd_claims.{config.text('LOCALNAME') or 'local'}"
+        self.claims: Claims = world.stores.open_claims(path) if world.stores is not None else ClaimFile(path)
         self.system = world.make_system(commit=self.claims.commit)
         self.poll_s = config.seconds("POLLING_INTERVAL")
         self.last_hello: Delivery | None = None
@@ -177,7 +170,6 @@ class Startd:
         self._starter_pid = 0
         self._starts_s: list[float] = []
         execute = config.path("EXECUTE")
-        execute.mkdir(parents=True, exist_ok=True)
         self._facts = self.readings.facts()
         self._share = machine_share(config, self._facts, self.readings.disk_free_kib(str(execute)))
         self._plans = slot_plans(config, self._share)
@@ -241,10 +233,10 @@ class Startd:
         address = self.world.post.public_node
         facts = machine_ad(self.config, self._facts, self._share, address, self.started_s)
         facts["TotalSlots"] = len(self._plans)
-        slots = Slots(self._slot_settings, facts, new_secret)
+        slots = Slots(self._slot_settings, facts, self.world.new_secret)
         slots.create(self._plans, now_s)
         settings = DeskSettings(address=address, update_interval_s=self.config.seconds("UPDATE_INTERVAL"))
-        return ExecuteDesk(slots, settings, birth_s=self.started_s, new_secret=new_secret)
+        return ExecuteDesk(slots, settings, birth_s=self.started_s, new_secret=self.world.new_secret)
 
     def heard_hello(self, delivery: Delivery) -> None:
         """A starter host is there."""

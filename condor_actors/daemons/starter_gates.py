@@ -9,8 +9,6 @@ processes, scratch directories.
 
 from __future__ import annotations
 
-import os
-import resource
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +24,8 @@ from condor_actors.daemons.shells import Shells
 from condor_actors.daemons.starter import Starter
 from condor_actors.machine.cgroups import JobCgroup
 from condor_actors.machine.run_processes import RunProcesses
-from condor_actors.machine.sandbox import Sandbox, remove_tree
-from condor_actors.machine.users import Account, NoAccount, may_change_user, named_account
+from condor_actors.machine.sandbox import Sandbox
+from condor_actors.machine.users import Account
 from condor_actors.messages.claim import (
     ClaimActivity,
     CloseClaim,
@@ -95,8 +93,9 @@ class StarterHost(Actor):
         self.store = daemon.store
         self.bulk = daemon.bulk
         self.cgroups = daemon.cgroups
-        self.null = daemon.null
-        self.own_account = daemon.own_account
+        self.host = daemon.host
+        self.null = daemon.host.null
+        self.own_account = daemon.host.own_account
         self.enforce_disk = daemon.enforce_disk
         self.isolation = daemon.isolation
         self.manifest_limit = MANIFEST_LIMIT
@@ -169,7 +168,7 @@ class StarterHost(Actor):
 
     def _hello(self) -> None:
         active = tuple((gate.claim_id, gate.run.run_id) for gate in self.gates.values() if gate.run is not None)
-        hello = StarterHostHello(node=self.daemon.public_node, pid=os.getpid(), active=active)
+        hello = StarterHostHello(node=self.daemon.public_node, pid=self.host.pid, active=active)
         self.context.ask(self.daemon.startd, hello, timeout_s=HELLO_TIMEOUT_S, then=self._welcomed)
 
     def _welcomed(self, answer: Delivery) -> None:
@@ -348,29 +347,25 @@ class StarterHost(Actor):
 
     def processes_for(self, gate: Gate, run_id: str) -> RunProcesses:
         """The processes of a run to be started."""
-        return RunProcesses(gate.cgroup, f"{self.root.path}:{run_id}", self._leaders)
+        return self.host.processes(gate.cgroup, f"{self.root.path}:{run_id}", self._leaders)
 
     def _leaders(self) -> list[int]:
         return [run.processes.pid for run in self.runs.values() if run.processes is not None and run.processes.pid]
 
     def account_for(self, spec: RunSpec, gate: Gate) -> Account | None:
         """As whom a run is run; None: as this process's user."""
-        if not may_change_user():
+        if not self.host.may_change_user():
             return None
         daemon = self.daemon
         if daemon.allow_owner and spec.run_as_owner is not False and spec.domain == self.settings.uid_domain:
-            try:
-                account = named_account(spec.owner)
-            except NoAccount:
-                account = None
+            account = self.host.account(spec.owner)
             if account is not None and account.uid != 0:
                 return account
         return daemon.slot_account(gate.slot_name)
 
-    @staticmethod
-    def own_peak_kib() -> int:
-        """The most memory this process has had: the kernel counts it as the first peak of every child it spawns."""
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    def own_peak_kib(self) -> int:
+        """See :class:`RunHost`."""
+        return self.host.own_peak_kib()
 
     def home_name(self, run: Starter, attribute: str) -> str:
         """The name at home of a streamed file."""
@@ -400,4 +395,4 @@ class StarterHost(Actor):
     def _sweep_directories(self) -> None:
         used = set(self.leaving) | {run.sandbox.path for run in self.runs.values() if run.sandbox is not None}
         for path in self.root.leftovers(used):
-            remove_tree(path)
+            self.host.remove_tree(path)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,13 +15,11 @@ from condor_actors.config import Config
 from condor_actors.cores import job_run as jr
 from condor_actors.cores.run_spec import RunSettings
 from condor_actors.daemons.starter_gates import Gate, StarterHost
-from condor_actors.machine import process_tree
 from condor_actors.machine.cgroups import Cgroups
 from condor_actors.machine.launch import Launcher, PosixLauncher
-from condor_actors.machine.sandbox import SandboxRoot, remove_tree
-from condor_actors.machine.users import Account, NoAccount, account_of_uid, may_change_user, named_account
+from condor_actors.machine.run_host import RunHost
+from condor_actors.machine.users import Account
 from condor_actors.messages.envelope import Address
-from condor_actors.transfer.blob_store import BlobStore
 from condor_actors.transfer.service import BulkService
 
 __all__ = ["Gate", "StarterHost", "StarterHostDaemon", "make_starter_host"]
@@ -51,14 +47,13 @@ class StarterHostDaemon:
         self.world = world
         self.startd = startd
         self.system = world.make_system()
-        self.own_account = account_of_uid(os.geteuid())
-        self.null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-        self.root = SandboxRoot(str(config.path("EXECUTE")), self._nobody() if may_change_user() else None)
+        self.host: RunHost = world.host or RunHost()
+        self.root = self.host.sandboxes(str(config.path("EXECUTE")),
+                                        self._nobody() if self.host.may_change_user() else None)
         if self.root.notice:
             world.log.warn("{notice}", notice=self.root.notice)
         spool = Path(config.text("SPOOL") or self.root.path)
-        self.store = BlobStore(spool / "starter_blobs", config.integer("STARTER_BLOB_CACHE") << 20)
-        os.chmod(self.store.directory, stat.S_IRWXU)
+        self.store = self.host.blobs(spool / "starter_blobs", config.integer("STARTER_BLOB_CACHE") << 20)
         self.bulk: BulkService = world.blobs or BulkService(world.reactor_time, world.log)
         self.cgroups = Cgroups.find(self._base()) if config.boolean("USE_CGROUPS") else None
         self.launcher: Launcher = world.processes or PosixLauncher(world.reactor_time, config.text("JOB_LAUNCHER"))
@@ -90,7 +85,13 @@ class StarterHostDaemon:
         return f"{base}/{self.root.path.strip('/').replace('/', '_')}"
 
     def _nobody(self) -> Account:
-        return named_account(self.config.text("NOBODY_USER") or "nobody")
+        return self._named(self.config.text("NOBODY_USER") or "nobody")
+
+    def _named(self, name: str) -> Account:
+        account = self.host.account(name)
+        if account is None:
+            raise OSError(f"there is no user {name!r} on this machine")
+        return account
 
     def slot_account(self, slot_name: str) -> Account:
         """SLOT<N>_USER, else NOBODY_USER.
@@ -102,10 +103,7 @@ class StarterHostDaemon:
         number = bare.removeprefix("slot")
         name = self.config.text(f"SLOT{number.upper()}_USER") or self.config.text(
             f"SLOT{number.partition('_')[0]}_USER")
-        try:
-            account = named_account(name) if name else self._nobody()
-        except NoAccount as error:
-            raise OSError(str(error)) from None
+        account = self._named(name) if name else self._nobody()
         if account.uid == 0:
             raise OSError(f"jobs of {slot_name} would run as root")
         return account
@@ -123,16 +121,15 @@ class StarterHostDaemon:
                 group.kill()
                 group.remove()
         else:
-            left = process_tree.marked(f"{self.root.path}:")
-            process_tree.kill_all(pid for pid in left if pid != os.getpid())
+            self.host.kill_marked(f"{self.root.path}:")
         for path in self.root.leftovers():
-            remove_tree(path)
+            self.host.remove_tree(path)
 
     # ---- Daemon
 
     def start(self) -> None:
         """Spawn the host actor."""
-        process_tree.become_subreaper()
+        self.host.become_parent_of_orphans()
         self.system.spawn("starter-host", lambda: StarterHost(self), inbox_limit=100_000)
 
     def stop(self, graceful: bool) -> Deferred[None]:

@@ -16,6 +16,7 @@ import os
 import re
 from collections.abc import Callable, Iterable
 from datetime import datetime
+from typing import BinaryIO
 
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
@@ -23,7 +24,7 @@ from twisted.logger import Logger
 from condor_actors.classads import ClassAd
 from condor_actors.cores.event_log import event_text, event_xml
 
-__all__ = ["UserLogs", "log_paths"]
+__all__ = ["LogFiles", "UserLogs", "log_paths"]
 
 MOMENT_S = 0.03
 """How long an event waits for company when nobody waits for it."""
@@ -44,6 +45,36 @@ def log_paths(facts: ClassAd) -> tuple[str, ...]:
     return tuple(dict.fromkeys(os.path.join(iwd, path) for path in paths if path and path != "/dev/null"))
 
 
+class LogFiles:
+    """The files themselves; the simulation has its own."""
+
+    def append(self, path: str, data: bytes, *, lock: bool, sync: bool) -> None:
+        """Add to a log's end, with one write; ``lock`` keeps others out, ``sync`` waits for the disk.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            if lock:
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            view = memoryview(data)
+            while view:
+                view = view[os.write(descriptor, view):]
+            if sync:
+                os.fdatasync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def open(self, path: str) -> BinaryIO:
+        """Read a log.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        return open(path, "rb")
+
+
 class UserLogs:
     """See the module.
 
@@ -51,9 +82,12 @@ class UserLogs:
         clock: for the end of the iteration.
         sync: whether to wait for the disk (ENABLE_USERLOG_FSYNC).
         lock: whether to lock (ENABLE_USERLOG_LOCKING).
+        files: where logs are.
     """
 
-    def __init__(self, clock: IReactorTime, *, sync: bool = True, lock: bool = True, log: Logger | None = None) -> None:
+    def __init__(self, clock: IReactorTime, *, sync: bool = True, lock: bool = True, log: Logger | None = None,
+                 files: LogFiles | None = None) -> None:
+        self._files = files or LogFiles()
         self._clock = clock
         self._sync = sync
         self._lock = lock
@@ -106,17 +140,7 @@ class UserLogs:
 
     def _append(self, path: str, data: bytes) -> None:
         try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
-            try:
-                if self._lock:
-                    fcntl.flock(descriptor, fcntl.LOCK_EX)
-                view = memoryview(data)
-                while view:
-                    view = view[os.write(descriptor, view):]
-                if self._sync:
-                    os.fdatasync(descriptor)
-            finally:
-                os.close(descriptor)
+            self._files.append(path, data, lock=self._lock, sync=self._sync)
             self._sick.discard(path)
         except OSError as error:
             if path not in self._sick:
@@ -130,23 +154,22 @@ class UserLogs:
         """
         since_s, seen = self._seen.get(path, (math.inf, set()))
         if when_s < since_s:
-            seen = {text.split("\n", 1)[0] for text in _since(path, when_s - MARGIN_S)}
+            seen = {text.split("\n", 1)[0] for text in self._since(path, when_s - MARGIN_S)}
             self._seen[path] = (when_s, seen)
         return seen | {text.split("\n", 1)[0] for text in waiting}
 
-
-def _since(path: str, earliest_s: float) -> list[str]:
-    """The first lines of a log's events, from the end back to the first that is earlier."""
-    first = datetime.fromtimestamp(int(earliest_s)).isoformat(" ").encode()  # noqa: DTZ006 - logs show local time
-    try:
-        with open(path, "rb") as stream:
-            size = BLOCK_BYTES
-            end = stream.seek(0, os.SEEK_END)
-            while True:
-                stream.seek(max(0, end - size))
-                found = list(_HEADER.finditer(stream.read(size)))
-                if size >= end or (found and found[0][1] < first):
-                    return [each[0].decode("utf-8", "surrogateescape") for each in found]
-                size *= 4
-    except OSError:
-        return []
+    def _since(self, path: str, earliest_s: float) -> list[str]:
+        """The first lines of a log's events, from the end back to the first that is earlier."""
+        first = datetime.fromtimestamp(int(earliest_s)).isoformat(" ").encode()  # noqa: DTZ006 - logs show local time
+        try:
+            with self._files.open(path) as stream:
+                size = BLOCK_BYTES
+                end = stream.seek(0, os.SEEK_END)
+                while True:
+                    stream.seek(max(0, end - size))
+                    found = list(_HEADER.finditer(stream.read(size)))
+                    if size >= end or (found and found[0][1] < first):
+                        return [each[0].decode("utf-8", "surrogateescape") for each in found]
+                    size *= 4
+        except OSError:
+            return []

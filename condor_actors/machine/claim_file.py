@@ -12,13 +12,27 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from condor_actors.cores.claim import ClaimRecord, DropClaim, SaveClaim
 
-__all__ = ["ClaimFile"]
+__all__ = ["ClaimFile", "Claims"]
 
 LONG_LINES = 2000
+
+
+class Claims(Protocol):
+    """What a startd needs: its claims, kept; the simulation has its own."""
+
+    @property
+    def records(self) -> tuple[ClaimRecord, ...]:
+        """The claims kept."""
+
+    def commit(self, operations: Sequence[Any]) -> None:
+        """Make all operations (``SaveClaim``, ``DropClaim``) durable."""
+
+    def close(self) -> None:
+        """Stop writing."""
 
 
 class ClaimFile:
@@ -34,6 +48,7 @@ class ClaimFile:
         self._claims: dict[str, ClaimRecord] = {}
         self._lines = 0
         self._file = -1
+        self.path.parent.mkdir(parents=True, exist_ok=True)
         if self.path.exists():
             self._read()
         self._rewrite()

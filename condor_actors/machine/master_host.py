@@ -90,6 +90,7 @@ class RealHost:
         command = [sys.executable, "-P", "-m", "condor_actors.services", *arguments]
         whole = {key: value for key, value in os.environ.items() if key not in PRIVATE}
         whole.update(environment)
+        errors.parent.mkdir(parents=True, exist_ok=True)
         return self._processes.start(name, command, whole, errors=errors, ended=self._ended).pid
 
     def configuration(self, kind: str, local_name: str | None, environment: Mapping[str, str]) -> Config:

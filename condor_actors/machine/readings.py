@@ -62,7 +62,11 @@ class Readings(Protocol):
         """The size of the machine."""
 
     def disk_free_kib(self, path: str) -> int:
-        """Free space of the file system that holds ``path``."""
+        """Free space of the file system that holds the folder ``path``, which is made when it is not there.
+
+        Raises:
+            OSError: it cannot be made.
+        """
 
     def loads(self, starter_pid: int) -> Loads:
         """Load now; ``starter_pid`` is the process below which the pool's jobs run (0: none)."""
@@ -97,7 +101,8 @@ class HostReadings:
             kernel=platform.release(), cpu_model=model, cpu_flags=flags)
 
     def disk_free_kib(self, path: str) -> int:
-        """Free space of the file system that holds ``path``."""
+        """Free space of the file system that holds the folder ``path``, which is made when it is not there."""
+        os.makedirs(path, exist_ok=True)
         return shutil.disk_usage(path).free >> 10
 
     def loads(self, starter_pid: int) -> Loads:

@@ -76,7 +76,7 @@ class Link:
         self.under_way: deque[Envelope] = deque()
         self.sent = 0
         self.received = 0
-        self.broker = LinkBroker(self, is_client=is_client)
+        self.broker = self.make_broker(is_client)
         self._owner = owner
         self._clock = clock
         self._hello = hello
@@ -87,6 +87,10 @@ class Link:
         self._ack_call: IDelayedCall | None = None
         self._flush_call: IDelayedCall | None = None
         self._watch_call: IDelayedCall | None = clock.callLater(GREETING_S, self._no_greeting)
+
+    def make_broker(self, is_client: bool) -> LinkBroker:
+        """The end of the connection; the simulation has its own."""
+        return LinkBroker(self, is_client=is_client)
 
     # ---- sending
 
