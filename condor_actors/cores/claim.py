@@ -44,7 +44,7 @@ class ClaimRecord:
     Attributes:
         claim_id, secret: the claim.
         slot_name, share: the slot; a dynamic one is carved again from these.
-        submitter, schedd_name, lease_s: who holds it.
+        submitter, schedd_name, lease_s: who holds it; schedd_node: where that schedd was last heard.
         starter_node: where it is activated; a starter host elsewhere makes it void.
         job_ad: the job it was granted for.
         rank: how much the machine liked that job.
@@ -62,6 +62,7 @@ class ClaimRecord:
     job_ad: bytes
     rank: float
     granted_s: float
+    schedd_node: str = ""
 
     def to_plain(self) -> dict[str, Any]:
         """As numbers, strings and bytes."""
@@ -95,7 +96,7 @@ class Claim:
 
     Attributes:
         record: what is kept.
-        schedd: where its schedd was last heard; None after a restart until it speaks again.
+        schedd: where its schedd was last heard; None when that is not known.
         renewed_s: when the lease began anew.
         open: whether the starter host has the gate open.
         job_id, job_ad, job_began_s: the run on it; empty: none.

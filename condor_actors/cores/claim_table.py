@@ -25,6 +25,7 @@ from typing import Any, Protocol
 import attrs
 
 from condor_actors.classads import ClassAd, match_ads
+from condor_actors.cores.claim import matches
 from condor_actors.cores.job_moves import JobMoves
 from condor_actors.cores.job_queue import Job
 from condor_actors.cores.queue_operations import DropClaim, SaveClaim
@@ -33,6 +34,7 @@ from condor_actors.messages.claim import (
     ClaimGranted,
     ClaimRefused,
     ClaimRevoked,
+    ClaimsKept,
     ClaimsRenewed,
     ReleaseClaim,
     RenewClaims,
@@ -335,6 +337,18 @@ class Claims:
             self._desk.ask(Address(startd, "startd"), RenewClaims(claims=tuple(pairs)), REQUEST_PATIENCE_S,
                            ("renewed",))
         self._desk.timer(("renew",), self._renew_s())
+
+    def kept(self, question: ClaimsKept) -> None:
+        """A startd was started again: it is where it says now, and may forget what we do not hold."""
+        gone = []
+        for claim_id, secret in question.claims:
+            claim = self.held.get(claim_id)
+            if claim is None or not matches(claim.row.secret, secret):
+                gone.append(claim_id)
+            elif claim.row.startd != question.startd:
+                claim.row = attrs.evolve(claim.row, startd=question.startd)
+                self._desk.persist(claim.row)
+        self._desk.reply(ClaimsRenewed(gone=tuple(gone)))
 
     def renewed(self, message: Any) -> None:
         """Some of them may be gone."""

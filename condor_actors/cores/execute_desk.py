@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
+
 from condor_actors.classads import ClassAd, ClassAdSyntaxError
 from condor_actors.cores import owner_policy as op
 from condor_actors.cores import slot_ad
@@ -25,18 +27,21 @@ from condor_actors.cores.desk_events import (
     Show,
     StarterDied,
 )
-from condor_actors.cores.effects import Answer, CancelTimer, Effect, Note, Persist, Reply, Send, SetTimer
+from condor_actors.cores.effects import Answer, Ask, CancelTimer, Effect, Note, Persist, Reply, Send, SetTimer
 from condor_actors.cores.slot_conduct import SlotConduct
 from condor_actors.cores.slot_resources import Share
 from condor_actors.cores.slots import Slot
 from condor_actors.messages import admin, claim, negotiate
-from condor_actors.messages.envelope import AskFailed, Delivery, Done, Refused, TimerFired
+from condor_actors.messages.envelope import Address, AskFailed, Delivery, Done, Refused, TimerFired
 
 __all__ = ["DeskSettings", "EndStartd", "ExecuteDesk", "Hide", "NeedStarter", "Observed", "Show",
            "StarterDied"]
 
 STARTD_HELD_JOB = 21
 STARTER_ACTOR = "starter-host"
+SCHEDD_ACTOR = "schedd"
+KEPT_PATIENCE_S = 30.0
+KEPT_AGAIN_S = 60.0
 
 
 class ExecuteDesk(SlotConduct):
@@ -76,6 +81,7 @@ class ExecuteDesk(SlotConduct):
         self._effects = [NeedStarter()]
         for record in records:
             self._restore(record)
+        self._say_kept()
         for slot in self.slots:
             self._policy(slot, self._look(slot))
             self._dirty_slot(slot, urgent=True)
@@ -123,6 +129,13 @@ class ExecuteDesk(SlotConduct):
         return self._policy(slot, op.Evict(f"preempted by {event.message.submitter} ({why})", "retire"))
 
     def _answered(self, event: Any, answer: Answer) -> None:
+        if answer.tag[0] == "kept":
+            self._kept(answer.tag[1], answer.message)
+        else:
+            self._opened(answer)
+
+    def _opened(self, answer: Answer) -> None:
+        """The starter host has opened the gate of a claim, or not."""
         _, claim_id = answer.tag
         slot = self._by_claim.get(claim_id)
         event_waiting = self._opening.pop(claim_id, None)
@@ -160,7 +173,9 @@ class ExecuteDesk(SlotConduct):
                          Persist(DropClaim(record.claim_id)))
                 return
             slot = self.slots.carve(parent, record.share, self._now_s, int(number))
-        slot.claim = Claim(record=record, schedd=None, renewed_s=self._now_s)
+        schedd = Address(record.schedd_node, SCHEDD_ACTOR) if record.schedd_node else None
+        slot.claim = Claim(record=record, schedd=schedd, renewed_s=self._now_s)
+        self._unheard[record.claim_id] = record.schedd_node
         slot.job = ClassAd.from_bytes(record.job_ad)
         slot.machine.go(op.CLAIMED, self._now_s)
         self._by_claim[record.claim_id] = slot
@@ -169,6 +184,38 @@ class ExecuteDesk(SlotConduct):
 
     # ---- claims: keeping and ending
 
+    def _say_kept(self) -> None:
+        """Tell the schedds that have not spoken since the restart what they have here, and where this is."""
+        pairs: dict[str, list[tuple[str, str]]] = {}
+        for claim_id, node in tuple(self._unheard.items()):
+            slot = self._by_claim.get(claim_id)
+            if slot is None or slot.claim is None or not node:
+                del self._unheard[claim_id]
+            else:
+                pairs.setdefault(node, []).append((claim_id, slot.claim.record.secret))
+        for node, claims in pairs.items():
+            message = claim.ClaimsKept(claims=tuple(claims), startd=self.settings.address)
+            self._do(Ask(Address(node, SCHEDD_ACTOR), message, KEPT_PATIENCE_S, ("kept", tuple(dict(claims)))))
+
+    def _kept(self, claim_ids: tuple[str, ...], answer: Any) -> None:
+        """A schedd has said which of them it knows."""
+        if not isinstance(answer, claim.ClaimsRenewed):
+            self._do(SetTimer("kept", KEPT_AGAIN_S))
+            return
+        for claim_id in claim_ids:
+            self._unheard.pop(claim_id, None)
+            slot = self._by_claim.get(claim_id)
+            if slot is None or slot.claim is None:
+                continue
+            if claim_id in answer.gone:
+                self._policy(slot, op.Released("its schedd does not know it any more"))
+            else:
+                self._renewed(slot.claim)
+
+    def _renewed(self, held: Claim) -> None:
+        held.renewed_s = self._now_s
+        self._do(SetTimer(("lease", held.claim_id), held.record.lease_s))
+
     def _renew(self, event: Delivery, message: claim.RenewClaims) -> None:
         gone = []
         for claim_id, secret in message.claims:
@@ -176,9 +223,13 @@ class ExecuteDesk(SlotConduct):
             if slot is None or slot.claim is None:
                 gone.append(claim_id)
                 continue
-            slot.claim.schedd = event.sender
-            slot.claim.renewed_s = self._now_s
-            self._do(SetTimer(("lease", claim_id), slot.claim.record.lease_s))
+            held = slot.claim
+            held.schedd = event.sender
+            self._unheard.pop(claim_id, None)
+            if held.record.schedd_node != event.sender.node:
+                held.record = attrs.evolve(held.record, schedd_node=event.sender.node)
+                self._do(Persist(SaveClaim(held.record)))
+            self._renewed(held)
         self._do(Reply(claim.ClaimsRenewed(gone=tuple(gone)), event))
 
     def _release(self, event: Delivery, message: claim.ReleaseClaim) -> None:
@@ -329,6 +380,8 @@ class ExecuteDesk(SlotConduct):
             for slot in self.slots:
                 self._dirty_slot(slot)
             self._do(SetTimer("heartbeat", self.settings.update_interval_s))
+        elif key == "kept":
+            self._say_kept()
         elif key == "starter-wait":
             waiting, self._waiting = self._waiting, []
             for request in waiting:

@@ -31,7 +31,7 @@ from condor_actors.cores.schedd_settings import ScheddSettings
 from condor_actors.cores.shadow_hosts import HostChecked, ShadowHosts
 from condor_actors.cores.submission import Submissions
 from condor_actors.messages import run as run_messages
-from condor_actors.messages.claim import ClaimRevoked
+from condor_actors.messages.claim import ClaimRevoked, ClaimsKept
 from condor_actors.messages.envelope import Delivery, PeerDown, PeerUp, Refused, TimerFired
 from condor_actors.messages.negotiate import MatchesMade, NegotiateRequests, RequestCycle, RequestsRejected
 from condor_actors.messages.queue import (
@@ -126,6 +126,7 @@ class SubmitSide:
             RequestsRejected: self._rejected,
             RequestCycle: lambda _, __: self.demand.reschedule(),
             ClaimRevoked: lambda message, _: self.claims.revoked(message),
+            ClaimsKept: lambda message, _: self.claims.kept(message),
             HostHello: self._host_hello,
             run_messages.RunUpdated: self._from_host(self.runs.updated),
             run_messages.RunEnded: self._from_host(self.runs.ended),

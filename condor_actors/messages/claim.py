@@ -86,8 +86,25 @@ class RenewClaims:
 
 @message
 @attrs.frozen(kw_only=True)
+class ClaimsKept:
+    """Startd to schedd, after the startd was started again: it keeps these claims of yours and is to be found here.
+
+    Answer: :class:`ClaimsRenewed`; the claims that are gone are free again.
+    """
+
+    KIND: ClassVar[str] = "condor.claim.ClaimsKept"
+    VERSION: ClassVar[int] = 1
+
+    claims: tuple[tuple[str, str], ...]
+    """Pairs (claim id, secret)."""
+    startd: str
+    """The startd's node."""
+
+
+@message
+@attrs.frozen(kw_only=True)
 class ClaimsRenewed:
-    """Startd to schedd: the claim ids of the question that exist no longer."""
+    """The answer to both: the claim ids of the question that whoever is asked does not have (any more)."""
 
     KIND: ClassVar[str] = "condor.claim.ClaimsRenewed"
     VERSION: ClassVar[int] = 1

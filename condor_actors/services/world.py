@@ -69,18 +69,33 @@ class RealWorld:
             write_whole(self._address_file, f"{self.post.public_node}\n{os.getpid()}\n")
 
     def _listen_publicly(self) -> None:
-        """Open the TLS port: the one that is configured, any of LOWPORT to HIGHPORT, or any at all."""
+        """Open the TLS port: the one that is configured, else the last one, any of LOWPORT to HIGHPORT, or any at all.
+
+        Claims, shadows and clients know a daemon by its address, so one that was killed had better be found again.
+        """
         own = bind_address(self.config)
         everywhere = self.config.boolean("BIND_ALL_INTERFACES")
         public = self.config.text("TCP_FORWARDING_HOST") or (own if everywhere else "")
         problem: CannotListenError | None = None
-        for port in possible_ports(self.config, self.name, self.world.random):
+        ports = possible_ports(self.config, self.name, self.world.random)
+        last = last_port(self._port_file)
+        if last and ports != [last] and (last in ports or 0 in ports):
+            ports.insert(0, last)
+        for port in ports:
             try:
-                self.post.listen_tls("0.0.0.0" if everywhere else own, port, public_host=public)
-                return
+                node = self.post.listen_tls("0.0.0.0" if everywhere else own, port, public_host=public)
             except CannotListenError as error:
                 problem = error
+                continue
+            if self.listens_locally:
+                write_whole(self._port_file, f"{node.rpartition(':')[2].rstrip('>')}\n")
+            return
         raise OSError(f"cannot listen at {own}: {problem}")
+
+    @property
+    def _port_file(self) -> Path:
+        """Keeps the port beyond the process's life."""
+        return self.config.path("RUN") / f"{self.name}.port"
 
     def reconfigure(self, config: Config) -> None:
         """Take the authorisation lists of a new configuration."""
@@ -176,6 +191,15 @@ def possible_ports(config: Config, name: str, random: Random) -> list[int]:
     ports = list(range(low, high + 1))
     random.shuffle(ports)
     return ports
+
+
+def last_port(file: Path) -> int:
+    """The port that a former process of a daemon had; 0 when none is known."""
+    try:
+        text = file.read_text().strip()
+    except OSError:
+        return 0
+    return int(text) if text.isdigit() and 0 < int(text) < 65536 else 0
 
 
 def write_whole(path: Path, text: str) -> None:

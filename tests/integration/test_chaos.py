@@ -111,6 +111,22 @@ def test_a_startd_that_dies_takes_its_claims_up_again(own_pool: PersonalPool) ->
     own_pool.until_restarted("startd", pid)
     (here / "go").touch()
     assert_each_completed_once(own_pool, here, cluster, 3)
+    until(lambda: own_pool.run("condor_status", "-af", "State").split() == ["Unclaimed"] * 4, "all claims given back")
+
+
+def test_a_startd_that_comes_back_elsewhere_is_found_again(own_pool: PersonalPool) -> None:
+    here = own_pool.work / "jobs"
+    cluster = submit_witnesses(own_pool, here, 3)
+    until_begun(here, 3)
+    port = own_pool.dir / "run" / "startd.port"
+    before = port.read_text()
+    port.write_text("1\n")  # of another user's, or taken
+    pid = own_pool.kill("startd")
+    own_pool.until_restarted("startd", pid)
+    until(lambda: port.read_text() not in (before, "1\n"), "another port")
+    (here / "go").touch()
+    assert_each_completed_once(own_pool, here, cluster, 3)
+    until(lambda: own_pool.run("condor_status", "-af", "State").split() == ["Unclaimed"] * 4, "all claims given back")
 
 
 def test_a_starter_host_that_dies_leaves_no_process_and_the_jobs_run_again(own_pool: PersonalPool) -> None:

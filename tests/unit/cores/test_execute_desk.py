@@ -43,7 +43,9 @@ JOB = ('RequestCpus = 1\nRequestMemory = 128\nRequestDisk = 1024\nRequirements =
 
 
 class Startd:
-    """A desk, its clock, and what it said last."""
+    """A desk, its clock, what it said last, and what it said first (``begun``)."""
+
+    out: list[Any]
 
     def __init__(self, policy: Mapping[str, str] | None = None, *, records: tuple[Any, ...] = (), hello: bool = True,
                  **plan: Any) -> None:
@@ -54,7 +56,7 @@ class Startd:
         slots.create(plan_slots(MACHINE, **{"types": {}, "counts": {}, "partitionable": {}, **plan}), self.now_s)
         self.desk = ExecuteDesk(slots, DeskSettings(address="<s:9>"), birth_s=1000.0,
                                 new_secret=lambda: next(self.secrets))
-        self.out: list[Any] = list(self.desk.start(records, self.now_s))
+        self.begun = self.out = list(self.desk.start(records, self.now_s))
         self.tell(Observed(total_load=0.0, own_load=0.0))
         if hello:
             self.hear(StarterHostHello(node=NODE, pid=42), STARTER)
@@ -257,6 +259,27 @@ def test_claims_survive_the_startd_and_meet_the_living_starter_host() -> None:
     assert [message.claim_id for message in again.sent(STARTER)] == ["forgotten"]
     again.hear(RenewClaims(claims=((granted.claim_id, granted.secret),)))
     assert again.replies() == [ClaimsRenewed(gone=())]
+
+
+def test_a_startd_started_again_tells_its_schedds_where_it_is() -> None:
+    first = Startd()
+    kept, forgotten = first.claim(), first.claim(job=JOB.replace("128", "64"))
+    records = tuple(slot.claim.record for slot in first.desk.claims)
+    assert {record.schedd_node for record in records} == {SCHEDD.node}
+    again = Startd(records=records, hello=False)
+    ask = next(effect for effect in again.begun if isinstance(effect, Ask))
+    assert (ask.to, ask.message.startd) == (Address(SCHEDD.node, "schedd"), "<s:9>")
+    assert set(ask.message.claims) == {(each.claim_id, each.secret) for each in (kept, forgotten)}
+    again.tell(Answer(ask.tag, AskFailed(reason="unreachable")))
+    assert SetTimer("kept", 60.0) in again.out
+    ask = next(effect for effect in again.tell(TimerFired(key="kept")) if isinstance(effect, Ask))
+    again.hear(StarterHostHello(node=NODE, pid=42), STARTER)
+    for opening in [effect for effect in again.out if isinstance(effect, Ask)]:
+        again.tell(Answer(opening.tag, Done()))
+    again.tell(Answer(ask.tag, ClaimsRenewed(gone=(forgotten.claim_id,))))
+    closing = [message.claim_id for message in again.sent(STARTER) if isinstance(message, CloseClaim)]
+    assert closing == [forgotten.claim_id]
+    assert again.tell(TimerFired(key="kept")) == []
 
 
 def test_claims_of_another_starter_host_are_void() -> None:

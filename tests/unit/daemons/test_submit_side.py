@@ -9,7 +9,7 @@ import pytest
 from condor_actors.classads import ClassAd
 from condor_actors.cores.effects import Answer
 from condor_actors.cores.shadow_run import RunState, ShadowRun
-from condor_actors.messages.claim import ClaimRevoked
+from condor_actors.messages.claim import ClaimRevoked, ClaimsKept, ClaimsRenewed
 from condor_actors.messages.envelope import Address, AskFailed, TimerFired
 from condor_actors.messages.queue import ActionResult
 from condor_actors.messages.run import FileEntry, StartRun
@@ -178,6 +178,19 @@ def test_a_starter_that_is_gone_means_another_run(pool: SubmitPool) -> None:
     assert "reconnection failed" in (pool.home / "log").read_text()
     pool.match()
     assert list(pool.execute.runs) == [f"{cluster}.0#2"]
+
+
+def test_a_startd_that_moved_is_found_again_and_forgets_what_is_not_held(pool: SubmitPool) -> None:
+    pool.submit()
+    pool.match()
+    claim_id = pool.execute.granted[0]
+    answers: list[object] = []
+    question = ClaimsKept(claims=((claim_id, "s" + claim_id), ("c", "x"), (claim_id, "wrong")), startd="<execute:2>")
+    pool.execute.context.ask(Address("<schedd:1>", "schedd"), question, timeout_s=5.0,
+                             then=lambda answer: answers.append(answer.message))
+    pool.run()
+    assert answers == [ClaimsRenewed(gone=("c", claim_id))]
+    assert [row.startd for row in pool.store.load().claims] == ["<execute:2>"]
 
 
 def test_a_claim_that_is_over_ends_a_run_nobody_can_reach(pool: SubmitPool) -> None:
