@@ -2,7 +2,8 @@
 
 Theory (Erlang/OTP's, narrowed): an actor that raises is dropped with the unsent messages of that turn and built anew
 by its factory, which reads the store.  A fault that a fresh start does not cure shows as restarts in quick
-succession; past the intensity the process itself ends, and its parent (the master, the schedd) restarts that.
+succession; past the intensity the process itself ends, and its parent (the master, the schedd) restarts that.  A
+store that takes nothing (:class:`StoreUnavailable`) is no such fault.
 
 =============  =======================================  ========================================
 restart        after a crash                            after ``stop_actor``
@@ -31,6 +32,8 @@ EXIT_STATUS = 70
 MAX_RESTARTS = 5
 PERIOD_S = 60.0
 FIRST_DELAY_S = 0.1
+
+LONGEST_DELAY_S = 30.0
 
 PERMANENT = "permanent"
 TEMPORARY = "temporary"
@@ -63,11 +66,21 @@ class ChildSpec:
     parent: str = ""
 
 
+class StoreUnavailable(Exception):
+    """A commit that failed because the store takes nothing now (a full disk, say), through no fault of the actor.
+
+    Its actors are built anew from the store, at first at once and then later and later, and that is not counted as
+    a crash: ending the process would mend nothing.
+    """
+
+
 class Intensity:
     """Counts the restarts of one actor within :data:`PERIOD_S`."""
 
     def __init__(self) -> None:
         self._times: deque[float] = deque()
+        self._outages = 0
+        self._outage_s = 0.0
         self.total = 0
 
     def restart(self, now_s: float) -> float | None:
@@ -84,6 +97,14 @@ class Intensity:
         if len(times) > MAX_RESTARTS:
             return None
         return 0.0 if len(times) == 1 else FIRST_DELAY_S * 2.0 ** (len(times) - 2)
+
+
+    def outage(self, now_s: float) -> float:
+        """Note a failure of the store at ``now_s``; seconds to wait before the restart."""
+        self.total += 1
+        self._outages = self._outages + 1 if now_s - self._outage_s < PERIOD_S else 0
+        self._outage_s = now_s
+        return min(FIRST_DELAY_S * 2.0 ** (self._outages - 1), LONGEST_DELAY_S) if self._outages else 0.0
 
 
 def exit_process(name: str) -> None:

@@ -24,7 +24,14 @@ from condor_actors.actors.cell import Action, Cell, LocalPost, Outgoing, Questio
 from condor_actors.actors.context import Context
 from condor_actors.actors.post import Post
 from condor_actors.actors.status import ActorStatus, status_of
-from condor_actors.actors.supervision import PERMANENT, TEMPORARY, ChildDown, ChildSpec, exit_process
+from condor_actors.actors.supervision import (
+    PERMANENT,
+    TEMPORARY,
+    ChildDown,
+    ChildSpec,
+    StoreUnavailable,
+    exit_process,
+)
 from condor_actors.messages.codec import decode, encode
 from condor_actors.messages.envelope import (
     SELF,
@@ -283,9 +290,10 @@ class ActorSystem(Arrivals):
             if delivery is not None:
                 text = f"nothing could be stored: {failure.getErrorMessage()}"
                 self._refuse(delivery, Refused(code="internal", text=text, retry_after_s=5.0, incident=incident))
+        outage = failure.check(StoreUnavailable, OSError) is not None
         for cell in cells.values():
             if cell.name in self._cells and not cell.stopping:
-                self._restart(cell, "the store failed")
+                self._restart(cell, "the store failed", outage=outage)
 
     def _release(self, item: Outgoing) -> None:
         if type(item) is LocalPost:
@@ -318,7 +326,7 @@ class ActorSystem(Arrivals):
             return
         self._restart(cell, failure.getErrorMessage())
 
-    def _restart(self, cell: Cell, reason: str) -> None:
+    def _restart(self, cell: Cell, reason: str, *, outage: bool = False) -> None:
         for child in tuple(cell.children):
             self.stop_actor(child)
         self._discard(cell)
@@ -327,7 +335,8 @@ class ActorSystem(Arrivals):
             self._forget(cell)
             self.notify(cell.spec.parent, ChildDown(name=cell.name, reason=reason))
             return
-        delay_s = cell.intensity.restart(self.clock.seconds())
+        now_s = self.clock.seconds()
+        delay_s = cell.intensity.outage(now_s) if outage else cell.intensity.restart(now_s)
         if delay_s is None:
             self.log.critical("actor {actor} crashes again and again: {reason}", actor=cell.name, reason=reason)
             self._exhausted(cell.name)

@@ -203,6 +203,8 @@ class ShadowHosts:
         host = self.hosts.get(message.host_id)
         if host is None or (message.owner and message.owner != host.owner):
             self._desk.note(f"a shadow host of nobody said hello: {message.host_id} ({message.owner})", "warn")
+            if not message.owner:  # a spare that was forgotten
+                self._desk.tell(Address(delivery.sender.node, delivery.sender.actor), DismissHost())
             return None
         host.address = Address(delivery.sender.node, delivery.sender.actor)
         host.pid, host.birth = message.pid, birth

@@ -115,7 +115,7 @@ class SubmitSide:
             SubmitPage: self._submit,
             FinishSpooling: self.submissions.finish_spooling,
             QueryJobs: self._query,
-            QueryTotals: self._totals,
+            QueryTotals: self._query,
             ActOnJobs: self.actions.act,
             EditJobs: self.actions.edit,
             TailJob: self.relays.tail,
@@ -218,19 +218,27 @@ class SubmitSide:
         if message.last and self.claims.has_idle:
             self.claims.offer_idle()
 
-    def _query(self, message: QueryJobs, delivery: Delivery) -> None:
+    def look_up(self, message: QueryJobs | QueryTotals, now_s: float) -> Any:
+        """The answer to a question about the queue; nothing changes by it."""
         try:
-            self.desk.reply(job_query.page(self.desk.queue, message, self.desk.now_s))
+            if isinstance(message, QueryTotals):
+                return job_query.totals(self.desk.queue, message, now_s)
+            return job_query.page(self.desk.queue, message, now_s)
         except ClassAdSyntaxError as error:
-            self.desk.reply(Refused(code="invalid", text=job_query.syntax_error(error, message.constraint)))
+            return Refused(code="invalid", text=job_query.syntax_error(error, message.constraint))
         except ValueError:
-            self.desk.reply(Refused(code="invalid", text=f"{message.cursor!r} is not a cursor"))
+            return Refused(code="invalid", text=f"{getattr(message, 'cursor', '')!r} is not a cursor")
 
-    def _totals(self, message: QueryTotals, delivery: Delivery) -> None:
-        try:
-            self.desk.reply(job_query.totals(self.desk.queue, message, self.desk.now_s))
-        except ClassAdSyntaxError as error:
-            self.desk.reply(Refused(code="invalid", text=job_query.syntax_error(error, message.constraint)))
+    def _query(self, message: QueryJobs | QueryTotals, delivery: Delivery) -> None:
+        self.desk.reply(self.look_up(message, self.desk.now_s))
+
+    def keep_claims(self, now_s: float) -> tuple[Effect, ...]:
+        """The leases of our claims start anew; for a schedd that can do nothing else now."""
+        desk = self.desk
+        desk.now_s = now_s
+        self.claims.renew()
+        out, desk.out = desk.out, []
+        return tuple(out)
 
     def _requests(self, message: NegotiateRequests, delivery: Delivery) -> None:
         self.demand.negotiators[delivery.identity.name] = delivery.sender

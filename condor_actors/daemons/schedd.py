@@ -7,6 +7,7 @@ about the history, which a worker thread answers on a connection of its own.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 from collections.abc import Callable
@@ -18,6 +19,7 @@ import attrs
 from twisted.internet.defer import Deferred, succeed
 
 from condor_actors.actors import ActorSystem, CoreActor, Daemon, World
+from condor_actors.actors.supervision import StoreUnavailable
 from condor_actors.classads import ClassAd
 from condor_actors.config import Config
 from condor_actors.cores.effects import Effect
@@ -27,12 +29,13 @@ from condor_actors.cores.shadow_hosts import AssignHost, CheckHost, EndHost, Hos
 from condor_actors.cores.submit_side import HostHello, Stop, SubmitSide
 from condor_actors.daemons.admin import package_version
 from condor_actors.daemons.history import HistoryQuestions
-from condor_actors.daemons.schedd_spool import SPOOL_MESSAGES, Spool
+from condor_actors.daemons.schedd_outage import StoreOutage
+from condor_actors.daemons.schedd_spool import SPOOL_MESSAGES, SPOOL_READS, Spool
 from condor_actors.daemons.shadow_processes import HostProcesses, RealHostProcesses
-from condor_actors.messages.envelope import Address, Delivery, Identity, PeerUp, Refused, TimerFired
+from condor_actors.messages.envelope import Address, Delivery, Identity, PeerDown, PeerUp, Refused, TimerFired
 from condor_actors.messages.negotiate import RequestCycle
 from condor_actors.messages.queue import ConnectToJob, FinishSpooling, QueryJobs, ReserveCluster
-from condor_actors.messages.run import BecomeOwner, ShadowHostHello
+from condor_actors.messages.run import BecomeOwner, SayHello, ShadowHostHello
 from condor_actors.store.queue_store import QueueStore
 
 __all__ = ["ScheddDaemon", "ScheddEdges", "make_daemon"]
@@ -72,21 +75,40 @@ class ScheddActor(CoreActor):
 
     core: SubmitSide
 
-    def __init__(self, core: SubmitSide, edges: ScheddEdges, my_address: Callable[[], str]) -> None:
+    def __init__(self, core: SubmitSide, edges: ScheddEdges, my_address: Callable[[], str], outage: StoreOutage,
+                 host_nodes: dict[str, Address]) -> None:
         super().__init__(core)
         self._edges = edges
         self._my_address = my_address
+        self._outage = outage
+        self._host_nodes = host_nodes
 
     def started(self) -> None:
         """The first turn."""
-        self.context.perform(self.core.start(self.context.now_s(), self._my_address()))
-        self.context.set_timer(("trim-history",), HISTORY_TRIM_S)
         for node in self.core.desk.settings.collectors:
             self.context.watch(node)
+        if self._outage.problem:
+            self._outage.begin(self.context)
+        else:
+            self._begin()
+
+    def _begin(self) -> None:
+        self.context.perform(self.core.start(self.context.now_s(), self._my_address()))
+        self.context.set_timer(("trim-history",), HISTORY_TRIM_S)
+        for address in self._host_nodes.values():
+            self.context.tell(address, SayHello())
 
     def receive(self, delivery: Delivery) -> None:
         """A question about files or the history is answered here, everything else by the core."""
         message = delivery.message
+        if isinstance(message, ShadowHostHello) and self._may_be_host(delivery.identity, message):
+            self._host_nodes[delivery.sender.node] = delivery.sender
+        elif isinstance(message, PeerDown):
+            self._host_nodes.pop(message.node, None)
+        if self._outage.problem and not self._may_be_read(message):
+            if self._outage.receive(self.context, self.core, delivery):
+                self._begin()
+            return
         if isinstance(message, QueryJobs) and message.source == "history":
             self.context.defer_to_turn(self._edges.history.answer(message),
                                        lambda answer: self._history_answered(delivery, answer))
@@ -95,7 +117,8 @@ class ScheddActor(CoreActor):
             self.context.reply(delivery, self._edges.spool.answer(self.core.desk, message, delivery.identity))
             return
         if isinstance(message, TimerFired) and message.key == ("trim-history",):
-            self._edges.store.trim_history(self.core.desk.settings.history_limit)
+            with contextlib.suppress(StoreUnavailable):
+                self._edges.store.trim_history(self.core.desk.settings.history_limit)
             self.context.set_timer(("trim-history",), HISTORY_TRIM_S)
             return
         if isinstance(message, ReserveCluster):
@@ -111,12 +134,20 @@ class ScheddActor(CoreActor):
             hello = HostHello(message, self._edges.processes.birth(message.pid))
             delivery = attrs.evolve(delivery, message=hello)
         elif isinstance(message, FinishSpooling):
-            self._edges.spool.prepare(self.core.desk, message.cluster_id)
+            problem = self._edges.spool.prepare(self.core.desk, message.cluster_id)
+            if problem:
+                self.context.reply(delivery, Refused(code="invalid", text=problem))
+                return
         elif isinstance(message, ConnectToJob):
             self.context.watch(delivery.sender.node)
         elif isinstance(message, PeerUp) and message.node in self.core.desk.settings.collectors:
             delivery = attrs.evolve(delivery, message=RequestCycle())  # a collector that is new knows nothing of us
         super().receive(delivery)
+
+    @staticmethod
+    def _may_be_read(message: Any) -> bool:
+        """What is answered from files that only this daemon reads, whether or not anything can be stored."""
+        return isinstance(message, SPOOL_READS) or (isinstance(message, QueryJobs) and message.source == "history")
 
     def event(self, delivery: Delivery) -> Delivery:
         """The core must know who asks."""
@@ -201,13 +232,15 @@ class ScheddDaemon:
         self._settings = settings
         self._edges = edges
         self._started_s = world.wall_clock()
-        self.system: ActorSystem = world.make_system(commit=edges.store.commit)
+        self._outage = StoreOutage(edges.store, settings.spool, edges.spool.has_room)
+        self._host_nodes: dict[str, Address] = {}
+        self.system: ActorSystem = world.make_system(commit=self._outage.commit)
         self._version = package_version()
 
     def _make_actor(self) -> ScheddActor:
         core = SubmitSide(self._settings, self._edges.store.load(), self._world.random, self._started_s,
                           self._version)
-        return ScheddActor(core, self._edges, lambda: self._world.post.public_node)
+        return ScheddActor(core, self._edges, lambda: self._world.post.public_node, self._outage, self._host_nodes)
 
     @property
     def actor(self) -> ScheddActor | None:

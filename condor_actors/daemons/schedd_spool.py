@@ -21,9 +21,12 @@ from condor_actors.transfer.manifest import BadManifest, check_path
 
 __all__ = ["SPOOL_MESSAGES", "Spool"]
 
-SPOOL_MESSAGES = (SpoolChunk, ListSpool, ReadSpool)
+SPOOL_READS = (ListSpool, ReadSpool)
+SPOOL_MESSAGES = (SpoolChunk, *SPOOL_READS)
 EVICTED = "evicted"
 MAX_READ_BYTES = 400_000
+ROOM_BYTES = 256 * 1024
+"""What has to be free for a full SPOOL to count as one with room again."""
 
 
 class Spool:
@@ -42,6 +45,23 @@ class Spool:
         folder.mkdir(parents=True, exist_ok=True)
         if os.getuid() == 0:
             folder.chmod(0o1777)
+
+    def has_room(self) -> None:
+        """Write something, and remove it.
+
+        Raises:
+            OSError: the folder takes nothing.
+        """
+        path = self.root / f".room.{os.getpid()}"
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            try:
+                os.posix_fallocate(descriptor, 0, ROOM_BYTES)
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        finally:
+            path.unlink(missing_ok=True)
 
     def folder(self, cluster: int, proc: int) -> Path:
         """The folder of a job."""
@@ -84,11 +104,15 @@ class Spool:
         finally:
             os.close(directory)
 
-    def prepare(self, desk: ScheddDesk, cluster_id: int) -> None:
-        """Every job of a cluster gets its folder, also one without input."""
+    def prepare(self, desk: ScheddDesk, cluster_id: int) -> str:
+        """Every job of a cluster gets its folder, also one without input; returns why not, else an empty text."""
         cluster = desk.queue.clusters.get(cluster_id)
-        for job in cluster.jobs.values() if cluster is not None else ():
-            os.close(self._open_folder(job))
+        try:
+            for job in cluster.jobs.values() if cluster is not None else ():
+                os.close(self._open_folder(job))
+        except OSError as error:
+            return f"the spool of cluster {cluster_id} cannot be made: {error.strerror}: {error.filename}"
+        return ""
 
     def _open_folder(self, job: Job) -> int:
         folder = self.folder(job.cluster.number, job.proc)

@@ -40,6 +40,7 @@ from condor_actors.messages.run import (
     ReadRunFile,
     RenewCredential,
     RunEnded,
+    SayHello,
     ShadowHostHello,
     ShellData,
     StartRun,
@@ -128,7 +129,7 @@ class ShadowHostActor(Actor):
         elif isinstance(message, DismissHost):
             self._edges.logs.flush()
             self._edges.leave()
-        elif isinstance(message, PeerUp):
+        elif isinstance(message, (PeerUp, SayHello)):
             self._hello()
         elif isinstance(message, PeerDown):
             self._connected = False

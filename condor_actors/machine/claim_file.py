@@ -49,9 +49,15 @@ class ClaimFile:
         self._lines = 0
         self._file = -1
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        if self.path.exists():
+        known = self.path.exists()
+        if known:
             self._read()
-        self._rewrite()
+        try:
+            self._rewrite()
+        except OSError:
+            if not known:
+                raise
+            self._go_on()  # a full disk: what there is will do
 
     @property
     def records(self) -> tuple[ClaimRecord, ...]:
@@ -59,7 +65,19 @@ class ClaimFile:
         return tuple(self._claims.values())
 
     def commit(self, operations: Sequence[Any]) -> None:
-        """Make all operations durable."""
+        """Make all operations durable, all or none.
+
+        Raises:
+            OSError: nothing of it was kept (a full disk, say).
+        """
+        before = dict(self._claims)
+        try:
+            self._write(operations)
+        except OSError:
+            self._claims = before
+            raise
+
+    def _write(self, operations: Sequence[Any]) -> None:
         lines = []
         for operation in operations:
             if isinstance(operation, SaveClaim):
@@ -76,8 +94,7 @@ class ClaimFile:
         if self._lines > LONG_LINES:
             self._rewrite()
             return
-        os.write(self._file, "".join(lines).encode())
-        os.fdatasync(self._file)
+        append_whole(self._file, "".join(lines).encode())
 
     def close(self) -> None:
         """Stop writing."""
@@ -99,12 +116,21 @@ class ClaimFile:
                 raise ValueError(f"{self.path}, line {number} is not a claim ({error}); "
                                  "remove the file to forget all claims") from None
 
+    def _go_on(self) -> None:
+        """Append to the file as it is, without what a crash left of its last line."""
+        self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        os.ftruncate(self._file, self.path.read_bytes().rfind(b"\n") + 1)
+
     def _rewrite(self) -> None:
         fresh = self.path.with_name(self.path.name + ".new")
         fresh.unlink(missing_ok=True)
         file = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        os.write(file, "".join(_line(record) for record in self._claims.values()).encode())
-        os.fsync(file)
+        try:
+            append_whole(file, "".join(_line(record) for record in self._claims.values()).encode())
+        except OSError:
+            os.close(file)
+            fresh.unlink(missing_ok=True)
+            raise
         fresh.replace(self.path)
         folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
         os.fsync(folder)
@@ -113,6 +139,23 @@ class ClaimFile:
             os.close(self._file)
         self._file = file
         self._lines = len(self._claims)
+
+
+def append_whole(file: int, data: bytes) -> None:
+    """Append to a file and sync; where that fails, the file is as long as before, so that no half line is left.
+
+    Raises:
+        OSError: nothing was appended.
+    """
+    size = os.fstat(file).st_size
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(file, view):]
+        os.fdatasync(file)
+    except OSError:
+        os.ftruncate(file, size)
+        raise
 
 
 def _line(record: ClaimRecord) -> str:

@@ -229,6 +229,15 @@ class DismissHost:
 
 @message
 @attrs.frozen(kw_only=True)
+class SayHello:
+    """Schedd to shadow host: it has begun anew over a link that did not break, and knows nothing of the host."""
+
+    KIND: ClassVar[str] = "condor.run.SayHello"
+    VERSION: ClassVar[int] = 1
+
+
+@message
+@attrs.frozen(kw_only=True)
 class NoticesWritten:
     """Shadow host to schedd: these notices are in the logs and synced (or their logs cannot be written)."""
 

@@ -18,8 +18,12 @@ from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
 
+from condor_actors.actors.supervision import StoreUnavailable
+
 STEP = re.compile(r"(?P<name>[a-z_]+)_(?P<number>\d{3})\.sql\Z")
 BUSY_TIMEOUT_S = 10.0
+UNAVAILABLE = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_BUSY", "SQLITE_NOMEM")
+"""What SQLite calls a disk that takes nothing; all else is a mistake of ours."""
 
 
 class StoreError(Exception):
@@ -108,15 +112,21 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """All or nothing: commits at the end, rolls back when the block raises."""
+        """All or nothing: commits at the end, rolls back when the block raises.
+
+        Raises:
+            StoreUnavailable: the disk takes nothing now.
+        """
         connection = self.connection
-        connection.execute("BEGIN IMMEDIATE")
         try:
+            connection.execute("BEGIN IMMEDIATE")
             yield connection
             connection.execute("COMMIT")
-        except BaseException:
+        except BaseException as error:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
+            if isinstance(error, sqlite3.OperationalError) and error.sqlite_errorname.startswith(UNAVAILABLE):
+                raise StoreUnavailable(str(error)) from error
             raise
 
     def reader(self) -> sqlite3.Connection:

@@ -78,7 +78,7 @@ class QueueStore:
         """Write a batch, all or nothing; on the disk when it returns.
 
         Raises:
-            sqlite3.Error: nothing of it was written (a full disk, say).
+            StoreUnavailable: nothing of it was written (a full disk, say).
         """
         with self.database.transaction() as connection:
             for kind, group in groupby(operations, type):

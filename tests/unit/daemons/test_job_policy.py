@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import sqlite3
 from pathlib import Path
 
 import pytest
 
+from condor_actors.actors.supervision import StoreUnavailable
 from condor_actors.classads import ClassAd, parse_expression
 from condor_actors.cores.schedd_settings import SystemPolicy
+from condor_actors.messages.claim import RenewClaims
 from condor_actors.messages.envelope import Done, Refused
 from condor_actors.messages.queue import (
     ActionResult,
@@ -260,20 +261,37 @@ def test_spooled_jobs_live_in_the_spool(pool: SubmitPool) -> None:
 
 def test_a_full_disk_refuses_and_loses_nothing(pool: SubmitPool, monkeypatch: pytest.MonkeyPatch) -> None:
     before = pool.submit(procs=2)
-    real = pool.store.commit
+    pool.match(1)
+    run_id = f"{before}.0#1"
+    pool.execute.begin(run_id)
+    pool.run()
+    spares = len(pool.processes.alive)
+    started = pool.processes.start
+    starts: list[str] = []
+    monkeypatch.setattr(pool.processes, "start", lambda host_id: starts.append(host_id) or started(host_id))
 
     def full(operations: object) -> None:
-        raise sqlite3.OperationalError("database or disk is full")
+        raise StoreUnavailable("database or disk is full")
 
-    monkeypatch.setattr(pool.schedd.system, "_commit_batch", full)
-    refusal = pool.ask(ReserveCluster())
-    assert isinstance(refusal, Refused)
-    assert "disk is full" in refusal.text
-    refused = pool.ask(ActOnJobs(action=JobAction.HOLD, ids=((before, -1),)))
-    assert isinstance(refused, Refused)
-    monkeypatch.setattr(pool.schedd.system, "_commit_batch", real)
-    pool.run(5.0)
-    assert [job.get_int("JobStatus") for job in pool.jobs()] == [1, 1]
+    with monkeypatch.context() as full_disk:
+        full_disk.setattr(pool.store, "commit", full)
+        for _ in range(20):  # far more than an actor may crash
+            refusal = pool.ask(ReserveCluster())
+            assert isinstance(refusal, Refused)
+            assert "disk is full" in refusal.text
+            refused = pool.ask(ActOnJobs(action=JobAction.HOLD, ids=((before, -1),)))
+            assert isinstance(refused, Refused)
+            assert [job.get_int("JobStatus") for job in pool.jobs()] == [2, 1]
+            pool.run(30.0)
+        pool.execute.finish(run_id)
+        pool.run(3600.0)
+        assert starts == []
+        assert pool.status(before) == 2
+        assert any(isinstance(message, RenewClaims) for message in pool.execute.log)
+    pool.run(60.0)
+    assert [job.get_int("ExitCode", -1) for job in pool.history()] == [0]
+    assert pool.execute.activations[0].run_id == run_id
+    assert len(pool.processes.alive) == spares
     after = pool.submit()
     assert after > before
 

@@ -1,0 +1,106 @@
+"""What a schedd does while nothing can be stored: a full, unwritable or broken SPOOL.
+
+Theory: a decision that cannot be made durable was never made, so the actor is built anew from what the store has, and
+this class stands between it and the world until the store takes something again.  Questions about the queue are
+answered from what is stored; whatever would change it is refused with the reason; the leases of claims go on, so that
+running jobs do.  Then the schedd begins as after a restart: the shadow hosts are asked to say hello, and tell again
+what nobody has committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from condor_actors.actors.supervision import StoreUnavailable
+from condor_actors.cores.queue_operations import SaveCounter
+from condor_actors.messages.envelope import Delivery, Refused, TimerFired
+from condor_actors.messages.queue import QueryJobs, QueryTotals
+
+if TYPE_CHECKING:
+    from condor_actors.actors.context import Context
+    from condor_actors.cores.submit_side import SubmitSide
+
+__all__ = ["StoreOutage"]
+
+FIRST_LOOK_S: Final = 1.0
+LONGEST_LOOK_S: Final = 30.0
+LOOK: Final = ("store",)
+RENEW: Final = ("renew",)
+
+
+class Store(Protocol):
+    """What makes batches durable."""
+
+    def commit(self, operations: Sequence[Any]) -> None:
+        """All or none; raises ``StoreUnavailable`` or ``OSError`` when nothing can be stored."""
+
+
+class StoreOutage:
+    """The store of a schedd, and whether it takes anything now.
+
+    Args:
+        store: makes batches durable.
+        where: the store's folder, for people.
+        has_room: writes and removes something; raises ``OSError`` when that fails.
+
+    Attributes:
+        problem: why nothing can be stored; empty while all is well.
+    """
+
+    def __init__(self, store: Store, where: str, has_room: Callable[[], None]) -> None:
+        self.problem = ""
+        self._store = store
+        self._where = where
+        self._has_room = has_room
+        self._looks = 0
+
+    def commit(self, operations: Sequence[Any]) -> None:
+        """Make a batch durable.
+
+        Raises:
+            StoreUnavailable: the store takes nothing now.
+        """
+        try:
+            self._store.commit(operations)
+        except (OSError, StoreUnavailable) as error:
+            self.problem = f"{self._where} cannot be written: {error}"
+            raise StoreUnavailable(self.problem) from error
+        self._looks = 0
+
+    def begin(self, context: Context) -> None:
+        """The actor was built anew because of it: wait, longer each time."""
+        context.log.error("{problem}; the queue cannot change until that is mended", problem=self.problem)
+        self._wait(context)
+        context.set_timer(RENEW, 0.0)
+
+    def _wait(self, context: Context) -> None:
+        context.set_timer(LOOK, min(FIRST_LOOK_S * 2.0 ** min(self._looks, 10), LONGEST_LOOK_S))
+        self._looks += 1
+
+    def receive(self, context: Context, core: SubmitSide, delivery: Delivery) -> bool:
+        """A message that comes meanwhile; returns whether the outage is over."""
+        message = delivery.message
+        if isinstance(message, TimerFired) and message.key == LOOK:
+            return self._look(context)
+        if isinstance(message, TimerFired) and message.key == RENEW:
+            context.perform(core.keep_claims(context.now_s()))
+        elif isinstance(message, (QueryJobs, QueryTotals)):
+            context.reply(delivery, core.look_up(message, context.now_s()))
+        else:
+            context.reply(delivery, Refused(
+                code="busy", retry_after_s=LONGEST_LOOK_S,
+                text=f"{self.problem}; nothing was changed: make room there or mend it, and try again"))
+        return False
+
+    def _look(self, context: Context) -> bool:
+        try:
+            self._has_room()
+            self._store.commit([SaveCounter("store_looks", self._looks)])
+        except (OSError, StoreUnavailable) as error:
+            self.problem = f"{self._where} cannot be written: {error}"
+            self._wait(context)
+            return False
+        context.log.info("{where} can be written again", where=self._where)
+        self.problem = ""
+        return True

@@ -1,0 +1,110 @@
+"""A SPOOL that is full, on a real small file system."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.pool_fixture import PersonalPool, fresh_folder, open_to_jobs, until
+
+SIZE = "12m"
+
+
+@pytest.fixture
+def spool() -> Iterator[Path]:
+    """A folder that is a file system of its own, with little room."""
+    with fresh_folder() as folder:
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SIZE},mode=0755", "none", str(folder)],
+                              capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            pytest.skip(f"this machine does not let us mount a small file system: {done.stderr.strip()}")
+        try:
+            yield folder
+        finally:
+            subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+@pytest.fixture
+def pool(spool: Path) -> Iterator[PersonalPool]:
+    with fresh_folder() as folder:
+        made = PersonalPool(folder, config=f"SPOOL = {spool}\n")
+        yield made
+        made.stop()
+
+
+class Full:
+    """The file system without room."""
+
+    def __init__(self, spool: Path) -> None:
+        self._file = spool / "filler"
+
+    def __enter__(self) -> None:
+        with self._file.open("wb", buffering=0) as file:
+            for size in (1 << 20, 4096):
+                with contextlib.suppress(OSError):
+                    while True:
+                        file.write(b"x" * size)
+
+    def __exit__(self, *_: object) -> None:
+        self._file.unlink()
+
+
+def shadow_hosts(pool: PersonalPool) -> set[int]:
+    return {pid for pid, command in pool.processes().items() if " shadow-host " in command}
+
+
+def test_a_full_spool_refuses_submits_and_is_waited_for(pool: PersonalPool, spool: Path) -> None:
+    go = pool.work / "go"
+    os.mkfifo(go)
+    open_to_jobs(go)
+    script = pool.work / "job.sh"
+    script.write_text(f"#!/bin/sh\nread line < {go}\necho $line\n")
+    script.chmod(0o755)
+    description = (f"executable = {script}\ntransfer_executable = false\nshould_transfer_files = YES\n"
+                   "output = out\nlog = job.log\nqueue\n")
+    cluster = pool.submit(description)
+    pool.until_status(f"{cluster}.0", 2)
+    until(lambda: "Job executing" in (pool.work / "job.log").read_text(), "the job's start in its log")
+    before, schedd = shadow_hosts(pool), pool.daemons()["schedd"]
+    with Full(spool):
+        for _ in range(8):
+            done = pool.tool("condor_submit", stdin="executable = /bin/true\nqueue\n")
+            assert done.returncode == 1, done.stdout
+            assert f"{spool} cannot be written" in done.stderr, done.stderr
+            assert pool.status_of(f"{cluster}.0") == 2
+        held = pool.tool("condor_hold", str(cluster))
+        assert held.returncode == 1
+        assert "cannot be written" in held.stderr + held.stdout
+        # The job ends while nobody can write that down.
+        with open(go, "w", encoding="utf-8") as pipe:
+            pipe.write("done\n")
+        until(lambda: (pool.work / "out").exists() and (pool.work / "out").read_text() == "done\n", "the job's output")
+        assert pool.status_of(f"{cluster}.0") == 2
+        assert shadow_hosts(pool) <= before
+        assert pool.daemons()["schedd"] == schedd
+    pool.wait()
+    (job,) = pool.history(str(cluster))
+    assert (job["ExitCode"], job["NumJobStarts"]) == (0, 1)
+    assert (pool.work / "job.log").read_text().count("005 (") == 1
+    pool.submit("executable = /bin/true\nlog = next.log\nqueue\n")
+    pool.wait("next.log")
+    assert pool.daemons()["schedd"] == schedd
+
+
+def test_no_daemon_ends_for_want_of_room(pool: PersonalPool, spool: Path) -> None:
+    daemons = pool.daemons()
+    with Full(spool):
+        done = pool.tool("condor_submit", stdin="executable = /bin/true\nqueue\n")
+        assert done.returncode == 1
+        pool.run("condor_status")
+    job = "executable = /bin/true\nlog = job.log\nqueue\n"
+    cluster = until(lambda: pool.tool("condor_submit", "-terse", stdin=job).stdout.split(".")[0], "a submit taken")
+    pool.wait()
+    assert len(pool.history(cluster)) == 1
+    assert {name: pid for name, pid in pool.daemons().items() if name != "shadow-host"} == {
+        name: pid for name, pid in daemons.items() if name != "shadow-host"}
