@@ -178,9 +178,16 @@ void forget_other_threads(struct thread *self)
 }
 
 /* The last thing a thread does: it gives its slot away while still standing on it, so the kernel's exit
- * follows in the same breath, without touching the stack. */
+ * follows in the same breath, without touching the stack.  Whoever joins it is told before that, and not by
+ * the kernel: a checkpoint between the two would have a thread that is gone and was never seen to go. */
 void leave(struct thread *self)
 {
+    enum { WAKE = 1 };
+    static const int gone;
+    if (self->clear_at_exit && !copy_user(self->clear_at_exit, &gone, sizeof gone)) {
+        SYSTEM(__NR_set_tid_address, NULL);
+        SYSTEM(__NR_futex, self->clear_at_exit, WAKE, 1);
+    }
     __atomic_sub_fetch(&threads_live, 1, __ATOMIC_SEQ_CST);
     __asm__ volatile("movl $0, (%0)\n"
                      "xor %%edi, %%edi\n"
