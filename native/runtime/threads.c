@@ -65,7 +65,7 @@ struct birth {
     struct thread *self;
     unsigned long tls;
     bool sets_tls;
-    int *child_id;
+    int *child_id, *parent_id; /* where its number goes; before it runs, because it may be gone soon after */
     struct ucontext *frame;
 };
 
@@ -103,6 +103,8 @@ static void born(void *argument)
         SYSTEM(__NR_set_tid_address, self->clear_at_exit);
     if (birth->child_id)
         copy_user(birth->child_id, &self->virtual_id, sizeof(int));
+    if (birth->parent_id)
+        copy_user(birth->parent_id, &self->virtual_id, sizeof(int));
     self->frame = birth->frame;
     __atomic_store_n(&self->state, THREAD_LIVE, __ATOMIC_RELEASE); /* from here on BIRTH may be gone */
     wake_all(&self->state);
@@ -143,7 +145,8 @@ static long start_thread(struct trap *t, unsigned long flags)
     child->clear_at_exit = flags & CHILD_CLEARS ? (int *)t->a[3] : NULL;
     memcpy(child->name, self->name, sizeof child->name);
     struct birth birth = {.self = child, .tls = t->a[4], .sets_tls = (flags & SET_TLS) != 0,
-                          .child_id = flags & CHILD_SETS ? (int *)t->a[3] : NULL, .frame = frame};
+                          .child_id = flags & CHILD_SETS ? (int *)t->a[3] : NULL,
+                          .parent_id = flags & PARENT_SETS ? (int *)t->a[2] : NULL, .frame = frame};
     __atomic_add_fetch(&threads_live, 1, __ATOMIC_SEQ_CST);
     long id = clone_thread(KERNEL_FLAGS, (void *)(top & ~15ul), born, &birth, NULL);
     if (id < 0) {
@@ -154,10 +157,7 @@ static long start_thread(struct trap *t, unsigned long flags)
     /* The birth certificate lies on our stack: wait until it has been read. */
     while (__atomic_load_n(&child->state, __ATOMIC_ACQUIRE) == THREAD_STARTING)
         wait_while(&child->state, THREAD_STARTING);
-    int virtual_id = (int)id;
-    if (flags & PARENT_SETS)
-        copy_user((void *)t->a[2], &virtual_id, sizeof virtual_id);
-    return virtual_id;
+    return id;
 }
 
 long do_clone(struct trap *t)
