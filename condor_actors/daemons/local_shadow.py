@@ -26,7 +26,7 @@ __all__ = ["LocalShadow"]
 KILL_AFTER_S = 10.0
 UPDATE_DELAY_S = 0.5
 EXECUTE, SUSPENDED, CONTINUED = 1, 10, 11
-HOLD_NO_START, HOLD_OUTPUT, HOLD_INPUT, HOLD_IWD = 6, 7, 8, 14
+HOLD_NO_START, HOLD_OUTPUT, HOLD_INPUT, HOLD_IWD, HOLD_LOG = 6, 7, 8, 14, 22
 
 
 class LocalShadow(Actor):
@@ -57,6 +57,10 @@ class LocalShadow(Actor):
         """Start the program."""
         if self._order.reattach:
             self._end("failed", "the shadow host that ran it has died")
+            return
+        unwritable = self._logs.problem(self._job)
+        if unwritable:
+            self._end("hold", unwritable, HOLD_LOG)
             return
         try:
             self._launch(read_spec(self._job_without_transfer()))

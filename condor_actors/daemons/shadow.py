@@ -59,6 +59,7 @@ from condor_actors.transfer.manifest import BadManifest, check_manifest, digest_
 __all__ = ["Bulk", "Shadow", "ShadowEdges"]
 
 MANIFEST_BYTES = 300_000
+HOLD_LOG = 22
 MANIFEST_INLINE_BYTES = 256 << 20
 MANIFEST_LIMIT_BYTES = 512 << 20
 MAX_LARGE_FILES = 2_000
@@ -220,6 +221,10 @@ class Shadow(CoreActor):
     def _prepare(self) -> None:
         if self._problem:
             self._later(InputsFailed(self._problem, 0))
+            return
+        unwritable = self._edges.logs.problem(self.core.job)
+        if unwritable:
+            self._later(InputsFailed(unwritable, HOLD_LOG))
             return
         if not self._transfers:
             self._later(InputsReady((), transfers=False))

@@ -5,7 +5,8 @@ only then are they reported as written.  An event that somebody waits for ends t
 iteration; what else a run has to tell goes along with it, in order.  A log is opened for each group, so one that its
 owner moves or deletes is made anew, and nothing stays open for ten thousand jobs.
 
-A log that cannot be written must not stop the job: it is reported, and the events count as dealt with.
+A job whose log cannot be opened when a run begins is held (:meth:`UserLogs.problem`).  One that cannot be written later
+must not stop the job: it is reported, and what could not be written is tried again with the next event of any job.
 """
 
 from __future__ import annotations
@@ -35,6 +36,9 @@ BLOCK_BYTES = 262_144
 MARGIN_S = 7200.0
 """How much earlier than an event the lines before it must be, so that it cannot be among them: clocks are set."""
 
+KEPT_BYTES = 262_144
+"""How much is kept for a log that cannot be written."""
+
 _HEADER = re.compile(rb"^\d{3} \(\d+\.\d+\.\d+\) (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) .*$", re.MULTILINE)
 
 
@@ -58,11 +62,17 @@ class LogFiles:
         try:
             if lock:
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
-            view = memoryview(data)
-            while view:
-                view = view[os.write(descriptor, view):]
-            if sync:
-                os.fdatasync(descriptor)
+            size = os.lseek(descriptor, 0, os.SEEK_END)
+            try:
+                view = memoryview(data)
+                while view:
+                    view = view[os.write(descriptor, view):]
+                if sync:
+                    os.fdatasync(descriptor)
+            except OSError:
+                if lock:
+                    os.ftruncate(descriptor, size)  # no half event
+                raise
         finally:
             os.close(descriptor)
 
@@ -96,7 +106,7 @@ class UserLogs:
         self._seen: dict[str, tuple[float, set[str]]] = {}
         self._then: list[Callable[[], None]] = []
         self._call: IDelayedCall | None = None
-        self._sick: set[str] = set()
+        self._sick: dict[str, bytes] = {}
 
     def write(self, event: int, cluster: int, procs: Iterable[int], when_s: float, facts: ClassAd, *,
               maybe_written: bool = False) -> None:
@@ -131,21 +141,36 @@ class UserLogs:
         self._call = None
         waiting, self._waiting = self._waiting, {}
         self._seen = {}
-        for path, lines in waiting.items():
-            if lines:
-                self._append(path, "".join(lines).encode("utf-8", "surrogateescape"))
+        for path in {**waiting, **self._sick}:
+            data = "".join(waiting.get(path, ())).encode("utf-8", "surrogateescape")
+            if data or self._sick.get(path):
+                self._append(path, data)
         then, self._then = self._then, []
         for each in then:
             each()
 
     def _append(self, path: str, data: bytes) -> None:
+        whole = self._sick.get(path, b"") + data
         try:
-            self._files.append(path, data, lock=self._lock, sync=self._sync)
-            self._sick.discard(path)
+            self._files.append(path, whole, lock=self._lock, sync=self._sync)
+            if self._sick.pop(path, None) is not None:
+                self._log.info("user log {path} can be written again", path=path)
         except OSError as error:
             if path not in self._sick:
-                self._sick.add(path)
                 self._log.error("user log {path} cannot be written: {error}", path=path, error=error.strerror)
+            if len(whole) > KEPT_BYTES:
+                self._log.error("{count} bytes of events for {path} are lost", count=len(whole), path=path)
+                whole = b""
+            self._sick[path] = whole
+
+    def problem(self, facts: ClassAd) -> str:
+        """Why a log of this job cannot be opened; empty when all can."""
+        for path in log_paths(facts):
+            try:
+                self._files.append(path, b"", lock=False, sync=False)
+            except OSError as error:
+                return f"Failed to initialize user log to {path}: {error.strerror}"
+        return ""
 
     def _headers(self, path: str, waiting: list[str], when_s: float) -> set[str]:
         """First lines of the events that a log has, or will have with this group, since shortly before ``when_s``.

@@ -29,6 +29,13 @@ from condor_actors.submit.sheet import Sheet, parsed
 from condor_actors.submit.surroundings import Surroundings
 
 MAX_INCLUDE_DEPTH = 8
+ALIASES = {
+    "executable": ("cmd",), "initialdir": ("initial_dir", "job_iwd", "iwd"), "input": ("stdin", "in"),
+    "output": ("stdout", "out"), "error": ("stderr", "err"), "log": ("userlog",),
+    "transfer_input_files": ("transferinputfiles", "transferinput"),
+}  # fmt: skip
+"""Other names of the commands that name files."""
+
 MAX_JOBS = 1_000_000
 _ASSIGNMENT = re.compile(r"(\+?[A-Za-z_][\w.]*)\s*=\s*(.*)\Z", re.DOTALL)
 _DIRECTIVE = re.compile(r"(include|use|warning|error)\b\s*(.*?)\s*:\s*(.*)\Z", re.IGNORECASE | re.DOTALL)
@@ -44,7 +51,7 @@ class Options:
         appended: ``-append`` lines, as if they stood before the first queue statement.
         queue: ``-queue`` arguments; None: none.
         batch_name: ``-batch-name``, over whatever the description says.
-        spool, interactive, allow_crlf: as the flags say.
+        spool, interactive, allow_crlf: as the flags say; ``disable``: look at no files.
         max_jobs: 0: no limit.
         single_cluster: refuse a second cluster.
     """
@@ -56,6 +63,7 @@ class Options:
     spool: bool = False
     interactive: bool = False
     allow_crlf: bool = False
+    disable: bool = False
     max_jobs: int = 0
     single_cluster: bool = False
 
@@ -98,6 +106,7 @@ class Description:
         :raises SubmitError: naming file and line where there is one.
         """
         self._sheet.spool, self._sheet.interactive = self.options.spool, self.options.interactive
+        self._sheet.trusts_files = self.options.disable or self.options.spool
         self._set_automatic(source)
         if self.options.allow_crlf:
             self.scope.live["allow_crlf_script"] = "true"
@@ -113,6 +122,15 @@ class Description:
             self._append()
             self._queue(Line("queue", 0), LineReader("", ""))
         return self.clusters
+
+    def blamed(self, error: SubmitError) -> str:
+        """Where the command that an error is about stands: ``file, line N: name = value``; empty when not known."""
+        for key in (error.command, *ALIASES.get(error.command, ())):
+            if key in self.scope.assigned:
+                file, line = self.scope.places.get(key, ("", 0))
+                written = f"{self.scope.spellings.get(key, key)} = {self.scope.assigned[key]}"
+                return f"{file}, line {line}: {written}" if line else written
+        return ""
 
     def unused(self) -> list[tuple[str, str]]:
         """User macros that nothing asked for: most likely misspelled commands."""
@@ -138,7 +156,7 @@ class Description:
 
     def _statement(self, line: Line, reader: LineReader, depth: int) -> None:
         if line.block is not None:
-            self._assign(line.text, line.block)
+            self._assign(line.text, line.block, (reader.source, line.number))
             return
         if is_queue(line.text):
             if depth:
@@ -151,14 +169,14 @@ class Description:
             return
         assignment = _ASSIGNMENT.match(line.text)
         if assignment:
-            self._assign(assignment.group(1), assignment.group(2))
+            self._assign(assignment.group(1), assignment.group(2), (reader.source, line.number))
             return
         directive = _DIRECTIVE.match(line.text)
         if directive is None:
             raise _wrong(f"{line.text.strip()[:80]!r}: expected NAME = VALUE or queue", line, reader)
         self._direct(directive.group(1).lower(), directive.group(2), directive.group(3), line, reader, depth)
 
-    def _assign(self, name: str, value: str) -> None:
+    def _assign(self, name: str, value: str, place: tuple[str, int] = ("", 0)) -> None:
         if name.startswith("+"):
             name = "MY." + name[1:]
         key = name.lower()
@@ -167,6 +185,7 @@ class Description:
         old = self.scope.assigned.get(key, "")
         self.scope.assigned[key] = substitute_itself(value, name, old) if "$(" in value else value
         self.scope.spellings[key] = name
+        self.scope.places[key] = place
 
     def _append(self) -> None:
         for text in self.options.appended:

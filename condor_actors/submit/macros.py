@@ -61,6 +61,7 @@ class Scope:
         self.live = live
         self.assigned: dict[str, str] = {}
         self.spellings: dict[str, str] = {}
+        self.places: dict[str, tuple[str, int]] = {}
         self.defaults = defaults
         self.environ = environ
         self.choose = choose

@@ -15,6 +15,7 @@ from condor_actors.classads import Expr, unparse
 from condor_actors.submit import policy, program, requirements, resources, transfer
 from condor_actors.submit.draft import Draft
 from condor_actors.submit.errors import SubmitError
+from condor_actors.submit.file_checks import NULL_FILE, check_log
 from condor_actors.submit.keywords import SIMPLE, Keyword
 from condor_actors.submit.sheet import Sheet, unquoted
 
@@ -74,7 +75,7 @@ def _set_simple(sheet: Sheet, keyword: Keyword, value: str) -> None:
         sheet.set(keyword.attribute, number)
     elif kind == "path":
         path = unquoted(value)
-        sheet.set(keyword.attribute, path if path == program.NULL_FILE else sheet.absolute(path))
+        sheet.set(keyword.attribute, path if path == NULL_FILE else sheet.absolute(path))
     elif kind == "list":
         sheet.set(keyword.attribute, ",".join(unquoted(value).replace(",", " ").split()))
     else:
@@ -144,6 +145,7 @@ SECTIONS: tuple[tuple[str, Section], ...] = (
     ("concurrency limits", resources.concurrency_limits),
     ("accounting", resources.accounting),
     ("simple", _simple),
+    ("log", check_log),
     ("deferral", policy.deferral),
     ("size", program.size),
     ("transfer", transfer.transfer),

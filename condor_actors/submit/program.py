@@ -6,6 +6,7 @@ import signal
 
 from condor_actors.cores.job_words import join_raw
 from condor_actors.submit.errors import SubmitError
+from condor_actors.submit.file_checks import NULL_FILE, check_executable, check_file, files_are_checked
 from condor_actors.submit.quoting import (
     imported,
     join_environment,
@@ -15,8 +16,6 @@ from condor_actors.submit.quoting import (
     unquote,
 )
 from condor_actors.submit.sheet import UNIVERSE_IDS, Sheet, is_url
-
-NULL_FILE = "/dev/null"
 
 
 def universe(sheet: Sheet) -> None:
@@ -65,7 +64,8 @@ def folder(sheet: Sheet) -> None:
     else:
         path = given if given.startswith("/") else f"{sheet.world.cwd.rstrip('/')}/{given}"
         if "$$(" not in path and not sheet.world.files.is_folder(path):
-            raise SubmitError(f"No such directory: {path}")
+            raise SubmitError(f"No such directory: {path}", command="initialdir",
+                              remedy="make it, or mend the path (a relative one begins at the folder you submit from)")
     if len(path) > 1:
         path = path.rstrip("/")
     sheet.iwd = path
@@ -105,7 +105,7 @@ def executable(sheet: Sheet) -> None:
     path = _executable_path(sheet, name)
     sheet.set("Cmd", path)
     if "$$(" not in path:
-        _check_executable(sheet, path)
+        check_executable(sheet, path)
 
 
 def _executable_path(sheet: Sheet, name: str) -> str:
@@ -121,25 +121,6 @@ def _executable_path(sheet: Sheet, name: str) -> str:
     ):
         return sheet.absolute(name)
     return path
-
-
-def _check_executable(sheet: Sheet, path: str) -> None:
-    if sheet.boolean("skip_filechecks") if (sheet.text("skip_filechecks") or "").lower() != "warn" else False:
-        return
-    problem = sheet.world.files.access_problem(path, "r")
-    if not problem and sheet.world.files.is_folder(path):
-        problem = "Is a directory"
-    if problem:
-        if (sheet.text("skip_filechecks") or "").lower() == "warn":
-            sheet.warn(f"Can't access executable file {path}: {problem}")
-            return
-        raise SubmitError(f"Can't access executable file {path}: {problem}")
-    first = sheet.world.files.first_line(path)
-    if first.startswith(b"#!") and first.rstrip(b"\n").endswith(b"\r"):
-        sentence = f"Executable file {path} is a script with CRLF (DOS/Windows) line endings"
-        if not sheet.scope.live.get("allow_crlf_script"):
-            raise SubmitError(f"{sentence}; run 'dos2unix {path}', or submit with -allow-crlf-script")
-        sheet.warn(sentence)
 
 
 def size(sheet: Sheet) -> None:
@@ -216,31 +197,13 @@ def standard_files(sheet: Sheet) -> None:
             sheet.set(moves, False)
             continue
         path = path.strip('"')
-        if moved and file_checks(sheet):
-            _check(sheet, path, "r" if attribute == "In" else "w")
+        if moved and files_are_checked(sheet):
+            check_file(sheet, path, "r" if attribute == "In" else "w", commands[0])
         sheet.set(attribute, path)
         if moved:
             sheet.set(streams, sheet.boolean(streams_command, streams))
         else:
             sheet.set(moves, False)
-
-
-def file_checks(sheet: Sheet) -> bool:
-    """Whether files are looked at when jobs are submitted (by default only when they are used)."""
-    if (sheet.setting("SUBMIT_SKIP_FILECHECKS") or "true").lower() in ("true", "yes", "1"):
-        return False
-    given = sheet.text("skip_filechecks")
-    return given is None or given.lower() == "warn" or not sheet.truth("skip_filechecks", given)
-
-
-def _check(sheet: Sheet, path: str, mode: str) -> None:
-    if is_url(path) or "$$(" in path:
-        return
-    problem = sheet.world.files.access_problem(sheet.absolute(path), mode)
-    if problem:
-        raise SubmitError(
-            f'Can\'t open "{sheet.absolute(path)}"  for {"reading" if mode == "r" else "writing"} ({problem})'
-        )
 
 
 def signals(sheet: Sheet) -> None:

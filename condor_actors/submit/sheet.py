@@ -43,7 +43,7 @@ class Sheet:
         universe: its number; ``topping``: ``docker``, ``container`` or empty.
         iwd: the job's initial folder.
         warnings: sentences for standard error, each once.
-        spool, interactive: as the tool was called.
+        spool, interactive: as the tool was called; ``trusts_files``: it is to look at no files.
     """
 
     def __init__(self, scope: Scope, world: Surroundings, warnings: list[str]) -> None:
@@ -56,6 +56,7 @@ class Sheet:
         self.iwd = world.cwd
         self.spool = False
         self.interactive = False
+        self.trusts_files = False
 
     # -- commands
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from condor_actors.submit.errors import SubmitError
-from condor_actors.submit.program import NULL_FILE, file_checks
+from condor_actors.submit.file_checks import NULL_FILE, check_file, files_are_checked
 from condor_actors.submit.resources import quantity
 from condor_actors.submit.sheet import Sheet, is_url, listed, unquoted
 
@@ -98,14 +98,9 @@ def _policy(sheet: Sheet, inputs: bool, outputs: bool) -> tuple[str, str]:
 
 
 def _check_inputs(sheet: Sheet, inputs: list[str]) -> None:
-    if not inputs or not file_checks(sheet):
-        return
-    for name in inputs:
-        if is_url(name) or "$$(" in name:
-            continue
-        problem = sheet.world.files.access_problem(sheet.absolute(name), "r")
-        if problem:
-            raise SubmitError(f'Can\'t open "{sheet.absolute(name)}"  for reading ({problem})')
+    if inputs and files_are_checked(sheet):
+        for name in inputs:
+            check_file(sheet, name, "r", "transfer_input_files")
 
 
 def _sizes(sheet: Sheet, inputs: list[str]) -> None:

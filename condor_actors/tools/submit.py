@@ -122,7 +122,7 @@ def _submit(call: Call) -> int:
         try:
             clusters = description.read(text, source)
         except SubmitError as error:
-            return _submit_error(error)
+            return _submit_error(error, description)
         _warn(description, call, config)
         return desk.queue(clusters)
 
@@ -277,7 +277,7 @@ def _without_schedd(call: Call, config: Config, text: str, source: str) -> int:
     try:
         clusters = description.read(text, source)
     except SubmitError as error:
-        return _submit_error(error)
+        return _submit_error(error, description)
     _warn(description, call, config)
     body = "".join(_dry(cluster) if call.dry_run else _dumped(cluster) for cluster in clusters)
     jobs = sum(len(cluster.procs) for cluster in clusters)
@@ -363,7 +363,7 @@ def _call(given: list[Given]) -> Call:
             changes["max_jobs"] = max(int(value), 0)
         elif item.name == "batch-name":
             changes["batch_name"] = value
-        elif item.name in ("spool", "interactive"):
+        elif item.name in ("spool", "interactive", "disable"):
             changes[item.name] = True
         elif item.name == "allow-crlf-script":
             changes["allow_crlf"] = True
@@ -420,14 +420,15 @@ def _warn(description: Description, call: Call, config: Config) -> None:
             print(f"\nWARNING: the line '{name} = {value}' was unused by condor_submit. Is it a typo?", file=sys.stderr)
 
 
-def _submit_error(error: SubmitError) -> int:
+def _submit_error(error: SubmitError, description: Description) -> int:
     if error.parsing:
         file = error.file or "<stdin>"
         return _fail(
             f"on Line {error.line} of {file}: {error.problem}\n\n"
             f"ERROR: Failed to parse command file (line {error.line})."
         )
-    return _fail(error.problem)
+    notes = (description.blamed(error), error.remedy)
+    return _fail("\n".join([error.problem, *(f"    {note}" for note in notes if note)]))
 
 
 def _fail(text: str) -> int:
@@ -459,7 +460,8 @@ USAGE = """Usage: condor_submit [options] [<attrib>=<value>] [- | <submit-file>]
       -name <schedd>  -remote <schedd>  -pool <host>  -addr <address>
       -unused                    switch warnings about unused macros
       -allow-crlf-script         take scripts with DOS line ends
-      -disable -debug -help -version"""
+      -disable                   look at no files beforehand (but the executable)
+      -debug -help -version"""
 
 if __name__ == "__main__":
     sys.exit(main())

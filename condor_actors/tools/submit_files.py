@@ -57,6 +57,8 @@ class LocalFiles:
             )  # fmt: skip
         if not os.path.exists(path):
             return "No such file or directory"
+        if mode == "w" and os.path.isdir(path):
+            return "Is a directory"
         return "" if os.access(path, os.R_OK if mode == "r" else os.W_OK) else "Permission denied"
 
     def first_line(self, path: str) -> bytes:

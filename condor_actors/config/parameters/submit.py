@@ -326,7 +326,8 @@ ROWS = (
          " say."),
     choice("SUBMIT_REQUEST_MISSING_UNITS", None, "Whether a request for memory or disk without a unit is warned of or"
            " refused.", ("warn", "error")),
-    boolean("SUBMIT_SKIP_FILECHECKS", True, "Whether submit leaves it to the schedd to look for input files."),
+    boolean("SUBMIT_SKIP_FILECHECKS", True, "Whether submit leaves input and output files to be looked at when they"
+            " are used; condor_submit -disable does so for once."),
     boolean("WARN_ON_UNUSED_SUBMIT_FILE_MACROS", True, "Whether submit warns of macros that nothing uses."),
     words("SYSTEM_PERIODIC_HOLD_NAMES", None, "Names of further SYSTEM_PERIODIC_HOLD_ settings.", read_by=SCHEDD),
     words("SYSTEM_PERIODIC_RELEASE_NAMES", None, "Names of further SYSTEM_PERIODIC_RELEASE_ settings.", read_by=SCHEDD),

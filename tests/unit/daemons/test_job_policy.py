@@ -179,6 +179,23 @@ def test_a_missing_input_holds_the_job(pool: SubmitPool) -> None:
     assert "nowhere.dat" in (pool.home / "log").read_text()
 
 
+@pytest.mark.parametrize("universe", [5, 12])
+def test_a_log_that_cannot_be_opened_holds_the_job(pool: SubmitPool, universe: int) -> None:
+    cluster = pool.submit(f'UserLog = "nosuch/log"\nJobUniverse = {universe}\n'.encode())
+    if universe == 5:
+        pool.match()
+    pool.run(20.0)
+    assert pool.status(cluster) == 5
+    (job,) = pool.jobs()
+    assert job.get_int("HoldReasonCode") == 22
+    assert "nosuch/log: No such file or directory" in job.get_str("HoldReason")
+    assert pool.execute.activations == []
+    (pool.home / "nosuch").mkdir()
+    pool.act("release", cluster)
+    pool.run(1.0)
+    assert "Job submitted from host" in (pool.home / "nosuch" / "log").read_text()
+
+
 def test_an_output_folder_that_is_gone_holds_the_job(pool: SubmitPool) -> None:
     cluster = pool.submit(b'Out = "nosuch/out"\n')
     from tests.unit.daemons.test_submit_side import entry

@@ -9,7 +9,7 @@ from twisted.internet.task import Clock
 
 from condor_actors.classads import ClassAd
 from condor_actors.daemons import user_log
-from condor_actors.daemons.user_log import UserLogs
+from condor_actors.daemons.user_log import LogFiles, UserLogs
 
 WHEN_S = 1_700_000_000.0
 
@@ -52,3 +52,31 @@ def test_an_older_event_is_looked_for_further_back(tmp_path: Path, monkeypatch: 
     second.write(0, 7, [10], WHEN_S, facts, maybe_written=True)
     second.flush()
     assert len(_submits(tmp_path)) == 11
+
+
+class FullFiles(LogFiles):
+    """A disk that can be full."""
+
+    full = False
+
+    def append(self, path: str, data: bytes, *, lock: bool, sync: bool) -> None:
+        if self.full:
+            raise OSError(28, "No space left on device")
+        super().append(path, data, lock=lock, sync=sync)
+
+
+def test_events_wait_for_room(tmp_path: Path) -> None:
+    files = FullFiles()
+    logs = UserLogs(Clock(), sync=False, files=files)
+    facts = _facts(tmp_path)
+    logs.write(0, 7, [0], WHEN_S, facts)
+    logs.flush()
+    files.full = True
+    logs.write(0, 7, [1], WHEN_S, facts)
+    logs.flush()
+    assert "No space left" in logs.problem(facts)
+    files.full = False
+    assert logs.problem(facts) == ""
+    logs.write(0, 7, [2], WHEN_S, facts)
+    logs.flush()
+    assert [line[5:16] for line in _submits(tmp_path)] == ["007.000.000", "007.001.000", "007.002.000"]

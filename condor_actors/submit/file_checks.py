@@ -1,0 +1,97 @@
+"""Whether the submitter's files are where a description says, before anything is queued.
+
+====================================  ==================================================================
+what                                  is looked at
+====================================  ==================================================================
+``initialdir``                        always
+``executable``, if it travels         unless ``skip_filechecks``
+``log``                               unless ``skip_filechecks``, ``-disable`` or ``-spool``: the first event
+                                      is written at once, so a place that takes nothing is a mistake now
+``input`` and ``transfer_input_…``    also only with ``SUBMIT_SKIP_FILECHECKS = False``: by default they are
+``output``, ``error``                 looked at when they are used, and what is wrong then holds the job
+====================================  ==================================================================
+
+``skip_filechecks = warn`` tells instead of refusing.
+
+**Source**: the manual, condor_submit ``-disable``, ``skip_filechecks``, ``SUBMIT_SKIP_FILECHECKS``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from condor_actors.submit.errors import SubmitError
+from condor_actors.submit.sheet import Sheet, is_url
+
+__all__ = ["check_executable", "check_file", "check_log", "files_are_checked"]
+
+NULL_FILE: Final = "/dev/null"
+VERBS: Final = {"r": "reading", "w": "writing"}
+REMEDIES: Final = {
+    "r": "put the file there, or mend the path (relative paths begin at initialdir)",
+    "w": "make its folder, get the right to write there, or name another path (relative ones begin at initialdir)",
+}
+
+
+def _skips(sheet: Sheet) -> bool:
+    """Whether the description itself wants no checks."""
+    given = sheet.text("skip_filechecks")
+    return given is not None and given.lower() != "warn" and sheet.truth("skip_filechecks", given)
+
+
+def _refuse(sheet: Sheet, problem: str, command: str, remedy: str = "") -> None:
+    if (sheet.text("skip_filechecks") or "").lower() == "warn":
+        sheet.warn(problem)
+        return
+    raise SubmitError(problem, command=command, remedy=remedy)
+
+
+def files_are_checked(sheet: Sheet) -> bool:
+    """Whether inputs and outputs are looked at when jobs are submitted."""
+    if sheet.trusts_files or (sheet.setting("SUBMIT_SKIP_FILECHECKS") or "true").lower() in ("true", "yes", "1"):
+        return False
+    return not _skips(sheet)
+
+
+def check_file(sheet: Sheet, path: str, mode: str, command: str) -> None:
+    """Refuse a file that cannot be opened: ``r`` or ``w``.
+
+    Raises:
+        SubmitError: it cannot.
+    """
+    if is_url(path) or "$$(" in path or path == NULL_FILE:
+        return
+    problem = sheet.world.files.access_problem(sheet.absolute(path), mode)
+    if problem:
+        text = f'Can\'t open "{sheet.absolute(path)}"  for {VERBS[mode]} ({problem})'
+        _refuse(sheet, text, command, REMEDIES[mode])
+
+
+def check_log(sheet: Sheet) -> None:
+    """Refuse a user log that takes no events."""
+    log = sheet.get("UserLog")
+    if log is not None and not sheet.trusts_files and not _skips(sheet):
+        check_file(sheet, log, "w", "log")
+
+
+def check_executable(sheet: Sheet, path: str) -> None:
+    """Refuse a program that is not there, cannot be read, is empty, or is a script with DOS line ends."""
+    if _skips(sheet):
+        return
+    files = sheet.world.files
+    problem = files.access_problem(path, "r")
+    if not problem and files.is_folder(path):
+        problem = "Is a directory"
+    if problem:
+        _refuse(sheet, f"Can't access executable file {path}: {problem}", "executable",
+                "put the program there, or mend the path; transfer_executable = false names one on the execute machine")
+        return
+    first = files.first_line(path)
+    if not files.size_kib(path):
+        _refuse(sheet, f"Executable file {path} has zero length", "executable", "give it something to run")
+    elif first.startswith(b"#!") and first.rstrip(b"\n").endswith(b"\r"):
+        sentence = f"Executable file {path} is a script with CRLF (DOS/Windows) line endings"
+        if sheet.scope.live.get("allow_crlf_script"):
+            sheet.warn(sentence)
+        else:
+            _refuse(sheet, f"{sentence}; run 'dos2unix {path}', or submit with -allow-crlf-script", "executable")
