@@ -89,7 +89,7 @@ class CandidateSet:
         """Take what changed in the view since the last time."""
         self.now_s = now_s
         self.changes = []
-        changed, view.changed = view.changed, set()
+        changed, view.changed = view.changed, {}
         for key in changed:
             slot = view.slots.get(key)
             old = self.by_key.pop(key, None)

@@ -164,8 +164,8 @@ class NegotiationCycle:
         self._match_settings = match_settings
         self.significant = SignificantAttributes(match_settings)
         self._matchmaker = Matchmaker(match_settings, self._priority_of, self._beats)
-        self.view.changed |= self.view.slots.keys()
-        self.view.fresh |= self.view.slots.keys()
+        self.view.changed.update(dict.fromkeys(self.view.slots))
+        self.view.fresh.update(dict.fromkeys(self.view.slots))
 
     def _priority_of(self, user: str) -> float:
         return self.priorities.effective(user, self._now_s)

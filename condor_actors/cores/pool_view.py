@@ -123,16 +123,16 @@ class PoolView:
         self.weighs = weighs
         self.slots: dict[str, Slot] = {}
         self.submitters: dict[str, Submitter] = {}
-        self.changed: set[str] = set()
-        self.fresh: set[str] = set()
+        self.changed: dict[str, None] = {}
+        self.fresh: dict[str, None] = {}
         self.held: dict[str, tuple[float, int]] = {}
         self.total_weight = 0.0
-        self._handed: set[str] = set()
+        self._handed: dict[str, None] = {}
 
     def reset(self) -> dict[str, Slot]:
         """Forget everything before a snapshot; returns the slots, whose handouts the new ones take over."""
         old, self.slots, self.submitters = self.slots, {}, {}
-        self.changed |= old.keys()
+        self.changed.update(dict.fromkeys(old))
         self.held, self.total_weight = {}, 0.0
         return old
 
@@ -165,8 +165,8 @@ class PoolView:
         return HARD if new.idle > (old.idle if old is not None else 0) else NONE
 
     def _slot_changed(self, change: AdChange, before: Mapping[str, Slot]) -> int:
-        self.changed.add(change.name)
-        self.fresh.add(change.name)
+        self.changed[change.name] = None
+        self.fresh[change.name] = None
         old = before.get(change.name)
         counted = self.slots.pop(change.name, None)
         if counted is not None:
@@ -205,12 +205,12 @@ class PoolView:
         for slot in self.slots.values():
             slot.weighed, slot._weight = weighs, None
             self._count(slot, 1)
-        self.changed |= self.slots.keys()
+        self.changed.update(dict.fromkeys(self.slots))
 
     def handed_out(self, slot: Slot, handout: Handout) -> None:
         """Remember a match until the slot's ad shows it."""
         slot.handouts.append(handout)
-        self._handed.add(slot.key)
+        self._handed[slot.key] = None
 
     def expire_handouts(self, now_s: float) -> float | None:
         """Give up matches that no ad ever showed; returns when the next will be given up, None when there is none."""
@@ -218,12 +218,12 @@ class PoolView:
         for key in tuple(self._handed):
             slot = self.slots.get(key)
             if slot is None or not slot.handouts:
-                self._handed.discard(key)
+                self._handed.pop(key, None)
                 continue
             left = [each for each in slot.handouts if each.until_s > now_s]
             if len(left) < len(slot.handouts):
                 slot.handouts = left
-                self.changed.add(key)
+                self.changed[key] = None
             for each in left:
                 next_s = each.until_s if next_s is None else min(next_s, each.until_s)
         return next_s

@@ -38,7 +38,7 @@ class SignificantAttributes:
     def learn(self, view: PoolView) -> None:
         """Look at the slots that came or changed."""
         before = len(self._names)
-        fresh, view.fresh = view.fresh, set()
+        fresh, view.fresh = view.fresh, {}
         for key in fresh:
             slot = view.slots.get(key)
             if slot is not None:

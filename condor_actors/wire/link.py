@@ -76,8 +76,8 @@ class Link:
         self.under_way: deque[Envelope] = deque()
         self.sent = 0
         self.received = 0
-        self.broker = self.make_broker(is_client)
         self._owner = owner
+        self.broker = self.make_broker(is_client)
         self._clock = clock
         self._hello = hello
         self._told = 0

@@ -94,7 +94,7 @@ class CandidatesFollow(RuleBasedStateMachine):
         if not self.begun:
             return
         anew = matchmaker()
-        held, self.view.changed = self.view.changed, set(self.view.slots)
+        held, self.view.changed = self.view.changed, dict.fromkeys(self.view.slots)
         anew.begin(self.view, self.now_s)
         self.view.changed = held
         assert shown(self.made) == shown(anew)

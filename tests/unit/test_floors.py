@@ -25,7 +25,7 @@ FLOORS = {
 NO_TWISTED = {"classads", "messages", "config", "cores", "submit"}
 # Sideways imports on one floor that are part of the design: config reads expressions; services build worlds.
 SIDEWAYS = {("config", "classads"), ("store", "wire"), ("transfer", "wire"), ("machine", "transfer"),
-            ("submit", "cores")}
+            ("submit", "cores"), ("simulation", "services")}
 BANNED = {"manager", "handler", "processor", "utils", "helpers", "misc", "base"}
 
 

@@ -1,0 +1,429 @@
+"""Simulated disks: what the daemons keep, what of it is synced, and what a machine without power loses.
+
+Theory: the stores here have the production stores' interface and meaning: a commit is all or nothing and durable when
+it returns.  Each keeps its content twice: as processes see it, and as it is on the platter.  A write changes the first;
+a sync copies it to the second.  A process that dies loses nothing that it wrote; a machine that loses its power loses
+whatever was not synced.  A disk can be full or sick, and a process can be made to die right before or right after a
+sync, which are the moments that matter.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import attrs
+
+from condor_actors.cores import queue_operations as q
+from condor_actors.cores.accountant import ForgetUsers, SaveUsers
+from condor_actors.cores.claim import ClaimRecord, DropClaim, SaveClaim
+from condor_actors.cores.user_priority import UserRecord
+from condor_actors.daemons.user_log import LogFiles
+from condor_actors.simulation.process import Killed
+from condor_actors.store.queue_store import HistoryRow
+
+if TYPE_CHECKING:
+    from condor_actors.simulation.process import Process
+
+__all__ = ["Disk", "DiskTrouble", "Stores"]
+
+
+class DiskTrouble(OSError):
+    """An injected failure of a disk."""
+
+
+class Disk:
+    """One machine's disk.
+
+    Attributes:
+        full, sick: writes fail with ENOSPC, EIO.
+        deadly: a process (its kind) dies at its next commit: ``before`` or ``after`` it is durable.
+        files: every file and store, by path.
+    """
+
+    def __init__(self) -> None:
+        self.full = False
+        self.sick = False
+        self.deadly: dict[str, str] = {}
+        self.files: dict[str, Any] = {}
+        self.failures = 0
+        self.commits = 0
+
+    def check(self) -> None:
+        """Fail when the disk does.
+
+        Raises:
+            DiskTrouble: ENOSPC or EIO.
+        """
+        if self.full or self.sick:
+            self.failures += 1
+            number = errno.ENOSPC if self.full else errno.EIO
+            raise DiskTrouble(number, os.strerror(number))
+
+    def lose_power(self) -> None:
+        """What was not synced is gone."""
+        for file in self.files.values():
+            file.revert()
+
+    def file(self, path: str, make: Callable[[], Any]) -> Any:
+        """The file at a path, made when it is not there."""
+        found = self.files.get(path)
+        if found is None:
+            found = self.files[path] = make()
+        return found
+
+
+class Kept:
+    """Something on a disk that is written in operations and synced; see the module."""
+
+    def __init__(self) -> None:
+        self.unsynced: list[Any] = []
+
+    def write(self, operations: Sequence[Any]) -> None:
+        """Change what processes see."""
+        for operation in operations:
+            self.apply(operation)
+        self.unsynced += operations
+
+    def sync(self) -> None:
+        """What was written is on the platter."""
+        if self.unsynced:
+            for operation in self.unsynced:
+                self.settle(operation)
+            self.unsynced = []
+
+    def apply(self, operation: Any) -> None:
+        """Change what processes see."""
+        raise NotImplementedError
+
+    def settle(self, operation: Any) -> None:
+        """Change what is on the platter."""
+        raise NotImplementedError
+
+    def revert(self) -> None:
+        """Back to what is on the platter."""
+        raise NotImplementedError
+
+
+@attrs.define
+class Tables:
+    """The tables of a schedd."""
+
+    counters: dict[str, int] = attrs.field(factory=dict)
+    clusters: dict[int, q.SaveCluster] = attrs.field(factory=dict)
+    jobs: dict[tuple[int, int], bytes] = attrs.field(factory=dict)
+    claims: dict[str, q.SaveClaim] = attrs.field(factory=dict)
+    runs: dict[str, q.SaveRun] = attrs.field(factory=dict)
+    hosts: dict[str, q.SaveHost] = attrs.field(factory=dict)
+    notices: dict[str, q.SaveNotice] = attrs.field(factory=dict)
+    history: list[q.ArchiveJob] = attrs.field(factory=list)
+
+    def copy(self) -> Tables:
+        """Another one with the same rows."""
+        return Tables(*(type(value)(value) for value in attrs.astuple(self, recurse=False)))
+
+    def apply(self, operation: Any) -> None:
+        """Carry out one operation."""
+        _APPLY[type(operation)](self, operation)
+
+
+def _insert(tables: Tables, each: q.InsertJobs) -> None:
+    for proc, ad in each.rows:
+        tables.jobs[each.cluster, proc] = ad
+
+
+def _save_job(tables: Tables, each: q.SaveJob) -> None:
+    if (each.cluster, each.proc) in tables.jobs:
+        tables.jobs[each.cluster, each.proc] = each.ad
+
+
+def _archive(tables: Tables, each: q.ArchiveJob) -> None:
+    tables.history.append(each)
+    tables.jobs.pop((each.cluster, each.proc), None)
+
+
+def _drop_notices(tables: Tables, each: q.DropNotices) -> None:
+    for notice_id in each.notice_ids:
+        tables.notices.pop(notice_id, None)
+
+
+_APPLY: dict[type, Callable[[Tables, Any], Any]] = {
+    q.SaveCounter: lambda t, o: t.counters.__setitem__(o.name, o.value),
+    q.SaveCluster: lambda t, o: t.clusters.__setitem__(o.cluster, o),
+    q.DropCluster: lambda t, o: t.clusters.pop(o.cluster, None),
+    q.InsertJobs: _insert, q.SaveJob: _save_job, q.ArchiveJob: _archive,
+    q.SaveClaim: lambda t, o: t.claims.__setitem__(o.claim_id, o),
+    q.DropClaim: lambda t, o: t.claims.pop(o.claim_id, None),
+    q.SaveRun: lambda t, o: t.runs.__setitem__(o.run_id, o),
+    q.DropRun: lambda t, o: t.runs.pop(o.run_id, None),
+    q.SaveHost: lambda t, o: t.hosts.__setitem__(o.host_id, o),
+    q.DropHost: lambda t, o: t.hosts.pop(o.host_id, None),
+    q.SaveNotice: lambda t, o: t.notices.__setitem__(o.notice_id, o),
+    q.DropNotices: _drop_notices,
+}
+
+
+class QueueFile(Kept):
+    """A job queue on a disk; ``archived`` hears of each job that has left it, once that is on the platter."""
+
+    def __init__(self, archived: Callable[[q.ArchiveJob], None]) -> None:
+        super().__init__()
+        self._archived = archived
+        self.seen = Tables()
+        self.platter = Tables()
+
+    def apply(self, operation: Any) -> None:
+        """A row, as processes see it."""
+        self.seen.apply(operation)
+
+    def settle(self, operation: Any) -> None:
+        """A row, on the platter."""
+        self.platter.apply(operation)
+        if type(operation) is q.ArchiveJob:
+            self._archived(operation)
+
+    def revert(self) -> None:
+        """Back to the platter."""
+        if self.unsynced:
+            self.unsynced = []
+            self.seen = self.platter.copy()
+
+
+class ClaimsOnDisk(Kept):
+    """A startd's claims on a disk."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: dict[str, ClaimRecord] = {}
+        self.platter: dict[str, ClaimRecord] = {}
+
+    def apply(self, operation: Any) -> None:
+        """A claim, as processes see it."""
+        _keep_claim(self.seen, operation)
+
+    def settle(self, operation: Any) -> None:
+        """A claim, on the platter."""
+        _keep_claim(self.platter, operation)
+
+    def revert(self) -> None:
+        """Back to the platter."""
+        if self.unsynced:
+            self.unsynced = []
+            self.seen = dict(self.platter)
+
+
+def _keep_claim(claims: dict[str, ClaimRecord], operation: Any) -> None:
+    if isinstance(operation, SaveClaim):
+        claims[operation.record.claim_id] = operation.record
+    elif isinstance(operation, DropClaim):
+        claims.pop(operation.claim_id, None)
+    else:
+        raise TypeError(f"a claim file cannot keep {operation!r}")
+
+
+class UsersOnDisk(Kept):
+    """An accountant's records on a disk."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: dict[str, UserRecord] = {}
+        self.platter: dict[str, UserRecord] = {}
+
+    def write(self, operations: Sequence[Any]) -> None:
+        """Records change later: keep copies."""
+        super().write([SaveUsers(tuple(attrs.evolve(each) for each in operation.records))
+                       if isinstance(operation, SaveUsers) else operation for operation in operations])
+
+    def apply(self, operation: Any) -> None:
+        """A record, as processes see it."""
+        _keep_users(self.seen, operation)
+
+    def settle(self, operation: Any) -> None:
+        """A record, on the platter."""
+        _keep_users(self.platter, operation)
+
+    def revert(self) -> None:
+        """Back to the platter."""
+        if self.unsynced:
+            self.unsynced = []
+            self.seen = dict(self.platter)
+
+
+def _keep_users(users: dict[str, UserRecord], operation: Any) -> None:
+    if isinstance(operation, SaveUsers):
+        users.update((each.name, each) for each in operation.records)
+    elif isinstance(operation, ForgetUsers):
+        for name in operation.names:
+            users.pop(name, None)
+    else:
+        raise TypeError(f"the accountant does not store {type(operation).__name__}")
+
+
+class LogOnDisk(Kept):
+    """A user log on a disk."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen = bytearray()
+        self.platter = bytearray()
+
+    def apply(self, operation: bytes) -> None:
+        """Some lines, as processes see them."""
+        self.seen += operation
+
+    def settle(self, operation: bytes) -> None:
+        """Some lines, on the platter."""
+        self.platter += operation
+
+    def revert(self) -> None:
+        """Back to the platter."""
+        if self.unsynced:
+            self.unsynced = []
+            self.seen = bytearray(self.platter)
+
+
+class SimulatedLogs(LogFiles):
+    """User logs of one machine."""
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+
+    def append(self, path: str, data: bytes, *, lock: bool, sync: bool) -> None:
+        """Add to a log's end."""
+        self._disk.check()
+        log = self._disk.file(path, LogOnDisk)
+        log.write([data])
+        if sync:
+            log.sync()
+
+    def open(self, path: str) -> BinaryIO:
+        """Read a log."""
+        if path not in self._disk.files:
+            raise FileNotFoundError(errno.ENOENT, "no such file", path)
+        return io.BytesIO(bytes(self._disk.files[path].seen))
+
+
+class Committer:
+    """One process's hold on something kept on a disk."""
+
+    def __init__(self, disk: Disk, process: Process, kept: Any) -> None:
+        self._disk = disk
+        self._process = process
+        self._kept = kept
+
+    def commit(self, operations: Sequence[Any]) -> None:
+        """All or nothing, and durable when it returns.
+
+        Raises:
+            DiskTrouble: nothing of it was written.
+        """
+        moment = self._disk.deadly.pop(self._process.kind, "") if self._disk.deadly else ""
+        if moment == "before":
+            raise Killed
+        self._disk.check()
+        self._disk.commits += 1
+        self._kept.write(operations)
+        self.sync()
+        if moment == "after":
+            raise Killed
+
+    def sync(self) -> None:
+        """Wait for the platter."""
+        self._kept.sync()
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+
+class SimulatedQueueStore(Committer):
+    """As :class:`~condor_actors.store.queue_store.QueueStore`."""
+
+    _kept: QueueFile
+
+    def load(self) -> q.QueueSnapshot:
+        """Everything that the schedd needs to go on."""
+        seen = self._kept.seen
+        return q.QueueSnapshot(
+            counters=dict(seen.counters),
+            clusters=tuple(cluster for _, cluster in sorted(seen.clusters.items())),
+            jobs=tuple(q.SaveJob(cluster, proc, ad) for (cluster, proc), ad in sorted(seen.jobs.items())),
+            claims=tuple(seen.claims.values()), runs=tuple(seen.runs.values()), hosts=tuple(seen.hosts.values()),
+            notices=tuple(sorted(seen.notices.values(), key=lambda each: (each.when_s, each.notice_id))))
+
+    def history(self) -> SimulatedHistory:
+        """A reader."""
+        return SimulatedHistory(self._kept.seen.history)
+
+    def trim_history(self, keep: int) -> int:
+        """Forget all but the newest; the simulation keeps them for the checkers."""
+        return 0
+
+
+class SimulatedHistory:
+    """As the production's ``HistoryReader``."""
+
+    def __init__(self, rows: Sequence[q.ArchiveJob]) -> None:
+        self._rows = rows
+
+    def rows(self, ids: Sequence[tuple[int, int]], owner: str, before: int) -> Iterator[HistoryRow]:
+        """Newest first."""
+        for entry in range(len(self._rows), 0, -1):
+            row = self._rows[entry - 1]
+            wanted = not ids or (row.cluster, row.proc) in ids or (row.cluster, -1) in ids
+            if wanted and (not owner or row.owner == owner) and (not before or entry < before):
+                yield HistoryRow(entry, row.cluster, row.proc, row.owner, row.ended_s, row.cluster_ad, row.ad)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class SimulatedClaims(Committer):
+    """As :class:`~condor_actors.machine.claim_file.ClaimFile`."""
+
+    _kept: ClaimsOnDisk
+
+    @property
+    def records(self) -> tuple[ClaimRecord, ...]:
+        """The claims kept."""
+        return tuple(self._kept.seen.values())
+
+
+class SimulatedAccountant(Committer):
+    """As :class:`~condor_actors.store.accountant.AccountantStore`."""
+
+    _kept: UsersOnDisk
+
+    def load(self) -> dict[str, UserRecord]:
+        """Every user's record."""
+        found = {name: attrs.evolve(record, holding=0.0, slots=0, wanting=False)
+                 for name, record in self._kept.seen.items()}
+        for record in found.values():
+            record.charged_s = record.updated_s
+        return found
+
+
+class Stores:
+    """``World.stores`` of one process."""
+
+    def __init__(self, disk: Disk, process: Process) -> None:
+        self._disk = disk
+        self._process = process
+
+    def open_queue(self, folder: Path) -> SimulatedQueueStore:
+        """The job queue."""
+        machine = self._process.machine
+        kept = self._disk.file(f"{folder}/job_queue", lambda: QueueFile(partial(machine.pool.archived, machine)))
+        return SimulatedQueueStore(self._disk, self._process, kept)
+
+    def open_claims(self, path: Path) -> SimulatedClaims:
+        """The startd's claims."""
+        return SimulatedClaims(self._disk, self._process, self._disk.file(str(path), ClaimsOnDisk))
+
+    def open_accountant(self, path: Path) -> SimulatedAccountant:
+        """The accountant's records."""
+        return SimulatedAccountant(self._disk, self._process, self._disk.file(str(path), UsersOnDisk))

@@ -1,0 +1,191 @@
+"""The simulated pool: machines, network, users, trace; runs a :class:`Scenario`.
+
+Theory: one heap of events, one ``Random`` made from the seed, and no other source of time or chance: the trace (each
+envelope that arrives, each process that starts or ends, each program of a job, each fault) is the same to the byte
+every time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections import deque
+from random import Random
+from typing import Any
+from zlib import crc32
+
+from twisted.python.failure import Failure
+
+from condor_actors.config import Config, load_config
+from condor_actors.cores.queue_operations import ArchiveJob
+from condor_actors.messages.envelope import Envelope, Identity
+from condor_actors.simulation.clock import HeapClock
+from condor_actors.simulation.disk import DiskTrouble
+from condor_actors.simulation.hosting import host
+from condor_actors.simulation.jobs import JobProcess
+from condor_actors.simulation.machine import Machine
+from condor_actors.simulation.network import Network
+from condor_actors.simulation.process import Process
+from condor_actors.simulation.scenario import JobRecord, Result, Scenario
+from condor_actors.simulation.users import Users
+from condor_actors.wire.authorization import Authorization
+
+__all__ = ["Pool"]
+
+SUBSYSTEM = {"shadow-host": "SHADOW", "starter-host": "STARTER"}
+LINES = 5_000
+
+
+class Pool:
+    """See the module.
+
+    Attributes:
+        machines: by name.
+        jobs: what became of each, by ``machine/cluster.proc``.
+        violations: what the checkers found.
+        lines: what the daemons logged last: (when, process, level, format, fields).
+    """
+
+    domain = "pool"
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.scenario = scenario
+        self.clock = HeapClock()
+        self.random = Random(scenario.seed)
+        self.network = Network(self.clock, Random(self.random.getrandbits(64)))
+        self.network.carried = self._carried
+        self.machines: dict[str, Machine] = {}
+        self.jobs: dict[str, JobRecord] = {}
+        self.violations: list[str] = []
+        self.lines: deque[tuple[float, str, str, str, dict[str, Any]]] | None = deque(maxlen=LINES)
+        self.incidents = 0
+        self._digest = hashlib.sha256()
+        self._configs: dict[tuple[str, str], Config] = {}
+        self._authorizations: dict[tuple[str, str], Authorization] = {}
+        for spec in scenario.machines:
+            roles = {"master", *(["collector", "negotiator"] if spec.central else []),
+                     *(["schedd"] if spec.submits else []), *(["startd"] if spec.executes else [])}
+            identity = Identity(name=f"condor@{spec.name}", roles=frozenset(roles), host=spec.name, method="tls")
+            self.machines[spec.name] = Machine(self, spec, identity)
+        self.central = next(spec.name for spec in scenario.machines if spec.central)
+        self.users = Users(self)
+        if scenario.prepare is not None:
+            scenario.prepare(self)
+
+    # ---- what processes ask
+
+    def config_of(self, machine: Machine, kind: str) -> Config:
+        """The configuration of a daemon there."""
+        found = self._configs.get((machine.name, kind))
+        if found is None:
+            spec = machine.spec
+            daemons = ["MASTER", *(["COLLECTOR", "NEGOTIATOR"] if spec.central else []),
+                       *(["SCHEDD"] if spec.submits else []), *(["STARTD"] if spec.executes else []),
+                       *(["KBDD"] if spec.kbdd else [])]
+            overrides = {
+                "FULL_HOSTNAME": machine.name, "HOSTNAME": machine.name, "UID_DOMAIN": self.domain,
+                "FILESYSTEM_DOMAIN": machine.name, "COLLECTOR_HOST": f"<{self.central}:9618>",
+                "DAEMON_LIST": " ".join(daemons), "USE_CGROUPS": "false", "START": "true",
+                "DETECTED_CPUS": str(spec.cpus), "DETECTED_MEMORY": str(spec.memory_mib),
+                "DETECTED_CPUS_LIMIT": str(spec.cpus), "DISK": str(spec.disk_kib),
+                **{name.upper(): machine.folder(name) for name in ("run", "spool", "execute", "log")},
+                **self.scenario.config, **spec.config,
+            }
+            subsystem = SUBSYSTEM.get(kind, kind.upper())
+            found = self._configs[machine.name, kind] = load_config(
+                subsystem=subsystem, environ={"CONDOR_CONFIG": "ONLY_ENV"}, files=(), overrides=overrides)
+        return found
+
+    def authorization(self, kind: str, config: Config) -> Authorization:
+        """Who may do what at a daemon."""
+        key = (kind, str(config.path("RUN")))
+        found = self._authorizations.get(key)
+        if found is None:
+            found = self._authorizations[key] = Authorization(config, own_uid=0)
+        return found
+
+    def uid_of(self, name: str) -> int:
+        """The number of a user; 0: there is none."""
+        return self.users.uids.get(name, 0)
+
+    def user_name(self, uid: int) -> str:
+        """The user with that number."""
+        return next((name for name, number in self.users.uids.items() if number == uid), f"uid{uid}")
+
+    # ---- what happens
+
+    def note(self, who: str, text: str) -> None:
+        """A line of the trace."""
+        line = f"{self.clock.now_s:.6f} {who} {text}"
+        self._digest.update(line.encode())
+        if self.scenario.trace is not None:
+            self.scenario.trace(line)
+
+    def _carried(self, sender: Process, target: Process, envelope: Envelope) -> None:
+        self.note(sender.title, f"> {target.title} {envelope.kind} {envelope.to} {crc32(envelope.body):08x}")
+
+    def trouble(self, process: Process, failure: Failure, what: str) -> None:
+        """Something in a process raised what it should not have."""
+        self.incidents += 1
+        self.note(process.title, f"fails: {what}: {type(failure.value).__name__}")
+        if not failure.check(DiskTrouble):
+            self.violate(f"{process.title}: {what}: {failure.getErrorMessage()}\n{failure.getTraceback()}")
+
+    def violate(self, text: str) -> None:
+        """A checker found something."""
+        self.violations.append(f"at {self.clock.now_s:.6f}: {text}")
+
+    def launch(self, process: Process, argument: str) -> None:
+        """A process's interpreter has started."""
+        host(process, argument)
+
+    def signal(self, process: Process, number: int) -> None:
+        """A signal to a daemon."""
+        if number == 9:
+            process.machine.kill(process)
+        else:
+            process.clock.callLater(0.001, process.shut_down, "fast" if number == 3 else "graceful")
+
+    def archived(self, machine: Machine, row: ArchiveJob) -> None:
+        """A job has left a queue for good."""
+        job = f"{machine.name}/{row.cluster}.{row.proc}"
+        self.note(machine.name, f"job {row.cluster}.{row.proc} is in the history")
+        self.users.completed(job)
+
+    def process_ended(self, process: Process) -> None:
+        """For the checkers."""
+
+    def job_started(self, machine: Machine, job: JobProcess) -> None:
+        """A program of a job exists."""
+        self.note(machine.name, f"program of run {job.run_id} starts")
+        record = self.jobs.get(job.job)
+        if record is not None:
+            record.starts += 1
+            if record.first_start_s is None:
+                record.first_start_s = self.clock.now_s
+
+    def job_ended(self, machine: Machine, job: JobProcess, exit_code: int, exit_signal: int) -> None:
+        """A program of a job is gone."""
+        self.note(machine.name, f"program of run {job.run_id} ends ({exit_code}, {exit_signal})")
+        record = self.jobs.get(job.job)
+        if record is not None:
+            record.cpu_s += job.cpu_s
+
+    # ---- the run
+
+    def run(self) -> Result:
+        """Simulate from the first boot to the end of the scenario."""
+        began_s = time.perf_counter()
+        scenario = self.scenario
+        for machine in self.machines.values():
+            self.clock.callLater(self.random.random() * 2.0, machine.boot)
+        self.users.start()
+        step = self.clock.step
+        while not self.violations and step(scenario.span_s):
+            if scenario.drain and self.users.all_done() and self.clock.now_s >= scenario.quiet_s:
+                break
+        if not self.violations and scenario.drain and not self.users.all_done():
+            self.violate(f"not all jobs are done at the end: {self.users.unfinished()[:5]}")
+        return Result(
+            scenario=scenario, jobs=self.jobs, violations=tuple(self.violations), digest=self._digest.hexdigest(),
+            events=self.clock.events, simulated_s=self.clock.now_s, wall_s=time.perf_counter() - began_s, pool=self)
