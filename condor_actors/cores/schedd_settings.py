@@ -12,9 +12,10 @@ __all__ = ["ScheddSettings", "SystemPolicy", "schedd_settings"]
 
 @attrs.frozen(kw_only=True)
 class SystemPolicy:
-    """One ``SYSTEM_PERIODIC_…`` expression with its reason and subcode."""
+    """One ``SYSTEM_PERIODIC_…`` expression, the name of its parameter, and its reason and subcode."""
 
-    expression: Expr | None = None
+    expression: Expr
+    name: str = ""
     reason: Expr | None = None
     subcode: Expr | None = None
 
@@ -35,7 +36,8 @@ class ScheddSettings:
         claim_lease_s: how long a claim lives without us.
         keep_claim_idle_s: how long to keep a claim that no job fits.
         policy_interval_s: between two looks at the jobs' periodic expressions; 0: never.
-        hold_policy, release_policy, remove_policy: the system's.
+        hold_policies, release_policies, remove_policies, vacate_policies: the system's, in the order they are asked.
+        max_releases: a job that was held so often is not released by any policy; -1: no limit.
         priority: the PRIO expression; None: by the job's priority attributes.
         advertise_interval_s: between two ads when nothing changes.
         collectors: nodes of the collectors.
@@ -58,9 +60,11 @@ class ScheddSettings:
     claim_lease_s: float = 2400.0
     keep_claim_idle_s: float = 0.0
     policy_interval_s: float = 60.0
-    hold_policy: SystemPolicy = SystemPolicy()
-    release_policy: SystemPolicy = SystemPolicy()
-    remove_policy: SystemPolicy = SystemPolicy()
+    hold_policies: tuple[SystemPolicy, ...] = ()
+    release_policies: tuple[SystemPolicy, ...] = ()
+    remove_policies: tuple[SystemPolicy, ...] = ()
+    vacate_policies: tuple[SystemPolicy, ...] = ()
+    max_releases: int = -1
     priority: Expr | None = None
     advertise_interval_s: float = 300.0
     collectors: tuple[str, ...] = ()
@@ -87,13 +91,12 @@ def schedd_settings(config: Config, *, machine: str) -> ScheddSettings:
         text = config.text(name)
         return parse_expression(text) if text is not None else None
 
-    def policy(what: str) -> SystemPolicy:
-        names = config.list_of(f"SYSTEM_PERIODIC_{what}_NAMES")
-        found = expression(f"SYSTEM_PERIODIC_{what}")
-        if found is None and names:
-            found = expression(f"SYSTEM_PERIODIC_{what}_{names[0]}")
-        return SystemPolicy(expression=found, reason=expression(f"SYSTEM_PERIODIC_{what}_REASON"),
-                            subcode=expression(f"SYSTEM_PERIODIC_{what}_SUBCODE"))
+    def policies(what: str) -> tuple[SystemPolicy, ...]:
+        """Those that SYSTEM_PERIODIC_<what>_NAMES lists, then the one without a name."""
+        named = [f"SYSTEM_PERIODIC_{what}_{name}" for name in config.list_of(f"SYSTEM_PERIODIC_{what}_NAMES")]
+        return tuple(SystemPolicy(expression=found, name=name, reason=expression(f"{name}_REASON"),
+                                  subcode=expression(f"{name}_SUBCODE"))
+                     for name in (*named, f"SYSTEM_PERIODIC_{what}") if (found := expression(name)) is not None)
 
     wanted = config.text("SCHEDD_NAME") or ""
     name = machine if not wanted else wanted if "@" in wanted else f"{wanted}@{machine}"
@@ -108,7 +111,8 @@ def schedd_settings(config: Config, *, machine: str) -> ScheddSettings:
         job_start_delay_s=number("JOB_START_DELAY", 0.0),
         job_lease_s=number("JOB_DEFAULT_LEASE_DURATION", 2400.0),
         policy_interval_s=number("PERIODIC_EXPR_INTERVAL", 60.0),
-        hold_policy=policy("HOLD"), release_policy=policy("RELEASE"), remove_policy=policy("REMOVE"),
+        hold_policies=policies("HOLD"), release_policies=policies("RELEASE"), remove_policies=policies("REMOVE"),
+        vacate_policies=policies("VACATE"), max_releases=int(number("SYSTEM_MAX_RELEASES", -1)),
         priority=expression("PRIO"),
         advertise_interval_s=number("SCHEDD_INTERVAL", 300.0),
         collectors=collector_nodes(config), spool=config.text("SPOOL") or "",

@@ -329,6 +329,8 @@ ROWS = (
     boolean("SUBMIT_SKIP_FILECHECKS", True, "Whether submit leaves input and output files to be looked at when they"
             " are used; condor_submit -disable does so for once."),
     boolean("WARN_ON_UNUSED_SUBMIT_FILE_MACROS", True, "Whether submit warns of macros that nothing uses."),
+    integer("SYSTEM_MAX_RELEASES", -1, "A job that was held so often is released by no policy; -1 for no limit.",
+            low=-1, read_by=SCHEDD),
     words("SYSTEM_PERIODIC_HOLD_NAMES", None, "Names of further SYSTEM_PERIODIC_HOLD_ settings.", read_by=SCHEDD),
     words("SYSTEM_PERIODIC_RELEASE_NAMES", None, "Names of further SYSTEM_PERIODIC_RELEASE_ settings.", read_by=SCHEDD),
     words("SYSTEM_PERIODIC_REMOVE_NAMES", None, "Names of further SYSTEM_PERIODIC_REMOVE_ settings.", read_by=SCHEDD),

@@ -8,7 +8,8 @@ import pytest
 
 from condor_actors.actors.supervision import StoreUnavailable
 from condor_actors.classads import ClassAd, parse_expression
-from condor_actors.cores.schedd_settings import SystemPolicy
+from condor_actors.config import load_config
+from condor_actors.cores.schedd_settings import SystemPolicy, schedd_settings
 from condor_actors.messages.claim import RenewClaims
 from condor_actors.messages.envelope import Done, Refused
 from condor_actors.messages.queue import (
@@ -86,14 +87,105 @@ def test_a_user_hold_is_not_released_by_policy(pool: SubmitPool) -> None:
 
 
 def test_the_system_policy_holds(tmp_path: Path) -> None:
-    policy = SystemPolicy(expression=parse_expression("JobStatus == 1 && time() - QDate > 10"),
+    policy = SystemPolicy(name="SYSTEM_PERIODIC_HOLD",
+                          expression=parse_expression("JobStatus == 1 && time() - QDate > 10"),
                           reason=parse_expression('strcat("too old: ", ProcId)'), subcode=parse_expression("9"))
-    pool = SubmitPool(tmp_path, hold_policy=policy)
+    pool = SubmitPool(tmp_path, hold_policies=(policy,))
     pool.submit()
     pool.run(100.0)
     (job,) = pool.jobs()
     assert (job.get_str("HoldReason"), job.get_int("HoldReasonCode"), job.get_int("HoldReasonSubCode")) == (
         "too old: 0", 26, 9)
+
+
+@pytest.mark.parametrize(("ad", "status", "code", "subcode", "words"), [
+    (b'PeriodicHold = 1\nPeriodicHoldReason = strcat("job ", ProcId)\nPeriodicHoldSubCode = ProcId + 3\n', 5, 3, 3,
+     "job 0"),
+    (b"PeriodicHold = JobStatus == 2 && RemoteWallClockTime > 100\n", 5, 3, 0, "PeriodicHold expression"),
+    (b"PeriodicHold = (CurrentTime - EnteredCurrentStatus) > 100\nPeriodicHoldSubCode = 7\n", 5, 3, 7,
+     "evaluated to TRUE"),
+    (b"PeriodicHold = Nonsense > 3\n", 2, 0, 0, ""),
+    (b"PeriodicHold = 0.5\n", 2, 0, 0, ""),
+    (b"PeriodicRemove = RemoteWallClockTime > 100\n", 0, 0, 0, ""),
+    (b"TimerRemove = QDate + 100\n", 0, 0, 0, ""),
+])
+def test_periodic_expressions_of_a_running_job(pool: SubmitPool, ad: bytes, status: int, code: int, subcode: int,
+                                               words: str) -> None:
+    cluster = pool.submit(ad)
+    pool.match()
+    pool.execute.begin(f"{cluster}.0#1")
+    pool.run(180.0)
+    assert pool.status(cluster) == status
+    if status:
+        (job,) = pool.jobs()
+        assert (job.get_int("HoldReasonCode"), job.get_int("HoldReasonSubCode")) == (code, subcode)
+        assert words in job.get_str("HoldReason")
+        assert job.get_float("RemoteWallClockTime") <= 180.0
+
+
+def test_periodic_vacate_runs_the_job_anew(pool: SubmitPool) -> None:
+    cluster = pool.submit(b"PeriodicVacate = NumJobStarts == 1 && time() - JobCurrentStartDate > 60\n")
+    pool.match()
+    pool.execute.begin(f"{cluster}.0#1")
+    pool.run(200.0)
+    assert list(pool.execute.runs) == [f"{cluster}.0#2"]
+
+
+def test_a_job_that_was_submitted_on_hold_is_released_by_its_policy(pool: SubmitPool) -> None:
+    cluster = pool.submit(b"JobStatus = 5\nPeriodicRelease = time() - QDate > 100\n")
+    pool.run(200.0)
+    assert pool.status(cluster) == 1
+
+
+def test_a_done_job_that_stays_is_removed_by_its_policy(pool: SubmitPool) -> None:
+    cluster = pool.submit(b"LeaveJobInQueue = true\nPeriodicRemove = JobStatus == 4 && time() - CompletionDate > 100\n")
+    run_once(pool, f"{cluster}.0#1")
+    assert pool.status(cluster) == 4
+    pool.run(200.0)
+    assert pool.status(cluster) == 0
+
+
+def test_named_system_policies_and_the_limit_of_releases(tmp_path: Path) -> None:
+    config = load_config(files=[], environ={}, overrides={
+        "SYSTEM_PERIODIC_HOLD_NAMES": "old big", "SYSTEM_PERIODIC_HOLD_old": "time() - EnteredCurrentStatus > 100",
+        "SYSTEM_PERIODIC_HOLD_old_SUBCODE": "1", "SYSTEM_PERIODIC_HOLD_big": "RequestMemory > 1000",
+        "SYSTEM_PERIODIC_HOLD_big_REASON": '"too big"', "SYSTEM_PERIODIC_HOLD_big_SUBCODE": "2",
+        "SYSTEM_PERIODIC_RELEASE": "HoldReasonSubCode == 1 && time() - EnteredCurrentStatus > 100",
+        "SYSTEM_MAX_RELEASES": "2"})
+    read = schedd_settings(config, machine="test")
+    pool = SubmitPool(tmp_path, hold_policies=read.hold_policies, release_policies=read.release_policies,
+                      max_releases=read.max_releases)
+    cluster = pool.submit(procs=2, proc_ads=(b"", b"RequestMemory = 2000\n"))
+    pool.run(80.0)
+    small, big = sorted(pool.jobs(), key=lambda job: job.get_int("ProcId"))
+    assert small.get_int("JobStatus") == 1
+    assert (big.get_str("HoldReason"), big.get_int("HoldReasonSubCode")) == ("too big", 2)
+    pool.run(2000.0)
+    (job,) = pool.jobs(ids=((cluster, 0),))
+    assert (job.get_int("JobStatus"), job.get_int("NumHolds")) == (5, 2)
+    assert "SYSTEM_PERIODIC_HOLD_old expression" in job.get_str("HoldReason")
+
+
+@pytest.mark.parametrize(("ad", "status", "code", "subcode", "words"), [
+    (b'OnExitHold = ExitCode =!= 0\nOnExitHoldReason = strcat("code ", ExitCode)\nOnExitHoldSubCode = ExitCode\n',
+     5, 3, 3, "code 3"),
+    (b"OnExitHold = 1\n", 5, 3, 0, "OnExitHold expression '1' evaluated to TRUE"),
+    (b"OnExitHold = Nonsense\n", 0, 0, 0, ""),
+    (b"OnExitRemove = 0\n", 2, 0, 0, ""),
+    (b"OnExitRemove = ExitBySignal\n", 2, 0, 0, ""),
+    (b"OnExitRemove = Nonsense\n", 0, 0, 0, ""),
+    (b"PeriodicHold = ExitCode =?= 3\nOnExitHold = true\nOnExitHoldSubCode = 9\n", 5, 3, 0, "PeriodicHold expression"),
+    (b"PeriodicRemove = ExitCode =?= 3\nOnExitHold = true\n", 0, 0, 0, ""),
+])
+def test_what_is_asked_when_a_job_exits(pool: SubmitPool, ad: bytes, status: int, code: int, subcode: int,
+                                        words: str) -> None:
+    cluster = pool.submit(ad)
+    run_once(pool, f"{cluster}.0#1", exit_code=3)
+    assert pool.status(cluster) == status
+    if status == 5:
+        (job,) = pool.jobs()
+        assert (job.get_int("HoldReasonCode"), job.get_int("HoldReasonSubCode")) == (code, subcode)
+        assert words in job.get_str("HoldReason")
 
 
 def test_allowed_execute_duration(pool: SubmitPool) -> None:
