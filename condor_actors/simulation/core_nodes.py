@@ -1,9 +1,10 @@
 """The production cores as nodes under one simulated clock: messages, questions, timers.
 
 Theory: a core is ``handle(event, now_s) -> effects``.  In production an actor performs the effects; here a
-:class:`Node` does: a ``Send`` is handed to the other node a moment later, an ``Ask`` comes back as an ``Answer``, timers
-are calls of the clock, what is persisted needs no store because nothing crashes here.  That costs little more than the
-decisions themselves.  Crashes, lost messages and disks are the business of the world of whole daemons, not of this one.
+:class:`Node` does: a ``Send`` is handed to the other node a moment later, an ``Ask`` comes back as an ``Answer``,
+timers are calls of the clock, what is persisted needs no store because nothing crashes here.  That costs little more
+than the decisions themselves.  Crashes, lost messages and disks are the business of the world of whole daemons, not of
+this one.
 """
 
 from __future__ import annotations

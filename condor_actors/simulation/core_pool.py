@@ -22,6 +22,7 @@ Everything that a report wants to know is told to ``observe`` (:mod:`condor_acto
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 from typing import Any
@@ -74,6 +75,7 @@ __all__ = ["MONDAY_S", "CorePool", "Home", "PoolSettings", "Station"]
 MONDAY_S = 581_558_400.0
 """The midnight before Monday, 6 June 1988 (UTC)."""
 OWNER_LOAD = 1.0
+STATION_OF_1988 = Share(cpus=1, memory_mib=8, disk_kib=20_000)
 EXITED = b"ExitCode = 0\nExitBySignal = false\n"
 VERSION = "$CondorVersion: simulated $"
 
@@ -101,8 +103,8 @@ class PoolSettings:
     cycle: CycleSettings
     match: MatchSettings
     policy: Callable[[], PriorityPolicy]
-    rules: CycleRules = CycleRules()
-    share: Share = Share(cpus=1, memory_mib=8, disk_kib=20_000)
+    rules: CycleRules = attrs.field(factory=CycleRules)
+    share: Share = STATION_OF_1988
     facts: Mapping[str, Any] = attrs.field(factory=dict)
     poll_s: float = 30.0
     settled_s: float | None = 150.0
@@ -360,7 +362,8 @@ class Station(Node):
         values = {"MyType": "Machine", "TargetType": "Job", "Machine": settings.host, "MyAddress": name,
                   "StartdName": settings.host, **pool.settings.facts, **(facts or {})}
         self.slots = Slots(settings, ClassAd(values), self._secret)
-        self.slots.create((SlotPlan(number=1, type_id=0, partitionable=False, share=pool.settings.share),), self.clock.wall())
+        plan = SlotPlan(number=1, type_id=0, partitionable=False, share=pool.settings.share)
+        self.slots.create((plan,), self.clock.wall())
         self.slot = next(iter(self.slots))
         self.core = self.desk = ExecuteDesk(
             self.slots, DeskSettings(address=name, update_interval_s=pool.settings.update_s),
@@ -415,8 +418,9 @@ class Station(Node):
         """Poll at the next moment of this station's grid."""
         if self._polling is None:
             every_s = self.pool.settings.poll_s
-            since_s = (self.clock.now_s - self.phase_s) % every_s
-            self._polling = self.clock.callLater(every_s - since_s, self._poll)
+            number = math.floor((self.clock.now_s - self.phase_s) / every_s + 1e-6) + 1
+            next_s = self.phase_s + number * every_s
+            self._polling = self.clock.callLater(max(0.0, next_s - self.clock.now_s), self._poll)
 
     def _poll(self) -> None:
         self._polling = None

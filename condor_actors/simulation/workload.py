@@ -1,8 +1,8 @@
 """Who wants what: users, their batches of jobs, and how much work each job is.
 
-Theory: the month of 1988 had one heavy user, who "often tried to execute as many remote jobs as there were workstations"
-and kept more than thirty jobs in the system for long periods, and four light ones, who asked for little now and then.
-Jobs arrive in batches.
+Theory: the month of 1988 had one heavy user, who "often tried to execute as many remote jobs as there were
+workstations" and kept more than thirty jobs in the system for long periods, and four light ones, who asked for little
+now and then.  Jobs arrive in batches.
 
 ===== ===== ======== ======= ======== ===============================================================================
 user  jobs  % jobs   hours   demand   (hours per job)
@@ -15,14 +15,14 @@ E     11    1        19      1.7      light
 all   918   100      4771    5.2
 ===== ===== ======== ======= ======== ===============================================================================
 
-A job's demand is log-normal: its mean is the user's, ``sigma`` = 1.2, so that the median is 0.49 of the mean.  Of all
-jobs together that gives a mean of 5.2 h and a median of 2.3 h, which is what the paper says of its Figure 2 ("about 5
-hours", "less than 3 hours").  Demands are at least :data:`LEAST_DEMAND_S`.  The number of jobs per batch is geometric;
-batches begin at working hours; a heavy user's are gathered in campaigns.
+A job's demand is log-normal: its mean is the user's, ``sigma`` is 1.2 for the heavy user (median 0.49 of the mean) and
+0.8 for the light ones (0.73).  Of all jobs together that gives a mean of 5.2 h and a median of 2.6 h, which is what the
+paper says of its Figure 2 ("about 5 hours", "less than 3 hours").  Demands are at least :data:`LEAST_DEMAND_S`.  The
+number of jobs per batch is geometric; batches begin at working hours; a heavy user's are gathered in campaigns.
 
-Source: "Condor - A Hunter of Idle Workstations" (1988), section 3, Table 1 and Figures 2, 3 and 7.  The digits of Table 1
-are illegible in our scan; the rows above add up to the 4771 hours and "nearly 1000 jobs" of its text, with which all it
-says about single users agrees.
+Source: "Condor - A Hunter of Idle Workstations" (1988), section 3, Table 1 and Figures 2, 3 and 7.  The digits of
+Table 1 are illegible in our scan; the rows above add up to the 4771 hours and "nearly 1000 jobs" of its text, with
+which all it says about single users agrees.
 """
 
 from __future__ import annotations
@@ -73,10 +73,10 @@ class User:
 
 PAPER_USERS = (
     User(name="A", jobs=690, demand_s=6.2 * HOUR_S, batch=23.0, heavy=True, campaigns=5),
-    User(name="B", jobs=138, demand_s=2.5 * HOUR_S, batch=5.0),
-    User(name="C", jobs=39, demand_s=2.6 * HOUR_S, batch=3.0),
-    User(name="D", jobs=40, demand_s=0.7 * HOUR_S, batch=4.0),
-    User(name="E", jobs=11, demand_s=1.7 * HOUR_S, batch=2.0),
+    User(name="B", jobs=138, demand_s=2.5 * HOUR_S, batch=3.0, sigma=0.8),
+    User(name="C", jobs=39, demand_s=2.6 * HOUR_S, batch=2.0, sigma=0.8),
+    User(name="D", jobs=40, demand_s=0.7 * HOUR_S, batch=2.0, sigma=0.8),
+    User(name="E", jobs=11, demand_s=1.7 * HOUR_S, batch=1.5, sigma=0.8),
 )
 
 
