@@ -44,7 +44,7 @@ class ClaimRecord:
     Attributes:
         claim_id, secret: the claim.
         slot_name, share: the slot; a dynamic one is carved again from these.
-        submitter, schedd_name, lease_s: who holds it; schedd_node: where that schedd was last heard.
+        submitter, schedd_name, lease_s: who holds it; schedd_node: where that schedd listens.
         starter_node: where it is activated; a starter host elsewhere makes it void.
         job_ad: the job it was granted for.
         rank: how much the machine liked that job.

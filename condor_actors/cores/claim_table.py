@@ -40,7 +40,7 @@ from condor_actors.messages.claim import (
     RenewClaims,
     RequestClaim,
 )
-from condor_actors.messages.envelope import Address
+from condor_actors.messages.envelope import Address, AskFailed
 from condor_actors.messages.negotiate import (
     Match,
     MatchesMade,
@@ -52,6 +52,7 @@ from condor_actors.messages.negotiate import (
 __all__ = ["Claims", "HeldClaim", "Starter"]
 
 REQUEST_PATIENCE_S = 30.0
+RELEASE_AGAIN_S = 30.0
 REQUEST_BYTES = 400_000
 CANDIDATES = 20
 """Autoclusters tried for a free claim before it is given back."""
@@ -109,6 +110,15 @@ class _Asked:
     submitter: str
 
 
+@attrs.frozen
+class _GivenBack:
+    """A claim that is ours no more, and whose startd may not know that yet."""
+
+    startd: Address
+    message: ReleaseClaim
+    until_s: float
+
+
 class Claims:
     """See the module."""
 
@@ -118,6 +128,7 @@ class Claims:
         self.runs: Starter
         self.held: dict[str, HeldClaim] = {}
         self._asked: dict[int, _Asked] = {}
+        self._given_back: dict[str, _GivenBack] = {}
         self._serial = 0
         self._paused: deque[HeldClaim] = deque()
         self._starts_left = desk.settings.job_start_count
@@ -177,7 +188,7 @@ class Claims:
                 Address(match.startd_address, "startd"),
                 RequestClaim(slot_name=match.slot_name, capability=match.capability, job_ad=job.text,
                              submitter=message.submitter, schedd_name=desk.settings.name,
-                             lease_s=desk.settings.claim_lease_s),
+                             lease_s=desk.settings.claim_lease_s, schedd_node=desk.my_address),
                 REQUEST_PATIENCE_S, ("claim", self._serial),
             )
 
@@ -313,10 +324,25 @@ class Claims:
     # ---- the end
 
     def release(self, claim: HeldClaim, reason: str) -> None:
-        """Give a claim back."""
+        """Give a claim back; a startd that cannot be reached is told again, as long as it might keep the claim."""
         row = claim.row
-        self._desk.tell(claim.address, ReleaseClaim(claim_id=row.claim_id, secret=row.secret, reason=reason))
+        message = ReleaseClaim(claim_id=row.claim_id, secret=row.secret, reason=reason)
+        self._given_back[row.claim_id] = _GivenBack(claim.address, message, self._desk.now_s + row.lease_s)
+        self.give_back(row.claim_id)
         self.forget(claim)
+
+    def give_back(self, claim_id: str) -> None:
+        """Tell the startd, for the first time or again."""
+        given = self._given_back[claim_id]
+        self._desk.ask(given.startd, given.message, REQUEST_PATIENCE_S, ("released", claim_id))
+
+    def released(self, claim_id: str, message: Any) -> None:
+        """The startd has heard, or not."""
+        given = self._given_back[claim_id]
+        if isinstance(message, AskFailed) and self._desk.now_s < given.until_s:
+            self._desk.timer(("release-again", claim_id), RELEASE_AGAIN_S)
+        else:
+            del self._given_back[claim_id]
 
     def forget(self, claim: HeldClaim) -> None:
         """A claim is no longer ours."""
@@ -334,7 +360,8 @@ class Claims:
         for claim in self.held.values():
             by_startd.setdefault(claim.row.startd, []).append((claim.row.claim_id, claim.row.secret))
         for startd, pairs in by_startd.items():
-            self._desk.ask(Address(startd, "startd"), RenewClaims(claims=tuple(pairs)), REQUEST_PATIENCE_S,
+            self._desk.ask(Address(startd, "startd"),
+                           RenewClaims(claims=tuple(pairs), schedd_node=self._desk.my_address), REQUEST_PATIENCE_S,
                            ("renewed",))
         self._desk.timer(("renew",), self._renew_s())
 

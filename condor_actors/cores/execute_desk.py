@@ -226,8 +226,8 @@ class ExecuteDesk(SlotConduct):
             held = slot.claim
             held.schedd = event.sender
             self._unheard.pop(claim_id, None)
-            if held.record.schedd_node != event.sender.node:
-                held.record = attrs.evolve(held.record, schedd_node=event.sender.node)
+            if held.record.schedd_node != message.schedd_node:
+                held.record = attrs.evolve(held.record, schedd_node=message.schedd_node)
                 self._do(Persist(SaveClaim(held.record)))
             self._renewed(held)
         self._do(Reply(claim.ClaimsRenewed(gone=tuple(gone)), event))

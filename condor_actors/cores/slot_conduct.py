@@ -103,7 +103,7 @@ class SlotConduct:
             claim_id=f"{self.settings.address}#{self._birth}#{self._sequence}", secret=self._new_secret(),
             slot_name=slot.name, share=slot.total, submitter=request.submitter, schedd_name=request.schedd_name,
             lease_s=request.lease_s, starter_node=self.starter_node, job_ad=request.job_ad, rank=rank,
-            granted_s=self._now_s, schedd_node=event.sender.node)
+            granted_s=self._now_s, schedd_node=request.schedd_node)
         slot.claim = Claim(record=record, schedd=event.sender, renewed_s=self._now_s)
         slot.job = job
         self._by_claim[record.claim_id] = slot

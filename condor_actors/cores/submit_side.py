@@ -145,6 +145,7 @@ class SubmitSide:
             "starts": self.claims.starts_again,
             "renew": self.claims.renew,
             "idle-claim": self.claims.rested,
+            "release-again": self.claims.give_back,
             "policy": self.policy.round,
             "policy-slice": self.policy.slice,
             "submit-log": self.submissions.answer,
@@ -208,6 +209,8 @@ class SubmitSide:
             self.claims.answered(answer.tag[1], answer.message)
         elif kind == "renewed":
             self.claims.renewed(answer.message)
+        elif kind == "released":
+            self.claims.released(answer.tag[1], answer.message)
         elif kind == "relay":
             self.relays.answered(answer.tag[1], answer.message)
 

@@ -23,6 +23,7 @@ class RequestClaim:
         job_ad: the job that will run first (Requirements, Rank and Request* are evaluated again).
         submitter: whom it is for (``alice@dom``).
         schedd_name, lease_s: who keeps the claim alive, and for how long it lives without that.
+        schedd_node: where the schedd listens; empty: nowhere.
     """
 
     KIND: ClassVar[str] = "condor.claim.RequestClaim"
@@ -34,6 +35,7 @@ class RequestClaim:
     submitter: str
     schedd_name: str
     lease_s: float = 2400.0
+    schedd_node: str = ""
 
 
 @message
@@ -82,6 +84,8 @@ class RenewClaims:
 
     claims: tuple[tuple[str, str], ...]
     """Pairs (claim id, secret)."""
+    schedd_node: str = ""
+    """As in :class:`RequestClaim`."""
 
 
 @message

@@ -30,7 +30,7 @@ from condor_actors.daemons.shadow_host import HostEdges, ShadowHostDaemon
 from condor_actors.daemons.shadow_processes import User
 from condor_actors.daemons.user_log import UserLogs
 from condor_actors.messages.claim import ClaimGranted, ClaimsRenewed, ReleaseClaim, RenewClaims, RequestClaim
-from condor_actors.messages.envelope import Address, Delivery, Identity, Refused
+from condor_actors.messages.envelope import Address, Delivery, Done, Identity, Refused
 from condor_actors.messages.negotiate import Match, MatchesMade, NegotiateRequests
 from condor_actors.messages.queue import ActOnJobs, JobAction, QueryJobs, ReserveCluster, SubmitPage
 from condor_actors.messages.run import (
@@ -86,6 +86,7 @@ class PlayedExecute(Actor):
                 starter_node=EXECUTE, lease_s=2400.0))
         elif isinstance(message, ReleaseClaim):
             self.released.append(message.claim_id)
+            self.context.reply(delivery, Done())
         elif isinstance(message, RenewClaims):
             self.context.reply(delivery, ClaimsRenewed())
         elif isinstance(message, ActivateClaim):

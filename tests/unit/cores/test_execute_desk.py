@@ -86,7 +86,7 @@ class Startd:
         found = self.slot(slot)
         return self.hear(RequestClaim(
             slot_name=f"{slot}@h", capability=found.capability if capability is None else capability,
-            job_ad=job.encode(), submitter=submitter, schedd_name="sub@x"))
+            job_ad=job.encode(), submitter=submitter, schedd_name="sub@x", schedd_node=SCHEDD.node))
 
     def opened(self, message: Any = None) -> list[Any]:
         ask = next(effect for effect in self.out if isinstance(effect, Ask))

@@ -193,6 +193,20 @@ def test_a_startd_that_moved_is_found_again_and_forgets_what_is_not_held(pool: S
     assert [row.startd for row in pool.store.load().claims] == ["<execute:2>"]
 
 
+def test_a_claim_is_given_back_though_its_startd_was_not_there(pool: SubmitPool) -> None:
+    cluster = pool.submit()
+    pool.match()
+    pool.execute.begin(f"{cluster}.0#1")
+    pool.run()
+    pool.net.cut("<schedd:1>", "<execute:1>")
+    pool.execute.finish(f"{cluster}.0#1")
+    pool.run(40.0)
+    assert pool.execute.released == []
+    pool.net.heal("<schedd:1>", "<execute:1>")
+    pool.run(40.0)
+    assert pool.execute.released == pool.execute.granted
+
+
 def test_a_claim_that_is_over_ends_a_run_nobody_can_reach(pool: SubmitPool) -> None:
     cluster = pool.submit(b'UserLog = "log"\n')
     pool.match()
