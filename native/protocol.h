@@ -12,8 +12,11 @@
 #include <stdint.h>
 
 enum {
-    PROTOCOL_VERSION = 1,
+    PROTOCOL_VERSION = 2,
     MAX_PAYLOAD = 1 << 20, /* one transfer of read or write; longer ones are several requests */
+    MAX_READ = 16 << 20,   /* the same for a read of an ordinary file, which needs no buffer at home */
+    MAX_UNANSWERED = 8 << 20, /* of one file's writes before one of them waits for its answer */
+    MAX_BACKLOG = 32 << 20,   /* requests that the shadow takes in while its answers are not read */
     MAX_BLOB = 64 << 20,   /* the description of all open files in a checkpoint */
     MAX_START = 8 << 20,   /* arguments and environment */
     PATH_LIMIT = 4096,
@@ -33,7 +36,25 @@ struct answer {
     int64_t result; /* negative: -errno */
 };
 
-enum { HINT_MORE = 1 /* a short transfer would mean end of file: go on with the next piece */ };
+enum {
+    HINT_MORE = 1,   /* a short transfer would mean end of file: go on with the next piece */
+    HINT_STEADY = 2, /* an ordinary file of an ordinary file system: its size is true, it never waits */
+};
+
+/* Ids beside the threads' slots. */
+enum {
+    ID_NONE = 0xffff,  /* write, pwrite64, close, lseek: no answer; an error is told with the next answer */
+    ID_AHEAD = 0x4000, /* and the number of a stream: read ahead, answered in the order of asking */
+};
+
+/* openat with WANT_FACTS and a number of bytes as its argument 4, and OP_FACTS, answer with the file's
+ * struct stat and, of files opened for reading only, as many of the first bytes.  Hints say the rest. */
+enum { WANT_FACTS = 1 << 30, FIRST_BYTES = 16384, STATUS_BYTES = 144 };
+enum {
+    FACT_READS = 0x10,  /* steady, open for reading only */
+    FACT_WRITES = 0x20, /* steady, open for writing, no wish for synchronous writing */
+    FACT_ALONE = 0x40,  /* no other descriptor shares its position */
+};
 
 /* Operations beside the system calls.  Numbers stay: checkpoints outlive versions. */
 enum {
@@ -56,6 +77,8 @@ enum {
     OP_EXEC = 1016,        /* close the descriptors marked close-on-exec */
     OP_PATH_OF = 1017,     /* fd; out: its path at home */
     OP_BEGIN = 1018,       /* a restarted program is about to go on */
+    OP_FACTS = 1019,       /* fd; result: its position; out: struct stat; hints FACT_... */
+    OP_MEMBER_GONE = 1020, /* pid of a member that a signal ended; answered when its last call is done */
 };
 
 struct hello {

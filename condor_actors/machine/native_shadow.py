@@ -4,15 +4,16 @@ A session does the system calls of one running program at home, in a thread of i
 path of a call.  Everything that happens to sessions comes as events through one descriptor per process, which
 a reactor or a ``select`` can watch:
 
-=============  ==========================================================
+=============  ====================================================================================================
 ``STARTED``    the program runs (``value``: pid of the runtime, ``detail`` 1 after a restart)
 ``EXITED``     it has ended (``value``: exit status; ``detail``: errno when it could not be started)
 ``LOST``       the channel ended without an exit: killed, or its machine is gone
 ``IMAGE``      a checkpoint is complete (``value``: bytes, ``detail``: ns it took, ``text``: the file)
 ``NO_IMAGE``   a checkpoint failed (``value``: errno, ``text``: why); the program goes on
 ``BROKEN``     the other side broke the protocol, or the program's files are gone (``text``)
+``WRITE_LOST`` a write that nobody waited for has failed, and the program ended without asking (``value``: errno)
 ``ENDED``      the session is over and its number is free
-=============  ==========================================================
+=============  ====================================================================================================
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ class EventKind(enum.IntEnum):
     NO_IMAGE = 5
     BROKEN = 6
     ENDED = 7
+    WRITE_LOST = 8
 
 
 @attrs.frozen(kw_only=True)

@@ -127,6 +127,8 @@ class _Run:
             self._retry_s = time.monotonic() + HELPERS_PAUSE_S
         elif event.kind is EventKind.NO_IMAGE:
             _say(f"no checkpoint: {os.strerror(event.value)} ({event.text})")
+        elif event.kind is EventKind.WRITE_LOST:
+            _say(f"{event.text}: {os.strerror(event.value)}")
         elif event.kind is EventKind.BROKEN:
             self._failure = event.text
         elif event.kind is EventKind.IMAGE and self._options.statistics:
@@ -161,6 +163,8 @@ class _Run:
                 elif event.kind in (EventKind.EXITED, EventKind.LOST) and self._options.statistics:
                     self._show_statistics()
                 self._take(event)
+                if event.kind is EventKind.IMAGE and every_s:
+                    next_s = time.monotonic() + every_s  # the program works between two of them, however slow the disk
             if self._retry_s is not None and time.monotonic() >= self._retry_s:
                 self._retry_s = None
                 self.ask_for_checkpoint()

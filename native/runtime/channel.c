@@ -3,6 +3,9 @@
  * Any thread may ask: it sends its request under a lock, with its slot as the id, and waits.  Of the
  * waiting threads one is the reader; it takes answers from the socket and puts each one where its asker
  * wants it, until its own has come, and then wakes the others so that one of them becomes the reader.
+ *
+ * Some frames are answered to nobody (ID_NONE).  Those that may wait a little are owed: they go in front of the
+ * next frame, whoever sends it, so home has heard everything when it is asked something.
  */
 #include "runtime.h"
 
@@ -14,6 +17,17 @@ static struct {
     uint8_t bytes[16384];
     size_t start, end;
 } inbox;
+
+enum { MOST_POSITIONS = 16 };
+static struct { /* guarded by sending */
+    struct request frames[64];
+    size_t count;
+    struct {
+        int fd;
+        int64_t position;
+    } positions[MOST_POSITIONS];
+    size_t position_count;
+} owed;
 
 /* As the kernel wants it for recvmsg. */
 struct message {
@@ -38,12 +52,13 @@ void channel_reset(void)
     sending.word = 0;
     reader_busy = 0;
     others_waiting = 0;
+    owed.count = owed.position_count = 0;
     inbox.start = inbox.end = 0;
 }
 
 static void send_all(const struct vector *parts, int count)
 {
-    struct vector left[8];
+    struct vector left[9];
     memcpy(left, parts, (size_t)count * sizeof *parts);
     struct vector *at = left;
     while (count > 0) {
@@ -63,15 +78,94 @@ static void send_all(const struct vector *parts, int count)
     }
 }
 
+/* Caller holds the lock. */
+static void owe_now(const struct request *request)
+{
+    struct vector part = {owed.frames, owed.count * sizeof *owed.frames};
+    if (owed.count == COUNT(owed.frames)) {
+        send_all(&part, 1);
+        owed.count = 0;
+    }
+    owed.frames[owed.count++] = *request;
+}
+
+static void owe_positions_now(void)
+{
+    for (size_t i = 0; i < owed.position_count; i++) {
+        struct request seek = {.id = ID_NONE, .call = __NR_lseek,
+                               .arguments = {owed.positions[i].fd, owed.positions[i].position, 0}};
+        owe_now(&seek);
+    }
+    owed.position_count = 0;
+}
+
+void owe(const struct request *request)
+{
+    lock(&sending);
+    owe_now(request);
+    unlock(&sending);
+}
+
+void owe_position(int fd, int64_t position)
+{
+    lock(&sending);
+    size_t i = 0;
+    while (i < owed.position_count && owed.positions[i].fd != fd)
+        i++;
+    if (i == MOST_POSITIONS) {
+        owe_positions_now();
+        i = 0;
+    }
+    owed.positions[i].fd = fd;
+    owed.positions[i].position = position;
+    if (i == owed.position_count)
+        owed.position_count++;
+    unlock(&sending);
+}
+
+void forget_owed_position(int fd)
+{
+    lock(&sending);
+    for (size_t i = 0; i < owed.position_count; i++)
+        if (owed.positions[i].fd == fd)
+            owed.positions[i--] = owed.positions[--owed.position_count];
+    unlock(&sending);
+}
+
+/* What is owed goes first, in one piece with the rest. */
+static void send_with_owed(struct vector *parts, int count)
+{
+    lock(&sending);
+    owe_positions_now();
+    parts[0] = (struct vector){owed.frames, owed.count * sizeof *owed.frames};
+    if (owed.count)
+        send_all(parts, count + 1);
+    else
+        send_all(parts + 1, count);
+    owed.count = 0;
+    unlock(&sending);
+}
+
+void pay_owed(void)
+{
+    struct vector parts[1];
+    lock(&sending);
+    parts[0] = (struct vector){owed.frames, owed.count * sizeof *owed.frames};
+    if (owed.count)
+        send_all(parts, 1);
+    owed.count = 0;
+    unlock(&sending);
+}
+
 /* The payload is memory of the program's: it is looked at before the first byte is sent, because half a
  * frame would be the end of the channel. Small ones are copied. */
-static long send_request(struct thread *self, const struct request *request, const struct vector *in, int count)
+static long send_request(unsigned id, const struct request *request, const struct vector *in, int count)
 {
     struct request head = *request;
-    struct vector parts[8];
+    struct vector parts[9];
     uint8_t small[1024];
     head.size = 0;
-    head.id = (uint16_t)self->slot;
+    head.id = (uint16_t)id;
     for (int i = 0; i < count; i++)
         head.size += (uint32_t)in[i].size;
     if (head.size <= sizeof small - sizeof head) {
@@ -80,21 +174,24 @@ static long send_request(struct thread *self, const struct request *request, con
         for (int i = 0; i < count; used += in[i++].size)
             if (copy_user(small + used, in[i].base, in[i].size))
                 return -EFAULT;
-        parts[0] = (struct vector){small, used};
+        parts[1] = (struct vector){small, used};
         count = 1;
     } else {
-        parts[0] = (struct vector){&head, sizeof head};
+        parts[1] = (struct vector){&head, sizeof head};
         for (int i = 0; i < count; i++) {
             if (touch_for_reading(in[i].base, in[i].size))
                 return -EFAULT;
-            parts[i + 1] = in[i];
+            parts[i + 2] = in[i];
         }
         count++;
     }
-    lock(&sending);
-    send_all(parts, count);
-    unlock(&sending);
+    send_with_owed(parts, count);
     return 0;
+}
+
+long tell_home(const struct request *request, const struct vector in[], int in_count)
+{
+    return send_request(ID_NONE, request, in, in_count);
 }
 
 /* Fills the inbox. Returns -EINTR only when interruptible and nothing came.  A descriptor that comes
@@ -184,6 +281,18 @@ static void receive_payload(struct waiter *w)
     drain(left);
 }
 
+static void receive_ahead(const struct answer *answer)
+{
+    size_t room;
+    uint8_t *to = ahead_place(answer->id - ID_AHEAD, &room);
+    if (!to)
+        lost();
+    size_t size = answer->size < room ? answer->size : room;
+    receive_into(to, size);
+    drain(answer->size - size);
+    ahead_arrived(answer->id - ID_AHEAD, answer->result < 0 ? -1 : (int64_t)size);
+}
+
 /* Takes one answer from the socket and gives it to whoever asked. */
 static long receive_one(struct trap *interruptible, const uint64_t *mask)
 {
@@ -199,6 +308,10 @@ static long receive_one(struct trap *interruptible, const uint64_t *mask)
     struct answer answer;
     memcpy(&answer, inbox.bytes + inbox.start, sizeof answer);
     inbox.start += sizeof answer;
+    if (answer.id >= ID_AHEAD) {
+        receive_ahead(&answer);
+        return 0;
+    }
     if (answer.id >= MAX_THREADS)
         lost();
     struct waiter *w = &thread_at(answer.id)->waiter;
@@ -218,15 +331,14 @@ static void tell_sleepers(void)
 }
 
 /* One step towards the answer: read, or sleep while another thread reads. -EINTR if a signal came. */
-static long await(struct thread *self, struct trap *interruptible, const uint64_t *mask)
+static long await(volatile uint32_t *state, struct trap *interruptible, const uint64_t *mask)
 {
-    struct waiter *w = &self->waiter;
     uint32_t free = 0;
     long interrupted = 0;
     if (__atomic_compare_exchange_n(&reader_busy, &free, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
-        while (w->state == WAITER_ASKED && !interrupted) {
+        while (*state == WAITER_ASKED && !interrupted) {
             interrupted = receive_one(interruptible, mask);
-            if (!interrupted && w->state == WAITER_ASKED)
+            if (!interrupted && *state == WAITER_ASKED)
                 tell_sleepers();
         }
         __atomic_store_n(&reader_busy, 0, __ATOMIC_SEQ_CST);
@@ -235,7 +347,7 @@ static long await(struct thread *self, struct trap *interruptible, const uint64_
     }
     __atomic_add_fetch(&others_waiting, 1, __ATOMIC_SEQ_CST);
     uint32_t seen = __atomic_load_n(&news, __ATOMIC_SEQ_CST);
-    if (__atomic_load_n(&w->state, __ATOMIC_SEQ_CST) == WAITER_ASKED &&
+    if (__atomic_load_n(state, __ATOMIC_SEQ_CST) == WAITER_ASKED &&
         __atomic_load_n(&reader_busy, __ATOMIC_SEQ_CST)) {
         if (interruptible) {
             long a[6] = {(long)&news, 128 /* FUTEX_WAIT_PRIVATE */, (long)seen};
@@ -246,6 +358,12 @@ static long await(struct thread *self, struct trap *interruptible, const uint64_
     }
     __atomic_sub_fetch(&others_waiting, 1, __ATOMIC_SEQ_CST);
     return interrupted;
+}
+
+void wait_for_arrival(volatile uint32_t *state)
+{
+    while (__atomic_load_n(state, __ATOMIC_ACQUIRE) == WAITER_ASKED)
+        await(state, NULL, NULL);
 }
 
 static void cancel(struct thread *self)
@@ -265,13 +383,13 @@ static long ask_and_wait(struct thread *self, struct trap *interruptible, const 
     memcpy(w->out, out, (size_t)out_count * sizeof *out);
     w->out_count = out_count;
     __atomic_store_n(&w->state, WAITER_ASKED, __ATOMIC_RELEASE);
-    long failed = send_request(self, request, in, in_count);
+    long failed = send_request((unsigned)self->slot, request, in, in_count);
     if (failed) {
         w->state = WAITER_IDLE;
         return failed;
     }
     while (__atomic_load_n(&w->state, __ATOMIC_ACQUIRE) != WAITER_DONE)
-        if (await(self, interruptible, mask)) {
+        if (await(&w->state, interruptible, mask)) {
             cancel(self); /* the answer comes all the same: the result, or that it was interrupted */
             interruptible = NULL;
         }

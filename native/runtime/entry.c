@@ -86,15 +86,20 @@ static long dispatch(struct trap *t)
         t->number = call->target;
         call = &calls[t->number];
     }
+    bool news = (call->how == HOW_RUNTIME || call->how == HOW_REMOTE) && note_call(t);
+    long result;
     switch (call->how) {
     case HOW_REFUSED: return -call->target;
-    case HOW_RUNTIME: return emulations[t->number](t);
-    case HOW_REMOTE: return call->flags & CALL_HERE ? emulations[t->number](t) : remote(t, call);
+    case HOW_RUNTIME: result = emulations[t->number](t); break;
+    case HOW_REMOTE: result = call->flags & CALL_HERE ? emulations[t->number](t) : remote(t, call); break;
     case HOW_LOCAL: /* the filter lets it pass; a machine whose filter cannot traps it */
         return system6(t->number, (long)t->a[0], (long)t->a[1], (long)t->a[2], (long)t->a[3], (long)t->a[4],
                        (long)t->a[5]);
     default: return -ENOSYS;
     }
+    if (news)
+        note_news();
+    return result;
 }
 
 void on_trap(int number, struct siginfo *info, void *context)

@@ -68,11 +68,11 @@ static long check_program(struct thread *self, const char *path)
     long failed = call_home(self, __NR_faccessat, AT_CURRENT, (long)path, MAY_EXECUTE, 0, 0, 0);
     if (failed)
         return failed;
-    long fd = call_home(self, __NR_openat, AT_CURRENT, (long)path, 02000000, 0, 0, 0);
+    long fd = open_home(self, AT_CURRENT, path, 02000000, 0);
     if (fd < 0)
         return fd;
     long got = read_home(self, (int)fd, start, sizeof start, 0);
-    call_home(self, __NR_close, fd, 0, 0, 0, 0, 0);
+    close_home(self, (int)fd);
     if (got < 0)
         return got == -EISDIR ? -EACCES : got;
     if (got > 2 && start[0] == '#' && start[1] == '!')
@@ -115,8 +115,10 @@ long do_execve(struct trap *t)
     }
     end_other_threads(self);
     drop_program_memory(self);
+    share_positions(); /* of what stays open: home hears of them with the next frame */
     struct request request = {.call = OP_EXEC};
     ask(self, &request, NULL, 0, NULL, 0, NULL);
+    forget_files();
     reset_actions_for_exec();
     forget_timers();
     memset(&self->alternate, 0, sizeof self->alternate);

@@ -56,6 +56,7 @@ static void begin_member(struct thread *self, unsigned long flags, const unsigne
     SYSTEM(__NR_dup3, GIFT_FD, CHANNEL_FD, 0);
     SYSTEM(__NR_close, GIFT_FD);
     channel_reset();
+    ahead_reset(true);
     forget_other_threads(self);
     memset(children, 0, sizeof children);
     children_lock.word = memory_lock.word = threads_lock.word = actions_lock.word = proc_lock.word = 0;
@@ -90,6 +91,7 @@ long start_member(struct trap *t, unsigned long flags)
         return -EAGAIN;
     static struct lock one_at_a_time; /* the channel for the child has one number */
     lock(&one_at_a_time);
+    share_positions();
     long result = ask(self, &request, NULL, 0, NULL, 0, NULL);
     if (result >= 0) {
         lock(&memory_lock); /* so that no other thread is in the middle of what the child gets a copy of */
@@ -136,6 +138,14 @@ static int real_target(long id)
     return real ? real : -2;
 }
 
+/* A member that ends by itself is heard at home before it is gone; what one wrote that a signal ended may still
+ * be on its way there. */
+static void await_last_calls(struct thread *self, int real_id)
+{
+    struct request request = {.call = OP_MEMBER_GONE, .arguments = {real_id}};
+    ask(self, &request, NULL, 0, NULL, 0, NULL);
+}
+
 long do_wait4(struct trap *t)
 {
     struct { long words[18]; } usage;
@@ -150,6 +160,8 @@ long do_wait4(struct trap *t)
     if (id <= 0)
         return id;
     bool ended = (status & 0xff) != 0x7f && status != 0xffff;
+    if (ended && (status & 0x7f))
+        await_last_calls(t->self, (int)id);
     if ((t->a[1] && copy_user((void *)t->a[1], &status, sizeof status)) ||
         (t->a[3] && copy_user((void *)t->a[3], &usage, sizeof usage)))
         return -EFAULT;
@@ -174,6 +186,8 @@ long do_waitid(struct trap *t)
     if (result < 0)
         return result;
     bool ended = info.si_code >= 1 && info.si_code <= 3 && !(t->a[3] & KEEP);
+    if (ended && info.si_code > 1)
+        await_last_calls(t->self, info._sifields._sigchld._pid);
     if (info._sifields._sigchld._pid)
         info._sifields._sigchld._pid = virtual_child_id(info._sifields._sigchld._pid, ended);
     return t->a[2] && copy_user((void *)t->a[2], &info, sizeof info) ? -EFAULT : 0;
@@ -187,5 +201,8 @@ long signal_member(int virtual_id, int number)
     int real = real_child_id(virtual_id);
     if (!real && process.helper && virtual_id == process.start.parent_pid)
         real = process.parent_real_id;
-    return real ? SYSTEM(__NR_kill, real, number) : -ESRCH;
+    if (!real)
+        return -ESRCH;
+    settle_writes(current_thread());
+    return SYSTEM(__NR_kill, real, number);
 }

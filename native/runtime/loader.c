@@ -97,7 +97,7 @@ static long check_header(const struct elf64_hdr *head)
 
 static long open_for_running(struct thread *self, const char *path)
 {
-    return call_home(self, __NR_openat, AT_CURRENT, (long)path, 02000000, 0, 0, 0);
+    return open_home(self, AT_CURRENT, path, 02000000, 0);
 }
 
 static long load_image(struct thread *self, const char *path, struct image *image)
@@ -118,7 +118,7 @@ static long load_image(struct thread *self, const char *path, struct image *imag
     }
     if (!result)
         result = load_segments(self, (int)fd, &head, headers, image);
-    call_home(self, __NR_close, fd, 0, 0, 0, 0, 0);
+    close_home(self, (int)fd);
     return result;
 }
 
@@ -229,7 +229,7 @@ static long follow_scripts(struct thread *self, char *path, char **arguments, ch
         if (fd < 0)
             return fd;
         long got = read_home(self, (int)fd, start, sizeof start - 1, 0);
-        call_home(self, __NR_close, fd, 0, 0, 0, 0, 0);
+        close_home(self, (int)fd);
         if (got < 0)
             return got;
         if (got < 2 || start[0] != '#' || start[1] != '!')
@@ -285,7 +285,7 @@ static void name_program(struct thread *self, const char *path)
     memset(process.program, 0, sizeof process.program);
     if (ask(self, &request, NULL, 0, &out, 1, NULL) < 0)
         memcpy(process.program, path, strlen(path) + 1);
-    call_home(self, __NR_close, fd, 0, 0, 0, 0, 0);
+    close_home(self, (int)fd);
     const char *name = path;
     for (const char *at = path; *at; at++)
         if (*at == '/')

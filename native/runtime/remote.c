@@ -96,6 +96,10 @@ static long transfer(struct thread *self, struct trap *waiting, bool writing, in
                      size_t size, int64_t offset)
 {
     size_t done = 0;
+    long quick = writing ? write_behind(self, fd, at, size, offset) : read_ahead(self, fd, at, size, offset);
+    if (quick != NOT_HERE)
+        return quick;
+    uint64_t hints = 0;
     do {
         size_t piece = bounded(size - done);
         struct request request = {.call = writing ? (offset < 0 ? __NR_write : __NR_pwrite64)
@@ -103,18 +107,18 @@ static long transfer(struct thread *self, struct trap *waiting, bool writing, in
                                   .arguments = {fd, (int64_t)piece, (int64_t)piece,
                                                 offset < 0 ? 0 : offset + (int64_t)done}};
         struct vector part = {at + done, piece};
-        uint64_t hints = 0;
         long got = waiting && !done
                        ? ask_waiting(waiting, &request, &part, writing, &part, !writing, &hints)
                        : ask(self, &request, &part, writing, &part, !writing, &hints);
         if (got == -EPIPE) /* the shadow cannot send us the signal */
             SYSTEM(__NR_tgkill, process.real_id, self->real_id, SIGPIPE);
-        if (got < 0)
-            return done ? (long)done : got;
-        done += (size_t)got;
-        if ((size_t)got < piece || !(hints & HINT_MORE))
+        if (got < 0 && !done)
+            return got;
+        done += got > 0 ? (size_t)got : 0;
+        if (got < (long)piece || !(hints & HINT_MORE))
             break;
     } while (done < size);
+    note_transfer(self, fd, writing, hints);
     return (long)done;
 }
 
@@ -290,6 +294,8 @@ long do_ioctl(struct trap *t)
         {0x80086601, 0, 8},                                                 /* FS_IOC_GETFLAGS */
     };
     uint32_t code = (uint32_t)t->a[1];
+    if (code == 0x5401 && is_ordinary((int)t->a[0]))
+        return -ENOTTY;
     for (size_t i = 0; i < COUNT(known); i++)
         if (known[i].code == code) {
             struct request request = {.call = __NR_ioctl,
@@ -314,7 +320,7 @@ long do_openat(struct trap *t)
             return result;
         t->a[1] = (unsigned long)t->self->scratch; /* rewritten: where it really is */
     }
-    return remote(t, &calls[__NR_openat]);
+    return open_home(t->self, (int)t->a[0], (char *)t->a[1], (int)t->a[2], (int)t->a[3]);
 }
 
 long do_readlinkat(struct trap *t)
@@ -340,9 +346,12 @@ static long stat_path(struct trap *t, int flags_argument)
 {
     char *path = (char *)t->self->scratch;
     if (t->a[1]) {
-        long length = copy_path(path, (char *)t->a[1]);
+        long length = copy_path(path, (char *)t->a[1]), status;
         if (length < 0)
             return length;
+        if (t->number == __NR_newfstatat && length == 1 && (t->a[3] & 0x1000) &&
+            status_ahead((int)t->a[0], (void *)t->a[2], &status))
+            return status;
         const char *own = own_proc_name(path);
         if (own && !(t->a[flags_argument] & 0x100)) {
             long fd = own_proc_open(t, own, 0);
@@ -351,7 +360,7 @@ static long stat_path(struct trap *t, int flags_argument)
                 t->a[1] = (unsigned long)"";
                 t->a[flags_argument] |= 0x1000;
                 long result = remote(t, &calls[t->number]);
-                call_home(t->self, __NR_close, fd, 0, 0, 0, 0, 0);
+                close_home(t->self, (int)fd);
                 return result;
             }
             if (fd != -ENOSYS)

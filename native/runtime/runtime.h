@@ -206,6 +206,30 @@ long ask(struct thread *self, const struct request *request, const struct vector
 long ask_waiting(struct trap *t, struct request *request, const struct vector in[], int in_count,
                  const struct vector out[], int out_count, uint64_t *hints);
 void channel_reset(void);
+long tell_home(const struct request *request, const struct vector in[], int in_count);
+void owe(const struct request *request);
+void owe_position(int fd, int64_t position);
+void forget_owed_position(int fd);
+void pay_owed(void);
+void wait_for_arrival(volatile uint32_t *state);
+
+/* ahead.c: what is known of open files, reading ahead and writing behind */
+enum { NOT_HERE = -600 }; /* to be asked at home */
+long open_home(struct thread *self, int directory, const char *path, int flags, int mode);
+long read_ahead(struct thread *self, int fd, uint8_t *to, size_t size, int64_t offset);
+long write_behind(struct thread *self, int fd, const uint8_t *from, size_t size, int64_t offset);
+long close_home(struct thread *self, int fd);
+bool is_ordinary(int fd);
+bool status_ahead(int fd, void *to, long *result);
+bool note_call(const struct trap *t);
+void note_news(void);
+void note_transfer(struct thread *self, int fd, bool writing, uint64_t hints);
+void settle_writes(struct thread *self);
+void share_positions(void);
+void forget_files(void);
+void ahead_reset(bool mapped);
+uint8_t *ahead_place(unsigned stream, size_t *room);
+void ahead_arrived(unsigned stream, int64_t length);
 
 /* remote.c */
 long remote(struct trap *t, const struct call *call);

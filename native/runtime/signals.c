@@ -202,6 +202,8 @@ void on_signal(int number, struct siginfo *info, void *context)
         kill_by(number);
         return;
     }
+    if (info->si_code <= 0 && info->_sifields._kill._pid != process.real_id)
+        note_news();
     deliver(self, number, info, frame);
 }
 

@@ -166,6 +166,8 @@ static long describe_file(struct work *w, struct list *list, struct file *file)
     char link[64], path[PATH_LIMIT] = {0};
     struct stat st;
     static const size_t room = MAX_CONTENT;
+    if (file->late_error) /* not told yet: an image would not know of it */
+        return -file->late_error;
     if (fstat(file->real, &st) < 0)
         return -errno;
     snprintf(link, sizeof link, "/proc/self/fd/%d", file->real);

@@ -10,6 +10,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+enum { BULK = 16 << 10 };
+
 /* Reading and writing. */
 long would_wait(struct work *w, const struct file *file, short events)
 {
@@ -45,7 +47,7 @@ long serve_read(struct work *w)
     }
     if (got >= 0)
         w->out_used = (size_t)got;
-    w->hints = file->regular ? HINT_MORE : 0;
+    w->hints = (file->regular ? HINT_MORE : 0) | (file->steady ? HINT_STEADY : 0);
     return got;
 }
 
@@ -60,7 +62,7 @@ long serve_write(struct work *w)
         return -EINVAL;
     if (!is_ready(file, POLLOUT))
         return would_wait(w, file, POLLOUT);
-    w->hints = HINT_MORE;
+    w->hints = HINT_MORE | (file->steady ? HINT_STEADY : 0);
     do {
         long put = result_of(write(file->real, w->payload + w->progress, size - w->progress));
         if (put == -EAGAIN && file->nonblocking) {
@@ -77,21 +79,38 @@ long serve_write(struct work *w)
     return (long)w->progress;
 }
 
+/* Of a large read the header is sent and then the file's own pages; its size is true, so the length is known. */
+static bool read_bulk(struct work *w, const struct file *file, size_t size)
+{
+    struct stat st;
+    if (!file->steady || size < BULK || fstat(file->real, &st) < 0)
+        return false;
+    int64_t left = st.st_size - ARGUMENT(3);
+    if (ARGUMENT(3) < 0 || left < BULK || (file->flags & O_ACCMODE) == O_WRONLY)
+        return false;
+    w->bulk.real = file->real;
+    w->bulk.offset = ARGUMENT(3);
+    w->bulk.size = left < (int64_t)size ? (size_t)left : size;
+    return true;
+}
+
 long serve_pread64(struct work *w)
 {
     struct file *file = file_of(w->session, ARGUMENT(0));
     size_t size = (size_t)ARGUMENT(2);
     if (!file)
         return -EBADF;
-    if (size > MAX_PAYLOAD)
+    if (size > MAX_READ)
         return -EINVAL;
+    w->hints = HINT_MORE | (file->steady ? HINT_STEADY : 0);
+    if (read_bulk(w, file, size))
+        return (long)w->bulk.size;
     uint8_t *to = out_room(w, size);
     if (!to)
         return -ENOMEM;
     long got = result_of(pread(file->real, to, size, ARGUMENT(3)));
     if (got >= 0)
         w->out_used = (size_t)got;
-    w->hints = HINT_MORE;
     return got;
 }
 
@@ -106,7 +125,7 @@ long serve_pwrite64(struct work *w)
         return -EBADF;
     if (size > w->head.size)
         return -EINVAL;
-    w->hints = HINT_MORE;
+    w->hints = HINT_MORE | (file->steady ? HINT_STEADY : 0);
     return result_of(pwrite(file->real, w->payload, size, ARGUMENT(3)));
 }
 
@@ -125,6 +144,32 @@ static long check_proc(int real, int flags)
     if (readlink(link, name, sizeof name - 1) < 0 || strncmp(name, own, (size_t)length) == 0)
         return -EACCES;
     return 0;
+}
+
+/* What the runtime need not ask again: struct stat and the beginning of a file that is only read. */
+static bool put_facts(struct work *w, const struct file *file, int64_t first)
+{
+    struct stat st;
+    int mode = file->flags & O_ACCMODE;
+    uint8_t *to;
+    _Static_assert(sizeof st == STATUS_BYTES, "struct stat is the kernel's");
+    if (!file->steady || (file->flags & (O_SYNC | O_DSYNC | O_DIRECT | O_PATH)) || fstat(file->real, &st) < 0)
+        return true;
+    if (!(to = out_room(w, sizeof st)))
+        return false;
+    memcpy(to, &st, sizeof st);
+    w->hints |= HINT_STEADY | (mode == O_RDONLY ? FACT_READS : FACT_WRITES) | (file->references == 1 ? FACT_ALONE : 0);
+    if (first > st.st_size)
+        first = st.st_size;
+    if (mode != O_RDONLY || first <= 0 || first > MAX_PAYLOAD)
+        return true;
+    if (!(to = out_room(w, (size_t)first)))
+        return false;
+    if (pread(file->real, to, (size_t)first, 0) < first) { /* it is becoming shorter: no help */
+        w->out_used = 0;
+        w->hints = 0;
+    }
+    return true;
 }
 
 long serve_openat(struct work *w)
@@ -151,7 +196,24 @@ long serve_openat(struct work *w)
         return refused;
     }
     s->statistics.files_opened++;
-    return install(s, real, flags & ~(O_CREAT | O_EXCL | O_TRUNC | O_CLOEXEC), flags & O_CLOEXEC, FILE_PLAIN);
+    long fd = install(s, real, flags & ~(O_CREAT | O_EXCL | O_TRUNC | O_CLOEXEC), flags & O_CLOEXEC, FILE_PLAIN);
+    if (fd >= 0 && (ARGUMENT(4) & WANT_FACTS) && !put_facts(w, file_of(s, fd), ARGUMENT(4) & 0xfffff)) {
+        close_entry(s, fd);
+        return -ENOMEM;
+    }
+    return fd;
+}
+
+/* Where a descriptor is that the runtime did not see opened. Descriptor -1 asks for nothing but an answer. */
+long serve_facts(struct work *w)
+{
+    struct file *file = file_of(w->session, ARGUMENT(0));
+    if (!file)
+        return -EBADF;
+    if (!put_facts(w, file, 0))
+        return -ENOMEM;
+    long at = lseek(file->real, 0, SEEK_CUR);
+    return at < 0 ? 0 : at;
 }
 
 long serve_close(struct work *w) { return close_entry(w->session, ARGUMENT(0)); }

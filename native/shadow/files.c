@@ -4,7 +4,23 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
+
+/* File systems that say how long a file is, and mean it. */
+static bool on_ordinary_system(int real)
+{
+    static const unsigned long kinds[] = {0xef53 /* ext */, 0x58465342 /* xfs */, 0x9123683e /* btrfs */,
+                                          0x01021994 /* tmpfs */, 0x794c7630 /* overlay */, 0x6969 /* nfs */,
+                                          0x2fc12fc1 /* zfs */, 0xf2f52010 /* f2fs */};
+    struct statfs fs;
+    if (fstatfs(real, &fs) < 0)
+        return false;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if ((unsigned long)fs.f_type == kinds[i])
+            return true;
+    return false;
+}
 
 struct file *file_new(int real, int flags)
 {
@@ -19,6 +35,7 @@ struct file *file_new(int real, int flags)
     file->real = real;
     file->flags = flags;
     file->regular = S_ISREG(st.st_mode) || S_ISDIR(st.st_mode) || S_ISBLK(st.st_mode);
+    file->steady = S_ISREG(st.st_mode) && on_ordinary_system(real);
     file->nonblocking = true;
     file->wants_nonblocking = flags & O_NONBLOCK;
     return file;
@@ -74,9 +91,13 @@ long close_entry(struct session *s, int64_t descriptor)
 
 void close_all(struct session *s)
 {
-    for (int i = 0; i < MAX_FILES; i++)
-        if (s->entries[i].file)
+    for (int i = 0; i < MAX_FILES; i++) {
+        struct file *file = s->entries[i].file;
+        if (file && file->late_error)
+            tell(s, SHADOW_WRITE_LOST, file->late_error, i, "a write failed that the program was not told of");
+        if (file)
             close_entry(s, i);
+    }
     for (int i = 0; i < MAX_HANDLES; i++)
         if (s->handles[i])
             file_drop(s->handles[i]);

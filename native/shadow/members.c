@@ -24,6 +24,11 @@ static void *run_member(void *argument)
     note_processor_time(s);
     struct session *root = s->root;
     pthread_mutex_lock(&table_lock);
+    for (struct session **place = &root->next_member; *place; place = &(*place)->next_member)
+        if (*place == s) {
+            *place = s->next_member;
+            break;
+        }
     root->statistics.calls += s->statistics.calls;
     root->statistics.bytes_in += s->statistics.bytes_in;
     root->statistics.bytes_out += s->statistics.bytes_out;
@@ -55,6 +60,17 @@ static struct session *copy_session(struct session *s, int channel)
     return member;
 }
 
+/* Whether the member that calls itself REAL_PID has been served to its end. */
+bool member_is_gone(struct session *root, int real_pid)
+{
+    bool gone = true;
+    pthread_mutex_lock(&table_lock);
+    for (struct session *s = root->next_member; s && gone; s = s->next_member)
+        gone = s->real_pid != real_pid;
+    pthread_mutex_unlock(&table_lock);
+    return gone;
+}
+
 /* A new session whose channel's other end becomes *CHANNEL. */
 long start_member(struct session *s, int *channel)
 {
@@ -73,6 +89,10 @@ long start_member(struct session *s, int *channel)
     }
     sem_init(&birth.ready, 0, 0);
     s->root->members++;
+    pthread_mutex_lock(&table_lock);
+    birth.member->next_member = s->root->next_member;
+    s->root->next_member = birth.member;
+    pthread_mutex_unlock(&table_lock);
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, STACK_BYTES);
@@ -81,6 +101,9 @@ long start_member(struct session *s, int *channel)
     pthread_attr_destroy(&attributes);
     if (failed) {
         s->root->members--;
+        pthread_mutex_lock(&table_lock);
+        s->root->next_member = birth.member->next_member;
+        pthread_mutex_unlock(&table_lock);
         close(pair[0]);
         close(pair[1]);
         close_all(birth.member);

@@ -252,6 +252,33 @@ static long serve_exec(struct work *w)
     return 0;
 }
 
+static long serve_member_gone(struct work *w)
+{
+    if (member_is_gone(w->session->root, (int)ARGUMENT(0)))
+        return 0;
+    w->retry_ns = now_ns() + 1000000;
+    return PARKED;
+}
+
+/* A write that nobody waited for has failed: what comes after it for that file hears of it, once. */
+static bool is_late(struct work *w, long *result)
+{
+    switch (w->head.call) {
+    case __NR_write: case __NR_pwrite64: case __NR_close: case __NR_fsync: case __NR_fdatasync: case __NR_ftruncate:
+        break;
+    default: return false;
+    }
+    struct file *file = file_of(w->session, ARGUMENT(0));
+    if (!file || !file->late_error || w->again)
+        return false;
+    *result = -file->late_error;
+    if (w->head.call == __NR_close && w->head.id != ID_NONE)
+        close_entry(w->session, ARGUMENT(0));
+    if (w->head.id != ID_NONE && file_of(w->session, ARGUMENT(0)) == file)
+        file->late_error = 0;
+    return w->head.call != __NR_close || w->head.id != ID_NONE;
+}
+
 static long serve_operation(struct work *w)
 {
     switch (w->head.call) {
@@ -269,6 +296,8 @@ static long serve_operation(struct work *w)
     case OP_PATH_OF: return serve_path_of(w);
     case OP_EXEC: return serve_exec(w);
     case OP_BEGIN: tell(w->session, SHADOW_STARTED, w->session->real_pid, 1, NULL); return 0;
+    case OP_FACTS: return serve_facts(w);
+    case OP_MEMBER_GONE: return serve_member_gone(w);
     case OP_FORK: return start_member(w->session, &w->gift);
     default: return -ENOSYS;
     }
@@ -281,7 +310,10 @@ long serve(struct work *w)
     const struct call *call = &calls[w->head.call];
     if (call->how != HOW_REMOTE)
         return -ENOSYS;
-    long result = journal_before(w);
+    long result;
+    if (is_late(w, &result))
+        return result;
+    result = journal_before(w);
     if (result)
         return result;
     if (call->flags & CALL_THERE)

@@ -72,59 +72,6 @@ void wait_on(struct work *w, int fd, short events)
     w->wait_count = 1;
 }
 
-static bool send_all(struct session *s, const uint8_t *at, size_t size, int gift)
-{
-    union {
-        struct cmsghdr head;
-        char room[CMSG_SPACE(sizeof(int))];
-    } control = {0};
-    while (size) {
-        struct iovec part = {(void *)(uintptr_t)at, size};
-        struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-        if (gift >= 0) {
-            message.msg_control = &control;
-            message.msg_controllen = sizeof control.room;
-            control.head.cmsg_level = SOL_SOCKET;
-            control.head.cmsg_type = SCM_RIGHTS;
-            control.head.cmsg_len = CMSG_LEN(sizeof(int));
-            memcpy(CMSG_DATA(&control.head), &gift, sizeof gift);
-        }
-        ssize_t sent = sendmsg(s->channel, &message, MSG_NOSIGNAL);
-        if (sent < 0 && errno == EINTR)
-            continue;
-        if (sent <= 0)
-            return false;
-        gift = -1;
-        at += sent;
-        size -= (size_t)sent;
-    }
-    return true;
-}
-
-static void answer(struct work *w, long result)
-{
-    struct session *s = w->session;
-    if (result < 0)
-        w->out_used = 0;
-    if (!out_room(w, 0)) {
-        s->over = true;
-        return;
-    }
-    struct answer head = {.size = (uint32_t)w->out_used, .id = w->head.id, .hints = w->hints,
-                          .result = result};
-    memcpy(s->out, &head, sizeof head);
-    s->statistics.bytes_out += sizeof head + w->out_used;
-    if (!send_all(s, s->out, sizeof head + w->out_used, w->gift))
-        s->over = true;
-    if (w->gift >= 0)
-        close(w->gift);
-    if (s->out_room > SMALL_BUFFER * 4 + sizeof head) { /* a big answer's room is not kept */
-        free(s->out);
-        s->out = NULL;
-        s->out_room = 0;
-    }
-}
-
 static void drop_work(struct work *w)
 {
     if (w->wait != &w->wait_one)
@@ -190,6 +137,11 @@ static void cancel(struct session *s, uint16_t id)
         }
 }
 
+static bool may_be_silent(uint16_t call)
+{
+    return call == __NR_write || call == __NR_pwrite64 || call == __NR_close || call == __NR_lseek;
+}
+
 static void take_request(struct session *s, const struct request *head, uint8_t *payload)
 {
     struct work w = {.session = s, .head = *head, .payload = payload, .gift = -1, .until_ns = -1,
@@ -203,6 +155,10 @@ static void take_request(struct session *s, const struct request *head, uint8_t 
     }
     if (head->call == OP_CANCEL) {
         cancel(s, (uint16_t)head->arguments[0]);
+        return;
+    }
+    if (head->id == ID_NONE && !may_be_silent(head->call)) {
+        broken(s, "a call that needs an answer and wants none");
         return;
     }
     long result = serve(&w);
@@ -247,6 +203,8 @@ static bool make_room(struct session *s, size_t wanted)
     size_t room = wanted < SMALL_BUFFER ? SMALL_BUFFER : wanted;
     if (room <= s->in_room && !(s->in_room > SMALL_BUFFER * 4 && room == SMALL_BUFFER && s->in_used < room))
         return true;
+    if (room < s->in_used)
+        room = s->in_used;
     uint8_t *fresh = realloc(s->in, room);
     if (!fresh)
         return false;
@@ -266,6 +224,22 @@ static void receive(struct session *s)
     }
     s->in_used += (size_t)got;
     s->statistics.bytes_in += (uint64_t)got;
+}
+
+/* Requests that come while an answer cannot be sent: the other side may be sending, too, and wait for us. */
+bool take_in(struct session *s, size_t most)
+{
+    if (s->in_used + SMALL_BUFFER > most)
+        return false;
+    if (s->in_room < s->in_used + SMALL_BUFFER) {
+        uint8_t *fresh = realloc(s->in, s->in_room * 2 + SMALL_BUFFER);
+        if (!fresh)
+            return false;
+        s->in = fresh;
+        s->in_room = s->in_room * 2 + SMALL_BUFFER;
+    }
+    receive(s);
+    return !s->over;
 }
 
 /* Waits for the channel or for whatever the parked requests wait for, then attempts those again. */

@@ -24,6 +24,8 @@ struct file {
     atomic_int references;
     int real;
     bool regular;     /* reads and writes never wait, and are done in full */
+    bool steady;      /* a file of an ordinary file system, whose size is true */
+    int late_error;   /* of a write that nobody waited for; told with the next answer */
     bool nonblocking; /* the real descriptor never waits */
     bool wants_nonblocking; /* the program asked for that */
     bool inherited;   /* standard input, output, error: not saved, given again */
@@ -48,6 +50,11 @@ struct work {
     uint8_t *out;     /* room for the answer's payload */
     size_t out_room, out_used;
     uint16_t hints;
+    struct { /* the end of the answer, straight from a file */
+        int real;
+        int64_t offset;
+        size_t size;
+    } bulk;
     int gift; /* descriptor to send beside the answer, -1 none; closed afterwards */
     /* When it must wait: what for. Its function is called again when that has come. */
     struct pollfd wait_one;
@@ -88,6 +95,7 @@ struct session {
     struct journal *journal; /* of the root */
     uint64_t generation;     /* of the image that is being written */
     struct session *root; /* of the family; itself if it is the first */
+    struct session *next_member; /* guarded by the table's lock; of the root: the first helper */
     atomic_int members;   /* of the root: sessions of the family that are alive, itself included */
     int64_t noted_ns;
     struct shadow_statistics statistics;
@@ -104,13 +112,18 @@ uint8_t *out_room(struct work *w, size_t size);
 void wait_on(struct work *w, int fd, short events);
 void serve_channel(struct session *s);
 void block_signals(void);
+bool take_in(struct session *s, size_t room);
 void end_family(struct session *root);
 extern pthread_mutex_t table_lock; /* of the table of sessions and of what their statistics add up to */
 enum { STACK_BYTES = 128 << 10 };  /* of a session's thread */
 void note_processor_time(struct session *s);
 
+/* answer.c */
+void answer(struct work *w, long result);
+
 /* members.c */
 long start_member(struct session *s, int *channel);
+bool member_is_gone(struct session *root, int real_pid);
 
 /* files.c */
 struct file *file_new(int real, int flags);

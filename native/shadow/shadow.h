@@ -32,6 +32,7 @@ enum shadow_event_kind {
     SHADOW_NO_IMAGE = 5, /* a checkpoint failed; value: errno (EAGAIN: helpers run; ask again); text: why */
     SHADOW_BROKEN = 6,   /* the runtime broke the protocol; text: how */
     SHADOW_ENDED = 7,    /* the session is over; its id is free */
+    SHADOW_WRITE_LOST = 8, /* a late write failed after the program had ended; value: errno, detail: descriptor */
 };
 
 struct shadow_event {

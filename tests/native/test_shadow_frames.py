@@ -34,7 +34,7 @@ def request(call: int, arguments: tuple[int, ...] = (), payload: bytes = b"", si
 
 
 def hello() -> bytes:
-    return request(HELLO, (1 << 20,), struct.pack("<4I", 1, 0, 4242, 0))
+    return request(HELLO, (1 << 20,), struct.pack("<4I", 2, 0, 4242, 0))
 
 
 def random_frame(dice: random.Random) -> bytes:

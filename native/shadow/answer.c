@@ -1,0 +1,153 @@
+/* Sending answers.  While one cannot be sent, requests are taken in: a runtime that sends much without waiting
+ * for answers must not wait for us while we wait for it. */
+#include "session.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { KEPT_ROOM = 256 << 10, PADDING = 64 << 10 };
+
+/* Until something more can be sent. */
+static bool wait_for_room(struct session *s)
+{
+    struct pollfd one = {.fd = s->channel, .events = POLLOUT | (s->in_used < MAX_BACKLOG ? POLLIN : 0)};
+    if (poll(&one, 1, -1) < 0)
+        return errno == EINTR;
+    if (one.revents & (POLLERR | POLLNVAL))
+        return false;
+    if ((one.revents & POLLIN) && !(one.revents & POLLOUT))
+        return take_in(s, MAX_BACKLOG + (1 << 20));
+    return !(one.revents & POLLHUP);
+}
+
+static bool send_all(struct session *s, const uint8_t *at, size_t size, int gift, int flags)
+{
+    union {
+        struct cmsghdr head;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    while (size) {
+        struct iovec part = {(void *)(uintptr_t)at, size};
+        struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+        if (gift >= 0) {
+            message.msg_control = &control;
+            message.msg_controllen = sizeof control.room;
+            control.head.cmsg_level = SOL_SOCKET;
+            control.head.cmsg_type = SCM_RIGHTS;
+            control.head.cmsg_len = CMSG_LEN(sizeof(int));
+            memcpy(CMSG_DATA(&control.head), &gift, sizeof gift);
+        }
+        ssize_t sent = sendmsg(s->channel, &message, MSG_NOSIGNAL | MSG_DONTWAIT | flags);
+        if (sent < 0 && (errno == EINTR || ((errno == EAGAIN || errno == EWOULDBLOCK) && wait_for_room(s))))
+            continue;
+        if (sent <= 0)
+            return false;
+        gift = -1;
+        at += sent;
+        size -= (size_t)sent;
+    }
+    return true;
+}
+
+/* A file that became shorter meanwhile ends in zeros: the answer's length was said already. */
+static bool send_padding(struct session *s, size_t size)
+{
+    uint8_t *zeros = calloc(1, PADDING);
+    bool good = zeros;
+    for (; good && size; size -= size < PADDING ? size : PADDING)
+        good = send_all(s, zeros, size < PADDING ? size : PADDING, -1, 0);
+    free(zeros);
+    return good;
+}
+
+static bool send_copied(struct session *s, int real, int64_t offset, size_t size)
+{
+    uint8_t *room = malloc(KEPT_ROOM);
+    bool good = room;
+    while (good && size) {
+        ssize_t got = pread(real, room, size < KEPT_ROOM ? size : KEPT_ROOM, offset);
+        if (got <= 0)
+            break;
+        good = send_all(s, room, (size_t)got, -1, 0);
+        offset += got;
+        size -= (size_t)got;
+    }
+    free(room);
+    return good && (!size || send_padding(s, size));
+}
+
+static bool send_pages(struct session *s, int real, int64_t offset, size_t size)
+{
+    off_t at = offset;
+    while (size) {
+        ssize_t sent = sendfile(s->channel, real, &at, size);
+        if (sent < 0 && (errno == EINTR || (errno == EAGAIN && wait_for_room(s))))
+            continue;
+        if (sent < 0 && errno == EINVAL)
+            return send_copied(s, real, at, size);
+        if (sent < 0)
+            return false;
+        if (sent == 0)
+            return send_padding(s, size);
+        size -= (size_t)sent;
+    }
+    return true;
+}
+
+/* The kernel hands the file's pages to the socket, which must not wait meanwhile (see wait_for_room). */
+static bool send_bulk(struct session *s, const struct work *w)
+{
+    int flags = fcntl(s->channel, F_GETFL);
+    fcntl(s->channel, F_SETFL, flags | O_NONBLOCK);
+    bool good = send_pages(s, w->bulk.real, w->bulk.offset, w->bulk.size);
+    fcntl(s->channel, F_SETFL, flags);
+    return good;
+}
+
+/* The answer to a request that wants none is remembered, if it is bad news. */
+static void note_silent(struct work *w, long result)
+{
+    struct file *file = file_of(w->session, w->head.arguments[0]);
+    bool writes = w->head.call == __NR_write || w->head.call == __NR_pwrite64;
+    if (!file || !writes || file->late_error)
+        return;
+    if (result < 0)
+        file->late_error = (int)-result;
+    else if (result < w->head.arguments[2])
+        file->late_error = ENOSPC;
+}
+
+void answer(struct work *w, long result)
+{
+    struct session *s = w->session;
+    if (w->head.id == ID_NONE) {
+        note_silent(w, result);
+        return;
+    }
+    if (result < 0) {
+        w->out_used = 0;
+        w->bulk.size = 0;
+    }
+    if (!out_room(w, 0)) {
+        s->over = true;
+        return;
+    }
+    struct answer head = {.size = (uint32_t)(w->out_used + w->bulk.size), .id = w->head.id, .hints = w->hints,
+                          .result = result};
+    memcpy(s->out, &head, sizeof head);
+    s->statistics.bytes_out += sizeof head + w->out_used + w->bulk.size;
+    if (!send_all(s, s->out, sizeof head + w->out_used, w->gift, w->bulk.size ? MSG_MORE : 0) ||
+        (w->bulk.size && !send_bulk(s, w)))
+        s->over = true;
+    if (w->gift >= 0)
+        close(w->gift);
+    if (s->out_room > KEPT_ROOM + sizeof head) { /* a big answer's room is not kept */
+        free(s->out);
+        s->out = NULL;
+        s->out_room = 0;
+    }
+}

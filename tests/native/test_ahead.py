@@ -1,0 +1,78 @@
+"""Reading ahead and writing behind must not show."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from .conftest import SOURCES, finished, tool
+
+LATE = """
+import errno, os, sys
+out = os.open("big", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+told = []
+def attempt(call, *words):
+    try:
+        return call(*words)
+    except OSError as error:
+        told.append(errno.errorcode[error.errno])
+wrote = [attempt(os.write, out, b"x" * 65536) for _ in range(int(sys.argv[1]))]
+for call in sys.argv[2:]:
+    attempt(getattr(os, call), out)
+print(told, os.stat("big").st_size)
+"""
+
+
+def both(command: list[str], folder: Path) -> tuple[tuple[int, bytes, bytes], tuple[int, bytes, bytes]]:
+    """Run COMMAND here and under the runtime, each in a fresh directory."""
+    (folder / "native").mkdir()
+    (folder / "remote").mkdir()
+    native = subprocess.run(command, cwd=folder / "native", capture_output=True, check=False)
+    return (native.returncode, native.stdout, native.stderr), finished(tool("run", "--", *command), folder / "remote")
+
+
+def test_order_of_reads_and_writes(tmp_path: Path) -> None:
+    native, remote = both([sys.executable, str(SOURCES / "io_order.py")], tmp_path)
+    assert native[0] == 0
+    assert remote == native
+    for name in ("a", "p", "m", "t", "killed"):
+        assert (tmp_path / "remote" / name).read_bytes() == (tmp_path / "native" / name).read_bytes()
+
+
+def test_shell_reads_line_by_line_from_a_file_that_others_go_on_with(tmp_path: Path) -> None:
+    lines = "".join(f"line {number}\n" for number in range(20000))
+    (tmp_path / "lines").write_text(lines)
+    script = "read one; head -c 7; sed -n 2p; read two; echo $one $two; md5sum; read rest; echo $rest"
+    script = f"exec < {tmp_path}/lines; {script}"
+    native, remote = both(["/bin/sh", "-c", script], tmp_path)
+    assert remote == native
+
+
+def test_standard_input_ends_where_the_program_stopped_reading(tmp_path: Path) -> None:
+    given = tmp_path / "given"
+    given.write_bytes(b"0123456789" * 100000)
+    program = [sys.executable, "-c", "import os; print(len(os.read(0, 70000)))"]
+    with given.open("rb") as file:
+        done = subprocess.run(tool("run", "--", *program), stdin=file, capture_output=True, check=False)
+        assert (done.returncode, done.stdout) == (0, b"70000\n")
+        assert os.lseek(file.fileno(), 0, os.SEEK_CUR) == 70000
+
+
+def limited(*words: str) -> list[str]:
+    """Return a command whose files, at home, cannot grow beyond 1 MiB."""
+    return ["bash", "-c", 'ulimit -f 1024; exec "$@"', "-", *tool("run", "--", sys.executable, "-c", LATE, *words)]
+
+
+def test_a_late_write_error_is_told_once_by_the_next_call(tmp_path: Path) -> None:
+    assert finished(limited("20", "close"), tmp_path)[1] == b"['EFBIG'] 1048576\n"
+    assert finished(limited("20", "fsync", "close"), tmp_path)[1] == b"['EFBIG'] 1048576\n"
+    status, out, _err = finished(limited("200", "close"), tmp_path)
+    assert (status, out.endswith(b" 1048576\n")) == (0, True)
+    assert out.count(b"EFBIG") >= 2  # every few megabytes, and at the end
+
+
+def test_a_write_error_that_nobody_asked_about_is_reported(tmp_path: Path) -> None:
+    _status, _out, err = finished(limited("20"), tmp_path)
+    assert b"a write failed that the program was not told of" in err
