@@ -43,7 +43,7 @@ __all__ = ["IMAGE_MIB", "POLICIES", "STATIONS", "FirstCome", "MonthResult", "pap
 POLICIES = ("UP_DOWN", "UPDATE_PRIO", "FAIR_SHARE", "FIFO")
 STATIONS = 23
 IMAGE_MIB = 0.5
-SETTLED_S = 150.0
+SETTLED_S = 61.0
 FAIR_SHARE_PREEMPTS = "RemoteUserPrio > SubmitterUserPrio * 1.2"
 
 
