@@ -19,6 +19,8 @@ enum {
 volatile bool is_image;
 struct region late[4096];
 size_t late_count;
+struct region shared_memory[256];
+size_t shared_count;
 uint8_t files[4 << 20];
 size_t files_size;
 int coordinator_slot;
@@ -29,6 +31,7 @@ static volatile uint32_t parked_count;
 struct mapping {
     unsigned long from, to, offset, inode;
     int protection;
+    bool shared;
 };
 
 /* ---- parking */
@@ -108,6 +111,7 @@ static bool read_mapping(const char **line, struct mapping *m)
     m->to = read_number(&at, 16);
     at++;
     m->protection = (at[0] == 'r' ? READ : 0) | (at[1] == 'w' ? WRITE : 0) | (at[2] == 'x' ? EXECUTE : 0);
+    m->shared = at[3] == 's';
     at += 5;
     m->offset = read_number(&at, 16);
     at++;
@@ -402,9 +406,13 @@ static long write_image(struct writer *w, struct plan *plan, struct mapping *lis
         return count;
     plan->count = 0;
     plan->end = HEADER_BYTES;
-    late_count = 0;
-    for (long i = 0; i < count; i++)
+    late_count = shared_count = 0;
+    for (long i = 0; i < count; i++) {
         plan->reserved += is_runtimes(&list[i]);
+        if (list[i].shared && shared_count < COUNT(shared_memory))
+            shared_memory[shared_count++] =
+                (struct region){list[i].from, list[i].to, 0, list[i].protection, false};
+    }
     for (long i = 0; i < count && !failed; i++)
         failed = plan_mapping(w, plan, &list[i]);
     if (failed || w->failed)

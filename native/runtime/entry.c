@@ -124,6 +124,8 @@ void on_trap(int number, struct siginfo *info, void *context)
     if (result == -RESTART_ALWAYS || result == -RESTART_UNHANDLED) {
         t.number = asked;
         result = settle_interruption(&t, result);
+    } else {
+        self->resume.number = -1; /* the next call from this place is another one */
     }
     trace("call", asked, result);
     c->rax = (unsigned long)result;

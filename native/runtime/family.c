@@ -18,13 +18,11 @@ static struct lock children_lock;
 
 static void remember_child(int virtual_id, int real_id)
 {
-    lock(&children_lock);
     for (size_t i = 0; i < COUNT(children); i++)
         if (!children[i].real_id) {
             children[i] = (struct child){virtual_id, real_id};
             break;
         }
-    unlock(&children_lock);
 }
 
 int real_child_id(int virtual_id)
@@ -33,6 +31,15 @@ int real_child_id(int virtual_id)
         if (children[i].real_id && children[i].virtual_id == virtual_id)
             return children[i].real_id;
     return 0;
+}
+
+/* The kernel's number, unless somebody of before a move has it. Parent and child find the same one, each in
+ * its copy of the table. */
+static int new_virtual_id(int real_id)
+{
+    while (real_child_id(real_id) || real_id == process.start.virtual_pid)
+        real_id += VIRTUAL_STEP;
+    return real_id;
 }
 
 static int virtual_child_id(int real_id, bool forget)
@@ -58,13 +65,15 @@ static void begin_member(struct thread *self, unsigned long flags, const unsigne
     channel_reset();
     ahead_reset(true);
     forget_other_threads(self);
+    int id = new_virtual_id((int)SYSTEM(__NR_getpid));
     memset(children, 0, sizeof children);
     children_lock.word = memory_lock.word = threads_lock.word = actions_lock.word = proc_lock.word = 0;
     forget_timers();
     process.helper = true;
     process.parent_real_id = process.real_id;
     process.real_id = (int)SYSTEM(__NR_getpid);
-    self->real_id = self->virtual_id = process.start.virtual_pid = process.real_id;
+    self->real_id = process.real_id;
+    self->virtual_id = process.start.virtual_pid = id;
     process.start.parent_pid = parent;
     if (flags & SET_TLS)
         SYSTEM(__NR_arch_prctl, SET_FS, a[4]);
@@ -96,6 +105,7 @@ long start_member(struct trap *t, unsigned long flags)
     if (result >= 0) {
         lock(&memory_lock); /* so that no other thread is in the middle of what the child gets a copy of */
         lock(&actions_lock);
+        lock(&children_lock);
         result = SYSTEM(__NR_clone, 17 /* SIGCHLD */, 0, 0, 0, 0);
         if (result == 0) {
             one_at_a_time.word = 0;
@@ -104,17 +114,19 @@ long start_member(struct trap *t, unsigned long flags)
                 t->frame->uc_mcontext.rsp = t->a[1];
             return 0;
         }
+        int id = result > 0 ? new_virtual_id((int)result) : 0;
+        if (result > 0) {
+            remember_child(id, (int)result);
+            result = id;
+        }
+        unlock(&children_lock);
         unlock(&actions_lock);
         unlock(&memory_lock);
         SYSTEM(__NR_close, GIFT_FD);
-    }
-    unlock(&one_at_a_time);
-    if (result > 0) {
-        int id = (int)result;
-        remember_child(id, id);
-        if (flags & PARENT_SETS)
+        if (id && (flags & PARENT_SETS))
             copy_user((void *)t->a[2], &id, sizeof id);
     }
+    unlock(&one_at_a_time);
     return result;
 }
 

@@ -42,7 +42,7 @@ struct permission {
 };
 
 enum {
-    PLAIN_MAP = 0x02 | 0x10 | 0x20 | 0x4000 | 0x20000 | 0x100000, /* PRIVATE FIXED ANON NORESERVE STACK */
+    PLAIN_MAP = 0x03 | 0x10 | 0x20 | 0x4000 | 0x20000 | 0x100000, /* SHARED or PRIVATE, FIXED ANON NORESERVE STACK */
     MAP_ANONYMOUS = 0x20,
     THREAD_FLAGS = 0x00010f00 | 0x00040000, /* VM FS FILES SIGHAND THREAD SYSVSEM */
     FORK_FLAGS = 17,                        /* SIGCHLD at the end, and nothing shared */

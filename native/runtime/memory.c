@@ -1,7 +1,8 @@
 /* The program's address space: mmap and its kin, and the program break.
  *
- * All memory is private and anonymous for the kernel.  A mapping of a file is filled by reading the file
- * at home; a shared writable one is written back at msync, munmap, exit and before a checkpoint.
+ * All memory is anonymous for the kernel.  A mapping of a file is filled by reading the file at home; a
+ * shared writable one is written back at msync, munmap, exit and before a checkpoint.  What the members of
+ * a family share from a fork on is memory that the kernel shares between them.
  */
 #include "runtime.h"
 
@@ -32,7 +33,7 @@ bool is_programs_range(unsigned long at, size_t size)
 
 static long map(unsigned long at, size_t size, int protection, int flags)
 {
-    return SYSTEM(__NR_mmap, at, size, protection, flags | PRIVATE | ANONYMOUS, -1, 0);
+    return SYSTEM(__NR_mmap, at, size, protection, flags | (flags & SHARED ? 0 : PRIVATE) | ANONYMOUS, -1, 0);
 }
 
 static unsigned long low_place(size_t size)
@@ -180,6 +181,8 @@ long do_mmap(struct trap *t)
     if (flags & HUGE)
         return -EINVAL;
     int kept = flags & (FIXED | FIXED_NOREPLACE | NORESERVE | STACKLIKE | LOW);
+    if (process.family && type != PRIVATE && ((flags & ANONYMOUS) || (protection & PROT_WRITE)))
+        kept |= SHARED;
     if (flags & ANONYMOUS)
         return map_anonymous(at, size, protection, kept);
     if (offset & (int64_t)(PAGE - 1))

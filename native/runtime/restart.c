@@ -57,6 +57,26 @@ static void map_late(void)
     }
 }
 
+/* What members of the family are to share is an image's private memory now: it becomes sharable again. */
+static void share_again(void)
+{
+    enum { PROT_READ = 1, PROT_WRITE = 2, SHARED_ANONYMOUS = 0x21, MOVE_FIXED = 3 };
+    for (size_t i = 0; i < shared_count; i++) {
+        const struct region *r = &shared_memory[i];
+        size_t size = r->to - r->from;
+        long at = SYSTEM(__NR_mmap, 0, size, PROT_READ | PROT_WRITE, SHARED_ANONYMOUS, -1, 0);
+        if (at < 0 && at > -4096)
+            die(EXIT_CANNOT_START);
+        if (!(r->protection & PROT_READ))
+            SYSTEM(__NR_mprotect, r->from, size, PROT_READ);
+        memcpy((void *)at, (void *)r->from, size);
+        SYSTEM(__NR_mprotect, at, size, r->protection);
+        if (SYSTEM(__NR_mremap, at, size, size, MOVE_FIXED, r->from) != (long)r->from)
+            die(EXIT_CANNOT_START);
+        intervals_remove(&from_image, r->from, r->to);
+    }
+}
+
 /* The image's own headers say what the kernel mapped from it. */
 static void note_image(void)
 {
@@ -132,6 +152,7 @@ void restart(unsigned long *stack)
     take_descriptors(stack);
     note_image();
     map_late();
+    share_again();
     channel_reset();
     ahead_reset(false);
     memory_lock.word = threads_lock.word = actions_lock.word = proc_lock.word = 0;

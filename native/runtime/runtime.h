@@ -46,6 +46,7 @@ enum { /* as <errno.h>, which belongs to a C library */
 
 #define SLOT_BYTES 0x40000ul
 #define MAX_THREADS 1024
+#define VIRTUAL_STEP 0x400000 /* beyond the kernel's numbers: for an id that is taken */
 #define SCRATCH_BYTES 16384
 
 #define AT_CURRENT (-100l) /* AT_FDCWD */
@@ -341,6 +342,9 @@ struct region {
 /* What the kernel does not map when it executes the image: mapped first thing after that. */
 extern struct region late[4096];
 extern size_t late_count;
+/* What the family shares; at a restart it is made sharable again. */
+extern struct region shared_memory[256];
+extern size_t shared_count;
 extern uint8_t files[4 << 20]; /* the open files, as the shadow describes them */
 extern size_t files_size;
 extern int coordinator_slot;

@@ -54,7 +54,7 @@ int real_thread_id(int virtual_id)
 {
     for (int slot = 0; slot < MAX_THREADS && slot_mapped[slot]; slot++) {
         struct thread *t = thread_at(slot);
-        if ((t->state == THREAD_LIVE || t->state == THREAD_PARKED) && t->virtual_id == virtual_id)
+        if (t->state != THREAD_FREE && t->virtual_id == virtual_id)
             return t->real_id;
     }
     return 0;
@@ -65,6 +65,7 @@ struct birth {
     struct thread *self;
     unsigned long tls;
     bool sets_tls;
+    int virtual_id;
     int *child_id, *parent_id; /* where its number goes; before it runs, because it may be gone soon after */
     struct ucontext *frame;
 };
@@ -89,13 +90,23 @@ __asm__(".text\n"
         "    call *%rax\n"
         "    ud2\n");
 
+/* The kernel's number, unless a thread that came from another machine has it already. */
+static void choose_virtual_id(struct thread *self)
+{
+    lock(&threads_lock);
+    int id = self->real_id;
+    while (real_thread_id(id) || id == process.start.virtual_pid)
+        id += VIRTUAL_STEP;
+    self->virtual_id = id;
+    unlock(&threads_lock);
+}
+
 static void born(void *argument)
 {
     struct birth *birth = argument;
     struct thread *self = birth->self;
     self->real_id = (int)SYSTEM(__NR_gettid);
-    if (!self->virtual_id)
-        self->virtual_id = self->real_id;
+    choose_virtual_id(self);
     set_alternate_stack(self);
     if (birth->sets_tls)
         SYSTEM(__NR_arch_prctl, SET_FS, birth->tls);
@@ -105,6 +116,7 @@ static void born(void *argument)
         copy_user(birth->child_id, &self->virtual_id, sizeof(int));
     if (birth->parent_id)
         copy_user(birth->parent_id, &self->virtual_id, sizeof(int));
+    birth->virtual_id = self->virtual_id;
     self->frame = birth->frame;
     __atomic_store_n(&self->state, THREAD_LIVE, __ATOMIC_RELEASE); /* from here on BIRTH may be gone */
     wake_all(&self->state);
@@ -157,7 +169,7 @@ static long start_thread(struct trap *t, unsigned long flags)
     /* The birth certificate lies on our stack: wait until it has been read. */
     while (__atomic_load_n(&child->state, __ATOMIC_ACQUIRE) == THREAD_STARTING)
         wait_while(&child->state, THREAD_STARTING);
-    return id;
+    return birth.virtual_id;
 }
 
 long do_clone(struct trap *t)

@@ -57,6 +57,9 @@ static struct session *copy_session(struct session *s, int channel)
             member->entries[i] = s->entries[i];
             file_keep(s->entries[i].file);
         }
+    for (int i = 0; i < MAX_HANDLES; i++) /* mappings that the two share */
+        if ((member->handles[i] = s->handles[i]))
+            file_keep(s->handles[i]);
     return member;
 }
 

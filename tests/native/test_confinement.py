@@ -15,7 +15,7 @@ NEAR_MISSES = {
     "writev to another descriptor": "20:1:0:0",
     "recvmsg from another descriptor": "47:0:0:0",
     "map a file": "9:0:1000:1:2",
-    "map shared memory": "9:0:1000:1:21",
+    "map a file to be shared": "9:0:1000:1:1",
     "map huge pages": "9:0:1000:1:40022",
     "clone into new namespaces": "56:10000000:0:0",
     "clone sharing memory without being a thread": "56:111:0:0",
