@@ -91,7 +91,11 @@ class World:
 
 
 class Daemon(Protocol):
-    """What ``make_daemon(config, world)`` of every module in ``daemons/`` returns."""
+    """What ``make_daemon(config, world)`` of every module in ``daemons/`` returns.
+
+    One that has jobs to let finish (``condor_off -peaceful``) also has ``rest_peacefully(done)``: it begins nothing
+    new, goes on until what runs has finished, however long that takes, and then calls ``done``.
+    """
 
     system: ActorSystem
     name: str

@@ -11,7 +11,7 @@ from condor_actors.messages.envelope import Refused
 
 __all__ = ["Draining"]
 
-HOW = {"graceful": "retire", "quick": "vacate", "fast": "kill"}
+HOW = {"graceful": "retire", "quick": "vacate", "fast": "kill", "peaceful": "finish"}
 ON_COMPLETION = ("nothing", "resume", "exit", "restart")
 
 
@@ -55,6 +55,14 @@ class Draining:
         self.count += 1
         self.request, self.request_id, self.emptied = wish, f"{birth}.{self.count}", False
         return HOW[wish.how]
+
+    def end_peacefully(self, birth: int) -> str:
+        """The startd is to end when the machine is empty, whatever drain is under way: how claims have to go."""
+        if self.request is None:
+            self.count += 1
+            self.request_id = f"{birth}.{self.count}"
+        self.request, self.emptied = Drain(how="peaceful", on_completion="exit"), False
+        return HOW["peaceful"]
 
     def cancel(self, request_id: str) -> Refused | None:
         """End the drain; the refusal when there is no such one."""

@@ -453,6 +453,16 @@ class ExecuteDesk(SlotConduct):
             self._dirty_slot(slot, urgent=True)
         return tuple(self._effects)
 
+    def finish(self, now_s: float) -> tuple[Effect, ...]:
+        """Take no new claims, let what runs finish, then end the startd."""
+        self._now_s = now_s
+        self._effects = []
+        how = self.draining.end_peacefully(self._birth)
+        for slot in self.slots:
+            self._policy(slot, op.Drain(how))
+        self._look_at_drain()
+        return tuple(self._effects)
+
     def vacate_all(self, now_s: float, *, fast: bool) -> tuple[Effect, ...]:
         """End every claim, for a startd that stops for good."""
         self._now_s = now_s

@@ -403,6 +403,10 @@ def _retire(machine: Machine, now_s: float, reason: str, how: str) -> list[Actio
     machine.reason = reason
     if how == "kill":
         return [Revoke(reason), *_kill(machine, now_s, reason, thaw=machine.place == SUSPENDED)]
+    if how == "finish":
+        if machine.place != SUSPENDED:
+            machine.go(RETIRING, now_s)
+        return [Revoke(reason), StartTimer("retire", FOREVER_S)]
     left_s = machine.job_began_s + machine.look.retirement_s - now_s
     if how == "retire" and left_s > 0 and machine.place != SUSPENDED and not machine.look.want_hold:
         machine.go(RETIRING, now_s)

@@ -46,7 +46,7 @@ from condor_actors.messages.queue import (
     TailJob,
 )
 
-__all__ = ["HostHello", "Stop", "SubmitSide"]
+__all__ = ["AtRest", "Finish", "HostHello", "Stop", "SubmitSide"]
 
 CREDENTIAL_RENEWAL_S = 6 * 3600.0
 
@@ -64,6 +64,16 @@ class Stop:
     """Event: the schedd is to end; take no new claims and give back what is idle."""
 
     graceful: bool
+
+
+@attrs.frozen
+class Finish:
+    """Event: the schedd is to end when the jobs that run have finished; begin no others."""
+
+
+@attrs.frozen
+class AtRest(Effect):
+    """Nothing runs any more, as `Finish` asked."""
 
 
 class SubmitSide:
@@ -93,6 +103,7 @@ class SubmitSide:
         self.submissions = Submissions(desk, self.moves, self.notices)
         self.demand = Demand(desk, started_s, version)
         self.relays = Relays(desk, self.hosts)
+        self._finishing = False
         self._restore(snapshot)
         self._table = self._messages()
         self._timers = self._timer_table()
@@ -135,6 +146,7 @@ class SubmitSide:
             PeerUp: lambda _, __: None,
             PeerDown: self._peer_down,
             Stop: self._stop,
+            Finish: self._finish_runs,
         }
 
     def _timer_table(self) -> dict[str, Callable[..., None]]:
@@ -194,11 +206,14 @@ class SubmitSide:
     def _finish(self) -> tuple[Effect, ...]:
         """Add what follows from changed jobs, and end the turn."""
         desk = self.desk
-        if self.moves.local:
+        if self.moves.local and self.claims.accepting:
             self.runs.start_locals()
         desk.out += [Persist(operation) for operation in desk.queue.take_dirty()]
         self.runs.give_orders(self.notices.take_due())
         self.demand.look()
+        if self._finishing and not self.runs.runs and not self.notices.owners():
+            self._finishing = False
+            desk.out.append(AtRest())
         out, desk.out = desk.out, []
         desk.delivery = None
         return tuple(out)
@@ -310,6 +325,11 @@ class SubmitSide:
         self.desk.timer(("credentials",), CREDENTIAL_RENEWAL_S)
 
     # ---- the end
+
+    def _finish_runs(self, message: Finish, delivery: Delivery) -> None:
+        self._finishing = True
+        self.claims.accepting = False
+        self.claims.release_idle("the schedd ends when its jobs have finished")
 
     def _stop(self, message: Stop, delivery: Delivery) -> None:
         self.claims.accepting = False

@@ -140,7 +140,13 @@ class MasterActor(Actor):
             self.master.host.signal(effect.name, STOP_SIGNALS[effect.how])
             return
         address = Address(f"unix:{self.master.children[effect.name].socket}", "admin")
-        self.context.tell(address, Shutdown(how="peaceful"))
+
+        def answered(answer: Delivery) -> None:
+            # One that does not listen yet has nothing to let finish.
+            if isinstance(answer.message, AskFailed) and answer.message.reason == "unreachable":
+                self.master.host.signal(effect.name, STOP_SIGNALS["graceful"])
+
+        self.context.ask(address, Shutdown(how="peaceful"), timeout_s=ASK_S, then=answered)
 
     def _obituary(self, effect: Obituary) -> None:
         master = self.master

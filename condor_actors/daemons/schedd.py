@@ -26,7 +26,7 @@ from condor_actors.cores.effects import Effect
 from condor_actors.cores.job_moves import ForgetSpool
 from condor_actors.cores.schedd_settings import ScheddSettings, schedd_settings
 from condor_actors.cores.shadow_hosts import AssignHost, CheckHost, EndHost, HostChecked, StartHost
-from condor_actors.cores.submit_side import HostHello, Stop, SubmitSide
+from condor_actors.cores.submit_side import AtRest, Finish, HostHello, Stop, SubmitSide
 from condor_actors.daemons.admin import package_version
 from condor_actors.daemons.history import HistoryQuestions
 from condor_actors.daemons.schedd_outage import StoreOutage
@@ -76,12 +76,13 @@ class ScheddActor(CoreActor):
     core: SubmitSide
 
     def __init__(self, core: SubmitSide, edges: ScheddEdges, my_address: Callable[[], str], outage: StoreOutage,
-                 host_nodes: dict[str, Address]) -> None:
+                 host_nodes: dict[str, Address], at_rest: list[Callable[[], None]]) -> None:
         super().__init__(core)
         self._edges = edges
         self._my_address = my_address
         self._outage = outage
         self._host_nodes = host_nodes
+        self._at_rest = at_rest
 
     def started(self) -> None:
         """The first turn."""
@@ -189,6 +190,9 @@ class ScheddActor(CoreActor):
             self.context.defer_to_turn(deferred, self._to_core)
         elif isinstance(effect, ForgetSpool):
             self.context.after_commit(lambda: self._edges.spool.forget(effect.cluster, effect.proc))
+        elif isinstance(effect, AtRest):
+            for done in self._at_rest:
+                self.context.after_commit(done)
         elif isinstance(effect, EndHost):
             self._edges.processes.kill(effect.pid, effect.birth)
         else:
@@ -234,13 +238,15 @@ class ScheddDaemon:
         self._started_s = world.wall_clock()
         self._outage = StoreOutage(edges.store, settings.spool, edges.spool.has_room)
         self._host_nodes: dict[str, Address] = {}
+        self._at_rest: list[Callable[[], None]] = []
         self.system: ActorSystem = world.make_system(commit=self._outage.commit)
         self._version = package_version()
 
     def _make_actor(self) -> ScheddActor:
         core = SubmitSide(self._settings, self._edges.store.load(), self._world.random, self._started_s,
                           self._version)
-        return ScheddActor(core, self._edges, lambda: self._world.post.public_node, self._outage, self._host_nodes)
+        return ScheddActor(core, self._edges, lambda: self._world.post.public_node, self._outage, self._host_nodes,
+                           self._at_rest)
 
     @property
     def actor(self) -> ScheddActor | None:
@@ -262,6 +268,11 @@ class ScheddDaemon:
         self._edges.history.close()
         self._edges.store.close()
         return succeed(None)
+
+    def rest_peacefully(self, done: Callable[[], None]) -> None:
+        """Begin no more jobs; call ``done`` when the last one that runs has finished and is written down."""
+        self._at_rest.append(done)
+        self.system.tell(Address("", "schedd"), Finish())
 
     def reconfigure(self, config: Config) -> None:
         """Take new settings; the queue stays."""

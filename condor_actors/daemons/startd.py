@@ -197,6 +197,15 @@ class Startd:
         actor.context.perform(actor.desk.vacate_all(self.world.wall_clock(), fast=not graceful))
         return resting
 
+    def rest_peacefully(self, done: Callable[[], None]) -> None:
+        """Take no new claims; call ``done`` when the last one is over."""
+        self.shut_down = done
+        actor = self.system.actor("startd")
+        if isinstance(actor, StartdActor):
+            actor.context.perform(actor.desk.finish(self.world.wall_clock()))
+        else:
+            done()
+
     def rest(self) -> None:
         """Nothing runs any more."""
         resting, self.resting = self.resting, Deferred()

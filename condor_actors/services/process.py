@@ -63,6 +63,7 @@ class DaemonService(Service):
         self._make_daemon = make_daemon
         self._reactor = reactor
         self._how = "graceful"
+        self._finishing = False
         self._started_s = time.time()
         self._real: RealWorld | None = None
         self._daemon: Daemon | None = None
@@ -152,7 +153,15 @@ class DaemonService(Service):
             self.log.error("not reconfigured: {error}", error=error)
 
     def shut_down(self, how: str) -> None:
-        """End the process: ``graceful``, ``peaceful`` or ``fast``; a second, faster wish overtakes the first."""
+        """End the process: ``graceful``, ``fast``, or ``peaceful``, which lets jobs finish first; a second, faster wish
+        overtakes the first."""
+        rest_peacefully = getattr(self._daemon, "rest_peacefully", None)
+        if how == "peaceful" and rest_peacefully is not None and self.running:
+            if not self._finishing:
+                self._finishing = True
+                self.log.info("** condor-{name} ends when what runs has finished", name=self.daemon_name)
+                rest_peacefully(lambda: self.shut_down("graceful"))
+            return
         self.log.info("** condor-{name} shutting down ({how})", name=self.daemon_name, how=how)
         already = self._how if not self.running else None
         self._how = how
