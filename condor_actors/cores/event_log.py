@@ -17,7 +17,8 @@ from condor_actors.classads import ClassAd
 __all__ = ["EVENT_NAMES", "event_header", "event_text", "event_xml"]
 
 EVENT_NAMES = {
-    0: "SubmitEvent", 1: "ExecuteEvent", 4: "JobEvictedEvent", 5: "JobTerminatedEvent", 6: "JobImageSizeEvent",
+    0: "SubmitEvent", 1: "ExecuteEvent", 3: "CheckpointedEvent", 4: "JobEvictedEvent", 5: "JobTerminatedEvent",
+    6: "JobImageSizeEvent",
     7: "ShadowExceptionEvent", 9: "JobAbortedEvent", 10: "JobSuspendedEvent", 11: "JobUnsuspendedEvent",
     12: "JobHeldEvent", 13: "JobReleaseEvent", 21: "RemoteErrorEvent", 22: "JobDisconnectedEvent",
     23: "JobReconnectedEvent", 24: "JobReconnectFailedEvent", 40: "FileTransferEvent",
@@ -163,7 +164,9 @@ def _terminated(facts: ClassAd) -> Lines:
 
 def _evicted(facts: ClassAd) -> Lines:
     again = facts.get_bool("TerminatedAndRequeued")
-    lines = ["Job was evicted.", "\t(0) Job terminated and was requeued" if again else "\t(0) CPU times"]
+    how = ("(0) Job terminated and was requeued" if again
+           else "(1) Job was checkpointed." if facts.get_bool("VacatedWithCheckpoint") else "(0) CPU times")
+    lines = ["Job was evicted.", f"\t{how}"]
     lines += _run_usage(facts)
     lines += [f"\t{facts.get_int('RunBytesSent')}  -  Run Bytes Sent By Job",
               f"\t{facts.get_int('RunBytesRecvd')}  -  Run Bytes Received By Job"]
@@ -173,6 +176,11 @@ def _evicted(facts: ClassAd) -> Lines:
     if reason:
         lines.append(f"\t{reason}" if again else f"\tReason: {reason}")
     return lines + _resources(facts)
+
+
+def _checkpointed(facts: ClassAd) -> Lines:
+    return ["Job was checkpointed.", *[line[1:] for line in _run_usage(facts)],
+            f"\t{facts.get_int('RunCheckpointBytes')}  -  Run Bytes Sent By Job For Checkpoint"]
 
 
 def _image_size(facts: ClassAd) -> Lines:
@@ -239,7 +247,8 @@ def _remote_error(facts: ClassAd) -> Lines:
 
 
 _BODIES: dict[int, Callable[[ClassAd], Lines]] = {
-    0: _submit, 1: _execute, 4: _evicted, 5: _terminated, 6: _image_size, 7: _exception, 9: _aborted, 10: _suspended,
+    0: _submit, 1: _execute, 3: _checkpointed, 4: _evicted, 5: _terminated, 6: _image_size,
+    7: _exception, 9: _aborted, 10: _suspended,
     11: lambda _: ["Job was unsuspended."], 12: _held, 13: _released, 21: _remote_error, 22: _disconnected,
     23: _reconnected, 24: _reconnect_failed, 40: _transfer,
 }
@@ -249,7 +258,9 @@ _BODIES: dict[int, Callable[[ClassAd], Lines]] = {
 _XML_FACTS: dict[int, tuple[tuple[str, str], ...]] = {
     0: (("SubmitHost", "SubmitHost"), ("LogNotes", "SubmitEventNotes"), ("UserNotes", "SubmitEventUserNotes")),
     1: (("ExecuteHost", "ExecuteHost"), ("SlotName", "SlotName")),
-    4: (("Reason", "EvictReason"), ("SentBytes", "RunBytesSent"), ("ReceivedBytes", "RunBytesRecvd")),
+    3: (("SentBytes", "RunCheckpointBytes"),),
+    4: (("Checkpointed", "VacatedWithCheckpoint"), ("Reason", "EvictReason"),
+        ("SentBytes", "RunBytesSent"), ("ReceivedBytes", "RunBytesRecvd")),
     5: (("SentBytes", "RunBytesSent"), ("ReceivedBytes", "RunBytesRecvd"), ("TotalSentBytes", "BytesSent"),
         ("TotalReceivedBytes", "BytesRecvd")),
     6: (("Size", "ImageSize"), ("MemoryUsage", "MemoryUsage"), ("ResidentSetSize", "ResidentSetSize")),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, is_true, parse_expression
-from condor_actors.cores.job_moves import JobMoves
+from condor_actors.cores.job_moves import STANDARD, JobMoves
 from condor_actors.cores.job_queue import Cluster, Job
 from condor_actors.cores.job_status import ACTIONS, HoldCode, JobStatus, Step
 from condor_actors.cores.schedd_desk import ScheddDesk
@@ -37,6 +37,9 @@ class RunStopper(Protocol):
 
     def resume(self, job: Job) -> None:
         """Thaw it."""
+
+    def checkpoint(self, job: Job, reason: str) -> None:
+        """Have it take a checkpoint."""
 
     def abandon(self, job: Job) -> None:
         """End it without waiting for its report."""
@@ -99,6 +102,8 @@ class JobActions:
 
         def act(job: Job) -> ActionResult:
             result, step = table[job.status]
+            if step is Step.CHECKPOINT and job.ad.find("jobuniverse") != STANDARD:
+                return ActionResult.BAD_STATUS
             if step is not Step.NOTHING:
                 self._step(job, step, message, reason)
             return result
@@ -135,6 +140,8 @@ class JobActions:
             runs.suspend(job)
         elif step is Step.CONTINUE:
             runs.resume(job)
+        elif step is Step.CHECKPOINT:
+            runs.checkpoint(job, reason)
         elif step is Step.VACATE:
             runs.stop(job, "fast" if message.action is JobAction.VACATE_FAST else "vacate", reason)
 
@@ -208,7 +215,7 @@ class JobActions:
 _TOOL = {
     JobAction.REMOVE: "rm", JobAction.REMOVE_FORCED: "rm", JobAction.HOLD: "hold", JobAction.RELEASE: "release",
     JobAction.SUSPEND: "suspend", JobAction.CONTINUE: "continue", JobAction.VACATE: "vacate_job",
-    JobAction.VACATE_FAST: "vacate_job",
+    JobAction.VACATE_FAST: "vacate_job", JobAction.CHECKPOINT: "checkpoint",
 }
 
 

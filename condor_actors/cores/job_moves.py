@@ -19,7 +19,7 @@ from condor_actors.cores.schedd_desk import ScheddDesk
 
 __all__ = ["ForgetSpool", "JobMoves", "is_local"]
 
-SCHEDULER, LOCAL = 7, 12
+STANDARD, SCHEDULER, LOCAL = 1, 7, 12
 
 
 @lru_cache(maxsize=1000)
@@ -146,7 +146,8 @@ class JobMoves:
         """Out of the queue, into the history."""
         self.withdraw(job)
         self._desk.queue.set(job, EpochWriteDate=int(self._desk.now_s))
-        if job.ad.find("submit_iwd") is not None or job.ad.find("numvacates") is not None:
+        if job.ad.find("submit_iwd") is not None or job.ad.find("numvacates") is not None \
+                or job.ad.find("jobuniverse") == STANDARD:
             self._desk.out.append(ForgetSpool(job.cluster.number, job.proc))
         for operation in self._desk.queue.leave(job, self._desk.now_s):
             self._desk.persist(operation)

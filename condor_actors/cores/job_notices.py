@@ -35,7 +35,7 @@ ENDING_ATTRIBUTES = (
     "RequestMemory", "GPUsProvisioned", "RequestGPUs", "AssignedGPUs", "RemoteWallClockTime", "JobCurrentStartDate",
     "JobStartDate", "CompletionDate", "NumJobStarts", "LastRemoteHost", "RemoteHost", "ResidentSetSize", "ImageSize",
     "TerminationPending", "OnExitHoldReason", "HoldReason", "HoldReasonCode", "HoldReasonSubCode", "RemoveReason",
-    "EvictReason",
+    "EvictReason", "VacatedWithCheckpoint", "CumulativeLocalUserCpu", "CumulativeLocalSysCpu",
 )
 """What the notices about the end of a run have besides."""
 

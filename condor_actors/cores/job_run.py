@@ -57,9 +57,10 @@ from condor_actors.cores.run_events import (
     Thaw,
     TreeGone,
 )
-from condor_actors.cores.run_spec import RunSpec
+from condor_actors.cores.run_spec import CHECKPOINT_SIGNAL, RunSpec
 from condor_actors.messages.envelope import TimerFired
 from condor_actors.messages.run import (
+    CheckpointRun,
     ContinueRun,
     InputsSent,
     OutputsReceived,
@@ -232,6 +233,11 @@ class JobRun:
             self._out += [CancelTimer("grace"), KillTree()]
         self._out.append(SetTimer("again", KILL_AGAIN_S))
 
+    def _checkpoint(self, event: CheckpointRun) -> None:
+        """A checkpoint is wanted; the program goes on afterwards."""
+        if self.spec.standard and self.state is RunState.RUNNING and not self.suspended:
+            self._out.append(Signal(CHECKPOINT_SIGNAL))
+
     # ---- suspend
 
     def _suspend(self, event: SuspendRun) -> None:
@@ -389,5 +395,5 @@ class JobRun:
             TreeGone: self._tree_gone, Gathered: self._gathered, Measured: self._measured, StopRun: self._stop_run,
             CloseRun: self._close_run, SuspendRun: self._suspend, ContinueRun: self._resume,
             OutputsReceived: self._received, ReattachRun: self._reattach, LinkLost: self._link_lost,
-            Abandon: self._abandon, TimerFired: self._timer,
+            Abandon: self._abandon, TimerFired: self._timer, CheckpointRun: self._checkpoint,
         }

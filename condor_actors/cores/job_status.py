@@ -97,6 +97,7 @@ class Step(enum.Enum):
     SUSPEND = "ask the run to suspend"
     CONTINUE = "ask the run to go on"
     VACATE = "ask the run to vacate"
+    CHECKPOINT = "ask the run for a checkpoint"
 
 
 _S, _A, _R = JobStatus, JobAction, ActionResult
@@ -124,5 +125,6 @@ ACTIONS: dict[JobAction, dict[JobStatus, tuple[ActionResult, Step]]] = {
     _A.CONTINUE: _row(_BAD, _BAD, _BAD, _BAD, _BAD, _BAD, Step.CONTINUE),
     _A.VACATE: _row(_BAD, Step.VACATE, _BAD, _BAD, _BAD, Step.VACATE, Step.VACATE),
     _A.VACATE_FAST: _row(_BAD, Step.VACATE, _BAD, _BAD, _BAD, Step.VACATE, Step.VACATE),
+    _A.CHECKPOINT: _row(_BAD, Step.CHECKPOINT, _BAD, _BAD, _BAD, _BAD, _BAD),
 }
 """(result told to the user, step) for every action and status; see the module."""

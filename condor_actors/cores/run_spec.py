@@ -22,6 +22,11 @@ __all__ = ["BadJob", "RunSettings", "RunSpec", "environment_of", "read_spec", "s
 EXECUTABLE, STDIN, STDOUT, STDERR = "condor_exec.exe", "_condor_stdin", "_condor_stdout", "_condor_stderr"
 NULL = "/dev/null"
 DEFAULT_VACATE_S = 600.0
+STANDARD = 1
+"""JobUniverse of jobs whose files stay at home."""
+
+CHECKPOINT_SIGNAL = 33
+"""Asks the runtime of such a job for a checkpoint; C libraries keep it from programs."""
 
 
 class BadJob(ValueError):
@@ -73,6 +78,7 @@ class RunSpec:
         core_kib: limit of core dumps; None: the machine's.
         memory_kib: RequestMemory; disk_kib: RequestDisk.
         streams_names: names at home of streamed files.
+        standard: the runtime runs it and its files stay at home; asked to go, it takes a checkpoint.
     """
 
     job_id: str
@@ -101,6 +107,7 @@ class RunSpec:
     core_kib: int | None
     nice: int
     keep_open_s: float = 0.0
+    standard: bool = False
 
     def signal_for(self, how: str) -> int:
         """The soft-kill signal for a StopRun of this kind."""
@@ -172,7 +179,8 @@ def read_spec(job: ClassAd) -> RunSpec:
     command = _path(job, "Cmd", "")
     if not command:
         raise BadJob("the job has no Cmd")
-    transfers = job.get_str("ShouldTransferFiles", "YES").upper() != "NO"
+    standard = job.get_int("JobUniverse", 5) == STANDARD
+    transfers = not standard and job.get_str("ShouldTransferFiles", "YES").upper() != "NO"
     iwd = job.get_str("Iwd", "/")
     stdin, stdout, stderr = _path(job, "In"), _path(job, "Out"), _path(job, "Err")
     if transfers:
@@ -186,7 +194,7 @@ def read_spec(job: ClassAd) -> RunSpec:
             stderr = stderr if stderr == NULL else STDOUT if joined else STDERR
     else:
         program = command if command.startswith("/") else posixpath.join(iwd, command)
-    kill = signal_number(job.evaluate("KillSig"), signal.SIGTERM)
+    kill = CHECKPOINT_SIGNAL if standard else signal_number(job.evaluate("KillSig"), signal.SIGTERM)
     checkpoint = job.evaluate("CheckpointExitCode")
     core = job.evaluate("CoreSize")
     owns = job.evaluate("RunAsOwner")
@@ -197,15 +205,15 @@ def read_spec(job: ClassAd) -> RunSpec:
         stream_stdout=job.get_bool("StreamOut"), stream_stderr=job.get_bool("StreamErr"),
         owner=job.get_str("Owner", "nobody"), domain=user.partition("@")[2],
         run_as_owner=owns if isinstance(owns, bool) else None, kill_signal=kill,
-        remove_signal=signal_number(job.evaluate("RemoveKillSig"), kill),
-        hold_signal=signal_number(job.evaluate("HoldKillSig"), kill),
+        remove_signal=signal_number(job.evaluate("RemoveKillSig"), signal.SIGKILL if standard else kill),
+        hold_signal=kill if standard else signal_number(job.evaluate("HoldKillSig"), kill),
         vacate_s=_vacate_s(job), outputs=_list(job, "TransferOutput"),
         when=job.get_str("WhenToTransferOutput", "ON_EXIT").upper(),
         success_code=job.get_int("JobSuccessExitCode", 0),
         checkpoint_code=checkpoint if isinstance(checkpoint, int) and not isinstance(checkpoint, bool) else None,
         checkpoint_files=_list(job, "TransferCheckpoint") or (),
         core_kib=core // 1024 if isinstance(core, int) and core >= 0 else None,
-        nice=19 if job.get_bool("NiceUser") else 0)
+        nice=19 if job.get_bool("NiceUser") else 0, standard=standard)
 
 
 def _moves(job: ClassAd, name: str) -> bool:

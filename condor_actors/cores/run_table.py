@@ -25,6 +25,7 @@ from condor_actors.cores.queue_operations import DropRun, SaveRun
 from condor_actors.cores.schedd_desk import ScheddDesk
 from condor_actors.cores.shadow_hosts import ShadowHosts
 from condor_actors.messages.run import (
+    CheckpointRun,
     ContinueRun,
     HostOrders,
     Notice,
@@ -173,6 +174,12 @@ class Runs:
         run = self.runs.get(job.run_id)
         if run is not None:
             self._hosts.tell(run.owner, StopRun(run_id=run.run_id, how=how, reason=reason))
+
+    def checkpoint(self, job: Job, reason: str) -> None:
+        """Have the program of a standard-universe job take a checkpoint."""
+        run = self.runs.get(job.run_id)
+        if run is not None:
+            self._hosts.tell(run.owner, CheckpointRun(run_id=run.run_id, reason=reason))
 
     def lost(self, run_id: str, reason: str) -> None:
         """The startd says that nothing is left of a run: its shadow need not look for it."""

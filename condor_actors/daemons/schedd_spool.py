@@ -23,7 +23,7 @@ __all__ = ["SPOOL_MESSAGES", "Spool"]
 
 SPOOL_READS = (ListSpool, ReadSpool)
 SPOOL_MESSAGES = (SpoolChunk, *SPOOL_READS)
-EVICTED = "evicted"
+EVICTED, CHECKPOINTS = "evicted", "checkpoints"
 MAX_READ_BYTES = 400_000
 ROOM_BYTES = 256 * 1024
 """What has to be free for a full SPOOL to count as one with room again."""
@@ -41,10 +41,11 @@ class Spool:
 
     def open_for_owners(self) -> None:
         """Make the folder in which shadow hosts keep what evicted runs leave; each makes its own folders there."""
-        folder = self.root / EVICTED
-        folder.mkdir(parents=True, exist_ok=True)
-        if os.getuid() == 0:
-            folder.chmod(0o1777)
+        for name in (EVICTED, CHECKPOINTS):
+            folder = self.root / name
+            folder.mkdir(parents=True, exist_ok=True)
+            if os.getuid() == 0:
+                folder.chmod(0o1777)
 
     def has_room(self) -> None:
         """Write something, and remove it.
@@ -170,7 +171,8 @@ class Spool:
 
     def forget(self, cluster: int, proc: int) -> None:
         """The job has left the queue: its files go."""
-        shutil.rmtree(self.root / EVICTED / f"{cluster}.{proc}", ignore_errors=True)
+        for name in (EVICTED, CHECKPOINTS):
+            shutil.rmtree(self.root / name / f"{cluster}.{proc}", ignore_errors=True)
         shutil.rmtree(self.folder(cluster, proc), ignore_errors=True)
         try:
             (self.root / str(cluster)).rmdir()

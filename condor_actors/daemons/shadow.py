@@ -127,13 +127,16 @@ class Shadow(CoreActor):
         self._edges = edges
         self._transfers = self._wants_transfer(job, edges.domain)
         job["ShouldTransferFiles"] = "YES" if self._transfers else "NO"
-        super().__init__(ShadowRun(order, job, key))
+        super().__init__(self._make_core(order, job, key))
         self._key = key
         self._sources: dict[str, tuple[str, int]] = {}
         self._manifest_file = ""
         self._all_inline = False
         self._cluster, _, proc = order.run_id.partition("#")[0].partition(".")
         self._ids = int(self._cluster), int(proc)
+
+    def _make_core(self, order: StartRun, job: ClassAd, key: str) -> ShadowRun:
+        return ShadowRun(order, job, key)
 
     def _wants_transfer(self, job: ClassAd, domain: str) -> bool:
         should = job.get_str("ShouldTransferFiles", "IF_NEEDED").upper()

@@ -15,6 +15,7 @@ from typing import Any
 
 import attrs
 from twisted.internet.defer import Deferred, succeed
+from twisted.internet.interfaces import IStreamClientEndpoint
 from twisted.internet.threads import deferToThread
 
 from condor_actors.actors import Actor, ActorSystem, ChildDown, World
@@ -25,11 +26,14 @@ from condor_actors.daemons.completion_mail import CompletionMail
 from condor_actors.daemons.home_files import FileCache
 from condor_actors.daemons.local_shadow import LocalShadow
 from condor_actors.daemons.shadow import Bulk, Shadow, ShadowEdges
+from condor_actors.daemons.standard_shadow import StandardEdges, StandardShadow
 from condor_actors.daemons.user_log import UserLogs
 from condor_actors.machine.launch import Launcher
+from condor_actors.machine.native_sessions import NativeSessions
 from condor_actors.messages.envelope import Address, Delivery, Done, PeerDown, PeerUp, Refused, TimerFired
 from condor_actors.messages.run import (
     BecomeOwner,
+    CheckpointRun,
     ContinueRun,
     DismissHost,
     HostOrders,
@@ -55,6 +59,8 @@ UNSETTLED_PATIENCE_S = 2400.0
 """How long a host without a schedd keeps an end that nobody has committed."""
 
 NOTICES_REMEMBERED = 10_000
+STANDARD = 1
+"""JobUniverse of jobs whose system calls are done here."""
 
 
 @attrs.frozen(kw_only=True)
@@ -74,6 +80,7 @@ class HostEdges:
         pid: of the process.
         new_secret: makes the keys of transfers.
         beside: runs a slow function beside the reactor.
+        standard: what jobs of the standard universe need, given the owner's part of SPOOL; None: none run here.
     """
 
     schedd: Address
@@ -90,6 +97,7 @@ class HostEdges:
     pid: int = attrs.field(factory=os.getpid)
     new_secret: Callable[[], str] = make_secret
     beside: Callable[..., Deferred[Any]] = deferToThread
+    standard: Callable[[str], StandardEdges] | None = None
 
 
 class ShadowHostActor(Actor):
@@ -115,7 +123,7 @@ class ShadowHostActor(Actor):
         message = delivery.message
         if isinstance(message, HostOrders):
             self._orders(message)
-        elif isinstance(message, (StopRun, SuspendRun, ContinueRun)):
+        elif isinstance(message, (StopRun, SuspendRun, ContinueRun, CheckpointRun)):
             self._to_shadow(message.run_id, message)
         elif isinstance(message, (ReadRunFile, OpenShell)):
             self._question(message, delivery)
@@ -207,6 +215,10 @@ class ShadowHostActor(Actor):
             self.context.spawn(name, lambda: self._local(order), restart="temporary")
             return
         key = self._edges.new_secret()
+        if self._edges.standard is not None and ClassAd.from_bytes(order.job_ad).get_int("JobUniverse", 5) == STANDARD:
+            standard = self._edges.standard(self._spool)
+            self.context.spawn(name, lambda: StandardShadow(order, edges, key, standard), restart="temporary")
+            return
         self.context.spawn(name, lambda: Shadow(order, edges, key), restart="temporary")
 
     def _local(self, order: StartRun) -> LocalShadow:
@@ -345,9 +357,16 @@ def become_user(name: str, uid: int, gid: int) -> None:
     os.environ.update({"USER": name, "LOGNAME": name, "HOME": home})
 
 
+def _nobody(config: Config) -> tuple[int, int]:
+    """As whom root's jobs do their calls at home: nothing of the pool's runs as root."""
+    entry = pwd.getpwnam(config.text("NOBODY_USER") or "nobody")
+    return entry.pw_uid, entry.pw_gid
+
+
 def make_shadow_host(config: Config, world: World, *, schedd_socket: str, host_id: str, bulk: Bulk,
                      use_credential: Callable[[bytes], None], leave: Callable[[], None], reactor: Any,
-                     become: Callable[[str, int, int], None] = become_user) -> ShadowHostDaemon:
+                     become: Callable[[str, int, int], None] = become_user,
+                     endpoint: Callable[[str], IStreamClientEndpoint] | None = None) -> ShadowHostDaemon:
     """A shadow host on these edges.
 
     Args:
@@ -360,6 +379,7 @@ def make_shadow_host(config: Config, world: World, *, schedd_socket: str, host_i
         leave: ends the process.
         reactor: for mail.
         become: drops to the owner.
+        endpoint: how nodes are dialled, for the streams of the standard universe; None: no such jobs run here.
     """
     # What is imported later is imported now: the owner may not be able to read where Python lies.
     import encodings.ascii
@@ -375,6 +395,15 @@ def make_shadow_host(config: Config, world: World, *, schedd_socket: str, host_i
         text = config.text(name)
         return defaults if text is None else text.strip().lower() in ("true", "t", "yes", "1")
 
+    sessions = NativeSessions(reactor)
+
+    def standard(spool: str) -> StandardEdges:
+        assert endpoint is not None
+        return StandardEdges(
+            reactor=reactor, sessions=sessions, endpoint=endpoint, environment=home_environment(),
+            folder=lambda job: Path(spool or "/nonexistent") / "checkpoints" / job,
+            identity=lambda: _nobody(config) if os.getuid() == 0 else None)
+
     edges = HostEdges(
         schedd=Address(f"unix:{Path(schedd_socket)}", "schedd"), host_id=host_id,
         logs=UserLogs(world.reactor_time, sync=switch("ENABLE_USERLOG_FSYNC", True),
@@ -382,5 +411,6 @@ def make_shadow_host(config: Config, world: World, *, schedd_socket: str, host_i
         cache=FileCache(), bulk=bulk, domain=config.text("FILESYSTEM_DOMAIN") or "",
         mail=CompletionMail(world.mail or Mailer(config, reactor), config.text("UID_DOMAIN") or "localhost"),
         launcher=PosixLauncher(reactor), become=become, use_credential=use_credential, leave=leave,
+        standard=standard if endpoint is not None else None,
     )
     return ShadowHostDaemon(world, edges)

@@ -23,6 +23,8 @@ from condor_actors.cores.slot_resources import (
 )
 from condor_actors.cores.slots import SlotSettings
 from condor_actors.daemons.admin import package_version
+from condor_actors.machine.native_cpu import level_of_flags
+from condor_actors.machine.native_programs import runtime_is_there
 from condor_actors.machine.readings import MachineFacts
 
 __all__ = ["host_name", "machine_ad", "machine_share", "slot_plans", "slot_settings", "startd_name"]
@@ -164,6 +166,7 @@ def machine_ad(config: Config, facts: MachineFacts, total: Share, address: str, 
     """The facts that the ads of all slots share."""
     host = host_name(config)
     version = package_version()
+    level = level_of_flags(frozenset(facts.cpu_flags))
     values: dict[str, Any] = {
         "MyType": "Machine", "TargetType": "Job", "Machine": host, "MyAddress": address, "StartdIpAddr": address,
         "AddressV1": address, "StartdName": startd_name(config), "DaemonStartTime": int(started_s),
@@ -181,7 +184,9 @@ def machine_ad(config: Config, facts: MachineFacts, total: Share, address: str, 
         "HasFileTransfer": True, "HasJobDeferral": True, "HasReconnect": True, "HasIOProxy": False,
         "HasTDP": False, "HasMPI": False, "HasVM": False, "HasPerFileEncryption": False, "HasSelfCheckpointTransfers":
         True, "HasTransferInputRemaps": True, "HasFileTransferPluginMethods": "file,http,https",
-        "HasUserNamespaces": False, "HasStandardUniverse": True, "CondorLoadAvg": 0.0, "LoadAvg": 0.0,
+        "HasUserNamespaces": False, "HasStandardUniverse": runtime_is_there(), "CpuLevel": level,
+        "CheckpointPlatform": f"LINUX {platform.machine().upper()} x86-64-v{level}",
+        "CondorLoadAvg": 0.0, "LoadAvg": 0.0,
         "IsWakeAble": False, "CpuFamily": 0, "CpuModelNumber": 0, "Mips": 0, "KFlops": 0,
         "MaxJobRetirementTime": 0, "StarterAbilityList":
         "HasFileTransfer,HasFileTransferPluginMethods,HasJobDeferral,HasReconnect,HasSelfCheckpointTransfers",

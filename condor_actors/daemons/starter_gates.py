@@ -21,6 +21,7 @@ from condor_actors.cores import job_run as jr
 from condor_actors.cores.claim import matches
 from condor_actors.cores.run_spec import BadJob, RunSpec, read_spec
 from condor_actors.daemons.shells import Shells
+from condor_actors.daemons.standard_starter import StandardStarter
 from condor_actors.daemons.starter import Starter
 from condor_actors.machine.cgroups import JobCgroup
 from condor_actors.machine.run_processes import RunProcesses
@@ -102,6 +103,7 @@ class StarterHost(Actor):
         self.shells = Shells(self)
         self.gates: dict[str, Gate] = {}
         self.runs: dict[str, Starter] = {}
+        self.streams: dict[str, StandardStarter] = {}
         self.living: set[str] = set()
         self.leaving: dict[str, Deferred[None]] = {}
         self._dirty: dict[str, Gate] = {}
@@ -294,7 +296,7 @@ class StarterHost(Actor):
         missing = self.store.missing(wanted) if wanted else ()
         for digest in wanted:
             self.store.pin(digest, message.run_id)
-        run = Starter(self, gate, delivery, spec, message.inputs, missing)
+        run = (StandardStarter if spec.standard else Starter)(self, gate, delivery, spec, message.inputs, missing)
         gate.run = run
         self.runs[message.run_id] = run
         self._watch(delivery.sender.node)
@@ -370,6 +372,11 @@ class StarterHost(Actor):
     def home_name(self, run: Starter, attribute: str) -> str:
         """The name at home of a streamed file."""
         return ClassAd.from_bytes(run.job_ad).get_str(attribute)
+
+    @property
+    def standard_isolation(self) -> tuple[str, ...]:
+        """Namespaces of standard-universe jobs."""
+        return self.host.standard_isolation
 
     def binds(self, scratch: str) -> tuple[tuple[str, str], ...]:
         """Private folders of a run (MOUNT_UNDER_SCRATCH)."""

@@ -14,12 +14,14 @@ from condor_actors.classads import ClassAd
 from condor_actors.config import Config
 from condor_actors.cores import job_run as jr
 from condor_actors.cores.run_spec import RunSettings
+from condor_actors.daemons.standard_starter import accept_stream
 from condor_actors.daemons.starter_gates import Gate, StarterHost
 from condor_actors.machine.cgroups import Cgroups
 from condor_actors.machine.launch import Launcher, PosixLauncher
 from condor_actors.machine.run_host import RunHost
+from condor_actors.machine.standard_stream import FarEnd
 from condor_actors.machine.users import Account
-from condor_actors.messages.envelope import Address
+from condor_actors.messages.envelope import Address, Identity
 from condor_actors.transfer.service import BulkService
 
 __all__ = ["Gate", "StarterHost", "StarterHostDaemon", "make_starter_host"]
@@ -124,6 +126,13 @@ class StarterHostDaemon:
             self.host.kill_marked(f"{self.root.path}:")
         for path in self.root.leftovers():
             self.host.remove_tree(path)
+
+    def standard_stream(self, identity: Identity) -> FarEnd | None:
+        """A stream that a shadow has dialled for a job of the standard universe."""
+        host = self.system.actor("starter-host")
+        if not isinstance(host, StarterHost):
+            return None
+        return FarEnd(self.world.reactor_time, local=identity.method == "local", accept=accept_stream(host))
 
     # ---- Daemon
 

@@ -39,6 +39,8 @@ class LaunchPlan:
         cgroups: directories to join.
         limits: name to soft and hard limit, as the launcher knows them.
         isolate: namespaces; binds: mounts in them.
+        root: the process's root directory; ``program`` and ``directory`` are seen from there.  Empty: ours.
+        keep: descriptors that it keeps beside the first three, by the numbers they have here.
         foreground: keep the caller's session (a shell on a terminal makes its own).
     """
 
@@ -55,6 +57,8 @@ class LaunchPlan:
     nice: int = 0
     isolate: Sequence[str] = ()
     binds: Sequence[tuple[str, str]] = ()
+    root: str = ""
+    keep: Sequence[int] = ()
     death_signal: int = DEATH_SIGNAL
 
 
@@ -112,12 +116,16 @@ class PosixLauncher:
             words = self._words(plan, writing)
             files = [(os.POSIX_SPAWN_DUP2, plan.stdin, 0), (os.POSIX_SPAWN_DUP2, plan.stdout, 1),
                      (os.POSIX_SPAWN_DUP2, plan.stderr, 2)]
+            for number in plan.keep:
+                os.set_inheritable(number, True)
             pid = os.posix_spawn(self._program, words, plan.environment, file_actions=files)
         except BaseException:
             os.close(reading)
             raise
         finally:
             os.close(writing)
+            for number in plan.keep:
+                os.set_inheritable(number, False)
         return RunningProcess(pid, reading, self._reactor, began, failed, ended)
 
     def _words(self, plan: LaunchPlan, status: int) -> list[str]:
@@ -139,6 +147,10 @@ class PosixLauncher:
             words += ["--isolate", ",".join(plan.isolate)]
         for source, target in plan.binds:
             words += ["--bind", source, target]
+        if plan.root:
+            words += ["--root", plan.root]
+        for number in plan.keep:
+            words += ["--keep-fd", str(number)]
         return [*words, "--", plan.program, *plan.arguments]
 
 

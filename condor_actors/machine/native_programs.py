@@ -6,9 +6,10 @@ into the same folder of a source tree.  Nothing here compiles anything.
 
 from __future__ import annotations
 
+import platform
 from pathlib import Path
 
-__all__ = ["NativeProgramMissing", "launcher_path", "program_path", "runtime_path"]
+__all__ = ["NativeProgramMissing", "launcher_path", "program_path", "runtime_is_there", "runtime_path"]
 
 _FOLDER = Path(__file__).resolve().parent / "bin"
 
@@ -28,6 +29,11 @@ def program_path(name: str) -> str:
             f"{path} does not exist; build it with 'python setup.py build_ext --inplace' or install the wheel"
         )
     return str(path)
+
+
+def runtime_is_there() -> bool:
+    """Return whether this machine can run jobs of the standard universe."""
+    return platform.machine() == "x86_64" and (_FOLDER / "condor_runtime").is_file()
 
 
 def launcher_path() -> str:

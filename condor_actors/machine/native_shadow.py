@@ -59,6 +59,8 @@ class Task:
     stack_bytes: int = 8 << 20
     journal: bool = True
     """Whether files roll back with the program when it restarts from its image."""
+    identity: tuple[int, int] | None = None
+    """User and group as whom the session's threads do the calls; None: as this process."""
 
 
 @attrs.frozen(kw_only=True)
@@ -119,6 +121,8 @@ class ShadowHost:
         wanted.standard = list(task.standard_fds)
         wanted.stack_bytes = task.stack_bytes
         wanted.journal = task.journal
+        wanted.has_identity = task.identity is not None
+        wanted.uid, wanted.gid = task.identity or (0, 0)
         descriptor = channel.detach()
         session = int(self._lib.shadow_open(descriptor, wanted))
         if session < 0:

@@ -9,12 +9,14 @@ from __future__ import annotations
 import os
 import resource
 import stat
+import subprocess
 from collections.abc import Callable, Collection
 from functools import cached_property
 from pathlib import Path
 
 from condor_actors.machine import process_tree
 from condor_actors.machine.cgroups import JobCgroup
+from condor_actors.machine.native_programs import NativeProgramMissing, launcher_path
 from condor_actors.machine.run_processes import RunProcesses
 from condor_actors.machine.sandbox import SandboxRoot, remove_tree
 from condor_actors.machine.users import Account, NoAccount, account_of_uid, may_change_user, named_account
@@ -68,6 +70,20 @@ class RunHost:
         store = BlobStore(folder, quota_bytes)
         os.chmod(store.directory, stat.S_IRWXU)
         return store
+
+    @cached_property
+    def standard_isolation(self) -> tuple[str, ...]:
+        """Namespaces that this process can give to jobs of the standard universe; empty: none."""
+        try:
+            launcher = launcher_path()
+        except NativeProgramMissing:
+            return ()
+        for names in (("pid", "mount", "net", "ipc"), ("user", "pid", "mount", "net", "ipc")):
+            command = [launcher, "--isolate", ",".join(names), "--root", "/", "--", "/bin/true"]
+            done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=10, check=False)
+            if done.returncode == 0:
+                return names
+        return ()
 
     def become_parent_of_orphans(self) -> None:
         """Have what jobs leave behind re-parented to this process."""

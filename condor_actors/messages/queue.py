@@ -166,6 +166,7 @@ class JobAction(str, enum.Enum):
     CONTINUE = "continue"
     VACATE = "vacate"
     VACATE_FAST = "vacate-fast"
+    CHECKPOINT = "checkpoint"
 
 
 class ActionResult(str, enum.Enum):

@@ -130,6 +130,19 @@ class ContinueRun:
 
 @message
 @attrs.frozen(kw_only=True)
+class CheckpointRun:
+    """Schedd to shadow host, shadow to starter: take a checkpoint of a standard-universe job now."""
+
+    KIND: ClassVar[str] = "condor.run.CheckpointRun"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
+
+    run_id: str
+    reason: str = ""
+
+
+@message
+@attrs.frozen(kw_only=True)
 class RunUpdated:
     """Shadow host to schedd: new values of job attributes (ad text), and what happened if something did.
 

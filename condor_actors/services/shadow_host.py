@@ -72,6 +72,7 @@ class ShadowHostService(Service):
         self._daemon = make_shadow_host(
             self._config, real.world, schedd_socket=self._schedd_socket, host_id=self._host_id, bulk=self._bulk,
             use_credential=self._use_credential, leave=self._leave, reactor=self._reactor,
+            endpoint=real.post.endpoint,
         )
         self._daemon.start()
         self._reactor.callWhenRunning(self._catch_signals)

@@ -27,6 +27,7 @@ def makeService(options: Options, reactor: Any = None) -> IService:  # noqa: N80
     from condor_actors.daemons.starter_host import StarterHostDaemon, make_starter_host
     from condor_actors.messages.envelope import Address
     from condor_actors.transfer.service import BulkService
+    from condor_actors.transfer.standard_stream import STANDARD_LINE
     from condor_actors.transfer.streams import BULK_LINE
 
     def make(config: Config, world: World) -> StarterHostDaemon:
@@ -35,6 +36,9 @@ def makeService(options: Options, reactor: Any = None) -> IService:  # noqa: N80
         services: Any = getattr(world.post, "services", None)
         if services is not None:
             services[BULK_LINE] = bulk.connection
-        return make_starter_host(config, attrs.evolve(world, blobs=bulk), Address(f"unix:{socket}", "startd"))
+        daemon = make_starter_host(config, attrs.evolve(world, blobs=bulk), Address(f"unix:{socket}", "startd"))
+        if services is not None:
+            services[STANDARD_LINE] = daemon.standard_stream
+        return daemon
 
     return daemon_service("starter-host", make, options, reactor)

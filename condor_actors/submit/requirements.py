@@ -13,7 +13,8 @@ clause                       when
 ``HasFileTransfer``          files must travel; *or* ``FileSystemDomain`` for ``IF_NEEDED``
 ``FileSystemDomain``         ``should_transfer_files = NO``
 ``HasJobDeferral``           deferral or cron times
-``HasStandardUniverse``      the standard universe
+``HasStandardUniverse``      the standard universe; with a checkpoint also ``CpuLevel`` (>= ``CkptCpuLevel``)
+                             and the ``Arch`` and ``OpSys`` that it was taken on
 ===========================  =================================================================
 
 **Source**: the manual, condor_submit, command ``requirements``.
@@ -143,12 +144,21 @@ def _tags(sheet: Sheet, spoken: frozenset[str]) -> list[str]:
 
 def _features(sheet: Sheet, spoken: frozenset[str]) -> list[str]:
     clauses = []
-    if sheet.universe == 1 and "hasstandarduniverse" not in spoken:
-        clauses.append("TARGET.HasStandardUniverse")
+    if sheet.universe == 1:
+        clauses += _checkpoints(spoken)
     if sheet.get("ToolDaemonCmd") is not None and "hastdp" not in spoken:
         clauses.append("TARGET.HasTDP")
     if sheet.get("EncryptExecuteDirectory") is True and "encryptexecutedirectory" not in spoken:
         clauses.append("TARGET.HasEncryptExecuteDirectory")
+    return clauses
+
+
+def _checkpoints(spoken: frozenset[str]) -> list[str]:
+    """The runtime; and, once there is a checkpoint, a machine that can go on from it."""
+    clauses = [] if "hasstandarduniverse" in spoken else ["TARGET.HasStandardUniverse"]
+    for needed, offered, relation in (("CkptArch", "Arch", "=="), ("CkptOpSys", "OpSys", "=="),
+                                      ("CkptCpuLevel", "CpuLevel", "<=")):  # fmt: skip
+        clauses.append(f"(MY.{needed} =?= undefined || MY.{needed} {relation} TARGET.{offered})")
     return clauses
 
 

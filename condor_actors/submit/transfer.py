@@ -6,6 +6,7 @@ from condor_actors.submit.errors import SubmitError
 from condor_actors.submit.file_checks import NULL_FILE, check_file, files_are_checked
 from condor_actors.submit.resources import quantity
 from condor_actors.submit.sheet import Sheet, is_url, listed, unquoted
+from condor_actors.submit.standard import standard_files_stay
 
 SHOULD = {"yes": "YES", "true": "YES", "always": "YES", "no": "NO", "false": "NO", "never": "NO",
           "if_needed": "IF_NEEDED", "automatic": "IF_NEEDED"}  # fmt: skip
@@ -15,6 +16,9 @@ WHEN = {"on_exit": "ON_EXIT", "on_exit_or_evict": "ON_EXIT_OR_EVICT", "on_succes
 
 def transfer(sheet: Sheet) -> None:
     """ShouldTransferFiles, WhenToTransferOutput, TransferInput, TransferOutput, TransferOutputRemaps, DiskUsage …"""
+    if sheet.universe == 1:
+        standard_files_stay(sheet)
+        return
     inputs_text = sheet.text("transfer_input_files", "TransferInputFiles", "TransferInput")
     outputs_text = sheet.text("transfer_output_files", "TransferOutputFiles", "TransferOutput")
     should, when = _policy(sheet, inputs_text is not None, outputs_text is not None)

@@ -8,6 +8,7 @@
 ``condor_checkpoint verify FILE``                             whether it is whole
 ``condor_checkpoint core FILE [CORE]``                        make a core file of it for gdb
 ``condor_checkpoint preflight PROGRAM``                       whether a program can run, and what would fail
+``condor_checkpoint job JOBS``                                have running jobs of the pool take one now
 ============================================================  ==========================================
 
 Options: ``--every TIME`` (60, 60s, 10m, 1h) checkpoints on a timer, ``--image FILE`` says where (default: the
@@ -307,6 +308,14 @@ def _preflight(words: Sequence[str]) -> int:
     return worst
 
 
+def _job(words: Sequence[str]) -> int:
+    from condor_actors.messages.queue import JobAction
+    from condor_actors.tools.job_actions import run
+
+    sys.argv = ["condor_checkpoint job", *words]
+    return run("condor_checkpoint job", JobAction.CHECKPOINT)
+
+
 COMMANDS = {
     "run": _run,
     "now": _now,
@@ -315,6 +324,7 @@ COMMANDS = {
     "verify": _verify,
     "core": _core,
     "preflight": _preflight,
+    "job": _job,
 }
 
 

@@ -56,6 +56,9 @@ WORDS = {
     ),
     JobAction.VACATE: Words(verb="vacate", done="vacated", bad_status="not running to be vacated"),
     JobAction.VACATE_FAST: Words(verb="fast-vacate", done="fast-vacated", bad_status="not running to be fast-vacated"),
+    JobAction.CHECKPOINT: Words(
+        verb="checkpoint", done="asked for a checkpoint", bad_status="not running in the standard universe"
+    ),
 }
 
 _COMMON = (

@@ -27,20 +27,91 @@ static void remove_copies(struct journal *j)
 
 static long open_directory(struct session *s, bool makes);
 
+static bool read_header(int file, struct header *header)
+{
+    return pread(file, header, sizeof *header, 0) == sizeof *header && header->magic == JOURNAL_MAGIC;
+}
+
+static bool name_directory(const struct session *s, const char *end, char *to)
+{
+    return snprintf(to, PATH_LIMIT, "%s.undo%s", s->image, end) < PATH_LIMIT;
+}
+
+static bool open_places(const char *name, struct journal *j)
+{
+    j->directory = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    j->file = j->directory < 0 ? -1 : openat(j->directory, "journal", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (j->directory >= 0 && j->file < 0) {
+        int error = errno;
+        close(j->directory);
+        errno = error;
+    }
+    return j->file >= 0;
+}
+
+static void close_places(struct journal *j)
+{
+    close(j->file);
+    close(j->directory);
+}
+
+static void drop_places(const char *name)
+{
+    struct journal old = {0};
+    if (access(name, F_OK) == 0 && open_places(name, &old)) {
+        remove_copies(&old);
+        unlinkat(old.directory, "journal", 0);
+        close_places(&old);
+    }
+    rmdir(name);
+}
+
+/* What is in the journal leads from the image before back to the one before that: it is kept for the case that the
+ * newest image is damaged. */
+static void step_aside(const struct session *s, struct journal *j)
+{
+    struct header header;
+    struct journal fresh = {0};
+    char name[PATH_LIMIT], older[PATH_LIMIT];
+    if (!read_header(j->file, &header) || !name_directory(s, "", name) || !name_directory(s, ".1", older))
+        return;
+    drop_places(older);
+    if (rename(name, older) < 0)
+        return;
+    if (mkdir(name, 0700) < 0 || !open_places(name, &fresh)) {
+        rmdir(name);
+        if (rename(older, name) < 0)
+            errno = 0; /* the old one goes on under its other name: the next image finds a way */
+        return;
+    }
+    close_places(j);
+    j->directory = fresh.directory;
+    j->file = fresh.file;
+    j->copies = 0;
+}
+
+static long begin_generation(struct journal *j, uint64_t generation)
+{
+    struct header header = {JOURNAL_MAGIC, 1, generation};
+    forget_known(j);
+    j->generation = generation;
+    long result = ftruncate(j->file, 0) < 0 || pwrite(j->file, &header, sizeof header, 0) != sizeof header ? -errno : 0;
+    remove_copies(j);
+    return result;
+}
+
 /* The journal begins anew: GENERATION's image is what is gone back to.  Before the first image there is
  * none, and nothing is written. */
 long journal_reset(struct session *s, uint64_t generation)
 {
-    struct header header = {JOURNAL_MAGIC, 1, generation};
     long failed = open_directory(s, true);
     struct journal *j = s->journal;
     if (failed || !j)
         return failed;
     pthread_mutex_lock(&j->lock);
-    forget_known(j);
-    j->generation = generation;
-    long result = ftruncate(j->file, 0) < 0 || pwrite(j->file, &header, sizeof header, 0) != sizeof header ? -errno : 0;
-    remove_copies(j);
+    if (generation != j->generation)
+        step_aside(s, j);
+    long result = begin_generation(j, generation);
     pthread_mutex_unlock(&j->lock);
     return result;
 }
@@ -66,15 +137,10 @@ static long open_directory(struct session *s, bool makes)
         return -ENOMEM;
     }
     pthread_mutex_init(&j->lock, NULL);
-    j->file = -1;
-    j->directory = makes && mkdir(name, 0700) < 0 && errno != EEXIST ? -1 : open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool opened = (!makes || mkdir(name, 0700) == 0 || errno == EEXIST) && open_places(name, j);
+    long result = -errno;
     free(name);
-    if (j->directory >= 0)
-        j->file = openat(j->directory, "journal", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (j->file < 0) {
-        long result = -errno;
-        if (j->directory >= 0)
-            close(j->directory);
+    if (!opened) {
         free(j);
         return result;
     }
@@ -95,10 +161,12 @@ void journal_close(struct session *s, bool finished)
         if (asprintf(&name, "%s.undo", s->image) >= 0)
             rmdir(name);
         free(name);
+        char older[PATH_LIMIT];
+        if (name_directory(s, ".1", older))
+            drop_places(older);
     }
     forget_known(j);
-    close(j->file);
-    close(j->directory);
+    close_places(j);
     pthread_mutex_destroy(&j->lock);
     free(j);
     s->journal = NULL;
@@ -200,19 +268,9 @@ static long go_back(struct journal *j, const uint8_t *bytes, size_t size)
     return 0;
 }
 
-/* The program goes on from GENERATION's image: its files become what they were then. Returns 0, -ENOENT when
- * there is no journal of that generation, or another -errno. */
-long journal_apply(struct session *s, uint64_t generation)
+static long apply_all(struct journal *j)
 {
-    struct header header;
     struct stat st;
-    long failed = open_directory(s, false);
-    struct journal *j = s->journal;
-    if (failed)
-        return failed;
-    if (!j || pread(j->file, &header, sizeof header, 0) != sizeof header || header.magic != JOURNAL_MAGIC ||
-        header.generation != generation)
-        return -ENOENT;
     if (fstat(j->file, &st) < 0)
         return -errno;
     uint8_t *bytes = malloc((size_t)st.st_size);
@@ -220,5 +278,42 @@ long journal_apply(struct session *s, uint64_t generation)
     if (!result)
         result = go_back(j, bytes, (size_t)st.st_size);
     free(bytes);
+    return result;
+}
+
+/* The image before the newest is gone back to: first through the newest's journal, then through its own. */
+static long apply_both(const struct session *s, struct journal *j, uint64_t generation)
+{
+    struct header header;
+    struct journal old = {0};
+    char older[PATH_LIMIT];
+    if (!name_directory(s, ".1", older) || access(older, F_OK) < 0 || !open_places(older, &old))
+        return -ENOENT;
+    long result = read_header(old.file, &header) && header.generation == generation ? 0 : -ENOENT;
+    if (!result && read_header(j->file, &header))
+        result = apply_all(j);
+    if (!result)
+        result = apply_all(&old);
+    close_places(&old);
+    if (!result)
+        drop_places(older);
+    return result;
+}
+
+/* The program goes on from GENERATION's image: its files become what they were then. Returns 0, -ENOENT when
+ * there is no journal of that generation, or another -errno. */
+long journal_apply(struct session *s, uint64_t generation)
+{
+    struct header header;
+    long failed = open_directory(s, false);
+    struct journal *j = s->journal;
+    if (failed)
+        return failed;
+    if (!j)
+        return -ENOENT;
+    bool own = read_header(j->file, &header) && header.generation == generation;
+    long result = own ? apply_all(j) : apply_both(s, j, generation);
+    if (!result)
+        j->generation = generation; /* what comes next is this one's journal again */
     return result;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -333,12 +334,25 @@ void block_signals(void)
     pthread_sigmask(SIG_SETMASK, &all, NULL);
 }
 
+/* The kernel's identities are a thread's; only the C library makes them the whole process's. */
+static bool become(const struct shadow_task *task)
+{
+    return !task->has_identity ||
+           (syscall(SYS_setgroups, 0, NULL) == 0 && syscall(SYS_setresgid, task->gid, task->gid, task->gid) == 0 &&
+            syscall(SYS_setresuid, task->uid, task->uid, task->uid) == 0);
+}
+
 static void *run(void *argument)
 {
     struct session *s = argument;
     block_signals();
-    if (unshare(CLONE_FS) < 0 || (s->directory && chdir(s->directory) < 0)) {
-        tell(s, SHADOW_BROKEN, errno, 0, "the working directory cannot be entered");
+    const char *problem = NULL;
+    if (!become(&s->task))
+        problem = "the session cannot become its user";
+    else if (unshare(CLONE_FS) < 0 || (s->directory && chdir(s->directory) < 0))
+        problem = "the working directory cannot be entered";
+    if (problem) {
+        tell(s, SHADOW_BROKEN, errno, 0, problem);
         s->over = true;
     }
     open_standard(s);

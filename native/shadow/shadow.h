@@ -22,6 +22,8 @@ struct shadow_task {
     int standard[3];                  /* stdin, stdout, stderr; duplicated */
     uint64_t stack_bytes;
     int journal;                      /* keep an undo journal beside the image */
+    int has_identity;                 /* the session's threads become this user, the host stays who it is */
+    uint32_t uid, gid;
 };
 
 enum shadow_event_kind {

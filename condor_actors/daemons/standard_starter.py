@@ -1,0 +1,246 @@
+"""The starter of a standard-universe job: the runtime in an empty room, with one stream home.
+
+Theory: nothing of the job's is laid out here.  The shadow dials a stream (:mod:`..transfer.standard_stream`),
+sends the checkpoint to go on from, if there is one, and says that the run may begin.  What is executed then is the
+runtime, or that checkpoint, as the slot's user, in an empty root directory and namespaces of its own where the machine
+allows it; everything it asks for goes home.  When the stream ends, the run does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from condor_actors.cores import job_run as jr
+from condor_actors.cores.claim import matches
+from condor_actors.cores.effects import Effect
+from condor_actors.cores.run_spec import CHECKPOINT_SIGNAL
+from condor_actors.daemons.starter import Starter
+from condor_actors.machine.launch import Ended, LaunchPlan, close_quietly
+from condor_actors.machine.native_programs import NativeProgramMissing, runtime_path
+from condor_actors.machine.process_tree import MARK
+from condor_actors.machine.standard_stream import FarEnd
+from condor_actors.messages.envelope import Delivery, TimerFired
+from condor_actors.messages.run import FileEntry, StopRun
+
+if TYPE_CHECKING:
+    from condor_actors.cores.run_spec import RunSpec
+    from condor_actors.daemons.starter_gates import Gate, StarterHost
+
+__all__ = ["StandardStarter", "accept_stream"]
+
+GONE_S = 5.0
+"""How long a process that has closed its channel may still live."""
+
+ROOM = "root"
+"""The runtime's root directory, inside the scratch directory."""
+EXIT_MOVED, EXIT_CHANNEL_LOST, EXIT_FAULT, EXIT_CANNOT_START = 112, 113, 114, 115
+_WORDS = {
+    EXIT_MOVED: "the program went on elsewhere", EXIT_CHANNEL_LOST: "the stream home ended",
+    EXIT_FAULT: "the runtime met an error of its own", EXIT_CANNOT_START: "the checkpoint cannot be started here",
+}
+
+
+class StandardStarter(Starter):
+    """See the module; arguments as for :class:`Starter`."""
+
+    def __init__(self, host: StarterHost, gate: Gate, question: Delivery, spec: RunSpec,
+                 entries: tuple[FileEntry, ...], missing: tuple[str, ...]) -> None:
+        super().__init__(host, gate, question, spec, entries, missing)
+        self._home: FarEnd | None = None
+        self._image = ""
+        self._images = 0
+        self._exit_said = False
+        self._lost = ""
+        self._kept: tuple[int, ...] = ()
+
+    def started(self) -> None:
+        """Answer the activation; the shadow dials, and says when to begin."""
+        question, self._question = self._question, None
+        if question is not None:
+            self.context.reply(question, self.activated())
+        self.host.streams[self.run_id] = self
+        self.context.perform(self.core.start(self.context.now_s(), missing=True))
+
+    # ---- the stream
+
+    def attached(self, stream: FarEnd) -> str:
+        """The shadow's stream is here; why not, if there is no place for its files."""
+        if self._home is not None or self.core.state is not jr.RunState.PREPARING:
+            return "the run has its stream already"
+        try:
+            self.account = self.host.account_for(self.spec, self.gate)
+            self.sandbox = self.host.root.create(self.account)
+            os.mkdir(os.path.join(self.sandbox.path, ROOM), 0o755)
+            if self.account is not None:
+                os.chown(os.path.join(self.sandbox.path, ROOM), self.account.uid, self.account.gid)
+        except OSError as error:
+            return f"the scratch directory cannot be made: {error}"
+        self._home = stream
+        return ""
+
+    def detached(self, stream: FarEnd, reason: str) -> None:
+        """Home is gone: whatever the program would do now, nobody would hear of it."""
+        if stream is not self._home:
+            return
+        self._home = None
+        self._exit_said = self._exit_said or stream.exit_said
+        if self.core.state in (jr.RunState.PREPARING, jr.RunState.STARTING, *jr.ALIVE):
+            self._lost = f"the stream home ended: {reason}"
+            if stream.runtime_gone:  # by its own end, most likely
+                self.context.set_timer("home", GONE_S)
+            else:
+                self._turn(StopRun(run_id=self.run_id, how="fast", reason=self._lost))
+
+    def receive(self, delivery: Delivery) -> None:
+        """Beside a starter's messages: the time is over that a process without a channel has for its end."""
+        if isinstance(delivery.message, TimerFired) and delivery.message.key == "home":
+            self.decide(StopRun(run_id=self.run_id, how="fast", reason=self._lost))
+        else:
+            super().receive(delivery)
+
+    def _turn(self, event: Any) -> None:
+        """An event from outside of a turn."""
+        self.context.tell(self.context.address, event)
+
+    def new_image(self) -> tuple[str, int]:
+        """A file for a checkpoint: its path, and a descriptor of it.
+
+        Raises:
+            OSError: no space.
+        """
+        assert self.sandbox is not None
+        self._images += 1
+        path = os.path.join(self.sandbox.path, f"image.{self._images}")
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o700)
+        return path, descriptor
+
+    def image_written(self) -> None:
+        """A checkpoint is complete here and on its way: home hears what the run has used until now."""
+        self._measure()
+
+    def image_received(self, path: str, number: int, text: str) -> None:
+        """The checkpoint to start from is here, or could not be taken."""
+        if number:
+            self._drop(path)
+        else:
+            self._image = path
+
+    def image_sent(self, path: str, number: int, text: str) -> None:
+        """A checkpoint is at home, or could not be kept there: its file here is not needed."""
+        self._drop(path)
+
+    @staticmethod
+    def _drop(path: str) -> None:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+
+    # ---- effects
+
+    def perform_own(self, effect: Effect, delivery: Delivery | None) -> None:
+        """Carry out one effect of the core."""
+        own = _PERFORM.get(type(effect))
+        if own is not None:
+            own(self, effect)
+        else:
+            super().perform_own(effect, delivery)
+
+    def _prepare(self, effect: jr.Prepare) -> None:
+        if self._preparing:
+            return
+        self._preparing = True
+        if self.sandbox is None or self._home is None:
+            self.decide(jr.PrepareFailed("the stream home is not there"))
+            return
+        try:
+            place = os.path.join(self.sandbox.path, ROOM, "program")
+            if self._image:
+                os.rename(self._image, place)
+            else:
+                shutil.copyfile(runtime_path(), place)
+            os.chmod(place, 0o555)
+        except (OSError, NativeProgramMissing) as error:
+            self.decide(jr.PrepareFailed(f"the runtime cannot be laid out: {error}"))
+            return
+        self.decide(jr.Prepared())
+
+    def _open_standard(self, opened: list[int]) -> tuple[int, int, int]:
+        return self.host.null, self.host.null, self.host.null
+
+    def _start(self, effect: jr.Start) -> None:
+        super()._start(effect)
+        close_quietly(*self._kept)  # the process has them
+        self._kept = ()
+
+    def _plan(self, stdin: int, stdout: int, stderr: int) -> LaunchPlan:
+        spec, gate, sandbox, host = self.spec, self.gate, self.sandbox, self.host
+        assert sandbox is not None
+        if self._home is None:
+            raise OSError("the stream home has ended")
+        channel = self._home.open_channel()
+        proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._kept = (channel, proc)
+        room = os.path.join(sandbox.path, ROOM)
+        alone = host.standard_isolation
+        words = [str(channel), str(proc), *(["family"] if "pid" in alone else [])]
+        return LaunchPlan(
+            program="/program" if alone else os.path.join(room, "program"), arguments=words,
+            environment={MARK: f"{host.root.path}:{self.run_id}"}, directory="/" if alone else room,
+            stdin=stdin, stdout=stdout, stderr=stderr, account=self.account,
+            cgroups=gate.cgroup.directories if gate.cgroup is not None else (), limits={"core": "0"},
+            nice=min(19, spec.nice + host.settings.nice), isolate=alone, root=room if alone else "",
+            keep=self._kept)
+
+    def _signal(self, effect: jr.Signal) -> None:
+        if effect.number != CHECKPOINT_SIGNAL:
+            super()._signal(effect)
+        elif self._home is None or not self._home.began:
+            if self.core.state is jr.RunState.STOPPING:  # nothing has been done yet that would be lost
+                super()._signal(attrs.evolve(effect, number=9))
+        else:
+            if self.core.state is jr.RunState.STOPPING:
+                self._home.vacate()
+            super()._signal(effect)
+
+    def _program_ended(self, ended: Ended) -> None:
+        stream = self._home
+        said = self._exit_said or (stream is not None and stream.exit_said)
+        if not said and ended.exit_code >= 0:  # not the program's own end
+            if self.core.state is jr.RunState.STARTING:
+                self._began()
+            if self.core.state is jr.RunState.RUNNING:
+                reason = _WORDS.get(ended.exit_code, f"the launcher ended with {ended.exit_code}")
+                self.decide(StopRun(run_id=self.run_id, how="fast", reason=reason))
+        super()._program_ended(ended)
+
+    def _gather(self, effect: jr.Gather) -> None:
+        self.decide(jr.Gathered())
+
+    def _forget(self, effect: jr.Forget) -> None:
+        self.host.streams.pop(self.run_id, None)
+        stream, self._home = self._home, None
+        if stream is not None:
+            stream.cut("the run is over")
+        super()._forget(effect)
+
+
+_PERFORM: dict[type, Callable[[StandardStarter, Any], None]] = {
+    jr.Prepare: StandardStarter._prepare, jr.Start: StandardStarter._start, jr.Signal: StandardStarter._signal,
+    jr.Gather: StandardStarter._gather, jr.Forget: StandardStarter._forget,
+}
+
+
+def accept_stream(host: StarterHost) -> Callable[[str, str], StandardStarter | None]:
+    """Finds the run that a stream belongs to: whoever knows its key is its shadow."""
+    def accept(run_id: str, key: str) -> StandardStarter | None:
+        run = host.streams.get(run_id)
+        return run if run is not None and run.key and matches(run.key, key) else None
+
+    return accept
+
+

@@ -1,0 +1,104 @@
+"""The frames between a running standard-universe job and its home (``condor standard 1``).
+
+Theory: the shadow dials the starter host and shows the key of one run.  From then on the stream belongs to that run:
+it carries the runtime's channels, one per member of the job's family, as they are, and between them the checkpoints
+that travel out before the start and home afterwards.  A checkpoint travels as pieces that are named by their digest,
+so the side that has an older one asks only for what is new.  Little-endian, as the channel itself.
+
+======  ===================  ==============================================================================
+letter  payload              means
+======  ===================  ==============================================================================
+``K``   run id, key          home: this is the run I belong to
+``R``   –                    starter: it is here, and there is a place for its files
+``N``   text                 starter: no
+``D``   bytes                of the channel of a member
+``F``   –                    home: a member with this number is being born; its channel follows
+``E``   –                    the channel of a member has ended
+``I``   size, pieces         either: a checkpoint comes; pieces: offset (8), length (4), SHA-256 (32) each
+``W``   numbers (4 each)     answer to ``I``: these pieces are wanted
+``P``   number (4), bytes    a piece
+``Z``   number (4), zstd     a piece, compressed
+``Y``   errno, text          the checkpoint is whole and kept (0), or not
+``V``   –                    starter: the next checkpoint is to be the program's last act here
+======  ===================  ==============================================================================
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import msgpack
+
+from condor_actors.transfer.streams import BadStream
+
+__all__ = [
+    "DATA", "ENDED", "IMAGE", "KEPT", "KEY", "MEMBER", "NO", "PACKED", "PIECE", "READY", "STANDARD_LINE",
+    "StreamReader", "VACATE", "WANTED", "fields_of", "frame", "message_frame",
+]
+
+STANDARD_LINE = b"condor standard 1\n"
+"""The first line of such a stream; ``office.services[STANDARD_LINE]`` of a post office serves it."""
+
+KEY, READY, NO, DATA, MEMBER, ENDED, IMAGE, WANTED, PIECE, PACKED, KEPT, VACATE = (ord(each) for each in "KRNDFEIWPZYV")
+HEADER = struct.Struct("<IHB")
+MAX_FRAME_BYTES = 1 << 20
+MAX_LIST_BYTES = 32 << 20
+"""Of the lists of pieces: enough for 180 GiB."""
+
+_SHAPES: dict[int, tuple[type, ...]] = {KEY: (str, str), NO: (str,), KEPT: (int, str)}
+
+
+def frame(letter: int, payload: bytes = b"", member: int = 0) -> bytes:
+    """The bytes of one frame."""
+    return HEADER.pack(len(payload), member, letter) + payload
+
+
+def message_frame(letter: int, *fields: Any) -> bytes:
+    """A frame of ``K``, ``N`` or ``Y``."""
+    payload: bytes = msgpack.packb(fields)
+    return frame(letter, payload)
+
+
+def fields_of(letter: int, payload: bytes) -> tuple[Any, ...]:
+    """The checked fields of such a frame.
+
+    Raises:
+        BadStream: they are not what the table says.
+    """
+    try:
+        fields = msgpack.unpackb(payload, use_list=False, max_ext_len=0, max_str_len=4096)
+    except (ValueError, msgpack.UnpackException) as error:
+        raise BadStream(f"fields that cannot be read ({error})") from None
+    if type(fields) is not tuple or tuple(map(type, fields)) != _SHAPES[letter]:
+        raise BadStream(f"fields that frame {chr(letter)} does not have")
+    return fields
+
+
+class StreamReader:
+    """Cuts a stream of bytes into frames: (letter, member, payload)."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> list[tuple[int, int, bytes]]:
+        """The whole frames in ``data`` and what was left before.
+
+        Raises:
+            BadStream: a frame over its limit.
+        """
+        buffer = self._buffer
+        buffer += data
+        found = []
+        at = 0
+        while len(buffer) - at >= HEADER.size:
+            length, member, letter = HEADER.unpack_from(buffer, at)
+            if length > (MAX_LIST_BYTES if letter in (IMAGE, WANTED) else MAX_FRAME_BYTES):
+                raise BadStream(f"a frame of {length} bytes")
+            start = at + HEADER.size
+            if len(buffer) < start + length:
+                break
+            found.append((letter, member, bytes(memoryview(buffer)[start : start + length])))
+            at = start + length
+        del buffer[:at]
+        return found
