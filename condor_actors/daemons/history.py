@@ -47,6 +47,14 @@ class HistoryQuestions:
         finally:
             reader.close()
 
+    def ad(self, job: str) -> ClassAd | None:
+        """The ad of one job, looked up at once; None when the history does not have it."""
+        cluster, _, proc = job.partition(".")
+        if not cluster.isdigit() or not proc.isdigit():
+            return None
+        page = self._page(QueryJobs(source="history", ids=((int(cluster), int(proc)),), limit=1))
+        return ClassAd.from_bytes(page.ads[0]) if page.ads else None
+
     def close(self) -> None:
         """Nothing is kept open."""
 

@@ -24,6 +24,7 @@ from condor_actors.classads import ClassAd
 from condor_actors.config import Config
 from condor_actors.cores.effects import Effect
 from condor_actors.cores.job_moves import ForgetSpool
+from condor_actors.cores.job_story import whole_story
 from condor_actors.cores.schedd_settings import ScheddSettings, schedd_settings
 from condor_actors.cores.shadow_hosts import AssignHost, CheckHost, EndHost, HostChecked, StartHost
 from condor_actors.cores.submit_side import AtRest, Finish, HostHello, Stop, SubmitSide
@@ -222,8 +223,11 @@ class ScheddActor(CoreActor):
                                Identity(name=f"{effect.owner}@{domain}", method="local", uid=user.uid))
 
     def story(self, job: str) -> tuple[str, ...]:
-        """What happened to a job lately, for the manhole."""
-        return self.core.desk.story(job)
+        """What happened to a job, for the manhole: as far as its ad tells, then what was seen since the start."""
+        cluster, _, proc = job.partition(".")
+        known = self.core.desk.queue.job(int(cluster), int(proc)) if cluster.isdigit() and proc.isdigit() else None
+        ad = known.ad if known is not None else self._edges.history.ad(job)
+        return whole_story(ad, self.core.desk.story(job))
 
 
 class ScheddDaemon:

@@ -16,6 +16,7 @@ from condor_actors.tools.contact import ADMIN, ToolError, load, local_address
 from condor_actors.tools.flags import MANY, Flag, MissingValue, UnknownFlag, parse
 from condor_actors.tools.machine_commands import slots_of
 from condor_actors.tools.print_formats import AutoFormat, Format, FormatError, elapsed, long_rows
+from condor_actors.tools.running_programs import add_programs
 
 if TYPE_CHECKING:
     from condor_actors.config import Config
@@ -73,6 +74,7 @@ def main() -> int:
         if values.get("constraint"):
             constraint = f"({old_to_new(values['constraint'])}) && Machine == {machine}"
         ads = slots_of(config, constraint=constraint)
+        add_programs(config, ads)
         ads = ads[: int(values["limit"])] if values.get("limit", "").isdigit() else ads
         forms = [Format.of(*item.values) for item in given if item.name == "format"]
         chosen = [AutoFormat.of(item.qualifier, item.values) for item in given if item.name == "af"]

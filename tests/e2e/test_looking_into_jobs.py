@@ -6,6 +6,11 @@ import re
 import subprocess
 from pathlib import Path
 
+import pytest
+
+from condor_actors.classads import ClassAd
+from condor_actors.tools import running_programs
+from condor_actors.tools.contact import load
 from tests.pool_fixture import BIN, PersonalPool, until
 
 COUNTING = """#!/bin/sh
@@ -41,6 +46,22 @@ def test_tail_and_shell(pool: PersonalPool) -> None:
     pool.run("condor_ssh_to_job", f"{cluster}.0", "touch stop", stdin="")
     pool.wait(str(here / "job.log"))
     assert (here / "out").read_text() == "begun\nended\n"
+
+
+def test_who_shows_the_program(pool: PersonalPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster, here = counting_job(pool, "who")
+    line = until(lambda: next((each for each in pool.run("condor_who").splitlines() if f" {cluster}.0 " in each), ""),
+                 "the job in condor_who")
+    assert re.search(r" \d+ +\S*(count\.sh|/bin/sh)$", line), line
+    # Who cannot see the process is told by the queue.
+    monkeypatch.setattr(running_programs, "all_processes", list)
+    for name, value in pool.environment.items():
+        monkeypatch.setenv(name, value)
+    ad = ClassAd({"JobId": f"{cluster}.0"})
+    running_programs.add_programs(load(), [ad])
+    assert ad.get_str("JobProgram").endswith("/count.sh")
+    (here / "stop").touch()
+    pool.run("condor_rm", f"{cluster}.0")
 
 
 def test_suspended_continued_vacated(pool: PersonalPool) -> None:

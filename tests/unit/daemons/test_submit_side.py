@@ -115,6 +115,30 @@ def test_a_run_that_ends_without_a_schedd_is_recorded_once(pool: SubmitPool) -> 
     assert pool.execute.runs == {}
 
 
+def test_a_story_outlives_the_schedd(pool: SubmitPool) -> None:
+    cluster = pool.submit()
+    pool.run(5.0)
+    pool.match()
+    pool.execute.begin(f"{cluster}.0#1")
+    pool.run(5.0)
+    pool.kill_schedd()
+    pool.start_schedd()
+    pool.run(5.0)
+    pool.execute.finish(f"{cluster}.0#1", exit_code=3)
+    pool.run()
+    assert pool.schedd.actor is not None
+    story = [line.split(" ", 1)[1] for line in pool.schedd.actor.story(f"{cluster}.0")]
+    assert story[0].startswith("submitted by")
+    assert story[-1] == "completed"
+    assert any(line.startswith(f"run {cluster}.0#1 ended: exited") for line in story)
+    pool.kill_schedd()
+    pool.start_schedd()
+    assert pool.schedd.actor is not None
+    story = [line.split(" ", 1)[1] for line in pool.schedd.actor.story(f"{cluster}.0")]
+    assert "completed, exit code 3" in story
+    assert pool.schedd.actor.story("nonsense") == ()
+
+
 def test_the_shadow_host_dies_and_another_takes_the_run_up(pool: SubmitPool) -> None:
     cluster = pool.submit(b'UserLog = "log"\n')
     pool.match()

@@ -1,0 +1,67 @@
+"""What runs in the slots of this machine: the program and process of each job, as far as the caller may know.
+
+Root sees a job's processes by the mark in their environment; an ordinary user those of jobs that run as that user.
+Where the process cannot be seen, this machine's schedd says what the program of a job of its queue is.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from condor_actors.classads import ClassAd
+from condor_actors.machine.process_marks import all_processes, command_line, environment_of, start_ticks
+
+if TYPE_CHECKING:
+    from condor_actors.config import Config
+
+__all__ = ["add_programs"]
+
+RUN_MARK = b"_CONDOR_RUN="
+
+
+def add_programs(config: Config, ads: list[ClassAd]) -> None:
+    """Give each slot's ad ``JobPid`` and ``JobProgram``, where they can be found out."""
+    first = _first_processes()
+    missing: dict[str, list[ClassAd]] = {}
+    for ad in ads:
+        job = ad.get_str("JobId")
+        pid = first.get(job)
+        if pid is not None:
+            ad["JobPid"] = pid
+            ad["JobProgram"] = command_line(pid)[0]
+        elif job:
+            missing.setdefault(job, []).append(ad)
+    if missing:
+        for job, program in _programs_of_queue(config, tuple(missing)).items():
+            for ad in missing.get(job, ()):
+                ad["JobProgram"] = program
+
+
+def _first_processes() -> dict[str, int]:
+    """The process of each run that began first, by job id."""
+    found: dict[str, tuple[int, int]] = {}
+    for pid in all_processes():
+        for item in environment_of(pid):
+            if item.startswith(RUN_MARK):
+                job = os.fsdecode(item).rpartition(":")[2].partition("#")[0]
+                began = start_ticks(pid)
+                if began is not None and any(command_line(pid)):
+                    found[job] = min(found.get(job, (began, pid)), (began, pid))
+    return {job: pid for job, (_, pid) in found.items()}
+
+
+def _programs_of_queue(config: Config, jobs: tuple[str, ...]) -> dict[str, str]:
+    from condor_actors.messages.queue import QueryJobs
+    from condor_actors.tools.contact import ToolError, schedd
+    from condor_actors.tools.job_ids import parse_id
+    from condor_actors.wire.blocking import WireError
+
+    ids = tuple(found for job in jobs if (found := parse_id(job)) is not None)
+    try:
+        with schedd(config) as there:
+            page = there.ask(QueryJobs(ids=ids, projection=("ClusterId", "ProcId", "Cmd")))
+    except (ToolError, WireError):
+        return {}
+    ads = [ClassAd.from_bytes(text) for text in page.ads]
+    return {f"{ad.get_int('ClusterId')}.{ad.get_int('ProcId')}": ad.get_str("Cmd") for ad in ads}
