@@ -12,11 +12,17 @@ import subprocess
 import sys
 from pathlib import Path
 
-from setuptools import Distribution, setup
+from setuptools import Distribution, Extension, setup
 from setuptools.command.build_ext import build_ext
 
 HERE = Path(__file__).resolve().parent
 PROGRAMS = ("condor_launcher", "condor_runtime")
+CLASSADS = Extension(
+    "condor_actors.classads._core",
+    sorted(str(path.relative_to(HERE)) for path in (HERE / "native" / "classads").glob("*.c")),
+    depends=["native/classads/core.h"],
+    extra_compile_args=["-O2", "-std=gnu11", "-fvisibility=hidden", "-Wall", "-Wextra", "-Werror"],
+)
 
 
 class NativeDistribution(Distribution):
@@ -54,4 +60,5 @@ if __name__ == "__main__":
         distclass=NativeDistribution,
         cmdclass={"build_ext": BuildNative},
         cffi_modules=["native/binding/build_native.py:ffibuilder"],
+        ext_modules=[CLASSADS],
     )

@@ -11,7 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from typing import Any, Final
 
 from .evaluation import PLAIN, State
-from .expr import Expr, ListExpr, Literal, RecordExpr, as_expr, late, stored
+from .expr import Expr, ListExpr, Literal, RecordExpr, as_expr, stored
+from .native import connect
+from .nodes import late
 from .parser import parse_expression
 from .running import plain, run_attribute
 from .spellings import first_spelling, lower_name
@@ -472,6 +474,7 @@ class _Deleted:
 
 
 _DELETED: Final = _Deleted()
+connect(ClassAd, _DELETED)
 
 
 def _shown(value: ListExpr | RecordExpr) -> Value:

@@ -20,11 +20,11 @@ from .expr import (
     Literal,
     RecordExpr,
     Reference,
-    Run,
     SpanLiteral,
     Subscript,
     Unary,
 )
+from .nodes import Run
 from .operators import BINARY, UNARY, truth
 from .values import ERROR, UNDEFINED, ListValue, Value
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .ad import ClassAd
 from .expr import Binary, Expr
+from .native import core
 from .running import run_attribute
 from .values import UNDEFINED, Value, is_true
 
@@ -51,3 +54,7 @@ def rank(left: ClassAd, right: ClassAd, now_s: float | None = None) -> float:
     """
     value = _attribute("rank", left, right, now_s)
     return float(value) if isinstance(value, (int, float)) else 0.0
+
+
+if core is not None and not TYPE_CHECKING:  # the functions above are its oracle
+    requirements_hold, match_ads, rank = core.requirements_hold, core.match_ads, core.rank

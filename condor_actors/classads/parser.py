@@ -27,6 +27,7 @@ from .expr import (
     Unary,
 )
 from .lexer import Token, as_the_library, fold_number, tokenize
+from .native import core
 from .recent import Recent
 from .times import absolute_from_text, relative_from_text
 from .values import ERROR, UNDEFINED
@@ -322,6 +323,7 @@ def _deep(read: Callable[[], T]) -> T:
 
 
 _parsed: Recent[str, Expr] = Recent(20_000)
+_core_parse: Final = None if core is None else core.parse
 
 
 def parse_expression(text: str, *, library_numbers: bool = False) -> Expr:
@@ -336,9 +338,20 @@ def parse_expression(text: str, *, library_numbers: bool = False) -> Expr:
         return _deep(lambda: _whole(text, True))
     node = _parsed.get(text)
     if node is None:
-        node = _deep(lambda: _whole(text))
+        node = fresh(text)
         _parsed.put(text, node)
     return node
+
+
+def fresh(text: str) -> Expr:
+    """Read one expression that is not remembered, and do not remember it.
+
+    :param text: the expression.
+    :returns: its tree.
+    :raises ClassAdSyntaxError: with line and column.
+    """
+    node: Expr | None = None if _core_parse is None else _core_parse(text)
+    return _deep(lambda: _whole(text)) if node is None else node
 
 
 def _whole(text: str, library: bool = False) -> Expr:
@@ -356,7 +369,6 @@ def parse_record(text: str) -> RecordExpr:
     :returns: its tree.
     :raises ClassAdSyntaxError: with line and column.
     """
-
 
     def read() -> RecordExpr:
         parser = _Parser(text)
@@ -402,7 +414,6 @@ def parse_assignment(text: str) -> tuple[str, Expr]:
     :returns: name as spelled, and tree.
     :raises ClassAdSyntaxError: with line and column.
     """
-
 
     def read() -> tuple[str, Expr]:
         parser = _Parser(text)

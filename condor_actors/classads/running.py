@@ -10,7 +10,9 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from .evaluation import State, element
-from .expr import HOT, Expr, late, spare
+from .expr import Expr
+from .native import core
+from .nodes import late, spare
 from .values import ERROR, ListValue, Value
 
 if TYPE_CHECKING:
@@ -41,12 +43,8 @@ def settle(node: Expr, state: State) -> Value:
     :param state: the evaluation.
     :returns: an internal value; ERROR when it goes too deep.
     """
-    node.uses = uses = node.uses + 1
-    run = node._run
     try:
-        if run is None or uses == HOT:
-            run = node.heat()
-        return run(state.my, state)
+        return node.run(state.my, state)
     except RecursionError:
         return _with_more_frames(node, state)
 
@@ -57,9 +55,7 @@ def _with_more_frames(node: Expr, state: State) -> Value:
         return ERROR
     sys.setrecursionlimit(_FRAMES)
     try:
-        state.depth = 0
-        state.busy.clear()
-        return node.heat()(state.my, state)
+        return node.run(state.my, State(state.my, state.target, state.now_s))
     except RecursionError:
         return ERROR
     finally:
@@ -78,7 +74,14 @@ def plain(value: Value, state: State, depth: int = 0) -> Value:
         return value
     if depth > 100:
         return ERROR
-    return [plain(element(item, value.ad, state), state, depth + 1) for item in value.elements]
+    return [plain(_of_list(item, value.ad, state), state, depth + 1) for item in value.elements]
+
+
+def _of_list(item: Value, ad: ClassAd | None, state: State) -> Value:
+    try:
+        return element(item, ad, state)
+    except RecursionError:
+        return ERROR
 
 
 def evaluate(node: Expr, my: ClassAd | None, target: ClassAd | None, now_s: float | None) -> Value:
@@ -128,12 +131,8 @@ def run_attribute(node: Expr, my: ClassAd, target: ClassAd | None, now_s: float 
     state.now_s = now_s
     state.depth = node.height
     state.busy.append((my, node))
-    node.uses = uses = node.uses + 1
-    run = node._run
     try:
-        if run is None or uses == HOT:
-            run = node.heat()
-        value = run(my, state)
+        value = node.run(my, state)
     except RecursionError:
         return _with_more_frames(node, State(my, target, now_s))
     state.busy.clear()
@@ -141,6 +140,9 @@ def run_attribute(node: Expr, my: ClassAd, target: ClassAd | None, now_s: float 
     spare.append(state)
     return value
 
+
+if core is not None and not TYPE_CHECKING:
+    run_attribute = core.run_attribute
 
 late["State"] = State
 late["deep"] = _deep

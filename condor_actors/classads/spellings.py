@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Final
 
 _MAX_SPELLINGS: Final = 100_000
@@ -17,7 +18,7 @@ def lower_name(name: str) -> str:
     """
     key = lower_of.get(name)
     if key is None:
-        key = name.lower()
+        key = sys.intern(name.lower())
         if len(lower_of) < _MAX_SPELLINGS:
             first = first_spelling.setdefault(key, name)
             key = lower_of.setdefault(first, key)

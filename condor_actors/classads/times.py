@@ -16,7 +16,7 @@ from .values import AbsoluteTime, RelativeTime
 
 _DIGIT: Final = re.compile(r"\d", re.ASCII)
 _NUMBER: Final = re.compile(r"\d+", re.ASCII)
-_ZONE: Final = re.compile(r"(?:[^\d]*([-+])(\d\d):?(\d\d)|([^\d]*))\Z", re.ASCII)
+_ZONE: Final = re.compile(r"(?<=.)([-+])(\d\d)(\d\d)\Z", re.ASCII | re.DOTALL)
 _RELATIVE: Final = re.compile(
     r"\s*(-?)\s*(?:(\d*)\s*\+\s*|(\d+)\s*[dD]\s*)?"
     r"(?:(?:(\d*)\s*:\s*)?(?:(\d*)\s*:\s*)?(\d+|\d*\.\d+)?|(?:(\d+)\s*[hH]\s*)?(?:(\d+)\s*[mM]\s*)?(?:(\d+)\s*[sS])?)\s*\Z",
@@ -42,6 +42,7 @@ def absolute_from_text(text: str) -> AbsoluteTime | None:
     :param text: date, optional time of day, optional zone; separators are free, and fields past their end count on.
     :returns: the instant, None when the text is none.
     """
+    text, offset_s = _without_zone(text)
     first = _DIGIT.search(text)
     if first is None or len(text) - first.start() < 4:
         return None
@@ -56,8 +57,21 @@ def absolute_from_text(text: str) -> AbsoluteTime | None:
             return None
         fields.append(_leading(text[found.start() : found.start() + 2]))
         at = found.start() + 2
-    zone = _ZONE.match(text, at)
-    return None if zone is None else _instant(fields, zone)
+    return None if _DIGIT.search(text, at) else _instant(fields, offset_s)
+
+
+def _without_zone(text: str) -> tuple[str, int | None]:
+    """A text without the zone at its end, and the zone's seconds east of Greenwich; None when there is none."""
+    last = len(text.rstrip()) - 1
+    if last > 0 and text[last] in "zZ":
+        return text[:last] + text[last + 1 :], 0
+    if len(text) > 6 and text[-6] in "+-" and text[-3] == ":":
+        text = text[:-3] + text[-2:]
+    zone = _ZONE.search(text)
+    if zone is None:
+        return text, None
+    offset_s = (int(zone[2]) * 60 + int(zone[3])) * 60
+    return text[: zone.start()], -offset_s if zone[1] == "-" else offset_s
 
 
 def _leading(text: str) -> int:
@@ -65,8 +79,14 @@ def _leading(text: str) -> int:
     return int(match[0]) if match else 0
 
 
-def _days(year: int, month: int) -> int:
-    """Days from 1970-01-01 to the first of a month, in the calendar of today reckoned back for ever."""
+def days_from_1970(year: int, month: int) -> int:
+    """Days from 1970-01-01 to the first of a month, in the calendar of today reckoned back for ever.
+
+    :param year: the year.
+    :param month: from 1; beyond 12 the next years'.
+    :returns: the days.
+    """
+    year, month = year + (month - 1) // 12, (month - 1) % 12 + 1
     year -= month <= 2
     era, year = divmod(year, 400)
     day_of_year = (153 * (month - 3 if month > 2 else month + 9) + 2) // 5
@@ -84,19 +104,11 @@ def _date(days: int) -> tuple[int, int, int]:
     return year + era * 400 + (month <= 2), month, day + 1
 
 
-def _instant(fields: list[int], zone: re.Match[str]) -> AbsoluteTime | None:
+def _instant(fields: list[int], offset_s: int | None) -> AbsoluteTime:
     year, month, day, hour, minute, second = fields + [1, 0, 0, 0, 0][len(fields) - 1 :]
-    year, month = year + (month - 1) // 12, (month - 1) % 12 + 1
-    days = _days(year, month) + day - 1
+    days = days_from_1970(year, month) + day - 1
     local = ((days * 24 + hour) * 60 + minute) * 60 + second
-    if zone[1]:
-        offset = (int(zone[2]) * 60 + int(zone[3])) * 60
-        if zone[1] == "-":
-            offset = -offset
-    elif zone[4].strip()[:1] in ("z", "Z"):
-        offset = 0
-    else:
-        offset = local_offset_s(local)
+    offset = local_offset_s(local) if offset_s is None else offset_s
     return AbsoluteTime(local - offset, offset)
 
 
@@ -111,9 +123,7 @@ def absolute_to_text(value: AbsoluteTime) -> str:
     hour, minute, second = left // 3600, left // 60 % 60, left % 60
     sign = "+" if value.offset_s > 0 else "-"
     zone = abs(value.offset_s) // 60
-    return (
-        f"{year}-{month:02d}-{day:02d}T{hour:02d}:{minute:02d}:{second:02d}{sign}{zone // 60:02d}:{zone % 60:02d}"
-    )
+    return f"{year}-{month:02d}-{day:02d}T{hour:02d}:{minute:02d}:{second:02d}{sign}{zone // 60:02d}:{zone % 60:02d}"
 
 
 def relative_from_text(text: str) -> RelativeTime | None:
@@ -186,3 +196,20 @@ def exact_span_text(value: RelativeTime) -> str:
 
 def _whole(span_s: float) -> int:
     return 0 if math.isnan(span_s) else int(min(abs(span_s), 1e18))
+
+
+def c_strftime(layout: str, fields: tuple[int, ...]) -> str:
+    """Write a time by the C library's rules, whatever its fields are: a day 0 is written so.
+
+    :param layout: as strftime takes it.
+    :param fields: seconds, minutes, hours, day, month from 0, years since 1900, days since Sunday, days of the year.
+    :returns: the text, at most 1022 bytes; empty beyond.
+    """
+    import ctypes
+
+    data = (ctypes.c_int * 16)(*fields, 0)
+    room = ctypes.create_string_buffer(1023)
+    library = ctypes.CDLL(None)
+    library.strftime.restype = ctypes.c_size_t
+    size = library.strftime(room, ctypes.c_size_t(1023), layout.encode("utf-8", "surrogateescape"), data)
+    return room.raw[:size].decode("utf-8", "surrogateescape")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..expr import Call, Run
+from ..expr import Call
+from ..nodes import Run
 from ..values import ERROR, Value
 from . import (
     choice,

@@ -89,8 +89,8 @@ def named_expression(ad: Any, node: Expr) -> Expr | None:
 def _unparse(ad: Any, state: State, node: Expr) -> Value:
     if not isinstance(node, Reference):
         return ERROR
-    found = named_expression(ad, node) if node.scope is None else None
-    return "" if found is None else unparse(found, style="pretty")
+    found = ad.find(node.key) if node.scope is None and not node.absolute else None
+    return "" if found is None else unparse(as_expr(found), style="pretty")
 
 
 @lazy("unresolved", least=1, most=2)

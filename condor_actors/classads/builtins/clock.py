@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from ..ad import ClassAd
 from ..evaluation import State
-from ..times import local_offset_s
+from ..times import c_strftime, days_from_1970, local_offset_s
 from ..values import ERROR, UNDEFINED, AbsoluteTime, RelativeTime, Value
 from .conversions import real_of, truncated
 from .registry import eager, inside
@@ -39,7 +39,7 @@ def _day_time(ad: Any, state: State) -> Value:
 def _abs_time(ad: Any, state: State, instant: Value = None, offset: Value = None) -> Value:
     if instant is None:
         return AbsoluteTime(state.now(), local_offset_s(state.now()))
-    if isinstance(offset, (RelativeTime, AbsoluteTime)) or type(offset) in (int, float):
+    if isinstance(offset, RelativeTime) or type(offset) in (int, float):
         offset_s: int | None = truncated(_seconds(offset))
     elif offset is None:
         offset_s = None
@@ -96,34 +96,20 @@ def _interval(value: Value) -> Value:
 
 @inside("formatTime", least=0, most=2)
 def _format_time(ad: Any, state: State, instant: Value = None, layout: Value = "%c") -> Value:
-    offset = None
-    if instant is None:
-        seconds: Any = state.now()
-    elif isinstance(instant, AbsoluteTime):
-        seconds, offset = instant.epoch_s, instant.offset_s
-    elif isinstance(instant, ClassAd):
-        seconds = _joined(instant)
-    elif type(instant) in (int, float):
-        seconds = truncated(instant) if isinstance(instant, float) else instant
-    else:
+    parts = instant if isinstance(instant, ClassAd) else _split_time(state.now() if instant is None else instant)
+    if isinstance(instant, RelativeTime) or not isinstance(parts, ClassAd) or not isinstance(layout, str):
         return ERROR
-    if not isinstance(layout, str):
-        return ERROR
-    try:
-        parts = time.localtime(seconds) if offset is None else time.gmtime(seconds + offset)
-        return time.strftime(layout, parts)
-    except (OverflowError, ValueError, OSError):
-        return ERROR
+    year, month = _field(parts, "Year", 1900), _field(parts, "Month", 1)
+    day = _field(parts, "Day", 0)
+    fields = [_field(parts, name, 0) for name in ("Seconds", "Minutes", "Hours")]
+    first, start = days_from_1970(year, month), days_from_1970(year, 1)
+    in_week, in_year = (first + day - 1 + 4) % 7, first - start + day - 1
+    return c_strftime(layout, (*fields, day, month - 1, year - 1900, in_week, in_year))
 
 
-def _joined(parts: ClassAd) -> int:
-    """The instant that a record of ``splitTime`` says, read as local time."""
-    names = ("Year", "Month", "Day", "Hours", "Minutes", "Seconds")
-    year, month, day, hour, minute, second = (parts.get_int(name) for name in names)
-    try:
-        return int(time.mktime((year, month, day, hour, minute, second, 0, 0, -1)))
-    except (OverflowError, ValueError):
-        return 0
+def _field(parts: ClassAd, name: str, default: int) -> int:
+    value = parts.evaluate(name)
+    return value if type(value) is int and abs(value) < 2**31 - 2000 else default
 
 
 @eager("splitTime", least=1)

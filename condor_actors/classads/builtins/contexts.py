@@ -6,17 +6,34 @@ from typing import Any
 
 from ..ad import ClassAd
 from ..evaluation import State, element, enter
-from ..expr import Expr, Literal, Reference
+from ..expr import Expr, Literal, Reference, as_expr
 from ..values import ERROR, UNDEFINED, ListValue, Value, is_true
-from .choice import named_expression
 from .registry import lazy
 
 
-def _results(ad: Any, state: State, node: Expr, items: ListValue) -> list[Value]:
-    found = named_expression(ad, node) or node
+def _looked_up(ad: Any, state: State, node: Expr) -> Expr:
+    """What an attribute's name stands for where the call is; the expression itself when it is none, or unknown."""
+    if not isinstance(node, Reference):
+        return node
+    if node.absolute and state.target is not None and node.scope is None:
+        return node
+    scope = ad if node.scope is None else node.scope.run(ad, state)
+    if isinstance(scope, ListValue):
+        return Literal(node.run(ad, state))
+    found = scope if isinstance(scope, ClassAd) else None
+    while found is not None:
+        value = found.find(node.key)
+        if value is not None:
+            return as_expr(value)
+        found = found.scope
     other = state.other(ad)
-    if found is node and other is not None and isinstance(node, Reference) and other.find(node.key) is not None:
-        found = Literal(node.run(ad, state))
+    if node.scope is None and other is not None and other.find(node.key) is not None:
+        return Literal(node.run(ad, state))
+    return node
+
+
+def _results(ad: Any, state: State, node: Expr, items: ListValue) -> list[Value]:
+    found = _looked_up(ad, state, node)
     values: list[Value] = []
     for item in items.elements:
         record = element(item, items.ad, state)

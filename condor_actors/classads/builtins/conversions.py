@@ -87,7 +87,7 @@ def truncated(number: float) -> int:
     :param number: any real.
     :returns: rounded towards zero; the least integer for what does not fit.
     """
-    if not -9.3e18 < number < 9.223372036854775807e18:
+    if not -9.223372036854775808e18 <= number < 9.223372036854775808e18:
         return INT_MIN
     return int(number)
 

@@ -12,6 +12,7 @@ from ..recent import Recent
 from ..values import ERROR, MAX_STRING, UNDEFINED, ListValue, Value
 from .linear_matcher import LinearPattern, Span, Unsupported, cost
 from .registry import eager, inside
+from .strings import worst
 
 _FLAGS: Final = {"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE}
 _compiled: Final[Recent[tuple[str, int], SafePattern | Literal[False]]] = Recent(1000)
@@ -152,12 +153,11 @@ def _regexp(pattern: Value, target: Value, options: Value = "") -> Value:
 
 @inside("regexpMember", least=2, most=3)
 def _regexp_member(ad: Any, state: State, pattern: Value, targets: Value, options: Value = "") -> Value:
-    if not isinstance(targets, ListValue):
-        return UNDEFINED if targets is UNDEFINED else ERROR
-    if any(value is not UNDEFINED and not isinstance(value, str) for value in (pattern, options)):
+    strict = worst(pattern, targets, options)
+    if strict is not None:
+        return strict
+    if not isinstance(pattern, str) or not isinstance(targets, ListValue) or not isinstance(options, str):
         return ERROR
-    if pattern is UNDEFINED or options is UNDEFINED:
-        return UNDEFINED
     expression = compiled_pattern(pattern, _flags(options))
     result: Value = False
     for item in targets.elements:

@@ -104,12 +104,13 @@ def _intersect(left: Value, right: Value, delimiters: Value = " ,") -> Value:
 
 
 def _is_subset(left: Value, right: Value, delimiters: Value, folded: bool) -> Value:
+    delimiters = " ," if delimiters is UNDEFINED else delimiters
+    if not _are_texts(*(value for value in (left, right, delimiters) if value is not UNDEFINED)):
+        return ERROR
     if left is UNDEFINED and right is UNDEFINED:
         return UNDEFINED
     left = "" if left is UNDEFINED else left
     right = "" if right is UNDEFINED else right
-    if not _are_texts(left, right, delimiters):
-        return ERROR
     first, second = fields_of(left, delimiters), fields_of(right, delimiters)
     if folded:
         return set(map(fold, first)) <= set(map(fold, second))

@@ -1,6 +1,7 @@
 """A long comparison in child processes: ``python -m tests.conformance.classads.campaign [FIRST] [COUNT]``.
 
-Prints every difference that is not one of the deliberate ones, and a summary line.
+Prints every difference that is not one of the deliberate ones (see `deliberate`), how often each of those
+appeared, and a summary line; exit status 1 when there is one that nobody meant.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import json
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -64,12 +66,22 @@ def main() -> None:
     first = int(sys.argv[1]) if len(sys.argv) > 1 else 0
     count = int(sys.argv[2]) if len(sys.argv) > 2 else 100_000
     outcome = run(first, count)
+    meant: Counter[str] = Counter()
+    unexplained = 0
     for difference in outcome.differences:
-        print(json.dumps(difference))
+        why = difference["why"]
+        if why is None:
+            unexplained += 1
+            print(json.dumps(difference))
+        else:
+            meant[why] += 1
+    for why, times in meant.most_common():
+        print(f"{times:6} {why}")
     print(
-        f"{outcome.compared} compared, {len(outcome.differences)} different, "
+        f"{outcome.compared} compared, {meant.total()} deliberate differences, {unexplained} unexplained, "
         f"the other engine died on {len(outcome.crashed)}"
     )
+    sys.exit(unexplained > 0)
 
 
 if __name__ == "__main__":

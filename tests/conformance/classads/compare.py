@@ -1,7 +1,8 @@
 """Compare the engines on generated expressions: ``python -m tests.conformance.classads.compare FIRST COUNT``.
 
-One line of JSON for each difference, then one for the count. HTCondor's engine brings the process down on some inputs;
-the seed at work is kept in the file that ``--progress`` names, so that the caller can go on behind it.
+One line of JSON for each difference, with the reason where it is a deliberate one. HTCondor's engine brings the
+process down on some inputs; the seed at work is kept in the file that ``--progress`` names, so that the caller can go
+on behind it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import argparse
 import json
 from pathlib import Path
 
+from tests.conformance.classads.deliberate import reason
 from tests.conformance.classads.engines import our_text, ours, their_text, theirs
 from tests.conformance.classads.expressions import Generator
 
@@ -49,7 +51,7 @@ def main() -> None:
             progress.write(f"{seed:12}")
             progress.flush()
             for difference in compare(seed):
-                print(json.dumps(difference), flush=True)
+                print(json.dumps(difference | {"why": reason(difference)}), flush=True)
 
 
 if __name__ == "__main__":

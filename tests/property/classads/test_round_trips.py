@@ -18,10 +18,8 @@ from condor_actors.classads import (
     parse_expression,
     unparse,
 )
-from condor_actors.classads.codegen import generate
 from condor_actors.classads.forms import FORMS, Form, iter_ads, write_ad
 from condor_actors.classads.operators import BINARY
-from condor_actors.classads.running import evaluate_raw, plain
 from tests.conformance.classads.expressions import Generator
 
 NAMES = st.sampled_from(["a", "B", "Memory", "x_1", "is it", "parent", "true", "é"])
@@ -103,22 +101,6 @@ def close(left: Any, right: Any) -> bool:
     return bool(type(left) is type(right) and left == right)
 
 
-@given(GENERATED)
-def test_generated_code_equals_the_closures(generator: Generator) -> None:
-    node = parse_or_none(generator.expression(5))
-    my, target = record(generator.ad()), record(generator.ad(target=True))
-    if node is None:
-        return
-    assert unparse(generate(node)(my, state_of(my, target))) == unparse(evaluate_raw(node, my, target, 1.0))
-
-
-def state_of(my: ClassAd, target: ClassAd) -> Any:
-    """A fresh evaluation."""
-    from condor_actors.classads.evaluation import State
-
-    return State(my, target, 1.0)
-
-
 def record(text: str) -> ClassAd:
     """An ad of a generated text, empty for the few that are no ad."""
     try:
@@ -136,7 +118,6 @@ def test_a_chain_is_like_one_ad(generator: Generator, cut: int) -> None:
     expected = unparse(node.evaluate(my, target, 1.0))
     my, target = chained(my, cut), chained(target, cut >> 10)
     assert unparse(node.evaluate(my, target, 1.0)) == expected
-    assert unparse(plain(generate(node)(my, state_of(my, target)), state_of(my, target))) == expected
 
 
 def chained(ad: ClassAd, cut: int) -> ClassAd:

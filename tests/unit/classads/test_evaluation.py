@@ -7,8 +7,6 @@ import pytest
 from condor_actors.classads import ERROR, UNDEFINED, ClassAd, ClassAdSyntaxError, parse_expression, unparse
 from condor_actors.classads.builtins.choice import listen_to_debug
 from condor_actors.classads.builtins.environment import define_user_map
-from condor_actors.classads.codegen import generate, source_of
-from condor_actors.classads.expr import HOT
 
 
 def value(text: str, my: str = "[]", target: str | None = None) -> object:
@@ -94,7 +92,6 @@ def test_any_depth_parses_or_is_refused(make: object) -> None:
         str(node)
         node.references()
         node.flatten()
-        generate(node)
 
 
 def test_patterns_that_could_take_for_ever_do_not() -> None:
@@ -109,17 +106,6 @@ def test_the_clock_is_handed_in() -> None:
     assert value("time()") == 1000
     assert value("CurrentTime + 1") == 1001
     assert value("x", "[a=1]", "[x=time()]") == 1000
-
-
-def test_hot_expressions_give_the_same() -> None:
-    node = parse_expression('TARGET.Arch == "x86_64" && (Memory >= Need || Big) && isUndefined(Nope)')
-    my = ClassAd.from_new("[Need=5;Big=false]")
-    yes, no = ClassAd.from_new('[Arch="X86_64";Memory=6]'), ClassAd.from_new('[Arch="X86_64";Memory=4]')
-    for _ in range(HOT + 5):
-        assert node.evaluate(my, yes) is True
-        assert node.evaluate(my, no) is False
-        assert node.evaluate(my) is UNDEFINED
-    assert "def run(ad, state):" in source_of(node)[0]
 
 
 def test_lists_are_evaluated_for_callers_and_kept_open_inside() -> None:

@@ -1,0 +1,69 @@
+"""The C core of the language (native/classads), where it is built.
+
+Without it, or with ``CONDOR_CLASSADS=python`` in the environment, Python does everything, to the same effect: the two
+are held against each other by tests.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from .values import ERROR, UNDEFINED, AbsoluteTime, ListValue, RelativeTime
+
+if TYPE_CHECKING:
+    from .builtins.registry import Builtin
+
+
+def _load() -> Any:
+    if os.environ.get("CONDOR_CLASSADS") == "python":
+        return None
+    try:
+        return importlib.import_module("._core", __package__)
+    except ImportError:
+        return None
+
+
+core: Final = _load()
+"""The extension module, None where there is none."""
+if core is not None:
+    core.set_constants(UNDEFINED, ERROR)
+
+
+def connect(ad: type, deleted: object) -> None:
+    """Hand the core what it needs of the Python side.
+
+    :param ad: the type of ads.
+    :param deleted: what an ad keeps for a name that hides one of its parent's.
+    """
+    if core is None:
+        return
+    from .nodes import late
+    from .operators import BINARY, UNARY
+
+    core.setup(
+        ad=ad,
+        list_value=ListValue,
+        absolute_time=AbsoluteTime,
+        relative_time=RelativeTime,
+        deleted=deleted,
+        binary=BINARY,
+        unary=UNARY,
+        resolve=_resolve,
+        deep=late["deep"],
+        plain=late["plain"],
+        clock=time.time,
+        time_module=vars(time),
+    )
+
+
+def _resolve(name: str, arguments: int) -> tuple[str, Any] | None:
+    """What a call stands for: how it takes its arguments, and the function; None when there is no such call."""
+    from .builtins import TABLE
+
+    found: Builtin | None = TABLE.get(name)
+    if found is None or not found.least <= arguments <= found.most:
+        return None
+    return found.kind, found.apply

@@ -1,0 +1,109 @@
+"""The differences that are meant: each with the test that shows it to be one of them, and the reason.
+
+They are the table "Deliberate differences" of ``docs/classads.md``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from condor_actors.classads import ClassAdSyntaxError, Expr, parse_expression, unparse
+from condor_actors.classads.expr import Call
+from tests.conformance.classads.engines import SYNTAX, our_text, ours, theirs
+
+_DOTS = re.compile(r"\.\.\d+(?:[eE][-+]?\d+)?")
+_TIMES = re.compile(r"\b(splitTime|formatTime|absTime|relTime|interval|get[A-Z]\w+)\(", re.IGNORECASE)
+
+
+def reason(difference: Mapping[str, Any]) -> str | None:
+    """Say why a difference is meant.
+
+    :param difference: as `compare` finds it.
+    :returns: the reason; None for a difference that nobody meant.
+    """
+    tests = _OF_TEXTS if "parse" in difference else _OF_VALUES
+    return next((why for why, test in tests.items() if test(difference)), None)
+
+
+def _two_dots(difference: Mapping[str, Any]) -> bool:
+    text, count = _DOTS.subn("0.0", difference["parse"])
+    return bool(count) and difference["ours"] == SYNTAX and _tight(our_text(text)) == _tight(difference["theirs"])
+
+
+def _tight(text: str) -> str:
+    return text.replace(" ", "")
+
+
+def _bracket(difference: Mapping[str, Any]) -> bool:
+    text = difference["parse"]
+    if difference["ours"] == SYNTAX:
+        return any(our_text(text[:at]) == difference["theirs"] for at, char in enumerate(text) if char in "];")
+    return "]" in text or ";" in text
+
+
+def _comment(difference: Mapping[str, Any]) -> bool:
+    text, found, _ = difference["parse"].partition("/*")
+    return bool(found) and difference["ours"] == SYNTAX and our_text(text) == difference["theirs"]
+
+
+def _before_1970(difference: Mapping[str, Any]) -> bool:
+    return "1969-12-31T23:59:59" in difference["parse"]
+
+
+def _quoted_name(difference: Mapping[str, Any]) -> bool:
+    return "'" in difference["parse"] and difference["ours"].replace("'", "") == difference["theirs"].replace("'", "")
+
+
+def _sign(difference: Mapping[str, Any]) -> bool:
+    def plain(text: str) -> str:
+        return re.sub(r"([-+!~]) (?=[\d.])", r"\1", re.sub(r" +", " ", text)).replace(", -", ",-").replace("  ", " ")
+
+    return "eval" in difference["expr"].lower() and plain(difference["ours"]) == plain(difference["theirs"])
+
+
+def _everything(difference: Mapping[str, Any]) -> str:
+    return f"{difference['expr']} {difference['my']} {difference['target']}"
+
+
+def _far_times(difference: Mapping[str, Any]) -> bool:
+    """Times that 32 bits cannot hold: theirs wrap around, or are what lay in memory."""
+    results = f"{difference['ours']} {difference['theirs']}"
+    strange = "1901" in results or any(int(number) >= 10_000 for number in re.findall(r"\d{5,}", results))
+    return bool(_TIMES.search(_everything(difference))) and strange
+
+
+def _calls(node: Expr, names: frozenset[str]) -> list[Expr]:
+    found = [node] if isinstance(node, Call) and node.name.lower() in names else []
+    for child in node.children():
+        found += _calls(child, names)
+    return found
+
+
+def _lost_scope(difference: Mapping[str, Any]) -> bool:
+    """Theirs: what stands behind such a call in the same expression does not find its ads any more."""
+    names = frozenset({"evalineachcontext", "countmatches"})
+    my, target = difference["my"], difference["target"]
+    try:
+        calls = _calls(parse_expression(difference["expr"]), names)
+    except ClassAdSyntaxError:
+        return False
+    inside = any(name in f"{my} {target}".lower() for name in names)
+    texts = [unparse(call) for call in calls]
+    return bool(calls or inside) and all(ours(text, my, target) == theirs(text, my, target) for text in texts)
+
+
+Test = Callable[[Mapping[str, Any]], bool]
+_OF_TEXTS: dict[str, Test] = {
+    "two dots before digits are no number": _two_dots,
+    "text behind a closing bracket is an error": _bracket,
+    "a comment must be closed": _comment,
+    "the second before 1970 is a time": _before_1970,
+    "names in quotes stay in quotes": _quoted_name,
+}
+_OF_VALUES: dict[str, Test] = {
+    "a sign apart from its number stays a sign when eval() copies a list": _sign,
+    "behind evalInEachContext, names are found as before it": _lost_scope,
+    "times beyond 32 bits of seconds": _far_times,
+}
