@@ -1,4 +1,8 @@
-"""A drain: the wish to empty a machine, and what follows when it is empty."""
+"""A drain: the wish to empty a machine, and what follows when it is empty.
+
+With ``-start`` what is free meanwhile takes jobs that fit that expression; they are vacated when the last of the claims
+that were there before is over.  A slot that is not divided takes none once its own claim is over.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +27,13 @@ class Draining:
         request: as it was asked for; None: none is under way.
         request_id: names it.
         emptied: whether the machine is empty.
+        former: with ``-start``, the claims that were there when the drain began and are not over; None: no matter.
     """
 
     request: Drain | None = None
     request_id: str = ""
     emptied: bool = False
+    former: frozenset[str] | None = None
     count: int = 0
 
     @property
@@ -42,6 +48,10 @@ class Draining:
         if wish.how not in HOW or wish.on_completion not in ON_COMPLETION:
             return Refused(code="invalid", text=f"how is one of {', '.join(HOW)}; "
                                                 f"on_completion one of {', '.join(ON_COMPLETION)}")
+        try:
+            parse_expression(wish.start_expr or "true")
+        except ClassAdSyntaxError as error:
+            return Refused(code="invalid", text=f"the start expression: {error}")
         if wish.check_expr:
             try:
                 check = parse_expression(wish.check_expr)
@@ -61,13 +71,13 @@ class Draining:
         if self.request is None:
             self.count += 1
             self.request_id = f"{birth}.{self.count}"
-        self.request, self.emptied = Drain(how="peaceful", on_completion="exit"), False
+        self.request, self.emptied, self.former = Drain(how="peaceful", on_completion="exit"), False, None
         return HOW["peaceful"]
 
     def cancel(self, request_id: str) -> Refused | None:
         """End the drain; the refusal when there is no such one."""
         if self.request is None or (request_id and request_id != self.request_id):
             return Refused(code="not-found", text="there is no such drain")
-        self.request = None
+        self.request = self.former = None
         self.request_id = ""
         return None

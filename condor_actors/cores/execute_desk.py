@@ -14,7 +14,7 @@ from typing import Any
 
 import attrs
 
-from condor_actors.classads import ClassAd, ClassAdSyntaxError
+from condor_actors.classads import ClassAd, ClassAdSyntaxError, parse_expression
 from condor_actors.cores import owner_policy as op
 from condor_actors.cores import slot_ad
 from condor_actors.cores.claim import Claim, ClaimRecord, DropClaim, SaveClaim, matches
@@ -410,27 +410,39 @@ class ExecuteDesk(SlotConduct):
     # ---- draining
 
     def _drain(self, event: Delivery, message: admin.Drain) -> None:
-        if message.start_expr:
-            return self._refuse(event, "invalid", "start_expr: this startd runs nothing while it drains")
         verdict = self.draining.begin(message, self.slots, self._birth, self._now_s)
         if isinstance(verdict, Refused):
             self._do(Reply(verdict, event))
-            return None
+            return
+        if message.start_expr and self._by_claim:
+            self.draining.former = frozenset(self._by_claim)
+            self.slots.start_instead(parse_expression(message.start_expr))
         for slot in self.slots:
-            self._policy(slot, op.Drain(verdict))
+            if self.draining.former is None or slot.claim is not None:
+                self._policy(slot, op.Drain(verdict))
+            else:
+                self._policy(slot, self._look(slot))
+                self._dirty_slot(slot, urgent=True)
         self._do(Reply(Done(text=self.draining.request_id), event))
-        return None
 
     def _cancel_drain(self, event: Delivery, message: admin.CancelDrain) -> None:
         refusal = self.draining.cancel(message.request_id)
         if refusal is not None:
             self._do(Reply(refusal, event))
             return
+        self.slots.start_instead(None)
         for slot in self.slots:
             self._policy(slot, op.Undrain())
         self._do(Reply(Done(), event))
 
     def _look_at_drain(self) -> None:
+        former = self.draining.former
+        if former is not None and former.isdisjoint(self._by_claim):
+            # Those that were there are gone: now those that came in their place.
+            self.draining.former = None
+            self.slots.start_instead(None)
+            for slot in self.slots:
+                self._policy(slot, op.Drain("vacate"))
         if self.draining.emptied or self._by_claim or self._opening:
             return
         self.draining.emptied = True

@@ -29,12 +29,14 @@ class Policy:
     Args:
         expressions: by upper-case name, universe variants too; what is missing is undefined.
         slot: the slot's ad; changes to it are seen.
+        start_instead: which jobs are taken, in place of START; who is the owner is still said by START.
     """
 
-    def __init__(self, expressions: Mapping[str, Expr], slot: ClassAd) -> None:
+    def __init__(self, expressions: Mapping[str, Expr], slot: ClassAd, start_instead: Expr | None = None) -> None:
         self._ad = ClassAd(parent=slot)
         for name, expression in expressions.items():
             self._ad[name] = expression
+        self._start_instead = start_instead
         self._variants = {name for name in expressions if name.rpartition("_")[2] in UNIVERSE_SUFFIXES.values()}
 
     def look(self, job: ClassAd | None, now_s: float) -> Look:
@@ -72,6 +74,8 @@ class Policy:
 
     def starts(self, job: ClassAd, now_s: float) -> bool:
         """Whether START accepts ``job``."""
+        if self._start_instead is not None:
+            return is_true(self._start_instead.evaluate(self._ad, job, now_s))
         return is_true(self._ad.evaluate("START", job, now_s=now_s))
 
     def rank(self, job: ClassAd, now_s: float) -> float:

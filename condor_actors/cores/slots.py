@@ -38,6 +38,7 @@ class SlotSettings:
         match_timeout_s, killing_timeout_s: see the parameters of those names.
         keyboard_slots, console_slots: how many of the slots mind the keyboard and the console.
         idle_boost_s: how much longer idle they look to the others.
+        start_instead: in place of every START, while the machine is drained with ``-start``.
     """
 
     host: str
@@ -52,6 +53,7 @@ class SlotSettings:
     keyboard_slots: int = 1
     console_slots: int = 1_000_000
     idle_boost_s: float = 1200.0
+    start_instead: Expr | None = None
 
     def policy_of(self, type_id: int) -> dict[str, Expr]:
         """The expressions that hold for a type."""
@@ -217,6 +219,10 @@ class Slots:
             elif name.lower() in ad.own:
                 del ad[name]
 
+    def start_instead(self, expression: Expr | None) -> None:
+        """Put ``expression`` in the place of every START; None: the owner's own are in force again."""
+        self.reconfigure(attrs.evolve(self.settings, start_instead=expression))
+
     def reconfigure(self, settings: SlotSettings) -> None:
         """Take another policy, other times and attributes; names and shares stay."""
         for slot in self:
@@ -236,7 +242,10 @@ class Slots:
                 ad[shown] = expressions[key]
         for attribute, expression in self.settings.attributes.items():
             ad[attribute] = expression
-        return Policy(expressions, ad)
+        instead = self.settings.start_instead
+        if instead is not None:
+            ad["Start"] = instead
+        return Policy(expressions, ad, instead)
 
 
 def _strings(names: Iterator[str]) -> str:

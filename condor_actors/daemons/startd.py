@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import attrs
 from twisted.internet.defer import Deferred, succeed
 
 from condor_actors.actors import Actor, World
@@ -223,7 +224,8 @@ class Startd:
         self.poll_s = config.seconds("POLLING_INTERVAL")
         actor = self.system.actor("startd")
         if isinstance(actor, StartdActor):
-            actor.desk.slots.reconfigure(settings)
+            instead = actor.desk.slots.settings.start_instead
+            actor.desk.slots.reconfigure(attrs.evolve(settings, start_instead=instead))
             actor.context.perform(actor.desk.refresh(self.world.wall_clock()))
 
     def ad(self) -> ClassAd:

@@ -335,6 +335,47 @@ def test_drain_waits_resumes_and_is_cancelled() -> None:
     assert startd.place() == op.UNCLAIMED
 
 
+def test_a_drain_may_take_other_jobs_meanwhile() -> None:
+    startd = Startd({"MAXJOBRETIREMENTTIME": "3600"})
+    granted = startd.claim()
+    startd.busy(granted)
+    startd.hear(Drain(start_expr="TARGET.Filler =?= true +"))
+    assert startd.replies()[0].code == "invalid"
+    startd.hear(Drain(start_expr="TARGET.Filler =?= true", on_completion="resume"))
+    assert startd.replies() == [Done(text="1000.1")]
+    assert startd.place("slot1_1") == op.RETIRING
+    assert startd.place("slot1") == op.UNCLAIMED
+    startd.hear(RequestClaim(slot_name="slot1@h", capability=startd.slot().capability, job_ad=JOB.encode(),
+                             submitter="a@x", schedd_name="q", lease_s=2400.0))
+    assert isinstance(startd.replies()[0], ClaimRefused)
+    startd.hear(RequestClaim(slot_name="slot1@h", capability=startd.slot().capability, submitter="a@x",
+                             job_ad=f"{JOB}Filler = true\n".encode(), schedd_name="q", lease_s=2400.0))
+    startd.opened()
+    assert startd.place("slot1_2") == op.CLAIMED
+    startd.hear(ClaimActivity(claim_id=granted.claim_id, activity="idle"), STARTER)
+    startd.closed(granted)
+    # The last of the former claims is over: the fillers go, and the machine is in service again.
+    assert startd.place("slot1_2") == op.KILLING
+    held = startd.slot("slot1_2").claim
+    startd.hear(ClaimActivity(claim_id=held.claim_id, activity="closed"), STARTER)
+    assert startd.place("slot1") == op.UNCLAIMED
+    assert startd.slot().policy.starts(ClassAd(), startd.now_s)
+
+
+def test_a_peaceful_end_waits_for_what_runs() -> None:
+    startd = Startd()
+    granted = startd.claim()
+    startd.busy(granted)
+    out = startd.desk.finish(startd.now_s)
+    assert startd.place("slot1_1") == op.RETIRING
+    assert not any(isinstance(effect, EndStartd) for effect in out)
+    startd.tell(Observed(total_load=0.0, own_load=0.0), later_s=100_000.0)
+    assert startd.place("slot1_1") == op.RETIRING
+    startd.hear(ClaimActivity(claim_id=granted.claim_id, activity="idle"), STARTER)
+    startd.closed(granted)
+    assert EndStartd("exit") in startd.out
+
+
 def test_a_match_notice_reserves_and_lapses() -> None:
     startd = Startd(num_slots=4)
     startd.hear(MatchNotice(slot_name="slot2@h", submitter="a@x", schedd_address="<q:1>"))
