@@ -44,6 +44,7 @@ enum {
 /* Ids beside the threads' slots. */
 enum {
     ID_NONE = 0xffff,  /* write, pwrite64, close, lseek: no answer; an error is told with the next answer */
+    ID_PLAN = 0x3fff,  /* answers to questions that the program will probably ask; see struct foreseen */
     ID_AHEAD = 0x4000, /* and the number of a stream: read ahead, answered in the order of asking */
 };
 
@@ -78,8 +79,21 @@ enum {
     OP_PATH_OF = 1017,     /* fd; out: its path at home */
     OP_BEGIN = 1018,       /* a restarted program is about to go on */
     OP_FACTS = 1019,       /* fd; result: its position; out: struct stat; hints FACT_... */
+    OP_TAKE = 1021,        /* ticket, descriptor: a foreseen file is open under that number; no answer */
+    OP_PLAN_END = 1022,    /* the other foreseen files are not needed; argument 0: answers used; no answer */
     OP_MEMBER_GONE = 1020, /* pid of a member that a signal ended; answered when its last call is done */
 };
+
+/* After the answer to a fresh program's greeting: what such a program asked the last time it began, answered now.
+ * Each is a frame with ID_PLAN: this, the path, the answer's payload.  One with no payload at all is the last.
+ * A file that was opened so has no descriptor yet; OP_TAKE gives it one. */
+struct foreseen {
+    uint32_t call, path_size;
+    int64_t arguments[6];
+    int64_t ticket; /* of an opened file, else -1 */
+};
+
+enum { MOST_FORESEEN = 1500, MOST_FORESEEN_BYTES = 48 << 20, HINT_LISTING = 4 /* the content is a directory's */ };
 
 struct hello {
     uint32_t version;
@@ -101,7 +115,7 @@ struct start {
     uint64_t max_files;
     uint32_t argument_count, environment_count;
     uint32_t string_bytes; /* program path, arguments, environment: each ends with a zero */
-    uint32_t unused;
+    uint32_t taken; /* bits of the descriptors that are open */
 };
 
 /* Descriptors of the runtime's process: the program's own ones exist at home only. */

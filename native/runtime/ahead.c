@@ -59,8 +59,6 @@ static struct stream {
 } streams[STREAMS];
 static struct lock streams_lock;
 static uint32_t clock_hand;
-static volatile uint32_t world; /* changes when the program may have learned what others did */
-static volatile uint32_t names; /* and when it changed files itself */
 
 static struct known *known_file(int fd)
 {
@@ -134,7 +132,7 @@ static void drop_stream(int fd)
 /* The program changes that file: what was read of it is old. 0: nobody knows which. */
 static void spoil(uint64_t identity)
 {
-    __atomic_add_fetch(&names, 1, __ATOMIC_SEQ_CST);
+    note_own_change();
     for (int i = 0; i < STREAMS; i++)
         if (streams[i].fd && (!identity || streams[i].identity == identity))
             __atomic_add_fetch(&streams[i].generation, 1, __ATOMIC_SEQ_CST);
@@ -181,7 +179,7 @@ void ahead_arrived(unsigned number, int64_t length)
 static void begin_piece(struct stream *s, struct piece *p, int64_t offset, int64_t size)
 {
     p->generation = s->generation;
-    p->world = world;
+    p->world = news_heard;
     p->offset = offset;
     p->asked = size;
     p->when_ns = monotonic_ns();
@@ -190,7 +188,7 @@ static void begin_piece(struct stream *s, struct piece *p, int64_t offset, int64
 
 static bool is_good(const struct stream *s, const struct piece *p, int64_t at)
 {
-    return p->state != WAITER_IDLE && p->generation == s->generation && p->world == world && at >= p->offset &&
+    return p->state != WAITER_IDLE && p->generation == s->generation && p->world == news_heard && at >= p->offset &&
            at < p->offset + p->asked;
 }
 
@@ -318,12 +316,12 @@ long read_ahead(struct thread *self, int fd, uint8_t *to, size_t size, int64_t o
         lock(position_lock(fd));
         offset = k->position;
     }
-    long done = NOT_HERE;
-    struct stream *s = offset < 0 ? NULL : stream_of(fd, true);
+    long done = offset < 0 ? NOT_HERE : plan_read(fd, to, size, offset);
+    struct stream *s = offset < 0 || done != NOT_HERE ? NULL : stream_of(fd, true);
     if (s) {
         done = read_stream(self, s, fd, to, size, offset);
         unlock(&s->lock);
-    } else if (offset >= 0) {
+    } else if (offset >= 0 && done == NOT_HERE) {
         done = read_there(self, fd, to, size, offset);
     }
     if (at_position) {
@@ -348,6 +346,7 @@ long do_lseek(struct trap *t)
     int fd = (int)t->a[0];
     struct known *k = known_file(fd);
     long result = NOT_HERE, to = (long)t->a[1];
+    plan_note_moved(fd);
     if (k && k->reads && k->position >= 0) {
         lock(position_lock(fd));
         if (k->position >= 0 && (t->a[2] == SET || t->a[2] == CURRENT)) {
@@ -442,7 +441,7 @@ static void learn_file(struct thread *self, int fd)
 }
 
 /* The descriptor is closed. */
-static void forget(int fd)
+void forget_file(int fd)
 {
     struct known *k = known_file(fd);
     if (!k || !k->learned)
@@ -469,7 +468,7 @@ void note_transfer(struct thread *self, int fd, bool writing, uint64_t hints)
 }
 
 /* Somebody else may move that position from now on. */
-static void share_position(int fd)
+void share_position(int fd)
 {
     struct known *k = known_file(fd);
     if (!k || !k->learned || k->position < 0)
@@ -480,7 +479,7 @@ static void share_position(int fd)
 }
 
 /* It is open, but nothing is known of it any more. */
-static void unlearn(int fd)
+void unlearn_file(int fd)
 {
     share_position(fd);
     drop_stream(fd);
@@ -498,7 +497,7 @@ void share_positions(void)
 void forget_files(void)
 {
     for (int fd = 0; fd < KNOWN; fd++)
-        forget(fd);
+        forget_file(fd);
 }
 
 /* After a restart, and in a new member: nothing of all that is true any more. */
@@ -520,7 +519,7 @@ void ahead_reset(bool mapped)
 
 static void note_opened(int fd, const struct stat *status, const uint8_t *first, int flags, uint64_t hints)
 {
-    forget(fd);
+    forget_file(fd);
     note_facts(fd, status, hints, 0);
     struct known *k = known_file(fd);
     if (!k)
@@ -534,7 +533,7 @@ static void note_opened(int fd, const struct stat *status, const uint8_t *first,
         return;
     s->status = *status;
     s->has_status = true;
-    s->status_world = world + names;
+    s->status_world = world_now();
     s->status_ns = monotonic_ns();
     if (first && has_buffer(s) && s->pieces[0].state != WAITER_ASKED) {
         struct piece *p = &s->pieces[0];
@@ -560,13 +559,22 @@ long open_home(struct thread *self, int directory, const char *path, int flags, 
     struct vector in = {name, (size_t)length};
     struct vector out[] = {{&status, sizeof status}, {self->scratch, FIRST_BYTES}};
     bool changes = flags & 01100; /* O_CREAT, O_TRUNC */
+    if (!changes && (flags & ACCESS) == READ_ONLY) {
+        long found = plan_open(&request, name, &status, &hints);
+        if (found >= 0 && (hints & HINT_STEADY))
+            note_opened((int)found, &status, NULL, flags, hints);
+        if (found != NOT_HERE)
+            return found;
+    }
     if (changes)
-        __atomic_add_fetch(&names, 1, __ATOMIC_SEQ_CST);
+        note_own_change();
     long fd = ask(self, &request, &in, 1, out, 2, &hints);
+    if (fd >= 0)
+        plan_note_opened((int)fd);
     if (fd >= 0 && (hints & HINT_STEADY))
         note_opened((int)fd, &status, self->scratch, flags, hints);
     else if (fd >= 0)
-        forget((int)fd);
+        forget_file((int)fd);
     return fd;
 }
 
@@ -575,7 +583,9 @@ long close_home(struct thread *self, int fd)
 {
     struct known *k = known_file(fd);
     bool quick = k && k->learned && (k->reads || k->writes) && !k->unsettled;
-    forget(fd);
+    forget_file(fd);
+    if (plan_note_closed(fd, &quick))
+        return 0;
     struct request request = {.call = __NR_close, .arguments = {fd}};
     return quick ? tell_home(&request, NULL, 0) : ask(self, &request, NULL, 0, NULL, 0, NULL);
 }
@@ -588,76 +598,16 @@ long do_close(struct trap *t)
 /* fstat right after open: its answer came along, and serves once. */
 bool status_ahead(int fd, void *to, long *result)
 {
+    if (plan_status(fd, to, result))
+        return true;
     struct known *k = known_file(fd);
     struct stream *s = k && k->reads ? stream_of(fd, false) : NULL;
     if (!s)
         return false;
-    bool good = s->has_status && s->status_world == world + names && monotonic_ns() - s->status_ns < FRESH_NS;
+    bool good = s->has_status && s->status_world == world_now() && monotonic_ns() - s->status_ns < FRESH_NS;
     s->has_status = false;
     if (good)
         *result = copy_user(to, &s->status, sizeof s->status) ? -EFAULT : 0;
     unlock(&s->lock);
     return good;
-}
-
-/* ---- what other calls mean for all that */
-
-void note_news(void)
-{
-    __atomic_add_fetch(&world, 1, __ATOMIC_SEQ_CST);
-}
-
-static bool note_control(const struct trap *t)
-{
-    enum { GET_FD = 1, SET_FD, GET_FLAGS, SET_FLAGS };
-    switch (t->a[1]) {
-    case GET_FD: case SET_FD: case GET_FLAGS: return false;
-    case SET_FLAGS: unlearn((int)t->a[0]); return false;
-    default: break;
-    }
-    share_position((int)t->a[0]);
-    return true; /* locks; duplicates */
-}
-
-/* Before a call is done. Returns whether the program may learn from it what others did: everything that is not
- * named here. */
-bool note_call(const struct trap *t)
-{
-    switch (t->number) {
-    case __NR_read: case __NR_write: case __NR_pread64: case __NR_pwrite64: case __NR_readv: case __NR_writev:
-    case __NR_preadv: case __NR_pwritev: case __NR_preadv2: case __NR_pwritev2: case __NR_lseek: case __NR_close:
-    case __NR_openat: case __NR_newfstatat: case __NR_statx: case __NR_readlinkat: case __NR_faccessat:
-    case __NR_faccessat2: case __NR_getdents64: case __NR_getdents: case __NR_getcwd: case __NR_fstatfs:
-    case __NR_statfs: case __NR_uname: case __NR_fadvise64: case __NR_readahead: case __NR_fsync:
-    case __NR_fdatasync: case __NR_getxattr: case __NR_lgetxattr: case __NR_fgetxattr: case __NR_umask:
-    case __NR_mmap: case __NR_munmap: case __NR_brk: case __NR_mremap: case __NR_madvise: case __NR_futex:
-    case __NR_rt_sigaction: case __NR_rt_sigprocmask: case __NR_rt_sigreturn: case __NR_sigaltstack:
-    case __NR_getpid: case __NR_gettid: case __NR_getuid: case __NR_getgid: case __NR_geteuid: case __NR_getegid:
-    case __NR_getppid: case __NR_set_tid_address: case __NR_set_robust_list: case __NR_prlimit64:
-    case __NR_getrlimit: case __NR_arch_prctl: case __NR_prctl: case __NR_clock_gettime: case __NR_tgkill:
-    case __NR_sched_getaffinity: case __NR_exit: case __NR_exit_group: case __NR_clone: return false;
-    case __NR_ioctl:
-        return t->a[1] != 0x5401;
-    case __NR_fcntl: return note_control(t);
-    case __NR_mkdirat: case __NR_mknodat: case __NR_unlinkat: case __NR_renameat: case __NR_renameat2:
-    case __NR_linkat: case __NR_symlinkat: case __NR_fchmod: case __NR_fchmodat: case __NR_fchown:
-    case __NR_fchownat: case __NR_utimensat: case __NR_futimesat: case __NR_utime: case __NR_chdir:
-    case __NR_fchdir: __atomic_add_fetch(&names, 1, __ATOMIC_SEQ_CST); return false;
-    case __NR_dup: share_position((int)t->a[0]); return false;
-    case __NR_dup2: case __NR_dup3:
-        share_position((int)t->a[0]);
-        if (t->a[0] != t->a[1])
-            forget((int)t->a[1]);
-        return false;
-    case __NR_close_range:
-        for (uint64_t fd = t->a[0]; fd <= t->a[1] && fd < KNOWN; fd++)
-            forget((int)fd);
-        return false;
-    case __NR_sendfile: case __NR_splice: case __NR_copy_file_range: case __NR_epoll_ctl:
-        unlearn((int)t->a[0]);
-        unlearn((int)t->a[1]);
-        unlearn((int)t->a[2]);
-        return true;
-    default: return true;
-    }
 }

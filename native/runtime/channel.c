@@ -123,6 +123,18 @@ void owe_position(int fd, int64_t position)
     unlock(&sending);
 }
 
+/* Takes back what nobody has heard of. */
+bool unowe(unsigned call, int fd)
+{
+    bool found = false;
+    lock(&sending);
+    for (size_t i = 0; i < owed.count && !found; i++)
+        if ((found = owed.frames[i].call == call && owed.frames[i].arguments[1] == fd))
+            memmove(&owed.frames[i], &owed.frames[i + 1], (--owed.count - i) * sizeof owed.frames[0]);
+    unlock(&sending);
+    return found;
+}
+
 void forget_owed_position(int fd)
 {
     lock(&sending);
@@ -293,6 +305,16 @@ static void receive_ahead(const struct answer *answer)
     ahead_arrived(answer->id - ID_AHEAD, answer->result < 0 ? -1 : (int64_t)size);
 }
 
+static void receive_foreseen(const struct answer *answer)
+{
+    uint8_t *to = plan_place(answer->size);
+    if (to)
+        receive_into(to, answer->size);
+    else
+        drain(answer->size);
+    plan_arrived(answer, to);
+}
+
 /* Takes one answer from the socket and gives it to whoever asked. */
 static long receive_one(struct trap *interruptible, const uint64_t *mask)
 {
@@ -310,6 +332,10 @@ static long receive_one(struct trap *interruptible, const uint64_t *mask)
     inbox.start += sizeof answer;
     if (answer.id >= ID_AHEAD) {
         receive_ahead(&answer);
+        return 0;
+    }
+    if (answer.id == ID_PLAN) {
+        receive_foreseen(&answer);
         return 0;
     }
     if (answer.id >= MAX_THREADS)

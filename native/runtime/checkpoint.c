@@ -486,6 +486,7 @@ void take_checkpoint(struct thread *self, struct ucontext *frame, struct siginfo
     }
     save_thread(self, frame);
     park_others(self, phase + 1);
+    plan_end();
     write_shared_back(self);
     save_timers();
     coordinator_slot = self->slot;

@@ -204,7 +204,7 @@ static char *learn_task(struct thread *self)
 {
     struct hello hello = {.version = PROTOCOL_VERSION, .kind = HELLO_FRESH,
                           .real_pid = (uint32_t)process.real_id};
-    struct request request = {.size = sizeof hello, .call = OP_HELLO, .arguments = {MAX_START}};
+    struct request request = {.size = sizeof hello, .call = OP_HELLO, .arguments = {MAX_START, plan_prepare()}};
     long strings = map_anonymous(0, MAX_START, 3, 0);
     if (strings < 0)
         die(EXIT_CANNOT_START);
@@ -212,6 +212,7 @@ static char *learn_task(struct thread *self)
     struct vector out[] = {{&process.start, sizeof process.start}, {(void *)strings, MAX_START}};
     if (ask(self, &request, in, 1, out, 2, NULL) < 0)
         die(EXIT_CANNOT_START);
+    plan_begin(process.start.taken);
     return (char *)strings;
 }
 

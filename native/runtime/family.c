@@ -64,6 +64,7 @@ static void begin_member(struct thread *self, unsigned long flags, const unsigne
     SYSTEM(__NR_close, GIFT_FD);
     channel_reset();
     ahead_reset(true);
+    plan_reset();
     forget_other_threads(self);
     int id = new_virtual_id((int)SYSTEM(__NR_getpid));
     memset(children, 0, sizeof children);

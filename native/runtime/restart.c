@@ -155,6 +155,7 @@ void restart(unsigned long *stack)
     share_again();
     channel_reset();
     ahead_reset(false);
+    plan_reset();
     memory_lock.word = threads_lock.word = actions_lock.word = proc_lock.word = 0;
     checkpoint_phase = (checkpoint_phase | 1) + 1; /* never a number that a thread was asked for before */
     begun = threads_back = 0;

@@ -212,6 +212,7 @@ void owe(const struct request *request);
 void owe_position(int fd, int64_t position);
 void forget_owed_position(int fd);
 void pay_owed(void);
+bool unowe(unsigned call, int fd);
 void wait_for_arrival(volatile uint32_t *state);
 
 /* ahead.c: what is known of open files, reading ahead and writing behind */
@@ -222,8 +223,6 @@ long write_behind(struct thread *self, int fd, const uint8_t *from, size_t size,
 long close_home(struct thread *self, int fd);
 bool is_ordinary(int fd);
 bool status_ahead(int fd, void *to, long *result);
-bool note_call(const struct trap *t);
-void note_news(void);
 void note_transfer(struct thread *self, int fd, bool writing, uint64_t hints);
 void settle_writes(struct thread *self);
 void share_positions(void);
@@ -231,6 +230,33 @@ void forget_files(void);
 void ahead_reset(bool mapped);
 uint8_t *ahead_place(unsigned stream, size_t *room);
 void ahead_arrived(unsigned stream, int64_t length);
+
+void share_position(int fd);
+void forget_file(int fd);
+void unlearn_file(int fd);
+
+/* news.c */
+bool note_call(const struct trap *t);
+void note_news(void);
+void note_own_change(void);
+uint32_t world_now(void);
+extern volatile uint32_t news_heard;
+
+/* plan.c: answers that came before the questions */
+bool plan_prepare(void);
+void plan_begin(uint32_t taken);
+void plan_end(void);
+void plan_reset(void);
+uint8_t *plan_place(size_t size);
+void plan_arrived(const struct answer *answer, bool stored);
+bool plan_answer(const struct request *request, const char *path, const struct vector out[], int out_count,
+                 long *result);
+long plan_open(const struct request *request, const char *path, void *status, uint64_t *hints);
+long plan_read(int fd, uint8_t *to, size_t size, int64_t offset);
+bool plan_status(int fd, void *to, long *result);
+void plan_note_opened(int fd);
+bool plan_note_closed(int fd, bool *quick);
+void plan_note_moved(int fd);
 
 /* remote.c */
 long remote(struct trap *t, const struct call *call);

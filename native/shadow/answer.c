@@ -121,6 +121,29 @@ static void note_silent(struct work *w, long result)
         file->late_error = ENOSPC;
 }
 
+/* One answer that nobody asked for yet: W's output behind HEAD and PATH. */
+bool send_foreseen(struct work *w, long result, const struct foreseen *head, const char *path)
+{
+    struct session *s = w->session;
+    struct {
+        struct answer answer;
+        struct foreseen head;
+        char path[PATH_LIMIT];
+    } front;
+    size_t size = sizeof front.answer;
+    front.answer = (struct answer){.id = ID_PLAN, .hints = w->hints, .result = result};
+    if (path) {
+        front.head = *head;
+        memcpy(front.path, path, head->path_size);
+        size += sizeof front.head + head->path_size;
+    }
+    front.answer.size = (uint32_t)(size - sizeof front.answer + w->out_used + w->bulk.size);
+    s->statistics.bytes_out += sizeof front.answer + front.answer.size;
+    return send_all(s, (const uint8_t *)&front, size, -1, w->out_used + w->bulk.size ? MSG_MORE : 0) &&
+           send_all(s, s->out + sizeof(struct answer), w->out_used, -1, w->bulk.size ? MSG_MORE : 0) &&
+           (!w->bulk.size || send_bulk(s, w));
+}
+
 void answer(struct work *w, long result)
 {
     struct session *s = w->session;

@@ -161,6 +161,8 @@ static long serve_hello(struct work *w)
     start.argument_count = s->argument_count;
     start.environment_count = s->environment_count;
     start.string_bytes = (uint32_t)s->string_bytes;
+    for (int i = 0; i < 32; i++)
+        start.taken |= s->entries[i].file ? 1u << i : 0;
     uint8_t *to = out_room(w, sizeof start + s->string_bytes);
     if (!to)
         return -ENOMEM;
@@ -297,6 +299,8 @@ static long serve_operation(struct work *w)
     case OP_EXEC: return serve_exec(w);
     case OP_BEGIN: tell(w->session, SHADOW_STARTED, w->session->real_pid, 1, NULL); return 0;
     case OP_FACTS: return serve_facts(w);
+    case OP_TAKE: return serve_take(w);
+    case OP_PLAN_END: return serve_plan_end(w);
     case OP_MEMBER_GONE: return serve_member_gone(w);
     case OP_FORK: return start_member(w->session, &w->gift);
     default: return -ENOSYS;

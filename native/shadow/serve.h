@@ -23,6 +23,10 @@ long would_wait(struct work *w, const struct file *file, short events);
 /* file_calls.c */
 long serve_facts(struct work *w);
 
+/* plan.c */
+long serve_take(struct work *w);
+long serve_plan_end(struct work *w);
+
 /* waits.c */
 long serve_poll_all(struct work *w);
 long serve_epoll_set(struct work *w);

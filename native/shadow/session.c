@@ -140,7 +140,8 @@ static void cancel(struct session *s, uint16_t id)
 
 static bool may_be_silent(uint16_t call)
 {
-    return call == __NR_write || call == __NR_pwrite64 || call == __NR_close || call == __NR_lseek;
+    return call == __NR_write || call == __NR_pwrite64 || call == __NR_close || call == __NR_lseek ||
+           call == OP_TAKE || call == OP_PLAN_END;
 }
 
 static void take_request(struct session *s, const struct request *head, uint8_t *payload)
@@ -165,8 +166,12 @@ static void take_request(struct session *s, const struct request *head, uint8_t 
     long result = serve(&w);
     if (result == PARKED && !park(&w))
         result = -ENOMEM;
+    if (s->plan)
+        plan_learn(&w, result);
     if (result != PARKED && !s->over)
         answer(&w, result);
+    if (head->call == OP_HELLO && result >= 0 && s->root == s && head->arguments[1] && !s->over)
+        plan_begin(s);
     if (result != PARKED && w.wait != &w.wait_one)
         free(w.wait);
 }
@@ -311,6 +316,7 @@ void serve_channel(struct session *s)
         drop_work(w);
     }
     close(s->channel);
+    plan_forget(s);
     close_all(s);
     free(s->in);
     free(s->out);

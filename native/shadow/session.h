@@ -25,6 +25,7 @@ struct file {
     int real;
     bool regular;     /* reads and writes never wait, and are done in full */
     bool steady;      /* a file of an ordinary file system, whose size is true */
+    uint32_t question; /* of the plan: which opened it, plus one */
     int late_error;   /* of a write that nobody waited for; told with the next answer */
     bool nonblocking; /* the real descriptor never waits */
     bool wants_nonblocking; /* the program asked for that */
@@ -95,6 +96,10 @@ struct session {
     struct journal *journal; /* of the root */
     uint64_t generation;     /* of the image that is being written */
     struct session *root; /* of the family; itself if it is the first */
+    struct plan *plan; /* that this session adds to, while its program begins */
+    int64_t plan_until_ns;
+    struct file **tickets; /* files opened before they were asked for */
+    size_t ticket_count;
     struct session *next_member; /* guarded by the table's lock; of the root: the first helper */
     atomic_int members;   /* of the root: sessions of the family that are alive, itself included */
     int64_t noted_ns;
@@ -120,6 +125,13 @@ void note_processor_time(struct session *s);
 
 /* answer.c */
 void answer(struct work *w, long result);
+
+bool send_foreseen(struct work *w, long result, const struct foreseen *head, const char *path);
+
+/* plan.c */
+void plan_begin(struct session *s);
+void plan_learn(struct work *w, long result);
+void plan_forget(struct session *s);
 
 /* members.c */
 long start_member(struct session *s, int *channel);

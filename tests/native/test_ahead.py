@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+import select
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
-from .conftest import SOURCES, finished, tool
+from condor_actors.machine.native_programs import runtime_path
+from condor_actors.machine.native_shadow import EventKind, ShadowHost, Task
+
+from .conftest import DEADLINE_S, SOURCES, finished, tool
 
 LATE = """
 import errno, os, sys
@@ -76,3 +81,56 @@ def test_a_late_write_error_is_told_once_by_the_next_call(tmp_path: Path) -> Non
 def test_a_write_error_that_nobody_asked_about_is_reported(tmp_path: Path) -> None:
     _status, _out, err = finished(limited("20"), tmp_path)
     assert b"a write failed that the program was not told of" in err
+
+
+def test_a_program_that_begins_again_sees_todays_files(tmp_path: Path) -> None:
+    """The second start is answered before it asks; what changed in between must show."""
+    script = tmp_path / "program.py"
+    (tmp_path / "names").mkdir()
+    (tmp_path / "names" / "a").write_text("old")
+    script.write_text(
+        "import os\n"
+        "print(sorted(os.listdir('names')), [open('names/' + n).read() for n in sorted(os.listdir('names'))])\n"
+        "print(os.path.exists('later'), os.stat('names/a').st_size)\n"
+        "open('later', 'w').write('made')\n"
+        "print(os.path.exists('later'), os.stat('later').st_size, len(os.listdir('names')))\n"
+    )
+    host = ShadowHost()
+    outputs: list[str] = []
+    calls: list[int] = []
+    for _ in range(4):
+        calls.append(run_once(host, [sys.executable, "-S", str(script)], tmp_path, outputs))
+        (tmp_path / "later").unlink()
+        (tmp_path / "names" / "a").write_text("changed")
+        (tmp_path / "names" / "b").write_text("new")
+    assert outputs[0] == "['a'] ['old']\nFalse 3\nTrue 4 1\n"
+    assert outputs[1:] == ["['a', 'b'] ['changed', 'new']\nFalse 7\nTrue 4 2\n"] * 3
+    assert calls[-1] < calls[0] / 2
+
+
+def run_once(host: ShadowHost, command: list[str], folder: Path, outputs: list[str]) -> int:
+    """Run COMMAND under HOST, add what it printed to OUTPUTS and return how many calls it made."""
+    ours, theirs = socket.socketpair()
+    calls = 0
+    with theirs, (folder / "output").open("w+b") as output, open(os.devnull, "rb") as null:
+        task = Task(
+            program=command[0],
+            arguments=command,
+            environment={"PATH": os.environ["PATH"]},
+            directory=str(folder),
+            standard_fds=(null.fileno(), output.fileno(), output.fileno()),
+        )
+        session = host.open(ours, task)
+        process = subprocess.Popen([runtime_path(), str(theirs.fileno()), "-"], pass_fds=(theirs.fileno(),))
+        theirs.close()
+        over = False
+        while not over:
+            assert select.select([host], [], [], DEADLINE_S)[0]
+            for event in host.events():
+                if event.session == session and event.kind in (EventKind.EXITED, EventKind.LOST):
+                    calls = host.statistics(session).calls
+                over |= event.session == session and event.kind is EventKind.ENDED
+        assert process.wait(DEADLINE_S) == 0
+        output.seek(0)
+        outputs.append(output.read().decode())
+    return calls
