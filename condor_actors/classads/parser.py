@@ -370,6 +370,10 @@ def parse_record(text: str) -> RecordExpr:
     :raises ClassAdSyntaxError: with line and column.
     """
 
+    node = None if _core_parse is None else _core_parse(text)
+    if isinstance(node, RecordExpr):
+        return node
+
     def read() -> RecordExpr:
         parser = _Parser(text)
         parser.expect("[", "to open the ad")

@@ -15,7 +15,7 @@ from typing import Any, Final
 from .ad import ClassAd, lower_name
 from .errors import ClassAdSyntaxError
 from .expr import Expr, Reference, stored
-from .parser import parse_assignment, parse_expression
+from .parser import fresh, parse_assignment, parse_expression
 from .recent import Recent
 from .unparse import name_text, quote, unparse
 from .values import INT_MAX, INT_MIN, Value
@@ -65,13 +65,18 @@ def _wire_line(line: bytes, data: bytes) -> tuple[str, str, Any]:
             return number
     entry = _WIRE_LINES.get(line)
     if entry is None:
+        known = _NAMES.get(name)
         try:
-            spelling, node = parse_assignment(line.decode("utf-8", "surrogateescape"))
+            if known is None:
+                spelling, node = parse_assignment(line.decode("utf-8", "surrogateescape"))
+                known = _named(spelling)
+                _NAMES.put(name, known)
+            else:
+                node = fresh(text.decode("utf-8", "surrogateescape"))
         except ClassAdSyntaxError as why:
-            raise _placed(why, data.decode("utf-8", "surrogateescape"), data.find(line)) from None
-        named = _named(spelling)
-        entry = (*named, stored(node))
-        _NAMES.put(name, named)
+            before = 0 if known is None else len(name) + 3
+            raise _placed(why, data.decode("utf-8", "surrogateescape"), data.find(line) + before) from None
+        entry = (*known, stored(node))
         _WIRE_LINES.put(line, entry)
     return entry
 

@@ -104,10 +104,13 @@ static void state_dealloc(PyObject *self)
     Py_DECREF(type);
 }
 
+static PyObject *time_name;
+
 Value state_now(State *state)
 {
     if (!state->now_known) {
-        PyObject *given = state->now_s, *clock = given != NULL ? NULL : PyDict_GetItemString(python.time_module, "time");
+        PyObject *given = state->now_s;
+        PyObject *clock = given != NULL ? NULL : PyDict_GetItemWithError(python.time_module, time_name);
         if (clock == python.clock) {
             struct timespec now;
             clock_gettime(CLOCK_REALTIME, &now);
@@ -465,7 +468,8 @@ PyMODINIT_FUNC PyInit__core(void)
     state_type = (PyTypeObject *)PyType_FromSpec(&spec);
     requirements = PyUnicode_InternFromString("requirements");
     rank_name = PyUnicode_InternFromString("rank");
-    if (state_type == NULL || requirements == NULL || rank_name == NULL
+    time_name = PyUnicode_InternFromString("time");
+    if (state_type == NULL || requirements == NULL || rank_name == NULL || time_name == NULL
         || PyModule_AddObjectRef(module, "State", (PyObject *)state_type) < 0)
         goto failed;
     return module;
