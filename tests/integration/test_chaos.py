@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 import signal
+import socket
 from collections import Counter
 from pathlib import Path
 
@@ -120,10 +121,12 @@ def test_a_startd_that_comes_back_elsewhere_is_found_again(own_pool: PersonalPoo
     until_begun(here, 3)
     port = own_pool.dir / "run" / "startd.port"
     before = port.read_text()
-    port.write_text("1\n")  # of another user's, or taken
-    pid = own_pool.kill("startd")
-    own_pool.until_restarted("startd", pid)
-    until(lambda: port.read_text() not in (before, "1\n"), "another port")
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = f"{other.getsockname()[1]}\n"
+        port.write_text(taken)
+        pid = own_pool.kill("startd")
+        own_pool.until_restarted("startd", pid)
+        until(lambda: port.read_text() not in (before, taken), "another port")
     (here / "go").touch()
     assert_each_completed_once(own_pool, here, cluster, 3)
     until(lambda: own_pool.run("condor_status", "-af", "State").split() == ["Unclaimed"] * 4, "all claims given back")
