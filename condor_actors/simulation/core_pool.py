@@ -90,7 +90,7 @@ class PoolSettings:
         policy: makes the priorities.
         share, facts: a station's resources, and what its ads say beside those that the cores write.
         poll_s: POLLING_INTERVAL; settled_s: how long after an owner has left nothing changes any more; None: always
-            poll.
+            poll; slow_poll_s: polls at times when nothing should change, 0: none.
         update_s: UPDATE_INTERVAL of startds.
         placement_s, checkpoint_s: how long a job takes to be sent and to be saved.
         saves: whether an evicted job keeps its work; save_every_s: between periodic checkpoints, 0: none.
@@ -108,6 +108,7 @@ class PoolSettings:
     facts: Mapping[str, Any] = attrs.field(factory=dict)
     poll_s: float = 30.0
     settled_s: float | None = 150.0
+    slow_poll_s: float = 0.0
     update_s: float = 1800.0
     placement_s: float = 2.5
     checkpoint_s: float = 2.5
@@ -119,9 +120,10 @@ class PoolSettings:
 
 @attrs.define(eq=False)
 class Work:
-    """How much of a job is done; ``saved_s`` of it would survive."""
+    """How much of a job is done; ``saved_s`` of it would survive; ``saves``: whether it keeps its work when evicted."""
 
     demand_s: float
+    saves: bool
     saved_s: float = 0.0
 
 
@@ -211,7 +213,7 @@ class Run:
     def leave(self, vacate_s: float, reason: str) -> None:
         """CloseClaim, or the schedd's StopRun: save what can be saved in time and go."""
         settings = self.pool.settings
-        saves = settings.saves and vacate_s >= settings.checkpoint_s
+        saves = self.work.saves and vacate_s >= settings.checkpoint_s
         if self.leaving:
             if saves:
                 return
@@ -258,12 +260,14 @@ class Home(Node):
         self.core = SubmitSide(settings, QueueSnapshot(), Random(f"schedd {user}"), self.clock.wall(), VERSION)
         self.perform(self.core.start(self.clock.wall(), self.name), None)
 
-    def submit(self, demands_s: Sequence[float], calls: Sequence[int] = (), ad: str = "") -> None:
+    def submit(self, demands_s: Sequence[float], calls: Sequence[int] = (), ad: str = "",
+               saves: bool | None = None) -> None:
         """Queue jobs of one cluster.
 
         Args:
             demands_s: the work of each; calls: their remote system calls.
             ad: attributes of the cluster beside those of every job.
+            saves: whether they keep their work when they are evicted; None: as the settings say.
 
         Raises:
             ValueError: the schedd refuses them.
@@ -273,7 +277,7 @@ class Home(Node):
                           procs=(b"",) * len(demands_s), first_proc=0, last=True)
         for proc, demand_s in enumerate(demands_s):
             job = (self.user, f"{cluster}.{proc}")
-            self.work[job] = Work(demand_s)
+            self.work[job] = Work(demand_s, self.pool.settings.saves if saves is None else saves)
             self.pool.observe(events.Submitted(self.clock.now_s, job, self.user, demand_s,
                                                calls[proc] if calls else 0))
         answer = self._tell(page)
@@ -345,7 +349,7 @@ class Station(Node):
     actor = "startd"
 
     def __init__(self, pool: CorePool, number: int, visits: Iterable[tuple[float, float]],
-                 facts: Mapping[str, Any] | None = None) -> None:
+                 facts: Mapping[str, Any] | None = None, plan: SlotPlan | None = None) -> None:
         name = f"<station{number}:1>"
         super().__init__(pool.mesh, name)
         self.pool = pool
@@ -362,8 +366,8 @@ class Station(Node):
         values = {"MyType": "Machine", "TargetType": "Job", "Machine": settings.host, "MyAddress": name,
                   "StartdName": settings.host, **pool.settings.facts, **(facts or {})}
         self.slots = Slots(settings, ClassAd(values), self._secret)
-        plan = SlotPlan(number=1, type_id=0, partitionable=False, share=pool.settings.share)
-        self.slots.create((plan,), self.clock.wall())
+        whole = SlotPlan(number=1, type_id=0, partitionable=False, share=pool.settings.share)
+        self.slots.create((plan or whole,), self.clock.wall())
         self.slot = next(iter(self.slots))
         self.core = self.desk = ExecuteDesk(
             self.slots, DeskSettings(address=name, update_interval_s=pool.settings.update_s),
@@ -416,8 +420,12 @@ class Station(Node):
 
     def _poll_soon(self) -> None:
         """Poll at the next moment of this station's grid."""
+        settings = self.pool.settings
+        if self._polling is not None and self._polling.getTime() > self.clock.now_s + settings.poll_s:
+            self._polling.cancel()
+            self._polling = None
         if self._polling is None:
-            every_s = self.pool.settings.poll_s
+            every_s = settings.poll_s
             number = math.floor((self.clock.now_s - self.phase_s) / every_s + 1e-6) + 1
             next_s = self.phase_s + number * every_s
             self._polling = self.clock.callLater(max(0.0, next_s - self.clock.now_s), self._poll)
@@ -426,19 +434,24 @@ class Station(Node):
         self._polling = None
         self.pool.polls += 1
         idle_s = 0.0 if self.owner_there else self.clock.now_s - self._left_s
-        own = 1.0 if any(run.since_s is not None for run in self.runs.values()) else 0.0
+        own = float(sum(run.since_s is not None for run in self.runs.values()))
         load = OWNER_LOAD if self.owner_there else 0.0
         self.event(Observed(total_load=own + load, own_load=own, idle=(("tty:console", idle_s, ""),)))
         self._look()
         if not self._settled(idle_s):
             self._poll_soon()
+        elif self.pool.settings.slow_poll_s:
+            self._polling = self.clock.callLater(self.pool.settings.slow_poll_s, self._poll)
 
     def _settled(self, idle_s: float) -> bool:
-        place = self.slot.machine.place
-        if self.owner_there:
-            return place == op.OWNER and self.pool.settings.settled_s is not None
         settled_s = self.pool.settings.settled_s
-        return settled_s is not None and idle_s >= settled_s and place not in (op.OWNER, op.SUSPENDED)
+        if settled_s is None:
+            return False
+        places = {slot.machine.place for slot in self.slots}
+        if self.owner_there:
+            return places == {op.OWNER}
+        return idle_s >= settled_s and op.SUSPENDED not in places and (
+            op.OWNER not in places or self.pool.settings.slow_poll_s > 0.0)
 
     def _look(self) -> None:
         """Tell whether the policy serves the pool or the owner."""
@@ -482,6 +495,7 @@ class CorePool:
         users: who submits; each has a schedd.
         observe: takes what happens.
         facts: what the ads of each station say beside the common facts; empty: nothing.
+        plans: the slot of each station; empty: one of the settings' share.
         watch: see :class:`condor_actors.simulation.core_nodes.Negotiator`.
 
     Attributes:
@@ -490,6 +504,7 @@ class CorePool:
 
     def __init__(self, settings: PoolSettings, visits: Sequence[Iterable[tuple[float, float]]], users: Iterable[str],
                  observe: Callable[[events.Event], None], *, facts: Sequence[Mapping[str, Any]] = (),
+                 plans: Sequence[SlotPlan] = (),
                  watch: Callable[[Any, Callable[[], None]], None] | None = None) -> None:
         self.settings = settings
         self.observe = observe
@@ -501,15 +516,15 @@ class CorePool:
         self.priorities = settings.policy()
         cycle = NegotiationCycle(settings.cycle, settings.match, view, self.priorities, settings.rules)
         self.negotiator = Negotiator(self.mesh, NegotiatorCore(view, cycle, Accountant(self.priorities, 3600.0)), watch)
-        self.stations = [Station(self, number, each, facts[number] if facts else None)
+        self.stations = [Station(self, number, each, facts[number] if facts else None, plans[number] if plans else None)
                          for number, each in enumerate(visits)]
         self.stations_by_node = {station.starter.node: station for station in self.stations}
         self.homes = {user: Home(self, user) for user in users}
 
     def submit_at(self, when_s: float, user: str, demands_s: Sequence[float], calls: Sequence[int] = (),
-                  ad: str = "") -> None:
-        """Plan a submission."""
-        self.clock.callLater(max(0.0, when_s - self.clock.now_s), self.homes[user].submit, demands_s, calls, ad)
+                  ad: str = "", saves: bool | None = None) -> None:
+        """Plan a submission; see :meth:`Home.submit`."""
+        self.clock.callLater(max(0.0, when_s - self.clock.now_s), self.homes[user].submit, demands_s, calls, ad, saves)
 
     def run_until(self, end_s: float) -> None:
         """Let time pass."""

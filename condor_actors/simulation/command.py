@@ -1,0 +1,178 @@
+"""condor_simulate: what a pool would do, or would have done, on a clock of its own.
+
+=============  =====================================================================================================
+``paper-1988``  the month of 1988 under four policies, as one HTML page
+``scale``       pools of many machines for a day: what breaks first
+``what-if``     a real pool's last month under another configuration
+=============  =====================================================================================================
+
+Every command is deterministic: the same arguments give the same numbers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from condor_actors.config import ConfigError
+
+__all__ = ["main"]
+
+
+class Progress:
+    """One line on standard error that says how far a long run is; silent where nobody looks.
+
+    Args:
+        what: is being done; always: also where standard error is no terminal, one line each time.
+    """
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._began_s = time.monotonic()
+        self._said_s = 0.0
+
+    def __call__(self, done: float, all_of_it: float = 1.0) -> None:
+        """So much of it is done."""
+        now_s = time.monotonic()
+        if done < all_of_it and now_s - self._said_s < 1.0:
+            return
+        self._said_s = now_s
+        spent_s = now_s - self._began_s
+        left_s = spent_s * (all_of_it - done) / done if done else 0.0
+        counted = f"{done:g}/{all_of_it:g}" if all_of_it != 1.0 else f"{100 * done:.0f} %"
+        ending = "\n" if done >= all_of_it or not sys.stderr.isatty() else ""
+        start = "\r\x1b[K" if sys.stderr.isatty() else ""
+        print(f"{start}{self._what}: {counted}, {spent_s:.0f} s, {left_s:.0f} s left", end=ending, file=sys.stderr,
+              flush=True)
+
+
+def _positive(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number above 0")
+    return int(text)
+
+
+def _numbers(text: str) -> list[int]:
+    return [_positive(word) for word in text.split(",")]
+
+
+def _policies(text: str) -> list[str]:
+    from condor_actors.simulation.month import POLICIES
+
+    chosen = [word.strip().upper() for word in text.split(",")]
+    for word in chosen:
+        if word not in POLICIES:
+            raise argparse.ArgumentTypeError(f"there is no policy {word!r}; expected some of {','.join(POLICIES)}")
+    return chosen
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="condor_simulate", description="Simulate a pool with the decisions of the "
+                                     "production's own cores.", allow_abbrev=False)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    paper = commands.add_parser("paper-1988", help="the month of 1988 under four policies, as one HTML page")
+    paper.add_argument("--seeds", type=_positive, default=30, metavar="N", help="months per policy (default 30)")
+    paper.add_argument("--policies", type=_policies, default=_policies("UP_DOWN,UPDATE_PRIO,FAIR_SHARE,FIFO"),
+                       metavar="P,P", help="which (default: UP_DOWN,UPDATE_PRIO,FAIR_SHARE,FIFO)")
+    paper.add_argument("--saturated", type=int, default=5, metavar="N",
+                       help="seeds of ten days with a heavy user who wants everything; 0: none (default 5)")
+    paper.add_argument("--out", type=Path, default=Path("paper-1988.html"), metavar="FILE",
+                       help="the page (default paper-1988.html)")
+    paper.add_argument("--keep", type=Path, metavar="FOLDER",
+                       help="keep each month there when it is done, and do not compute again what is there")
+    paper.add_argument("--only-kept", action="store_true", help="compute nothing: report on what --keep has")
+    paper.add_argument("--workers", type=_positive, default=1, metavar="N", help="processes (default 1)")
+    paper.set_defaults(run=_paper)
+    scale = commands.add_parser("scale", help="pools of many machines for a day: what breaks first")
+    scale.add_argument("--machines", type=_numbers, default=[1000], metavar="N,N",
+                       help="sizes of the pools (default 1000)")
+    scale.add_argument("--jobs", type=_positive, default=10, metavar="N", help="jobs per machine (default 10)")
+    scale.add_argument("--hours", type=float, default=24.0, metavar="H", help="simulated hours (default 24)")
+    scale.add_argument("--kinds", type=_numbers, default=[1], metavar="N,N",
+                       help="distinct requirements among the jobs (default 1)")
+    scale.add_argument("--budget", type=float, default=600.0, metavar="S",
+                       help="give up on a pool after so many seconds of processor time (default 600)")
+    scale.add_argument("--out", type=Path, metavar="FILE", help="append each pool's figures there, one JSON line each")
+    scale.set_defaults(run=_scale)
+    what_if = commands.add_parser("what-if", help="a real pool's last month under another configuration")
+    what_if.add_argument("--config", type=Path, required=True, metavar="FILE", help="the condor_config to try")
+    what_if.add_argument("--against", type=Path, metavar="FILE", help="the one to compare it with (default: what was)")
+    what_if.add_argument("--ads", type=Path, required=True, metavar="FILE", help="slots: condor_status -long > FILE")
+    what_if.add_argument("--history", type=Path, required=True, metavar="FILE",
+                         help="jobs: condor_history -long > FILE")
+    what_if.add_argument("--days", type=float, default=31.0, metavar="D", help="of the history (default 31)")
+    what_if.add_argument("--seed", type=int, default=1, metavar="N", help="of the owners' days (default 1)")
+    what_if.add_argument("--json", action="store_true", help="print JSON")
+    what_if.set_defaults(run=_what_if)
+    return parser
+
+
+def _paper(arguments: argparse.Namespace) -> int:
+    from condor_actors.simulation.months import Month, load_months, months
+    from condor_actors.simulation.report import Report, paper_report
+
+    def gather(load: str, count: int) -> list[Month]:
+        seeds = range(1, count + 1)
+        if arguments.only_kept:
+            return load_months(arguments.keep, arguments.policies, load, seeds)
+        progress = Progress(f"months, {load} load")
+        return list(months(arguments.policies, load, seeds, folder=arguments.keep, workers=arguments.workers,
+                           progress=progress))
+
+    if arguments.only_kept and arguments.keep is None:
+        return _wrong("--only-kept needs --keep FOLDER")
+    saturated = gather("saturated", arguments.saturated) if arguments.saturated > 0 else []
+    paper = gather("paper", arguments.seeds)
+    if not paper:
+        return _wrong(f"{arguments.keep} has no month of the present model; leave --only-kept away to compute some")
+    command = f"condor_simulate paper-1988 --seeds {arguments.seeds}"
+    report = Report(paper=paper, saturated=saturated, command=command)
+    arguments.out.write_text(paper_report(report), encoding="utf-8")
+    print(f"{arguments.out}: {len(paper)} months, {len(saturated)} saturated ones")
+    return 0
+
+
+def _scale(arguments: argparse.Namespace) -> int:
+    from condor_actors.simulation.scale import header, line, measure
+
+    print(header())
+    for machines in arguments.machines:
+        for kinds in arguments.kinds:
+            result = measure(machines, jobs_per_machine=arguments.jobs, hours=arguments.hours, kinds=kinds,
+                             budget_s=arguments.budget, progress=Progress(f"{machines:,} machines, {kinds} kinds"))
+            print(line(result), flush=True)
+            if arguments.out is not None:
+                with arguments.out.open("a", encoding="utf-8") as file:
+                    file.write(result.to_json() + "\n")
+    return 0
+
+
+def _what_if(arguments: argparse.Namespace) -> int:
+    from condor_actors.simulation.whatif import answer
+
+    print(answer(config=arguments.config, against=arguments.against, ads=arguments.ads, history=arguments.history,
+                 days=arguments.days, seed=arguments.seed, as_json=arguments.json, progress=Progress("what if")))
+    return 0
+
+
+def _wrong(text: str) -> int:
+    print(f"condor_simulate: {text}", file=sys.stderr)
+    return 2
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Entry of ``condor_simulate``."""
+    arguments = _parser().parse_args(words)
+    run: Callable[[argparse.Namespace], int] = arguments.run
+    try:
+        return run(arguments)
+    except (ConfigError, ValueError) as error:
+        return _wrong(str(error))
+    except OSError as error:
+        return _wrong(f"{error.filename or ''}: {error.strerror or error}".removeprefix(": "))
+    except KeyboardInterrupt:
+        print("\ncondor_simulate: interrupted; months that --keep has are kept", file=sys.stderr)
+        return 130

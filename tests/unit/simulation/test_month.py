@@ -1,0 +1,94 @@
+"""The pool of 1988 on the production's cores: nobody is drowned, owners come first, no work is lost."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from condor_actors.simulation.measures import month_numbers
+from condor_actors.simulation.month import MonthResult, paper_config, run_month
+from condor_actors.simulation.months import months, users_of
+from condor_actors.simulation.report import Report, paper_report
+from condor_actors.simulation.workload import DAY_S, PAPER_USERS
+
+HEAVY = frozenset({"A"})
+LIGHT = frozenset(user.name for user in PAPER_USERS) - HEAVY
+FAIR = ("UP_DOWN", "UPDATE_PRIO", "FAIR_SHARE")
+
+
+@cache
+def saturated(policy: str, seed: int = 1, days: float = 3.0) -> MonthResult:
+    """The pool with a heavy user who wants more than it has."""
+    return run_month(policy, seed, users_of("saturated"), length_s=days * DAY_S)
+
+
+def test_light_users_hardly_wait_while_the_heavy_one_saturates_the_pool() -> None:
+    record = saturated("UP_DOWN").record
+    assert record.mean_wait_ratio(LIGHT) < 0.2
+    assert record.open_wait_ratio(LIGHT) < 0.2
+    waiting = [each for each in record.intervals if each.queue["A"] > 23]
+    assert len(waiting) > 0.6 * len(record.intervals), "the heavy user has more jobs than there are stations"
+    assert record.running_h > 0.6 * record.served_h
+
+
+def test_first_come_first_served_drowns_them() -> None:
+    assert saturated("FIFO").record.mean_wait_ratio(LIGHT) > 2.0
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(1, 4))
+@pytest.mark.parametrize("policy", FAIR)
+def test_every_fair_policy_protects_light_users_for_ten_days(policy: str, seed: int) -> None:
+    record = saturated(policy, seed, 10.0).record
+    assert record.open_wait_ratio(LIGHT) < 0.2
+    assert saturated("FIFO", seed, 10.0).record.open_wait_ratio(LIGHT) > 5.0 * record.open_wait_ratio(LIGHT)
+
+
+def test_owners_come_first_and_no_work_is_lost() -> None:
+    numbers = month_numbers(saturated("UP_DOWN").record, HEAVY)
+    assert numbers["reaction_worst_s"] <= 31.0, "the sensors are read every half minute"
+    assert numbers["lost_h"] == 0.0
+    assert 0.2 < numbers["local"] < 0.36
+    assert numbers["moves_priority"] > 0
+
+
+def test_equal_arguments_give_equal_months() -> None:
+    one, other = (run_month("UP_DOWN", 2, length_s=0.75 * DAY_S) for _ in range(2))
+    assert one.events == other.events
+    assert month_numbers(one.record, HEAVY) == month_numbers(other.record, HEAVY)
+    assert [job.completed_s for job in one.record.jobs] == [job.completed_s for job in other.record.jobs]
+
+
+def test_jobs_are_conserved() -> None:
+    record = saturated("UP_DOWN").record
+    assert len(record.jobs) == sum(record.intervals[-1].queue.values()) + len(record.completed)
+    for job in record.completed:
+        assert job.served_s - job.lost_s == pytest.approx(job.demand_s, abs=0.1)
+        assert job.placements == 1 + sum(job.moves.values())
+
+
+def test_the_configuration_is_the_papers() -> None:
+    config = paper_config()
+    assert config.seconds("NEGOTIATOR_INTERVAL") == 120
+    assert config.seconds("POLLING_INTERVAL") == 30
+    assert config.problems() == ()
+
+
+def test_a_policy_nobody_knows_is_refused() -> None:
+    with pytest.raises(ValueError, match="expected one of UP_DOWN"):
+        run_month("LOTTERY", 1)
+
+
+def test_the_report_stands_alone(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("condor_actors.simulation.months", fromlist=["LOADS"]).LOADS, "paper",
+                        (1.0, 7.0 * 3600.0))
+    made = list(months(("UP_DOWN", "FIFO"), "paper", (1, 2)))
+    page = paper_report(Report(paper=made, saturated=made[:2]))
+    assert page.count("<svg") == 8
+    for figure in range(2, 10):
+        assert f"Figure {figure}:" in page
+    for outside in ("<script", "<link", "src=", "@import", "url("):
+        assert outside not in page
+    with pytest.raises(ValueError, match="at least one month"):
+        paper_report(Report(paper=()))
