@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from random import Random
 
 from condor_actors.config import Config, load_config
+from condor_actors.config.user_maps import user_maps
 from condor_actors.services.world import bind_address, possible_ports
 from condor_actors.wire.authorization import Authorization
 
@@ -28,6 +29,7 @@ def valid_config(name: str, local_name: str | None = None, environ: Mapping[str,
     if problems:
         raise problems[0]
     Authorization(config)
+    user_maps(config)
     return config
 
 

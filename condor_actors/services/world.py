@@ -22,7 +22,10 @@ from twisted.internet.error import CannotListenError
 from twisted.logger import Logger
 
 from condor_actors.actors import World
+from condor_actors.classads.builtins.choice import listen_to_debug
 from condor_actors.config import Config, ConfigError
+from condor_actors.config.user_maps import use_user_maps
+from condor_actors.services.logs import is_debugged
 from condor_actors.services.steady_time import SteadyClock, steady_timers
 from condor_actors.wire.authority import PoolFiles, machine_credentials
 from condor_actors.wire.authorization import Authorization
@@ -101,6 +104,7 @@ class RealWorld:
         """Take the authorisation lists of a new configuration."""
         self.config = config
         self.authorization.reconfigure(config)
+        classads_of(config)
 
     def close(self) -> Deferred[Any]:
         """Stop listening and end every link."""
@@ -128,6 +132,7 @@ def real_world(config: Config, name: str, *, reactor: Any, credentials: Credenti
         BadCredentials: a certificate file is missing or wrong.
     """
     steady_timers(reactor)
+    classads_of(config)
     random = Random(secrets.randbits(128))
     log = Logger("condor")
     domain = config.text("UID_DOMAIN") or "localhost"
@@ -140,6 +145,16 @@ def real_world(config: Config, name: str, *, reactor: Any, credentials: Credenti
                   authorize=authorization.allows)
     return RealWorld(name=name, config=config, world=world, post=post, authorization=authorization,
                      listens_locally=listens_locally, listens_publicly=listens_publicly)
+
+
+def classads_of(config: Config) -> None:
+    """Give the ClassAd language what it has from the configuration: user maps, and a log for its ``debug()``."""
+    use_user_maps(config)
+    listen_to_debug(_tell_debug if is_debugged(config, config.subsystem) else None)
+
+
+def _tell_debug(line: str) -> None:
+    Logger("classads").info("Classad debug: {line}", line=line)
 
 
 def bind_address(config: Config) -> str:

@@ -57,7 +57,12 @@ def load(subsystem: str = "TOOL") -> Config:
         if beside is not None:
             environ["CONDOR_CONFIG"] = beside
     try:
-        return load_config(subsystem=subsystem, environ=environ)
+        config = load_config(subsystem=subsystem, environ=environ)
+        if config.text(f"{subsystem}_CLASSAD_USER_MAP_NAMES"):
+            from condor_actors.config.user_maps import use_user_maps
+
+            use_user_maps(config)
+        return config
     except ConfigError as error:
         raise ToolError(f"ERROR: {error}") from None
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pwd
 import re
 
+from ..user_maps import groups_of
 from ..values import ERROR, UNDEFINED, Value
 from .registry import eager
-
-_user_maps: dict[str, dict[str, str]] = {}
 
 
 def parse_environment(text: str) -> dict[str, str] | None:
@@ -112,25 +111,13 @@ def _user_home(user: Value, default: Value = UNDEFINED) -> Value:
         return default
 
 
-def define_user_map(name: str, entries: dict[str, str] | None) -> None:
-    """Set what ``userMap`` knows under a name.
-
-    :param name: the map's name, in any case.
-    :param entries: user to comma-separated groups; None forgets the map.
-    """
-    if entries is None:
-        _user_maps.pop(name.lower(), None)
-    else:
-        _user_maps[name.lower()] = dict(entries)
-
-
 @eager("userMap", least=2, most=4)
 def _user_map(name: Value, user: Value, preferred: Value = None, default: Value = UNDEFINED) -> Value:
     if name is ERROR or user is ERROR:
         return ERROR
     if not isinstance(name, str) or not isinstance(user, str):
         return default
-    groups = [group.strip() for group in _user_maps.get(name.lower(), {}).get(user, "").split(",") if group.strip()]
+    groups = groups_of(name, user)
     if not groups:
         return default
     if preferred is None:

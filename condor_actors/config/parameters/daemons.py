@@ -31,6 +31,21 @@ ROWS = (
     ),
     path("<DAEMON>_LOG", None, "That daemon's log file; $(LOG)/<Name>Log when unset.", read_by=MASTER),
     text("<SUBSYS>_DEBUG", None, "What more that daemon's log tells: D_FULLDEBUG for everything."),
+    words(
+        "<SUBSYS>_CLASSAD_USER_MAP_NAMES",
+        None,
+        "The maps that the function userMap knows in that daemon (TOOL: in the commands).",
+    ),
+    path(
+        "CLASSAD_USER_MAPFILE_<NAME>",
+        None,
+        "The file of a map from users to groups: a line for each rule, '* user group,group'; a user between slashes is"
+        " a regular expression.",
+    ),
+    text("CLASSAD_USER_MAPDATA_<NAME>", None, "A map's rules themselves, where there is no file of it."),
+    boolean(
+        "CLASSAD_USER_MAP_PREFIX_<NAME>", None, "Whether a name in the map stands for every user that begins with it."
+    ),
     size("MAX_<SUBSYS>_LOG", "$(MAX_DEFAULT_LOG)", "The size at which that daemon's log is put aside."),
     integer(
         "MAX_NUM_<SUBSYS>_LOG", "$(MAX_NUM_DEFAULT_LOG)", "How many logs that were put aside are kept.", low=0
