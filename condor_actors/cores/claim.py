@@ -100,6 +100,7 @@ class Claim:
         renewed_s: when the lease began anew.
         open: whether the starter host has the gate open.
         job_id, job_ad, job_began_s: the run on it; empty: none.
+        checkpoint_s: when it was last asked for a checkpoint; 0: never.
         cpu_s, memory_mib, disk_kib: the run's usage as last told.
         jobs: runs begun on it.
     """
@@ -111,6 +112,7 @@ class Claim:
     job_id: str = ""
     job_ad: bytes = b""
     job_began_s: float = 0.0
+    checkpoint_s: float = 0.0
     cpu_s: float = 0.0
     memory_mib: int = 0
     disk_kib: int = 0

@@ -323,7 +323,7 @@ class ExecuteDesk(SlotConduct):
         held.cpu_s, held.memory_mib, held.disk_kib = message.cpu_s, message.memory_mib, message.disk_kib
         if message.activity == "busy":
             if message.job_id != held.job_id:
-                held.job_id, held.job_began_s = message.job_id, self._now_s
+                held.job_id, held.job_began_s, held.checkpoint_s = message.job_id, self._now_s, 0.0
                 held.jobs += 1
                 if message.job_ad:
                     held.job_ad = message.job_ad
@@ -370,6 +370,7 @@ class ExecuteDesk(SlotConduct):
                 keyboard_idle_s=None if keyboard_s is None else keyboard_s + boost_s,
                 console_idle_s=None if console_s is None or number > settings.console_slots else console_s)
             self._policy(slot, self._look(slot))
+            self._checkpoint_if_due(slot)
 
     def _timer(self, event: Any, fired: TimerFired) -> None:
         key = fired.key

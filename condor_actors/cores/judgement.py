@@ -18,6 +18,7 @@ __all__ = ["POLICY_NAMES", "UNIVERSE_SUFFIXES", "Policy"]
 POLICY_NAMES = (
     "START", "RANK", "IS_OWNER", "SUSPEND", "CONTINUE", "PREEMPT", "KILL", "WANT_SUSPEND", "WANT_VACATE", "WANT_HOLD",
     "WANT_HOLD_REASON", "WANT_HOLD_SUBCODE", "MAXJOBRETIREMENTTIME", "MACHINEMAXVACATETIME", "RUNBENCHMARKS",
+    "PERIODIC_CHECKPOINT",
 )
 
 UNIVERSE_SUFFIXES = {1: "STANDARD", 5: "VANILLA", 9: "GRID", 10: "JAVA", 11: "PARALLEL", 12: "LOCAL", 13: "VM"}
@@ -71,6 +72,14 @@ class Policy:
         if job is None or "MaxJobRetirementTime" not in job:
             return granted
         return min(granted, job.get_float("MaxJobRetirementTime", granted))
+
+    def wants_checkpoint(self, job: ClassAd, now_s: float) -> bool:
+        """Whether a running standard-universe job is due for a checkpoint: the machine says so, or the job itself."""
+        name = "PERIODIC_CHECKPOINT"
+        variant = f"{name}_STANDARD"
+        if is_true(self._ad.evaluate(variant if variant in self._variants else name, job, now_s=now_s)):
+            return True
+        return "PeriodicCheckpoint" in job and is_true(job.evaluate("PeriodicCheckpoint", self._ad, now_s=now_s))
 
     def starts(self, job: ClassAd, now_s: float) -> bool:
         """Whether START accepts ``job``."""

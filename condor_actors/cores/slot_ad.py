@@ -19,7 +19,7 @@ CLAIM_NAMES = (
     "RemoteOwner", "RemoteUser", "AccountingGroup", "ClientMachine", "RemoteScheddName", "JobId", "GlobalJobId",
     "JobStart", "CurrentRank", "PublicClaimId", "ImageSize", "ResidentSetSize", "RemoteUserCpu", "DiskUsage",
     "MemoryUsage", "TotalJobRunTime", "NumJobStarts", "TotalClaimRunTime", "JobUniverse", "NiceUser",
-    "ConcurrencyLimits", "RemoteNegotiatingGroup", "RemoteAutoregroup", "PreemptingOwner",
+    "LastPeriodicCheckpoint", "ConcurrencyLimits", "RemoteNegotiatingGroup", "RemoteAutoregroup", "PreemptingOwner",
 )
 
 _TIMES: dict[Place, str] = {}
@@ -95,6 +95,7 @@ def write_claim(ad: ClassAd, claim: Claim | None, machine: Machine, now_s: float
     if claim.job_id and machine.state in (State.CLAIMED, State.PREEMPTING):
         ad["JobId"] = claim.job_id
         ad["JobStart"] = int(claim.job_began_s)
+        ad["LastPeriodicCheckpoint"] = int(max(claim.checkpoint_s, claim.job_began_s))
         ad["TotalJobRunTime"] = max(0, int(now_s - claim.job_began_s))
         ad["MemoryUsage"] = claim.memory_mib
         ad["DiskUsage"] = claim.disk_kib

@@ -12,6 +12,7 @@ from typing import Any
 
 from condor_actors.classads import ClassAd, match_ads, requirements_hold
 from condor_actors.cores import owner_policy as op
+from condor_actors.cores import slot_ad
 from condor_actors.cores.claim import Claim, ClaimRecord, DropClaim
 from condor_actors.cores.desk_events import DeskSettings, Hide, Observed, Show
 from condor_actors.cores.draining import Draining
@@ -139,6 +140,18 @@ class SlotConduct:
             self._dirty_slot(slot, urgent=now_free)
             if isinstance(event, op.Begin):
                 self._policy(slot, self._look(slot))
+
+    def _checkpoint_if_due(self, slot: Slot) -> None:
+        """PERIODIC_CHECKPOINT of the machine, ``periodic_checkpoint`` of the job."""
+        held, job = slot.claim, slot.job
+        if held is None or job is None or self.starter is None or not held.job_id or job.get_int("JobUniverse") != 1:
+            return
+        if slot.machine.place not in (op.BUSY, op.RETIRING):
+            return
+        slot_ad.write_claim(slot.ad, held, slot.machine, self._now_s)
+        if slot.policy.wants_checkpoint(job, self._now_s):
+            held.checkpoint_s = self._now_s
+            self._do(Send(self.starter, claim.CheckpointClaim(claim_id=held.claim_id)))
 
     def _carry_out(self, slot: Slot, action: Any) -> None:
         held = slot.claim

@@ -28,6 +28,7 @@ from condor_actors.machine.run_processes import RunProcesses
 from condor_actors.machine.sandbox import Sandbox
 from condor_actors.machine.users import Account
 from condor_actors.messages.claim import (
+    CheckpointClaim,
     ClaimActivity,
     CloseClaim,
     ContinueClaim,
@@ -37,7 +38,7 @@ from condor_actors.messages.claim import (
 )
 from condor_actors.messages.codec import MalformedMessage, decode_parts, encode_parts
 from condor_actors.messages.envelope import AskFailed, Delivery, Done, PeerDown, PeerUp, Refused, TimerFired
-from condor_actors.messages.run import ActivateClaim, ContinueRun, FileEntry, ReattachRun, SuspendRun
+from condor_actors.messages.run import ActivateClaim, CheckpointRun, ContinueRun, FileEntry, ReattachRun, SuspendRun
 from condor_actors.transfer.manifest import BadManifest, check_manifest
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ __all__ = ["Gate", "StarterHost"]
 
 MANIFEST_LIMIT = 1000
 SWEEP_S = 60.0
-FROM_STARTD = (OpenClaim, CloseClaim, SuspendClaim, ContinueClaim)
+FROM_STARTD = (OpenClaim, CloseClaim, SuspendClaim, ContinueClaim, CheckpointClaim)
 HELLO_TIMEOUT_S = 20.0
 
 
@@ -133,6 +134,8 @@ class StarterHost(Actor):
             self._close(message)
         elif isinstance(message, (SuspendClaim, ContinueClaim)):
             self._suspend(message)
+        elif isinstance(message, CheckpointClaim):
+            self._checkpoint(message)
         elif isinstance(message, PeerUp):
             self._peer_up(message.node)
         elif isinstance(message, PeerDown):
@@ -232,6 +235,11 @@ class StarterHost(Actor):
             run_id = gate.run.run_id
             gate.run.decide(SuspendRun(run_id=run_id) if isinstance(message, SuspendClaim)
                             else ContinueRun(run_id=run_id))
+
+    def _checkpoint(self, message: CheckpointClaim) -> None:
+        gate = self.gates.get(message.claim_id)
+        if gate is not None and gate.run is not None:
+            gate.run.decide(CheckpointRun(run_id=gate.run.run_id, reason="periodic"))
 
     def activity(self, run: Starter, activity: str) -> None:
         """A run is busy, suspended, or over."""

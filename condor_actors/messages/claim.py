@@ -206,6 +206,17 @@ class CloseClaim:
 
 @message
 @attrs.frozen(kw_only=True)
+class CheckpointClaim:
+    """Startd to starter host: a standard-universe job is due for its periodic checkpoint."""
+
+    KIND: ClassVar[str] = "condor.claim.CheckpointClaim"
+    VERSION: ClassVar[int] = 1
+
+    claim_id: str
+
+
+@message
+@attrs.frozen(kw_only=True)
 class SuspendClaim:
     """Startd to starter host: freeze the whole process tree of the claim's run."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -161,3 +162,157 @@ def test_an_evicted_job_goes_on_where_it_was(pool: PersonalPool) -> None:
     assert ad["NumCkpts"] == 4
     assert ad["NumRestarts"] == 3
     assert ad["CkptCpuLevel"] >= 1
+
+
+# ---- the owner of a machine
+
+
+OWNER = """
+POLLING_INTERVAL = 0.5
+UPDATE_INTERVAL = 5
+CONSOLE_DEVICES = ..{device}
+SLOTS_CONNECTED_TO_CONSOLE = 1
+SLOTS_CONNECTED_TO_KEYBOARD = 0
+NUM_SLOTS = 2
+START = ConsoleIdle =?= undefined || ConsoleIdle > 3
+IS_OWNER = ConsoleIdle < 3
+WANT_SUSPEND = True
+SUSPEND = ConsoleIdle < 2
+CONTINUE = ConsoleIdle > 3
+PREEMPT = (Activity == "Suspended") && (time() - EnteredCurrentActivity) >= 1
+WANT_VACATE = True
+KILL = False
+MACHINEMAXVACATETIME = 60
+PERIODIC_CHECKPOINT = (time() - LastPeriodicCheckpoint) >= 2
+"""
+
+
+def test_an_owner_who_returns_gets_the_machine_and_the_job_goes_on_elsewhere() -> None:
+    with fresh_folder() as folder:
+        console = folder / "console"
+        console.touch()
+        os.utime(console, (1, 1))
+        pool = PersonalPool(folder, slots=2, config=OWNER.format(device=console))
+        try:
+            job = Job(pool, "owned", "14 4 9")
+            job.until_lines(5)
+            job.until_logged("003 (", 2)  # periodic ones
+            first = pool.jobs(job.id)[0]["RemoteHost"]
+            assert first.startswith("slot1@")
+            for _ in range(600):
+                os.utime(console)  # somebody types
+                if "010 (" in job.text("job.log") and "004 (" in job.text("job.log"):
+                    break
+                job.pool.tool("condor_q", "-totals")  # a moment
+            job.until_logged("(1) Job was checkpointed.")
+            job.go_on(4)
+            job.until_lines(10)
+            assert pool.jobs(job.id)[0]["RemoteHost"].startswith("slot2@")
+            job.go_on(9)
+            job.wait()
+            job.check(14)
+        finally:
+            pool.stop()
+
+
+# ---- deaths
+
+
+def test_a_machine_that_dies_costs_what_came_after_the_last_checkpoint(pool: PersonalPool) -> None:
+    job = Job(pool, "deadhost", "16 5 10")
+    job.until_lines(6)
+    job.checkpoint()
+    job.go_on(5)
+    job.until_lines(11)  # five steps that no checkpoint knows, with all they did to the files
+    pool.kill("starter-host")
+    job.until_logged("001 (", 2)
+    job.go_on(10)
+    job.wait()
+    job.check(16)
+    assert job.text("job.log").count("001 (") == 2
+
+
+def test_the_death_of_the_shadow_host_ends_the_run_and_not_the_job(pool: PersonalPool) -> None:
+    job = Job(pool, "deadshadow", "16 5 10")
+    job.until_lines(6)
+    job.checkpoint()
+    job.go_on(5)
+    job.until_lines(11)
+    shadow = next(pid for pid, command in pool.processes().items()
+                  if "shadow-host" in command and (Path("/proc") / str(pid) / "task").exists()
+                  and len(list((Path("/proc") / str(pid) / "task").iterdir())) > 1)
+    os.kill(shadow, signal.SIGKILL)
+    job.until_logged("001 (", 2)
+    job.go_on(10)
+    job.wait()
+    job.check(16)
+
+
+def test_the_schedd_may_die_meanwhile(pool: PersonalPool) -> None:
+    job = Job(pool, "deadschedd", "16 5 10")
+    job.until_lines(6)
+    old = pool.kill("schedd")
+    job.go_on(5)
+    job.until_lines(11)
+    pool.until_restarted("schedd", old)
+    pool.jobs(job.id)  # it answers
+    until(lambda: (pool.tool("condor_suspend", job.id), "010 (" in job.text("job.log"))[1], "its shadow is heard again")
+    pool.run("condor_continue", job.id)
+    job.until_logged("011 (")
+    job.checkpoint()
+    job.go_on(10)
+    job.wait()
+    job.check(16)
+    assert job.text("job.log").count("001 (") == 1
+
+
+def test_the_executable_may_change_while_the_job_runs(pool: PersonalPool) -> None:
+    job = Job(pool, "changed", "12 3 8")
+    job.until_lines(4)
+    job.checkpoint()
+    (job.folder / "program.py").write_text("raise SystemExit('another program')")
+    pool.run("condor_vacate_job", job.id)
+    job.until_logged("004 (")
+    job.go_on(3)
+    job.go_on(8)
+    job.wait()
+    job.check(12)
+
+
+def test_a_damaged_checkpoint_is_not_started_the_one_before_it_is(pool: PersonalPool) -> None:
+    job = Job(pool, "damaged", "18 4 8 12")
+    for step in (4, 8):
+        job.until_lines(step + 1)
+        job.checkpoint()
+        job.go_on(step)
+    job.until_lines(13)
+    image = pool.dir / "spool" / "checkpoints" / job.id / "image"
+    os.truncate(image, image.stat().st_size // 2)
+    pool.run("condor_vacate_job", "-fast", job.id)
+    job.until_logged("001 (", 2)
+    job.go_on(12)
+    job.wait()
+    job.check(18)
+
+
+def test_a_held_job_goes_on_when_it_is_released(pool: PersonalPool) -> None:
+    job = Job(pool, "held", "12 4")
+    job.until_lines(5)
+    pool.run("condor_hold", job.id)
+    job.until_logged("003 (")
+    until(lambda: not pool.scratch(), "the machine is free")
+    job.go_on(4)
+    pool.run("condor_release", job.id)
+    job.wait()
+    job.check(12)
+
+
+def test_a_removed_job_leaves_nothing(pool: PersonalPool) -> None:
+    job = Job(pool, "removed", "12 4")
+    job.until_lines(5)
+    job.checkpoint()
+    pool.run("condor_rm", job.id)
+    job.wait()
+    until(lambda: not pool.scratch(), "no scratch directory left")
+    until(lambda: not (pool.dir / "spool" / "checkpoints" / job.id).exists(), "no checkpoint left")
+    until(lambda: not [each for each in pool.processes().values() if "/program" in each], "no process left")
