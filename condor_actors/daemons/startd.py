@@ -45,6 +45,8 @@ __all__ = ["Startd", "make_daemon"]
 HELLO_WAIT_S = 20.0
 LOCAL_ONLY = (StarterHostHello, ClaimActivity, IdleReading)
 START_AGAIN_S = (0.0, 1.0, 2.0, 5.0, 10.0, 30.0)
+HEALTHY_S = 10.0
+"""A starter host that lived so long after its hello has not failed to start."""
 
 
 class StartdActor(Actor):
@@ -170,6 +172,7 @@ class Startd:
         self.shut_down: Callable[[], None] = lambda: os.kill(os.getpid(), signal.SIGTERM)
         self._starter_pid = 0
         self._starts_s: list[float] = []
+        self._hello_s = 0.0
         execute = config.path("EXECUTE")
         self._facts = self.readings.facts()
         self._share = machine_share(config, self._facts, self.readings.disk_free_kib(str(execute)))
@@ -252,7 +255,7 @@ class Startd:
     def heard_hello(self, delivery: Delivery) -> None:
         """A starter host is there."""
         self.last_hello = delivery
-        self._starts_s.clear()
+        self._hello_s = self.world.wall_clock()
         self.watch_starter(delivery.message.pid)
 
     def watch_starter(self, pid: int) -> None:
@@ -261,6 +264,9 @@ class Startd:
         self.starters.watch(pid, self._starter_ended)
 
     def _starter_ended(self, pid: int) -> None:
+        if self._hello_s and self.world.wall_clock() - self._hello_s > HEALTHY_S:
+            self._starts_s.clear()
+        self._hello_s = 0.0
         self.last_hello = None
         if pid == self._starter_pid:
             self._starter_pid = 0

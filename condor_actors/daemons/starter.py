@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import attrs
+from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from condor_actors.actors import Actor
@@ -33,7 +34,7 @@ from condor_actors.messages.run import (
     Usage,
 )
 from condor_actors.transfer.blob_store import BlobError
-from condor_actors.transfer.manifest import BadManifest
+from condor_actors.transfer.manifest import BadManifest, HeavyManifest, is_light
 from condor_actors.transfer.service import Grant
 
 if TYPE_CHECKING:
@@ -85,6 +86,8 @@ class Starter(Actor):
         self._streams: dict[str, tuple[str, int]] = {}
         self._grant_open = False
         self._preparing = False
+        self._gathering = False
+        self._work: Deferred[Any] | None = None
 
     def activated(self) -> Activated:
         """The answer to the activation."""
@@ -168,13 +171,28 @@ class Starter(Actor):
                 if self._wants_more():
                     return
             self.account = self.host.account_for(self.spec, self.gate)
-            self.sandbox = self.host.root.create(self.account)
-            self.sandbox.fill(_executable(self.entries), self.host.store, self.job_ad, self.gate.slot_ad)
-        except (BadManifest, BlobError) as error:
-            self.decide(jr.PrepareFailed(f"the input files cannot be laid out: {error}", jr.HOLD_INPUT_SANDBOX))
+            sandbox = self.sandbox = self.host.root.create(self.account)
+            entries, ads = _executable(self.entries), (self.job_ad, self.gate.slot_ad)
+            if is_light(entries):
+                sandbox.fill(entries, self.host.store, *ads)
+            else:
+                self._beside(lambda: sandbox.fill(entries, self.host.store, *ads), self._filled)
+                return
+        except (BadManifest, BlobError, OSError) as error:
+            self._not_filled(error)
             return
-        except OSError as error:
+        self._filled(None)
+
+    def _not_filled(self, error: BaseException | None) -> None:
+        if isinstance(error, OSError):
             self.decide(jr.PrepareFailed(f"the scratch directory cannot be filled: {error}"))
+        else:
+            self.decide(jr.PrepareFailed(f"the input files cannot be laid out: {error}", jr.HOLD_INPUT_SANDBOX))
+
+    def _filled(self, result: Any) -> None:
+        if isinstance(result, Failure):
+            result.trap(BadManifest, BlobError, OSError)
+            self._not_filled(result.value)
             return
         remote = [entry for entry in self.entries if entry.url]
         if remote:
@@ -330,13 +348,26 @@ class Starter(Actor):
         named = spec.outputs if effect.everything else ()
         if self.core.cause == "exited" and self.core.checkpointing and spec.checkpoint_files:
             named = spec.checkpoint_files
-        try:
-            builder = self.sandbox.gather(named, self._streams, complete=effect.complete)
-        except MissingOutputs as missing:
-            self.decide(jr.Gathered(missing=missing.names))
+        if self._gathering:
             return
-        except (OSError, ValueError) as error:
-            self.decide(jr.Gathered(error=str(error)))
+        sandbox, streams, complete = self.sandbox, tuple(self._streams), effect.complete
+        try:
+            builder: Any = sandbox.gather(named, streams, complete=complete, light=True)
+        except HeavyManifest:
+            self._gathering = True
+            self._beside(lambda: sandbox.gather(named, streams, complete=complete), self._gathered)
+            return
+        except (MissingOutputs, OSError, ValueError):
+            builder = Failure()
+        self._gathered(builder)
+
+    def _gathered(self, builder: Any) -> None:
+        self._gathering = False
+        if isinstance(builder, Failure):
+            builder.trap(MissingOutputs, OSError, ValueError)
+            error: Any = builder.value
+            missing = error.names if isinstance(error, MissingOutputs) else ()
+            self.decide(jr.Gathered(missing=missing, error="" if missing else str(error)))
             return
         digest = ""
         entries = tuple(builder.entries)
@@ -352,9 +383,24 @@ class Starter(Actor):
         self._close_grant()
         if self.sandbox is not None:
             self.host.living.discard(self.sandbox.path)
-            self.host.remove(self.sandbox)
+            sandbox = self.sandbox
+            if self._work is None:
+                self.host.remove(sandbox)
+            else:  # whoever still reads or fills it is let finish first
+                self._work.addBoth(lambda _: self.host.remove(sandbox))
         self.host.forgotten(self)
         self.context.stop_actor(self.context.address.actor)
+
+    def _beside(self, function: Callable[[], Any], then: Callable[[Any], None]) -> None:
+        """Work on the sandbox that would hold all runs of this machine up: beside the reactor, its result as a turn."""
+        work = self._work = self.host.beside(function)
+
+        def done(result: Any) -> Any:
+            self._work = None
+            return result
+
+        work.addBoth(done)
+        self.context.defer_to_turn(work, then)
 
     # ---- measuring
 
@@ -378,9 +424,15 @@ class Starter(Actor):
                      peak_memory_kib=peak, disk_kib=before.disk_kib, processes=measured.processes)
 
     def _measure(self) -> None:
-        if self.core.state not in jr.ALIVE or self.sandbox is None:
+        if self.core.state in jr.ALIVE and self.sandbox is not None:
+            self.context.defer_to_turn(self.host.beside(self.sandbox.size_kib), self._measured)
+
+    def _measured(self, disk_kib: Any) -> None:
+        if self.core.state not in jr.ALIVE:
             return
-        usage = attrs.evolve(self._usage(), disk_kib=self.sandbox.size_kib())
+        usage = self._usage()
+        if not isinstance(disk_kib, Failure):
+            usage = attrs.evolve(usage, disk_kib=disk_kib)
         limit = ""
         if self.host.enforce_disk and usage.disk_kib > self.gate.disk_kib:
             limit = (f"The job used {usage.disk_kib} KiB of disk, more than the {self.gate.disk_kib} KiB it asked for "

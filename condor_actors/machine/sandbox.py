@@ -189,7 +189,7 @@ class Sandbox:
             return os.open(os.path.join(self.path, path), os.O_RDONLY | os.O_CLOEXEC)
 
     def gather(self, named: Sequence[str] | None, streamed: Iterable[str] = (), *, complete: bool = True,
-               inline_limit_bytes: int | None = None) -> ManifestBuilder:
+               inline_limit_bytes: int | None = None, light: bool = False) -> ManifestBuilder:
         """What goes home: named files, or everything at the top that is new or changed; and the program's output.
 
         Args:
@@ -197,13 +197,14 @@ class Sandbox:
             streamed: standard files that went home already.
             complete: a named file that is missing is an error.
             inline_limit_bytes: files over this do not ride inline.
+            light: raise ``HeavyManifest`` when there is much to read.
 
         Raises:
             MissingOutputs: named files are not there.
             OSError: something cannot be read.
         """
-        builder = ManifestBuilder() if inline_limit_bytes is None else ManifestBuilder(
-            inline_limit_bytes=inline_limit_bytes)
+        builder = ManifestBuilder(light=light) if inline_limit_bytes is None else ManifestBuilder(
+            inline_limit_bytes=inline_limit_bytes, light=light)
         skip = set(streamed)
         with acting_as(self._me()):
             for name in STREAM_FILES:

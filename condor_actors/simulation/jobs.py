@@ -298,7 +298,8 @@ class SimulatedSandbox:
         """A descriptor that is none."""
         return -1
 
-    def gather(self, named: Sequence[str] | None, streamed: Collection[str] = (), *, complete: bool = True) -> Outputs:
+    def gather(self, named: Sequence[str] | None, streamed: Collection[str] = (), *, complete: bool = True,
+               light: bool = False) -> Outputs:
         """What goes home."""
         self._machine.disk.check()
         files, outputs = self._files, Outputs()

@@ -12,6 +12,7 @@ import hashlib
 import os
 import posixpath
 import stat
+import sys
 from collections.abc import Sequence
 
 from condor_actors.messages.run import FileEntry
@@ -21,6 +22,10 @@ INLINE_LIMIT_BYTES = 16 * 1024
 
 INLINE_TOTAL_BYTES = 256 * 1024
 """All that rides inline in one manifest, so that the message stays under its limit."""
+
+LIGHT_BYTES = 4 << 20
+LIGHT_ENTRIES = 300
+"""What a :class:`ManifestBuilder` that must not hold anybody up reads at most: some ten milliseconds' work."""
 
 MAX_ENTRIES = 200_000
 MAX_PATH_BYTES = 4096
@@ -122,22 +127,34 @@ def _check_link(entry: FileEntry) -> None:
         raise BadManifest(f"the link {entry.path!r} leads to {entry.target!r}, out of its directory")
 
 
+def is_light(entries: Sequence[FileEntry]) -> bool:
+    """Whether laying these out is done between two turns of an actor."""
+    return len(entries) <= LIGHT_ENTRIES and sum(entry.size_bytes for entry in entries) <= LIGHT_BYTES
+
+
+class HeavyManifest(Exception):
+    """There is more to read than fits between two turns of an actor: do it beside the reactor."""
+
+
 class ManifestBuilder:
     """Collects entries of files and trees; reads small files inline while there is room.
 
     Args:
         inline_limit_bytes: files up to this size ride inline.
         inline_total_bytes: as long as all of them together stay under this.
+        light: raise :class:`HeavyManifest` before much is read, for a caller that must not be held up.
     """
 
     def __init__(self, *, inline_limit_bytes: int = INLINE_LIMIT_BYTES,
-                 inline_total_bytes: int = INLINE_TOTAL_BYTES) -> None:
+                 inline_total_bytes: int = INLINE_TOTAL_BYTES, light: bool = False) -> None:
         self.entries: list[FileEntry] = []
         self.sources: dict[str, str] = {}
         """Digest to a path of this machine that has the content, for what does not ride inline."""
         self._inline_limit_bytes = inline_limit_bytes
         self._inline_left_bytes = inline_total_bytes
         self._paths: set[str] = set()
+        self._left_bytes = LIGHT_BYTES if light else sys.maxsize
+        self._most_entries = LIGHT_ENTRIES if light else sys.maxsize
 
     def add(self, source: str, path: str) -> None:
         """Add a file, or a directory with everything below it, under ``path``.
@@ -193,6 +210,9 @@ class ManifestBuilder:
         with open(source, "rb") as stream:
             facts = os.fstat(stream.fileno())
             mode = stat.S_IMODE(facts.st_mode) & 0o777
+            self._left_bytes -= facts.st_size
+            if self._left_bytes < 0:
+                raise HeavyManifest
             if facts.st_size <= min(self._inline_limit_bytes, self._inline_left_bytes):
                 data = stream.read(self._inline_limit_bytes + 1)
                 if len(data) <= self._inline_limit_bytes:
@@ -209,5 +229,7 @@ class ManifestBuilder:
         check_path(entry.path)
         if len(self.entries) >= MAX_ENTRIES:
             raise BadManifest(f"more than {MAX_ENTRIES} files")
+        if len(self.entries) >= self._most_entries:
+            raise HeavyManifest
         self._paths.add(entry.path)
         self.entries.append(entry)

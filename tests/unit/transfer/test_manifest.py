@@ -10,7 +10,14 @@ import pytest
 from condor_actors.messages.run import FileEntry
 from condor_actors.transfer.blob_store import BlobStore
 from condor_actors.transfer.layout import lay_out
-from condor_actors.transfer.manifest import BadManifest, ManifestBuilder, check_manifest, digest_bytes
+from condor_actors.transfer.manifest import (
+    BadManifest,
+    HeavyManifest,
+    ManifestBuilder,
+    check_manifest,
+    digest_bytes,
+    is_light,
+)
 
 
 def entry(path: str, **facts: object) -> FileEntry:
@@ -97,3 +104,19 @@ def test_a_link_in_the_way_is_replaced_not_followed(tmp_path: Path) -> None:
     assert (tmp_path / "d" / "a").read_text() == "x"
     with pytest.raises(FileExistsError):
         lay_out([entry("a")], str(tmp_path / "d"), None)
+
+
+def test_what_takes_long_is_left_to_others(tmp_path: Path) -> None:
+    (tmp_path / "large").mkdir()
+    with (tmp_path / "large" / "sparse").open("wb") as file:
+        file.truncate(5 << 20)
+    (tmp_path / "many").mkdir()
+    for number in range(301):
+        (tmp_path / "many" / f"{number}").touch()
+    for name in ("large", "many"):
+        with pytest.raises(HeavyManifest):
+            ManifestBuilder(light=True).add(str(tmp_path / name), name)
+        builder = ManifestBuilder()
+        builder.add(str(tmp_path / name), name)
+        assert not is_light(builder.entries)
+    assert is_light([entry("a")])
