@@ -25,6 +25,7 @@ def standard_files_stay(sheet: Sheet) -> None:
         raise SubmitError("a standard universe job cannot be spooled: its files stay where they are")
     if sheet.text("job_root", "JobRoot") is not None:
         raise SubmitError("job_root: a confined view of home is not there yet; without it the job sees what you see")
+    _preflight(sheet)
     sheet.set("ShouldTransferFiles", "NO")
     sheet.set("WantRemoteSyscalls", True)
     sheet.set("WantCheckpoint", True)
@@ -32,3 +33,15 @@ def standard_files_stay(sheet: Sheet) -> None:
         sheet.set(name, False)
     sheet.set("TransferInputSizeMB", 0)
     sheet.set("DiskUsage", ROOM_KIB + (sheet.get("ExecutableSize") or 0))
+
+
+def _preflight(sheet: Sheet) -> None:
+    """What can be said of the program beforehand."""
+    path = str(sheet.get("Cmd") or "")
+    if "$$(" in path or not path.startswith("/") or sheet.world.files.access_problem(path, "r"):
+        return
+    runs, summary, remarks = sheet.world.files.preflight(path)
+    if not runs:
+        raise SubmitError(f"{path} {summary}, so universe = standard is not for it; try universe = vanilla")
+    if remarks:
+        sheet.warn(f"{path} {summary}: {'; '.join(remarks)}")

@@ -33,6 +33,9 @@ class FileSystem(Protocol):
     def access_problem(self, path: str, mode: str) -> str:
         """Why the file cannot be opened for ``r`` or ``w`` (``No such file or directory`` …); empty: it can."""
 
+    def preflight(self, path: str) -> tuple[bool, str, Sequence[str]]:
+        """Whether a program can run with its files elsewhere, in words, and which of its calls would be refused."""
+
     def first_line(self, path: str) -> bytes:
         """The first line of a file, at most 1024 bytes; empty when it cannot be read."""
 

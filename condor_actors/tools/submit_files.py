@@ -69,6 +69,13 @@ class LocalFiles:
         except OSError:
             return b""
 
+    def preflight(self, path: str) -> tuple[bool, str, Sequence[str]]:
+        """As ``condor_checkpoint preflight`` says it."""
+        from condor_actors.machine.native_preflight import examine
+
+        verdict = examine(path)
+        return verdict.runs, verdict.summary, verdict.remarks
+
 
 def _size_kib(path: str) -> int:
     try:

@@ -65,6 +65,10 @@ class World:
     def access_problem(self, path: str, mode: str) -> str:
         return "" if path in self.files or (mode == "w") else "No such file or directory"
 
+    def preflight(self, path: str) -> tuple[bool, str, tuple[str, ...]]:
+        """Nothing is known of programs here."""
+        return True, "can run", ()
+
     def first_line(self, path: str) -> bytes:
         return self.texts.get(path, "").encode()[:100]
 

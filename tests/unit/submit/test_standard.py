@@ -1,0 +1,66 @@
+"""What a description of the standard universe becomes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import attrs
+import pytest
+
+from condor_actors.classads import ClassAd, requirements_hold
+from condor_actors.submit import Description, Options, SubmitError
+from condor_actors.tools.submit_files import LocalFiles
+from tests.unit.submit.worlds import World, described, jobs_of
+
+TEXT = "universe = standard\nexecutable = /bin/true\nrequirements = Disk > 0\n"
+SLOT = {"Arch": "X86_64", "OpSys": "LINUX", "Disk": 10**9, "Memory": 10**6, "HasStandardUniverse": True, "CpuLevel": 3}
+
+
+def test_files_stay_and_the_machine_must_have_the_runtime() -> None:
+    (job,) = jobs_of(TEXT + "queue\n")
+    assert job["JobUniverse"] == 1
+    assert job["ShouldTransferFiles"] == "NO"
+    assert job["WantCheckpoint"] is True
+    assert "TransferInput" not in job
+    assert requirements_hold(job, ClassAd(SLOT), 0.0)
+    assert not requirements_hold(job, ClassAd({**SLOT, "HasStandardUniverse": False}), 0.0)
+
+
+@pytest.mark.parametrize(("attribute", "value", "fits"), [
+    ("CkptCpuLevel", 3, True), ("CkptCpuLevel", 4, False), ("CkptArch", "X86_64", True), ("CkptArch", "AARCH64", False),
+    ("CkptOpSys", "FREEBSD", False),
+])
+def test_a_checkpoint_needs_a_machine_that_can_go_on_from_it(attribute: str, value: object, fits: bool) -> None:
+    (job,) = jobs_of(TEXT + "queue\n")
+    job[attribute] = value
+    assert requirements_hold(job, ClassAd(SLOT), 0.0) is fits
+
+
+def test_a_list_of_files_is_not_needed_and_said_to_be_so() -> None:
+    made = described(TEXT + "transfer_input_files = a, b\nqueue\n")
+    assert any("transfer_input_files has no effect" in sentence for sentence in made.warnings)
+
+
+def test_a_confined_view_is_refused_as_long_as_there_is_none() -> None:
+    with pytest.raises(SubmitError, match="job_root"):
+        jobs_of(TEXT + "job_root = /home/alice\nqueue\n")
+
+
+def _read(folder: Path, executable: str) -> Description:
+    around = attrs.evolve(World().surroundings(), cwd=str(folder), files=LocalFiles())
+    made = Description(around, lambda: 5, Options())
+    made.read(f"universe = standard\nexecutable = {executable}\nqueue\n", "job.sub")
+    return made
+
+
+def test_a_program_that_cannot_run_is_refused_when_it_is_submitted(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("no program\n")
+    with pytest.raises(SubmitError, match="cannot run"):
+        _read(tmp_path, "text")
+
+
+def test_a_call_that_would_be_refused_is_named(tmp_path: Path) -> None:
+    shell = next(Path(name) for name in ("/usr/bin/python3", "/usr/bin/perl", "/bin/bash") if Path(name).exists())
+    made = _read(tmp_path, str(shell.resolve()))
+    if "bash" not in shell.name:
+        assert any("connect: the network" in sentence or "bind: the network" in sentence for sentence in made.warnings)
