@@ -22,6 +22,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import owner
+
 HERE = Path(__file__).resolve().parent
 BIN = Path(sys.prefix) / "bin"
 STATES = {1: "idle", 2: "running", 3: "removed", 4: "completed", 5: "held", 6: "transferring", 7: "suspended"}
@@ -56,12 +58,13 @@ def run(command: list[str], *, cwd: Path | None = None, quiet: bool = False) -> 
 class Pool:
     """The personal pool of the demo; the environment of this process points the tools at it."""
 
-    def __init__(self, folder: Path, slots: int) -> None:
+    def __init__(self, folder: Path, slots: int, config: Path | None = None) -> None:
         self.folder = folder
         self.slots = slots
+        self.extra = ["--config", str(config)] if config is not None else []
 
     def __enter__(self) -> Pool:
-        run(["condor_personal", "start", "--dir", str(self.folder), "--slots", str(self.slots)])
+        run(["condor_personal", "start", "--dir", str(self.folder), "--slots", str(self.slots), *self.extra])
         for line in run(["condor_personal", "env", "--dir", str(self.folder)], quiet=True).splitlines():
             name, _, value = line.removeprefix("export ").partition("=")
             os.environ[name.strip()] = value.strip().strip(";").strip("'\"")
@@ -186,6 +189,31 @@ def demo(folder: Path, slots: int) -> None:
     say(f"Look at {out / 'picture.png'} and the other files in {out}.")
 
 
+def second_act(folder: Path) -> None:
+    """A program that makes way for an owner and goes on elsewhere."""
+    python = owner.find_python()
+    if python is None:
+        say("No Python here that every user can read: the second act, checkpoints, is left out.")
+        return
+    out, keyboard, config = folder / "digits", folder / "keyboard", folder / "owner.config"
+    if (folder / "pool2").exists():
+        run(["condor_personal", "stop", "--dir", str(folder / "pool2")], quiet=True)
+        shutil.rmtree(folder / "pool2")
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+    keyboard.touch()
+    os.utime(keyboard, (1, 1))
+    config.write_text(owner.POLICY.format(keyboard=keyboard))
+    say("\nThe second act: a program moves. Nothing is transferred for it, it uses its files where they are.")
+    with Pool(folder / "pool2", 2, config):
+        try:
+            owner.owner_returns(out, keyboard, python, [str(BIN / "condor_submit")])
+        except (OSError, ValueError, subprocess.CalledProcessError) as error:
+            raise Failure(str(error)) from error
+        run(["condor_history", "-limit", "1", "-af:h", "RemoteUserCpu", "NumCkpts", "NumRestarts",
+             "NumRemoteSysCalls", "Leverage"])
+
+
 def main() -> int:
     """Run the demo; 0 when everything came out right and no process is left."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -197,11 +225,12 @@ def main() -> int:
         del os.environ[name]  # the demo's pool only, whatever the caller's shell points at
     try:
         demo(folder, options.slots)
+        second_act(folder)
     except Failure as failure:
         say(f"demo: {failure}")
         say(f"The daemons' logs are in {folder / 'pool' / 'log'}.")
         return 1
-    lost = left_over(folder / "pool")
+    lost = left_over(folder / "pool") + left_over(folder / "pool2")
     if lost:
         say("demo: processes are left behind:\n" + "\n".join(lost))
         return 1
