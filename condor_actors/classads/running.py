@@ -81,6 +81,9 @@ def _of_list(item: Value, ad: ClassAd | None, state: State) -> Value:
     try:
         return element(item, ad, state)
     except RecursionError:
+        if core is None:  # the core leaves nothing behind
+            state.busy.clear()
+            state.depth = 0
         return ERROR
 
 

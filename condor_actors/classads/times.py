@@ -93,8 +93,12 @@ def days_from_1970(year: int, month: int) -> int:
     return era * 146097 + year * 365 + year // 4 - year // 100 + day_of_year - 719468
 
 
-def _date(days: int) -> tuple[int, int, int]:
-    """The year, month and day of a day counted from 1970-01-01."""
+def date_of(days: int) -> tuple[int, int, int]:
+    """The date of a day.
+
+    :param days: counted from 1970-01-01.
+    :returns: year, month from 1, day from 1.
+    """
     era, day = divmod(days + 719468, 146097)
     year = (day - day // 1460 + day // 36524 - day // 146096) // 365
     day -= 365 * year + year // 4 - year // 100
@@ -119,7 +123,7 @@ def absolute_to_text(value: AbsoluteTime) -> str:
     :returns: ``yyyy-mm-ddThh:mm:ss±hh:mm``.
     """
     days, left = divmod(value.epoch_s + value.offset_s, 86400)
-    year, month, day = _date(days)
+    year, month, day = date_of(days)
     hour, minute, second = left // 3600, left // 60 % 60, left % 60
     sign = "+" if value.offset_s > 0 else "-"
     zone = abs(value.offset_s) // 60

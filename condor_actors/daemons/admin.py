@@ -16,6 +16,7 @@ import attrs
 from condor_actors.actors import Actor, Daemon
 from condor_actors.config import Config, ConfigError, find_parameter
 from condor_actors.messages.admin import (
+    EVERYTHING_SET,
     ConfigValue,
     ConfigValues,
     DaemonStarted,
@@ -122,6 +123,8 @@ class AdminActor(Actor):
     def _values(self, names: Sequence[str]) -> tuple[ConfigValue, ...]:
         config = self.edges.config()
         values = []
+        if EVERYTHING_SET in names:
+            names = sorted({definition.name.upper() for definition in config.macros if "." not in definition.name})
         for name in names:
             text = config.text(name)
             parameter = find_parameter(name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import attrs
 
@@ -75,10 +75,16 @@ class DaemonCommand:
     how: str = "graceful"
 
 
+EVERYTHING_SET: Final = "*"
+
+
 @message
 @attrs.frozen(kw_only=True)
 class QueryConfig:
-    """condor_config_val to a daemon: values of names.  Answer: :class:`ConfigValues`."""
+    """condor_config_val to a daemon: values of names.  Answer: :class:`ConfigValues`.
+
+    The name ``*`` (`EVERYTHING_SET`) stands for every name that the daemon's files or environment set.
+    """
 
     KIND: ClassVar[str] = "condor.admin.QueryConfig"
     VERSION: ClassVar[int] = 1

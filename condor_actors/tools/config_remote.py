@@ -6,8 +6,8 @@ import re
 import sys
 from typing import TYPE_CHECKING, Any
 
-from condor_actors.config import all_parameters
-from condor_actors.messages.admin import QueryConfig, SetConfig
+from condor_actors.config import all_parameters, find_parameter
+from condor_actors.messages.admin import EVERYTHING_SET, Ping, QueryConfig, SetConfig
 from condor_actors.tools import contact
 from condor_actors.wire.blocking import Client, WireError, connect
 
@@ -31,7 +31,7 @@ def remote(wishes: Wishes) -> int:
         with client:
             if any(wishes.has(name) for name in ("set", "unset", "rset", "runset")):
                 return _change(client, title, wishes)
-            return _read(client, wishes)
+            return _read(client, wishes, daemon)
     except contact.ToolError as error:
         print(error.text, file=sys.stderr)
         return error.status
@@ -73,17 +73,13 @@ def _dial(config: Config, daemon: str, wishes: Wishes) -> tuple[Client, str]:
     return contact.dial(config, address, f"{daemon} {name}"), f"{daemon} {found[0].get_str('Name')} {address}"
 
 
-def _read(client: Client, wishes: Wishes) -> int:
+def _read(client: Client, wishes: Wishes, daemon: str) -> int:
     from condor_actors.tools.config_val import USAGE, as_written
 
-    if wishes.has("dump"):
-        wanted = [re.compile(word, re.IGNORECASE) for word in wishes.words]
-        names = [each.name for each in all_parameters() if not each.is_pattern and not each.sensitive]
-        names = sorted(name for name in names if not wanted or any(each.search(name) for each in wanted))
-        for at in range(0, len(names), MANY):
-            for value in _ask(client, tuple(names[at : at + MANY])):
-                if value.defined:
-                    print(f"{value.name} {as_written(value.value if wishes.has('expand') else value.raw)}")
+    if wishes.has("dump") or wishes.has("used") or wishes.has("unused"):
+        for value in _many(client, wishes, daemon):
+            shown = value.value if wishes.has("expand") else value.raw
+            print(f"{value.name} {as_written(_evaluated(client, value) if wishes.has('evaluate') else shown)}")
         return 0
     if not wishes.words:
         print(USAGE, file=sys.stderr)
@@ -92,12 +88,50 @@ def _read(client: Client, wishes: Wishes) -> int:
         if not value.defined:
             print(f"Not defined: {value.name}", file=sys.stderr)
             return 1
+        shown = _evaluated(client, value) if wishes.has("evaluate") else value.value
         if wishes.has("verbose"):
-            print(f"{value.name.upper()} {as_written(value.value)}")
+            print(f"{value.name.upper()} {as_written(shown)}")
             print(f" # at: {value.where}\n # raw: {value.name.upper()} {as_written(value.raw)}\n")
         else:
-            print(value.raw if wishes.has("raw") else value.value)
+            print(value.raw if wishes.has("raw") else shown)
     return 0
+
+
+def _many(client: Client, wishes: Wishes, daemon: str) -> list[Any]:
+    """What a dump shows: every parameter and whatever else is set, or those (not) used by the daemon, by name."""
+    wanted = [re.compile(word, re.IGNORECASE) for word in wishes.words]
+    found = {value.name.upper(): value for value in _ask(client, (EVERYTHING_SET,)) if value.defined}
+    mentioned = {word.upper() for value in found.values() for word in re.findall(r"[A-Za-z_]\w*", value.raw)}
+    if not wishes.has("unused"):
+        names = sorted(each.name for each in all_parameters() if not each.is_pattern and not each.sensitive)
+        names = [name for name in names if name not in found]
+        for at in range(0, len(names), MANY):
+            found |= {value.name: value for value in _ask(client, tuple(names[at : at + MANY])) if value.defined}
+
+    def fits(name: str) -> bool:
+        if wanted and not any(each.search(name) for each in wanted):
+            return False
+        if not wishes.has("used") and not wishes.has("unused"):
+            return True
+        parameter = find_parameter(name)
+        if parameter is None:
+            used = name in mentioned
+        else:
+            used = not parameter.read_by or daemon.upper() in parameter.read_by
+        return used is wishes.has("used")
+
+    return [found[name] for name in sorted(found) if fits(name)]
+
+
+def _evaluated(client: Client, value: Any) -> str:
+    """A value as an expression about the daemon's own ad."""
+    from condor_actors.classads import ClassAd, ClassAdSyntaxError, parse_long_expression, unparse
+
+    try:
+        node = parse_long_expression(value.value)
+    except ClassAdSyntaxError:
+        return "error"
+    return unparse(node.evaluate(ClassAd.from_bytes(client.ask(contact.ADMIN, Ping()).ad)), style="tools")
 
 
 def _ask(client: Client, names: tuple[str, ...]) -> tuple[Any, ...]:

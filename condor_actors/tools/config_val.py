@@ -72,7 +72,10 @@ Usage: condor_config_val [options] NAME...
     -default        the default
     -dump           all names, or those that match a pattern
     -summary        what differs from the defaults, by file
-    -unused         names that were set and that nobody reads, with the nearest known one
+    -unused         names that were set and that nobody reads, with the nearest known one; of a living daemon,
+                    names that were set and that it does not read
+    -used           of a living daemon: what it reads
+    -evaluate       of a living daemon: the value as an expression about the daemon's own ad
     -config         the files that were read
     -macro          expand the words themselves
     -writeconfig FILE   write everything that was set into one file; - for the output
@@ -165,6 +168,8 @@ def load(wishes: Wishes) -> Config:
 
 
 def _local(wishes: Wishes) -> int:
+    if wishes.has("used") or wishes.has("evaluate"):
+        raise Complaint("-used and -evaluate ask a living daemon: say which one (-schedd, -name HOST …)")
     config = load(wishes)
     views: tuple[tuple[str, Callable[[Config, Wishes], int]], ...] = (
         ("tilde", _tilde), ("owner", _owner), ("dump", _dump), ("summary", _summary), ("unused", _unused),
@@ -249,7 +254,7 @@ def _dump(config: Config, wishes: Wishes) -> int:
                 continue
             value = (parameter.default if parameter else None) if wishes.has("default") else config.raw(name)
             value = value or ""
-            if wishes.has("expand") or wishes.has("evaluate"):
+            if wishes.has("expand"):
                 value = config.expand(value)
             if wishes.has("verbose"):
                 _verbose(config, name, config.expand(value))

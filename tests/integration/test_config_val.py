@@ -58,6 +58,11 @@ def test_everything(config: Path) -> None:
     assert done.stdout == f"\t{config}\n\t{config.parent}/d/10-site\n"
 
 
+def test_what_only_a_living_daemon_can_tell(config: Path) -> None:
+    assert "ask a living daemon" in tool("config_val", "-evaluate", "SPOOL", config=config, expect=1).stderr
+    assert "ask a living daemon" in tool("config_val", "-dump", "-used", config=config, expect=1).stderr
+
+
 def test_slips_of_the_finger(config: Path) -> None:
     assert "NEGOTIATOR_INTERVALL" in tool("config_val", "-unused", config=config).stdout
     assert "did you mean NEGOTIATOR_INTERVAL?" in tool("config_val", "-unused", config=config).stdout
@@ -110,7 +115,7 @@ def test_an_edit_that_is_wrong_is_not_kept(config: Path, tmp_path: Path, monkeyp
 
 @pytest.fixture
 def master(tmp_path: Path) -> Iterator[Master]:
-    made = Master(tmp_path, settings="use FEATURE : Remote_Config(MAX_JOBS*)")
+    made = Master(tmp_path, settings="use FEATURE : Remote_Config(MAX_JOBS*)\nMyLimit = Total + 5\nTotal = 2")
     made.start()
     yield made
     made.end()
@@ -125,6 +130,15 @@ def test_a_living_daemon_is_asked_and_changed(master: Master) -> None:
     assert ask("NOPE", expect=1) == "Not defined: NOPE\n"
     assert "# at: <Default>" in ask("-verbose", "MAX_JOBS_RUNNING")
     assert "MAX_JOBS_RUNNING = 10000\n" in ask("-dump", "MAX_JOBS")
+    assert "MYLIMIT = Total + 5\n" in ask("-dump")
+    assert ask("-evaluate", "MAX_JOBS_RUNNING") == "10000\n"
+    assert ask("-evaluate", "MyLimit") == "undefined\n"
+    used, unused = ask("-used", "-dump"), ask("-unused")
+    assert "\nMAX_JOBS_RUNNING = 10000\n" in used
+    assert "\nTOTAL = 2\n" in used
+    assert "NEGOTIATOR_INTERVAL" not in used
+    assert "MYLIMIT = Total + 5\n" in unused
+    assert "MAX_JOBS" not in unused
     assert 'Successfully set configuration "MAX_JOBS_RUNNING = 500" on schedd' in ask("-set", "MAX_JOBS_RUNNING = 500")
     assert ask("MAX_JOBS_RUNNING") == "10000\n"
     tool("reconfig", config=master.config)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from ..ad import ClassAd
 from ..evaluation import State
-from ..times import c_strftime, days_from_1970, local_offset_s
+from ..times import c_strftime, date_of, days_from_1970, local_offset_s
 from ..values import ERROR, UNDEFINED, AbsoluteTime, RelativeTime, Value
 from .conversions import real_of, truncated
 from .registry import eager, inside
@@ -131,19 +131,17 @@ def _split_time(value: Value) -> Value:
         value = AbsoluteTime(seconds, local_offset_s(seconds))
     if not isinstance(value, AbsoluteTime):
         return UNDEFINED if value is UNDEFINED else ERROR
-    try:
-        parts = time.gmtime(value.epoch_s + value.offset_s)
-    except (OverflowError, ValueError, OSError):
-        return ERROR
+    days, left = divmod(value.epoch_s + value.offset_s, 86400)
+    year, month, day = date_of(days)
     return ClassAd(
         {
             "Type": "AbsoluteTime",
-            "Year": parts.tm_year,
-            "Month": parts.tm_mon,
-            "Day": parts.tm_mday,
-            "Hours": parts.tm_hour,
-            "Minutes": parts.tm_min,
-            "Seconds": parts.tm_sec,
+            "Year": year,
+            "Month": month,
+            "Day": day,
+            "Hours": left // 3600,
+            "Minutes": left // 60 % 60,
+            "Seconds": left % 60,
             "Offset": value.offset_s,
         }
     )

@@ -9,8 +9,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from condor_actors.classads import ClassAdSyntaxError, Expr, parse_expression, unparse
-from condor_actors.classads.expr import Call
+from condor_actors.classads import ClassAd, ClassAdSyntaxError, Expr, parse_expression, unparse
+from condor_actors.classads.expr import Call, ListExpr
+from condor_actors.classads.references import references
 from tests.conformance.classads.engines import SYNTAX, our_text, ours, theirs
 
 _DOTS = re.compile(r"\.\.\d+(?:[eE][-+]?\d+)?")
@@ -94,6 +95,17 @@ def _lost_scope(difference: Mapping[str, Any]) -> bool:
     return bool(calls or inside) and all(ours(text, my, target) == theirs(text, my, target) for text in texts)
 
 
+def _asks_itself(difference: Mapping[str, Any]) -> bool:
+    """A list whose elements ask the list for its own parts has no end; theirs ends it as the function at hand does."""
+    for text in (difference["my"], difference["target"]):
+        ad = ClassAd() if text is None else ClassAd.from_new(text)
+        for name in ad:
+            node = ad.expression(name)
+            if isinstance(node, ListExpr) and name.lower() in references(node, ad)[0]:
+                return True
+    return False
+
+
 Test = Callable[[Mapping[str, Any]], bool]
 _OF_TEXTS: dict[str, Test] = {
     "two dots before digits are no number": _two_dots,
@@ -106,4 +118,5 @@ _OF_VALUES: dict[str, Test] = {
     "a sign apart from its number stays a sign when eval() copies a list": _sign,
     "behind evalInEachContext, names are found as before it": _lost_scope,
     "times beyond 32 bits of seconds": _far_times,
+    "a list that asks itself for its parts is an error": _asks_itself,
 }
