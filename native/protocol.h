@@ -67,7 +67,8 @@ enum {
     OP_TEXT = 1005,        /* in: the content of a synthetic file; result: a new descriptor */
     OP_DESCRIBE = 1006,    /* out: the blob that describes all open files; argument 0: capacity */
     OP_ADOPT = 1007,       /* in: such a blob, after a restart */
-    OP_IMAGE_BEGIN = 1008, /* a new image is to be written: its descriptor comes beside the answer */
+    OP_IMAGE_BEGIN = 1008, /* a new image is to be written: its descriptor comes beside the answer; argument 0:
+                            * generation of a whole image before it; result 1: only what changed since then */
     OP_IMAGE_END = 1009,   /* argument 0: 1 good, 0 given up; argument 1: bytes; result 1: end here */
     OP_NOTE = 1010,        /* argument 0: call number refused; for the event log */
     OP_HOLD = 1011,        /* fd: keep its file under a handle of the runtime's, for mappings */
@@ -119,7 +120,7 @@ struct start {
 };
 
 /* Descriptors of the runtime's process: the program's own ones exist at home only. */
-enum { CHANNEL_FD = 3, MAPS_FD = 4, PAGEMAP_FD = 5, OLD_IMAGE_FD = 6, GIFT_FD = 7 };
+enum { CHANNEL_FD = 3, MAPS_FD = 4, PAGEMAP_FD = 5, OLD_IMAGE_FD = 6, GIFT_FD = 7, FAULT_FD = 8 };
 
 /* One thread signal asks for a checkpoint; the C libraries use it for themselves, so no program can see
  * that it is taken. */

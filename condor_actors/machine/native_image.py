@@ -6,6 +6,12 @@
     0x11000  note "CONDOR": key=value lines (program, pid, threads, bytes, where the files are described …)
     0x12000  the regions; pages of zeros are holes
 
+The digest of all pages stands at 0x10ff0, so that any damage is found (``verify_image``).
+
+An *increment* (``Image.base``) has only the pages that changed since a whole image, at the places where they are
+to be, and behind the regions a table of what is to be copied: offset, offset in the base, bytes.  ``full_image``
+makes a whole image of the two.  Only that can be executed.
+
 Nothing here runs anything; every number read is checked against the file's size.
 """
 
@@ -17,7 +23,17 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-__all__ = ["Image", "ImageDamaged", "OpenFile", "Segment", "is_image", "read_image"]
+__all__ = [
+    "Image",
+    "ImageDamaged",
+    "OpenFile",
+    "Segment",
+    "full_image",
+    "is_image",
+    "latest_image",
+    "read_image",
+    "verify_image",
+]
 
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SEGMENT = struct.Struct("<IIQQQQQQ")
@@ -27,6 +43,16 @@ _ENTRY = struct.Struct("<3I")
 _MAGIC = 0x46534443
 _PT_LOAD, _PT_NOTE = 1, 4
 _KINDS = ("file", "standard", "pipe", "socket pair", "event counter", "epoll", "timer", "nameless file")
+
+
+_SAME = struct.Struct("<3Q")
+_PAGE = 4096
+_DIGEST_AT = 0x10FF0
+_DIGEST_MAGIC = b"Cdigest1"
+
+
+def _page_up(size: int) -> int:
+    return -(-size // _PAGE) * _PAGE
 
 
 class ImageDamaged(ValueError):
@@ -75,6 +101,17 @@ class Image:
     def cpu_level(self) -> int:
         """Level of the x86-64 architecture that the program may rely on."""
         return int(self.note.get("cpu", "x86-64-v1").rpartition("v")[2])
+
+    @property
+    def generation(self) -> str:
+        """Number of this image (hexadecimal); no two have the same."""
+        return self.note.get("generation", "")
+
+    @property
+    def base(self) -> str | None:
+        """Generation of the whole image that this one adds to; None for a whole image."""
+        whole = int(self.note.get("bytes", "0"))
+        return self.note.get("base") if self.size_bytes > whole else None
 
     @property
     def threads(self) -> int:
@@ -155,6 +192,8 @@ def read_image(path: str) -> Image:
         note = _read_note(descriptor, headers)
         segments = [Segment(h[3], h[2], h[5], h[1]) for h in headers if h[0] == _PT_LOAD]
         whole = int(note.get("bytes", "0"))
+        if "base" in note and status.st_size > whole:
+            whole += _page_up(int(note["same_count"]) * _SAME.size)
         if status.st_size != whole:
             raise ImageDamaged(f"{status.st_size} bytes are there, {whole} were written")
         for segment in segments:
@@ -190,3 +229,102 @@ def is_image(path: str) -> bool:
     finally:
         os.close(descriptor)
     return True
+
+
+def _digest(descriptor: int) -> tuple[int, int]:
+    """Return the digest of the open image and the one it was written with."""
+    from condor_actors.machine import _native
+
+    found = _native.ffi.new("uint64_t[2]")
+    failed = int(_native.lib.shadow_digest_image(descriptor, found, found + 1))
+    if failed:
+        raise ImageDamaged(f"its digest cannot be computed ({os.strerror(-failed)})")
+    return int(found[0]), int(found[1])
+
+
+def verify_image(path: str) -> Image:
+    """Return what is in the checkpoint or increment at PATH after reading all of it.
+
+    Raises ImageDamaged when it is no checkpoint or any byte of it differs from what was written, OSError when it
+    cannot be read.
+    """
+    image = read_image(path)
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        computed, stored = _digest(descriptor)
+    finally:
+        os.close(descriptor)
+    if computed != stored:
+        raise ImageDamaged("its content differs from what was written")
+    return image
+
+
+def _copy(source: int, target: int, offset: int, to: int, size: int) -> None:
+    while size:
+        done = os.copy_file_range(source, target, size, offset, to)
+        if not done:
+            raise ImageDamaged("the image before it ends too early")
+        offset, to, size = offset + done, to + done, size - done
+
+
+def _copy_data(source: int, target: int, size: int) -> None:
+    """Copy what is no hole of the first SIZE bytes."""
+    at = 0
+    while at < size:
+        try:
+            start = os.lseek(source, at, os.SEEK_DATA)
+        except OSError:
+            break  # only a hole is left
+        at = min(os.lseek(source, start, os.SEEK_HOLE), size)
+        if start < at:
+            _copy(source, target, start, start, at - start)
+
+
+def full_image(base: str, increment: str, to: str) -> Image:
+    """Make a whole image at TO from the whole image at BASE and the INCREMENT to it; return what is in it.
+
+    Both are verified on the way; TO appears when it is complete and is as durable as its file system makes it.
+    Raises ImageDamaged when one is damaged or they do not belong together, OSError when a file cannot be read or
+    written.
+    """
+    before, after = verify_image(base), verify_image(increment)
+    if before.base is not None or after.base != before.generation:
+        raise ImageDamaged(f"{increment} does not add to {base}")
+    whole, count = int(after.note["bytes"]), int(after.note["same_count"])
+    temporary = f"{to}.new"
+    old, new = os.open(base, os.O_RDONLY | os.O_CLOEXEC), os.open(increment, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        target = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o700)
+        try:
+            os.ftruncate(target, whole)
+            _copy_data(new, target, whole)
+            table = _exactly(os.pread(new, count * _SAME.size, whole), count * _SAME.size, "the table of pages")
+            for offset, base_offset, size in _SAME.iter_unpack(table):
+                if offset + size > whole or base_offset + size > before.size_bytes:
+                    raise ImageDamaged("its table of pages leads out of the image")
+                _copy(old, target, base_offset, offset, size)
+            os.pwrite(target, _DIGEST_MAGIC + _digest(target)[0].to_bytes(8, "little"), _DIGEST_AT)
+            os.fsync(target)
+        finally:
+            os.close(target)
+        image = read_image(temporary)
+        os.replace(temporary, to)
+    finally:
+        os.close(old)
+        os.close(new)
+    return attrs.evolve(image, path=to)
+
+
+def latest_image(path: str) -> str:
+    """Bring the image at PATH up to its increment, ``PATH.delta``, when there is one, and return PATH.
+
+    An increment that is damaged or belongs to another image is left alone: the whole image is the one before it.
+    """
+    delta = f"{path}.delta"
+    if os.path.exists(delta):
+        try:
+            full_image(path, delta, path)
+        except ImageDamaged:
+            return path
+        os.unlink(delta)
+    return path

@@ -9,6 +9,7 @@ a reactor or a ``select`` can watch:
 ``EXITED``     it has ended (``value``: exit status; ``detail``: errno when it could not be started)
 ``LOST``       the channel ended without an exit: killed, or its machine is gone
 ``IMAGE``      a checkpoint is complete (``value``: bytes, ``detail``: ns it took, ``text``: the file)
+``INCREMENT``  as ``IMAGE``: what changed since the last whole image (``text``: ``<image>.delta``)
 ``NO_IMAGE``   a checkpoint failed (``value``: errno, ``text``: why); the program goes on
 ``BROKEN``     the other side broke the protocol, or the program's files are gone (``text``)
 ``WRITE_LOST`` a write that nobody waited for has failed, and the program ended without asking (``value``: errno)
@@ -44,6 +45,7 @@ class EventKind(enum.IntEnum):
     BROKEN = 6
     ENDED = 7
     WRITE_LOST = 8
+    INCREMENT = 9
 
 
 @attrs.frozen(kw_only=True)
@@ -59,6 +61,8 @@ class Task:
     stack_bytes: int = 8 << 20
     journal: bool = True
     """Whether files roll back with the program when it restarts from its image."""
+    increments: bool = False
+    """Whether a checkpoint may hold only what changed since the last whole one; see native_image.full_image."""
     identity: tuple[int, int] | None = None
     """User and group as whom the session's threads do the calls; None: as this process."""
 
@@ -121,6 +125,7 @@ class ShadowHost:
         wanted.standard = list(task.standard_fds)
         wanted.stack_bytes = task.stack_bytes
         wanted.journal = task.journal
+        wanted.increments = task.increments
         wanted.has_identity = task.identity is not None
         wanted.uid, wanted.gid = task.identity or (0, 0)
         descriptor = channel.detach()

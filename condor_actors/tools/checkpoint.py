@@ -36,7 +36,7 @@ import attrs
 
 from condor_actors.machine.native_core import write_core
 from condor_actors.machine.native_cpu import level_of_machine
-from condor_actors.machine.native_image import Image, ImageDamaged, is_image, read_image
+from condor_actors.machine.native_image import Image, ImageDamaged, is_image, latest_image, read_image, verify_image
 from condor_actors.machine.native_programs import NativeProgramMissing, runtime_path
 from condor_actors.machine.native_shadow import CHECKPOINT_SIGNAL, EventKind, ShadowEvent, ShadowHost, Task
 
@@ -132,7 +132,7 @@ class _Run:
             _say(f"{event.text}: {os.strerror(event.value)}")
         elif event.kind is EventKind.BROKEN:
             self._failure = event.text
-        elif event.kind is EventKind.IMAGE and self._options.statistics:
+        elif event.kind in (EventKind.IMAGE, EventKind.INCREMENT) and self._options.statistics:
             _say(f"checkpoint {event.text}: {event.value} bytes in {event.detail / 1e6:.1f} ms")
         elif event.kind is EventKind.ENDED:
             self._over = True
@@ -164,8 +164,8 @@ class _Run:
                 elif event.kind in (EventKind.EXITED, EventKind.LOST) and self._options.statistics:
                     self._show_statistics()
                 self._take(event)
-                if event.kind is EventKind.IMAGE and every_s:
-                    next_s = time.monotonic() + every_s  # the program works between two of them, however slow the disk
+                if event.kind in (EventKind.IMAGE, EventKind.INCREMENT) and every_s:
+                    next_s = time.monotonic() + every_s  # it works between two of them, however slow the disk
             if self._retry_s is not None and time.monotonic() >= self._retry_s:
                 self._retry_s = None
                 self.ask_for_checkpoint()
@@ -213,7 +213,7 @@ def _run(words: Sequence[str]) -> int:
         _say(f"{program}: no such program")
         return 127
     image = os.path.abspath(options.image or f"{os.path.basename(program)}.ckpt")
-    task = Task(program=found, arguments=options.words, environment=dict(os.environ), image=image)
+    task = Task(program=found, arguments=options.words, environment=dict(os.environ), image=image, increments=True)
     return _start(runtime_path(), task, options)
 
 
@@ -222,11 +222,16 @@ def _restart(words: Sequence[str]) -> int:
     if len(options.words) != 1:
         raise _Refused("restart: give one checkpoint file")
     path = os.path.abspath(options.words[0])
-    image = _whole(path)
+    _whole(path)
+    image = _verified(latest_image(path))
     if image.cpu_level > level_of_machine():
         raise _Refused(f"{path}: needs a processor of level x86-64-v{image.cpu_level}, this one has less")
     task = Task(
-        program=image.program, arguments=[image.program], environment={}, image=os.path.abspath(options.image or path)
+        program=image.program,
+        arguments=[image.program],
+        environment={},
+        image=os.path.abspath(options.image or path),
+        increments=True,
     )
     return _start(path, task, options)
 
@@ -257,6 +262,13 @@ def _whole(path: str) -> Image:
         raise _Refused(f"{path}: {error}") from error
 
 
+def _verified(path: str) -> Image:
+    try:
+        return verify_image(path)
+    except (ImageDamaged, OSError) as error:
+        raise _Refused(f"{path}: {error}") from error
+
+
 def _info(words: Sequence[str]) -> int:
     options = _parse(words)
     for path in options.words:
@@ -276,7 +288,7 @@ def _info(words: Sequence[str]) -> int:
 
 def _verify(words: Sequence[str]) -> int:
     for path in _parse(words).words:
-        _whole(path)
+        _verified(path)
         print(f"{path}: whole")
     return 0
 

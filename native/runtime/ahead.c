@@ -70,6 +70,12 @@ static struct lock *position_lock(int fd)
     return &position_locks[fd % LOCKS];
 }
 
+/* Members that share memory can tell each other without our knowledge that something was written. */
+static bool others_look(void)
+{
+    return process.shares && process.forked;
+}
+
 static uint64_t identity_of(const struct stat *status)
 {
     return (status->st_ino * 0x9e3779b97f4a7c15ul ^ status->st_dev) | 1;
@@ -310,7 +316,7 @@ long read_ahead(struct thread *self, int fd, uint8_t *to, size_t size, int64_t o
 {
     struct known *k = known_file(fd);
     bool at_position = offset < 0;
-    if (!k || !k->reads || (at_position && k->position < 0) || size == 0)
+    if (!k || !k->reads || others_look() || (at_position && k->position < 0) || size == 0)
         return NOT_HERE;
     if (at_position) {
         lock(position_lock(fd));
@@ -375,7 +381,7 @@ long write_behind(struct thread *self, int fd, const uint8_t *from, size_t size,
 {
     struct known *k = known_file(fd);
     size_t done = 0;
-    if (!k || !k->writes || size == 0)
+    if (!k || !k->writes || others_look() || size == 0)
         return NOT_HERE;
     spoil(k->identity);
     while (done < size) {

@@ -10,9 +10,11 @@
 
 #include <linux/elf.h>
 
+#include "../image_digest.h"
+
 enum {
     MOST_SEGMENTS = 1100, HEADER_BYTES = 0x12000, NOTE_AT = 0x11000, NOTE_BYTES = 0x1000,
-    MAPS_ROOM = 8 << 20, MOST_REGIONS = 60000, PAGEMAP_ENTRIES = 4096, LARGEST_WRITE = 4 << 20,
+    MAPS_ROOM = 8 << 20, MOST_SAME = 1 << 20, BOUNCE_BYTES = 64 << 10, GENERATION_AT = 24, MOST_REGIONS = 60000, PAGEMAP_ENTRIES = 4096, LARGEST_WRITE = 4 << 20,
     READ = 1, WRITE = 2, EXECUTE = 4, GET_FS = 0x1003, GET_GS = 0x1004, SIGNALLED_BY_THREAD = -6,
 };
 
@@ -147,11 +149,21 @@ static long read_mappings(char *room, struct mapping *list)
 
 /* ---- writing */
 
+/* Pages that are as they were in the base: where they are to be, where they are there. */
+struct same {
+    uint64_t offset, base_offset, size;
+};
+
 struct writer {
     uint64_t offset; /* of the region being written */
-    uint64_t written;
+    uint64_t digest;
     long failed;
+    bool increment;    /* only what changed since the base */
     uint64_t *pagemap; /* PAGEMAP_ENTRIES */
+    uint8_t *bounce;   /* BOUNCE_BYTES */
+    uint8_t *header;   /* HEADER_BYTES */
+    struct same *same; /* MOST_SAME */
+    size_t same_count;
 };
 
 static void put_file(struct writer *w, const void *from, size_t size, uint64_t offset)
@@ -169,29 +181,29 @@ static void put_file(struct writer *w, const void *from, size_t size, uint64_t o
         at += put;
         offset += (uint64_t)put;
         size -= (size_t)put;
-        w->written += (uint64_t)put;
     }
 }
 
-static bool is_zero(const uint64_t *page)
+enum kind { NOTHING, SAME, DATA };
+
+static enum kind kind_of(const struct writer *w, const struct mapping *m, uint64_t entry, unsigned long at)
 {
-    for (size_t i = 0; i < PAGE / 8; i += 4)
-        if (page[i] | page[i + 1] | page[i + 2] | page[i + 3])
-            return false;
-    return true;
+    unsigned long to;
+    uint64_t offset;
+    if (!m->inode && !(entry >> 62)) /* never touched, and no file behind it */
+        return NOTHING;
+    if (w->increment && !m->shared && dirty_is_marked(entry))
+        return dirty_base_place(at, &to, &offset) ? SAME : NOTHING;
+    return DATA;
 }
 
-/* Whether the page can hold anything: it was touched, or a file is behind it. */
-static bool may_hold_data(uint64_t entry, bool has_file)
-{
-    return has_file || (entry >> 62) != 0;
-}
+typedef void each(struct writer *w, const struct mapping *m, enum kind kind, unsigned long from, unsigned long to);
 
-/* Calls EACH for every run of pages with data in M. */
-static void each_run(struct writer *w, const struct mapping *m,
-                     void (*each)(struct writer *w, const struct mapping *m, unsigned long from, unsigned long to))
+/* Calls EACH for every run of pages of one kind in M. LOOK: pages of zeros are nothing. */
+static void each_run(struct writer *w, const struct mapping *m, bool look, each *each)
 {
-    unsigned long run = 0;
+    unsigned long run = m->from;
+    enum kind before = NOTHING;
     for (unsigned long at = m->from; at < m->to;) {
         size_t pages = (m->to - at) / PAGE;
         if (pages > PAGEMAP_ENTRIES)
@@ -201,30 +213,80 @@ static void each_run(struct writer *w, const struct mapping *m,
             return;
         }
         for (size_t i = 0; i < pages; i++, at += PAGE) {
-            bool data = may_hold_data(w->pagemap[i], m->inode != 0) && !is_zero((void *)at);
-            if (data && !run)
+            enum kind kind = kind_of(w, m, w->pagemap[i], at);
+            if (kind == DATA && look && digest_is_zero((void *)at))
+                kind = NOTHING;
+            if (kind != before) {
+                if (before != NOTHING)
+                    each(w, m, before, run, at);
                 run = at;
-            if (!data && run) {
-                each(w, m, run, at);
-                run = 0;
+                before = kind;
             }
         }
     }
-    if (run)
-        each(w, m, run, m->to);
+    if (before != NOTHING)
+        each(w, m, before, run, m->to);
 }
 
-static void write_run(struct writer *w, const struct mapping *m, unsigned long from, unsigned long to)
+/* Pages FROM.. of the image, at OFFSET. */
+static void put_pages(struct writer *w, const uint8_t *from, size_t size, uint64_t offset)
 {
-    put_file(w, (void *)from, to - from, w->offset + (from - m->from));
+    for (size_t at = 0; at < size; at += PAGE)
+        w->digest += digest_page((const uint64_t *)(from + at), offset + at);
+    put_file(w, from, size, offset);
+}
+
+static void put_same(struct writer *w, unsigned long from, unsigned long to, uint64_t offset)
+{
+    while (from < to) {
+        unsigned long end = to;
+        uint64_t base_offset = 0;
+        dirty_base_place(from, &end, &base_offset);
+        if (end > to)
+            end = to;
+        if (w->same_count == MOST_SAME) {
+            w->failed = -E2BIG;
+            return;
+        }
+        w->same[w->same_count++] = (struct same){offset, base_offset, end - from};
+        offset += end - from;
+        from = end;
+    }
+}
+
+/* The runtime's own memory changes while it is written: a copy of it does not. */
+static void write_run(struct writer *w, const struct mapping *m, enum kind kind, unsigned long from, unsigned long to)
+{
+    uint64_t offset = w->offset + (from - m->from);
+    if (kind == SAME) {
+        put_same(w, from, to, offset);
+    } else if (m->from < THREAD_PLACE) {
+        while (from < to) { /* a piece that is still in the cache when it is written */
+            size_t piece = to - from < LARGEST_WRITE ? to - from : LARGEST_WRITE;
+            put_pages(w, (void *)from, piece, offset);
+            from += piece;
+            offset += piece;
+        }
+    } else {
+        while (from < to) {
+            size_t piece = to - from < BOUNCE_BYTES ? to - from : BOUNCE_BYTES;
+            memcpy(w->bounce, (void *)from, piece);
+            for (size_t at = 0; at < piece; at += PAGE)
+                if (!digest_is_zero((uint64_t *)(w->bounce + at)))
+                    put_pages(w, w->bounce + at, PAGE, offset + at);
+            from += piece;
+            offset += piece;
+        }
+    }
 }
 
 static struct { unsigned long first, last; } extent;
 
-static void measure_run(struct writer *w, const struct mapping *m, unsigned long from, unsigned long to)
+static void measure_run(struct writer *w, const struct mapping *m, enum kind kind, unsigned long from, unsigned long to)
 {
     (void)w;
     (void)m;
+    (void)kind;
     if (!extent.last)
         extent.first = from;
     extent.last = to;
@@ -262,18 +324,14 @@ static void add_segment(struct plan *plan, const struct mapping *m, unsigned lon
         .p_memsz = to - from, .p_align = PAGE};
 }
 
-/* Decides where M goes. Unreadable memory is readable while it is looked at. */
+/* Decides where M goes. */
 static long plan_mapping(struct writer *w, struct plan *plan, const struct mapping *m)
 {
-    if (!(m->protection & READ))
-        SYSTEM(__NR_mprotect, m->from, m->to - m->from, READ);
     extent.first = extent.last = 0;
     if (is_runtimes(m))
         extent.first = m->from, extent.last = m->to;
     else
-        each_run(w, m, measure_run);
-    if (!(m->protection & READ))
-        SYSTEM(__NR_mprotect, m->from, m->to - m->from, m->protection);
+        each_run(w, m, false, measure_run);
     if (!extent.last)
         return add_late(m->from, m->to, m, 0, false) ? 0 : -E2BIG;
     bool room = is_runtimes(m) || plan->count + plan->reserved < MOST_SEGMENTS - 8;
@@ -286,6 +344,7 @@ static long plan_mapping(struct writer *w, struct plan *plan, const struct mappi
     return 0;
 }
 
+/* Unreadable memory is readable while it is looked at. */
 static void write_mapping(struct writer *w, const struct mapping *m, unsigned long from, unsigned long to,
                           uint64_t offset)
 {
@@ -295,7 +354,9 @@ static void write_mapping(struct writer *w, const struct mapping *m, unsigned lo
     w->offset = offset;
     if (!(m->protection & READ))
         SYSTEM(__NR_mprotect, m->from, m->to - m->from, READ);
-    each_run(w, &part, write_run);
+    each_run(w, &part, true, write_run);
+    if (!w->increment)
+        dirty_note_place(from, to, offset);
     if (!(m->protection & READ))
         SYSTEM(__NR_mprotect, m->from, m->to - m->from, m->protection);
 }
@@ -317,8 +378,16 @@ static void put_frames(struct text *text)
     }
 }
 
+/* The shadow's own number of this image, in its description of the open files. */
+static uint64_t image_generation(void)
+{
+    uint64_t generation;
+    memcpy(&generation, files + GENERATION_AT, sizeof generation);
+    return generation;
+}
+
 /* Keys and values for whoever looks at the file; nothing of it is needed to run it. */
-static size_t make_note(char *room, uint64_t bytes)
+static size_t make_note(const struct writer *w, char *room, uint64_t bytes)
 {
     struct text text = {room, 0, NOTE_BYTES - 64};
     struct __kernel_timespec now;
@@ -333,6 +402,16 @@ static size_t make_note(char *room, uint64_t bytes)
     put_signed(&text, now.tv_sec);
     put(&text, "\nbytes=");
     put_number(&text, bytes, 10);
+    put(&text, "\ngeneration=");
+    put_number(&text, image_generation(), 16);
+    if (w->increment) {
+        put(&text, "\nbase=");
+        put_number(&text, base_generation, 16);
+        put(&text, "\nsame_at=");
+        put_number(&text, bytes, 10);
+        put(&text, "\nsame_count=");
+        put_number(&text, w->same_count, 10);
+    }
     put(&text, "\nfiles_at=");
     put_number(&text, (unsigned long)files, 10);
     put(&text, "\nfiles_size=");
@@ -352,15 +431,14 @@ static size_t make_note(char *room, uint64_t bytes)
     return text.used;
 }
 
+/* Everything that stands before the regions, and its digest with that of all pages. */
 static void write_header(struct writer *w, struct plan *plan)
 {
-    char *room = (char *)w->pagemap;
-    memset(room, 0, NOTE_BYTES);
-    struct elf64_note *note = (void *)room;
-    size_t size = make_note(room + sizeof *note + 8, plan->end);
+    uint8_t *room = w->header;
+    struct elf64_note *note = (void *)(room + NOTE_AT);
+    size_t size = make_note(w, (char *)note + sizeof *note + 8, plan->end);
     *note = (struct elf64_note){.n_namesz = 7, .n_descsz = (uint32_t)size, .n_type = 1};
-    memcpy(room + sizeof *note, "CONDOR", 7);
-    put_file(w, room, NOTE_BYTES, NOTE_AT);
+    memcpy((char *)note + sizeof *note, "CONDOR", 7);
     plan->segments[plan->count++] = (struct elf64_phdr){
         .p_type = PT_NOTE, .p_flags = PF_R, .p_offset = NOTE_AT, .p_filesz = sizeof *note + 8 + size, .p_align = 4};
     plan->segments[plan->count++] = (struct elf64_phdr){.p_type = PT_GNU_STACK, .p_flags = PF_R | PF_W};
@@ -370,8 +448,23 @@ static void write_header(struct writer *w, struct plan *plan)
         .e_type = ET_EXEC, .e_machine = EM_X86_64, .e_version = EV_CURRENT,
         .e_entry = (unsigned long)runtime_entry, .e_phoff = sizeof head, .e_ehsize = sizeof head,
         .e_phentsize = sizeof(struct elf64_phdr), .e_phnum = (uint16_t)plan->count};
-    put_file(w, plan->segments, plan->count * sizeof *plan->segments, sizeof head);
-    put_file(w, &head, sizeof head, 0);
+    memcpy(room, &head, sizeof head);
+    memcpy(room + sizeof head, plan->segments, plan->count * sizeof *plan->segments);
+    for (size_t at = 0; at < HEADER_BYTES; at += PAGE)
+        if (!digest_is_zero((uint64_t *)(room + at)))
+            w->digest += digest_page((uint64_t *)(room + at), at);
+    const uint64_t seal[2] = {DIGEST_MAGIC, w->digest};
+    memcpy(room + DIGEST_AT, seal, sizeof seal);
+    put_file(w, room, HEADER_BYTES, 0);
+}
+
+/* What is to be found in the base stands behind the regions. */
+static void write_same(struct writer *w, uint64_t offset)
+{
+    size_t size = page_up(w->same_count * sizeof *w->same);
+    for (size_t at = 0; at < size; at += PAGE)
+        if (!digest_is_zero((uint64_t *)((uint8_t *)w->same + at)))
+            put_pages(w, (uint8_t *)w->same + at, PAGE, offset + at);
 }
 
 /* The program's memory first, the runtime's last: its data holds the list of what is where. */
@@ -399,14 +492,17 @@ static long write_segments(struct writer *w, struct plan *plan, const struct map
     return w->failed;
 }
 
-static long write_image(struct writer *w, struct plan *plan, struct mapping *list, char *room)
+static long write_image(struct writer *w, struct plan *plan, struct mapping *list, char *room, long *mappings)
 {
     long count = read_mappings(room, list), failed = 0;
     if (count < 0)
         return count;
+    *mappings = count;
     plan->count = 0;
     plan->end = HEADER_BYTES;
     late_count = shared_count = 0;
+    if (!w->increment)
+        dirty_forget();
     for (long i = 0; i < count; i++) {
         plan->reserved += is_runtimes(&list[i]);
         if (list[i].shared && shared_count < COUNT(shared_memory))
@@ -417,14 +513,27 @@ static long write_image(struct writer *w, struct plan *plan, struct mapping *lis
         failed = plan_mapping(w, plan, &list[i]);
     if (failed || w->failed)
         return failed ? failed : w->failed;
-    if (SYSTEM(__NR_ftruncate, GIFT_FD, plan->end) < 0)
-        return -EIO;
     is_image = true;
     failed = write_segments(w, plan, list, count);
     is_image = false;
-    if (!failed)
-        write_header(w, plan);
-    return w->failed;
+    if (failed)
+        return failed;
+    if (w->increment)
+        write_same(w, plan->end);
+    write_header(w, plan);
+    w->offset = plan->end + (w->increment ? page_up(w->same_count * sizeof *w->same) : 0);
+    return SYSTEM(__NR_ftruncate, GIFT_FD, w->offset) < 0 ? -EIO : w->failed;
+}
+
+/* From now on pages tell whether they changed. */
+static void protect_all(const struct mapping *list, long count)
+{
+    for (long i = 0; i < count; i++) {
+        const struct mapping *m = &list[i];
+        if (m->to <= THREAD_PLACE && !m->shared && (m->protection & WRITE))
+            dirty_protect(m->from, m->to);
+    }
+    dirty_begin(image_generation());
 }
 
 static long describe_files(struct thread *self)
@@ -442,28 +551,36 @@ static long write_checkpoint(struct thread *self)
         struct writer writer;
         struct plan plan;
         uint64_t pagemap[PAGEMAP_ENTRIES];
+        uint8_t bounce[BOUNCE_BYTES], header[HEADER_BYTES];
         struct mapping list[MOST_REGIONS];
         char room[MAPS_ROOM];
+        struct same same[MOST_SAME];
     } *memory;
-    long failed = describe_files(self);
+    long failed = describe_files(self), count = 0;
     if (failed)
         return failed;
-    struct request begin = {.call = OP_IMAGE_BEGIN};
+    struct request begin = {.call = OP_IMAGE_BEGIN, .arguments = {(int64_t)base_generation}};
     failed = ask(self, &begin, NULL, 0, NULL, 0, NULL);
-    if (failed)
+    if (failed < 0)
         return failed;
     memory = scratch_memory(sizeof *memory);
     if (memory) {
-        memory->writer.pagemap = memory->pagemap;
-        failed = write_image(&memory->writer, &memory->plan, memory->list, memory->room);
+        memory->writer = (struct writer){.increment = failed == 1, .pagemap = memory->pagemap, .same = memory->same,
+                                         .bounce = memory->bounce, .header = memory->header};
+        failed = write_image(&memory->writer, &memory->plan, memory->list, memory->room, &count);
     } else {
         failed = -ENOMEM;
     }
     struct request end = {.call = OP_IMAGE_END,
-                          .arguments = {!failed, failed ? -failed : (int64_t)memory->plan.end}};
+                          .arguments = {!failed, failed ? -failed : (int64_t)memory->writer.offset}};
     SYSTEM(__NR_close, GIFT_FD);
-    if (ask(self, &end, NULL, 0, NULL, 0, NULL) == 1)
+    long told = ask(self, &end, NULL, 0, NULL, 0, NULL);
+    if (told == 1)
         die(EXIT_MOVED); /* the program goes on elsewhere: it must not do another step here */
+    if (failed || told < 0)
+        dirty_forget();
+    else if (!memory->writer.increment)
+        protect_all(memory->list, count);
     if (memory)
         SYSTEM(__NR_munmap, memory, sizeof *memory);
     return failed;

@@ -185,6 +185,7 @@ void take_descriptors(unsigned long *stack)
         if (SYSTEM(__NR_fcntl, fd, 1 /* F_GETFD */) < 0)
             SYSTEM(__NR_dup3, MAPS_FD, fd, 0);
     SYSTEM(__NR_close_range, GIFT_FD, ~0u, 0);
+    dirty_prepare();
 }
 
 static void read_kernel_auxiliary(unsigned long *stack)

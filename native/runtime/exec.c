@@ -119,6 +119,7 @@ long do_execve(struct trap *t)
     struct request request = {.call = OP_EXEC};
     ask(self, &request, NULL, 0, NULL, 0, NULL);
     forget_files();
+    dirty_forget();
     reset_actions_for_exec();
     forget_timers();
     memset(&self->alternate, 0, sizeof self->alternate);

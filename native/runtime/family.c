@@ -65,6 +65,7 @@ static void begin_member(struct thread *self, unsigned long flags, const unsigne
     channel_reset();
     ahead_reset(true);
     plan_reset();
+    dirty_forget();
     forget_other_threads(self);
     int id = new_virtual_id((int)SYSTEM(__NR_getpid));
     memset(children, 0, sizeof children);
@@ -102,6 +103,7 @@ long start_member(struct trap *t, unsigned long flags)
     static struct lock one_at_a_time; /* the channel for the child has one number */
     lock(&one_at_a_time);
     share_positions();
+    process.forked = true;
     long result = ask(self, &request, NULL, 0, NULL, 0, NULL);
     if (result >= 0) {
         lock(&memory_lock); /* so that no other thread is in the middle of what the child gets a copy of */

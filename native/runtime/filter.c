@@ -31,7 +31,7 @@ static void emit(uint16_t op, uint8_t yes, uint8_t no, uint32_t k)
 #define SKIP_IF_EQUAL(value, steps) emit(BPF_JMP | BPF_JEQ | BPF_K, steps, 0, value)
 
 /* What the runtime's text may call. A condition looks at one argument; all must hold. */
-enum test { ANY, IS, IS_OR_FORK, HAS_ONLY, HAS_ALL };
+enum test { ANY, IS, IS_OR_FORK, IS_DIRTY_SCAN, HAS_ONLY, HAS_ALL };
 struct condition {
     uint8_t test, argument;
     uint32_t value;
@@ -90,6 +90,7 @@ static const struct permission permissions[] = {
     /* The checkpoint. */
     {__NR_pread64, {{HAS_ONLY, 0, 7}}}, /* maps, pagemap, old image */
     {__NR_lseek, {{IS, 0, OLD_IMAGE_FD}}},
+    {__NR_ioctl, {{IS_DIRTY_SCAN, 1, 0}}}, /* of own memory; no other kind of descriptor knows these requests */
     {__NR_pwrite64, {{IS, 0, GIFT_FD}}},
     {__NR_ftruncate, {{IS, 0, GIFT_FD}}},
     {__NR_fsync, {{IS, 0, GIFT_FD}}},
@@ -113,6 +114,10 @@ static void emit_condition(const struct condition *c)
     case IS_OR_FORK:
         SKIP_IF_EQUAL(c->value, 2);
         SKIP_IF_EQUAL(process.family ? FORK_FLAGS : THREAD_FLAGS, 1);
+        break;
+    case IS_DIRTY_SCAN:
+        SKIP_IF_EQUAL(DIRTY_SCAN, 2);
+        SKIP_IF_EQUAL(FAULT_REGISTER, 1);
         break;
     case HAS_ONLY: emit(BPF_JMP | BPF_JSET | BPF_K, 0, 1, ~c->value); break;
     case HAS_ALL: emit(BPF_JMP | BPF_JSET | BPF_K, 1, 0, c->value); break;

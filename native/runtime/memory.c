@@ -182,7 +182,7 @@ long do_mmap(struct trap *t)
         return -EINVAL;
     int kept = flags & (FIXED | FIXED_NOREPLACE | NORESERVE | STACKLIKE | LOW);
     if (process.family && type != PRIVATE && ((flags & ANONYMOUS) || (protection & PROT_WRITE)))
-        kept |= SHARED;
+        kept |= SHARED, process.shares = true;
     if (flags & ANONYMOUS)
         return map_anonymous(at, size, protection, kept);
     if (offset & (int64_t)(PAGE - 1))

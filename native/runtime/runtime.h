@@ -124,6 +124,8 @@ struct process {
     bool restarted;
     bool family; /* other processes may be started and signalled: they are in a place of their own */
     bool helper; /* this one was started by the program */
+    bool shares; /* it has made memory that members may share */
+    bool forked; /* there are, or were, others that got a copy of it */
     int parent_real_id;
     char program[PATH_LIMIT]; /* absolute, for /proc/self/exe */
     uint64_t stack_low, stack_high;
@@ -354,6 +356,18 @@ const char *own_proc_name(const char *path);
 /* cpu.c */
 int cpu_level(void);
 unsigned cpu_state(void);
+
+/* dirty.c: what changed since the last whole image */
+#define DIRTY_SCAN 0xc0606610     /* PAGEMAP_SCAN */
+#define FAULT_REGISTER 0xc020aa00 /* UFFDIO_REGISTER */
+extern uint64_t base_generation;
+void dirty_prepare(void);
+void dirty_forget(void);
+void dirty_note_place(unsigned long from, unsigned long to, uint64_t offset);
+bool dirty_protect(unsigned long from, unsigned long to);
+void dirty_begin(uint64_t generation);
+bool dirty_is_marked(uint64_t pagemap_entry);
+bool dirty_base_place(unsigned long at, unsigned long *to, uint64_t *offset);
 
 /* checkpoint.c, restart.c */
 void take_checkpoint(struct thread *self, struct ucontext *frame, struct siginfo *info);

@@ -109,6 +109,7 @@ void close_all(struct session *s)
         unlink(s->image_temporary);
     }
     free(s->image_temporary);
+    free(s->image_final);
 }
 
 /* Standard input, output and error are shared with whoever started the job: their status flags are

@@ -1,10 +1,30 @@
 /* Receiving a checkpoint. */
 #include "serve.h"
 
+#include "../image_digest.h"
+
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* Only what changed since the whole image, as long as that is much less. */
+static bool increment_is_better(const struct session *s, int64_t generation)
+{
+    return s->task.increments && generation && (uint64_t)generation == s->base_generation &&
+           s->increment_bytes * 2 < s->base_bytes;
+}
+
+static bool name_image(struct session *s, bool increment)
+{
+    free(s->image_temporary);
+    free(s->image_final);
+    s->image_temporary = s->image_final = NULL;
+    s->image_is_increment = increment;
+    return asprintf(&s->image_final, increment ? "%s.delta" : "%s", s->image) >= 0 &&
+           asprintf(&s->image_temporary, "%s.new", s->image_final) >= 0;
+}
 
 /* A checkpoint is written to a new file beside the old one and takes its place when it is complete. */
 long serve_image_begin(struct work *w)
@@ -16,8 +36,7 @@ long serve_image_begin(struct work *w)
     }
     if (!s->image || s->image_fd >= 0)
         return -EBUSY;
-    free(s->image_temporary);
-    if (asprintf(&s->image_temporary, "%s.new", s->image) < 0)
+    if (!name_image(s, increment_is_better(s, ARGUMENT(0))))
         return -ENOMEM;
     unlink(s->image_temporary);
     s->image_fd = open(s->image_temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
@@ -27,7 +46,30 @@ long serve_image_begin(struct work *w)
     }
     s->image_began_ns = now_ns();
     w->gift = fcntl(s->image_fd, F_DUPFD_CLOEXEC, 3);
-    return 0;
+    return s->image_is_increment;
+}
+
+static long complete(struct session *s, const struct stat *st)
+{
+    if (s->image_is_increment) {
+        s->increment_bytes = st->st_blocks * 512;
+    } else {
+        char *old;
+        s->base_generation = s->generation;
+        s->base_bytes = st->st_blocks * 512;
+        s->increment_bytes = 0;
+        if (asprintf(&old, "%s.delta", s->image) >= 0) {
+            unlink(old); /* of another generation: it would not be taken for this one's */
+            free(old);
+        }
+    }
+    s->statistics.checkpoints++;
+    long failed = journal_reset(s, s->generation);
+    if (failed)
+        tell(s, SHADOW_NO_IMAGE, -failed, 0, "the image is good, but files will not roll back to it");
+    tell(s, s->image_is_increment ? SHADOW_INCREMENT : SHADOW_IMAGE, st->st_size, now_ns() - s->image_began_ns,
+         s->image_final);
+    return s->vacates;
 }
 
 long serve_image_end(struct work *w)
@@ -39,23 +81,53 @@ long serve_image_end(struct work *w)
     long result = 0;
     if (ARGUMENT(0)) {
         if (fstat(s->image_fd, &st) < 0 || st.st_size != ARGUMENT(1) || fsync(s->image_fd) < 0 ||
-            close(s->image_fd) < 0 || rename(s->image_temporary, s->image) < 0)
+            close(s->image_fd) < 0 || rename(s->image_temporary, s->image_final) < 0)
             result = errno ? -errno : -EIO;
     } else {
         close(s->image_fd);
         result = ARGUMENT(1) ? -ARGUMENT(1) : -EIO;
     }
     s->image_fd = -1;
-    if (result) {
-        unlink(s->image_temporary);
-        tell(s, SHADOW_NO_IMAGE, -result, 0, "the image could not be completed");
-    } else {
-        s->statistics.checkpoints++;
-        long failed = journal_reset(s, s->generation);
-        if (failed)
-            tell(s, SHADOW_NO_IMAGE, -failed, 0, "the image is good, but files will not roll back to it");
-        tell(s, SHADOW_IMAGE, st.st_size, now_ns() - s->image_began_ns, s->image);
-        result = s->vacates;
-    }
+    if (!result)
+        return complete(s, &st);
+    unlink(s->image_temporary);
+    tell(s, SHADOW_NO_IMAGE, -result, 0, "the image could not be completed");
     return result;
+}
+
+int shadow_digest_image(int file, uint64_t *computed, uint64_t *stored)
+{
+    enum { ROOM = 1 << 20 };
+    uint8_t *room = NULL;
+    uint64_t seal[2];
+    off_t at = 0, end;
+    ssize_t got;
+    *computed = *stored = 0;
+    if (posix_memalign((void **)&room, DIGEST_PAGE, ROOM))
+        return -ENOMEM;
+    if (pread(file, seal, sizeof seal, DIGEST_AT) != sizeof seal || seal[0] != DIGEST_MAGIC) {
+        free(room);
+        return -ENODATA;
+    }
+    *stored = seal[1];
+    for (; (at = lseek(file, at, SEEK_DATA)) >= 0; at = end) {
+        at -= at % DIGEST_PAGE;
+        end = lseek(file, at, SEEK_HOLE);
+        while (at < end && (got = pread(file, room, ROOM, at)) > 0) {
+            memset(room + got, 0, (size_t)(-got & (DIGEST_PAGE - 1)));
+            if (at <= DIGEST_AT && at + got > DIGEST_AT)
+                memset(room + DIGEST_AT - at, 0, DIGEST_BYTES);
+            for (ssize_t page = 0; page < got && at + page < end; page += DIGEST_PAGE)
+                if (!digest_is_zero((uint64_t *)(void *)(room + page)))
+                    *computed += digest_page((uint64_t *)(void *)(room + page), (uint64_t)(at + page));
+            at += got;
+        }
+        if (at < end) {
+            errno = EIO;
+            break;
+        }
+    }
+    int failed = errno == ENXIO ? 0 : -errno; /* no more data is the end we want */
+    free(room);
+    return failed;
 }

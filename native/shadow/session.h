@@ -88,7 +88,10 @@ struct session {
     size_t out_room;
     struct work *parked;
     int image_fd;
-    char *image_temporary;
+    char *image_temporary, *image_final;
+    uint64_t base_generation; /* of the last whole image at its place */
+    int64_t base_bytes, increment_bytes;
+    bool image_is_increment;
     int64_t image_began_ns;
     bool greeted, over;
     atomic_bool vacates; /* the next image ends the program here */

@@ -22,6 +22,7 @@ struct shadow_task {
     int standard[3];                  /* stdin, stdout, stderr; duplicated */
     uint64_t stack_bytes;
     int journal;                      /* keep an undo journal beside the image */
+    int increments;                   /* checkpoints after a whole one may be what changed since: <image>.delta */
     int has_identity;                 /* the session's threads become this user, the host stays who it is */
     uint32_t uid, gid;
 };
@@ -34,6 +35,7 @@ enum shadow_event_kind {
     SHADOW_NO_IMAGE = 5, /* a checkpoint failed; value: errno (EAGAIN: helpers run; ask again); text: why */
     SHADOW_BROKEN = 6,   /* the runtime broke the protocol; text: how */
     SHADOW_ENDED = 7,    /* the session is over; its id is free */
+    SHADOW_INCREMENT = 9, /* as SHADOW_IMAGE, of a file that needs the whole image before it; text: its name */
     SHADOW_WRITE_LOST = 8, /* a late write failed after the program had ended; value: errno, detail: descriptor */
 };
 
@@ -64,6 +66,9 @@ int shadow_read_statistics(int session, struct shadow_statistics *to);
 
 /* From now on a complete checkpoint ends the program: it is to go on elsewhere. Returns 0 or -errno. */
 int shadow_vacate(int session);
+
+/* The digest of an image, computed and as its header has it. Returns 0, or -errno; -ENODATA: it has none. */
+int shadow_digest_image(int file, uint64_t *computed, uint64_t *stored);
 
 /* Ends a session: its channel is shut, which ends the program. */
 int shadow_close(int session);

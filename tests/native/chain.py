@@ -36,6 +36,8 @@ class Life:
 class Chain:
     """Runs one program, checkpointing it at random moments and continuing it from its images."""
 
+    increments = False
+
     def __init__(self, command: Sequence[str], folder: Path, seed: int) -> None:
         self.host = ShadowHost()
         self.command = command
@@ -57,6 +59,7 @@ class Chain:
             directory=str(self.folder),
             image=str(self.image),
             standard_fds=(null, self.output, self.output),
+            increments=self.increments,
         )
         with theirs:
             self.session = self.host.open(ours, task)

@@ -1,0 +1,98 @@
+/* Which pages changed since the last whole image.
+ *
+ * After a whole image the program's pages are write-protected by userfaultfd in its asynchronous mode: the kernel
+ * itself lifts the protection at the first write and keeps the mark in the page table, where /proc/self/pagemap
+ * shows it.  Nothing of it is visible to the program.  Where the kernel has it not, every image is whole.
+ */
+#include "runtime.h"
+
+#include <linux/userfaultfd.h>
+
+#define FAULT_API 0xc018aa3f /* UFFDIO_API, whose own definition needs a C library */
+
+enum { USER_FAULTS_ONLY = 1, MARKED_BIT = 57, WRITE_PROTECT_ASYNC = 1 << 15 };
+
+/* As <linux/fs.h> of newer kernels has it. */
+struct scan {
+    uint64_t size, flags, start, end, walk_end, vec, vec_len, max_pages;
+    uint64_t category_inverted, category_mask, category_any, return_mask;
+};
+enum { PROTECT_MATCHING = 1, CHECK_ASYNC = 2, IS_PRESENT = 1 << 3, IS_SWAPPED = 1 << 4 };
+
+static struct placed {
+    unsigned long from, to;
+    uint64_t offset;
+} base[6000];
+static size_t base_count;
+uint64_t base_generation; /* 0: there is no whole image that pages could be compared with */
+
+/* Before the filter closes. Without the descriptor, there are no increments. */
+void dirty_prepare(void)
+{
+    long fd = SYSTEM(__NR_userfaultfd, 02000000 | 04000 | USER_FAULTS_ONLY);
+    struct uffdio_api api = {.api = UFFD_API, .features = WRITE_PROTECT_ASYNC};
+    base_generation = 0;
+    base_count = 0;
+    if (fd < 0)
+        return;
+    if (SYSTEM(__NR_ioctl, fd, FAULT_API, &api) == 0)
+        SYSTEM(__NR_dup3, fd, FAULT_FD, 02000000);
+    if (fd != FAULT_FD)
+        SYSTEM(__NR_close, fd);
+}
+
+void dirty_forget(void)
+{
+    base_generation = 0;
+    base_count = 0;
+}
+
+/* FROM..TO is at OFFSET of the image that is being written. Places come mostly in ascending order. */
+void dirty_note_place(unsigned long from, unsigned long to, uint64_t offset)
+{
+    size_t at = base_count;
+    if (base_count++ >= COUNT(base))
+        return;
+    for (; at && base[at - 1].from > from; at--)
+        base[at] = base[at - 1];
+    base[at] = (struct placed){from, to, offset};
+}
+
+bool dirty_protect(unsigned long from, unsigned long to)
+{
+    struct uffdio_register range = {.range = {from, to - from}, .mode = UFFDIO_REGISTER_MODE_WP};
+    struct scan scan = {.size = sizeof scan, .flags = PROTECT_MATCHING | CHECK_ASYNC, .start = from, .end = to,
+                        .category_any = IS_PRESENT | IS_SWAPPED};
+    if (SYSTEM(__NR_ioctl, FAULT_FD, FAULT_REGISTER, &range) < 0)
+        return false;
+    return SYSTEM(__NR_ioctl, PAGEMAP_FD, DIRTY_SCAN, &scan) >= 0;
+}
+
+/* The whole image of that GENERATION is written, and everything that could be protected is. */
+void dirty_begin(uint64_t generation)
+{
+    base_generation = base_count <= COUNT(base) ? generation : 0;
+}
+
+bool dirty_is_marked(uint64_t pagemap_entry)
+{
+    return pagemap_entry >> MARKED_BIT & 1;
+}
+
+/* Where AT lies in the base; *TO: as far as that goes. False: there it was zero. */
+bool dirty_base_place(unsigned long at, unsigned long *to, uint64_t *offset)
+{
+    size_t low = 0, high = base_count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (base[middle].to <= at)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == base_count || at < base[low].from)
+        return false;
+    *to = base[low].to;
+    *offset = base[low].offset + (at - base[low].from);
+    return true;
+}
