@@ -85,6 +85,7 @@ class HeldClaim:
         autocluster: which jobs it fits for certain.
         limits: the concurrency limits it was counted for.
         run_id: what runs on it.
+        worklife_ends_s: from then on it takes no further job; 0: never.
         usable: False once it is being vacated: nothing more may start on it.
     """
 
@@ -94,6 +95,7 @@ class HeldClaim:
     limits: Any = None
     run_id: str = ""
     usable: bool = True
+    worklife_ends_s: float = 0.0
 
     @property
     def address(self) -> Address:
@@ -134,10 +136,15 @@ class Claims:
         self._starts_left = desk.settings.job_start_count
         self.accepting = True
 
+    def _holding(self, row: SaveClaim) -> HeldClaim:
+        ad = ClassAd.from_bytes(row.slot_ad)
+        worklife_s = ad.get_int("ClaimWorklife", -1)
+        return HeldClaim(row, ad, worklife_ends_s=self._desk.now_s + worklife_s if worklife_s >= 0 else 0.0)
+
     def restore(self, rows: Iterable[SaveClaim]) -> None:
         """Take over the claims that the store had."""
         for row in rows:
-            self.held[row.claim_id] = HeldClaim(row, ClassAd.from_bytes(row.slot_ad))
+            self.held[row.claim_id] = self._holding(row)
 
     def started(self) -> None:
         """The schedd runs: keep the claims alive that have runs, give the others back."""
@@ -215,8 +222,8 @@ class Claims:
             return
         row = SaveClaim(message.claim_id, message.secret, asked.match.startd_address, message.starter_node,
                         message.slot_name, message.slot_ad, asked.submitter, message.lease_s)
-        claim = HeldClaim(row, ClassAd.from_bytes(message.slot_ad), asked.match.autocluster,
-                          asked.job.ad.find("concurrencylimits"))
+        claim = self._holding(row)
+        claim.autocluster, claim.limits = asked.match.autocluster, asked.job.ad.find("concurrencylimits")
         self.held[row.claim_id] = claim
         self._desk.persist(row)
         self._moves.offer(asked.job)
@@ -255,6 +262,9 @@ class Claims:
             return
         if self.runs.running >= self._desk.settings.max_jobs_running:
             self.release(claim, "MAX_JOBS_RUNNING")
+            return
+        if first is None and 0.0 < claim.worklife_ends_s <= self._desk.now_s:
+            self.release(claim, "CLAIM_WORKLIFE is over")
             return
         job = first if first is not None and first.ready and first.order is not None else self._next(claim)
         if job is None:

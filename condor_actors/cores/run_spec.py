@@ -43,6 +43,7 @@ class RunSettings:
         environment: STARTER_JOB_ENVIRONMENT, for every job.
         device_variables: custom resource, in lower case, to the variables that name the assigned devices: ``NAME``, or
             ``NAME=/pattern/replacement/`` for each device's name.
+        unassigned: custom resource, in lower case, to what those variables say when the job has none of it.
         update_interval_s, first_update_s: of RunProgress.
         max_processes: MAX_JOB_PROCESSES.
     """
@@ -51,6 +52,7 @@ class RunSettings:
     nice: int = 0
     environment: Mapping[str, str] = attrs.field(factory=dict)
     device_variables: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
+    unassigned: Mapping[str, str] = attrs.field(factory=dict)
     update_interval_s: float = 300.0
     first_update_s: float = 8.0
     max_processes: int = 0
@@ -264,6 +266,9 @@ def environment_of(spec: RunSpec, settings: RunSettings, *, scratch: str, slot_n
         for wanted in settings.device_variables.get(resource.lower(), ()):
             name, _, rule = wanted.partition("=")
             variables[name] = _renamed(ids, rule)
+    for resource, value in settings.unassigned.items():
+        if resource not in {name.lower() for name, _ in assigned}:
+            variables |= {each.partition("=")[0]: value for each in settings.device_variables.get(resource, ())}
     variables |= spec.environment
     variables.setdefault("USER", user)
     variables.setdefault("LOGNAME", user)

@@ -113,7 +113,7 @@ class Runs:
         self._desk.queue.set(job, RemoteHost=remote, StartdAddr=claim.row.startd,
                              RemoteSlotID=claim.ad.get_int("SlotID"), PublicClaimId=claim.row.claim_id,
                              MachineAttrCpus0=claim.ad.get_int("Cpus", 1),
-                             MachineAttrSlotWeight0=claim.ad.get_int("Cpus", 1),
+                             MachineAttrSlotWeight0=_weight(claim.ad),
                              CpusProvisioned=claim.ad.get_int("Cpus", 1),
                              MemoryProvisioned=claim.ad.get_int("Memory"),
                              DiskProvisioned=claim.ad.get_int("Disk"))
@@ -255,7 +255,7 @@ class Runs:
         if message.attributes:
             desk.queue.update(job, ClassAd.from_bytes(message.attributes))
         wall_s = max(0.0, desk.now_s - run.began_s)
-        weight = ad.get_int("MachineAttrSlotWeight0", 1)
+        weight = ad.get_float("MachineAttrSlotWeight0", 1.0)
         remote = ad.get_str("RemoteHost")
         desk.queue.set(
             job, RemoteWallClockTime=ad.get_float("RemoteWallClockTime") + round(wall_s, 3),
@@ -404,3 +404,9 @@ class Runs:
     def orphans(self) -> list[str]:
         """Owners of runs that have no host at all (after a restart)."""
         return [owner for owner in {run.owner for run in self.runs.values()} if owner not in self._hosts.by_owner]
+
+
+def _weight(slot: ClassAd) -> float:
+    """What a slot counts for: its SlotWeight, else its processors."""
+    value = slot.evaluate("SlotWeight")
+    return value if isinstance(value, (int, float)) else slot.get_int("Cpus", 1)

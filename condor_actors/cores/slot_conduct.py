@@ -107,6 +107,7 @@ class SlotConduct:
             granted_s=self._now_s, schedd_node=request.schedd_node)
         slot.claim = Claim(record=record, schedd=event.sender, renewed_s=self._now_s)
         slot.job = job
+        self.slots.write_worklife(slot, job, self._now_s)
         self._by_claim[record.claim_id] = slot
         self.slots.renew_capability(slot)
         self._policy(slot, op.Claim())

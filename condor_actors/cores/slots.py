@@ -6,6 +6,7 @@ at most one claim.  A partitionable slot keeps no claim itself; each claim carve
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 
 import attrs
@@ -39,6 +40,10 @@ class SlotSettings:
         keyboard_slots, console_slots: how many of the slots mind the keyboard and the console.
         idle_boost_s: how much longer idle they look to the others.
         start_instead: in place of every START, while the machine is drained with ``-start``.
+        weight: text of SLOT_WEIGHT.
+        rounding: what a request becomes where the slot can be divided, by the job's attribute (``RequestCpus`` …):
+            expressions over the job's ad (MODIFY_REQUEST_EXPR_…).
+        worklife: seconds for which a claim takes new jobs, over slot and job (CLAIM_WORKLIFE); None, below 0: for ever.
     """
 
     host: str
@@ -54,6 +59,9 @@ class SlotSettings:
     console_slots: int = 1_000_000
     idle_boost_s: float = 1200.0
     start_instead: Expr | None = None
+    weight: str = "Cpus"
+    rounding: Mapping[str, Expr] = attrs.field(factory=dict)
+    worklife: Expr | None = None
 
     def policy_of(self, type_id: int) -> dict[str, Expr]:
         """The expressions that hold for a type."""
@@ -143,7 +151,7 @@ class Slots:
             ad["DSlotID"] = number
             ad["ParentSlotName"] = parent.name
         policy = self._write_policy(ad, plan.type_id)
-        slot_ad.write_share(ad, share, share, requirements=settings.requirements)
+        slot_ad.write_share(ad, share, share, requirements=settings.requirements, weight=settings.weight)
         begins = owner_policy.OWNER if parent is None else owner_policy.UNCLAIMED
         machine = owner_policy.Machine(
             place=begins, match_timeout_s=settings.match_timeout_s, killing_timeout_s=settings.killing_timeout_s,
@@ -178,19 +186,34 @@ class Slots:
 
     def _set_free(self, slot: Slot, free: Share) -> None:
         slot.free = free
-        slot_ad.write_share(slot.ad, free, slot.total, requirements=self.settings.requirements)
+        slot_ad.write_share(slot.ad, free, slot.total, requirements=self.settings.requirements,
+                            weight=self.settings.weight)
 
     def request(self, slot: Slot, job: ClassAd) -> Request:
         """What ``job`` asks of ``slot``; rounded up where the slot can be divided, as far as there is enough."""
         exact = read_request(job, slot.ad, tuple(slot.total.custom), memory_step_mib=1, disk_step_kib=1)
         if not slot.partitionable:
             return exact
-        rounded = read_request(job, slot.ad, tuple(slot.total.custom))
+        rounding, free = self.settings.rounding, slot.free
+        if not rounding:
+            rounded = read_request(job, slot.ad, tuple(slot.total.custom))
+            cpus, memory, disk = exact.cpus, rounded.memory_mib, rounded.disk_kib
+        else:
+            cpus = _rounded(rounding.get("RequestCpus"), job, slot.ad, exact.cpus)
+            memory = _rounded(rounding.get("RequestMemory"), job, slot.ad, exact.memory_mib)
+            disk = _rounded(rounding.get("RequestDisk"), job, slot.ad, exact.disk_kib)
         return attrs.evolve(
             exact,
-            memory_mib=max(exact.memory_mib, min(rounded.memory_mib, slot.free.memory_mib)),
-            disk_kib=max(exact.disk_kib, min(rounded.disk_kib, slot.free.disk_kib)),
+            cpus=max(exact.cpus, min(cpus, free.cpus)),
+            memory_mib=max(exact.memory_mib, min(memory, free.memory_mib)),
+            disk_kib=max(exact.disk_kib, min(disk, free.disk_kib)),
         )
+
+    def write_worklife(self, slot: Slot, job: ClassAd, now_s: float) -> None:
+        """Say in the slot's ad how long a claim for this job takes further ones."""
+        worklife = self.settings.worklife
+        value = worklife.evaluate(slot.ad, job, now_s) if worklife is not None else -1
+        slot.ad["ClaimWorklife"] = int(value) if isinstance(value, (int, float)) else -1
 
     def fit(self, slot: Slot, job: ClassAd) -> Share | str:
         """The share ``job`` would get, or why it does not fit."""
@@ -246,6 +269,12 @@ class Slots:
         if instead is not None:
             ad["Start"] = instead
         return Policy(expressions, ad, instead)
+
+
+def _rounded(expression: Expr | None, job: ClassAd, slot: ClassAd, exact: int) -> int:
+    """What a request is rounded to; as it is where the expression gives no number."""
+    value = expression.evaluate(job, slot) if expression is not None else exact
+    return max(exact, math.ceil(value)) if isinstance(value, (int, float)) and math.isfinite(value) else exact
 
 
 def _strings(names: Iterator[str]) -> str:

@@ -106,7 +106,22 @@ def slot_settings(config: Config) -> SlotSettings:
         match_timeout_s=config.seconds("MATCH_TIMEOUT"), killing_timeout_s=config.seconds("KILLING_TIMEOUT"),
         keyboard_slots=config.integer("SLOTS_CONNECTED_TO_KEYBOARD"),
         console_slots=config.integer("SLOTS_CONNECTED_TO_CONSOLE"),
-        idle_boost_s=config.seconds("DISCONNECTED_KEYBOARD_IDLE_BOOST"))
+        idle_boost_s=config.seconds("DISCONNECTED_KEYBOARD_IDLE_BOOST"),
+        weight=_weight(config), rounding=_rounding(config), worklife=expression(config, "CLAIM_WORKLIFE"))
+
+
+def _weight(config: Config) -> str:
+    expression(config, "SLOT_WEIGHT")
+    return config.text("SLOT_WEIGHT") or "Cpus"
+
+
+def _rounding(config: Config) -> dict[str, Expr]:
+    """MODIFY_REQUEST_EXPR_…; empty where nobody changed them, since what they are by default is cheaper to reckon."""
+    names = {"RequestCpus": "MODIFY_REQUEST_EXPR_REQUESTCPUS", "RequestMemory": "MODIFY_REQUEST_EXPR_REQUESTMEMORY",
+             "RequestDisk": "MODIFY_REQUEST_EXPR_REQUESTDISK"}
+    if all(config.source(name).file == "<Default>" for name in names.values()):
+        return {}
+    return {attribute: value for attribute, name in names.items() if (value := expression(config, name)) is not None}
 
 
 def _custom(config: Config) -> dict[str, Custom]:

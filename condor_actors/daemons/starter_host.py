@@ -69,14 +69,17 @@ class StarterHostDaemon:
         self.allow_owner = config.boolean("STARTER_ALLOW_RUNAS_OWNER")
         self.enforce_disk = config.boolean("STARTD_ENFORCE_DISK_LIMITS")
         variables: dict[str, tuple[str, ...]] = {}
+        unassigned: dict[str, str] = {}
         for name in config.names():
             lower = name.lower()
             if lower.startswith("environment_for_assigned"):
                 variables[lower.removeprefix("environment_for_assigned")] = config.list_of(name)
+            elif lower.startswith("environment_value_for_unassigned_") and (text := config.text(name)) is not None:
+                unassigned[lower.removeprefix("environment_value_for_unassigned_")] = text
         common = dict(word.partition("=")[::2] for word in config.list_of("STARTER_JOB_ENVIRONMENT"))
         self.run_settings = RunSettings(
             uid_domain=config.text("UID_DOMAIN") or "", nice=config.integer("JOB_RENICE_INCREMENT"),
-            environment=common, device_variables=variables,
+            environment=common, device_variables=variables, unassigned=unassigned,
             update_interval_s=config.seconds("STARTER_UPDATE_INTERVAL"),
             first_update_s=config.seconds("STARTER_INITIAL_UPDATE_INTERVAL"),
             max_processes=config.integer("MAX_JOB_PROCESSES"))

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from condor_actors.classads import ClassAd
+import attrs
+
+from condor_actors.classads import ClassAd, parse_expression
 from condor_actors.cores import owner_policy as op
 from condor_actors.cores.claim import DropClaim, SaveClaim
 from condor_actors.cores.effects import Answer, Ask, Persist, Reply, Send, SetTimer
@@ -383,3 +385,32 @@ def test_a_match_notice_reserves_and_lapses() -> None:
     startd.tell(TimerFired(key=("slot", "slot2@h", "match")))
     assert startd.place("slot2") == op.UNCLAIMED
     assert [name for _, name, _ in startd.desk.story("slot2")] == ["Look", "Match", "Timeout"]
+
+
+def test_requests_are_rounded_as_the_admin_says() -> None:
+    startd = Startd()
+    settings = startd.desk.slots.settings
+    rounding = {"RequestCpus": parse_expression("quantize(RequestCpus, {2})"),
+                "RequestMemory": parse_expression("quantize(RequestMemory, {1000})"),
+                "RequestDisk": parse_expression("nonsense")}
+    startd.desk.slots.reconfigure(attrs.evolve(settings, rounding=rounding))
+    startd.claim()
+    total = startd.slot("slot1_1").total
+    assert (total.cpus, total.memory_mib, total.disk_kib) == (2, 1000, 1024)
+
+
+def test_the_weight_of_a_slot_is_the_admins() -> None:
+    settings = SlotSettings(host="h", policy=parse_policy(POLICY), weight="Cpus + Memory / 1024")
+    slots = Slots(settings, ClassAd({"Machine": "h"}), lambda: "s")
+    slots.create(plan_slots(MACHINE, types={}, counts={}, partitionable={}), 0.0)
+    slot = slots.get("slot1")
+    assert slot is not None
+    assert slot.ad.get_float("SlotWeight") == 8.0
+
+
+def test_a_grant_says_how_long_the_claim_takes_jobs() -> None:
+    startd = Startd()
+    worklife = parse_expression('TARGET.Owner == "alice" ? 60 : -1')
+    startd.desk.slots.reconfigure(attrs.evolve(startd.desk.slots.settings, worklife=worklife))
+    granted = startd.claim()
+    assert ClassAd.from_bytes(granted.slot_ad).get_int("ClaimWorklife") == 60

@@ -14,7 +14,7 @@ from condor_actors.messages.envelope import Address, AskFailed, TimerFired
 from condor_actors.messages.queue import ActionResult
 from condor_actors.messages.run import FileEntry, StartRun
 from condor_actors.transfer.manifest import digest_bytes
-from tests.harness.submit_side import SubmitPool
+from tests.harness.submit_side import SLOT_AD, SubmitPool
 
 
 @pytest.fixture
@@ -62,6 +62,20 @@ def test_a_claim_takes_the_next_job_at_once(pool: SubmitPool) -> None:
         pool.run()
     assert len(pool.execute.granted) == 1
     assert [job.get_int("ProcId") for job in pool.history()] == [2, 1, 0]
+
+
+def test_a_claim_takes_no_job_once_its_worklife_is_over(pool: SubmitPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.harness.submit_side.SLOT_AD", SLOT_AD + b"ClaimWorklife = 100\n")
+    cluster = pool.submit(procs=3)
+    pool.match(1)
+    for proc in range(2):
+        pool.execute.begin(f"{cluster}.{proc}#1")
+        pool.run(70.0)
+        pool.execute.finish(f"{cluster}.{proc}#1")
+        pool.run()
+    assert [job.get_int("ProcId") for job in pool.history()] == [1, 0]
+    assert pool.status(cluster, 2) == 1
+    assert pool.execute.released == pool.execute.granted
 
 
 def test_hold_release_remove_of_a_running_job(pool: SubmitPool) -> None:
