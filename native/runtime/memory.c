@@ -62,6 +62,10 @@ static long map_at(unsigned long at, size_t size, int protection, int flags)
             return -ENOMEM;
         place = map(at, size, protection, flags & ~LOW);
     } else if (flags & LOW) {
+        at = page_down(at);
+        place = at >= LOWEST && at + size <= LOW_END ? map(at, size, protection, (flags & ~LOW) | FIXED_NOREPLACE) : 0;
+        if (place > 0)
+            return place;
         place = (long)low_place(size);
         return place ? map((unsigned long)place, size, protection, (flags & ~LOW) | FIXED) : -ENOMEM;
     } else {

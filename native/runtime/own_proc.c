@@ -214,7 +214,14 @@ long own_proc_link(struct trap *t, const char *name, char *to, size_t size)
     } else if (!strcmp(name, "root")) {
         put(&text, "/");
     } else if (*name == 0) {
+        const char *path = (const char *)t->self->scratch;
+        if (path[6] >= '0' && path[6] <= '9') /* the directory itself, by its number */
+            return -EINVAL;
         put_signed(&text, process.start.virtual_pid);
+        if (path[6] == 't') {
+            put(&text, "/task/");
+            put_signed(&text, t->self->virtual_id);
+        }
     } else if (starts_with(name, "fd/")) {
         const char *at = name + 3;
         struct request request = {.call = OP_PATH_OF, .arguments = {(int64_t)read_number(&at, 10)}};

@@ -34,11 +34,11 @@ enum { /* as <errno.h>, which belongs to a C library */
 };
 
 /* Address space.  Everything of the program's and of the runtime's lies below KERNEL_PLACES. */
-#define ARENA_START 0x100000000000ul
-#define ARENA_END 0x200000000000ul
-#define BREAK_START 0x200000000000ul
-#define BREAK_END 0x300000000000ul
-#define STACK_PLACE 0x300000000000ul
+#define ARENA_START 0x400000000000ul
+#define ARENA_END 0x500000000000ul
+#define BREAK_START 0x500000000000ul
+#define BREAK_END 0x600000000000ul
+#define STACK_PLACE 0x600000000000ul
 #define THREAD_PLACE 0x6ffe00000000ul
 #define RUNTIME_PLACE 0x6fff00000000ul
 #define KERNEL_PLACES 0x700000000000ul

@@ -172,6 +172,13 @@ static bool put_facts(struct work *w, const struct file *file, int64_t first)
     return true;
 }
 
+/* A pipe that nobody reads yet is waited for; a device that is not there is not. */
+static bool awaits_reader(int directory, const char *path, int flags)
+{
+    struct stat st;
+    return !(flags & O_NONBLOCK) && fstatat(directory, path, &st, 0) == 0 && S_ISFIFO(st.st_mode);
+}
+
 long serve_openat(struct work *w)
 {
     struct session *s = w->session;
@@ -184,7 +191,9 @@ long serve_openat(struct work *w)
         return -EBADF;
     int real = openat(directory, path, flags | O_CLOEXEC | O_NOCTTY | (flags & O_PATH ? 0 : O_NONBLOCK),
                       (mode_t)ARGUMENT(3));
-    if (real < 0 && errno == ENXIO && !(flags & O_NONBLOCK)) { /* a pipe that nobody reads yet */
+    if (real < 0 && errno == ENXIO) {
+        if (!awaits_reader(directory, path, flags))
+            return -ENXIO;
         w->retry_ns = now_ns() + 10000000;
         return PARKED;
     }
