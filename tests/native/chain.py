@@ -8,7 +8,7 @@ import select
 import socket
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import attrs
@@ -36,12 +36,25 @@ class Life:
 class Chain:
     """Runs one program, checkpointing it at random moments and continuing it from its images."""
 
+<<<<<<< ours
     increments = False
 
     def __init__(self, command: Sequence[str], folder: Path, seed: int) -> None:
+=======
+    def __init__(
+        self,
+        command: Sequence[str],
+        folder: Path,
+        seed: int,
+        work: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+>>>>>>> theirs
         self.host = ShadowHost()
         self.command = command
         self.folder = folder
+        self.work = work or folder
+        self.environment = environment or {"PATH": os.environ["PATH"], "LC_ALL": "C"}
         self.image = folder / "image"
         self.random = random.Random(seed)
         self.output = os.open(folder / "output", os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
@@ -55,8 +68,8 @@ class Chain:
         task = Task(
             program=self.command[0],
             arguments=self.command,
-            environment={"PATH": os.environ["PATH"], "LC_ALL": "C"},
-            directory=str(self.folder),
+            environment=self.environment,
+            directory=str(self.work),
             image=str(self.image),
             standard_fds=(null, self.output, self.output),
             increments=self.increments,
