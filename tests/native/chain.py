@@ -36,11 +36,8 @@ class Life:
 class Chain:
     """Runs one program, checkpointing it at random moments and continuing it from its images."""
 
-<<<<<<< ours
     increments = False
 
-    def __init__(self, command: Sequence[str], folder: Path, seed: int) -> None:
-=======
     def __init__(
         self,
         command: Sequence[str],
@@ -49,7 +46,6 @@ class Chain:
         work: Path | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
->>>>>>> theirs
         self.host = ShadowHost()
         self.command = command
         self.folder = folder

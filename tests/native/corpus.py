@@ -329,11 +329,11 @@ def page(results: Sequence[Result]) -> str:
     lines = [
         "# Programs that were seen to move",
         "",
-        "Made by `make corpus`, which installs Debian's packages and runs `python -m tests.native.corpus`. Each program",
-        "runs natively (twice), under the runtime, and then through checkpoints at random moments: it is killed at each",
-        "and continued from the image. *Same* means: standard output, exit status and every file that it wrote, byte for",
-        "byte. A checkpoint that comes while a program has helpers (children) waits until it is one process again;",
-        "*waited* counts how often one was put off.",
+        "Made by `make corpus`, which installs Debian's packages and runs `python -m tests.native.corpus`. Each",
+        "program runs natively (twice), under the runtime, and then through checkpoints at random moments: it is killed",
+        "at each and continued from the image. *Same* means: standard output, exit status and every file that it wrote,",
+        "byte for byte. A checkpoint that comes while a program has helpers (children) waits until it is one process",
+        "again; *waited* counts how often one was put off.",
         "",
         f"{len(good)} programs of {len([r for r in results if not r.absent])} in "
         f"{len({r.program.language for r in good})} languages and fields do the same; {len(moved)} of them were moved, "
