@@ -71,7 +71,7 @@ def test_programs_go_on_from_increments(seed: int, tmp_path: Path) -> None:
             kinds.append(chain.expect(EventKind.IMAGE, EventKind.INCREMENT).kind)
             verify_image(str(chain.image) + (".delta" if kinds[-1] is EventKind.INCREMENT else ""))
         chain.expect(EventKind.ENDED)
-        chain.process.wait(DEADLINE_S)
+        assert chain.process.wait(DEADLINE_S) == 112
         delta = Path(f"{chain.image}.delta")
         if delta.exists():
             assert delta.stat().st_blocks < chain.image.stat().st_blocks
@@ -82,6 +82,7 @@ def test_programs_go_on_from_increments(seed: int, tmp_path: Path) -> None:
         chain.image.replace(image)
         chain.start(str(image))
     chain.expect(EventKind.ENDED)
+    assert chain.process
     assert chain.process.wait(DEADLINE_S) == 0
     os.close(chain.output)
     assert (tmp_path / "output").read_bytes() == native.stdout
