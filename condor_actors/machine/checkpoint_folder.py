@@ -158,6 +158,12 @@ class CheckpointFolder:
         except (OSError, ValueError):
             return None
 
+    def drop_images(self) -> None:
+        """No image is good: the program begins anew, and the journals bring its files back to how they were then."""
+        for path in (Path(self.image), self._previous, *self.path.glob("*.list")):
+            with contextlib.suppress(OSError):
+                path.unlink()
+
     def clear(self) -> None:
         """Forget everything: the program begins anew, or the job is gone."""
         shutil.rmtree(self.path, ignore_errors=True)

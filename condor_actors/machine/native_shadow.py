@@ -61,6 +61,8 @@ class Task:
     stack_bytes: int = 8 << 20
     journal: bool = True
     """Whether files roll back with the program when it restarts from its image."""
+    journal_from_start: bool = False
+    """Whether they also do when it begins anew: the journal is kept from the program's first call on."""
     increments: bool = False
     """Whether a checkpoint may hold only what changed since the last whole one; see native_image.full_image."""
     identity: tuple[int, int] | None = None
@@ -124,7 +126,7 @@ class ShadowHost:
         wanted.image = strings[2] if task.image else self._ffi.NULL
         wanted.standard = list(task.standard_fds)
         wanted.stack_bytes = task.stack_bytes
-        wanted.journal = task.journal
+        wanted.journal = 2 if task.journal and task.journal_from_start else task.journal
         wanted.increments = task.increments
         wanted.has_identity = task.identity is not None
         wanted.uid, wanted.gid = task.identity or (0, 0)

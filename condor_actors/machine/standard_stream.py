@@ -499,7 +499,7 @@ class FarEnd(StandardStream):
             return
         for call, result, part in follower.feed(data):
             gift = -1
-            if call == OP_IMAGE_BEGIN and result == 0:
+            if call == OP_IMAGE_BEGIN and result >= 0:
                 gift = self._new_image()
             elif call == OP_FORK and result >= 0 and self._newborn:
                 number, self._newborn = self._newborn, 0

@@ -170,6 +170,13 @@ static long serve_hello(struct work *w)
     memcpy(to + sizeof start, s->strings, s->string_bytes);
     if (s->root != s)
         return 0;
+    if (hello.kind == HELLO_FRESH && s->task.journal == JOURNAL_FROM_START) {
+        long failed = journal_apply(s, GENERATION_OF_START);
+        if (!failed || failed == -ENOENT)
+            failed = journal_reset(s, GENERATION_OF_START);
+        if (failed)
+            return failed;
+    }
     if (hello.kind == HELLO_FRESH)
         tell(s, SHADOW_STARTED, s->real_pid, 0, NULL);
     return 0;

@@ -161,6 +161,7 @@ long journal_before(struct work *w);
 void journal_after(struct work *w, long result);
 long journal_reset(struct session *s, uint64_t generation);
 long journal_apply(struct session *s, uint64_t generation);
+enum { JOURNAL_FROM_START = 2, GENERATION_OF_START = 1 }; /* generations of images are random */
 uint64_t journal_new_generation(void);
 
 /* describe.c */

@@ -21,7 +21,8 @@ struct shadow_task {
     const char *image;                /* where checkpoints go; null: none can be taken */
     int standard[3];                  /* stdin, stdout, stderr; duplicated */
     uint64_t stack_bytes;
-    int journal;                      /* keep an undo journal beside the image */
+    int journal;                      /* keep an undo journal beside the image; 2: from the first call on, so that a
+                                         program which begins anew finds its files as it found them then */
     int increments;                   /* checkpoints after a whole one may be what changed since: <image>.delta */
     int has_identity;                 /* the session's threads become this user, the host stays who it is */
     uint32_t uid, gid;

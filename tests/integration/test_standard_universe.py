@@ -232,6 +232,23 @@ def test_a_machine_that_dies_costs_what_came_after_the_last_checkpoint(pool: Per
     assert job.text("job.log").count("001 (") == 2
 
 
+def test_a_job_that_begins_anew_finds_its_files_as_they_were(pool: PersonalPool) -> None:
+    job = Job(pool, "anew", "12 5 10")
+    job.until_lines(6)
+    pool.kill("starter-host")
+    job.until_logged("001 (", 2)
+    job.go_on(5)
+    job.until_lines(11)
+    job.checkpoint()
+    image = pool.dir / "spool" / "checkpoints" / job.id / "image"
+    os.truncate(image, 1000)
+    pool.run("condor_vacate_job", "-fast", job.id)  # and there is none before it
+    job.until_logged("001 (", 3)
+    job.go_on(10)
+    job.wait()
+    job.check(12)
+
+
 def test_the_death_of_the_shadow_host_ends_the_run_and_not_the_job(pool: PersonalPool) -> None:
     job = Job(pool, "deadshadow", "16 5 10")
     job.until_lines(6)
