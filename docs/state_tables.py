@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from condor_actors.cores import job_status, owner_policy, process_keeper
+from condor_actors.cores import job_status, owner_policy, keeper_events, process_keeper
 
 sys.path.insert(0, str(Path(__file__).parent))
 from state_diagram import arrows as _arrows  # noqa: E402  # a neighbour of this hook
@@ -55,7 +55,7 @@ def job_table() -> str:
 
 def daemon_table() -> str:
     """Every (state, event) of a daemon under its master and the step taken."""
-    states = list(process_keeper.State)
+    states = list(keeper_events.State)
     events = list(dict.fromkeys(event for _, event in process_keeper.TABLE))
     header = ["event", *(state.value for state in states)]
     steps = process_keeper.TABLE

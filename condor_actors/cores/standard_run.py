@@ -29,7 +29,8 @@ import attrs
 
 from condor_actors.classads import ClassAd, parse_expression
 from condor_actors.cores.effects import CancelTimer, Effect, Note, Send, SetTimer
-from condor_actors.cores.shadow_run import RunState, ShadowRun
+from condor_actors.cores.shadow_events import RunState
+from condor_actors.cores.shadow_run import ShadowRun
 from condor_actors.messages.envelope import TimerFired
 from condor_actors.messages.run import (
     Activated,

@@ -19,7 +19,7 @@ from condor_actors.actors.system import ActorSystem
 from condor_actors.classads import ClassAd
 from condor_actors.config import Config, nearest_word
 from condor_actors.cores.effects import Effect
-from condor_actors.cores.process_keeper import (
+from condor_actors.cores.keeper_events import (
     AllStopped,
     ChildExited,
     ChildFound,
@@ -28,9 +28,7 @@ from condor_actors.cores.process_keeper import (
     DaemonsListed,
     DaemonSpec,
     Finish,
-    Kept,
     Obituary,
-    ProcessKeeper,
     SpawnFailed,
     StartProcess,
     State,
@@ -38,6 +36,7 @@ from condor_actors.cores.process_keeper import (
     TurnOff,
     TurnOn,
 )
+from condor_actors.cores.process_keeper import Kept, ProcessKeeper
 from condor_actors.daemons.advertiser import ADVERTISER, Advertise, Advertiser, Withdraw
 from condor_actors.daemons.master_settings import Child, MasterSettings, children_of, collectors_of, obituary
 from condor_actors.machine.master_host import Host

@@ -9,7 +9,7 @@ from typing import Final
 import attrs
 
 from condor_actors.config import Config, ConfigError, nearest_word, setting
-from condor_actors.cores.process_keeper import KeeperLimits, Obituary
+from condor_actors.cores.keeper_events import KeeperLimits, Obituary
 from condor_actors.daemons.advertiser import collector_nodes
 from condor_actors.machine.master_host import last_lines
 from condor_actors.wire.nodes import BadNode, tls_node

@@ -20,7 +20,7 @@ from twisted.python.failure import Failure
 from condor_actors.actors import CoreActor
 from condor_actors.classads import ClassAd
 from condor_actors.cores.effects import Effect
-from condor_actors.cores.shadow_run import (
+from condor_actors.cores.shadow_events import (
     BlobsFailed,
     BlobsSent,
     BringOutputs,
@@ -34,10 +34,10 @@ from condor_actors.cores.shadow_run import (
     RunState,
     SendBlobs,
     Settled,
-    ShadowRun,
     Watch,
     WriteStreams,
 )
+from condor_actors.cores.shadow_run import ShadowRun
 from condor_actors.cores.slot_expansion import CannotExpand, expand_slot_references
 from condor_actors.daemons.home_files import (
     FEW,

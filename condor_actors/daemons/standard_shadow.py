@@ -23,7 +23,7 @@ from twisted.python.failure import Failure
 from condor_actors.classads import ClassAd
 from condor_actors.cores.effects import Effect
 from condor_actors.cores.run_spec import NULL, BadJob, read_spec
-from condor_actors.cores.shadow_run import InputsFailed, InputsReady, PrepareInputs, RunState
+from condor_actors.cores.shadow_events import InputsFailed, InputsReady, PrepareInputs, RunState
 from condor_actors.cores.standard_run import (
     Checkpointed,
     CheckpointFacts,

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from condor_actors.cores.effects import Effect
-from condor_actors.cores.process_keeper import (
-    TABLE,
+from condor_actors.cores.keeper_events import (
     AllStopped,
     ChildExited,
     ChildFound,
@@ -19,7 +18,6 @@ from condor_actors.cores.process_keeper import (
     Finish,
     KeeperLimits,
     Obituary,
-    ProcessKeeper,
     SpawnFailed,
     StartProcess,
     State,
@@ -27,6 +25,7 @@ from condor_actors.cores.process_keeper import (
     TurnOff,
     TurnOn,
 )
+from condor_actors.cores.process_keeper import TABLE, ProcessKeeper
 from condor_actors.messages.envelope import TimerFired
 
 EVENTS = ("TurnOn", "TurnOff", "ChildFound", "ChildSpawned", "SpawnFailed", "ChildReady", "ChildExited", "TimeToStart",

@@ -8,7 +8,8 @@ import pytest
 
 from condor_actors.classads import ClassAd
 from condor_actors.cores.effects import Answer
-from condor_actors.cores.shadow_run import RunState, ShadowRun
+from condor_actors.cores.shadow_events import RunState
+from condor_actors.cores.shadow_run import ShadowRun
 from condor_actors.messages.claim import ClaimRevoked, ClaimsKept, ClaimsRenewed
 from condor_actors.messages.envelope import Address, AskFailed, TimerFired
 from condor_actors.messages.queue import ActionResult
