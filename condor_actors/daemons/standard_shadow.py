@@ -231,7 +231,8 @@ class StandardShadow(Shadow):
                        "_CONDOR_SLOT": self.core.order.slot_name.partition("@")[0], **spec.environment}
         return Task(
             program=spec.program, arguments=[spec.program, *spec.arguments], environment=environment,
-            directory=spec.iwd, image=self._folder.image, journal_from_start=True, standard_fds=self._standard_files(opened, identity),
+            directory=spec.iwd, image=self._folder.image, journal_from_start=True,
+            standard_fds=self._standard_files(opened, identity),
             identity=identity)
 
     def _standard_files(self, opened: list[int], identity: tuple[int, int] | None) -> tuple[int, int, int]:

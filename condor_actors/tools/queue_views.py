@@ -256,11 +256,29 @@ VIEWS: dict[str, tuple[Column, ...]] = {
         Column(" OUTPUT", _bytes("BytesSent"), 9),
         Column("UNIVERSE", _text("JobUniverse"), 0),
     ),
+    "io-standard": (
+        _ID,
+        _OWNER,
+        Column("  READ", _bytes("FileReadBytes"), 9),
+        Column(" WRITE", _bytes("FileWriteBytes"), 9),
+        Column("SEEK", _text("FileSeekCount", "0"), 5),
+        Column("CALLS", _text("NumRemoteSysCalls", "0"), 7),
+        Column("CKPTS", _text("NumCkpts", "0"), 5),
+        Column("LEVERAGE", _text("Leverage", "-"), 8),
+    ),
 }
 
 
 def job_table(ads: Sequence[ClassAd], view: str, now_s: float, is_wide: bool = False) -> str:
-    """One line a job, under a line of heads; cut at 80 columns unless ``is_wide``."""
+    """One line a job, under a line of heads; cut at 80 columns unless ``is_wide``.
+
+    In the view ``io`` jobs of the standard universe, which use their files from afar, have a table of their own.
+    """
+    if view == "io" and any(ad.get_int("JobUniverse") == 1 for ad in ads):
+        far = [ad for ad in ads if ad.get_int("JobUniverse") == 1]
+        near = [ad for ad in ads if ad.get_int("JobUniverse") != 1]
+        table = job_table(far, "io-standard", now_s, is_wide)
+        return f"{job_table(near, view, now_s, is_wide)}\n{table}" if near else table
     columns = VIEWS[view]
     lines = [" ".join(_cell(column, column.head) for column in columns)]
     lines += [" ".join(_cell(column, column.cell(ad, now_s)) for column in columns) for ad in ads]
@@ -283,7 +301,8 @@ def attributes_of(view: str) -> tuple[str, ...]:
         "idle": (*common, "JobUniverse", "RequestCpus", "RequestMemory", "NumShadowStarts", "LastRemoteHost",
                  "MemoryUsage", "ImageSize"),
         "io": (*common, "NumJobStarts", "BytesRecvd", "BytesSent", "JobUniverse", "TransferringInput",
-               "TransferringOutput", "TransferQueued"),
+               "TransferringOutput", "TransferQueued", "FileReadBytes", "FileWriteBytes", "FileSeekCount",
+               "NumRemoteSysCalls", "NumCkpts", "Leverage"),
         "batch": (*common, "JobBatchName", "TotalSubmitProcs"),
     }.get(view, (*common, "RemoteWallClockTime", "JobCurrentStartDate", "ShadowBday", "EnteredCurrentStatus",
                  "RemoteUserCpu", "JobPrio", "ImageSize", "MemoryUsage", "ResidentSetSize", "Cmd", "Args", "Arguments",
