@@ -31,6 +31,10 @@ test: install                ## all the tests
 soak: install                ## the long runs
 	$(BIN)/python -m pytest -m soak --timeout=3600
 
+corpus: install              ## some 140 programs from Debian, moved at random moments; makes docs/corpus.md
+	./etc/install-system-packages corpus
+	$(BIN)/python -m tests.native.corpus
+
 lint: install
 	$(BIN)/ruff check .
 
