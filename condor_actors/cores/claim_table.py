@@ -324,9 +324,10 @@ class Claims:
         return True
 
     def starts_again(self) -> None:
-        """A JOB_START_DELAY is over."""
+        """A JOB_START_DELAY is over: use the claims that wait, or give them back when no job is left, up to a start that
+        has to wait again."""
         self._starts_left = self._desk.settings.job_start_count
-        for _ in range(min(len(self._paused), self._starts_left)):
+        while self._paused and self._starts_left > 0:
             claim = self._paused.popleft()
             if claim.row.claim_id in self.held:
                 self.use(claim)

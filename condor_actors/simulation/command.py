@@ -1,10 +1,11 @@
 """condor_simulate: what a pool would do, or would have done, on a clock of its own.
 
-=============  =====================================================================================================
-``paper-1988``  the month of 1988 under four policies, as one HTML page
-``scale``       pools of many machines for a day: what breaks first
-``what-if``     a real pool's last month under another configuration
-=============  =====================================================================================================
+================  ==================================================================================================
+``paper-1988``    the month of 1988 under four policies, as one HTML page
+``availability``  what the history of stations' availability is worth to long jobs
+``scale``         pools of many machines for a day: what breaks first
+``what-if``       a real pool's last month under another configuration
+================  ==================================================================================================
 
 Every command is deterministic: the same arguments give the same numbers.
 """
@@ -86,6 +87,11 @@ def _parser() -> argparse.ArgumentParser:
     paper.add_argument("--only-kept", action="store_true", help="compute nothing: report on what --keep has")
     paper.add_argument("--workers", type=_positive, default=1, metavar="N", help="processes (default 1)")
     paper.set_defaults(run=_paper)
+    history = commands.add_parser("availability",
+                                  help="what the history of stations' availability is worth to long jobs")
+    history.add_argument("--seeds", type=_positive, default=5, metavar="N", help="months each (default 5)")
+    history.add_argument("--days", type=float, default=30.0, metavar="D", help="length of a month (default 30)")
+    history.set_defaults(run=_availability)
     scale = commands.add_parser("scale", help="pools of many machines for a day: what breaks first")
     scale.add_argument("--machines", type=_numbers, default=[1000], metavar="N,N",
                        help="sizes of the pools (default 1000)")
@@ -96,6 +102,9 @@ def _parser() -> argparse.ArgumentParser:
     scale.add_argument("--budget", type=float, default=600.0, metavar="S",
                        help="give up on a pool after so many seconds of processor time (default 600)")
     scale.add_argument("--out", type=Path, metavar="FILE", help="append each pool's figures there, one JSON line each")
+    scale.add_argument("--negotiator-only", action="store_true", help="only its cycles, which goes much further")
+    scale.add_argument("--charts", type=Path, metavar="FOLDER",
+                       help="measure nothing: draw the curves of what is in --out there")
     scale.set_defaults(run=_scale)
     what_if = commands.add_parser("what-if", help="a real pool's last month under another configuration")
     what_if.add_argument("--config", type=Path, required=True, metavar="FILE", help="the condor_config to try")
@@ -135,18 +144,37 @@ def _paper(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _scale(arguments: argparse.Namespace) -> int:
-    from condor_actors.simulation.scale import header, line, measure
+def _availability(arguments: argparse.Namespace) -> int:
+    from condor_actors.simulation.availability import compare
 
-    print(header())
+    print(compare(range(1, arguments.seeds + 1), arguments.days, Progress("months")))
+    return 0
+
+
+def _scale(arguments: argparse.Namespace) -> int:
+    from condor_actors.simulation.scale import header, line, measure, measure_cycle
+    from condor_actors.simulation.scale_charts import write_charts
+
+    if arguments.charts is not None:
+        if arguments.out is None:
+            return _wrong("--charts needs --out FILE with measurements")
+        for path in write_charts(arguments.out, arguments.charts):
+            print(path)
+        return 0
+    only = arguments.negotiator_only
+    print("JSON lines: one for each measurement" if only else header())
     for machines in arguments.machines:
         for kinds in arguments.kinds:
-            result = measure(machines, jobs_per_machine=arguments.jobs, hours=arguments.hours, kinds=kinds,
-                             budget_s=arguments.budget, progress=Progress(f"{machines:,} machines, {kinds} kinds"))
-            print(line(result), flush=True)
+            if only:
+                text = shown = measure_cycle(machines, kinds).to_json()
+            else:
+                result = measure(machines, jobs_per_machine=arguments.jobs, hours=arguments.hours, kinds=kinds,
+                                 budget_s=arguments.budget, progress=Progress(f"{machines:,} machines, {kinds} kinds"))
+                text, shown = result.to_json(), line(result)
+            print(shown, flush=True)
             if arguments.out is not None:
                 with arguments.out.open("a", encoding="utf-8") as file:
-                    file.write(result.to_json() + "\n")
+                    file.write(text + "\n")
     return 0
 
 

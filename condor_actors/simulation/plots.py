@@ -12,7 +12,7 @@ from html import escape
 
 import attrs
 
-__all__ = ["STYLE", "Chart", "Series", "draw"]
+__all__ = ["STYLE", "Chart", "Series", "draw", "standalone"]
 
 STYLE = """
 :root{--ink:#1b1b1b;--soft:#5c5c5c;--grid:#dcdcdc;--page:#fff;--s0:#1f5fa8;--s1:#b6501e;--s2:#2b7a3b;--s3:#8a3f92;
@@ -22,6 +22,7 @@ STYLE = """
 svg text{font:11px system-ui,sans-serif;fill:var(--soft)} svg .title{font-size:12px;fill:var(--ink)}
 svg .frame{stroke:var(--soft);fill:none} svg .grid{stroke:var(--grid)} svg .mark{stroke:var(--ink);stroke-dasharray:1 3}
 """
+LIGHT_STYLE = STYLE.split("@media", maxsplit=1)[0] + STYLE[STYLE.index("svg text"):]
 LEFT, RIGHT, TOP, BOTTOM = 52.0, 12.0, 26.0, 40.0
 COLOURS = 5
 DASHES = {"solid": "", "dashed": "6 4", "dotted": "2 3"}
@@ -192,3 +193,9 @@ def draw(chart: Chart) -> str:
             out += [f'<circle cx="{x_axis.at(x):.1f}" cy="{y_axis.at(y):.1f}" r="2.4" fill="{colour}"/>'
                     for x, y, _ in points]
     return "\n".join([*out, *_legend(chart), "</svg>"])
+
+
+def standalone(svg: str) -> str:
+    """A drawn chart as a file of its own, on white."""
+    head, rest = svg.split(">", maxsplit=1)
+    return f'{head}><style>{LIGHT_STYLE}</style><rect width="100%" height="100%" fill="var(--page)"/>{rest}\n'

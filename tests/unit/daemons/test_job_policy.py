@@ -233,6 +233,17 @@ def test_starts_are_paced(tmp_path: Path) -> None:
     assert len(pool.execute.runs) == 5
 
 
+def test_claims_that_wait_for_a_start_are_given_back_when_no_job_is_left(tmp_path: Path) -> None:
+    pool = SubmitPool(tmp_path, job_start_count=1, job_start_delay_s=10.0)
+    cluster = pool.submit(procs=5)
+    assert pool.match() == 5
+    assert len(pool.execute.runs) == 1
+    for proc in range(1, 5):
+        pool.act("remove", cluster, proc)
+    pool.run(10.0)
+    assert len(pool.execute.released) == 4
+
+
 def test_jobs_run_by_priority(pool: SubmitPool) -> None:
     cluster = pool.submit(proc_ads=(b"", b"JobPrio = 5\n", b"JobPrio = -3\n"))
     pool.match(1)
