@@ -324,8 +324,8 @@ class Claims:
         return True
 
     def starts_again(self) -> None:
-        """A JOB_START_DELAY is over: use the claims that wait, or give them back when no job is left, up to a start that
-        has to wait again."""
+        """A JOB_START_DELAY is over: use the claims that wait, or give them back when no job is left, up to a start
+        that has to wait again."""
         self._starts_left = self._desk.settings.job_start_count
         while self._paused and self._starts_left > 0:
             claim = self._paused.popleft()

@@ -2,8 +2,8 @@
 
 Theory: "workstations with long available intervals tend to have their next available interval long", so "the
 coordinator could choose sources of remote cycles on the basis of the history of workstation availability".  Startds
-advertise theirs (``AvailableSince``, ``AvailabilityMean``); here the negotiator prefers, among free stations, those that
-will be left alone for longest, and the moves of jobs are counted beside those of the same months without that
+advertise theirs (``AvailableSince``, ``AvailabilityMean``); here the negotiator prefers, among free stations, those
+that will be left alone for longest, and the moves of jobs are counted beside those of the same months without that
 preference.
 
 Source: "Condor - A Hunter of Idle Workstations" (1988), section 5 (1).

@@ -23,7 +23,7 @@ svg text{font:11px system-ui,sans-serif;fill:var(--soft)} svg .title{font-size:1
 svg .frame{stroke:var(--soft);fill:none} svg .grid{stroke:var(--grid)} svg .mark{stroke:var(--ink);stroke-dasharray:1 3}
 """
 LIGHT_STYLE = STYLE.split("@media", maxsplit=1)[0] + STYLE[STYLE.index("svg text"):]
-LEFT, RIGHT, TOP, BOTTOM = 52.0, 12.0, 26.0, 40.0
+LEFT, RIGHT, TOP, BOTTOM = 52.0, 12.0, 42.0, 40.0
 COLOURS = 5
 DASHES = {"solid": "", "dashed": "6 4", "dotted": "2 3"}
 
@@ -67,7 +67,7 @@ class Chart:
     log_x: bool = False
     top: float | None = None
     width: int = 640
-    height: int = 280
+    height: int = 300
 
 
 def _nice(low: float, high: float, count: int = 5) -> list[float]:
@@ -163,13 +163,12 @@ def _frame(chart: Chart, x_axis: _Axis, y_axis: _Axis) -> list[str]:
 
 def _legend(chart: Chart) -> list[str]:
     out = []
-    x = chart.width - RIGHT - 4.0
-    for series in reversed([each for each in chart.series if each.name]):
-        width = 26.0 + 6.2 * len(series.name)
-        x -= width
-        out.append(f'<line x1="{x:.0f}" x2="{x + 18:.0f}" y1="11" y2="11" stroke="var(--s{series.colour % COLOURS})" '
+    x = LEFT
+    for series in (each for each in chart.series if each.name):
+        out.append(f'<line x1="{x:.0f}" x2="{x + 18:.0f}" y1="29" y2="29" stroke="var(--s{series.colour % COLOURS})" '
                    f'stroke-width="2" stroke-dasharray="{DASHES[series.line]}"/>'
-                   f'<text x="{x + 21:.0f}" y="15">{escape(series.name)}</text>')
+                   f'<text x="{x + 22:.0f}" y="33">{escape(series.name)}</text>')
+        x += 38.0 + 7.0 * len(series.name)
     return out
 
 
