@@ -16,7 +16,7 @@ from setuptools import Distribution, Extension, setup
 from setuptools.command.build_ext import build_ext
 
 HERE = Path(__file__).resolve().parent
-PROGRAMS = ("condor_launcher", "condor_runtime")
+PROGRAMS = ("condor_launcher", "condor_runtime", "condor_benchmark")
 CLASSADS = Extension(
     "condor_actors.classads._core",
     sorted(str(path.relative_to(HERE)) for path in (HERE / "native" / "classads").glob("*.c")),

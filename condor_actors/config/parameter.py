@@ -118,7 +118,8 @@ _SUBSYSTEMS: Final = (
     "|TOOL|SUBMIT"
 )
 _LEVELS: Final = "READ|WRITE|OWNER|ADMINISTRATOR|DAEMON|NEGOTIATOR|ADVERTISE_[A-Z]+|CONFIG|CLIENT"
-_WORDS: Final = {"N": r"\d+", "SUBSYS": f"(?:{_SUBSYSTEMS})", "LEVEL": f"(?:{_LEVELS})"}
+_WORDS: Final = {"N": r"\d+", "SUBSYS": f"(?:{_SUBSYSTEMS})", "LEVEL": f"(?:{_LEVELS})",
+                 "UNIVERSE": "(?:STANDARD|VANILLA|GRID|JAVA|PARALLEL|LOCAL|VM)"}
 """What stands in the places of a name; any other place takes any word."""
 
 _NOUNS: Final = {

@@ -15,7 +15,8 @@ import attrs
 from condor_actors.cores.slot_resources import Custom, Share
 from condor_actors.messages.envelope import Address
 
-__all__ = ["Claim", "ClaimRecord", "DropClaim", "SaveClaim", "matches", "share_from_plain", "share_to_plain"]
+__all__ = ["Claim", "ClaimRecord", "DropClaim", "SaveClaim", "SaveFact", "matches", "share_from_plain",
+           "share_to_plain"]
 
 
 def matches(secret: str, shown: str) -> bool:
@@ -90,6 +91,14 @@ class DropClaim:
     claim_id: str
 
 
+@attrs.frozen
+class SaveFact:
+    """Operation: keep something else under a name (numbers, strings, lists, dicts); None: forget it."""
+
+    name: str
+    value: Any
+
+
 @attrs.define(eq=False, kw_only=True)
 class Claim:
     """A claim in use.
@@ -99,6 +108,7 @@ class Claim:
         schedd: where its schedd was last heard; None when that is not known.
         renewed_s: when the lease began anew.
         open: whether the starter host has the gate open.
+        heard: whether it is known what runs on it; not yet, of a claim that a startd finds when it is started again.
         job_id, job_ad, job_began_s: the run on it; empty: none.
         checkpoint_s: when it was last asked for a checkpoint; 0: never.
         cpu_s, memory_mib, disk_kib: the run's usage as last told.
@@ -109,6 +119,7 @@ class Claim:
     schedd: Address | None
     renewed_s: float
     open: bool = False
+    heard: bool = True
     job_id: str = ""
     job_ad: bytes = b""
     job_began_s: float = 0.0

@@ -8,7 +8,9 @@ from condor_actors.cores.effects import Effect
 from condor_actors.cores.slots import Slot
 
 __all__ = [
-    "DeskSettings", "EndStartd", "Hide", "NeedStarter", "Observed", "Show", "StarterDied",
+    "Benchmarked", "DeskSettings", "EndStartd", "Hide", "NeedStarter", "Observed", "RunBenchmarks", "SensorSpoke",
+    "Show",
+    "StarterDied", "StopBenchmarks",
 ]
 
 
@@ -23,6 +25,7 @@ class DeskSettings:
         successor_wait_s: how long a request that displaces a claim waits for it to end.
         starter_wait_s: how long requests wait for a starter host that is starting.
         open_timeout_s: how long the starter host may take to open a gate.
+        own_uid: whose process this is; owners: users who may pause the machine wherever they sit (DESKTOP_OWNERS).
     """
 
     address: str
@@ -31,6 +34,8 @@ class DeskSettings:
     successor_wait_s: float = 30.0
     starter_wait_s: float = 20.0
     open_timeout_s: float = 10.0
+    own_uid: int = 0
+    owners: frozenset[str] = frozenset()
 
 
 # ---- local events and effects
@@ -38,12 +43,41 @@ class DeskSettings:
 
 @attrs.frozen(kw_only=True)
 class Observed:
-    """Readings of the host: loads (of everything, and of the pool's jobs), idle reports (source, idle_s, why not)."""
+    """Readings of the host: loads (of everything, and of the pool's jobs), idle reports (source, idle_s, why not), who
+    sits at it, whether its screen is locked (None: nobody knows), how far local time is ahead of UTC."""
 
     total_load: float
     own_load: float
     idle: tuple[tuple[str, float | None, str], ...] = ()
     disk_free_kib: int | None = None
+    console_uids: frozenset[int] = frozenset()
+    screen_locked: bool | None = None
+    utc_offset_s: int = 0
+
+
+@attrs.frozen
+class SensorSpoke:
+    """A sensor of this machine saw the owner just now."""
+
+    source: str
+
+
+@attrs.frozen(kw_only=True)
+class Benchmarked:
+    """The machine has measured its speed: attributes and their values; none: it could not, and ``text`` says why."""
+
+    found: tuple[tuple[str, int], ...] = ()
+    text: str = ""
+
+
+@attrs.frozen
+class RunBenchmarks(Effect):
+    """Measure the machine's speed; :class:`Benchmarked` follows."""
+
+
+@attrs.frozen
+class StopBenchmarks(Effect):
+    """Somebody wants the machine: stop measuring."""
 
 
 @attrs.frozen

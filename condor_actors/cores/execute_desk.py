@@ -10,32 +10,36 @@ So whoever has heard of a claim can use it, and it survives the startd.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
 
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, parse_expression
 from condor_actors.cores import owner_policy as op
-from condor_actors.cores import slot_ad
 from condor_actors.cores.claim import Claim, ClaimRecord, DropClaim, SaveClaim, matches
 from condor_actors.cores.desk_events import (
+    Benchmarked,
     DeskSettings,
     EndStartd,
     Hide,
     NeedStarter,
     Observed,
+    RunBenchmarks,
+    SensorSpoke,
     Show,
     StarterDied,
+    StopBenchmarks,
 )
 from condor_actors.cores.effects import Answer, Ask, CancelTimer, Effect, Note, Persist, Reply, Send, SetTimer
-from condor_actors.cores.slot_conduct import SlotConduct
+from condor_actors.cores.owner_desk import OwnerDesk
 from condor_actors.cores.slot_resources import Share
 from condor_actors.cores.slots import Slot
-from condor_actors.messages import admin, claim, negotiate
+from condor_actors.messages import admin, claim, negotiate, owner
 from condor_actors.messages.envelope import Address, AskFailed, Delivery, Done, Refused, TimerFired
 
-__all__ = ["DeskSettings", "EndStartd", "ExecuteDesk", "Hide", "NeedStarter", "Observed", "Show",
-           "StarterDied"]
+__all__ = ["Benchmarked", "DeskSettings", "EndStartd", "ExecuteDesk", "Hide", "NeedStarter", "Observed",
+           "RunBenchmarks", "SensorSpoke", "Show", "StarterDied", "StopBenchmarks"]
 
 STARTD_HELD_JOB = 21
 STARTER_ACTOR = "starter-host"
@@ -44,7 +48,7 @@ KEPT_PATIENCE_S = 30.0
 KEPT_AGAIN_S = 60.0
 
 
-class ExecuteDesk(SlotConduct):
+class ExecuteDesk(OwnerDesk):
     """The core of the startd; see the module.
 
     Args:
@@ -75,10 +79,12 @@ class ExecuteDesk(SlotConduct):
         slot = self.slots.get(slot_name)
         return tuple(slot.machine.story) if slot is not None else ()
 
-    def start(self, records: tuple[ClaimRecord, ...], now_s: float) -> tuple[Effect, ...]:
+    def start(self, records: tuple[ClaimRecord, ...], now_s: float,
+              facts: Mapping[str, Any] | None = None) -> tuple[Effect, ...]:
         """The first turn: take up what the store remembers, offer the slots, ask for a starter host."""
         self._now_s = now_s
         self._effects = [NeedStarter()]
+        self.recall(facts or {}, now_s)
         for record in records:
             self._restore(record)
         self._say_kept()
@@ -174,7 +180,7 @@ class ExecuteDesk(SlotConduct):
                 return
             slot = self.slots.carve(parent, record.share, self._now_s, int(number))
         schedd = Address(record.schedd_node, SCHEDD_ACTOR) if record.schedd_node else None
-        slot.claim = Claim(record=record, schedd=schedd, renewed_s=self._now_s)
+        slot.claim = Claim(record=record, schedd=schedd, renewed_s=self._now_s, heard=False)
         self._unheard[record.claim_id] = record.schedd_node
         slot.job = ClassAd.from_bytes(record.job_ad)
         slot.machine.go(op.CLAIMED, self._now_s)
@@ -279,6 +285,7 @@ class ExecuteDesk(SlotConduct):
             if held.record.starter_node != hello.node:
                 self._lose(slot)
                 continue
+            held.heard = True
             if slot.machine.state is op.State.CLAIMED:
                 self._open(slot)
             elif claim_id not in alive:
@@ -286,7 +293,7 @@ class ExecuteDesk(SlotConduct):
                 continue
             if claim_id in alive:
                 held.job_id = alive[claim_id].partition("#")[0]
-                self._policy(slot, op.Begin())
+                self._policy(slot, op.Begin(frozen=claim_id in hello.suspended))
             elif held.job_id:
                 held.job_id = ""
                 self._policy(slot, op.End())
@@ -336,41 +343,7 @@ class ExecuteDesk(SlotConduct):
             self._policy(slot, op.Gone())
         self._dirty_slot(slot)
 
-    # ---- readings and time
-
-    def _observe(self, event: Any, observed: Observed) -> None:
-        self._observed = observed
-        for source, idle_s, text in observed.idle:
-            self.idleness.report(source, idle_s, self._now_s, text)
-        self._look_at_all()
-
-    def _idle_reading(self, event: Delivery, reading: admin.IdleReading) -> None:
-        idle_s = reading.idle_s if reading.known else None
-        uid = event.identity.uid
-        source = reading.source if uid in (None, 0) else f"{reading.source}/{uid}"  # nobody speaks for another's eyes
-        if self.idleness.report(source, idle_s, self._now_s, reading.text):
-            self._look_at_all()
-        self._do(Reply(Done(), event))
-
-    def _look_at_all(self) -> None:
-        keyboard_s = self.idleness.keyboard_idle_s(self._now_s)
-        console_s = self.idleness.console_idle_s(self._now_s)
-        settings = self.slots.settings
-        observed = self._observed
-        cpus = max(1, sum(slot.total.cpus for slot in self.slots if slot.parent is None))
-        foreign = max(0.0, observed.total_load - observed.own_load)
-        for slot in self.slots:
-            number = slot.plan.number
-            boost_s = 0.0 if number <= settings.keyboard_slots else settings.idle_boost_s
-            share = observed.own_load * slot.total.cpus / cpus if slot.claim is not None else 0.0
-            mine = min(foreign, float(slot.total.cpus)) if number == 1 or slot.partitionable else 0.0
-            slot_ad.write_readings(
-                slot.ad, load=mine + share, own_load=share, total_load=observed.total_load,
-                total_own_load=observed.own_load,
-                keyboard_idle_s=None if keyboard_s is None else keyboard_s + boost_s,
-                console_idle_s=None if console_s is None or number > settings.console_slots else console_s)
-            self._policy(slot, self._look(slot))
-            self._checkpoint_if_due(slot)
+    # ---- time
 
     def _timer(self, event: Any, fired: TimerFired) -> None:
         key = fired.key
@@ -383,6 +356,9 @@ class ExecuteDesk(SlotConduct):
             self._do(SetTimer("heartbeat", self.settings.update_interval_s))
         elif key == "kept":
             self._say_kept()
+        elif key == "pause":
+            self._do(Note("the owner's pause is over"))
+            self._end_pause()
         elif key == "starter-wait":
             waiting, self._waiting = self._waiting, []
             for request in waiting:
@@ -504,6 +480,11 @@ ExecuteDesk._ACTIONS = {
     admin.Drain: ExecuteDesk._drain,
     admin.CancelDrain: ExecuteDesk._cancel_drain,
     admin.IdleReading: ExecuteDesk._idle_reading,
+    owner.QueryOwner: ExecuteDesk._query_owner,
+    owner.PauseMachine: ExecuteDesk._pause,
+    owner.ResumeMachine: ExecuteDesk._resume,
+    SensorSpoke: ExecuteDesk._sensor_spoke,
+    Benchmarked: ExecuteDesk._benchmarked,
     Observed: ExecuteDesk._observe,
     StarterDied: ExecuteDesk._starter_died,
     Answer: ExecuteDesk._answered,

@@ -11,7 +11,8 @@ starting    the program executes → running; it cannot → ended
 running     the program's end → clearing; the wish to stop it → stopping
 stopping    its end → clearing; the grace is over → killing
 killing     its end → clearing
-clearing    nothing of the tree is left → ended
+clearing    nothing of the tree is left → ended; it saved its work and is to go on → saving
+saving      the checkpoint is kept at home → starting; asked to go → ended
 ended       outputs received, or nobody left to receive them → gone
 gone        –
 =========== ================================================================================================
@@ -60,6 +61,7 @@ from condor_actors.cores.run_events import (
 from condor_actors.cores.run_spec import CHECKPOINT_SIGNAL, RunSpec
 from condor_actors.messages.envelope import TimerFired
 from condor_actors.messages.run import (
+    CheckpointKept,
     CheckpointRun,
     ContinueRun,
     InputsSent,
@@ -67,6 +69,7 @@ from condor_actors.messages.run import (
     Reattached,
     ReattachRun,
     RunBegan,
+    RunCheckpointed,
     RunExited,
     RunProgress,
     StopRun,
@@ -75,9 +78,10 @@ from condor_actors.messages.run import (
 )
 
 __all__ = [
-    "ALIVE", "Abandon", "Activity", "Began", "CloseRun", "DISK_SUBCODE", "Forget", "Freeze", "Gather", "Gathered",
-    "HOLD_INPUT_SANDBOX", "JobRun", "KillTree", "LinkLost", "Measured", "Prepare", "PrepareFailed", "Prepared",
-    "ProgramEnded", "ReturnTo", "RunState", "Signal", "Start", "StartFailed", "Tell", "Thaw", "TreeGone",
+    "ALIVE", "Abandon", "Activity", "Began", "CloseRun", "DISK_SUBCODE", "Forget", "Freeze",
+    "Gather", "Gathered", "HOLD_INPUT_SANDBOX", "JobRun", "KillTree", "LinkLost", "Measured", "Prepare",
+    "PrepareFailed", "Prepared", "ProgramEnded", "ReturnTo", "RunState", "Signal", "Start", "StartFailed",
+    "Tell", "Thaw", "TreeGone",
 ]
 
 UNCLAIMED_KEEP_S = 600.0
@@ -118,6 +122,8 @@ class JobRun:
         self._stop: StopRun | None = None
         self._close: CloseRun | None = None
         self.checkpointing = False
+        self.checkpoints = 0
+        self._checkpoint: RunCheckpointed | None = None
         self._out: list[Effect] = []
         self._now_s = 0.0
         self._table = self._make_table()
@@ -200,6 +206,9 @@ class JobRun:
         if self.state is RunState.PREPARING:
             self._end(self.cause, self.reason, self.hold)
             return
+        if self.state is RunState.SAVING:
+            self._end(self.cause, self.reason, self.hold)
+            return
         if self.state not in ALIVE:
             return
         grace_s, number = self._grace()
@@ -233,10 +242,11 @@ class JobRun:
             self._out += [CancelTimer("grace"), KillTree()]
         self._out.append(SetTimer("again", KILL_AGAIN_S))
 
-    def _checkpoint(self, event: CheckpointRun) -> None:
-        """A checkpoint is wanted; the program goes on afterwards."""
-        if self.spec.standard and self.state is RunState.RUNNING and not self.suspended:
-            self._out.append(Signal(CHECKPOINT_SIGNAL))
+    def _checkpoint_now(self, event: CheckpointRun) -> None:
+        """A checkpoint is wanted; the program goes on afterwards.  One that takes no signal saves when it likes."""
+        number = CHECKPOINT_SIGNAL if self.spec.standard else self.spec.checkpoint_signal
+        if number is not None and self.state is RunState.RUNNING and not self.suspended:
+            self._out.append(Signal(number))
 
     # ---- suspend
 
@@ -262,9 +272,9 @@ class JobRun:
         if self.state not in (*ALIVE, RunState.STARTING):
             return
         self._status = (event.exit_code, event.exit_signal, event.core_dumped)
+        self.checkpointing = event.exit_code >= 0 and event.exit_code == self.spec.checkpoint_code
         if self.state is RunState.RUNNING and not self.hold[0]:
             self.cause = "exited"
-            self.checkpointing = event.exit_code >= 0 and event.exit_code == self.spec.checkpoint_code
         self.state = RunState.CLEARING
         self._out += [CancelTimer("grace"), CancelTimer("again"), CancelTimer("measure"), KillTree(),
                       SetTimer("again", KILL_AGAIN_S)]
@@ -281,13 +291,15 @@ class JobRun:
         spec = self.spec
         if not spec.transfers:
             self._exit(Gathered())
+        elif self.cause == "exited" and self.checkpointing:
+            self._out.append(Gather(complete=True, everything=True))
         elif self.cause == "exited":
             failed = self._status[0] != spec.success_code or self._status[1] > 0
             if spec.when == "ON_SUCCESS" and failed:
                 self._out.append(Gather(complete=False, everything=False))
             else:
                 self._out.append(Gather(complete=not self._status[1] > 0, everything=True))
-        elif self.cause in ("evicted", "killed") and spec.when == "ON_EXIT_OR_EVICT":
+        elif self.cause in ("evicted", "killed") and (spec.when == "ON_EXIT_OR_EVICT" or self.checkpointing):
             self._out.append(Gather(complete=False, everything=True))
         else:
             self._exit(Gathered())
@@ -300,8 +312,37 @@ class JobRun:
         elif event.missing:
             names = ", ".join(event.missing)
             self._end("hold", f"Transfer output files failure: the job did not make {names}", (HOLD_OUTPUT, 2))
+        elif self.cause == "exited" and self.checkpointing:
+            self._save(event)
         else:
             self._exit(event)
+
+    # ---- self-checkpointing
+
+    def _save(self, files: Gathered) -> None:
+        """The program has ended to be started again: first its work goes home."""
+        if self._close is not None or self._stop is not None:
+            self.cause = "evicted"
+            self.reason = self._close.reason if self._close is not None else self.reason
+            self._exit(files)
+            return
+        self.state = RunState.SAVING
+        self.checkpoints += 1
+        self._checkpoint = RunCheckpointed(run_id=self.run_id, number=self.checkpoints, usage=self.usage,
+                                           files=files.entries, files_digest=files.digest)
+        self._out.append(Tell(self._checkpoint, lasting=True))
+
+    def _kept(self, event: CheckpointKept) -> None:
+        """It is home: go on from there."""
+        if self.state is not RunState.SAVING or event.number != self.checkpoints:
+            return
+        self._checkpoint = None
+        if event.problem:
+            self._end("transfer-failed", event.problem)
+            return
+        self.checkpointing = False
+        self.state = RunState.STARTING
+        self._out.append(Start())
 
     def _exit(self, outputs: Gathered) -> None:
         code, number, core = self._status
@@ -356,6 +397,8 @@ class JobRun:
                       ReturnTo(Reattached(run_id=self.run_id, pid=self.pid, ended=self.state is RunState.ENDED))]
         if self.exited is not None:
             self._out += [CancelTimer("keep"), Tell(self.exited, lasting=True)]
+        elif self._checkpoint is not None:
+            self._out.append(Tell(self._checkpoint, lasting=True))
 
     def _measured(self, event: Measured) -> None:
         if self.state not in ALIVE:
@@ -395,5 +438,6 @@ class JobRun:
             TreeGone: self._tree_gone, Gathered: self._gathered, Measured: self._measured, StopRun: self._stop_run,
             CloseRun: self._close_run, SuspendRun: self._suspend, ContinueRun: self._resume,
             OutputsReceived: self._received, ReattachRun: self._reattach, LinkLost: self._link_lost,
-            Abandon: self._abandon, TimerFired: self._timer, CheckpointRun: self._checkpoint,
+            Abandon: self._abandon, CheckpointRun: self._checkpoint_now, CheckpointKept: self._kept,
+            TimerFired: self._timer,
         }

@@ -19,6 +19,7 @@ POLICY_NAMES = (
     "START", "RANK", "IS_OWNER", "SUSPEND", "CONTINUE", "PREEMPT", "KILL", "WANT_SUSPEND", "WANT_VACATE", "WANT_HOLD",
     "WANT_HOLD_REASON", "WANT_HOLD_SUBCODE", "MAXJOBRETIREMENTTIME", "MACHINEMAXVACATETIME", "RUNBENCHMARKS",
     "PERIODIC_CHECKPOINT",
+    "LOWER",
 )
 
 UNIVERSE_SUFFIXES = {1: "STANDARD", 5: "VANILLA", 9: "GRID", 10: "JAVA", 11: "PARALLEL", 12: "LOCAL", 13: "VM"}
@@ -62,6 +63,7 @@ class Policy:
             want_hold=is_true(value("WANT_HOLD")), hold_reason=reason if isinstance(reason, str) else "",
             hold_subcode=int(number("WANT_HOLD_SUBCODE", 0)), retirement_s=self._retirement_s(job, number),
             vacate_s=number("MACHINEMAXVACATETIME", 600.0), benchmark=is_true(value("RUNBENCHMARKS")),
+            lower=is_true(value("LOWER")),
         )
 
     @staticmethod
@@ -74,9 +76,9 @@ class Policy:
         return min(granted, job.get_float("MaxJobRetirementTime", granted))
 
     def wants_checkpoint(self, job: ClassAd, now_s: float) -> bool:
-        """Whether a running standard-universe job is due for a checkpoint: the machine says so, or the job itself."""
+        """Whether a running job is due for a checkpoint: the machine says so, or the job itself."""
         name = "PERIODIC_CHECKPOINT"
-        variant = f"{name}_STANDARD"
+        variant = f"{name}_{UNIVERSE_SUFFIXES.get(job.get_int('JobUniverse', 5), '')}"
         if is_true(self._ad.evaluate(variant if variant in self._variants else name, job, now_s=now_s)):
             return True
         return "PeriodicCheckpoint" in job and is_true(job.evaluate("PeriodicCheckpoint", self._ad, now_s=now_s))

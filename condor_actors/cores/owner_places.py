@@ -11,8 +11,10 @@ from typing import Any
 import attrs
 
 __all__ = [
-    "Action", "Activity", "BENCHMARKING", "BUSY", "Begin", "CLAIMED", "Claim", "DRAINED", "DRAINING", "Drain",
-    "Drop", "EVENTS", "Emptied", "End", "Event", "Evict", "Freeze", "Gone", "KILLING", "Kill", "Look", "MATCHED",
+    "Action", "Activity", "BENCHMARKING", "BUSY", "Begin", "CLAIMED", "Claim", "DRAINED", "DRAINING",
+    "Drain",
+    "Drop", "EVENTS", "Emptied", "End", "Event", "Evict", "Freeze", "Gone", "KILLING", "Kill", "Look", "Lower",
+    "MATCHED",
     "Match", "OWNER", "PLACES", "Place", "RETIRING", "Released", "Revoke", "SUSPENDED", "StartTimer", "State",
     "StopTimer", "Thaw", "Timeout", "UNCLAIMED", "Undrain", "VACATING", "Vacate",
 ]
@@ -80,6 +82,7 @@ class Look:
     retirement_s: float = 0.0
     vacate_s: float = 600.0
     benchmark: bool = False
+    lower: bool = False
 
 
 @attrs.frozen
@@ -96,7 +99,9 @@ class Claim:
 
 @attrs.frozen
 class Begin:
-    """A run was activated on the claim."""
+    """A run was activated on the claim; ``frozen``: a startd that was started again learns of one it had suspended."""
+
+    frozen: bool = False
 
 
 @attrs.frozen
@@ -168,6 +173,13 @@ class Thaw:
     """Let it go on."""
 
 
+@attrs.frozen
+class Lower:
+    """Leave the run only what nobody else wants of processor and disk (``on``), or its share again (LOWER)."""
+
+    on: bool
+
+
 @attrs.frozen(kw_only=True)
 class Vacate:
     """Ask the run to go within ``grace_s``; with ``hold`` its job is to be held."""
@@ -214,4 +226,4 @@ class StopTimer:
     what: str
 
 
-Action = Freeze | Thaw | Vacate | Kill | Revoke | Drop | StartTimer | StopTimer
+Action = Freeze | Thaw | Lower | Vacate | Kill | Revoke | Drop | StartTimer | StopTimer

@@ -64,6 +64,7 @@ from condor_actors.cores.owner_places import (
     Gone,
     Kill,
     Look,
+    Lower,
     Match,
     Place,
     Released,
@@ -78,8 +79,10 @@ from condor_actors.cores.owner_places import (
 )
 
 __all__ = [
-    "Action", "Activity", "BENCHMARKING", "BUSY", "Begin", "CLAIMED", "Claim", "DRAINED", "DRAINING", "Drain",
-    "Drop", "EVENTS", "Emptied", "End", "Event", "Evict", "Freeze", "Gone", "KILLING", "Kill", "Look", "MATCHED",
+    "Action", "Activity", "BENCHMARKING", "BUSY", "Begin", "CLAIMED", "Claim", "DRAINED", "DRAINING",
+    "Drain",
+    "Drop", "EVENTS", "Emptied", "End", "Event", "Evict", "Freeze", "Gone", "KILLING", "Kill", "Look", "Lower",
+    "MATCHED",
     "Machine", "Match", "OWNER", "PLACES", "Place", "RETIRING", "Released", "Revoke", "SUSPENDED", "StartTimer",
     "State", "StopTimer", "Thaw", "Timeout", "UNCLAIMED", "Undrain", "VACATING", "Vacate",     "table",
 ]
@@ -100,6 +103,7 @@ class Machine:
         look: the last evaluation.
         job_began_s: when the running job began; 0: none runs.
         reason: why the claim is ending; empty while it is not.
+        lowered: whether its run has only what nobody else wants.
         draining: whether the slot leaves service when its claim is over.
         story: what happened to it last: (when, event, place afterwards).
     """
@@ -115,6 +119,7 @@ class Machine:
     draining: bool = False
     eviction: str = ""
     resume_to: Place | None = None
+    lowered: bool = False
     spent_s: dict[Place, float] = attrs.field(factory=dict)
     story: deque[tuple[float, str, str]] = attrs.field(factory=lambda: deque(maxlen=STORY_LENGTH))
 
@@ -216,6 +221,9 @@ def _busy_looks(machine: Machine, look: Look, now_s: float) -> list[Action]:
         return [Freeze()]
     if look.preempt and machine.place != RETIRING:
         return _retire(machine, now_s, look.hold_reason or "PREEMPT became true", "retire")
+    if look.lower != machine.lowered:
+        machine.lowered = look.lower
+        return [Lower(look.lower)]
     return []
 
 
@@ -254,7 +262,9 @@ def _claim(machine: Machine, event: Claim, now_s: float) -> list[Action]:
 def _begin(machine: Machine, event: Begin, now_s: float) -> list[Action]:
     """A job runs."""
     machine.job_began_s = now_s
-    machine.go(BUSY, now_s)
+    machine.lowered = False
+    machine.resume_to = BUSY if event.frozen else None
+    machine.go(SUSPENDED if event.frozen else BUSY, now_s)
     return []
 
 

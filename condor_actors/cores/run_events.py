@@ -12,8 +12,8 @@ from condor_actors.messages.run import FileEntry, Usage
 
 __all__ = [
     "DISK_SUBCODE", "HOLD_DISK", "HOLD_EXEC", "HOLD_INPUT_SANDBOX", "HOLD_MEMORY", "HOLD_OUTPUT", "MEMORY_SUBCODE",
-    "ALIVE", "Abandon", "Activity", "Began", "CloseRun", "Forget", "Freeze", "Gather", "Gathered", "KillTree",
-    "LinkLost", "Measured", "Prepare", "PrepareFailed", "Prepared", "ProgramEnded", "ReturnTo", "RunState",
+    "ALIVE", "Abandon", "Activity", "Began", "CloseRun", "Forget", "Freeze", "Gather", "Gathered",
+    "KillTree", "LinkLost", "Measured", "Prepare", "PrepareFailed", "Prepared", "ProgramEnded", "ReturnTo", "RunState",
     "Signal", "Start", "StartFailed", "Tell", "Thaw", "TreeGone",
 ]
 
@@ -31,6 +31,7 @@ class RunState(enum.Enum):
     STOPPING = "stopping"
     KILLING = "killing"
     CLEARING = "clearing"
+    SAVING = "saving"
     ENDED = "ended"
     GONE = "gone"
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from condor_actors.classads import ClassAd, is_true
+from condor_actors.classads import ClassAd, Expr, is_true
 from condor_actors.cores.job_words import UnbalancedQuote, split_raw
 
 __all__ = ["BadJob", "RunSettings", "RunSpec", "environment_of", "read_spec", "signal_number"]
@@ -39,7 +39,9 @@ class RunSettings:
 
     Attributes:
         uid_domain: jobs of this domain's users run as themselves where the starter may do that.
-        nice: JOB_RENICE_INCREMENT.
+        renice: JOB_RENICE_INCREMENT, over the job's ad.
+        cpu_weight: per processor; io_weight: None: as it is; idle: only what nobody else wants (JOB_CPU_WEIGHT,
+            JOB_IO_WEIGHT, JOB_SCHEDULING).
         environment: STARTER_JOB_ENVIRONMENT, for every job.
         device_variables: custom resource, in lower case, to the variables that name the assigned devices: ``NAME``, or
             ``NAME=/pattern/replacement/`` for each device's name.
@@ -49,7 +51,10 @@ class RunSettings:
     """
 
     uid_domain: str = ""
-    nice: int = 0
+    renice: Expr | None = None
+    cpu_weight: int = 100
+    io_weight: int | None = None
+    idle: bool = False
     environment: Mapping[str, str] = attrs.field(factory=dict)
     device_variables: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
     unassigned: Mapping[str, str] = attrs.field(factory=dict)
@@ -76,6 +81,8 @@ class RunSpec:
         when: ``ON_EXIT``, ``ON_EXIT_OR_EVICT``, ``ON_SUCCESS``.
         success_code: for ON_SUCCESS.
         checkpoint_code: exit code that means "I saved a checkpoint, start me again"; None: none.
+        checkpoint_signal: asks the program for one (+WantCheckpointSignal, +CheckpointSig); None: it takes none.
+        kept: files at the top of the sandbox that an earlier run of the job has made.
         checkpoint_files: what such a checkpoint consists of; empty: the outputs.
         core_kib: limit of core dumps; None: the machine's.
         memory_kib: RequestMemory; disk_kib: RequestDisk.
@@ -110,6 +117,14 @@ class RunSpec:
     nice: int
     keep_open_s: float = 0.0
     standard: bool = False
+    checkpoint_signal: int | None = None
+    kept: tuple[str, ...] = ()
+
+    def niceness(self, renice: Expr | None, job: ClassAd, slot: ClassAd) -> int:
+        """How nice the run is; a JOB_RENICE_INCREMENT that is no number for this job counts as 10, as in the manual."""
+        value = renice.evaluate(job, slot) if renice is not None else 0
+        more = int(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else 10
+        return max(0, min(19, self.nice + more))
 
     def signal_for(self, how: str) -> int:
         """The soft-kill signal for a StopRun of this kind."""
@@ -197,7 +212,7 @@ def read_spec(job: ClassAd) -> RunSpec:
     else:
         program = command if command.startswith("/") else posixpath.join(iwd, command)
     kill = CHECKPOINT_SIGNAL if standard else signal_number(job.evaluate("KillSig"), signal.SIGTERM)
-    checkpoint = job.evaluate("CheckpointExitCode")
+    checkpoint = job.evaluate("SuccessCheckpointExitCode")
     core = job.evaluate("CoreSize")
     owns = job.evaluate("RunAsOwner")
     user = job.get_str("User") or job.get_str("Owner", "nobody")
@@ -215,7 +230,9 @@ def read_spec(job: ClassAd) -> RunSpec:
         checkpoint_code=checkpoint if isinstance(checkpoint, int) and not isinstance(checkpoint, bool) else None,
         checkpoint_files=_list(job, "TransferCheckpoint") or (),
         core_kib=core // 1024 if isinstance(core, int) and core >= 0 else None,
-        nice=19 if job.get_bool("NiceUser") else 0, standard=standard)
+        nice=19 if job.get_bool("NiceUser") else 0,
+        checkpoint_signal=signal_number(job.evaluate("CheckpointSig"), signal.SIGTERM)
+        if job.get_bool("WantCheckpointSignal") else None, kept=_list(job, "KeptFiles") or (), standard=standard)
 
 
 def _moves(job: ClassAd, name: str) -> bool:

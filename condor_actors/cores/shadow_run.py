@@ -28,6 +28,7 @@ from typing import Any
 
 from condor_actors.classads import ClassAd
 from condor_actors.cores.effects import Answer, Ask, CancelTimer, Effect, Note, Send, SetTimer
+from condor_actors.cores.shadow_checkpoint import CheckpointHome, KeepCheckpoint
 from condor_actors.cores.shadow_events import (
     BlobsFailed,
     BlobsSent,
@@ -49,12 +50,14 @@ from condor_actors.messages.envelope import Address, AskFailed, PeerDown, PeerUp
 from condor_actors.messages.run import (
     ActivateClaim,
     Activated,
+    CheckpointKept,
     ContinueRun,
     InputsSent,
     OutputsReceived,
     Reattached,
     ReattachRun,
     RunBegan,
+    RunCheckpointed,
     RunEnded,
     RunExited,
     RunProgress,
@@ -75,7 +78,8 @@ elsewhere, and the kernel has killed the jobs of the dead one."""
 UPDATE_DELAY_S = 0.5
 """A run that is over sooner is not reported as executing: its end says it all."""
 
-EXECUTE, IMAGE_SIZE, SUSPENDED, CONTINUED, DISCONNECTED, RECONNECTED, LOST, TRANSFER = 1, 6, 10, 11, 22, 23, 24, 40
+EXECUTE, CHECKPOINTED, IMAGE_SIZE, SUSPENDED, CONTINUED, DISCONNECTED, RECONNECTED = 1, 3, 6, 10, 11, 22, 23
+LOST, TRANSFER = 24, 40
 INPUT_STARTED, INPUT_FINISHED, OUTPUT_STARTED, OUTPUT_FINISHED = 2, 3, 5, 6
 HOLD_INPUT, HOLD_OUTPUT = 13, 12
 
@@ -101,6 +105,7 @@ class ShadowRun:
         self._began = False
         self._stopping: StopRun | None = None
         self._exited: RunExited | None = None
+        self._keeping = 0
         self._apart_since_s = 0.0
         self._told = ""
         self._suspended = False
@@ -361,6 +366,22 @@ class ShadowRun:
             self._refusals = 0
             self._out.append(SetTimer("reattach", REATTACH_RETRY_S))
 
+    def _saved_itself(self, event: RunCheckpointed) -> None:
+        if self.state is RunState.RUNNING and event.number != self._keeping:
+            self._keeping = event.number
+            self._usage(event.usage)
+            self._out.append(KeepCheckpoint(event.number, event.files, event.files_digest))
+
+    def _checkpoint_home(self, event: CheckpointHome) -> None:
+        self._keeping = 0
+        self._out.append(Send(self._starter, CheckpointKept(
+            run_id=self.order.run_id, number=event.number, problem=event.problem)))
+        if not event.problem:
+            self.attributes.update({"NumCkpts": self.job.get_int("NumCkpts") + event.number,
+                                    "LastCkptTime": int(self._now_s)})
+            self._log(CHECKPOINTED, RunCheckpointBytes=event.size_bytes)
+            self._tell("")
+
     # ---- the end
 
     def _run_exited(self, event: RunExited) -> None:
@@ -448,5 +469,5 @@ class ShadowRun:
             RunProgress: self._progress, RunExited: self._run_exited, OutputsHome: self._outputs_home,
             OutputsFailed: self._outputs_failed, SuspendRun: self._suspend, ContinueRun: self._suspend,
             StopRun: self._stop, PeerUp: self._peer_up, PeerDown: self._peer_down, TimerFired: self._timer,
-            Settled: self._settled,
+            Settled: self._settled, RunCheckpointed: self._saved_itself, CheckpointHome: self._checkpoint_home,
         }

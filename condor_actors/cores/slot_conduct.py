@@ -18,6 +18,7 @@ from condor_actors.cores.desk_events import DeskSettings, Hide, Observed, Show
 from condor_actors.cores.draining import Draining
 from condor_actors.cores.effects import Ask, CancelTimer, Effect, Persist, Reply, Send, SetTimer
 from condor_actors.cores.idleness import Idleness
+from condor_actors.cores.owner_pause import Pause
 from condor_actors.cores.slot_resources import Share
 from condor_actors.cores.slots import Slot, Slots
 from condor_actors.messages import claim
@@ -44,6 +45,7 @@ class SlotConduct:
         self.settings = settings
         self.idleness = Idleness()
         self.draining = Draining()
+        self.pause: Pause | None = None
         self.starter: Address | None = None
         self.starter_pid = 0
         self.starter_node = ""
@@ -84,6 +86,8 @@ class SlotConduct:
         """The share the job would get; the situation is looked at again, for it may have changed since the match."""
         if slot.machine.draining:
             return "the machine is being drained"
+        if self.pause is not None:
+            return "the owner of the machine has paused the pool there"
         if slot.partitionable and not slot.machine.claimable:
             return f"the slot is {slot.machine.state.value}"
         share = self.slots.fit(slot, job)
@@ -129,10 +133,17 @@ class SlotConduct:
     # ---- the policy of one slot
 
     def _look(self, slot: Slot) -> op.Look:
-        return slot.policy.look(slot.job if slot.claim is not None else None, self._now_s)
+        look = slot.policy.look(slot.job if slot.claim is not None else None, self._now_s)
+        return look if self.pause is None else self.pause.overrule(look)
 
     def _policy(self, slot: Slot, event: Any) -> None:
-        """Give the event to the slot and carry out what follows."""
+        """Give the event to the slot and carry out what follows.
+
+        The policy waits for the starter host to say what runs on a claim that this startd has found: an owner who is
+        there does not end a claim whose job sleeps.
+        """
+        if isinstance(event, op.Look) and slot.claim is not None and not slot.claim.heard:
+            return
         before = slot.machine.place
         for action in slot.machine.handle(event, self._now_s):
             self._carry_out(slot, action)
@@ -145,7 +156,7 @@ class SlotConduct:
     def _checkpoint_if_due(self, slot: Slot) -> None:
         """PERIODIC_CHECKPOINT of the machine, ``periodic_checkpoint`` of the job."""
         held, job = slot.claim, slot.job
-        if held is None or job is None or self.starter is None or not held.job_id or job.get_int("JobUniverse") != 1:
+        if held is None or job is None or self.starter is None or not held.job_id or not _saves(job):
             return
         if slot.machine.place not in (op.BUSY, op.RETIRING):
             return
@@ -178,6 +189,8 @@ class SlotConduct:
             return claim.SuspendClaim(claim_id=claim_id)
         if isinstance(action, op.Thaw):
             return claim.ContinueClaim(claim_id=claim_id)
+        if isinstance(action, op.Lower):
+            return claim.LowerClaim(claim_id=claim_id, on=action.on)
         if isinstance(action, op.Vacate):
             return claim.CloseClaim(claim_id=claim_id, vacate_s=action.grace_s, reason=action.reason, hold=action.hold,
                                     hold_code=STARTD_HELD_JOB if action.hold else 0,
@@ -241,3 +254,8 @@ class SlotConduct:
             if slot is not None:
                 self.slots.refresh(slot, self._now_s)
                 self._do(Show(slot))
+
+
+def _saves(job: ClassAd) -> bool:
+    """Whether a job can be asked to save its work: by its runtime, or by a signal that it takes."""
+    return job.get_int("JobUniverse") == 1 or job.get_bool("WantCheckpointSignal")

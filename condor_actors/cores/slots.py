@@ -34,6 +34,7 @@ class SlotSettings:
         policy: policy expressions by upper-case name; ``policy_by_type`` overrides them for a slot type.
         requirements: text of Requirements in the ads.
         attributes: more attributes for every slot's ad (STARTD_ATTRS).
+        latches: expressions whose changes are dated (STARTD_LATCH_EXPRS).
         job_attributes: attributes of the running job shown in the slot's ad (STARTD_JOB_ATTRS).
         prefixes: slot type to the beginning of its slots' names.
         match_timeout_s, killing_timeout_s: see the parameters of those names.
@@ -51,6 +52,7 @@ class SlotSettings:
     policy_by_type: Mapping[int, Mapping[str, Expr]] = attrs.field(factory=dict)
     requirements: str = "START && WithinResourceLimits"
     attributes: Mapping[str, Expr] = attrs.field(factory=dict)
+    latches: Mapping[str, Expr] = attrs.field(factory=dict)
     job_attributes: tuple[str, ...] = ()
     prefixes: Mapping[int, str] = attrs.field(factory=dict)
     match_timeout_s: float = 120.0

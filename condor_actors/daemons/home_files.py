@@ -213,9 +213,11 @@ class OutputPlaces:
     Args:
         job: its ad.
         kept: a folder for what an evicted run leaves for the next; None: everything goes home.
+        keeps_streams: output and error are kept there too: the next run goes on writing them.
     """
 
-    def __init__(self, job: ClassAd, kept: str | None = None) -> None:
+    def __init__(self, job: ClassAd, kept: str | None = None, keeps_streams: bool = False) -> None:
+        self._keeps_streams = keeps_streams
         self._iwd = job.get_str("Iwd", "/")
         self._kept = kept
         self._out = job.get_str("Out") or NULL
@@ -229,6 +231,8 @@ class OutputPlaces:
             BadManifest: the path leads out of the sandbox.
         """
         check_path(path)
+        if self._kept is not None and self._keeps_streams:
+            return os.path.join(self._kept, path)
         if path == STDOUT:
             return self._stream(self._out)
         if path == STDERR:

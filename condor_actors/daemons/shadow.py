@@ -18,8 +18,9 @@ from twisted.internet.threads import deferToThread
 from twisted.python.failure import Failure
 
 from condor_actors.actors import CoreActor
-from condor_actors.classads import ClassAd
+from condor_actors.classads import UNDEFINED, ClassAd
 from condor_actors.cores.effects import Effect
+from condor_actors.cores.shadow_checkpoint import CheckpointHome, KeepCheckpoint
 from condor_actors.cores.shadow_events import (
     BlobsFailed,
     BlobsSent,
@@ -212,6 +213,8 @@ class Shadow(CoreActor):
             self._send_blobs(effect.digests)
         elif isinstance(effect, BringOutputs):
             self._bring(effect)
+        elif isinstance(effect, KeepCheckpoint):
+            self._keep_checkpoint(effect)
         elif isinstance(effect, WriteStreams):
             self._write_streams(effect)
         elif isinstance(effect, Watch):
@@ -245,8 +248,13 @@ class Shadow(CoreActor):
 
     def _extra(self) -> list[tuple[str, str]]:
         """What an evicted run of the job has left for this one."""
-        kept = self._edges.kept_folder(self.core.order.run_id.partition("#")[0])
-        return [(os.path.join(kept, name), name) for name in sorted(os.listdir(kept))] if os.path.isdir(kept) else []
+        kept = self._kept_folder()
+        if not os.path.isdir(kept) and os.path.isdir(f"{kept}.old"):
+            kept = f"{kept}.old"  # a crash between the two steps of taking its place
+        names = sorted(os.listdir(kept)) if os.path.isdir(kept) else []
+        if names:
+            self.core.job["KeptFiles"] = ",".join(names)
+        return [(os.path.join(kept, name), name) for name in names]
 
     def _later(self, event: Any) -> None:
         self.context.defer_to_turn(succeed(event), self._event)
@@ -310,65 +318,79 @@ class Shadow(CoreActor):
     # ---- outputs
 
     def _bring(self, effect: BringOutputs) -> None:
-        if effect.manifest_digest:
-            fetching = self._edges.bulk.fetch_bytes(self.core.order.starter_node, self._key, effect.manifest_digest,
-                                                    MANIFEST_LIMIT_BYTES)
-            self.context.defer_to_turn(fetching, lambda result: self._manifest_here(result, effect.keep))
-        else:
-            self._bring_entries(effect.entries, effect.keep)
+        kept = self._kept_folder() if effect.keep else ""
+        self._bring_files(_Bringing(kept, OutputsHome, OutputsFailed), effect.entries, effect.manifest_digest)
 
-    def _manifest_here(self, result: Any, keep: bool) -> None:
+    def _keep_checkpoint(self, effect: KeepCheckpoint) -> None:
+        def failed(reason: str, subcode: int = 0, remote: bool = False) -> CheckpointHome:
+            return CheckpointHome(effect.number, f"checkpoint {effect.number} cannot be kept: {reason}")
+
+        bringing = _Bringing(self._kept_folder(), lambda size: CheckpointHome(effect.number, "", size), failed)
+        self._bring_files(bringing, effect.entries, effect.manifest_digest)
+
+    def _kept_folder(self) -> str:
+        return self._edges.kept_folder(self.core.order.run_id.partition("#")[0])
+
+    def _bring_files(self, bringing: _Bringing, entries: tuple[FileEntry, ...], digest: str) -> None:
+        if not digest:
+            self._bring_entries(bringing, entries)
+            return
+        fetching = self._edges.bulk.fetch_bytes(self.core.order.starter_node, self._key, digest, MANIFEST_LIMIT_BYTES)
+        self.context.defer_to_turn(fetching, lambda result: self._manifest_here(bringing, result))
+
+    def _manifest_here(self, bringing: _Bringing, result: Any) -> None:
         if isinstance(result, Failure):
-            self._event(OutputsFailed(result.getErrorMessage(), remote=True))
+            self._event(bringing.failed(result.getErrorMessage(), remote=True))
             return
         try:
             entries = decode_parts(FileEntry, result)
         except MalformedMessage as error:
-            self._event(OutputsFailed(f"the list of outputs cannot be read: {error}", remote=True))
+            self._event(bringing.failed(f"the list of outputs cannot be read: {error}", remote=True))
             return
-        self._bring_entries(entries, keep)
+        self._bring_entries(bringing, entries)
 
-    def _bring_entries(self, entries: tuple[FileEntry, ...], keep: bool) -> None:
+    def _bring_entries(self, bringing: _Bringing, entries: tuple[FileEntry, ...]) -> None:
         """Write what came along and fetch the rest."""
-        kept = self._edges.kept_folder(self.core.order.run_id.partition("#")[0])
-        if keep and len(entries) == 0:
-            self._event(OutputsHome())
+        if bringing.kept and len(entries) == 0:
+            self._later(bringing.home(0))
             return
-        places = OutputPlaces(self.core.job, kept if keep else None)
+        keeps_streams = self.core.job.evaluate("SuccessCheckpointExitCode") is not UNDEFINED
+        places = OutputPlaces(self.core.job, bringing.part or None, keeps_streams)
         try:
             check_manifest(entries)
-            if keep:
-                shutil.rmtree(kept, ignore_errors=True)
-                os.makedirs(kept, exist_ok=True)
+            if bringing.kept:
+                shutil.rmtree(bringing.part, ignore_errors=True)
+                os.makedirs(bringing.part, exist_ok=True)
             else:
-                self._drop_kept(kept)
+                self._drop_kept(self._kept_folder())
         except BadManifest as error:
-            self._later(OutputsFailed(str(error)))
+            self._later(bringing.failed(str(error)))
             return
         except OSError as error:
-            self._later(OutputsFailed(f"{error.filename}: {error.strerror}", error.errno or 0))
+            self._later(bringing.failed(f"{error.filename}: {error.strerror}", error.errno or 0))
             return
         if len(entries) > FEW or sum(len(entry.inline or b"") for entry in entries) > AT_ONCE_BYTES:
             self.context.defer_to_turn(self._edges.beside(place_inline, entries, places),
-                                       lambda result: self._placed(result, entries, places))
+                                       lambda result: self._placed(bringing, result, entries, places))
             return
         try:
             place_inline(entries, places)
         except FileTrouble:
-            self._placed(Failure(), entries, places)
+            self._placed(bringing, Failure(), entries, places)
         else:
-            self._placed(None, entries, places)
+            self._placed(bringing, None, entries, places)
 
     @staticmethod
     def _drop_kept(kept: str) -> None:
-        if os.path.isdir(kept):
-            shutil.rmtree(kept, ignore_errors=True)
+        for folder in (kept, f"{kept}.old", f"{kept}.part"):
+            if os.path.isdir(folder):
+                shutil.rmtree(folder, ignore_errors=True)
 
-    def _placed(self, result: Any, entries: tuple[FileEntry, ...], places: OutputPlaces) -> None:
+    def _placed(self, bringing: _Bringing, result: Any, entries: tuple[FileEntry, ...], places: OutputPlaces) -> None:
         """What came along is at home; fetch the rest."""
         if isinstance(result, Failure):
             error: Any = result.value
-            self._later(OutputsFailed(str(error), getattr(error, "subcode", 0)))
+            self._later(bringing.failed(str(error), getattr(error, "subcode", 0)))
             return
         fetches: list[Deferred[None]] = []
         for entry in entries:
@@ -380,17 +402,26 @@ class Shadow(CoreActor):
         size = sum(entry.size_bytes for entry in entries)
         if fetches:
             self.context.defer_to_turn(DeferredList(fetches, fireOnOneErrback=True, consumeErrors=True),
-                                       lambda fetched: self._fetched(fetched, size))
+                                       lambda fetched: self._fetched(bringing, fetched, size))
         else:
-            self._event(OutputsHome(size))
+            self._brought(bringing, size)
 
-    def _fetched(self, result: Any, size: int) -> None:
+    def _fetched(self, bringing: _Bringing, result: Any, size: int) -> None:
         if isinstance(result, Failure):
             error = _first_error(result)
             local = getattr(error, "code", "") == "local" or isinstance(error, OSError)
-            self._event(OutputsFailed(str(error), getattr(error, "errno", 0) or 0, remote=not local))
+            self._event(bringing.failed(str(error), getattr(error, "errno", 0) or 0, remote=not local))
         else:
-            self._event(OutputsHome(size))
+            self._brought(bringing, size)
+
+    def _brought(self, bringing: _Bringing, size: int) -> None:
+        """Everything is here; what is kept takes the place of what was kept before, at once."""
+        try:
+            bringing.take_place()
+        except OSError as error:
+            self._event(bringing.failed(f"{error.filename}: {error.strerror}", error.errno or 0))
+        else:
+            self._event(bringing.home(size))
 
     def _write_streams(self, effect: WriteStreams) -> None:
         places = OutputPlaces(self.core.job)
@@ -402,6 +433,36 @@ class Shadow(CoreActor):
             except (OSError, BadManifest) as error:
                 self.context.log.error("stream {path} of {run}: {error}", path=path, run=self.core.order.run_id,
                                        error=error)
+
+
+@attrs.frozen
+class _Bringing:
+    """Files on their way home: where those for the next run are kept (empty: they are the job's outputs), what to say
+    when all are here (with their size), or not."""
+
+    kept: str
+    home: Callable[[int], Any]
+    failed: Callable[..., Any]
+
+    @property
+    def part(self) -> str:
+        """Where they lie until all are here."""
+        return f"{self.kept}.part" if self.kept else ""
+
+    def take_place(self) -> None:
+        """Put them in the place of what was kept before; one of the two is there at every moment.
+
+        Raises:
+            OSError: it cannot be done.
+        """
+        if not self.kept or not os.path.isdir(self.part):
+            return
+        old = f"{self.kept}.old"
+        shutil.rmtree(old, ignore_errors=True)
+        if os.path.isdir(self.kept):
+            os.rename(self.kept, old)
+        os.rename(self.part, self.kept)
+        shutil.rmtree(old, ignore_errors=True)
 
 
 def _first_error(failure: Failure) -> Any:

@@ -178,7 +178,7 @@ class StandardStarter(Starter):
         self._kept = ()
 
     def _plan(self, stdin: int, stdout: int, stderr: int) -> LaunchPlan:
-        spec, gate, sandbox, host = self.spec, self.gate, self.sandbox, self.host
+        gate, sandbox, host = self.gate, self.sandbox, self.host
         assert sandbox is not None
         if self._home is None:
             raise OSError("the stream home has ended")
@@ -193,7 +193,7 @@ class StandardStarter(Starter):
             environment={MARK: f"{host.root.path}:{self.run_id}"}, directory="/" if alone else room,
             stdin=stdin, stdout=stdout, stderr=stderr, account=self.account,
             cgroups=gate.cgroup.directories if gate.cgroup is not None else (), limits={"core": "0"},
-            nice=min(19, spec.nice + host.settings.nice), isolate=alone, root=room if alone else "",
+            nice=self._niceness(), isolate=alone, root=room if alone else "",
             keep=self._kept)
 
     def _signal(self, effect: jr.Signal) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,20 +21,26 @@ from condor_actors.classads import ClassAd
 from condor_actors.config import Config
 from condor_actors.cores.effects import Effect
 from condor_actors.cores.execute_desk import (
+    Benchmarked,
     DeskSettings,
     EndStartd,
     ExecuteDesk,
     Hide,
     NeedStarter,
     Observed,
+    RunBenchmarks,
+    SensorSpoke,
     Show,
     StarterDied,
+    StopBenchmarks,
 )
 from condor_actors.cores.slots import Slots
 from condor_actors.daemons.advertiser import ADVERTISER, Advertise, Advertiser, Withdraw, collector_nodes
 from condor_actors.daemons.startd_settings import machine_ad, machine_share, slot_plans, slot_settings, startd_name
+from condor_actors.machine.benchmarks import Benchmarks
 from condor_actors.machine.claim_file import ClaimFile, Claims
-from condor_actors.machine.readings import HostReadings, Readings
+from condor_actors.machine.readings import HostReadings, IdleNow, Readings
+from condor_actors.machine.sensors import HostSensors
 from condor_actors.machine.starter_process import StarterHosts, StarterProcess
 from condor_actors.messages.admin import IdleReading
 from condor_actors.messages.advertise import AdKind
@@ -43,6 +50,7 @@ from condor_actors.messages.envelope import Address, Delivery, Refused, TimerFir
 __all__ = ["Startd", "make_daemon"]
 
 HELLO_WAIT_S = 20.0
+SHOW_SENSORS_S = 15.0
 LOCAL_ONLY = (StarterHostHello, ClaimActivity, IdleReading)
 START_AGAIN_S = (0.0, 1.0, 2.0, 5.0, 10.0, 30.0)
 HEALTHY_S = 10.0
@@ -55,10 +63,14 @@ class StartdActor(Actor):
     def __init__(self, startd: Startd) -> None:
         self.startd = startd
         self.desk = startd.make_desk()
+        self._shown: tuple[float, str] = (0.0, "")
 
     def started(self) -> None:
         """Take up former claims, take the first readings."""
-        self.context.perform(self.desk.start(self.startd.claims.records, self.context.now_s()))
+        claims = self.startd.claims
+        self.context.perform(self.desk.start(claims.records, self.context.now_s(), getattr(claims, "facts", {})))
+        if self.startd.sensors is not None:
+            self.startd.sensors.start(self.context.system.clock, self._sensed, lambda: self.desk.starter_pid)
         self._poll()
         if self.startd.last_hello is not None:
             self.receive(self.startd.last_hello)
@@ -98,10 +110,47 @@ class StartdActor(Actor):
             self.startd.rest()
 
     def _poll(self) -> None:
-        loads = self.startd.readings.loads(self.desk.starter_pid)
-        idle = tuple((each.source, each.idle_s, each.text) for each in self.startd.readings.idle())
-        self.decide(Observed(total_load=loads.total, own_load=loads.own, idle=idle))
-        self.context.set_timer("poll", self.startd.poll_s)
+        startd = self.startd
+        sensors = startd.sensors
+        loads = startd.readings.loads(self.desk.starter_pid)
+        words = startd.readings.idle()
+        if sensors is not None:
+            words = sensors.idle(words)
+        self.decide(Observed(
+            total_load=loads.total, own_load=loads.own, idle=tuple((each.source, each.idle_s,
+                                                                    each.text) for each in words),
+            disk_free_kib=startd.readings.disk_free_kib(startd.execute), utc_offset_s=startd.utc_offset_s(),
+            console_uids=sensors.console_users() if sensors is not None else frozenset(),
+            screen_locked=sensors.screen_locked() if sensors is not None else None))
+        self._remember_input()
+        self._show_sensors()
+        self.context.set_timer("poll", startd.poll_s)
+
+    def _sensed(self, word: IdleNow) -> None:
+        """A sensor saw the owner: a turn of its own."""
+        self.context.tell(self.context.address, SensorSpoke(word.source))
+
+    def _remember_input(self) -> None:
+        idle_s = self.desk.idleness.keyboard_idle_s(self.context.now_s())
+        if self.startd.sensors is not None and idle_s is not None:
+            self.startd.sensors.remember(idle_s)
+
+    def _show_sensors(self) -> None:
+        """The startd's own ad shows what the sensors say; anew when something was said, and once a minute."""
+        now_s = self.context.now_s()
+        text = self.desk.sensors_text()
+        if text != self._shown[1] and now_s - self._shown[0] >= SHOW_SENSORS_S:
+            self._shown = (now_s, text)
+            ad = self.startd.ad()
+            ad.update(self.desk.owner_ad())
+            ad["MyType"] = "StartDaemon"
+            self.context.tell(Address("", ADVERTISER), Advertise(AdKind.STARTD, ad))
+
+    def stopped(self) -> None:
+        """Let go of the sensors."""
+        if self.startd.sensors is not None:
+            self.startd.sensors.stop()
+        self.startd.benchmarks.stop()
 
     def perform_own(self, effect: Effect, delivery: Delivery | None) -> None:
         """Advertise, and mind the starter host."""
@@ -112,6 +161,11 @@ class StartdActor(Actor):
             self.context.tell(Address("", ADVERTISER), Withdraw(AdKind.SLOT, effect.name))
         elif isinstance(effect, NeedStarter):
             self.need_starter()
+        elif isinstance(effect, RunBenchmarks):
+            self.startd.benchmarks.run(lambda found, text: self.context.tell(
+                self.context.address, Benchmarked(found=found, text=text)))
+        elif isinstance(effect, StopBenchmarks):
+            self.startd.benchmarks.stop()
         elif isinstance(effect, EndStartd):
             self.startd.end(effect.how)
         else:
@@ -160,6 +214,10 @@ class Startd:
         self.world = world
         self.started_s = world.wall_clock()
         self.readings: Readings = world.readings or HostReadings(config.list_of("CONSOLE_DEVICES"))
+        self.sensors = None if world.readings is not None else HostSensors(
+            [word.lower() for word in config.list_of("OWNER_SENSORS")], memory=config.path("RUN") / "owner_seen")
+        self.benchmarks = Benchmarks(config.list_of("BENCHMARKS_JOBLIST") if world.readings is None else (),
+                                     world.reactor_time)
         self.starters: StarterHosts = world.processes or StarterProcess(
             config.path("RUN"), config.path("LOG") / "StarterHostLog.err", world.reactor_time)
         spool = Path(config.text("SPOOL") or config.path("RUN"))
@@ -174,6 +232,7 @@ class Startd:
         self._starts_s: list[float] = []
         self._hello_s = 0.0
         execute = config.path("EXECUTE")
+        self.execute = str(execute)
         self._facts = self.readings.facts()
         self._share = machine_share(config, self._facts, self.readings.disk_free_kib(str(execute)))
         self._plans = slot_plans(config, self._share)
@@ -249,8 +308,14 @@ class Startd:
         facts["TotalSlots"] = len(self._plans)
         slots = Slots(self._slot_settings, facts, self.world.new_secret)
         slots.create(self._plans, now_s)
-        settings = DeskSettings(address=address, update_interval_s=self.config.seconds("UPDATE_INTERVAL"))
+        settings = DeskSettings(
+            address=address, update_interval_s=self.config.seconds("UPDATE_INTERVAL"), own_uid=self.world.uid,
+            owners=frozenset(self.config.list_of("DESKTOP_OWNERS")))
         return ExecuteDesk(slots, settings, birth_s=self.started_s, new_secret=self.world.new_secret)
+
+    def utc_offset_s(self) -> int:
+        """How far this machine's clock is ahead of UTC, summer time and all."""
+        return time.localtime(self.world.wall_clock()).tm_gmtoff
 
     def heard_hello(self, delivery: Delivery) -> None:
         """A starter host is there."""

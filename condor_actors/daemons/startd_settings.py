@@ -100,9 +100,11 @@ def slot_settings(config: Config) -> SlotSettings:
                 if (text := config.text(f"SLOT_TYPE_{number}_NAME_PREFIX")) is not None}
     names = dict.fromkeys((*config.list_of("STARTD_ATTRS"), *config.list_of("STARTD_EXPRS")))
     attributes = {name: value for name in names if (value := expression(config, name)) is not None}
+    latches = {name: value for name in dict.fromkeys(config.list_of("STARTD_LATCH_EXPRS"))
+               if (value := expression(config, name)) is not None}
     return SlotSettings(
         host=startd_name(config), policy=_policy(config), policy_by_type=by_type, prefixes=prefixes,
-        attributes=attributes, job_attributes=config.list_of("STARTD_JOB_ATTRS"),
+        attributes=attributes, latches=latches, job_attributes=config.list_of("STARTD_JOB_ATTRS"),
         match_timeout_s=config.seconds("MATCH_TIMEOUT"), killing_timeout_s=config.seconds("KILLING_TIMEOUT"),
         keyboard_slots=config.integer("SLOTS_CONNECTED_TO_KEYBOARD"),
         console_slots=config.integer("SLOTS_CONNECTED_TO_CONSOLE"),

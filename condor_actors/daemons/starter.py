@@ -11,10 +11,12 @@ from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from condor_actors.actors import Actor
+from condor_actors.classads import ClassAd
 from condor_actors.cores import job_run as jr
 from condor_actors.cores.effects import Effect
 from condor_actors.cores.run_spec import EXECUTABLE, NULL, RunSpec, environment_of
 from condor_actors.machine.launch import Ended, Launched, LaunchPlan, close_quietly
+from condor_actors.machine.lowering import Share
 from condor_actors.machine.process_tree import MARK
 from condor_actors.machine.run_processes import RunProcesses
 from condor_actors.machine.sandbox import MissingOutputs, Sandbox
@@ -88,6 +90,7 @@ class Starter(Actor):
         self._preparing = False
         self._gathering = False
         self._work: Deferred[Any] | None = None
+        self._lowered = False
 
     def activated(self) -> Activated:
         """The answer to the activation."""
@@ -216,7 +219,7 @@ class Starter(Actor):
 
     def _prepared(self) -> None:
         if self.sandbox is not None:
-            self.sandbox.remember()
+            self.sandbox.remember(self.spec.kept)
         self.decide(jr.Prepared())
 
     def _fetch_next(self, remote: list[FileEntry]) -> None:
@@ -249,6 +252,7 @@ class Starter(Actor):
         try:
             stdin, stdout, stderr = self._open_standard(opened)
             self.processes = self.host.processes_for(gate, self.run_id)
+            self.processes.share(self._share())
             self._began_s = self.context.now_s()
             self._launched = self.host.launcher.launch(
                 self._plan(stdin, stdout, stderr), self._began, self._start_failed, self._program_ended)
@@ -258,6 +262,8 @@ class Starter(Actor):
         finally:
             close_quietly(*opened)
         self.processes.leader(self._launched.pid)
+        if self._share().idle:
+            self.processes.share(self._share())
         if spec.transfers and (spec.stream_stdout or spec.stream_stderr):
             if spec.stream_stdout and spec.stdout != NULL:
                 self._streams[spec.stdout] = ("stdout", 0)
@@ -279,8 +285,13 @@ class Starter(Actor):
             return descriptor
 
         stdin = opening(spec.stdin, sandbox.open_input)
-        stdout = opening(spec.stdout, sandbox.open_output)
-        stderr = stdout if spec.stderr == spec.stdout else opening(spec.stderr, sandbox.open_output)
+        goes_on = spec.checkpoint_code is not None
+
+        def writing(path: str) -> int:
+            return sandbox.open_output(path, goes_on)
+
+        stdout = opening(spec.stdout, writing)
+        stderr = stdout if spec.stderr == spec.stdout else opening(spec.stderr, writing)
         return stdin, stdout, stderr
 
     def _plan(self, stdin: int, stdout: int, stderr: int) -> LaunchPlan:
@@ -296,7 +307,30 @@ class Starter(Actor):
             program=os.path.join(sandbox.path, spec.program), arguments=spec.arguments, environment=variables,
             directory=sandbox.path if spec.transfers else spec.iwd, stdin=stdin, stdout=stdout, stderr=stderr,
             account=self.account, cgroups=gate.cgroup.directories if gate.cgroup is not None else (), limits=limits,
-            nice=min(19, spec.nice + host.settings.nice), isolate=host.isolation, binds=host.binds(sandbox.path))
+            nice=self._niceness(),
+            isolate=host.isolation, binds=host.binds(sandbox.path))
+
+    def _niceness(self) -> int:
+        job, slot = ClassAd.from_bytes(self.job_ad), ClassAd.from_bytes(self.gate.slot_ad)
+        return self.spec.niceness(self.host.settings.renice, job, slot)
+
+    def _share(self) -> Share:
+        settings = self.host.settings
+        return Share(cpu_weight=settings.cpu_weight * self.gate.cpus, io_weight=settings.io_weight,
+                     idle=settings.idle or self._lowered)
+
+    def lower(self, on: bool) -> None:
+        """The policy leaves the run only what nobody else wants (LOWER), or gives it its share again."""
+        self._lowered = on
+        if self.processes is None:
+            return
+        done = self.processes.share(self._share())
+        if on and not done:
+            self.context.log.warn("run {run} cannot be lowered: no control group with weights, and the kernel refuses "
+                                  "the idle classes", run=self.run_id)
+        else:
+            self.context.log.info("run {run} {what} ({how})", run=self.run_id, how=", ".join(done) or "as it was",
+                                  what="gets only what nobody else wants" if on else "gets its share again")
 
     def _began(self) -> None:
         assert self._launched is not None
@@ -346,7 +380,7 @@ class Starter(Actor):
         assert self.sandbox is not None
         spec = self.spec
         named = spec.outputs if effect.everything else ()
-        if self.core.cause == "exited" and self.core.checkpointing and spec.checkpoint_files:
+        if self.core.checkpointing and spec.checkpoint_files:
             named = spec.checkpoint_files
         if self._gathering:
             return

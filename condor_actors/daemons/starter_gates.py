@@ -32,6 +32,7 @@ from condor_actors.messages.claim import (
     ClaimActivity,
     CloseClaim,
     ContinueClaim,
+    LowerClaim,
     OpenClaim,
     StarterHostHello,
     SuspendClaim,
@@ -48,7 +49,7 @@ __all__ = ["Gate", "StarterHost"]
 
 MANIFEST_LIMIT = 1000
 SWEEP_S = 60.0
-FROM_STARTD = (OpenClaim, CloseClaim, SuspendClaim, ContinueClaim, CheckpointClaim)
+FROM_STARTD = (OpenClaim, CloseClaim, SuspendClaim, ContinueClaim, CheckpointClaim, LowerClaim)
 HELLO_TIMEOUT_S = 20.0
 
 
@@ -62,7 +63,7 @@ class Gate:
         assigned: devices by resource.
         cgroup: the processes of its runs.
         run: the run that is active on it.
-        closing: the startd wants it back.
+        closing: the startd wants it back; frozen: the startd had its run suspended.
         told: the last activity told to the startd; job: whose.
     """
 
@@ -78,6 +79,7 @@ class Gate:
     cgroup: JobCgroup | None = None
     run: Starter | None = None
     closing: bool = False
+    frozen: bool = False
     activity: str = "idle"
     told: tuple[str, str] = ("idle", "")
 
@@ -134,8 +136,8 @@ class StarterHost(Actor):
             self._close(message)
         elif isinstance(message, (SuspendClaim, ContinueClaim)):
             self._suspend(message)
-        elif isinstance(message, CheckpointClaim):
-            self._checkpoint(message)
+        elif isinstance(message, (CheckpointClaim, LowerClaim)):
+            self._influence(message)
         elif isinstance(message, PeerUp):
             self._peer_up(message.node)
         elif isinstance(message, PeerDown):
@@ -173,7 +175,8 @@ class StarterHost(Actor):
 
     def _hello(self) -> None:
         active = tuple((gate.claim_id, gate.run.run_id) for gate in self.gates.values() if gate.run is not None)
-        hello = StarterHostHello(node=self.daemon.public_node, pid=self.host.pid, active=active)
+        suspended = tuple(gate.claim_id for gate in self.gates.values() if gate.frozen and gate.run is not None)
+        hello = StarterHostHello(node=self.daemon.public_node, pid=self.host.pid, active=active, suspended=suspended)
         self.context.ask(self.daemon.startd, hello, timeout_s=HELLO_TIMEOUT_S, then=self._welcomed)
 
     def _welcomed(self, answer: Delivery) -> None:
@@ -233,12 +236,18 @@ class StarterHost(Actor):
         gate = self.gates.get(message.claim_id)
         if gate is not None and gate.run is not None:
             run_id = gate.run.run_id
+            gate.frozen = isinstance(message, SuspendClaim)
             gate.run.decide(SuspendRun(run_id=run_id) if isinstance(message, SuspendClaim)
                             else ContinueRun(run_id=run_id))
 
-    def _checkpoint(self, message: CheckpointClaim) -> None:
+    def _influence(self, message: CheckpointClaim | LowerClaim) -> None:
+        """The run goes on, but is to save its work, or to make do with less."""
         gate = self.gates.get(message.claim_id)
-        if gate is not None and gate.run is not None:
+        if gate is None or gate.run is None:
+            return
+        if isinstance(message, LowerClaim):
+            gate.run.lower(message.on)
+        else:
             gate.run.decide(CheckpointRun(run_id=gate.run.run_id, reason="periodic"))
 
     def activity(self, run: Starter, activity: str) -> None:
@@ -249,6 +258,7 @@ class StarterHost(Actor):
         gate.activity = activity
         if activity == "idle":
             gate.run = None
+            gate.frozen = False
             if gate.closing:
                 self._shut(gate)
                 return

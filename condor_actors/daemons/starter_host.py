@@ -77,8 +77,11 @@ class StarterHostDaemon:
             elif lower.startswith("environment_value_for_unassigned_") and (text := config.text(name)) is not None:
                 unassigned[lower.removeprefix("environment_value_for_unassigned_")] = text
         common = dict(word.partition("=")[::2] for word in config.list_of("STARTER_JOB_ENVIRONMENT"))
+        weight = config.text("JOB_IO_WEIGHT")
         self.run_settings = RunSettings(
-            uid_domain=config.text("UID_DOMAIN") or "", nice=config.integer("JOB_RENICE_INCREMENT"),
+            uid_domain=config.text("UID_DOMAIN") or "", renice=config.expression("JOB_RENICE_INCREMENT"),
+            cpu_weight=config.integer("JOB_CPU_WEIGHT"), io_weight=int(weight) if weight else None,
+            idle=config.text("JOB_SCHEDULING") == "idle",
             environment=common, device_variables=variables, unassigned=unassigned,
             update_interval_s=config.seconds("STARTER_UPDATE_INTERVAL"),
             first_update_s=config.seconds("STARTER_INITIAL_UPDATE_INTERVAL"),

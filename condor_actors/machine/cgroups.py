@@ -176,6 +176,27 @@ class JobCgroup:
         if path := self._file("pids", "pids.max", ""):
             _write(path, str(processes) if processes else "max")
 
+    def share(self, cpu_weight: int, io_weight: int | None, idle: bool) -> tuple[str, ...]:
+        """What the group gets where others want the same; which of it the kernel took."""
+        done = []
+        cpu_idle = self._file("cpu", "cpu.idle", "cpu.idle")
+        if cpu_idle and os.path.exists(cpu_idle) and _write(cpu_idle, "1" if idle else "0") and idle:
+            done.append("cpu.idle")
+        if self.version == 2:
+            weight, path = max(1, min(10000, 1 if idle else cpu_weight)), self._file("", "", "cpu.weight")
+        else:
+            weight = max(2, min(262144, 2 if idle else cpu_weight * 1024 // 100))
+            path = self._file("cpu", "cpu.shares", "")
+        if path and "cpu.idle" not in done and _write(path, str(weight)):
+            done.append("cpu.weight")
+        if io_weight is not None and self.version == 2:
+            for name in ("io.weight", "io.bfq.weight"):
+                io_file = self._file("", "", name)
+                if os.path.exists(io_file) and _write(io_file, f"default {max(1, min(1000, io_weight))}"):
+                    done.append("io.weight")
+                    break
+        return tuple(done)
+
     def reset_peak(self) -> None:
         """Begin to measure a run: the peak starts anew."""
         if self.version == 1 and (path := self._file("memory", "memory.max_usage_in_bytes", "")):

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from condor_actors.cores.claim import ClaimRecord, DropClaim, SaveClaim
+from condor_actors.cores.claim import ClaimRecord, DropClaim, SaveClaim, SaveFact
 
 __all__ = ["ClaimFile", "Claims"]
 
@@ -46,6 +46,7 @@ class ClaimFile:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self._claims: dict[str, ClaimRecord] = {}
+        self.facts: dict[str, Any] = {}
         self._lines = 0
         self._file = -1
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -70,11 +71,11 @@ class ClaimFile:
         Raises:
             OSError: nothing of it was kept (a full disk, say).
         """
-        before = dict(self._claims)
+        before, facts = dict(self._claims), dict(self.facts)
         try:
             self._write(operations)
         except OSError:
-            self._claims = before
+            self._claims, self.facts = before, facts
             raise
 
     def _write(self, operations: Sequence[Any]) -> None:
@@ -86,6 +87,9 @@ class ClaimFile:
             elif isinstance(operation, DropClaim):
                 if self._claims.pop(operation.claim_id, None) is not None:
                     lines.append(json.dumps({"drop": operation.claim_id}) + "\n")
+            elif isinstance(operation, SaveFact):
+                self._keep(operation.name, operation.value)
+                lines.append(json.dumps({"fact": [operation.name, operation.value]}) + "\n")
             else:
                 raise TypeError(f"a claim file cannot keep {operation!r}")
         if not lines:
@@ -105,7 +109,9 @@ class ClaimFile:
         for number, line in enumerate(lines, start=1):
             try:
                 entry = json.loads(line)
-                if "drop" in entry:
+                if "fact" in entry:
+                    self._keep(*entry["fact"])
+                elif "drop" in entry:
                     self._claims.pop(entry["drop"], None)
                 else:
                     record = _record(entry["save"])
@@ -125,8 +131,10 @@ class ClaimFile:
         fresh = self.path.with_name(self.path.name + ".new")
         fresh.unlink(missing_ok=True)
         file = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        lines = [_line(record) for record in self._claims.values()]
+        lines += [json.dumps({"fact": [name, value]}) + "\n" for name, value in self.facts.items()]
         try:
-            append_whole(file, "".join(_line(record) for record in self._claims.values()).encode())
+            append_whole(file, "".join(lines).encode())
         except OSError:
             os.close(file)
             fresh.unlink(missing_ok=True)
@@ -138,7 +146,13 @@ class ClaimFile:
         if self._file >= 0:
             os.close(self._file)
         self._file = file
-        self._lines = len(self._claims)
+        self._lines = len(lines)
+
+    def _keep(self, name: str, value: Any) -> None:
+        if value is None:
+            self.facts.pop(name, None)
+        else:
+            self.facts[name] = value
 
 
 def append_whole(file: int, data: bytes) -> None:

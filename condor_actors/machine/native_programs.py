@@ -9,7 +9,8 @@ from __future__ import annotations
 import platform
 from pathlib import Path
 
-__all__ = ["NativeProgramMissing", "launcher_path", "program_path", "runtime_is_there", "runtime_path"]
+__all__ = ["NativeProgramMissing", "benchmark_path", "launcher_path", "program_path", "runtime_is_there",
+           "runtime_path"]
 
 _FOLDER = Path(__file__).resolve().parent / "bin"
 
@@ -39,6 +40,11 @@ def runtime_is_there() -> bool:
 def launcher_path() -> str:
     """Return the absolute path of ``condor_launcher``, which prepares and becomes a job's process."""
     return program_path("condor_launcher")
+
+
+def benchmark_path() -> str:
+    """Return the absolute path of ``condor_benchmark``, which measures the machine's speed."""
+    return program_path("condor_benchmark")
 
 
 def runtime_path() -> str:

@@ -19,7 +19,7 @@ from typing import Protocol
 import attrs
 import psutil
 
-__all__ = ["HostReadings", "IdleNow", "Loads", "MachineFacts", "Readings"]
+__all__ = ["HostReadings", "IdleNow", "Loads", "MachineFacts", "Readings", "processes_below"]
 
 LOAD_SPAN_S = 60.0
 
@@ -149,8 +149,13 @@ def _idle_of(source: str, path: str, now_s: float) -> IdleNow:
 
 def _tree_cpu_s(root: int) -> dict[int, float]:
     """Processor seconds of every process below ``root``, by pid."""
-    used = {}
     tick = os.sysconf("SC_CLK_TCK")
+    return {pid: sum(int(word) for word in words[11:15]) / tick for pid, words in processes_below(root).items()}
+
+
+def processes_below(root: int) -> dict[int, list[bytes]]:
+    """What /proc/<pid>/stat says behind the name (state, parent, group, session, terminal …), by pid."""
+    found = {}
     waiting = [root]
     while waiting:
         pid = waiting.pop()
@@ -164,11 +169,10 @@ def _tree_cpu_s(root: int) -> dict[int, float]:
             continue
         try:
             with open(f"/proc/{pid}/stat", "rb") as file:
-                words = file.read().rpartition(b")")[2].split()
+                found[pid] = file.read().rpartition(b")")[2].split()
         except OSError:
             continue
-        used[pid] = sum(int(word) for word in words[11:15]) / tick
-    return used
+    return found
 
 
 def _cpu_model() -> tuple[str, tuple[str, ...]]:

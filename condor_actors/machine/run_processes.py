@@ -11,6 +11,7 @@ import attrs
 
 from condor_actors.machine import process_tree
 from condor_actors.machine.cgroups import JobCgroup
+from condor_actors.machine.lowering import Share, apply_share
 
 __all__ = ["Measurement", "RunProcesses"]
 
@@ -96,6 +97,10 @@ class RunProcesses:
             self._cgroup.thaw()
         else:
             process_tree.signal_all(self.pids(), signal.SIGCONT)
+
+    def share(self, share: Share) -> tuple[str, ...]:
+        """Give the run its share of processor and disk; what of it the kernel took."""
+        return apply_share(share, self._cgroup, self.pids() if self._leader else ())
 
     def kill(self) -> int:
         """SIGKILL to all, the first process included; returns how many are left to die."""

@@ -13,7 +13,7 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from condor_actors.machine.users import Account, acting_as
@@ -156,9 +156,10 @@ class Sandbox:
                     os.chown(target, self.account.uid, self.account.gid, follow_symlinks=False)
                     target = os.path.dirname(target)
 
-    def remember(self) -> None:
-        """Note what is there before the job begins."""
-        self._before = dict(self._listing(self.path))
+    def remember(self, but: Collection[str] = ()) -> None:
+        """Note what is there before the job begins, ``but`` what an earlier run has made: that is the job's own
+        work."""
+        self._before = {name: facts for name, facts in self._listing(self.path) if name not in but}
 
     def _listing(self, folder: str) -> list[tuple[str, tuple[int, int]]]:
         found = []
@@ -169,15 +170,16 @@ class Sandbox:
                 found.append((entry.name, (facts.st_mtime_ns, size)))
         return found
 
-    def open_output(self, path: str) -> int:
-        """Open (make, empty) a file the program writes to; relative paths are in the sandbox.
+    def open_output(self, path: str, go_on: bool = False) -> int:
+        """Open a file the program writes to, made or emptied, or with ``go_on`` as it is; relative paths are in the
+        sandbox.
 
         Raises:
             OSError: with the file's name.
         """
         with acting_as(self._me()):
             return os.open(os.path.join(self.path, path),
-                           os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o644)
+                           os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | (0 if go_on else os.O_TRUNC), 0o644)
 
     def open_input(self, path: str) -> int:
         """Open a file the program reads.

@@ -162,6 +162,8 @@ class StarterHostHello:
     pid: int
     active: tuple[tuple[str, str], ...] = ()
     """Pairs (claim id, run id) of living runs."""
+    suspended: tuple[str, ...] = ()
+    """The claims whose runs are frozen because the startd wanted it."""
 
 
 @message
@@ -235,6 +237,19 @@ class ContinueClaim:
     VERSION: ClassVar[int] = 1
 
     claim_id: str
+
+
+@message
+@attrs.frozen(kw_only=True)
+class LowerClaim:
+    """Startd to starter host: the claim's run gets only the processor and disk time that nobody else wants, or its
+    share again (``on`` False)."""
+
+    KIND: ClassVar[str] = "condor.claim.LowerClaim"
+    VERSION: ClassVar[int] = 1
+
+    claim_id: str
+    on: bool
 
 
 @message

@@ -422,6 +422,37 @@ class RunExited:
 
 @message
 @attrs.frozen(kw_only=True)
+class RunCheckpointed:
+    """Starter to shadow: the program has saved its work and ended with its checkpoint_exit_code; keep these files and
+    say :class:`CheckpointKept`, then it is started again.  Repeated after a reattachment; ``number`` counts them."""
+
+    KIND: ClassVar[str] = "condor.run.RunCheckpointed"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
+
+    run_id: str
+    number: int
+    usage: Usage
+    files: tuple[FileEntry, ...] = ()
+    files_digest: str = ""
+
+
+@message
+@attrs.frozen(kw_only=True)
+class CheckpointKept:
+    """Shadow to starter: checkpoint ``number`` is on the home disk; ``problem``: it is not, and the run has to end."""
+
+    KIND: ClassVar[str] = "condor.run.CheckpointKept"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
+
+    run_id: str
+    number: int
+    problem: str = ""
+
+
+@message
+@attrs.frozen(kw_only=True)
 class OutputsReceived:
     """Shadow to starter: all outputs are home and synced; free the sandbox and the run."""
 

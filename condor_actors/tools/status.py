@@ -32,7 +32,8 @@ FLAGS = (
     Flag("claimed", 2), Flag("run", 2), Flag("state", 5), Flag("server", 2), Flag("startd", 5), Flag("slots", 2),
     Flag("schedd", 2), Flag("submitters", 3), Flag("collector", 3), Flag("master", 1), Flag("negotiator", 1),
     Flag("accounting", 4), Flag("generic", 3), Flag("any", 2), Flag("absent", 3), Flag("offline", 3),
-    Flag("subsystem", 4, 1), Flag("direct", 3, 1), Flag("name", 3, 1), Flag("ads", 3, 1), Flag("target", 2, 1),
+    Flag("subsystem", 4, 1), Flag("direct", 3, 1), Flag("name", 3, 1), Flag("owner", 2),
+    Flag("ads", 3, 1), Flag("target", 2, 1),
     Flag("statistics", 5, 1), Flag("snapshot", 3),
     *(Flag(name, len(name), takes, alias="unsupported") for name, takes in (
         ("annex", 1), ("cod", 0), ("defrag", 0), ("grid", 0), ("java", 0), ("license", 0), ("storage", 0), ("vm", 0),
@@ -56,7 +57,7 @@ VIEW_CONSTRAINTS = {
 }
 USAGE = """Usage: condor_status [query] [display] [name ...]
   query:    -avail -claimed -run -state -server -startd -schedd -submitters -collector -master -negotiator
-            -accounting -any -absent -constraint EXPR -pool HOST -direct HOST -ads FILE -limit N
+            -accounting -owner -any -absent -constraint EXPR -pool HOST -direct HOST -ads FILE -limit N
   display:  -compact -totals -long -json -xml -attributes A,B -af[:jlhVrTY,tng] ATTR... -format FMT ATTR -sort EXPR"""
 
 
@@ -184,7 +185,9 @@ def _more(question: Question, name: str, value: str) -> None:
         name = SUBSYSTEMS.get(value.lower(), "")
         if not name:
             raise ToolError(f"Error: unknown subsystem {value}; expected one of {', '.join(sorted(SUBSYSTEMS))}")
-    if name in KINDS:
+    if name == "owner":
+        question.view, question.kind = "owner", AdKind.STARTD
+    elif name in KINDS:
         question.view, question.kind = name, KINDS[name]
     elif name in ("run", "claimed", "avail", "absent", "offline"):
         question.view = "run" if name in ("run", "claimed") else "normal"
@@ -370,11 +373,13 @@ def _lines(question: Question, ads: list[ClassAd]) -> Iterable[str]:
 
 
 def _table(question: Question, ads: list[ClassAd]) -> Iterator[str]:
-    from condor_actors.tools.status_columns import COMPACT, VIEWS, compact_row, table
+    from condor_actors.tools.status_columns import COMPACT, VIEWS, compact_row, sensors_of, table
     from condor_actors.tools.status_totals import TOTALS, totals
 
     columns: Sequence[Column] = VIEWS.get(question.view, VIEWS["any"])
     rows = ads
+    if question.view == "owner":
+        rows = [sensor for ad in ads for sensor in sensors_of(ad)]
     if question.is_compact and question.kind is AdKind.SLOT:
         machines: dict[str, list[ClassAd]] = {}
         for ad in ads:

@@ -124,7 +124,32 @@ CLOCK = ("LastHeardFrom", "MyCurrentTime")
 ACTIVITY_TIME = Column("  ActvtyTime", 12, since("EnteredCurrentActivity"), ("EnteredCurrentActivity", *CLOCK))
 MACHINE = Column("Machine", -12, plain("Machine"), ("Machine",))
 
+def sensors_of(ad: ClassAd) -> list[ClassAd]:
+    """One ad per sensor of a machine's owner, and one for a pause."""
+    found = []
+    said_s = ad.get_int("LastHeardFrom") or ad.get_int("MyCurrentTime")
+    value = ad.evaluate("Sensors")
+    for record in value if isinstance(value, (list, tuple)) else ():
+        if isinstance(record, ClassAd):
+            sensor = ClassAd({"Machine": ad.get_str("Machine"), "Sensor": record.get_str("Source").rstrip(":"),
+                              "Says": record.get_str("Says"), "Accuracy": record.get_str("Accuracy")})
+            if "LastInput" in record:
+                sensor["Idle"] = max(0, int(time.time()) - record.get_int("LastInput"))
+            found.append(sensor)
+    if "OwnerPausedUntil" in ad and ad.get_int("OwnerPausedUntil") > said_s:
+        until = time.strftime("%a %H:%M", time.localtime(ad.get_int("OwnerPausedUntil")))
+        found.append(ClassAd({"Machine": ad.get_str("Machine"), "Sensor": "owner", "Accuracy": "",
+                              "Says": f"paused until {until} by {ad.get_str('OwnerPausedBy')}"}))
+    return found
+
+
 VIEWS: dict[str, tuple[Column, ...]] = {
+    "owner": (
+        MACHINE, Column("Sensor", -16, plain("Sensor"), ("Sensors",)),
+        Column("Idle", 12, lambda ad: elapsed(ad.get_int("Idle")) if "Idle" in ad else "-" if "load" in
+               ad.get_str("Sensor") else "unknown", ("OwnerPausedUntil", "OwnerPausedBy")),
+        Column("Accuracy", 0, plain("Accuracy"), ()), Column("Says", 0, plain("Says"), ()),
+    ),
     "normal": (
         NAME, OPSYS, ARCH, Column("State", -9, plain("State"), ("State",)),
         Column("Activity", -8, plain("Activity"), ("Activity",)), LOAD, MEMORY, ACTIVITY_TIME,

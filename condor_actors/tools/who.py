@@ -25,6 +25,7 @@ FLAGS = (
     Flag("help", 1),
     Flag("version", 4),
     Flag("daemons", 3),
+    Flag("owner", 2),
     Flag("quickdaemons", 1, alias="daemons"),
     Flag("diagnostic", 4),
     Flag("verbose", 4),
@@ -45,7 +46,8 @@ FLAGS = (
 )
 DAEMONS = ("master", "collector", "negotiator", "schedd", "startd")
 USAGE = (
-    """Usage: condor_who [-daemons] [-long | -af <attr> ... | -format <fmt> <attr>] [-constraint <expr>] [-limit <n>]"""
+    """Usage: condor_who [-daemons | -owner] [-long | -af <attr> ... | -format <fmt> <attr>] [-constraint <expr>]
+    [-limit <n>]"""
 )
 
 
@@ -69,6 +71,8 @@ def main() -> int:
         config = load()
         if "daemons" in values:
             return _daemons(config)
+        if "owner" in values:
+            return _owner(config)
         machine = quote(config.text("FULL_HOSTNAME") or "localhost")
         constraint = f'Machine == {machine} && State == "Claimed" && JobId isnt undefined'
         if values.get("constraint"):
@@ -119,6 +123,18 @@ def _table(ads: list[ClassAd]) -> str:
         " ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in (heads, *rows)
     ]
     return "\n" + "\n".join(lines) + "\n"
+
+
+def _owner(config: Config) -> int:
+    """What each sensor of this machine says of its owner."""
+    from condor_actors.messages.owner import QueryOwner
+    from condor_actors.tools.machine_commands import STARTD, ask, local_startd
+    from condor_actors.tools.owner import report
+
+    _, _, client = local_startd(config)
+    with client:
+        print("\n".join(report(ask(client, STARTD, QueryOwner()))))
+    return 0
 
 
 def _daemons(config: Config) -> int:

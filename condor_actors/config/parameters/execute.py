@@ -212,7 +212,26 @@ ROWS = (
     seconds(
         "MACHINEMAXVACATETIME", 600, "How long a vacated job has to save its work.", low=0, read_by=STARTD
     ),
-    expression("RUNBENCHMARKS", "False", "When the machine measures its speed.", read_by=STARTD),
+    expression(
+        "RUNBENCHMARKS",
+        "LastBenchmark == 0",
+        "When the machine, unclaimed, measures its speed (LastBenchmark is when it last did).",
+        read_by=STARTD,
+    ),
+    words("BENCHMARKS_JOBLIST", "mips kflops", "What is measured then.", change="restart", read_by=STARTD),
+    words(
+        "OWNER_SENSORS",
+        "terminals, input, logind, utmp",
+        "Which sensors of this machine tell that its owner is there; displays are the kbdd's.",
+        change="restart",
+        read_by=STARTD,
+    ),
+    words(
+        "DESKTOP_OWNERS",
+        None,
+        "Users who may pause the machine (condor_owner) even when they do not sit at it.",
+        read_by=STARTD,
+    ),
     boolean(
         "STARTER_ALLOW_RUNAS_OWNER",
         True,
@@ -257,7 +276,30 @@ ROWS = (
         read_by=STARTER,
     ),
     text("SINGULARITY", None, "The path of Singularity or Apptainer.", read_by=STARTER),
-    integer("JOB_RENICE_INCREMENT", 0, "By how much jobs are niced.", low=0, high=19, read_by=STARTER),
+    expression("JOB_RENICE_INCREMENT", "0", "By how much a job is niced, over its ad (MY).", read_by=STARTER),
+    integer(
+        "JOB_CPU_WEIGHT",
+        100,
+        "A job's share of a contended processor, per core it asked for; an ordinary group of processes has 100.",
+        low=1,
+        high=10000,
+        read_by=STARTER,
+    ),
+    integer(
+        "JOB_IO_WEIGHT",
+        None,
+        "A job's share of contended disks; an ordinary group of processes has 100.",
+        low=1,
+        high=1000,
+        read_by=STARTER,
+    ),
+    choice(
+        "JOB_SCHEDULING",
+        "normal",
+        "idle leaves all jobs only the processor and disk time that nobody else wants.",
+        ("normal", "idle"),
+        read_by=STARTER,
+    ),
     words("STARTER_JOB_ENVIRONMENT", None, "Environment that every job gets.", read_by=STARTER),
     seconds(
         "STARTER_UPDATE_INTERVAL",

@@ -1,0 +1,153 @@
+"""The moment somebody types at a terminal: inotify on pseudo terminals and virtual consoles.
+
+Theory: whatever is typed at a terminal is read by some program, and the kernel tells of each read of a device whose
+watch it holds (IN_ACCESS); output is a write and says nothing.  A watch is good for one event and laid again a second
+later, so a busy typist costs one wake-up a second and an idle machine none.  What was typed is never seen.  Terminals
+that come are noticed in /dev/pts itself.  Errors: input within the second after an event is dated by that event; a
+terminal that this user may not read cannot be watched, then its access time counts, which moves in steps of 8 s.
+
+Source: inotify(7); the kernel's drivers/tty (tty_update_time).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import struct
+from collections.abc import Callable
+from typing import Any
+
+from twisted.internet.interfaces import IReadDescriptor
+from zope.interface import implementer
+
+__all__ = ["TerminalWatch"]
+
+IN_ACCESS, IN_CREATE, IN_IGNORED, IN_ONESHOT = 0x1, 0x100, 0x8000, 0x80000000
+HEADER = struct.Struct("iIII")
+REST_S = 1.0
+
+
+@implementer(IReadDescriptor)
+class TerminalWatch:
+    """See the module.
+
+    Args:
+        touched: called with ``tty:pts/3`` or ``console:tty1`` as somebody types there.
+        dev: where devices are.
+
+    Raises:
+        OSError: the kernel has no inotify to give.
+    """
+
+    def __init__(self, touched: Callable[[str], None], dev: str = "/dev") -> None:
+        self._libc: Any = ctypes.CDLL(None, use_errno=True)
+        self._fd: int = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        if self._fd < 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+        self._touched = touched
+        self._dev = dev
+        self._reactor: Any = None
+        self._sources: dict[int, tuple[str, str]] = {}
+        self._watched: dict[str, int] = {}
+        self._resting: dict[str, Any] = {}
+        self._folder = -1
+        self.refused: dict[str, str] = {}
+
+    def start(self, reactor: Any) -> None:
+        """Watch all there is, on ``reactor`` (which also gives the time)."""
+        self._reactor = reactor
+        self._folder = self._add(f"{self._dev}/pts", IN_CREATE)
+        reactor.addReader(self)
+        self.look()
+
+    def look(self) -> None:
+        """Watch terminals that are new."""
+        for source, path in self._terminals():
+            if source not in self._watched and source not in self._resting:
+                self._arm(source, path)
+
+    def watches(self, source: str) -> bool:
+        """Whether input there is told as it happens."""
+        return source in self._watched or source in self._resting
+
+    def _terminals(self) -> list[tuple[str, str]]:
+        found = []
+        with contextlib.suppress(OSError):
+            found += [(f"tty:pts/{name}", f"{self._dev}/pts/{name}") for name in os.listdir(f"{self._dev}/pts")
+                      if name.isdigit()]
+        with contextlib.suppress(OSError):
+            found += [(f"console:{name}", f"{self._dev}/{name}") for name in os.listdir(self._dev)
+                      if name.startswith("tty") and name[3:].isdigit() and name != "tty0"]
+        return found
+
+    def _add(self, path: str, mask: int) -> int:
+        number: int = self._libc.inotify_add_watch(self._fd, os.fsencode(path), ctypes.c_uint32(mask))
+        return number
+
+    def _arm(self, source: str, path: str) -> None:
+        number = self._add(path, IN_ACCESS | IN_ONESHOT)
+        if number < 0:
+            self.refused[source] = os.strerror(ctypes.get_errno())
+            return
+        self.refused.pop(source, None)
+        self._sources[number] = (source, path)
+        self._watched[source] = number
+
+    # ---- a reader of the reactor
+
+    def fileno(self) -> int:
+        """The inotify instance."""
+        return self._fd
+
+    def doRead(self) -> None:  # noqa: N802 - Twisted's name
+        """Events have come."""
+        try:
+            data = os.read(self._fd, 65536)
+        except BlockingIOError:
+            return
+        offset = 0
+        while offset + HEADER.size <= len(data):
+            number, mask, _, length = HEADER.unpack_from(data, offset)
+            name = data[offset + HEADER.size:offset + HEADER.size + length].rstrip(b"\0").decode("ascii", "replace")
+            offset += HEADER.size + length
+            self._heard(number, mask, name)
+
+    def _heard(self, number: int, mask: int, name: str) -> None:
+        if number == self._folder and mask & IN_CREATE:
+            if name.isdigit():
+                self._arm(f"tty:pts/{name}", f"{self._dev}/pts/{name}")
+            return
+        if mask & IN_ACCESS and number in self._sources:
+            source, path = self._sources[number]
+            self._resting[source] = self._reactor.callLater(REST_S, self._rested, source, path)
+            self._touched(source)
+        if mask & IN_IGNORED and number in self._sources:
+            source, _ = self._sources.pop(number)
+            if self._watched.get(source) == number:
+                del self._watched[source]
+
+    def _rested(self, source: str, path: str) -> None:
+        del self._resting[source]
+        if os.path.exists(path):
+            self._arm(source, path)
+
+    def connectionLost(self, reason: Any = None) -> None:  # noqa: N802 - Twisted's name
+        """The reactor stops."""
+        self.stop()
+
+    def logPrefix(self) -> str:  # noqa: N802 - Twisted's name
+        """For the reactor's log."""
+        return "terminals"
+
+    def stop(self) -> None:
+        """Watch nothing any more."""
+        for timer in self._resting.values():
+            timer.cancel()
+        self._resting.clear()
+        if self._fd >= 0:
+            if self._reactor is not None:
+                self._reactor.removeReader(self)
+            os.close(self._fd)
+            self._fd = -1
