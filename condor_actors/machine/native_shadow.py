@@ -63,6 +63,8 @@ class Task:
     """Whether files roll back with the program when it restarts from its image."""
     journal_from_start: bool = False
     """Whether they also do when it begins anew: the journal is kept from the program's first call on."""
+    key: bytes | None = None
+    """32 random bytes, of this run only, which the runtime gets as ``key=FD``: the channel is encrypted."""
     increments: bool = False
     """Whether a checkpoint may hold only what changed since the last whole one; see native_image.full_image."""
     identity: tuple[int, int] | None = None
@@ -128,6 +130,8 @@ class ShadowHost:
         wanted.stack_bytes = task.stack_bytes
         wanted.journal = 2 if task.journal and task.journal_from_start else task.journal
         wanted.increments = task.increments
+        key = new("uint8_t[32]", task.key) if task.key is not None else self._ffi.NULL
+        wanted.key = key
         wanted.has_identity = task.identity is not None
         wanted.uid, wanted.gid = task.identity or (0, 0)
         descriptor = channel.detach()

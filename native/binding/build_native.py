@@ -38,6 +38,7 @@ ffibuilder.set_source(
     "condor_actors.machine._native",
     '#include "shadow.h"',
     sources=sorted(f"native/shadow/{path.name}" for path in (NATIVE / "shadow").glob("*.c")),
+    depends=sorted(f"native/{path.relative_to(NATIVE)}" for path in NATIVE.glob("**/*.h")),
     include_dirs=["native/shadow", "native/build"],
     extra_compile_args=["-O2", "-std=gnu11", "-Wall", "-Wextra", "-Wno-unused-parameter"],
     py_limited_api=True,

@@ -56,7 +56,7 @@ void channel_reset(void)
     inbox.start = inbox.end = 0;
 }
 
-static void send_all(const struct vector *parts, int count)
+static void send_plain(const struct vector *parts, int count)
 {
     struct vector left[9];
     memcpy(left, parts, (size_t)count * sizeof *parts);
@@ -76,6 +76,14 @@ static void send_all(const struct vector *parts, int count)
             at->size -= (size_t)sent;
         }
     }
+}
+
+static void send_all(const struct vector *parts, int count)
+{
+    if (secret_is_kept())
+        secret_send(parts, count, send_plain);
+    else
+        send_plain(parts, count);
 }
 
 /* Caller holds the lock. */
@@ -206,27 +214,41 @@ long tell_home(const struct request *request, const struct vector in[], int in_c
     return send_request(ID_NONE, request, in, in_count);
 }
 
-/* Fills the inbox. Returns -EINTR only when interruptible and nothing came.  A descriptor that comes
- * beside an answer takes the lowest free number, which is GIFT_FD. */
+/* Who may be interrupted while the socket is read; there is one reader at a time. */
+static struct trap *may_end;
+static const uint64_t *may_end_mask;
+
+/* What the socket has. -EINTR only when INTERRUPTIBLE and nothing came.  A descriptor that comes beside an answer
+ * takes the lowest free number, which is GIFT_FD. */
+static long receive_plain(void *to, size_t size, bool interruptible)
+{
+    long got;
+    uint64_t control[4];
+    struct vector room = {to, size};
+    struct message message = {.parts = &room, .part_count = 1, .control = control,
+                              .control_size = sizeof control};
+    if (interruptible && may_end) {
+        long a[6] = {CHANNEL_FD, (long)&message, 0};
+        return interruptible_system(__NR_recvmsg, a, may_end_mask);
+    }
+    do
+        got = SYSTEM(__NR_recvmsg, CHANNEL_FD, &message, 0);
+    while (got == -EINTR);
+    return got;
+}
+
+/* Fills the inbox. Returns -EINTR only when interruptible and nothing came. */
 static long fill_inbox(struct trap *interruptible, const uint64_t *mask)
 {
     if (inbox.start == inbox.end)
         inbox.start = inbox.end = 0;
-    long got;
-    uint64_t control[4];
-    struct vector room = {inbox.bytes + inbox.end, sizeof inbox.bytes - inbox.end};
-    struct message message = {.parts = &room, .part_count = 1, .control = control,
-                              .control_size = sizeof control};
-    if (interruptible) {
-        long a[6] = {CHANNEL_FD, (long)&message, 0};
-        got = interruptible_system(__NR_recvmsg, a, mask);
-        if (got == -EINTR)
-            return got;
-    } else {
-        do
-            got = SYSTEM(__NR_recvmsg, CHANNEL_FD, &message, 0);
-        while (got == -EINTR);
-    }
+    uint8_t *to = inbox.bytes + inbox.end;
+    size_t room = sizeof inbox.bytes - inbox.end;
+    may_end = interruptible;
+    may_end_mask = mask;
+    long got = secret_is_kept() ? secret_receive(to, room, receive_plain, true) : receive_plain(to, room, true);
+    if (got == -EINTR && interruptible)
+        return got;
     if (got <= 0)
         lost();
     inbox.end += (size_t)got;
@@ -260,7 +282,8 @@ static long receive_into(uint8_t *to, size_t size)
             }
             inbox.start += have;
         } else if (size >= sizeof inbox.bytes / 2) {
-            long got = SYSTEM(__NR_read, CHANNEL_FD, to, size);
+            long got = secret_is_kept() ? secret_receive(to, size, receive_plain, false)
+                                        : SYSTEM(__NR_read, CHANNEL_FD, to, size);
             if (got == -EINTR)
                 continue;
             if (got == -EFAULT) {

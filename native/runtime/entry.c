@@ -148,7 +148,8 @@ __attribute__((used)) void runtime_main(unsigned long *stack)
 
 /* Brings the inherited descriptors to their fixed numbers: argument 1 names the channel, argument 2 a
  * directory that is /proc when the root directory holds none ("-" otherwise); argument 3 is "family" where
- * the program may start others, because signals cannot reach anybody else's. */
+ * the program may start others, because signals cannot reach anybody else's; "key=N" a descriptor with the key
+ * of the channel. */
 void take_descriptors(unsigned long *stack)
 {
     long count = (long)stack[0];
@@ -159,7 +160,17 @@ void take_descriptors(unsigned long *stack)
         at = words[2];
         proc = (long)read_number(&at, 10);
     }
-    process.family = count > 3 && !strcmp(words[3], "family");
+    long key = -1;
+    process.family = false;
+    for (long i = 3; i < count; i++) {
+        process.family |= !strcmp(words[i], "family");
+        if (starts_with(words[i], "key=")) {
+            at = words[i] + 4;
+            key = (long)read_number(&at, 10);
+        }
+    }
+    if (!secret_take(key))
+        die(EXIT_CANNOT_START);
     long maps, pages, image;
     if (proc >= 0) {
         maps = SYSTEM(__NR_openat, proc, "self/maps", 02000000);

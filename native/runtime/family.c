@@ -57,12 +57,13 @@ static int virtual_child_id(int real_id, bool forget)
 }
 
 /* The child is alone: of its parent's threads only the one that forked is here. */
-static void begin_member(struct thread *self, unsigned long flags, const unsigned long a[6])
+static void begin_member(struct thread *self, unsigned long flags, const unsigned long a[6], long number)
 {
     int parent = process.start.virtual_pid;
     SYSTEM(__NR_dup3, GIFT_FD, CHANNEL_FD, 0);
     SYSTEM(__NR_close, GIFT_FD);
     channel_reset();
+    secret_become_member(number);
     ahead_reset(true);
     plan_reset();
     dirty_forget();
@@ -109,10 +110,11 @@ long start_member(struct trap *t, unsigned long flags)
         lock(&memory_lock); /* so that no other thread is in the middle of what the child gets a copy of */
         lock(&actions_lock);
         lock(&children_lock);
+        long number = result;
         result = SYSTEM(__NR_clone, 17 /* SIGCHLD */, 0, 0, 0, 0);
         if (result == 0) {
             one_at_a_time.word = 0;
-            begin_member(self, flags, t->a);
+            begin_member(self, flags, t->a, number);
             if (t->a[1])
                 t->frame->uc_mcontext.rsp = t->a[1];
             return 0;

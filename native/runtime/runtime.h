@@ -217,6 +217,13 @@ void pay_owed(void);
 bool unowe(unsigned call, int fd);
 void wait_for_arrival(volatile uint32_t *state);
 
+/* secret.c: encryption of the channel */
+bool secret_take(long fd);
+bool secret_is_kept(void);
+void secret_become_member(long number);
+void secret_send(const struct vector *parts, int count, void (*send)(const struct vector *parts, int count));
+long secret_receive(uint8_t *to, size_t room, long (*receive)(void *to, size_t room, bool may_end), bool may_end);
+
 /* ahead.c: what is known of open files, reading ahead and writing behind */
 enum { NOT_HERE = -600 }; /* to be asked at home */
 long open_home(struct thread *self, int directory, const char *path, int flags, int mode);

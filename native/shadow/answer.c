@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { KEPT_ROOM = 256 << 10, PADDING = 64 << 10 };
+enum { KEPT_ROOM = 256 << 10, PADDING = 64 << 10, RECORD = 64 << 10 };
 
 /* Until something more can be sent. */
 static bool wait_for_room(struct session *s)
@@ -24,7 +24,7 @@ static bool wait_for_room(struct session *s)
     return !(one.revents & POLLHUP);
 }
 
-static bool send_all(struct session *s, const uint8_t *at, size_t size, int gift, int flags)
+static bool send_plain(struct session *s, const uint8_t *at, size_t size, int gift, int flags)
 {
     union {
         struct cmsghdr head;
@@ -51,6 +51,23 @@ static bool send_all(struct session *s, const uint8_t *at, size_t size, int gift
         size -= (size_t)sent;
     }
     return true;
+}
+
+static bool send_all(struct session *s, const uint8_t *at, size_t size, int gift, int flags)
+{
+    bool good = true;
+    if (!s->secret)
+        return send_plain(s, at, size, gift, flags);
+    while (size && good) {
+        size_t piece = size < RECORD ? size : RECORD, whole = piece;
+        uint8_t *record = secret_record(s, at, &whole);
+        good = record && send_plain(s, record, whole, gift, flags);
+        free(record);
+        gift = -1;
+        at += piece;
+        size -= piece;
+    }
+    return good;
 }
 
 /* A file that became shorter meanwhile ends in zeros: the answer's length was said already. */
@@ -101,6 +118,8 @@ static bool send_pages(struct session *s, int real, int64_t offset, size_t size)
 /* The kernel hands the file's pages to the socket, which must not wait meanwhile (see wait_for_room). */
 static bool send_bulk(struct session *s, const struct work *w)
 {
+    if (s->secret)
+        return send_copied(s, w->bulk.real, w->bulk.offset, w->bulk.size);
     int flags = fcntl(s->channel, F_GETFL);
     fcntl(s->channel, F_SETFL, flags | O_NONBLOCK);
     bool good = send_pages(s, w->bulk.real, w->bulk.offset, w->bulk.size);

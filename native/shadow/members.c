@@ -74,9 +74,10 @@ bool member_is_gone(struct session *root, int real_pid)
     return gone;
 }
 
-/* A new session whose channel's other end becomes *CHANNEL. */
+/* A new session whose channel's other end becomes *CHANNEL. Returns its number among those this one asked for. */
 long start_member(struct session *s, int *channel)
 {
+    uint64_t number = ++s->helpers_asked;
     int pair[2];
     pthread_t thread;
     struct birth birth;
@@ -85,6 +86,11 @@ long start_member(struct session *s, int *channel)
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
         return -errno;
     birth.member = copy_session(s, pair[0]);
+    if (birth.member && !secret_begin_member(birth.member, s, number)) {
+        close_all(birth.member);
+        free(birth.member);
+        birth.member = NULL;
+    }
     if (!birth.member) {
         close(pair[0]);
         close(pair[1]);
@@ -109,6 +115,7 @@ long start_member(struct session *s, int *channel)
         pthread_mutex_unlock(&table_lock);
         close(pair[0]);
         close(pair[1]);
+        secret_end(birth.member);
         close_all(birth.member);
         free(birth.member);
         sem_destroy(&birth.ready);
@@ -118,5 +125,5 @@ long start_member(struct session *s, int *channel)
         ;
     sem_destroy(&birth.ready);
     *channel = pair[1];
-    return 0;
+    return (long)number;
 }

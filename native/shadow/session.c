@@ -221,14 +221,14 @@ static bool make_room(struct session *s, size_t wanted)
 
 static void receive(struct session *s)
 {
-    ssize_t got = recv(s->channel, s->in + s->in_used, s->in_room - s->in_used, 0);
+    ssize_t got = s->secret ? secret_receive(s) : recv(s->channel, s->in + s->in_used, s->in_room - s->in_used, 0);
     if (got < 0 && errno == EINTR)
         return;
     if (got <= 0) {
         s->over = true;
         return;
     }
-    s->in_used += (size_t)got;
+    s->in_used += s->secret ? 0 : (size_t)got;
     s->statistics.bytes_in += (uint64_t)got;
 }
 
@@ -317,6 +317,7 @@ void serve_channel(struct session *s)
     }
     close(s->channel);
     plan_forget(s);
+    secret_end(s);
     close_all(s);
     free(s->in);
     free(s->out);
@@ -416,13 +417,15 @@ int shadow_open(int channel, const struct shadow_task *task)
     s->members = 1;
     s->channel = channel;
     s->image_fd = -1;
-    if (!gather_strings(s, task)) {
+    if (!gather_strings(s, task) || !secret_begin(s, task->key)) {
         free(s->strings);
         free(s);
         return -E2BIG;
     }
+    s->task.key = NULL;
     int id = enter_session(s);
     if (id < 0) {
+        secret_end(s);
         free(s->strings);
         free(s);
         return id;

@@ -99,6 +99,8 @@ struct session {
     struct journal *journal; /* of the root */
     uint64_t generation;     /* of the image that is being written */
     struct session *root; /* of the family; itself if it is the first */
+    struct secret *secret; /* NULL: the channel is plain */
+    uint64_t helpers_asked;
     struct plan *plan; /* that this session adds to, while its program begins */
     int64_t plan_until_ns;
     struct file **tickets; /* files opened before they were asked for */
@@ -130,6 +132,13 @@ void note_processor_time(struct session *s);
 void answer(struct work *w, long result);
 
 bool send_foreseen(struct work *w, long result, const struct foreseen *head, const char *path);
+
+/* secret.c */
+bool secret_begin(struct session *s, const uint8_t *key);
+bool secret_begin_member(struct session *s, const struct session *from, uint64_t number);
+void secret_end(struct session *s);
+uint8_t *secret_record(struct session *s, const uint8_t *from, size_t *size);
+ssize_t secret_receive(struct session *s);
 
 /* plan.c */
 void plan_begin(struct session *s);

@@ -23,6 +23,7 @@ struct shadow_task {
     uint64_t stack_bytes;
     int journal;                      /* keep an undo journal beside the image; 2: from the first call on, so that a
                                          program which begins anew finds its files as it found them then */
+    const uint8_t *key;               /* 32 bytes for this run only: the channel is encrypted; null: it is plain */
     int increments;                   /* checkpoints after a whole one may be what changed since: <image>.delta */
     int has_identity;                 /* the session's threads become this user, the host stays who it is */
     uint32_t uid, gid;
