@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from condor_actors.cores import job_status, owner_policy, keeper_events, process_keeper
+from condor_actors.cores import job_status, keeper_events, owner_policy, process_keeper
 
 sys.path.insert(0, str(Path(__file__).parent))
 from state_diagram import arrows as _arrows  # noqa: E402  # a neighbour of this hook

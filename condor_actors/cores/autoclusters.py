@@ -86,10 +86,17 @@ class Autoclusters:
 
     Args:
         rank: gives the order of a job; equal ranks go by submission.
+
+    Attributes:
+        always, never, only: attributes, lower case, that the admin adds to the significant ones, takes from them, or
+            puts in their place.
     """
 
     def __init__(self, rank: Callable[[Job], Rank] = default_rank) -> None:
         self.significant: frozenset[str] = ALWAYS_SIGNIFICANT
+        self.always: frozenset[str] = frozenset()
+        self.never: frozenset[str] = frozenset()
+        self.only: frozenset[str] = frozenset()
         self.by_number: dict[int, Autocluster] = {}
         self.by_submitter: dict[str, dict[int, Autocluster]] = {}
         self._rank = rank
@@ -104,10 +111,12 @@ class Autoclusters:
             names: in any case.
             jobs: all jobs of the queue, asked for only when something changed.
         """
-        more = {name.lower() for name in names} - self.significant
-        if not more:
+        wanted = (frozenset(name.lower() for name in names) | self.significant | self.always) - self.never
+        if self.only:
+            wanted = self.only
+        if wanted == self.significant:
             return False
-        self.significant |= more
+        self.significant = wanted
         self.by_number.clear()
         self.by_submitter.clear()
         self._by_signature.clear()
@@ -192,7 +201,7 @@ class Autoclusters:
             if not fresh:
                 break
             names |= fresh
-        return names - {"procid", "clusterid", "currenttime", "globaljobid"}
+        return names - {"procid", "clusterid", "currenttime", "globaljobid"} - self.never
 
     def _prune(self) -> None:
         """Forget the classes that no job waits in."""

@@ -153,14 +153,17 @@ class Claims:
 
     def _renew_s(self) -> float:
         lease_s = min([claim.row.lease_s for claim in self.held.values()], default=self._desk.settings.claim_lease_s)
-        return min(300.0, max(10.0, lease_s / 3.0))
+        return min(self._desk.settings.alive_interval_s, max(10.0, lease_s / 3.0))
 
     # ---- the negotiator
 
     def requests(self, question: NegotiateRequests) -> ResourceRequests:
         """What a submitter wants, best first."""
         desk = self._desk
-        desk.autoclusters.learn(question.significant_attributes, desk.queue.jobs())
+        settings, autoclusters = desk.settings, desk.autoclusters
+        autoclusters.always, autoclusters.never = settings.more_significant, settings.less_significant
+        autoclusters.only = settings.only_significant
+        autoclusters.learn(question.significant_attributes, desk.queue.jobs())
         room = desk.settings.max_jobs_running - self.runs.running - len(self._asked) if self.accepting else 0
         start = int(question.cursor or 0)
         found: list[ResourceRequest] = []

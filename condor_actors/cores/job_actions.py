@@ -20,10 +20,10 @@ from condor_actors.messages.queue import ActionResult, ActionResults, ActOnJobs,
 __all__ = ["JobActions", "RunStopper"]
 
 PROTECTED = frozenset({
-    "clusterid", "procid", "owner", "user", "jobstatus", "globaljobid", "qdate", "mytype", "targettype", "numjobstarts",
-    "jobstartdate", "jobcurrentstartdate", "enteredcurrentstatus", "completiondate", "remotehost", "publicclaimid",
+    "numjobstarts", "jobstartdate", "jobcurrentstartdate", "enteredcurrentstatus", "completiondate", "remotehost",
+    "publicclaimid",
 })
-"""What nobody edits."""
+"""What only a super user of the queue edits, whatever the configuration says."""
 
 
 class RunStopper(Protocol):
@@ -170,12 +170,13 @@ class JobActions:
         try:
             values = ClassAd.from_bytes(message.attributes)
             names = {name.lower() for name in values}
-            wrong = sorted(names & PROTECTED)
-            if wrong and not desk.is_super(delivery.identity):
-                desk.reply(Refused(code="denied", text=f"attribute {wrong[0]} cannot be edited"))
+            immutable = sorted(names & desk.settings.immutable)
+            if immutable:
+                desk.reply(Refused(code="denied", text=f"attribute {immutable[0]} cannot be edited by anybody"))
                 return
-            if names & {"jobstatus", "clusterid", "procid", "owner", "user"}:
-                desk.reply(Refused(code="denied", text=f"attribute {wrong[0]} cannot be edited by anybody"))
+            protected = sorted(names & (PROTECTED | desk.settings.protected))
+            if protected and not desk.is_super(delivery.identity):
+                desk.reply(Refused(code="denied", text=f"attribute {protected[0]} cannot be edited"))
                 return
             whole: set[int] = set()
             for cluster_id, proc in message.ids:

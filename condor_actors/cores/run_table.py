@@ -8,15 +8,16 @@ forget it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 import attrs
 
-from condor_actors.classads import UNDEFINED, ClassAd
+from condor_actors.classads import UNDEFINED, ClassAd, is_true
 from condor_actors.cores import job_notices as events
 from condor_actors.cores.claim_table import Claims, HeldClaim
-from condor_actors.cores.job_moves import JobMoves, is_local
+from condor_actors.cores.job_moves import LOCAL, SCHEDULER, JobMoves, is_local
 from condor_actors.cores.job_notices import JobNotices
 from condor_actors.cores.job_policy import Policy
 from condor_actors.cores.job_queue import Job
@@ -85,6 +86,7 @@ class Runs:
         self.runs: dict[str, Run] = {}
         self._verdicts: dict[str, list[tuple[str, str]]] = {}
         self._starts: dict[str, list[Run]] = {}
+        self.schedd_ad: Callable[[], ClassAd] = ClassAd
 
     @property
     def running(self) -> int:
@@ -395,11 +397,33 @@ class Runs:
         self.give_orders({owner: self._notices.again(owner)})
 
     def start_locals(self) -> None:
-        """Begin the jobs of the local universes."""
+        """Begin the jobs of the local universes, as far as START_…_UNIVERSE and their numbers allow it."""
+        running = Counter((each.job.ad.get_int("JobUniverse"), each.owner) for each in self.runs.values()
+                          if each.claim is None)
         for job in tuple(self._moves.local):
-            self._moves.withdraw(job)
-            if job.ready and is_local(job):
+            if not job.ready or not is_local(job):
+                self._moves.withdraw(job)
+                continue
+            universe, owner = job.ad.get_int("JobUniverse"), job.cluster.owner
+            if self._may_start_local(job, universe, owner, running):
+                running[universe, owner] += 1
+                self._moves.withdraw(job)
                 self.start_local(job)
+
+    def _may_start_local(self, job: Job, universe: int, owner: str, running: Counter[tuple[int, str]]) -> bool:
+        settings = self._desk.settings
+        totals = {number: sum(count for (each, _), count in running.items() if each == number)
+                  for number in (SCHEDULER, LOCAL)}
+        if universe == LOCAL and totals[LOCAL] >= settings.max_local_jobs:
+            return False
+        if universe == SCHEDULER and running[universe, owner] >= settings.max_scheduler_jobs_per_owner:
+            return False
+        expression = settings.start_local if universe == LOCAL else settings.start_scheduler
+        if expression is None:
+            return True
+        ad = self.schedd_ad()
+        ad["TotalLocalJobsRunning"], ad["TotalSchedulerJobsRunning"] = totals[LOCAL], totals[SCHEDULER]
+        return is_true(expression.evaluate(ad, job.ad, self._desk.now_s))
 
     def orphans(self) -> list[str]:
         """Owners of runs that have no host at all (after a restart)."""

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import attrs
 
 from condor_actors.classads import Expr, parse_expression
 from condor_actors.config import Config
 
-__all__ = ["ScheddSettings", "SystemPolicy", "schedd_settings"]
+__all__ = ["ScheddSettings", "SubmitRequirement", "SystemPolicy", "schedd_settings"]
+
+IMMUTABLE = frozenset({
+    "clusterid", "procid", "owner", "user", "jobstatus", "globaljobid", "qdate", "mytype", "targettype",
+})
+"""What nobody edits, whatever the configuration says."""
 
 
 @attrs.frozen(kw_only=True)
@@ -18,6 +25,16 @@ class SystemPolicy:
     name: str = ""
     reason: Expr | None = None
     subcode: Expr | None = None
+
+
+@attrs.frozen(kw_only=True)
+class SubmitRequirement:
+    """One SUBMIT_REQUIREMENT_: what a new job has to satisfy; ``reason``: what its submitter is told otherwise."""
+
+    name: str
+    expression: Expr
+    reason: Expr | None = None
+    is_warning: Expr | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -44,6 +61,15 @@ class ScheddSettings:
         spool: where spooled files lie.
         spare_hosts: shadow hosts kept warm.
         history_limit: jobs kept in the history.
+        submit_requirements: over the schedd's ad and a new job's.
+        immutable, protected: job attributes, lower case, that nobody or only a super user edits.
+        trusts_everybody: anybody may do anything to anybody's jobs.
+        start_local, start_scheduler: whether a job of that universe may start, over the schedd's ad and the job's.
+        max_local_jobs, max_scheduler_jobs_per_owner: so many of them run at once.
+        alive_interval_s: the longest time between two renewals of a claim.
+        more_significant, less_significant: job attributes, lower case, that always or never tell autoclusters apart;
+            ``only_significant``: these and no others, where there are any.
+        max_input_mb, max_output_mb: the most that travels for a job that does not say; below 0: any amount.
     """
 
     name: str = "schedd@localhost"
@@ -69,6 +95,20 @@ class ScheddSettings:
     advertise_interval_s: float = 300.0
     collectors: tuple[str, ...] = ()
     spool: str = ""
+    submit_requirements: tuple[SubmitRequirement, ...] = ()
+    immutable: frozenset[str] = IMMUTABLE
+    protected: frozenset[str] = frozenset()
+    trusts_everybody: bool = False
+    start_local: Expr | None = None
+    start_scheduler: Expr | None = None
+    max_local_jobs: int = 200
+    max_scheduler_jobs_per_owner: int = 200
+    alive_interval_s: float = 300.0
+    more_significant: frozenset[str] = frozenset()
+    less_significant: frozenset[str] = frozenset()
+    only_significant: frozenset[str] = frozenset()
+    max_input_mb: int = -1
+    max_output_mb: int = -1
     spare_hosts: int = 1
     history_limit: int = 1_000_000
 
@@ -98,6 +138,17 @@ def schedd_settings(config: Config, *, machine: str) -> ScheddSettings:
                                   subcode=expression(f"{name}_SUBCODE"))
                      for name in (*named, f"SYSTEM_PERIODIC_{what}") if (found := expression(name)) is not None)
 
+    def attributes(*parameters: str) -> frozenset[str]:
+        return frozenset(word.lower() for parameter in parameters for word in config.list_of(parameter))
+
+    def requirements() -> Iterator[SubmitRequirement]:
+        for each in config.list_of("SUBMIT_REQUIREMENT_NAMES"):
+            found = expression(f"SUBMIT_REQUIREMENT_{each}")
+            if found is not None:
+                yield SubmitRequirement(name=each, expression=found,
+                                        reason=expression(f"SUBMIT_REQUIREMENT_{each}_REASON"),
+                                        is_warning=expression(f"SUBMIT_REQUIREMENT_{each}_IS_WARNING"))
+
     wanted = config.text("SCHEDD_NAME") or ""
     name = machine if not wanted else wanted if "@" in wanted else f"{wanted}@{machine}"
     return ScheddSettings(
@@ -117,6 +168,18 @@ def schedd_settings(config: Config, *, machine: str) -> ScheddSettings:
         advertise_interval_s=number("SCHEDD_INTERVAL", 300.0),
         collectors=collector_nodes(config), spool=config.text("SPOOL") or "",
         history_limit=int(number("MAX_HISTORY_JOBS", 1_000_000)),
+        submit_requirements=tuple(requirements()),
+        immutable=IMMUTABLE | attributes("SYSTEM_IMMUTABLE_JOB_ATTRS", "IMMUTABLE_JOB_ATTRS"),
+        protected=attributes("SYSTEM_PROTECTED_JOB_ATTRS", "PROTECTED_JOB_ATTRS"),
+        trusts_everybody=config.boolean("QUEUE_ALL_USERS_TRUSTED"),
+        start_local=expression("START_LOCAL_UNIVERSE"), start_scheduler=expression("START_SCHEDULER_UNIVERSE"),
+        max_local_jobs=int(number("START_LOCAL_UNIVERSE_MAX", 200)),
+        max_scheduler_jobs_per_owner=int(number("MAX_RUNNING_SCHEDULER_JOBS_PER_OWNER", 200)),
+        alive_interval_s=number("ALIVE_INTERVAL", 300.0),
+        more_significant=attributes("ADD_SIGNIFICANT_ATTRIBUTES"),
+        less_significant=attributes("REMOVE_SIGNIFICANT_ATTRIBUTES"),
+        only_significant=attributes("SIGNIFICANT_ATTRIBUTES"),
+        max_input_mb=int(number("MAX_TRANSFER_INPUT_MB", -1)), max_output_mb=int(number("MAX_TRANSFER_OUTPUT_MB", -1)),
     )
 
 

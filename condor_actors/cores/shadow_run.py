@@ -81,7 +81,7 @@ UPDATE_DELAY_S = 0.5
 EXECUTE, CHECKPOINTED, IMAGE_SIZE, SUSPENDED, CONTINUED, DISCONNECTED, RECONNECTED = 1, 3, 6, 10, 11, 22, 23
 LOST, TRANSFER = 24, 40
 INPUT_STARTED, INPUT_FINISHED, OUTPUT_STARTED, OUTPUT_FINISHED = 2, 3, 5, 6
-HOLD_INPUT, HOLD_OUTPUT = 13, 12
+HOLD_INPUT, HOLD_OUTPUT, HOLD_INPUT_SIZE, HOLD_OUTPUT_SIZE = 13, 12, 32, 33
 
 
 class ShadowRun:
@@ -155,11 +155,22 @@ class ShadowRun:
         if self._has_inputs:
             self._log(TRANSFER, TransferStep=INPUT_STARTED)
         self._sent_bytes = sum(entry.size_bytes for entry in event.entries)
+        if self._too_much("MaxTransferInputMB", self._sent_bytes, "input", HOLD_INPUT_SIZE):
+            return
         order = self.order
         self._out.append(Ask(self._host, ActivateClaim(
             claim_id=order.claim_id, secret=order.secret, run_id=order.run_id, job_ad=self.job.to_bytes(),
             inputs=event.entries, inputs_digest=event.manifest_digest,
             transfer_key=self._key, lease_s=order.lease_s), ANSWER_PATIENCE_S, "activate"))
+
+    def _too_much(self, limit: str, size_bytes: int, what: str, code: int) -> bool:
+        """Whether more would travel than the job's ad allows; then the run is over, and the job held."""
+        most_mb = self.job.get_int(limit, -1)
+        if most_mb < 0 or size_bytes <= most_mb << 20:
+            return False
+        reason = f"Transfer {what} files failure: {size_bytes} bytes are more than {limit} ({most_mb} MB)"
+        self._end("hold", reason, code)
+        return True
 
     def _inputs_failed(self, event: InputsFailed) -> None:
         if self.state is RunState.PREPARING:
@@ -391,6 +402,9 @@ class ShadowRun:
         self.state = RunState.BRINGING
         self._out += [CancelTimer("update"), CancelTimer("lease")]
         self._usage(event.usage)
+        size_bytes = sum(entry.size_bytes for entry in event.outputs)
+        if event.cause == "exited" and self._too_much("MaxTransferOutputMB", size_bytes, "output", HOLD_OUTPUT_SIZE):
+            return
         removed = event.cause != "exited" and self._stopping is not None and self._stopping.how == "remove"
         if (event.outputs or event.outputs_digest) and not removed:
             if event.cause == "exited":

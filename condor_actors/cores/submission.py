@@ -7,9 +7,11 @@ is used up when it is reserved.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import attrs
 
-from condor_actors.classads import ClassAd, ClassAdSyntaxError
+from condor_actors.classads import ClassAd, ClassAdSyntaxError, is_true
 from condor_actors.cores.job_moves import JobMoves
 from condor_actors.cores.job_notices import JobNotices
 from condor_actors.cores.job_queue import Cluster, Job
@@ -63,6 +65,7 @@ class Submissions:
         self._pending: dict[int, _Pending] = {}
         self._unlogged: dict[int, tuple[set[str], Delivery, Submitted]] = {}
         self._waiting_for: dict[str, int] = {}
+        self.schedd_ad: Callable[[], ClassAd] = ClassAd
 
     def reserve(self, message: ReserveCluster, delivery: Delivery) -> None:
         """Give a number away."""
@@ -124,9 +127,25 @@ class Submissions:
                 self._check_hold(ad, page.spool)
                 rows.append((proc, ad))
                 proc += 1
+        for _, ad in rows:
+            self._check_requirements(ad)
         if not rows or len({proc for proc, _ in rows}) != len(rows):
             raise _Invalid(f"cluster {number}: no jobs, or two of the same number")
         return cluster, rows
+
+    def _check_requirements(self, ad: ClassAd) -> None:
+        """SUBMIT_REQUIREMENT_NAMES: MY is the schedd, TARGET the job."""
+        desk = self._desk
+        for each in desk.settings.submit_requirements:
+            mine = self.schedd_ad()
+            if is_true(each.expression.evaluate(mine, ad, desk.now_s)):
+                continue
+            told = each.reason.evaluate(mine, ad, desk.now_s) if each.reason is not None else None
+            text = told if isinstance(told, str) else f"Submit requirement {each.name} not met."
+            if each.is_warning is not None and is_true(each.is_warning.evaluate(mine, ad, desk.now_s)):
+                desk.note(f"a job of {ad.get_str('Owner')} was taken all the same: {text}", "warn")
+            else:
+                raise _Invalid(text)
 
     def _check_limits(self, total: int, owner: str) -> None:
         settings, queue = self._desk.settings, self._desk.queue
@@ -152,6 +171,10 @@ class Submissions:
         })
         if ad.find("joblease" + "duration") is None:
             ad.store("JobLeaseDuration", int(desk.settings.job_lease_s))
+        for name, most_mb in (("MaxTransferInputMB", desk.settings.max_input_mb),
+                              ("MaxTransferOutputMB", desk.settings.max_output_mb)):
+            if most_mb >= 0 and ad.find(name.lower()) is None:
+                ad.store(name, most_mb)
         if ad.get_int("JobStatus", 1) not in (1, 5):
             raise _Invalid("a job can be submitted idle (JobStatus 1) or held (5) only")
         if ad.find("jobstatus") is None:

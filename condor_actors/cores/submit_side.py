@@ -102,6 +102,7 @@ class SubmitSide:
         self.actions = JobActions(desk, self.moves, self.runs)
         self.submissions = Submissions(desk, self.moves, self.notices)
         self.demand = Demand(desk, started_s, version)
+        self.submissions.schedd_ad = self.runs.schedd_ad = self.demand.schedd_ad
         self.relays = Relays(desk, self.hosts)
         self._finishing = False
         self._restore(snapshot)

@@ -123,6 +123,7 @@ def schedd(config: Config, *, name: str = "", pool: str = "", address: str = "")
     :raises ToolError: there is none, or it does not answer.
     """
     ours = full_name(config, "schedd")
+    name = name or (config.text("SCHEDD_HOST") or "" if not pool and not address else "")
     if address:
         return Schedd(
             name=name or address, address=address, client=dial(config, address, f"schedd at {address}", as_user=True)

@@ -160,6 +160,12 @@ ROWS = (
         "An expression that tells the user what was not satisfied.",
         read_by=SCHEDD,
     ),
+    expression(
+        "SUBMIT_REQUIREMENT_<NAME>_IS_WARNING",
+        None,
+        "Where true, a job that does not satisfy it is taken all the same, and the schedd's log says so.",
+        read_by=SCHEDD,
+    ),
     words(
         "SYSTEM_IMMUTABLE_JOB_ATTRS",
         "ClusterId ProcId GlobalJobId Owner User QDate MyType TargetType NTDomain",

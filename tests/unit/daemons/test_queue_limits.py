@@ -1,0 +1,126 @@
+"""What an admin lets into the queue, lets change there, and lets run on the submit machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from condor_actors.config import load_config
+from condor_actors.cores.schedd_settings import ScheddSettings, schedd_settings
+from condor_actors.messages.envelope import Identity, Refused
+from condor_actors.messages.queue import ActionResults, EditJobs, ReserveCluster, SubmitPage
+from tests.harness.local_post import Probe
+from tests.harness.submit_side import USER, SubmitPool
+from tests.unit.daemons.test_submit_side import entry
+
+FIELDS = ("submit_requirements", "immutable", "protected", "trusts_everybody", "start_local", "start_scheduler",
+          "max_local_jobs", "max_scheduler_jobs_per_owner", "more_significant", "less_significant",
+          "only_significant", "max_input_mb", "max_output_mb")
+BOB = Identity(name="bob@test", method="local", uid=4242)
+
+
+def pool_of(folder: Path, **parameters: str) -> SubmitPool:
+    read: ScheddSettings = schedd_settings(load_config(files=[], environ={}, overrides=parameters), machine="test")
+    return SubmitPool(folder, **{name: getattr(read, name) for name in FIELDS})
+
+
+def submit(pool: SubmitPool, ad: bytes) -> object:
+    cluster = pool.ask(ReserveCluster()).cluster_id
+    return pool.ask(SubmitPage(cluster_id=cluster, page=0, cluster_ad=b"Requirements = true\n" + ad, procs=(b"",),
+                               first_proc=0, last=True))
+
+
+def test_what_a_job_has_to_satisfy(tmp_path: Path) -> None:
+    pool = pool_of(
+        tmp_path, SUBMIT_REQUIREMENT_NAMES="Small, Named, Polite",
+        SUBMIT_REQUIREMENT_Small="TARGET.RequestMemory <= 1000",
+        SUBMIT_REQUIREMENT_Small_REASON='strcat("ask for less than ", TARGET.RequestMemory, " MB at ", MY.Name)',
+        SUBMIT_REQUIREMENT_Named="JobBatchName isnt undefined",
+        SUBMIT_REQUIREMENT_Polite="Please", SUBMIT_REQUIREMENT_Polite_IS_WARNING="true")
+    refused = submit(pool, b'RequestMemory = 2000\nJobBatchName = "x"\n')
+    assert isinstance(refused, Refused)
+    assert refused.text == "ask for less than 2000 MB at schedd@test"
+    refused = submit(pool, b"RequestMemory = 10\n")
+    assert isinstance(refused, Refused)
+    assert refused.text == "Submit requirement Named not met."
+    assert pool.jobs() == []
+    assert type(submit(pool, b'RequestMemory = 10\nJobBatchName = "x"\n')).__name__ == "Submitted"
+
+
+def edit(pool: SubmitPool, cluster: int, text: bytes, who: Probe | None = None) -> object:
+    return pool.ask(EditJobs(ids=((cluster, -1),), attributes=text), who)
+
+
+def somebody(pool: SubmitPool, identity: Identity) -> Probe:
+    return pool.net.probe(pool.net.system(f"<{identity.user}:1>", identity=identity))
+
+
+def test_what_nobody_and_what_only_a_super_user_edits(tmp_path: Path) -> None:
+    pool = pool_of(tmp_path, IMMUTABLE_JOB_ATTRS="Project", PROTECTED_JOB_ATTRS="Funding")
+    cluster = pool.submit(b'Project = "p"\nFunding = 1\nFree = 1\n')
+    for name in ("Project", "ClusterId", "Owner", "QDate"):
+        assert isinstance(edit(pool, cluster, f"{name} = 3\n".encode()), Refused)
+    owner = somebody(pool, Identity(name=f"{USER}@test", method="local", uid=4243))
+    refused = edit(pool, cluster, b"Funding = 2\n", owner)
+    # The user of the tests may be root, who is a super user.
+    assert isinstance(refused, Refused) or USER == "root"
+    assert isinstance(edit(pool, cluster, b"Free = 2\n", owner), ActionResults)
+
+
+@pytest.mark.parametrize(("trusted", "free"), [("True", 2), ("False", 1)])
+def test_everybody_may_be_trusted(tmp_path: Path, trusted: str, free: int) -> None:
+    pool = pool_of(tmp_path, QUEUE_ALL_USERS_TRUSTED=trusted)
+    cluster = pool.submit(b"Free = 1\n")
+    edit(pool, cluster, b"Free = 2\n", somebody(pool, BOB))
+    assert pool.jobs()[0].get_int("Free") == free
+
+
+class Waiting:
+    """A launched program that never ends."""
+
+    pid = 1 << 22
+
+    def __call__(self, plan: object, began: object, failed: object, ended: object) -> Waiting:
+        return self
+
+
+@pytest.mark.parametrize(("parameters", "universe", "started"), [
+    ({}, 12, 4), ({"START_LOCAL_UNIVERSE": "TotalLocalJobsRunning < 2"}, 12, 2),
+    ({"START_LOCAL_UNIVERSE": "TARGET.Wanted =?= true"}, 12, 0), ({"START_LOCAL_UNIVERSE_MAX": "3"}, 12, 3),
+    ({"START_SCHEDULER_UNIVERSE": "false"}, 7, 0), ({"MAX_RUNNING_SCHEDULER_JOBS_PER_OWNER": "1"}, 7, 1),
+])
+def test_how_many_jobs_run_on_the_submit_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                                 parameters: dict[str, str], universe: int, started: int) -> None:
+    monkeypatch.setattr("tests.harness.submit_side.NoLauncher.launch", Waiting())
+    pool = pool_of(tmp_path, **parameters)
+    cluster = pool.submit(f"JobUniverse = {universe}\n".encode(), procs=4)
+    pool.run(5.0)
+    assert sum(job.get_int("JobStatus") == 2 for job in pool.jobs()) == started
+    pool.act("remove", cluster)
+
+
+def test_significant_attributes_are_the_admins(tmp_path: Path) -> None:
+    pool = pool_of(tmp_path, ADD_SIGNIFICANT_ATTRIBUTES="Colour", REMOVE_SIGNIFICANT_ATTRIBUTES="RequestDisk")
+    pool.submit(procs=3, proc_ads=(b'Colour = "red"\n', b'Colour = "blue"\nRequestDisk = 7\n', b'Colour = "blue"\n'))
+    pool.match(0)
+    assert pool.schedd.actor is not None
+    assert sorted(each.waiting for each in pool.schedd.actor.core.desk.autoclusters.by_number.values()) == [1, 2]
+
+
+@pytest.mark.parametrize(("line", "code"), [("MAX_TRANSFER_INPUT_MB", 32), ("MAX_TRANSFER_OUTPUT_MB", 33)])
+def test_more_than_may_travel_holds_the_job(tmp_path: Path, line: str, code: int) -> None:
+    pool = pool_of(tmp_path, **{line: "0"})
+    (pool.home / "in").write_text("x")
+    cluster = pool.submit(b'TransferInput = "in"\n')
+    pool.match()
+    run_id = f"{cluster}.0#1"
+    if code == 33:
+        pool.execute.begin(run_id)
+        pool.execute.finish(run_id, outputs=(entry("result", b"42"),))
+        pool.run()
+    (job,) = pool.jobs()
+    assert (job.get_int("JobStatus"), job.get_int("HoldReasonCode")) == (5, code)
+    assert line.split("_")[2].capitalize() in job.get_str("HoldReason")
+    assert not (pool.home / "result").exists()
+
