@@ -51,6 +51,7 @@ from condor_actors.messages.run import (
     StopRun,
     SuspendRun,
 )
+from condor_actors.wire.nodes import tls_node
 
 __all__ = ["HostEdges", "ShadowHostActor", "ShadowHostDaemon", "become_user", "make_shadow_host"]
 
@@ -397,9 +398,22 @@ def make_shadow_host(config: Config, world: World, *, schedd_socket: str, host_i
 
     sessions = NativeSessions(reactor)
 
+    active: set[str] = set()
+
+    def server() -> IStreamClientEndpoint | None:
+        host = (config.text("CKPT_SERVER_HOST") or "").strip()
+        if not host or not switch("USE_CKPT_SERVER", True) or endpoint is None:
+            return None
+        try:
+            return endpoint(str(tls_node(host, config.integer("CKPT_SERVER_PORT") or 5651)))
+        except ValueError as error:
+            world.log.warn("CKPT_SERVER_HOST = {host}: {error}", host=host, error=error)
+            return None
+
     def standard(spool: str) -> StandardEdges:
         assert endpoint is not None
         return StandardEdges(
+            server=server, active=active,
             reactor=reactor, sessions=sessions, endpoint=endpoint, environment=home_environment(),
             folder=lambda job: Path(spool or "/nonexistent") / "checkpoints" / job,
             identity=lambda: _nobody(config) if os.getuid() == 0 else None)

@@ -37,12 +37,13 @@ from condor_actors.cores.standard_run import (
     ProgramExited,
     StandardRun,
 )
+from condor_actors.daemons.checkpoint_attic import Attic
 from condor_actors.daemons.shadow import Shadow, ShadowEdges
 from condor_actors.machine.checkpoint_folder import CheckpointFolder, GoodImage
 from condor_actors.machine.native_calls import call_names
 from condor_actors.machine.native_image import ImageDamaged, read_image
 from condor_actors.machine.native_sessions import NativeSessions
-from condor_actors.machine.native_shadow import EventKind, ShadowEvent, Statistics, Task
+from condor_actors.machine.native_shadow import EventKind, ShadowEvent, Task
 from condor_actors.machine.standard_stream import HomeEnd
 from condor_actors.messages.envelope import Delivery
 from condor_actors.messages.run import RunProgress, StartRun
@@ -66,6 +67,8 @@ class StandardEdges:
         folder: the checkpoints of a job (``cluster.proc``).
         environment: of the owner, beneath the job's.
         identity: as whom calls are done where this process is root: (uid, gid); None: as this process.
+        server: the checkpoint server's endpoint; None: there is none.
+        active: the jobs that have a shadow in this process now.
     """
 
     reactor: Any
@@ -74,6 +77,8 @@ class StandardEdges:
     folder: Callable[[str], Path]
     environment: Mapping[str, str]
     identity: Callable[[], tuple[int, int] | None]
+    server: Callable[[], IStreamClientEndpoint | None] = lambda: None
+    active: set[str] = attrs.field(factory=set)
 
 
 class StandardShadow(Shadow):
@@ -90,8 +95,9 @@ class StandardShadow(Shadow):
         self._session = -1
         self._vacating = False
         self._pending: ImageList | None = None
-        self._last_statistics: Statistics | None = None
         self._checkpoint_bytes = 0
+        self._attic = Attic(standard, self._folder, self._folder.path.name, self.core.job)
+        standard.active.add(self._folder.path.name)
 
     def _make_core(self, order: StartRun, job: ClassAd, key: str) -> StandardRun:
         ended = self._folder.how_ended()
@@ -112,6 +118,7 @@ class StandardShadow(Shadow):
     def stopped(self) -> None:
         """Nothing is left open."""
         self._close_home()
+        self._standard.active.discard(self._folder.path.name)
         super().stopped()
 
     def settle(self) -> None:
@@ -119,6 +126,9 @@ class StandardShadow(Shadow):
         ended = self.core.ended
         if ended is not None and ended.outcome == "exited":
             self._folder.clear()
+            self._attic.forget()
+        else:
+            self._attic.keep_only_there()
         super().settle()
 
     # ---- effects
@@ -150,6 +160,10 @@ class StandardShadow(Shadow):
             self._event(InputsFailed(f"the checkpoints of the job cannot be read: {result.getErrorMessage()}"))
             return
         self._good, why = result
+        if self._good is None and self._attic.may_have_it:
+            fetching = self._attic.fetch().addBoth(lambda _: self._edges.beside(self._look))
+            self.context.defer_to_turn(fetching, self._looked)
+            return
         run = self.core.order.run_id
         if self._good is not None and self._good.is_previous:
             self.context.log.error("{run} goes on from its checkpoint before the last: {why}", run=run,
@@ -345,6 +359,7 @@ class StandardShadow(Shadow):
                                    error=error)
         if pieces is not None:
             self._folder.settle(pieces)
+            self._attic.store(pieces)
         self._turn(Checkpointed(CheckpointFacts(
             digest=pieces.digest if pieces is not None else "", size_bytes=event.value,
             stored_bytes=pieces.stored_bytes if pieces is not None else event.value, sent_bytes=sent,

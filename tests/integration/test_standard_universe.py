@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -333,3 +334,40 @@ def test_a_removed_job_leaves_nothing(pool: PersonalPool) -> None:
     until(lambda: not pool.scratch(), "no scratch directory left")
     until(lambda: not (pool.dir / "spool" / "checkpoints" / job.id).exists(), "no checkpoint left")
     until(lambda: not [each for each in pool.processes().values() if "/program" in each], "no process left")
+
+
+# ---- a checkpoint server
+
+
+def test_a_checkpoint_server_keeps_what_spool_need_not() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+    with fresh_folder() as folder:
+        pool = PersonalPool(folder, slots=1, config=f"""
+            DAEMON_LIST = MASTER COLLECTOR NEGOTIATOR SCHEDD STARTD CKPT_SERVER
+            CKPT_SERVER_HOST = 127.0.0.1:{port}
+            CKPT_SERVER_PORT = {port}
+        """)
+        try:
+            kept = pool.dir / "spool" / "ckpt_server"
+            job = Job(pool, "kept", "14 4 9")
+            here = pool.dir / "spool" / "checkpoints" / job.id
+            job.until_lines(5)
+            job.checkpoint()
+            until(lambda: list(kept.glob("u-*/j-*/image")), "the image at the server")
+            pool.run("condor_hold", job.id)
+            job.until_logged("012 (")
+            until(lambda: not pool.scratch(), "the machine is free")
+            until(lambda: not (here / "image").exists(), "no image at home")
+            assert (here / "image.undo").exists()
+            job.go_on(4)
+            pool.run("condor_release", job.id)
+            job.until_lines(10)
+            job.go_on(9)
+            job.wait()
+            job.check(14)
+            assert pool.history(job.id)[0]["NumRestarts"] == 1
+            until(lambda: not list(kept.glob("u-*/j-*/image")), "nothing left at the server")
+        finally:
+            pool.stop()

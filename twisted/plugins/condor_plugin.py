@@ -20,6 +20,10 @@ condor_startd = ServiceMaker(
 condor_kbdd = ServiceMaker(
     "condor-kbdd", "condor_actors.services.kbdd", "Condor: tell the startd of keyboard and mouse", "condor-kbdd"
 )
+condor_ckpt_server = ServiceMaker(
+    "condor-ckpt-server", "condor_actors.services.ckpt_server", "Condor: keep checkpoints for submit machines",
+    "condor-ckpt-server"
+)
 condor_shadow_host = ServiceMaker(
     "condor-shadow-host", "condor_actors.services.shadow_host", "Condor: the shadows of one owner's running jobs",
     "condor-shadow-host"

@@ -193,6 +193,8 @@ ROWS = (
          " EAST = $(SCHEDD).", read_by="MASTER"),
     path("STARTD", "$(SBIN)/condor_startd", "Stands for the startd when DAEMON_LIST has an instance:"
          " EAST = $(STARTD).", read_by="MASTER"),
+    path("CKPT_SERVER", "$(SBIN)/condor_ckpt_server", "Stands for the checkpoint server when DAEMON_LIST has an"
+         " instance: EAST = $(CKPT_SERVER).", read_by="MASTER"),
     path("KBDD", "$(SBIN)/condor_kbdd", "Stands for the kbdd when DAEMON_LIST has an instance:"
          " EAST = $(KBDD).", read_by="MASTER"),
 )

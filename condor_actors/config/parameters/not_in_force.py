@@ -14,7 +14,6 @@ __all__ = ["NOT_IN_FORCE"]
 NOT_IN_FORCE: Final = frozenset(
     [
         "CGROUP_IGNORE_CACHE_MEMORY",
-        "CKPT_SERVER_HOST",
         "CLAIM_PARTITIONABLE_LEFTOVERS",
         "COLLECTOR_UPDATE_INTERVAL",
         "CONDOR_Q_SHOW_OLD_SUMMARY",
@@ -59,6 +58,5 @@ NOT_IN_FORCE: Final = frozenset(
         "SUBMIT_SEND_RESCHEDULE",
         "TOOL_DEBUG",
         "TRUST_UID_DOMAIN",
-        "USE_CKPT_SERVER",
     ]
 )

@@ -324,8 +324,18 @@ ROWS = (
     ),
     integer("DAGMAN_MAX_SUBMITS_PER_INTERVAL", 100, "How many jobs a DAG submits each time it looks.", low=1),
     seconds("DAGMAN_USER_LOG_SCAN_INTERVAL", 5, "How often a DAG looks into its event log.", low=1),
-    words("CKPT_SERVER_HOST", None, "The checkpoint server that keeps checkpoints instead of SPOOL."),
-    boolean("USE_CKPT_SERVER", True, "Whether CKPT_SERVER_HOST is used."),
+    words("CKPT_SERVER_HOST", None, "The checkpoint server that keeps checkpoints of jobs that do not run, so that"
+          " SPOOL need not: host or host:port.", read_by="SHADOW"),
+    boolean("USE_CKPT_SERVER", True, "Whether CKPT_SERVER_HOST is used.", read_by="SHADOW"),
+    integer("CKPT_SERVER_PORT", 5651, "The port of the checkpoint server.", low=0, high=65535, change="restart"),
+    path("CKPT_SERVER_DIR", "$(SPOOL)/ckpt_server", "Where the checkpoint server keeps what it is given.",
+         read_by="CKPT_SERVER", change="restart"),
+    seconds("CKPT_SERVER_LEASE", 30 * 86400, "What nobody has stored or fetched for so long goes.", low=60,
+            read_by="CKPT_SERVER"),
+    integer("CKPT_SERVER_QUOTA", 0, "How many MiB one owner may keep at the checkpoint server; 0 for any number.",
+            low=0, read_by="CKPT_SERVER"),
+    integer("CKPT_SERVER_SIZE", 0, "How many MiB the checkpoint server keeps in all; 0 for any number.", low=0,
+            read_by="CKPT_SERVER"),
     integer("DEFAULT_JOB_MAX_RETRIES", 2, "What max_retries is when a submit file asks for retries without saying how"
             " many.", low=0),
     text("SUBMIT_DEFAULT_SHOULD_TRANSFER_FILES", None, "What should_transfer_files is when the submit file does not"

@@ -15,6 +15,7 @@ BUILDING_BLOCKS = {
     # Macros for people to use in the values of others.
     "BIN", "SBIN", "LIB", "LOCK", "SECOND", "CONSOLEBUSY", "CPU_IDLE", "CPU_BUSY", "MACHINEBUSY", "ISSTANDARD",
     "JUSTCPU", "POOL_CRL", "DC_DAEMON_LIST", "MASTER", "COLLECTOR", "NEGOTIATOR", "SCHEDD", "STARTD", "KBDD",
+    "CKPT_SERVER",
 }  # fmt: skip
 
 
