@@ -359,10 +359,14 @@ class Loader:
 
 
 def unknown_template(category: str, name: str, line: LogicalLine) -> ConfigError:
-    """That no such template exists, with the nearest that does."""
+    """That no such template exists, with the nearest that does, or why it is refused."""
     from condor_actors.config.errors import nearest_word
     from condor_actors.config.templates import categories, template_names
+    from condor_actors.config.templates_refused import why_refused
 
+    why = why_refused(category, name)
+    if why is not None:
+        return ConfigError(f"{category.upper()}:{name} cannot be used: {why}", file=line.file, line=line.line)
     if category.upper() not in categories():
         return ConfigError(
             f"there is no category of templates called {category}",

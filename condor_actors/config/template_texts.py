@@ -21,6 +21,9 @@ RunBenchmarks = 0
     "Submit": "DAEMON_LIST = $(DAEMON_LIST) SCHEDD",
     "Execute": "DAEMON_LIST = $(DAEMON_LIST) STARTD",
     "CentralManager": "DAEMON_LIST = $(DAEMON_LIST) COLLECTOR NEGOTIATOR",
+    "get_htcondor_central_manager": "use SECURITY : Recommended\nuse ROLE : CentralManager",
+    "get_htcondor_submit": "use SECURITY : Recommended\nuse ROLE : Submit",
+    "get_htcondor_execute": "use SECURITY : Recommended\nuse ROLE : Execute",
 }
 
 FRAGMENTS: Final = """
@@ -291,6 +294,19 @@ UWCS_PREEMPTION_REQUIREMENTS = ((SubmitterGroup =?= RemoteGroup) && ($(StateTime
  && (RemoteUserPrio > TARGET.SubmitterUserPrio * 1.2)) || (MY.NiceUser == True)
 UWCS_PREEMPTION_RANK = (RemoteUserPrio * 1000000) - ifThenElse(isUndefined(TotalJobRuntime), 0, TotalJobRuntime)
 """,
+    "TestingMode_Policy_Values": """
+TESTINGMODE_START = True
+TESTINGMODE_WANT_SUSPEND = False
+TESTINGMODE_SUSPEND = False
+TESTINGMODE_CONTINUE = True
+TESTINGMODE_PREEMPT = False
+TESTINGMODE_WANT_VACATE = True
+TESTINGMODE_KILL = False
+TESTINGMODE_CLAIM_WORKLIFE = 1200
+TESTINGMODE_PERIODIC_CHECKPOINT = False
+TESTINGMODE_PREEMPTION_REQUIREMENTS = False
+TESTINGMODE_PREEMPTION_RANK = 0
+""",
     "PartitionableSlot": """
 NUM_SLOTS_TYPE_$(1:1) = 1
 SLOT_TYPE_$(1:1)_PARTITIONABLE = true
@@ -330,6 +346,11 @@ CLASSAD_USER_MAPFILE_$(1) = $(2)
 SECURITY: Final = {
     "Strong": "SEC_DEFAULT_ENCRYPTION = required\nuse SECURITY : With_Authentication",
     "With_Authentication": "SEC_DEFAULT_AUTHENTICATION = required\nSEC_DEFAULT_INTEGRITY = required",
+    # What else HTCondor's recommendations set is how this system is anyway: see Pool_Only.
+    "Recommended": "use SECURITY : Strong",
+    "Recommended_v9_0": "use SECURITY : Strong",
+    "Recommended_v24_0": "use SECURITY : Strong",
+    "User_Based": "use SECURITY : Strong",
     "Pool_Only": """
 # Whoever has a certificate of the pool may ask and submit; what else a machine may do is in its certificate.
 ALLOW_READ = *

@@ -11,6 +11,7 @@ from ..expr import Expr, Literal, Reference, as_expr
 from ..operators import truth
 from ..unparse import unparse
 from ..values import ERROR, UNDEFINED, AbsoluteTime, RelativeTime, Value
+from .conversions import text_of
 from .patterns import compiled_pattern
 from .registry import inside, lazy
 
@@ -30,8 +31,10 @@ def _eval(ad: Any, state: State, text: Value) -> Value:
     from ..errors import ClassAdSyntaxError
     from ..parser import parse_expression
 
+    if isinstance(text, (AbsoluteTime, RelativeTime)):
+        text = text_of(text)
     if not isinstance(text, str):
-        return ERROR if text is UNDEFINED or isinstance(text, (AbsoluteTime, RelativeTime)) else text
+        return ERROR if text is UNDEFINED else text
     try:
         node = parse_expression(text)
     except ClassAdSyntaxError:

@@ -40,7 +40,8 @@ def _abs_time(ad: Any, state: State, instant: Value = None, offset: Value = None
     if instant is None:
         return AbsoluteTime(state.now(), local_offset_s(state.now()))
     if isinstance(offset, RelativeTime) or type(offset) in (int, float):
-        offset_s: int | None = truncated(_seconds(offset))
+        whole = offset if type(offset) is int else truncated(_seconds(offset))
+        offset_s: int | None = (whole + 2**31) % 2**32 - 2**31
     elif offset is None:
         offset_s = None
     else:

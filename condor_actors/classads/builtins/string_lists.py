@@ -11,6 +11,7 @@ from .conversions import real_from_text
 from .linear_matcher import Unsupported
 from .patterns import _flags, compiled_pattern
 from .registry import eager
+from .strings import cooked, raw
 
 _INTEGER = re.compile(r"[-+]?\d+\Z")
 
@@ -22,6 +23,13 @@ def fields_of(text: str, delimiters: str = " ,") -> list[str]:
     :param delimiters: characters that separate.
     :returns: the fields without surrounding blanks, empty ones left out.
     """
+    if not delimiters.isascii():  # what separates is bytes
+        bytewise = [raw(part).decode("latin-1") for part in (text, delimiters)]
+        return [cooked(field.encode("latin-1")) for field in _fields(*bytewise)]
+    return _fields(text, delimiters)
+
+
+def _fields(text: str, delimiters: str) -> list[str]:
     parts = re.split(f"[{re.escape(delimiters)}]", text) if delimiters else [text]
     return [field for field in (part.strip(" \t\n\r\v\f") for part in parts) if field]
 

@@ -9,12 +9,12 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from condor_actors.classads import ClassAd, ClassAdSyntaxError, Expr, parse_expression, unparse
-from condor_actors.classads.expr import Call, ListExpr
-from condor_actors.classads.references import references
+from condor_actors.classads import ClassAd, ClassAdSyntaxError, Expr, as_expr, parse_expression, unparse
+from condor_actors.classads.expr import Call, ListExpr, Reference
 from tests.conformance.classads.engines import SYNTAX, our_text, ours, theirs
 
 _DOTS = re.compile(r"\.\.\d+(?:[eE][-+]?\d+)?")
+_IN_CONTEXT = frozenset({"evalineachcontext", "countmatches"})
 _TIMES = re.compile(r"\b(splitTime|formatTime|absTime|relTime|interval|get[A-Z]\w+)\(", re.IGNORECASE)
 
 
@@ -76,34 +76,59 @@ def _far_times(difference: Mapping[str, Any]) -> bool:
 
 
 def _calls(node: Expr, names: frozenset[str]) -> list[Expr]:
-    found = [node] if isinstance(node, Call) and node.name.lower() in names else []
+    found: list[Expr] = [node] if isinstance(node, Call) and node.name.lower() in names and node.arguments else []
     for child in node.children():
         found += _calls(child, names)
     return found
 
 
 def _lost_scope(difference: Mapping[str, Any]) -> bool:
-    """Theirs: what stands behind such a call in the same expression does not find its ads any more."""
-    names = frozenset({"evalineachcontext", "countmatches"})
+    """Theirs: what stands behind such a call in the same expression does not find its ads any more; nor does its second
+    argument, where the first was a name found in the other ad."""
     my, target = difference["my"], difference["target"]
     try:
-        calls = _calls(parse_expression(difference["expr"]), names)
+        calls = _calls(parse_expression(difference["expr"]), _IN_CONTEXT)
     except ClassAdSyntaxError:
         return False
-    inside = any(name in f"{my} {target}".lower() for name in names)
-    texts = [unparse(call) for call in calls]
+    inside = any(name in f"{my} {target}".lower() for name in _IN_CONTEXT)
+    texts = [unparse(call) for call in calls if not isinstance(call.children()[0], Reference) or target is None]
     return bool(calls or inside) and all(ours(text, my, target) == theirs(text, my, target) for text in texts)
+
+
+def _names(node: Expr) -> set[str]:
+    found = {node.key} if isinstance(node, Reference) else set()
+    for child in node.children():
+        found |= _names(child)
+    return found
 
 
 def _asks_itself(difference: Mapping[str, Any]) -> bool:
     """A list whose elements ask the list for its own parts has no end; theirs ends it as the function at hand does."""
-    for text in (difference["my"], difference["target"]):
-        ad = ClassAd() if text is None else ClassAd.from_new(text)
+    texts = [text for text in (difference["my"], difference["target"]) if text is not None]
+    asked: dict[str, set[str]] = {}
+    lists = set()
+    for ad in map(ClassAd.from_new, texts):
         for name in ad:
-            node = ad.expression(name)
-            if isinstance(node, ListExpr) and name.lower() in references(node, ad)[0]:
-                return True
+            node = as_expr(ad[name])
+            asked[name.lower()] = asked.get(name.lower(), set()) | _names(node)
+            if isinstance(node, ListExpr):
+                lists.add(name.lower())
+    for name in lists:
+        reached, waiting = set[str](), list(asked[name])
+        while waiting:
+            key = waiting.pop()
+            if key not in reached:
+                reached.add(key)
+                waiting += asked.get(key, ())
+        if name in reached:
+            return True
     return False
+
+
+def _record_in_context(difference: Mapping[str, Any]) -> bool:
+    texts = [text for text in (difference["expr"], difference["my"], difference["target"]) if text is not None]
+    calls = [call for text in texts for call in _calls(parse_expression(text), _IN_CONTEXT)]
+    return any("[" in unparse(call.children()[0]) for call in calls if call.children())
 
 
 Test = Callable[[Mapping[str, Any]], bool]
@@ -116,6 +141,7 @@ _OF_TEXTS: dict[str, Test] = {
 }
 _OF_VALUES: dict[str, Test] = {
     "a sign apart from its number stays a sign when eval() copies a list": _sign,
+    "a record in evalInEachContext's expression sees the context": _record_in_context,
     "behind evalInEachContext, names are found as before it": _lost_scope,
     "times beyond 32 bits of seconds": _far_times,
     "a list that asks itself for its parts is an error": _asks_itself,

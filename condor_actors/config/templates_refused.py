@@ -1,0 +1,61 @@
+"""Templates of HTCondor that this system refuses, each with the reason: what they set would have no effect here."""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["why_refused"]
+
+_CRON: Final = "programs that daemons run from time to time are not part of this system"
+_TRANSFORMS: Final = "jobs are not transformed when they are submitted"
+_CLOUD: Final = "it is for machines rented from a cloud"
+_HIGH_AVAILABILITY: Final = "a pool has one central manager here"
+_UPGRADE: Final = "there are no older configurations of this system to upgrade"
+_REASONS: Final[dict[str, dict[str, str]]] = {
+    "ROLE": {},
+    "POLICY": {"OnlyRegisteredCheckpointDestinations": "checkpoints go to the pool's own checkpoint server"},
+    "FEATURE": {
+        "Monitor": _CRON,
+        "GPUsMonitor": _CRON,
+        "OneShotCronHook": _CRON,
+        "PeriodicCronHook": _CRON,
+        "ContinuousCronHook": _CRON,
+        "StartdCronOneShot": _CRON,
+        "StartdCronPeriodic": _CRON,
+        "StartdCronContinuous": _CRON,
+        "ScheddCronOneShot": _CRON,
+        "ScheddCronPeriodic": _CRON,
+        "ScheddCronContinuous": _CRON,
+        "AssignAccountingGroup": _TRANSFORMS,
+        "AssignProjectName": _TRANSFORMS,
+        "SetJobAttrFromUsermap": _TRANSFORMS,
+        "PelicanCache": "files go between the machines of the pool only",
+        "PelicanRetryPolicy": "files go between the machines of the pool only",
+        "OAuth": "tokens of other services are not kept",
+        "Krb": "machines prove who they are by certificates, not by Kerberos",
+        "Ganglia": "the daemons offer their metrics to Prometheus instead",
+        "AdStash": "a job's history stays in its schedd",
+        "Librarian": "a job's history stays in its schedd, in a database of its own",
+        "ChildCollector": _HIGH_AVAILABILITY,
+        "CommonCloudAttributesGoogle": _CLOUD,
+        "CommonCloudAttributesAWS": _CLOUD,
+        "JobsHaveInstanceIDs": _CLOUD,
+        "HPC_Annex": _CLOUD,
+        "DefaultCheckpointDestination": "checkpoints go to the pool's own checkpoint server",
+    },
+    "SECURITY": {
+        "Host_Based": "nobody is let in for the address that he calls from; use SECURITY : Strong",
+        "get_htcondor_idtokens": "machines join with condor_pool, and get certificates",
+        "FIPS": "which ciphers are allowed is OpenSSL's configuration",
+    },
+    "EXPERIMENTAL": dict.fromkeys(
+        ("CollectorNode", "HAD", "HADSharedPort", "HADFixedPort", "HADReplication"), _HIGH_AVAILABILITY
+    ),
+    "UPGRADE": dict.fromkeys(("Discard", "DiscardX", "DiscardIf", "DiscardIfX", "Discard_VMware"), _UPGRADE),
+}
+
+
+def why_refused(category: str, name: str) -> str | None:
+    """Why a template that HTCondor has is refused; None for what HTCondor does not have either."""
+    known = {each.upper(): why for each, why in _REASONS.get(category.upper(), {}).items()}
+    return known.get(name.upper())
