@@ -11,13 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import attrs
+
 from condor_actors.classads import ClassAd
+from condor_actors.cores.effects import Effect
 from condor_actors.cores.job_queue import Cluster, Job
 from condor_actors.cores.queue_operations import DropNotices, SaveNotice
 from condor_actors.cores.schedd_desk import ScheddDesk
 from condor_actors.messages.run import Notice
 
-__all__ = ["LOG_ATTRIBUTES", "JobNotices"]
+__all__ = ["LOG_ATTRIBUTES", "JobNotices", "RecordEvent"]
 
 LOG_ATTRIBUTES = (
     "Owner", "UserLog", "UserLogUseXML", "DAGManNodesLog", "Iwd", "Cmd", "Args", "Arguments", "JobNotification",
@@ -46,6 +49,18 @@ FREE = -1
 _WITH_USAGE = frozenset({EVICTED, TERMINATED})
 
 
+@attrs.frozen
+class RecordEvent(Effect):
+    """An event for the log of all jobs (EVENT_LOG), of the jobs ``proc`` to ``last`` of a cluster."""
+
+    event: int
+    cluster: int
+    proc: int
+    last: int
+    when_s: float
+    ad: bytes
+
+
 class JobNotices:
     """The notices of all jobs."""
 
@@ -67,10 +82,18 @@ class JobNotices:
 
     def due(self, job: Job, event: int, **facts: Any) -> str:
         """An event happened to a job; returns the notice's id, empty when nobody wants to know."""
-        if not self.wanted(job.ad):
+        wanted = self.wanted(job.ad)
+        if not wanted and not self._desk.settings.records_events:
             return ""
         names = ENDING_ATTRIBUTES if event in _WITH_USAGE else LOG_ATTRIBUTES
-        return self._add(job.cluster, job.proc, -1, event, job.ad.project(names), facts)
+        return self._add(job.cluster, job.proc, -1, event, job.ad.project(names), facts, wanted=wanted)
+
+    def record(self, job: Job, event: int, when_s: float, **facts: Any) -> None:
+        """An event that its shadow writes to the user's log, for the log of all jobs only."""
+        if self._desk.settings.records_events:
+            ad = job.ad.project(LOG_ATTRIBUTES)
+            ad.update(facts)
+            self._desk.out.append(RecordEvent(event, job.cluster.number, job.proc, -1, when_s, ad.to_bytes()))
 
     def submitted(self, cluster: Cluster, jobs: list[Job], submit_host: str) -> list[str]:
         """New jobs of a cluster; jobs that differ in nothing a log shows share a notice."""
@@ -82,19 +105,24 @@ class JobNotices:
         for job in [*jobs, None]:
             plain = job is not None and keys.isdisjoint(job.ad.own)
             if start >= 0 and (job is None or not plain or job.proc != last + 1):
-                found.append(self._add(cluster, start, last, SUBMIT, shared, facts))
+                found.append(self._add(cluster, start, last, SUBMIT, shared, facts, wanted=self.wanted(cluster.ad)))
                 start = -1
-            if job is not None and plain and self.wanted(cluster.ad):
+            if job is not None and plain and (self.wanted(cluster.ad) or self._desk.settings.records_events):
                 start = job.proc if start < 0 else start
                 last = job.proc
             elif job is not None and not plain:
                 found.append(self.due(job, SUBMIT, **facts))
         return [notice_id for notice_id in found if notice_id]
 
-    def _add(self, cluster: Cluster, proc: int, last: int, event: int, ad: ClassAd, facts: dict[str, Any]) -> str:
+    def _add(self, cluster: Cluster, proc: int, last: int, event: int, ad: ClassAd, facts: dict[str, Any], *,
+             wanted: bool = True) -> str:
         desk = self._desk
         for name, value in facts.items():
             ad[name] = value
+        if desk.settings.records_events:
+            desk.out.append(RecordEvent(event, cluster.number, proc, last, desk.now_s, ad.to_bytes()))
+        if not wanted:
+            return ""
         self._serial += 1
         notice_id = f"{cluster.number}.{proc}/{event}/{desk.now_s:.3f}/{self._serial}"
         row = SaveNotice(notice_id, cluster.owner, cluster.number, proc, last, event, desk.now_s, ad.to_bytes())

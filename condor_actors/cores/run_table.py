@@ -40,6 +40,7 @@ from condor_actors.messages.run import (
 
 __all__ = ["Run", "Runs"]
 
+EXECUTE = 1
 ORDER_BYTES = 150_000
 """Of each kind in one :class:`HostOrders`."""
 FAILURE_DELAYS_S = (0.0, 1.0, 5.0, 20.0, 60.0, 300.0)
@@ -70,6 +71,7 @@ class Run:
     claim: HeldClaim | None
     began_s: float
     told: bool = False
+    recorded: bool = False
 
 
 class Runs:
@@ -214,6 +216,8 @@ class Runs:
         desk, job = self._desk, run.job
         if message.attributes:
             desk.queue.update(job, ClassAd.from_bytes(message.attributes))
+        if message.event == "executing":
+            self._record_start(run)
         if job.status not in ALIVE:
             return
         if message.event == "suspended":
@@ -230,6 +234,15 @@ class Runs:
             desk.queue.set_status(job, JobStatus.TRANSFERRING_OUTPUT, desk.now_s)
         self._policy.look(job)
 
+    def _record_start(self, run: Run) -> None:
+        """The program began: once, for the log of all jobs."""
+        ad = run.job.ad
+        if not run.recorded:
+            run.recorded = True
+            when_s = ad.get_float("JobCurrentStartExecutingDate") or self._desk.now_s
+            self._notices.record(run.job, EXECUTE, when_s, ExecuteHost=ad.get_str("StartdAddr", "<127.0.0.1>"),
+                                 SlotName=ad.get_str("RemoteHost"))
+
     # ---- the end
 
     def ended(self, message: RunEnded, owner: str) -> None:
@@ -240,6 +253,8 @@ class Runs:
             return
         job, claim = run.job, run.claim
         self._desk.remember(job, f"run {message.run_id} ended: {message.outcome} {message.reason}")
+        if message.outcome == "exited":
+            self._record_start(run)
         self._account(run, message)
         self._drop(run)
         verdict = self._judge(job, message)

@@ -69,6 +69,7 @@ class ScheddSettings:
         alive_interval_s: the longest time between two renewals of a claim.
         more_significant, less_significant: job attributes, lower case, that always or never tell autoclusters apart;
             ``only_significant``: these and no others, where there are any.
+        records_events: there is a log of the events of all jobs (EVENT_LOG).
         max_input_mb, max_output_mb: the most that travels for a job that does not say; below 0: any amount.
     """
 
@@ -107,6 +108,7 @@ class ScheddSettings:
     more_significant: frozenset[str] = frozenset()
     less_significant: frozenset[str] = frozenset()
     only_significant: frozenset[str] = frozenset()
+    records_events: bool = False
     max_input_mb: int = -1
     max_output_mb: int = -1
     spare_hosts: int = 1
@@ -179,6 +181,7 @@ def schedd_settings(config: Config, *, machine: str) -> ScheddSettings:
         more_significant=attributes("ADD_SIGNIFICANT_ATTRIBUTES"),
         less_significant=attributes("REMOVE_SIGNIFICANT_ATTRIBUTES"),
         only_significant=attributes("SIGNIFICANT_ATTRIBUTES"),
+        records_events=config.text("EVENT_LOG") is not None,
         max_input_mb=int(number("MAX_TRANSFER_INPUT_MB", -1)), max_output_mb=int(number("MAX_TRANSFER_OUTPUT_MB", -1)),
     )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from condor_actors.classads import ClassAd
 from condor_actors.config import Config
 from condor_actors.cores.effects import Effect
 from condor_actors.cores.job_moves import ForgetSpool
+from condor_actors.cores.job_notices import RecordEvent
 from condor_actors.cores.job_story import whole_story
 from condor_actors.cores.schedd_settings import ScheddSettings, schedd_settings
 from condor_actors.cores.shadow_hosts import AssignHost, CheckHost, EndHost, HostChecked, StartHost
@@ -31,6 +32,7 @@ from condor_actors.cores.submit_side import AtRest, Finish, HostHello, Stop, Sub
 from condor_actors.daemons.admin import package_version
 from condor_actors.daemons.history import HistoryQuestions
 from condor_actors.daemons.schedd_outage import StoreOutage
+from condor_actors.daemons.schedd_records import Records, record_settings
 from condor_actors.daemons.schedd_spool import SPOOL_MESSAGES, SPOOL_READS, Spool
 from condor_actors.daemons.shadow_processes import HostProcesses, RealHostProcesses
 from condor_actors.messages.envelope import Address, Delivery, Identity, PeerDown, PeerUp, Refused, TimerFired
@@ -60,6 +62,7 @@ class ScheddEdges:
         history: answers questions about the history.
         reidentify: a node's process has become this identity (``PostOffice.reidentify``).
         uid: as whom this process runs.
+        records: the event log of all jobs, histories as text.
     """
 
     store: QueueStore
@@ -69,6 +72,7 @@ class ScheddEdges:
     history: HistoryQuestions
     reidentify: Callable[[str, Identity], None] = lambda node, identity: None
     uid: int = attrs.field(factory=os.getuid)
+    records: Records = attrs.field(factory=Records)
 
 
 class ScheddActor(CoreActor):
@@ -191,6 +195,8 @@ class ScheddActor(CoreActor):
             self.context.defer_to_turn(deferred, self._to_core)
         elif isinstance(effect, ForgetSpool):
             self.context.after_commit(lambda: self._edges.spool.forget(effect.cluster, effect.proc))
+        elif isinstance(effect, RecordEvent):
+            self.context.after_commit(lambda: self._edges.records.event(effect))
         elif isinstance(effect, AtRest):
             for done in self._at_rest:
                 self.context.after_commit(done)
@@ -243,8 +249,12 @@ class ScheddDaemon:
         self._outage = StoreOutage(edges.store, settings.spool, edges.spool.has_room)
         self._host_nodes: dict[str, Address] = {}
         self._at_rest: list[Callable[[], None]] = []
-        self.system: ActorSystem = world.make_system(commit=self._outage.commit)
+        self.system: ActorSystem = world.make_system(commit=self._commit)
         self._version = package_version()
+
+    def _commit(self, operations: Sequence[Any]) -> None:
+        self._edges.records.archived(operations)
+        self._outage.commit(operations)
 
     def _make_actor(self) -> ScheddActor:
         core = SubmitSide(self._settings, self._edges.store.load(), self._world.random, self._started_s,
@@ -281,6 +291,7 @@ class ScheddDaemon:
     def reconfigure(self, config: Config) -> None:
         """Take new settings; the queue stays."""
         self._settings = schedd_settings(config, machine=self._settings.machine)
+        self._edges.records.settings = record_settings(config)
         if self.actor is not None:
             self.actor.core.desk.settings = self._settings
 
@@ -330,5 +341,6 @@ def make_daemon(config: Config, world: World) -> Daemon:
         history=HistoryQuestions(store.history),
         reidentify=getattr(world.post, "reidentify", lambda node, identity: None),
         uid=world.uid,
+        records=Records(record_settings(config), world.wall_clock),
     )
     return ScheddDaemon(settings, world, edges)

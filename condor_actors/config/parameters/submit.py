@@ -201,8 +201,8 @@ ROWS = (
     path(
         "HISTORY",
         "$(SPOOL)/history",
-        "Where jobs that left the queue are recorded, as text that condor_history -file"
-        " and other programs read.",
+        "Where jobs that left the queue are also recorded as text, for condor_history -file and other programs;"
+        " only where it is set, for the database in SPOOL has them all.",
     ),
     boolean("ENABLE_HISTORY_ROTATION", True, "Whether the text history is put aside when it has grown."),
     size("MAX_HISTORY_LOG", "20 MB", "The size at which the text history is put aside."),
