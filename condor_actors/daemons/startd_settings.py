@@ -10,9 +10,9 @@ import socket
 from collections.abc import Iterable
 from typing import Any
 
-from condor_actors.classads import ClassAd, ClassAdSyntaxError, Expr, parse_expression
-from condor_actors.config import Config, ConfigError
-from condor_actors.cores.judgement import POLICY_NAMES, UNIVERSE_SUFFIXES
+from condor_actors.classads import ClassAd, Expr
+from condor_actors.config import Config
+from condor_actors.cores.policy_settings import expression, latches_of, policy_of, wrong
 from condor_actors.cores.slot_resources import (
     Custom,
     Share,
@@ -44,41 +44,6 @@ def startd_name(config: Config) -> str:
     return f"{name}@{host}" if name and "@" not in name else name or host
 
 
-def wrong(config: Config, name: str, text: str, why: str, expected: str = "a ClassAd expression") -> ConfigError:
-    """A value that cannot be used."""
-    file, line = config.where(name)
-    return ConfigError(why, file=file, line=line or None, name=name, value=text, expected=expected)
-
-
-def expression(config: Config, name: str) -> Expr | None:
-    """The expression ``name``, whether the table knows the name or not; None when undefined.
-
-    Raises:
-        ConfigError: it is no expression.
-    """
-    text = config.text(name)
-    if text is None:
-        return None
-    try:
-        return parse_expression(text)
-    except ClassAdSyntaxError as error:
-        raise wrong(config, name, text, f"{name} is not a ClassAd expression: {error}") from None
-
-
-def _policy(config: Config, prefix: str = "") -> dict[str, Expr]:
-    found = {}
-    for name in POLICY_NAMES:
-        for key in (name, *(f"{name}_{suffix}" for suffix in UNIVERSE_SUFFIXES.values())):
-            value = expression(config, prefix + key)
-            if value is not None:
-                found[key] = value
-    if not prefix and config.source("PREEMPT").file == "<Default>":
-        vacate = expression(config, "VACATE")
-        if vacate is not None:
-            found["PREEMPT"] = vacate
-    return found
-
-
 def _type_ids(config: Config) -> range:
     return range(1, config.integer("MAX_SLOT_TYPES") + 1)
 
@@ -94,17 +59,15 @@ def _number(config: Config, name: str) -> int | None:
 
 def slot_settings(config: Config) -> SlotSettings:
     """How slots look and behave."""
-    by_type = {number: _policy(config, f"SLOT_TYPE_{number}_") for number in _type_ids(config)
+    by_type = {number: policy_of(config, f"SLOT_TYPE_{number}_") for number in _type_ids(config)
                if config.text(f"SLOT_TYPE_{number}") or config.text(f"NUM_SLOTS_TYPE_{number}") or number == 1}
     prefixes = {number: text for number in _type_ids(config)
                 if (text := config.text(f"SLOT_TYPE_{number}_NAME_PREFIX")) is not None}
     names = dict.fromkeys((*config.list_of("STARTD_ATTRS"), *config.list_of("STARTD_EXPRS")))
     attributes = {name: value for name in names if (value := expression(config, name)) is not None}
-    latches = {name: value for name in dict.fromkeys(config.list_of("STARTD_LATCH_EXPRS"))
-               if (value := expression(config, name)) is not None}
     return SlotSettings(
-        host=startd_name(config), policy=_policy(config), policy_by_type=by_type, prefixes=prefixes,
-        attributes=attributes, latches=latches, job_attributes=config.list_of("STARTD_JOB_ATTRS"),
+        host=startd_name(config), policy=policy_of(config), policy_by_type=by_type, prefixes=prefixes,
+        attributes=attributes, latches=latches_of(config), job_attributes=config.list_of("STARTD_JOB_ATTRS"),
         match_timeout_s=config.seconds("MATCH_TIMEOUT"), killing_timeout_s=config.seconds("KILLING_TIMEOUT"),
         keyboard_slots=config.integer("SLOTS_CONNECTED_TO_KEYBOARD"),
         console_slots=config.integer("SLOTS_CONNECTED_TO_CONSOLE"),
