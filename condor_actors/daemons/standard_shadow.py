@@ -45,13 +45,14 @@ from condor_actors.machine.native_image import ImageDamaged, read_image
 from condor_actors.machine.native_sessions import NativeSessions
 from condor_actors.machine.native_shadow import EventKind, ShadowEvent, Task
 from condor_actors.machine.standard_stream import HomeEnd
-from condor_actors.messages.envelope import Delivery
-from condor_actors.messages.run import RunProgress, StartRun
+from condor_actors.messages.envelope import Delivery, Refused
+from condor_actors.messages.run import ReadRunFile, RunFileBytes, RunProgress, StartRun
 from condor_actors.transfer.image_pieces import ImageList
 
 __all__ = ["StandardEdges", "StandardShadow"]
 
 HOLD_OUTPUT, HOLD_INPUT, HOLD_IWD, HOLD_NO_START = 7, 8, 14, 6
+TAIL_BYTES = 256 * 1024
 _READS = (0, 17, 19, 295, 327, 40, 326)
 _WRITES = (1, 18, 20, 296, 328, 277)
 _SEEK = 8
@@ -111,9 +112,30 @@ class StandardShadow(Shadow):
 
     def receive(self, delivery: Delivery) -> None:
         """What is known of the home goes along with the starter's reports."""
+        if isinstance(delivery.message, ReadRunFile):
+            self.context.reply(delivery, self._read_at_home(delivery.message))
+            return
         if isinstance(delivery.message, RunProgress):
             self._count()
         super().receive(delivery)
+
+    def _read_at_home(self, message: ReadRunFile) -> RunFileBytes | Refused:
+        """condor_tail: the job's output is here."""
+        attribute = {"_condor_stdout": "Out", "_condor_stderr": "Err"}.get(message.path)
+        if attribute is None:
+            return Refused(code="invalid", text="the files of a standard universe job are where you submitted it")
+        path = os.path.join(self.core.job.get_str("Iwd", "/"), self.core.job.get_str(attribute) or NULL)
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+            try:
+                size = os.fstat(descriptor).st_size
+                count = min(message.max_bytes, TAIL_BYTES)
+                start = max(0, size - count) if message.offset < 0 else message.offset
+                return RunFileBytes(offset=start, data=os.pread(descriptor, count, start), size_bytes=size)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            return Refused(code="not-found", text=f"{path}: {error.strerror}")
 
     def stopped(self) -> None:
         """Nothing is left open."""

@@ -25,8 +25,8 @@ from condor_actors.machine.launch import Ended, LaunchPlan, close_quietly
 from condor_actors.machine.native_programs import NativeProgramMissing, runtime_path
 from condor_actors.machine.process_tree import MARK
 from condor_actors.machine.standard_stream import FarEnd
-from condor_actors.messages.envelope import Delivery, TimerFired
-from condor_actors.messages.run import FileEntry, StopRun
+from condor_actors.messages.envelope import Delivery, Refused, TimerFired
+from condor_actors.messages.run import FileEntry, OpenShell, ReadRunFile, StopRun
 
 if TYPE_CHECKING:
     from condor_actors.cores.run_spec import RunSpec
@@ -101,6 +101,8 @@ class StandardStarter(Starter):
         """Beside a starter's messages: the time is over that a process without a channel has for its end."""
         if isinstance(delivery.message, TimerFired) and delivery.message.key == "home":
             self.decide(StopRun(run_id=self.run_id, how="fast", reason=self._lost))
+        elif isinstance(delivery.message, (ReadRunFile, OpenShell)):
+            self.context.reply(delivery, Refused(code="invalid", text="a standard universe job has no files here"))
         else:
             super().receive(delivery)
 

@@ -146,6 +146,28 @@ def test_helpers_of_a_shell_script(pool: PersonalPool) -> None:
     assert job.text("out") == "1 2 3 0\n"
 
 
+def test_the_binary_of_the_machines_architecture(pool: PersonalPool) -> None:
+    programs = pool.work / "binaries"
+    programs.mkdir()
+    for arch in ("X86_64", "AARCH64"):
+        (programs / f"sim.{arch}").write_text(f"#!/bin/sh\necho {arch}\n")
+        (programs / f"sim.{arch}").chmod(0o755)
+    job = Job(pool, "binary", "", executable=f"{programs}/sim.$$(Arch)",
+              requirements='Arch == "X86_64" || Arch == "AARCH64"')
+    job.wait()
+    assert job.text("out") == "X86_64\n"
+
+
+def test_the_output_of_a_running_job_can_be_looked_at(pool: PersonalPool) -> None:
+    job = Job(pool, "tailed", "4 3")
+    job.until_lines(4)
+    assert pool.run("condor_tail", job.id).splitlines()[-1].startswith("3 ")
+    assert "LEVERAGE" in pool.run("condor_q", "-io", "-all")
+    job.go_on(3)
+    job.wait()
+    job.check(4)
+
+
 def test_an_evicted_job_goes_on_where_it_was(pool: PersonalPool) -> None:
     job = Job(pool, "moved", "20 4 9 14")
     for round_, step in enumerate((4, 9, 14), 1):
