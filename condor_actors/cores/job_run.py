@@ -45,6 +45,8 @@ from condor_actors.cores.run_events import (
     KillTree,
     LinkLost,
     Measured,
+    OwnerContinues,
+    OwnerSuspends,
     Prepare,
     Prepared,
     PrepareFailed,
@@ -79,7 +81,8 @@ from condor_actors.messages.run import (
 
 __all__ = [
     "ALIVE", "Abandon", "Activity", "Began", "CloseRun", "DISK_SUBCODE", "Forget", "Freeze",
-    "Gather", "Gathered", "HOLD_INPUT_SANDBOX", "JobRun", "KillTree", "LinkLost", "Measured", "Prepare",
+    "Gather", "Gathered", "HOLD_INPUT_SANDBOX", "JobRun", "KillTree", "LinkLost", "Measured", "OwnerContinues",
+    "OwnerSuspends", "Prepare",
     "PrepareFailed", "Prepared", "ProgramEnded", "ReturnTo", "RunState", "Signal", "Start", "StartFailed",
     "Tell", "Thaw", "TreeGone",
 ]
@@ -106,6 +109,7 @@ class JobRun:
         self.spec = spec
         self.state = RunState.PREPARING
         self.suspended = False
+        self._by_user = self._by_owner = False
         self.connected = True
         self.pid = 0
         self.cause = "exited"
@@ -176,6 +180,8 @@ class JobRun:
         self._out.append(SetTimer("measure", self._first_update_s))
         if self._stop is not None or self._close is not None:
             self._go()
+        else:
+            self._look_whether_to_stand_still()
 
     # ---- stop
 
@@ -251,13 +257,31 @@ class JobRun:
     # ---- suspend
 
     def _suspend(self, event: SuspendRun) -> None:
-        if self.state is RunState.RUNNING and not self.suspended:
+        if self.state is RunState.RUNNING:
+            self._by_user = True
+            self._look_whether_to_stand_still()
+
+    def _resume(self, event: ContinueRun) -> None:
+        self._by_user = False
+        self._look_whether_to_stand_still()
+
+    def _owner_suspends(self, event: OwnerSuspends) -> None:
+        """Also a program that does not run yet: it stands still as soon as it does."""
+        self._by_owner = True
+        self._look_whether_to_stand_still()
+
+    def _owner_continues(self, event: OwnerContinues) -> None:
+        self._by_owner = False
+        self._look_whether_to_stand_still()
+
+    def _look_whether_to_stand_still(self) -> None:
+        """The run goes on when both its user and the machine's owner let it."""
+        wanted = self._by_user or self._by_owner
+        if wanted and not self.suspended and self.state is RunState.RUNNING:
             self.suspended = True
             self._out += [Freeze(), Activity("suspended"),
                           Tell(RunProgress(run_id=self.run_id, usage=self.usage, state="suspended"))]
-
-    def _resume(self, event: ContinueRun) -> None:
-        if self.suspended:
+        elif self.suspended and not wanted:
             self._thaw()
             self._out += [Activity("busy"),
                           Tell(RunProgress(run_id=self.run_id, usage=self.usage, state="continued"))]
@@ -399,6 +423,9 @@ class JobRun:
             self._out += [CancelTimer("keep"), Tell(self.exited, lasting=True)]
         elif self._checkpoint is not None:
             self._out.append(Tell(self._checkpoint, lasting=True))
+        elif self.state is RunState.RUNNING:  # what was said of it while the link was broken was not heard
+            self._out.append(Tell(RunProgress(run_id=self.run_id, usage=self.usage,
+                                              state="suspended" if self.suspended else "continued")))
 
     def _measured(self, event: Measured) -> None:
         if self.state not in ALIVE:
@@ -437,6 +464,7 @@ class JobRun:
             Began: self._began, StartFailed: self._start_failed, ProgramEnded: self._program_ended,
             TreeGone: self._tree_gone, Gathered: self._gathered, Measured: self._measured, StopRun: self._stop_run,
             CloseRun: self._close_run, SuspendRun: self._suspend, ContinueRun: self._resume,
+            OwnerSuspends: self._owner_suspends, OwnerContinues: self._owner_continues,
             OutputsReceived: self._received, ReattachRun: self._reattach, LinkLost: self._link_lost,
             Abandon: self._abandon, CheckpointRun: self._checkpoint_now, CheckpointKept: self._kept,
             TimerFired: self._timer,

@@ -60,6 +60,16 @@ class Signal(Effect):
 
 
 @attrs.frozen
+class OwnerSuspends:
+    """Event: the machine's owner is there: the run stands still, whatever its user says, until he has gone."""
+
+
+@attrs.frozen
+class OwnerContinues:
+    """Event: the owner is gone again."""
+
+
+@attrs.frozen
 class Freeze(Effect):
     """Suspend the whole tree."""
 

@@ -153,7 +153,7 @@ class Runs:
         desk.remember(job, f"run {number} begins on {claim.row.slot_name if claim is not None else 'this machine'}")
         desk.queue.set(job, NumShadowStarts=number, JobRunCount=ad.get_int("JobRunCount") + 1, ShadowBday=now,
                        JobCurrentStartDate=now, JobLastStartDate=ad.get_int("JobCurrentStartDate"), CurrentHosts=1,
-                       LastJobLeaseRenewal=now)
+                       LastJobLeaseRenewal=now, RemoteUserCpu=0.0, RemoteSysCpu=0.0)
         if not ad.get_int("JobStartDate"):
             desk.queue.set(job, JobStartDate=now)
         desk.queue.set_status(job, JobStatus.RUNNING, desk.now_s)
@@ -220,7 +220,7 @@ class Runs:
             self._record_start(run)
         if job.status not in ALIVE:
             return
-        if message.event == "suspended":
+        if message.event == "suspended" and job.status is not JobStatus.SUSPENDED:
             desk.queue.set(job, TotalSuspensions=job.ad.get_int("TotalSuspensions") + 1,
                            LastSuspensionTime=int(desk.now_s))
             desk.queue.set_status(job, JobStatus.SUSPENDED, desk.now_s)

@@ -12,7 +12,7 @@ from condor_actors.messages.run import FileEntry, RunEnded, RunUpdated
 
 __all__ = [
     "BlobsFailed", "BlobsSent", "BringOutputs", "InputsFailed", "InputsReady", "Log", "OutputsFailed", "OutputsHome",
-    "PrepareInputs", "Report", "RunState", "SendBlobs", "Settled", "Watch", "WriteStreams",
+    "PrepareInputs", "Report", "RunState", "ScheddBack", "SendBlobs", "Settled", "Watch", "WriteStreams",
 ]
 
 HOLD_INPUT = 13
@@ -134,6 +134,11 @@ class OutputsFailed:
     reason: str
     subcode: int = 0
     remote: bool = False
+
+
+@attrs.frozen
+class ScheddBack:
+    """Event: the schedd was gone, or is another one; what was told last may never have been committed."""
 
 
 @attrs.frozen

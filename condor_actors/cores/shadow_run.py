@@ -41,6 +41,7 @@ from condor_actors.cores.shadow_events import (
     PrepareInputs,
     Report,
     RunState,
+    ScheddBack,
     SendBlobs,
     Settled,
     Watch,
@@ -81,6 +82,7 @@ UPDATE_DELAY_S = 0.5
 EXECUTE, CHECKPOINTED, IMAGE_SIZE, SUSPENDED, CONTINUED, DISCONNECTED, RECONNECTED = 1, 3, 6, 10, 11, 22, 23
 LOST, TRANSFER = 24, 40
 INPUT_STARTED, INPUT_FINISHED, OUTPUT_STARTED, OUTPUT_FINISHED = 2, 3, 5, 6
+SUSPENDED_STATUS = 7
 HOLD_INPUT, HOLD_OUTPUT, HOLD_INPUT_SIZE, HOLD_OUTPUT_SIZE = 13, 12, 32, 33
 
 
@@ -108,7 +110,7 @@ class ShadowRun:
         self._keeping = 0
         self._apart_since_s = 0.0
         self._told = ""
-        self._suspended = False
+        self._suspended = order.reattach and job.get_int("JobStatus") == SUSPENDED_STATUS
         self._claim_over = ""
         self._refusals = 0
         self._image_kib = 0
@@ -472,6 +474,11 @@ class ShadowRun:
         if self._exited is not None:
             self._out.append(Send(self._starter, OutputsReceived(run_id=self.order.run_id)))
 
+    def _schedd_back(self, event: ScheddBack) -> None:
+        """Say again how the run is."""
+        if self._began and self.state in (RunState.RUNNING, RunState.APART):
+            self._report_now("suspended" if self._suspended else "continued")
+
     def _log(self, event: int, **facts: Any) -> None:
         self._out.append(Log(event, facts))
 
@@ -483,5 +490,6 @@ class ShadowRun:
             RunProgress: self._progress, RunExited: self._run_exited, OutputsHome: self._outputs_home,
             OutputsFailed: self._outputs_failed, SuspendRun: self._suspend, ContinueRun: self._suspend,
             StopRun: self._stop, PeerUp: self._peer_up, PeerDown: self._peer_down, TimerFired: self._timer,
-            Settled: self._settled, RunCheckpointed: self._saved_itself, CheckpointHome: self._checkpoint_home,
+            Settled: self._settled, ScheddBack: self._schedd_back, RunCheckpointed: self._saved_itself,
+            CheckpointHome: self._checkpoint_home,
         }

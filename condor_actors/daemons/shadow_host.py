@@ -22,6 +22,7 @@ from condor_actors.actors import Actor, ActorSystem, ChildDown, World
 from condor_actors.actors.world import make_secret
 from condor_actors.classads import ClassAd
 from condor_actors.config import Config
+from condor_actors.cores.shadow_events import ScheddBack
 from condor_actors.daemons.completion_mail import CompletionMail
 from condor_actors.daemons.home_files import FileCache
 from condor_actors.daemons.local_shadow import LocalShadow
@@ -161,6 +162,9 @@ class ShadowHostActor(Actor):
             runs=tuple([run_id for run_id in self._runs if run_id not in self._ended]), unsettled=tuple(self._ended)))
         for ended in self._ended.values():
             self.context.tell(self._edges.schedd, ended)
+        for run_id, name in self._runs.items():
+            if run_id not in self._ended:
+                self.context.tell(Address("", name), ScheddBack())
 
     def _maybe_leave(self) -> None:
         """Without a schedd, stay only for what would be lost."""

@@ -39,7 +39,7 @@ from condor_actors.messages.claim import (
 )
 from condor_actors.messages.codec import MalformedMessage, decode_parts, encode_parts
 from condor_actors.messages.envelope import AskFailed, Delivery, Done, PeerDown, PeerUp, Refused, TimerFired
-from condor_actors.messages.run import ActivateClaim, CheckpointRun, ContinueRun, FileEntry, ReattachRun, SuspendRun
+from condor_actors.messages.run import ActivateClaim, CheckpointRun, FileEntry, ReattachRun
 from condor_actors.transfer.manifest import BadManifest, check_manifest
 
 if TYPE_CHECKING:
@@ -235,10 +235,8 @@ class StarterHost(Actor):
     def _suspend(self, message: SuspendClaim | ContinueClaim) -> None:
         gate = self.gates.get(message.claim_id)
         if gate is not None and gate.run is not None:
-            run_id = gate.run.run_id
             gate.frozen = isinstance(message, SuspendClaim)
-            gate.run.decide(SuspendRun(run_id=run_id) if isinstance(message, SuspendClaim)
-                            else ContinueRun(run_id=run_id))
+            gate.run.decide(jr.OwnerSuspends() if isinstance(message, SuspendClaim) else jr.OwnerContinues())
 
     def _influence(self, message: CheckpointClaim | LowerClaim) -> None:
         """The run goes on, but is to save its work, or to make do with less."""

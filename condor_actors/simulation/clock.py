@@ -78,12 +78,14 @@ class HeapClock:
         now_s: simulated seconds since the start.
         epoch_s: the wall clock at the start, seconds since 1970.
         events: how many calls have run.
+        running: the call that runs now, or ran last.
     """
 
     def __init__(self, epoch_s: float = 581_731_200.0) -> None:
         self.now_s = 0.0
         self.epoch_s = epoch_s
         self.events = 0
+        self.running: SimulatedCall | None = None
         self._heap: list[tuple[float, int, SimulatedCall]] = []
         self._order = 0
         self._dead = 0
@@ -138,6 +140,7 @@ class HeapClock:
                 continue
             self.now_s = entry_s
             call.called = True
+            self.running = call
             self.events += 1
             call.function(*call.arguments, **call.keywords)
             return True

@@ -21,13 +21,14 @@ import attrs
 
 from condor_actors.cores import queue_operations as q
 from condor_actors.cores.accountant import ForgetUsers, SaveUsers
-from condor_actors.cores.claim import ClaimRecord, DropClaim, SaveClaim
+from condor_actors.cores.claim import ClaimRecord, DropClaim, SaveClaim, SaveFact
 from condor_actors.cores.user_priority import UserRecord
 from condor_actors.daemons.user_log import LogFiles
 from condor_actors.simulation.process import Killed
 from condor_actors.store.queue_store import HistoryRow
 
 if TYPE_CHECKING:
+    from condor_actors.simulation.machine import Machine
     from condor_actors.simulation.process import Process
 
 __all__ = ["Disk", "DiskTrouble", "Stores"]
@@ -54,15 +55,15 @@ class Disk:
         self.failures = 0
         self.commits = 0
 
-    def check(self) -> None:
+    def check(self, writing: bool = True) -> None:
         """Fail when the disk does.
 
         Raises:
-            DiskTrouble: ENOSPC or EIO.
+            DiskTrouble: ENOSPC (when writing) or EIO.
         """
-        if self.full or self.sick:
+        if self.sick or (self.full and writing):
             self.failures += 1
-            number = errno.ENOSPC if self.full else errno.EIO
+            number = errno.EIO if self.sick else errno.ENOSPC
             raise DiskTrouble(number, os.strerror(number))
 
     def lose_power(self) -> None:
@@ -169,11 +170,11 @@ _APPLY: dict[type, Callable[[Tables, Any], Any]] = {
 
 
 class QueueFile(Kept):
-    """A job queue on a disk; ``archived`` hears of each job that has left it, once that is on the platter."""
+    """A job queue on a disk; ``stored`` hears of each row that is on the platter."""
 
-    def __init__(self, archived: Callable[[q.ArchiveJob], None]) -> None:
+    def __init__(self, stored: Callable[[q.QueueOperation], None]) -> None:
         super().__init__()
-        self._archived = archived
+        self._stored = stored
         self.seen = Tables()
         self.platter = Tables()
 
@@ -184,8 +185,7 @@ class QueueFile(Kept):
     def settle(self, operation: Any) -> None:
         """A row, on the platter."""
         self.platter.apply(operation)
-        if type(operation) is q.ArchiveJob:
-            self._archived(operation)
+        self._stored(operation)
 
     def revert(self) -> None:
         """Back to the platter."""
@@ -201,14 +201,19 @@ class ClaimsOnDisk(Kept):
         super().__init__()
         self.seen: dict[str, ClaimRecord] = {}
         self.platter: dict[str, ClaimRecord] = {}
+        self.facts: dict[str, Any] = {}
 
     def apply(self, operation: Any) -> None:
         """A claim, as processes see it."""
-        _keep_claim(self.seen, operation)
+        if isinstance(operation, SaveFact):
+            self.facts[operation.name] = operation.value
+        else:
+            _keep_claim(self.seen, operation)
 
     def settle(self, operation: Any) -> None:
         """A claim, on the platter."""
-        _keep_claim(self.platter, operation)
+        if not isinstance(operation, SaveFact):
+            _keep_claim(self.platter, operation)
 
     def revert(self) -> None:
         """Back to the platter."""
@@ -265,10 +270,11 @@ def _keep_users(users: dict[str, UserRecord], operation: Any) -> None:
 
 
 class LogOnDisk(Kept):
-    """A user log on a disk."""
+    """A user log on a disk; ``logged`` hears of all lines that are on the platter."""
 
-    def __init__(self) -> None:
+    def __init__(self, logged: Callable[[bytes], None]) -> None:
         super().__init__()
+        self._logged = logged
         self.seen = bytearray()
         self.platter = bytearray()
 
@@ -279,6 +285,7 @@ class LogOnDisk(Kept):
     def settle(self, operation: bytes) -> None:
         """Some lines, on the platter."""
         self.platter += operation
+        self._logged(operation)
 
     def revert(self) -> None:
         """Back to the platter."""
@@ -290,13 +297,15 @@ class LogOnDisk(Kept):
 class SimulatedLogs(LogFiles):
     """User logs of one machine."""
 
-    def __init__(self, disk: Disk) -> None:
-        self._disk = disk
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._disk = machine.disk
 
     def append(self, path: str, data: bytes, *, lock: bool, sync: bool) -> None:
         """Add to a log's end."""
         self._disk.check()
-        log = self._disk.file(path, LogOnDisk)
+        machine = self._machine
+        log = self._disk.file(path, lambda: LogOnDisk(partial(machine.pool.logged, machine, path)))
         log.write([data])
         if sync:
             log.sync()
@@ -388,6 +397,11 @@ class SimulatedClaims(Committer):
     _kept: ClaimsOnDisk
 
     @property
+    def facts(self) -> dict[str, Any]:
+        """What else is remembered."""
+        return self._kept.facts
+
+    @property
     def records(self) -> tuple[ClaimRecord, ...]:
         """The claims kept."""
         return tuple(self._kept.seen.values())
@@ -417,7 +431,7 @@ class Stores:
     def open_queue(self, folder: Path) -> SimulatedQueueStore:
         """The job queue."""
         machine = self._process.machine
-        kept = self._disk.file(f"{folder}/job_queue", lambda: QueueFile(partial(machine.pool.archived, machine)))
+        kept = self._disk.file(f"{folder}/job_queue", lambda: QueueFile(partial(machine.pool.stored, machine)))
         return SimulatedQueueStore(self._disk, self._process, kept)
 
     def open_claims(self, path: Path) -> SimulatedClaims:

@@ -26,7 +26,7 @@ from condor_actors.daemons.shadow_host import HostEdges, ShadowHostDaemon
 from condor_actors.daemons.starter_host import StarterHostDaemon
 from condor_actors.daemons.user_log import UserLogs
 from condor_actors.messages.envelope import Address
-from condor_actors.simulation.disk import SimulatedLogs, Stores
+from condor_actors.simulation.disk import Disk, SimulatedLogs, Stores
 from condor_actors.simulation.jobs import SimulatedLauncher, SimulatedRunHost
 from condor_actors.simulation.machine import (
     MasterHost,
@@ -51,7 +51,15 @@ def at_once(function: Callable[..., Any], *arguments: Any) -> Deferred[Any]:
 
 
 class SimulatedSpool(Spool):
-    """A spool without folders."""
+    """A spool without folders, on a simulated disk."""
+
+    def __init__(self, root: Path, disk: Disk) -> None:
+        super().__init__(root)
+        self._disk = disk
+
+    def has_room(self) -> None:
+        """Fail when the disk does."""
+        self._disk.check()
 
     def open_for_owners(self) -> None:
         """Nothing to make."""
@@ -161,7 +169,8 @@ def _schedd(process: Process, config: Config, argument: str) -> Any:
     store = world.stores.open_queue(spool)
     assert process.post is not None
     edges = ScheddEdges(
-        store=store, processes=ShadowHosts(process.machine), mint=lambda owner: b"", spool=SimulatedSpool(spool),
+        store=store, processes=ShadowHosts(process.machine), mint=lambda owner: b"",
+        spool=SimulatedSpool(spool, process.machine.disk),
         history=HistoryQuestions(store.history, at_once), reidentify=process.post.reidentify, uid=process.uid)
     return ScheddDaemon(settings, world, edges)
 
@@ -191,7 +200,7 @@ def _shadow_host(process: Process, config: Config, argument: str) -> Any:
     world = _world(process, config)
     edges = HostEdges(
         schedd=Address(f"unix:{machine.folder('run')}/schedd.sock", "schedd"), host_id=argument,
-        logs=UserLogs(process.clock, log=process.log, files=SimulatedLogs(machine.disk)), cache=FileCache(),
+        logs=UserLogs(process.clock, log=process.log, files=SimulatedLogs(machine)), cache=FileCache(),
         bulk=NoBulk(), domain=config.text("FILESYSTEM_DOMAIN") or "",
         mail=CompletionMail(NoMail(), machine.pool.domain),
         launcher=SimulatedLauncher(machine, process), become=process.become, use_credential=lambda bundle: None,

@@ -227,6 +227,14 @@ class SimulatedProcesses:
         for job in self._jobs():
             job.thaw()
 
+    def pids(self) -> list[int]:
+        """What lives."""
+        return [job.pid for job in self._jobs()]
+
+    def share(self, share: Any) -> tuple[str, ...]:
+        """A smaller share of the machine is not played."""
+        return ()
+
     def kill(self) -> int:
         """SIGKILL; returns how many are left to die."""
         jobs = self._jobs()
@@ -284,14 +292,15 @@ class SimulatedSandbox:
             if entry.kind == "file" and entry.inline is not None:
                 self._files[entry.path] = entry.inline
 
-    def remember(self) -> None:
-        """Note what is there before the job begins."""
-        self._before = frozenset(self._files)
+    def remember(self, but: Collection[str] = ()) -> None:
+        """Note what is there before the job begins, but what an earlier run has made."""
+        self._before = frozenset(self._files) - frozenset(but)
 
-    def open_output(self, path: str) -> int:
+    def open_output(self, path: str, go_on: bool = False) -> int:
         """A descriptor that is none."""
         self._machine.disk.check()
-        self._files[path] = b""
+        if not go_on or path not in self._files:
+            self._files[path] = b""
         return -1
 
     def open_input(self, path: str) -> int:
@@ -299,9 +308,9 @@ class SimulatedSandbox:
         return -1
 
     def gather(self, named: Sequence[str] | None, streamed: Collection[str] = (), *, complete: bool = True,
-               light: bool = False) -> Outputs:
+               inline_limit_bytes: int | None = None, light: bool = False) -> Outputs:
         """What goes home."""
-        self._machine.disk.check()
+        self._machine.disk.check(writing=False)
         files, outputs = self._files, Outputs()
         if "_condor_stdout" in files:
             outputs.add("_condor_stdout", files["_condor_stdout"])
@@ -400,6 +409,10 @@ class SimulatedRunHost:
     def blobs(self, folder: Any, quota_bytes: int) -> MemoryBlobs:
         """No content."""
         return MemoryBlobs()
+
+    def standard_isolation(self) -> tuple[str, ...]:
+        """None."""
+        return ()
 
     def become_parent_of_orphans(self) -> None:
         """Jobs here have no children."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from condor_actors.config import Config
 from condor_actors.daemons.shadow_processes import User
 from condor_actors.machine.readings import IdleNow, Loads, MachineFacts
 from condor_actors.messages.envelope import Identity
@@ -41,7 +42,8 @@ class Machine:
         scratch: sandboxes: path to files.
         last_input_s: when the owner touched something last, simulated seconds.
         owner_load: what the owner's own programs use.
-        offset_s, drift: of the wall clock.
+        offset_s: how wrong the wall clock is.
+        disturbances: how many faults have hit it; poll_s: how often its startd looks at its owner.
     """
 
     def __init__(self, pool: Pool, spec: MachineSpec, identity: Identity) -> None:
@@ -60,6 +62,8 @@ class Machine:
         self.last_input_s = -1e9
         self.owner_load = 0.0
         self.touched: list[Callable[[], None]] = []
+        self.disturbances = 0
+        self.poll_s = 5.0
         self.boots = 0
         self.keeper_wanted = True
         self._pid = 100
@@ -268,6 +272,10 @@ class MasterHost:
         process = self._machine.start(arguments[0], name, parent=self._master)
         self._watch(process)
         return process.pid
+
+    def configuration(self, kind: str, local_name: str | None, environment: Mapping[str, str]) -> Config:
+        """What a daemon that starts now would read."""
+        return self._machine.pool.config_of(self._machine, kind)
 
     def adopt(self, kinds: Mapping[str, str]) -> tuple[tuple[str, int, float], ...]:
         """Daemons that an earlier master left."""

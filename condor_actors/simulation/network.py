@@ -61,6 +61,7 @@ class Network:
         listeners: who listens, by node.
         carried: told of each envelope that arrives: (from, to, envelope).
         frames: how many frames were sent.
+        ambushes: ``kill`` or ``reset`` by (machine, daemon, kind of the message that is waited for).
     """
 
     def __init__(self, clock: HeapClock, random: Random) -> None:
@@ -73,6 +74,7 @@ class Network:
         self.powered: set[str] = set()
         self.carried: Callable[[Process, Process, Envelope], None] | None = None
         self.frames = 0
+        self.ambushes: dict[tuple[str, str, str], str] = {}
         self._wires: dict[Wire, None] = {}
 
     def path(self, start: str, end: str) -> Path:
@@ -378,11 +380,25 @@ class SimulatedPost(PostOffice):
 
     def link_received(self, link: Link, envelopes: list[Envelope]) -> None:
         """Envelopes came in; the trace sees them first."""
-        carried = self.network.carried
-        if carried is not None:
-            broker = _end_of(link)
-            assert broker.wire is not None
-            sender = broker.wire.other(broker).process
+        network = self.network
+        wire = _end_of(link).wire
+        assert wire is not None
+        sender = wire.other(_end_of(link)).process
+        if network.carried is not None:
             for envelope in envelopes:
-                carried(sender, self.process, envelope)
+                network.carried(sender, self.process, envelope)
+        if network.ambushes and self._ambushed(envelopes, wire):
+            return
         super().link_received(link, envelopes)
+
+    def _ambushed(self, envelopes: list[Envelope], wire: Wire) -> bool:
+        """Spring what waits for one of these; whether the process is dead now."""
+        process = self.process
+        for envelope in envelopes:
+            how = self.network.ambushes.pop((process.machine.name, process.kind, envelope.kind), "")
+            if how == "kill":
+                process.machine.kill(process)
+                return True
+            if how == "reset":
+                wire.reset()
+        return False

@@ -16,11 +16,14 @@ from zlib import crc32
 
 from twisted.python.failure import Failure
 
+from condor_actors.actors.supervision import StoreUnavailable
 from condor_actors.config import Config, load_config
-from condor_actors.cores.queue_operations import ArchiveJob
+from condor_actors.cores.queue_operations import ArchiveJob, QueueOperation
 from condor_actors.messages.envelope import Envelope, Identity
+from condor_actors.simulation.checkers import Checkers
 from condor_actors.simulation.clock import HeapClock
-from condor_actors.simulation.disk import DiskTrouble
+from condor_actors.simulation.disk import DiskTrouble, QueueFile
+from condor_actors.simulation.faults import Fault, Faults, parse_schedule
 from condor_actors.simulation.hosting import host
 from condor_actors.simulation.jobs import JobProcess
 from condor_actors.simulation.machine import Machine
@@ -34,6 +37,10 @@ __all__ = ["Pool"]
 
 SUBSYSTEM = {"shadow-host": "SHADOW", "starter-host": "STARTER"}
 LINES = 5_000
+QUIET_S = 60.0
+"""How long after the last fault a run goes on at least."""
+
+TOUCH_S = 15.0
 
 
 class Pool:
@@ -54,11 +61,16 @@ class Pool:
         self.random = Random(scenario.seed)
         self.network = Network(self.clock, Random(self.random.getrandbits(64)))
         self.network.carried = self._carried
+        self.network.usual.delay_s = scenario.delay_s
         self.machines: dict[str, Machine] = {}
         self.jobs: dict[str, JobRecord] = {}
         self.violations: list[str] = []
         self.lines: deque[tuple[float, str, str, str, dict[str, Any]]] | None = deque(maxlen=LINES)
         self.incidents = 0
+        self.suspects: list[str] = []
+        self.faults = Faults(self, parse_schedule(scenario.faults, [spec.name for spec in scenario.machines]))
+        self.clocks_jump = any(fault.kind == "clock" for fault in self.faults.faults)
+        self.keeps = any("keeps" in each.program for each in scenario.submissions)
         self._digest = hashlib.sha256()
         self._configs: dict[tuple[str, str], Config] = {}
         self._authorizations: dict[tuple[str, str], Authorization] = {}
@@ -66,9 +78,11 @@ class Pool:
             roles = {"master", *(["collector", "negotiator"] if spec.central else []),
                      *(["schedd"] if spec.submits else []), *(["startd"] if spec.executes else [])}
             identity = Identity(name=f"condor@{spec.name}", roles=frozenset(roles), host=spec.name, method="tls")
-            self.machines[spec.name] = Machine(self, spec, identity)
+            machine = self.machines[spec.name] = Machine(self, spec, identity)
+            machine.poll_s = float({**scenario.config, **spec.config}.get("POLLING_INTERVAL", machine.poll_s))
         self.central = next(spec.name for spec in scenario.machines if spec.central)
         self.users = Users(self)
+        self.checkers = Checkers(self)
         if scenario.prepare is not None:
             scenario.prepare(self)
 
@@ -128,12 +142,14 @@ class Pool:
         """Something in a process raised what it should not have."""
         self.incidents += 1
         self.note(process.title, f"fails: {what}: {type(failure.value).__name__}")
-        if not failure.check(DiskTrouble):
+        if not failure.check(DiskTrouble, StoreUnavailable):
             self.violate(f"{process.title}: {what}: {failure.getErrorMessage()}\n{failure.getTraceback()}")
 
-    def violate(self, text: str) -> None:
-        """A checker found something."""
-        self.violations.append(f"at {self.clock.now_s:.6f}: {text}")
+    def violate(self, text: str, job: str = "") -> None:
+        """A checker found something, about a job perhaps."""
+        if self.scenario.checks:
+            self.violations.append(f"at {self.clock.now_s:.6f}: {text}")
+            self.suspects.append(job)
 
     def launch(self, process: Process, argument: str) -> None:
         """A process's interpreter has started."""
@@ -146,11 +162,31 @@ class Pool:
         else:
             process.clock.callLater(0.001, process.shut_down, "fast" if number == 3 else "graceful")
 
-    def archived(self, machine: Machine, row: ArchiveJob) -> None:
-        """A job has left a queue for good."""
-        job = f"{machine.name}/{row.cluster}.{row.proc}"
-        self.note(machine.name, f"job {row.cluster}.{row.proc} is in the history")
-        self.users.completed(job)
+    def stored(self, machine: Machine, row: QueueOperation) -> None:
+        """A row of a job queue is durable."""
+        self.checkers.stored(machine, row)
+        if type(row) is ArchiveJob:
+            self.note(machine.name, f"job {row.cluster}.{row.proc} is in the history")
+            self.users.completed(f"{machine.name}/{row.cluster}.{row.proc}")
+
+    def logged(self, machine: Machine, path: str, data: bytes) -> None:
+        """Lines of a user log are durable."""
+        self.checkers.logged(f"{machine.name}:{path}", data)
+
+    def disturbed(self, machine: Machine, fault: Fault) -> None:
+        """A fault begins."""
+        if fault.kind != "owner":
+            machine.disturbances += 1
+
+    def owner_comes(self, machine: Machine, span_s: float) -> None:
+        """Somebody sits down at a machine for so long, and touches it now and then."""
+        self._owner_touches(machine, self.clock.now_s + span_s)
+
+    def _owner_touches(self, machine: Machine, until_s: float) -> None:
+        machine.touch()
+        self.checkers.owner_touched(machine)
+        if self.clock.now_s + TOUCH_S < until_s:
+            self.clock.callLater(TOUCH_S, self._owner_touches, machine, until_s)
 
     def process_ended(self, process: Process) -> None:
         """For the checkers."""
@@ -158,6 +194,7 @@ class Pool:
     def job_started(self, machine: Machine, job: JobProcess) -> None:
         """A program of a job exists."""
         self.note(machine.name, f"program of run {job.run_id} starts")
+        self.checkers.job_started(machine, job)
         record = self.jobs.get(job.job)
         if record is not None:
             record.starts += 1
@@ -167,9 +204,20 @@ class Pool:
     def job_ended(self, machine: Machine, job: JobProcess, exit_code: int, exit_signal: int) -> None:
         """A program of a job is gone."""
         self.note(machine.name, f"program of run {job.run_id} ends ({exit_code}, {exit_signal})")
+        self.checkers.job_ended(job)
         record = self.jobs.get(job.job)
         if record is not None:
             record.cpu_s += job.cpu_s
+
+    def at_rest(self) -> bool:
+        """Whether nothing of what the users submitted is under way any more: queues are empty, notices written."""
+        for machine in self.machines.values():
+            if machine.jobs:
+                return False
+            for file in machine.disk.files.values():
+                if isinstance(file, QueueFile) and (file.seen.jobs or file.seen.notices or file.seen.claims):
+                    return False
+        return True
 
     # ---- the run
 
@@ -180,12 +228,19 @@ class Pool:
         for machine in self.machines.values():
             self.clock.callLater(self.random.random() * 2.0, machine.boot)
         self.users.start()
+        self.faults.start()
+        if scenario.checks:
+            self.checkers.start()
+        quiet_s = max(scenario.quiet_s, self.faults.last_s + QUIET_S if self.faults.faults else 0.0)
         step = self.clock.step
         while not self.violations and step(scenario.span_s):
-            if scenario.drain and self.users.all_done() and self.clock.now_s >= scenario.quiet_s:
+            if scenario.drain and self.clock.now_s >= quiet_s and self.users.all_done() and self.at_rest():
                 break
         if not self.violations and scenario.drain and not self.users.all_done():
-            self.violate(f"not all jobs are done at the end: {self.users.unfinished()[:5]}")
+            unfinished = self.users.unfinished()
+            self.violate(f"not all jobs are done at the end: {', '.join(unfinished[:5])}", unfinished[0])
+        if not self.violations and scenario.checks:
+            self.checkers.end()
         return Result(
             scenario=scenario, jobs=self.jobs, violations=tuple(self.violations), digest=self._digest.hexdigest(),
             events=self.clock.events, simulated_s=self.clock.now_s, wall_s=time.perf_counter() - began_s, pool=self)

@@ -50,17 +50,28 @@ class ProcessClock:
     def callLater(self, delay: float, callable: Callable[..., Any], *args: Any,  # noqa: A002 - Twisted's name
                   **kw: Any) -> SimulatedCall:
         """Run ``callable`` in ``delay`` seconds, if the process lives."""
-        return self._clock.callLater(delay / self._rate, self.run, callable, *args, **kw)
+        return self._clock.callLater(delay / self._rate, self._due, callable, args, kw)
 
     def getDelayedCalls(self) -> list[IDelayedCall]:
         """Not kept by process."""
         return []
 
+    def _due(self, function: Callable[..., Any], args: tuple[Any, ...], kw: dict[str, Any]) -> None:
+        """A timer has run out; one of a frozen process stays pending, so that it can still be cancelled."""
+        if self._process.frozen:
+            call = self._clock.running
+            assert call is not None
+            call.called = False
+            self._process.late.append(call)
+        else:
+            self.run(function, *args, **kw)
+
     def run(self, function: Callable[..., Any], *args: Any, **kw: Any) -> None:
         """Have the process run a function now; later, when it is frozen; never, when it is dead."""
         process = self._process
         if process.frozen:
-            process.late.append((function, args, kw))
+            late = SimulatedCall(self._clock, self._clock.now_s, self.run, (function, *args), kw)
+            process.late.append(late)
         elif process.alive:
             try:
                 function(*args, **kw)
@@ -124,7 +135,7 @@ class Process:
         self.birth_s = machine.pool.clock.now_s
         self.alive = True
         self.frozen = False
-        self.late: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = []
+        self.late: list[SimulatedCall] = []
         self.random = Random(machine.pool.random.getrandbits(64))
         self.clock = ProcessClock(machine.pool.clock, self, machine.clock_rate)
         self.wall = SteadyClock(machine.wall_s, self.clock.seconds)
@@ -164,8 +175,13 @@ class Process:
         """SIGCONT: what waited happens now."""
         self.frozen = False
         late, self.late = self.late, []
-        for function, args, kw in late:
-            self.clock.run(function, *args, **kw)
+        for call in late:
+            self.machine.pool.clock.callLater(0.0, self._catch_up, call)
+
+    def _catch_up(self, call: SimulatedCall) -> None:
+        if call.active():
+            call.called = True
+            call.function(*call.arguments, **call.keywords)
 
     def exit(self, status: int = 0) -> None:
         """End from within, at the end of this turn."""
@@ -180,10 +196,10 @@ class Process:
             return
         self.stopping = True
         resting: Deferred[None] = self.daemon.stop(how != "fast")
-        resting.addCallback(lambda _: self._at_rest())
+        resting.addCallback(lambda _: self.clock.callLater(0.0, self._at_rest))
 
     def _at_rest(self) -> None:
-        if self.alive and self.system is not None:
+        if self.system is not None:
             self.system.stop()
             if self.post is not None:
                 self.post.stop()

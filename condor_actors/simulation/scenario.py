@@ -25,7 +25,7 @@ import attrs
 if TYPE_CHECKING:
     from condor_actors.simulation.pool import Pool
 
-__all__ = ["JobRecord", "MachineSpec", "Result", "Scenario", "Submission", "run"]
+__all__ = ["JobRecord", "MachineSpec", "Result", "Scenario", "Submission", "Wish", "run"]
 
 
 @attrs.frozen
@@ -79,14 +79,31 @@ class Submission:
 
 
 @attrs.frozen(kw_only=True)
+class Wish:
+    """What a user does to jobs: ``action`` is one of :class:`~condor_actors.messages.queue.JobAction`'s.
+
+    Attributes:
+        constraint: which of the user's jobs at that schedd.
+    """
+
+    when_s: float
+    owner: str
+    machine: str
+    action: str
+    constraint: str = "true"
+
+
+@attrs.frozen(kw_only=True)
 class Scenario:
     """What is to be simulated.
 
     Attributes:
         seed: of every chance in it.
         machines: the first with ``central`` is the central manager.
-        submissions: what users submit.
+        submissions: what users submit; wishes: what they do to their jobs later.
+        release_s: users release what is held and continue what is suspended this often; 0: never.
         span_s: how long; with ``drain`` it ends earlier, as soon as all jobs are done, and not before ``quiet_s``.
+        delay_s: how long a word takes from one machine to another.
         faults: the schedule, in the language of :mod:`condor_actors.simulation.faults`.
         config: parameters of every machine.
         codec_every: one local message in so many goes through the codec; 0: none.
@@ -98,9 +115,12 @@ class Scenario:
     seed: int = 1
     machines: tuple[MachineSpec, ...] = ()
     submissions: tuple[Submission, ...] = ()
+    wishes: tuple[Wish, ...] = ()
+    release_s: float = 0.0
     span_s: float = 3600.0
     drain: bool = True
     quiet_s: float = 0.0
+    delay_s: float = 0.0005
     faults: str = ""
     config: Mapping[str, str] = attrs.field(factory=dict)
     codec_every: int = 0

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from condor_actors.actors import Actor, World
 from condor_actors.messages.envelope import Address, Delivery, TimerFired
-from condor_actors.messages.queue import ClusterReserved, ReserveCluster, SubmitPage, Submitted
+from condor_actors.messages.queue import ActOnJobs, ClusterReserved, JobAction, ReserveCluster, SubmitPage, Submitted
 from condor_actors.simulation.network import SimulatedPost
 from condor_actors.simulation.process import Process
-from condor_actors.simulation.scenario import JobRecord, Submission
+from condor_actors.simulation.scenario import JobRecord, Submission, Wish
 
 if TYPE_CHECKING:
     from condor_actors.simulation.pool import Pool
@@ -54,7 +54,10 @@ def proc_ad(submission: Submission, place: int, proc: int) -> bytes:
 class UserActor(Actor):
     """One user at one machine."""
 
-    def __init__(self, users: Users, schedd: Address, home: str, submissions: list[Submission]) -> None:
+    def __init__(self, users: Users, schedd: Address, home: str, submissions: list[Submission], wishes: list[Wish],
+                 release_s: float) -> None:
+        self._wishes = wishes
+        self._release_s = release_s
         self._users = users
         self._schedd = schedd
         self._home = home
@@ -63,15 +66,32 @@ class UserActor(Actor):
 
     def started(self) -> None:
         """Wait for the first."""
+        now_s = self.context.system.clock.seconds()
         for index, submission in enumerate(self._waiting):
-            self.context.set_timer(index, max(0.0, submission.when_s - self.context.system.clock.seconds()))
+            self.context.set_timer(index, max(0.0, submission.when_s - now_s))
+        for wish in self._wishes:
+            self.context.set_timer(wish, max(0.0, wish.when_s - now_s))
+        if self._release_s:
+            self.context.set_timer("release", self._release_s)
 
     def receive(self, delivery: Delivery) -> None:
-        """Time to submit."""
-        if isinstance(delivery.message, TimerFired):
-            index = delivery.message.key
+        """Time to submit, or to do something to the jobs."""
+        if not isinstance(delivery.message, TimerFired):
+            return
+        index = delivery.message.key
+        if isinstance(index, Wish):
+            self._act(index.action, index.constraint)
+        elif index == "release":
+            self._act("release", "JobStatus == 5")
+            self._act("continue", "JobStatus == 7")
+            self.context.set_timer("release", self._release_s)
+        else:
             self.context.ask(self._schedd, ReserveCluster(), timeout_s=PATIENCE_S,
                              then=lambda answer: self._reserved(index, answer.message))
+
+    def _act(self, action: str, constraint: str) -> None:
+        self.context.ask(self._schedd, ActOnJobs(action=JobAction(action), constraint=constraint),
+                         timeout_s=PATIENCE_S, then=lambda answer: None)
 
     def _reserved(self, index: int, answer: Any) -> None:
         if not isinstance(answer, ClusterReserved):
@@ -136,7 +156,10 @@ class Users:
                       log=process.log, uid=process.uid, pid=process.pid, new_secret=process.new_secret)
         process.system = world.make_system()
         schedd = Address(f"unix:{machine.folder('run')}/schedd.sock", "schedd")
-        process.system.spawn("user", lambda: UserActor(self, schedd, f"/home/{owner}", submissions))
+        scenario = pool.scenario
+        wishes = [each for each in scenario.wishes if (each.machine, each.owner) == (machine_name, owner)]
+        process.system.spawn("user", lambda: UserActor(self, schedd, f"/home/{owner}", submissions, wishes,
+                                                       scenario.release_s))
 
     def submitted(self, submission: Submission, cluster: int) -> None:
         """The schedd has answered for a cluster."""

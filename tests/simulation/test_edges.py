@@ -1,0 +1,53 @@
+"""The simulated edges take what the production's take: a method that changes there has to change here."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import pytest
+
+from condor_actors.daemons.schedd_spool import Spool
+from condor_actors.daemons.shadow_processes import HostProcesses
+from condor_actors.daemons.user_log import LogFiles
+from condor_actors.machine.claim_file import ClaimFile
+from condor_actors.machine.launch import Launcher
+from condor_actors.machine.master_host import Host
+from condor_actors.machine.readings import Readings
+from condor_actors.machine.run_host import RunHost
+from condor_actors.machine.run_processes import RunProcesses
+from condor_actors.machine.sandbox import Sandbox, SandboxRoot
+from condor_actors.machine.starter_process import StarterHosts as RealStarterHosts
+from condor_actors.simulation.disk import SimulatedAccountant, SimulatedClaims, SimulatedLogs, SimulatedQueueStore
+from condor_actors.simulation.hosting import SimulatedSpool
+from condor_actors.simulation.jobs import (
+    SimulatedLauncher,
+    SimulatedProcesses,
+    SimulatedRunHost,
+    SimulatedSandbox,
+    SimulatedSandboxes,
+)
+from condor_actors.simulation.machine import MasterHost, ShadowHosts, SimulatedReadings, StarterHosts
+from condor_actors.store.accountant import AccountantStore
+from condor_actors.store.queue_store import QueueStore
+
+PAIRS: list[tuple[type, type]] = [
+    (QueueStore, SimulatedQueueStore), (AccountantStore, SimulatedAccountant), (ClaimFile, SimulatedClaims),
+    (LogFiles, SimulatedLogs), (Sandbox, SimulatedSandbox), (SandboxRoot, SimulatedSandboxes),
+    (RunHost, SimulatedRunHost), (RunProcesses, SimulatedProcesses), (Launcher, SimulatedLauncher), (Host, MasterHost),
+    (RealStarterHosts, StarterHosts), (HostProcesses, ShadowHosts), (Readings, SimulatedReadings),
+    (Spool, SimulatedSpool),
+]
+
+
+def methods_of(cls: type) -> dict[str, Any]:
+    return {name: value for name, value in inspect.getmembers(cls, inspect.isfunction) if not name.startswith("_")}
+
+
+@pytest.mark.parametrize(("real", "simulated"), PAIRS, ids=lambda cls: cls.__name__)
+def test_every_method_is_there_and_takes_the_same(real: type, simulated: type) -> None:
+    theirs = methods_of(simulated)
+    for name, method in methods_of(real).items():
+        assert name in theirs, f"{simulated.__name__} has no {name}"
+        wanted = list(inspect.signature(method).parameters)
+        assert list(inspect.signature(theirs[name]).parameters) == wanted, name

@@ -1,0 +1,41 @@
+"""Races that the simulation has found, made small: each failed before the production code was mended."""
+
+from __future__ import annotations
+
+import pytest
+
+from condor_actors.simulation.chance import DESKTOP, QUICK
+from condor_actors.simulation.scenario import MachineSpec, Scenario, Submission, Wish, run
+
+HOME = MachineSpec("m0", central=True, submits=True, executes=False)
+DESK = MachineSpec("m1", kbdd=True, config=DESKTOP)
+PLAIN = MachineSpec("m2")
+
+
+def alice(**facts: object) -> Submission:
+    """Jobs of hers at m0, from second 30 on."""
+    return Submission(when_s=30.0, owner="alice", machine="m0", **facts)  # type: ignore[arg-type]
+
+
+KEPT = {
+    "what a user continues stands still while the machine's owner is there": Scenario(
+        machines=(HOME, DESK), submissions=(alice(cpu_s=300.0),), release_s=10.0, config=QUICK,
+        faults="at 100s owner m1 for 100s"),
+    "a program that begins while the owner is there stands still": Scenario(
+        machines=(HOME, DESK), submissions=(alice(cpu_s=300.0, program={"start_s": 60.0}),), config=QUICK,
+        faults="at 40s owner m1 for 170s"),
+    "a suspension that the schedd did not commit is told again to the next one": Scenario(
+        machines=(HOME, PLAIN), submissions=(alice(cpu_s=300.0),), release_s=97.0, config=QUICK,
+        wishes=(Wish(when_s=60.0, owner="alice", machine="m0", action="suspend"),),
+        faults="at 60s ambush m0/schedd on run.RunUpdated kill"),
+    "processor time of a run that never began is not counted twice": Scenario(
+        machines=(HOME, PLAIN, MachineSpec("m3")), submissions=(alice(cpu_s=250.0, count=2),), config=QUICK,
+        wishes=(Wish(when_s=100.0, owner="alice", machine="m0", action="vacate", constraint="ProcId == 0"),),
+        faults="at 99s ambush m0/shadow-host on run.HostOrders kill"),
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_what_was_found_stays_mended(name: str) -> None:
+    result = run(KEPT[name])
+    assert not result.violations, result.violations[0]
