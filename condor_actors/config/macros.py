@@ -252,7 +252,7 @@ class Expansion:
         if colon and not raw:
             raw = default
         if not raw:
-            return ""
+            return None if name[-1] in "?#+" else ""  # an argument of a template that is not this one
         try:
             return self.partly(raw, depth + 1)
         except ConfigError as error:

@@ -12,7 +12,7 @@ import atheris
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
-with atheris.instrument_imports(include=["condor_actors.classads"]):
+with atheris.instrument_imports(include=["condor_actors.classads", "pure_classads"]):
     from tests.fuzz.classads.language import one_input
 
 

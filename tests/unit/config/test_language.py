@@ -164,3 +164,17 @@ def test_what_condor_config_val_set_kept_counts_where_it_may(tmp_path: Path) -> 
     assert load_config(environ=environ, subsystem="STARTD").integer("MAX_JOBS_RUNNING") == 10000
     file.write_text(f"PERSISTENT_CONFIG_DIR = {tmp_path}/kept\nENABLE_RUNTIME_CONFIG = True\n")
     assert load_config(environ=environ, subsystem="SCHEDD").integer("MAX_JOBS_RUNNING") == 8
+
+
+def test_arguments_of_other_templates_are_left_alone(tmp_path: Path) -> None:
+    config = read(tmp_path, "SUBMIT_TEMPLATE_X @=end\nif ! $(1?)\nerror : $(2+) $(0#) $(1:none)\nendif\n@end\n")
+    assert config.text("SUBMIT_TEMPLATE_X") == "if ! $(1?)\nerror : $(2+) $(0#) none\nendif"
+
+
+def test_templates_that_are_refused_say_why(tmp_path: Path) -> None:
+    assert "FEATURE:Ganglia cannot be used: the daemons offer their metrics to Prometheus instead" in str(
+        refusal(tmp_path, "use FEATURE : Ganglia\n")
+    )
+    assert "a pool has one central manager" in str(refusal(tmp_path, "use EXPERIMENTAL : HAD(x)\n"))
+    assert read(tmp_path, "use ROLE : get_htcondor_execute\n").text("SEC_DEFAULT_ENCRYPTION") == "required"
+    assert read(tmp_path, "use FEATURE : TestingMode_Policy_Values\n").text("TESTINGMODE_START") == "True"
