@@ -4,6 +4,7 @@
 ``paper-1988``    the month of 1988 under four policies, as one HTML page
 ``availability``  what the history of stations' availability is worth to long jobs
 ``scale``         pools of many machines for a day: what breaks first
+``--seed N``      the world of whole daemons, with the faults that the seed says (``replay --seed N``)
 ``what-if``       a real pool's last month under another configuration
 ================  ==================================================================================================
 
@@ -17,6 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from condor_actors.config import ConfigError
 
@@ -116,7 +118,31 @@ def _parser() -> argparse.ArgumentParser:
     what_if.add_argument("--seed", type=int, default=1, metavar="N", help="of the owners' days (default 1)")
     what_if.add_argument("--json", action="store_true", help="print JSON")
     what_if.set_defaults(run=_what_if)
+    _add_replay(commands)
     return parser
+
+
+def _add_replay(commands: Any) -> None:
+    replay = commands.add_parser("replay", help="the world of whole daemons with the faults of a seed; the word replay "
+                                 "may be left out before --seed")
+    replay.add_argument("--seed", type=_positive, required=True, metavar="N", help="which")
+    replay.add_argument("--count", type=_positive, default=1, metavar="N", help="so many seeds from there on")
+    replay.add_argument("--machines", type=_positive, default=20, metavar="N", help="of the pool (default 20)")
+    replay.add_argument("--faults", type=int, metavar="N", help="how many (default: chance says)")
+    replay.add_argument("--schedule", type=Path, metavar="FILE", help="these faults instead of chance's")
+    replay.add_argument("--smallest", action="store_true", help="look for fewer faults that still fail")
+    replay.add_argument("--trace", action="store_true", help="print each event")
+    replay.set_defaults(run=_replay)
+
+
+def _replay(arguments: argparse.Namespace) -> int:
+    from condor_actors.simulation.replay import replay
+
+    schedule = arguments.schedule.read_text(encoding="utf-8") if arguments.schedule is not None else None
+    seeds = range(arguments.seed, arguments.seed + arguments.count)
+    failed = replay(seeds, machines=arguments.machines, faults=arguments.faults, schedule=schedule,
+                    smallest=arguments.smallest, trace=print if arguments.trace else None, say=print)
+    return 1 if failed else 0
 
 
 def _paper(arguments: argparse.Namespace) -> int:
@@ -193,7 +219,10 @@ def _wrong(text: str) -> int:
 
 def main(words: Sequence[str] | None = None) -> int:
     """Entry of ``condor_simulate``."""
-    arguments = _parser().parse_args(words)
+    given = list(sys.argv[1:] if words is None else words)
+    if given and given[0].split("=")[0] == "--seed":
+        given.insert(0, "replay")
+    arguments = _parser().parse_args(given)
     run: Callable[[argparse.Namespace], int] = arguments.run
     try:
         return run(arguments)
