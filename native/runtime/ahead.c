@@ -551,8 +551,9 @@ static void note_opened(int fd, const struct stat *status, const uint8_t *first,
     unlock(&s->lock);
 }
 
-/* PATH may be the program's memory. The answer tells more than was asked. */
-long open_home(struct thread *self, int directory, const char *path, int flags, int mode)
+/* PATH may be the program's memory. The answer tells more than was asked.  WAITING is the program's call, which
+ * a signal may end while a pipe's other end is waited for. */
+long open_home(struct thread *self, struct trap *waiting, int directory, const char *path, int flags, int mode)
 {
     char *name = (char *)self->scratch;
     struct stat status;
@@ -574,7 +575,8 @@ long open_home(struct thread *self, int directory, const char *path, int flags, 
     }
     if (changes)
         note_own_change();
-    long fd = ask(self, &request, &in, 1, out, 2, &hints);
+    long fd = waiting ? ask_waiting(waiting, &request, &in, 1, out, 2, &hints)
+                      : ask(self, &request, &in, 1, out, 2, &hints);
     if (fd >= 0)
         plan_note_opened((int)fd);
     if (fd >= 0 && (hints & HINT_STEADY))

@@ -68,7 +68,7 @@ static long check_program(struct thread *self, const char *path)
     long failed = call_home(self, __NR_faccessat, AT_CURRENT, (long)path, MAY_EXECUTE, 0, 0, 0);
     if (failed)
         return failed;
-    long fd = open_home(self, AT_CURRENT, path, 02000000, 0);
+    long fd = open_home(self, NULL, AT_CURRENT, path, 02000000, 0);
     if (fd < 0)
         return fd;
     long got = read_home(self, (int)fd, start, sizeof start, 0);

@@ -178,7 +178,7 @@ long do_prlimit64(struct trap *t)
 long do_getrlimit(struct trap *t)
 {
     struct limit now;
-    if (t->a[0] >= COUNT(own_limits))
+    if ((unsigned)t->a[0] >= COUNT(own_limits))
         return -EINVAL;
     read_limit((unsigned)t->a[0], &now);
     return copy_user((void *)t->a[1], &now, sizeof now) ? -EFAULT : 0;
@@ -186,7 +186,7 @@ long do_getrlimit(struct trap *t)
 
 long do_setrlimit(struct trap *t)
 {
-    return t->a[0] < COUNT(own_limits) ? change_limit((unsigned)t->a[0], (void *)t->a[1]) : -EINVAL;
+    return (unsigned)t->a[0] < COUNT(own_limits) ? change_limit((unsigned)t->a[0], (void *)t->a[1]) : -EINVAL;
 }
 
 long do_personality(struct trap *t)
@@ -232,8 +232,18 @@ long do_getpriority(struct trap *t) { (void)t; return 20; }
 long do_setpriority(struct trap *t) { return (int)t->a[2] < 0 ? -EACCES : 0; }
 long do_sched_getscheduler(struct trap *t) { (void)t; return 0; }
 long do_sched_setscheduler(struct trap *t) { return t->a[1] == 0 || t->a[1] == 3 ? 0 : -EPERM; }
-long do_sched_get_priority_max(struct trap *t) { return t->a[0] == 1 || t->a[0] == 2 ? 99 : 0; }
-long do_sched_get_priority_min(struct trap *t) { return t->a[0] == 1 || t->a[0] == 2 ? 1 : 0; }
+
+static long priority_bound(struct trap *t, int realtime)
+{
+    static const int8_t realtime_kind[] = {0, 1, 1, 0, -1, 0, 0, 0}; /* OTHER FIFO RR BATCH - IDLE DEADLINE EXT */
+    unsigned policy = (unsigned)t->a[0];
+    if (policy >= COUNT(realtime_kind) || realtime_kind[policy] < 0)
+        return -EINVAL;
+    return realtime_kind[policy] ? realtime : 0;
+}
+
+long do_sched_get_priority_max(struct trap *t) { return priority_bound(t, 99); }
+long do_sched_get_priority_min(struct trap *t) { return priority_bound(t, 1); }
 long do_sched_setaffinity(struct trap *t) { (void)t; return 0; }
 
 long do_sched_getparam(struct trap *t)

@@ -97,7 +97,7 @@ static long check_header(const struct elf64_hdr *head)
 
 static long open_for_running(struct thread *self, const char *path)
 {
-    return open_home(self, AT_CURRENT, path, 02000000, 0);
+    return open_home(self, NULL, AT_CURRENT, path, 02000000, 0);
 }
 
 static long load_image(struct thread *self, const char *path, struct image *image)

@@ -163,7 +163,7 @@ static long vectored(struct trap *t, bool writing, int64_t offset)
 {
     struct vector vectors[64];
     int fd = (int)t->a[0];
-    unsigned long count = t->a[2];
+    unsigned long count = (unsigned)t->a[2];
     size_t total = 0;
     if (count > READ_VECTORS)
         return -EINVAL;
@@ -234,13 +234,25 @@ long do_preadv2(struct trap *t) { return vectored_at(t, false, true); }
 long do_pwritev2(struct trap *t) { return vectored_at(t, true, true); }
 
 /* send and recv on a socket pair of the program's own are write and read. */
+static long check_socket(struct trap *t)
+{
+    long result = call_home(t->self, __NR_getpeername, (int)t->a[0], 0, 0, 0, 0, 0);
+    return result == -EFAULT ? 0 : result; /* it is one, and there was no place for its name */
+}
+
 long do_sendto(struct trap *t)
 {
+    long failed = check_socket(t);
+    if (failed)
+        return failed;
     return t->a[4] ? -EISCONN : transfer(t->self, t, true, (int)t->a[0], (uint8_t *)t->a[1], t->a[2], -1);
 }
 
 long do_recvfrom(struct trap *t)
 {
+    long failed = check_socket(t);
+    if (failed)
+        return failed;
     if (t->a[3] & ~0x40004000ul) /* MSG_NOSIGNAL, MSG_CMSG_CLOEXEC */
         return -EINVAL;
     return transfer(t->self, t, false, (int)t->a[0], (uint8_t *)t->a[1], t->a[2], -1);
@@ -255,6 +267,9 @@ static long message(struct trap *t, bool writing)
         void *control;
         uint64_t control_size;
     } m;
+    long failed = check_socket(t);
+    if (failed)
+        return failed;
     if (copy_user(&m, (void *)t->a[1], sizeof m))
         return -EFAULT;
     if (writing && m.control_size)
@@ -333,7 +348,7 @@ long do_openat(struct trap *t)
             return result;
         t->a[1] = (unsigned long)t->self->scratch; /* rewritten: where it really is */
     }
-    return open_home(t->self, (int)t->a[0], (char *)t->a[1], (int)t->a[2], (int)t->a[3]);
+    return open_home(t->self, t, (int)t->a[0], (char *)t->a[1], (int)t->a[2], (int)t->a[3]);
 }
 
 long do_readlinkat(struct trap *t)

@@ -226,7 +226,7 @@ long secret_receive(uint8_t *to, size_t room, long (*receive)(void *to, size_t r
 
 /* ahead.c: what is known of open files, reading ahead and writing behind */
 enum { NOT_HERE = -600 }; /* to be asked at home */
-long open_home(struct thread *self, int directory, const char *path, int flags, int mode);
+long open_home(struct thread *self, struct trap *waiting, int directory, const char *path, int flags, int mode);
 long read_ahead(struct thread *self, int fd, uint8_t *to, size_t size, int64_t offset);
 long write_behind(struct thread *self, int fd, const uint8_t *from, size_t size, int64_t offset);
 long close_home(struct thread *self, int fd);

@@ -314,9 +314,11 @@ long do_sigaltstack(struct trap *t)
 long do_rt_sigpending(struct trap *t)
 {
     uint64_t pending = 0;
+    if (t->a[1] > 8)
+        return -EINVAL;
     SYSTEM(__NR_rt_sigpending, &pending, 8);
     pending &= ~RESERVED_SIGNALS;
-    return copy_user((void *)t->a[0], &pending, 8) ? -EFAULT : 0;
+    return copy_user((void *)t->a[0], &pending, t->a[1]) ? -EFAULT : 0;
 }
 
 /* Reads a mask that holds during one call. Until a handler has run, the old one is to come back. */

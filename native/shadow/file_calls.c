@@ -2,6 +2,7 @@
 #include "serve.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
@@ -179,6 +180,47 @@ static bool awaits_reader(int directory, const char *path, int flags)
     return !(flags & O_NONBLOCK) && fstatat(directory, path, &st, 0) == 0 && S_ISFIFO(st.st_mode);
 }
 
+/* Whether anybody writes, or did: then a reader's open is over. */
+static bool has_writer(int real)
+{
+    struct pollfd one = {.fd = real, .events = POLLIN};
+    int copy[2];
+    if (poll(&one, 1, 0) > 0) /* something to read, or the end after something */
+        return true;
+    if (pipe2(copy, O_CLOEXEC | O_NONBLOCK) < 0)
+        return true;
+    bool found = tee(real, copy[1], 1, SPLICE_F_NONBLOCK) < 0 && errno == EAGAIN;
+    close(copy[0]);
+    close(copy[1]);
+    return found;
+}
+
+static long park_open(struct work *w, int real)
+{
+    w->held = real + 1;
+    w->retry_ns = now_ns() + 10000000;
+    return PARKED;
+}
+
+/* Both ends of a named pipe wait for each other. Returns the descriptor, -errno or PARKED. */
+static long open_there(struct work *w, int directory, const char *path, int flags)
+{
+    struct stat st;
+    bool waits = !(flags & (O_NONBLOCK | O_PATH)) && (flags & O_ACCMODE) != O_RDWR;
+    int real = w->held - 1;
+    w->held = 0;
+    if (real < 0)
+        real = openat(directory, path, flags | O_CLOEXEC | O_NOCTTY | (flags & O_PATH ? 0 : O_NONBLOCK),
+                      (mode_t)ARGUMENT(3));
+    if (real < 0 && errno == ENXIO)
+        return awaits_reader(directory, path, flags) ? park_open(w, -1) : -ENXIO;
+    if (real < 0)
+        return -errno;
+    if (waits && !(flags & O_ACCMODE) && fstat(real, &st) == 0 && S_ISFIFO(st.st_mode) && !has_writer(real))
+        return park_open(w, real);
+    return real;
+}
+
 long serve_openat(struct work *w)
 {
     struct session *s = w->session;
@@ -189,16 +231,9 @@ long serve_openat(struct work *w)
         return -EFAULT;
     if (ARGUMENT(0) != AT_FDCWD && (directory = real_of(s, ARGUMENT(0))) < 0 && path[0] != '/')
         return -EBADF;
-    int real = openat(directory, path, flags | O_CLOEXEC | O_NOCTTY | (flags & O_PATH ? 0 : O_NONBLOCK),
-                      (mode_t)ARGUMENT(3));
-    if (real < 0 && errno == ENXIO) {
-        if (!awaits_reader(directory, path, flags))
-            return -ENXIO;
-        w->retry_ns = now_ns() + 10000000;
-        return PARKED;
-    }
+    int real = (int)open_there(w, directory, path, flags);
     if (real < 0)
-        return -errno;
+        return real;
     long refused = flags & O_PATH ? 0 : check_proc(real, flags);
     if (refused) {
         close(real);

@@ -41,6 +41,8 @@ static long install_pair(struct work *w, const int real[2], int flags, uint8_t k
 long serve_pipe2(struct work *w)
 {
     int real[2], flags = (int)ARGUMENT(1);
+    if (!ARGUMENT(0))
+        return -EFAULT;
     if (flags & ~(O_CLOEXEC | O_NONBLOCK | O_DIRECT))
         return -EINVAL;
     if (pipe2(real, (flags & O_DIRECT) | O_CLOEXEC | O_NONBLOCK) < 0)
@@ -51,6 +53,8 @@ long serve_pipe2(struct work *w)
 long serve_socketpair(struct work *w)
 {
     int real[2], type = (int)ARGUMENT(1);
+    if (!ARGUMENT(3))
+        return -EFAULT;
     if (ARGUMENT(0) != AF_UNIX)
         return -EAFNOSUPPORT;
     if (socketpair(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, (int)ARGUMENT(2), real) < 0)
@@ -68,9 +72,12 @@ static long serve_name(struct work *w, bool peer)
 {
     struct sockaddr_storage name = {0};
     socklen_t size;
-    int real = real_of(w->session, ARGUMENT(0));
+    int real = real_of(w->session, ARGUMENT(0)), type;
+    socklen_t type_size = sizeof type;
     if (real < 0)
         return -EBADF;
+    if (getsockopt(real, SOL_SOCKET, SO_TYPE, &type, &type_size) < 0)
+        return -errno;
     if (w->head.size != 132)
         return -EFAULT;
     memcpy(&size, w->payload + 128, 4);

@@ -77,6 +77,8 @@ static void drop_work(struct work *w)
 {
     if (w->wait != &w->wait_one)
         free(w->wait);
+    if (w->held)
+        close(w->held - 1);
     free(w->payload);
     free(w);
 }

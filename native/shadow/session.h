@@ -67,6 +67,7 @@ struct work {
     bool cancelled;
     bool made_now; /* openat: the file was not there before */
     size_t progress;
+    int held; /* openat: one more than the descriptor of a pipe's end while the other is waited for; 0 none */
     struct work *next;
 };
 
