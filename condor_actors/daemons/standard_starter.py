@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 
 __all__ = ["StandardStarter", "accept_stream"]
 
+HELPERS_RUN = 11
+"""EAGAIN, home's answer while the program has helpers."""
+
+RETRY_S = 1.0
 GONE_S = 5.0
 """How long a process that has closed its channel may still live."""
 
@@ -101,6 +105,9 @@ class StandardStarter(Starter):
         """Beside a starter's messages: the time is over that a process without a channel has for its end."""
         if isinstance(delivery.message, TimerFired) and delivery.message.key == "home":
             self.decide(StopRun(run_id=self.run_id, how="fast", reason=self._lost))
+        elif isinstance(delivery.message, TimerFired) and delivery.message.key == "checkpoint":
+            if self.core.state is jr.RunState.STOPPING and self.processes is not None:
+                self.processes.signal_leader(CHECKPOINT_SIGNAL)
         elif isinstance(delivery.message, (ReadRunFile, OpenShell)):
             self.context.reply(delivery, Refused(code="invalid", text="a standard universe job has no files here"))
         else:
@@ -125,6 +132,11 @@ class StandardStarter(Starter):
     def image_written(self) -> None:
         """A checkpoint is complete here and on its way: home hears what the run has used until now."""
         self._measure()
+
+    def image_refused(self, number: int) -> None:
+        """Home takes none now: helpers run.  A program that has to go is asked again."""
+        if number == HELPERS_RUN and self.core.state is jr.RunState.STOPPING:
+            self.context.set_timer("checkpoint", RETRY_S)
 
     def image_received(self, path: str, number: int, text: str) -> None:
         """The checkpoint to start from is here, or could not be taken."""
@@ -215,9 +227,13 @@ class StandardStarter(Starter):
         if not said and ended.exit_code >= 0:  # not the program's own end
             if self.core.state is jr.RunState.STARTING:
                 self._began()
-            if self.core.state is jr.RunState.RUNNING:
-                reason = _WORDS.get(ended.exit_code, f"the launcher ended with {ended.exit_code}")
+            reason = _WORDS.get(ended.exit_code, f"the launcher ended with {ended.exit_code}")
+            if self.core.state is jr.RunState.RUNNING and ended.exit_code in (EXIT_MOVED, EXIT_CHANNEL_LOST):
                 self.decide(StopRun(run_id=self.run_id, how="fast", reason=reason))
+            elif self.core.state is jr.RunState.RUNNING:  # tried again, later and later
+                if self.processes is not None:
+                    self.processes.kill()
+                self.decide(jr.StartFailed(f"Error from {self.gate.slot_name}: {reason}", 0))
         super()._program_ended(ended)
 
     def _gather(self, effect: jr.Gather) -> None:

@@ -53,6 +53,8 @@ __all__ = ["FarEnd", "HomeEnd", "StandardStream"]
 _DONE = Failure(ConnectionDone())
 FRAME_BYTES = 256 << 10
 COMPRESSION_PROBE = 16
+KEY_S = 20.0
+"""How long a stream may take to say whose it is."""
 MEMBERS = 1000
 
 
@@ -438,12 +440,19 @@ class FarEnd(StandardStream):
         self._newborn = 0
         self._image_fd = -1
         self._image_path = ""
+        self._patience = reactor.callLater(KEY_S, self._too_slow)
+
+    def _too_slow(self) -> None:
+        if self._run is None:
+            self.cut("nobody said whose stream it is")
 
     def take(self, letter: int, member: int, payload: bytes) -> None:
         """Beside the common frames: whose stream it is, and members that are born."""
         if self._run is None:
             if letter != ss.KEY:
                 raise BadStream("a stream that does not say whose it is")
+            if self._patience.active():
+                self._patience.cancel()
             self._run = self._accept(*ss.fields_of(letter, payload))
             if self._run is None:
                 self.send(ss.message_frame(ss.NO, "there is no such run here, or it has its stream already"))
@@ -490,6 +499,9 @@ class FarEnd(StandardStream):
             else:
                 if request.call != OP_IMAGE_END:
                     self._answers[number].expected[request.identifier] = request.call
+                elif self._image_path and number == 0:  # given up: its file is not needed
+                    path, self._image_path = self._image_path, ""
+                    self._run.image_sent(path, 5, "given up")
                 self.forward(number, part)
 
     def channel_data(self, member: int, data: bytes) -> None:
@@ -501,6 +513,8 @@ class FarEnd(StandardStream):
             gift = -1
             if call == OP_IMAGE_BEGIN and result >= 0:
                 gift = self._new_image()
+            elif call == OP_IMAGE_BEGIN:
+                self._run.image_refused(-result)
             elif call == OP_FORK and result >= 0 and self._newborn:
                 number, self._newborn = self._newborn, 0
                 gift = self._open(number)
@@ -558,6 +572,8 @@ class FarEnd(StandardStream):
 
     def ended(self, reason: str) -> None:
         """Home is gone."""
+        if self._patience.active():
+            self._patience.cancel()
         if self._image_fd >= 0:
             os.close(self._image_fd)
             self._image_fd = -1

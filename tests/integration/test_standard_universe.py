@@ -393,3 +393,23 @@ def test_a_checkpoint_server_keeps_what_spool_need_not() -> None:
             until(lambda: not list(kept.glob("u-*/j-*/image")), "nothing left at the server")
         finally:
             pool.stop()
+
+
+def test_a_job_with_helpers_leaves_when_they_have_ended(pool: PersonalPool) -> None:
+    program = """
+import os, subprocess, sys, time
+print("one", flush=True)
+subprocess.run(["/bin/sh", "-c", "while ! test -e go-on-0; do sleep 0.1; done; echo two"])
+print("three", flush=True)
+while not os.path.exists("go-on-1"): time.sleep(0.05)
+print("four")
+"""
+    job = Job(pool, "family", "", program)
+    job.until_lines(1)
+    pool.run("condor_vacate_job", job.id)
+    until(lambda: "LastCkptProblem" in pool.jobs(job.id)[0], "a checkpoint that helpers prevent")
+    job.go_on(0)
+    job.until_logged("(1) Job was checkpointed.")
+    job.go_on(1)
+    job.wait()
+    assert job.text("out") == "one\ntwo\nthree\nfour\n"
