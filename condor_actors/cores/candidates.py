@@ -114,6 +114,8 @@ class CandidateSet:
                 candidate.entry = (*candidate.entry[:5], position, candidate.version, candidate)
 
     def _eligible(self, slot: Slot) -> bool:
+        if "OwnerPausedUntil" in slot.ad:
+            return False  # its owner has paused it
         if not slot.capability or (slot.handouts and not slot.partitionable):
             return False
         if not slot.free and not self._preemptible(slot):

@@ -27,6 +27,7 @@ from condor_actors.classads import ClassAd, Expr, is_true, rank
 from condor_actors.cores.candidates import NO_PREEMPTION, Candidate, CandidateSet, Entry, number
 from condor_actors.cores.match_settings import MatchSettings
 from condor_actors.cores.pool_view import COUNTED, Handout, PoolView
+from condor_actors.cores.reservations import Reservations
 
 __all__ = ["SHARE_USED_UP", "MatchSettings", "Matchmaker", "Pick", "Request"]
 
@@ -98,6 +99,7 @@ class Matchmaker:
         self.candidates = CandidateSet(settings)
         self._view = PoolView()
         self._beats = beats
+        self.reservations = Reservations()
 
     def begin(self, view: PoolView, now_s: float) -> None:
         """Follow the view."""
@@ -132,6 +134,10 @@ class Matchmaker:
             if candidate.gone or candidate.version != entry[6]:
                 heappop(heap)
                 continue
+            if self.reservations.aside and not self._may_have(request, candidate):
+                request.causes["are reserved for somebody else"] += 1
+                heappop(heap)
+                continue
             cost = self._cost(request, candidate)
             lacking = next((name for name, amount in cost.items() if amount > _amount(candidate.ad, name)), "")
             if lacking:
@@ -154,6 +160,9 @@ class Matchmaker:
         if found is None and least_refused < math.inf:
             return None, Counter({SHARE_USED_UP: 1})
         return found, request.causes
+
+    def _may_have(self, request: Request, candidate: Candidate) -> bool:
+        return self.reservations.may_use(candidate.ad.get_str("Machine"), request.submitter)
 
     def _heap_of(self, request: Request) -> list[Entry]:
         candidates = self.candidates

@@ -36,6 +36,7 @@ from condor_actors.cores.group_quotas import GroupBudget, GroupTree
 from condor_actors.cores.match_settings import MatchSettings
 from condor_actors.cores.matchmaking import SHARE_USED_UP, Matchmaker, Request
 from condor_actors.cores.pool_view import HANDOUT_S, HARD, NONE, PoolView, Slot, Submitter
+from condor_actors.cores.reservations import Reservations
 from condor_actors.cores.serving import Placement, Rejected, Spinner, UserTurn
 from condor_actors.cores.significant import SignificantAttributes
 from condor_actors.cores.user_priority import PriorityPolicy
@@ -149,6 +150,7 @@ class NegotiationCycle:
         self._match_settings = match_settings
         self._now_s = 0.0
         self._matchmaker = Matchmaker(match_settings, self._priority_of, self._beats)
+        self.reservations = self._matchmaker.reservations
         self._gathering: _Gathering | None = None
         self._wished = NONE
         self._due_s = float("inf")
@@ -164,8 +166,13 @@ class NegotiationCycle:
         self._match_settings = match_settings
         self.significant = SignificantAttributes(match_settings)
         self._matchmaker = Matchmaker(match_settings, self._priority_of, self._beats)
+        self._matchmaker.reservations = self.reservations
         self.view.changed.update(dict.fromkeys(self.view.slots))
         self.view.fresh.update(dict.fromkeys(self.view.slots))
+
+    def keep(self, reservations: Reservations) -> None:
+        """Honour these from now on."""
+        self.reservations = self._matchmaker.reservations = reservations
 
     def _priority_of(self, user: str) -> float:
         return self.priorities.effective(user, self._now_s)
@@ -302,6 +309,8 @@ class NegotiationCycle:
         assert gathering is not None
         self._now_s = now_s
         self.view.expire_handouts(now_s)
+        if self.reservations:
+            self.reservations.set_aside([slot.ad for slot in self.view.slots.values()], now_s)
         self._matchmaker.begin(self.view, now_s)
         turns = self._turns(gathering, now_s)
         self._spin(gathering, turns, now_s)

@@ -10,6 +10,7 @@ event                  what it does
 ``QueryTrace``         answered from the cycles' trace
 ``QueryPriorities``,   the accountant's
 ``SetPriority``
+``MakeReservation`` …  :mod:`condor_actors.cores.reservations`; timer ``reservations``
 =====================  ============================================================================================
 """
 
@@ -19,17 +20,28 @@ from collections.abc import Callable
 from typing import Any
 
 from condor_actors.cores.accountant import Accountant
-from condor_actors.cores.effects import Answer, Effect, Note, Reply, SetTimer
+from condor_actors.cores.effects import Answer, Effect, Note, Persist, Reply, Send, SetTimer
 from condor_actors.cores.negotiation_cycle import NegotiationCycle
 from condor_actors.cores.pool_view import HARD, NONE, PoolView, Slot
+from condor_actors.cores.reservations import DropReservation, Reservation, SaveReservation
+from condor_actors.messages.admin import VacateSlots
 from condor_actors.messages.advertise import AdsChanged, AdsPage
-from condor_actors.messages.envelope import Done, Refused, TimerFired
-from condor_actors.messages.negotiate import QueryPriorities, QueryTrace, RequestCycle, SetPriority
+from condor_actors.messages.envelope import Address, Done, Refused, TimerFired
+from condor_actors.messages.negotiate import (
+    CancelReservation,
+    MakeReservation,
+    QueryPriorities,
+    QueryReservations,
+    QueryTrace,
+    RequestCycle,
+    SetPriority,
+)
 
 __all__ = ["NegotiatorCore"]
 
 Step = Callable[[Any, float], tuple[Effect, ...]]
 PAGE_BYTES = 400 * 1024
+RESERVATIONS_S = 10.0
 
 
 class NegotiatorCore:
@@ -53,6 +65,9 @@ class NegotiatorCore:
             QueryTrace: self._query_trace,
             QueryPriorities: lambda event, now_s: (Reply(page_of(self.accountant.ads(now_s), event.cursor)),),
             SetPriority: self._set_priority,
+            MakeReservation: self._reserve,
+            CancelReservation: self._cancel_reservation,
+            QueryReservations: self._list_reservations,
         }
 
     def handle(self, event: Any, now_s: float) -> tuple[Effect, ...]:
@@ -64,7 +79,9 @@ class NegotiatorCore:
 
     def started(self) -> tuple[Effect, ...]:
         """The first timers."""
-        return (SetTimer("interval", self.cycle.settings.interval_s), SetTimer("save", self.accountant.save_every_s))
+        timers: tuple[Effect, ...] = (SetTimer("interval", self.cycle.settings.interval_s),
+                                      SetTimer("save", self.accountant.save_every_s))
+        return (*timers, SetTimer("reservations", 0.0)) if self.cycle.reservations else timers
 
     def _ads_changed(self, event: AdsChanged, now_s: float) -> tuple[Effect, ...]:
         if event.snapshot:
@@ -89,6 +106,8 @@ class NegotiatorCore:
         if event.key == "save":
             again = SetTimer("save", self.accountant.save_every_s)
             return (*self.accountant.save(now_s), again)
+        if event.key == "reservations":
+            return self._mind_reservations(now_s)
         return (Note(f"a timer nobody set: {event.key!r}", "warn"),)
 
     def _handouts_expired(self, now_s: float) -> tuple[Effect, ...]:
@@ -98,6 +117,45 @@ class NegotiatorCore:
         if next_s is not None:
             effects += (SetTimer("handouts", next_s - now_s + 0.001),)
         return effects
+
+    # ---- reservations
+
+    def _reserve(self, event: MakeReservation, now_s: float) -> tuple[Effect, ...]:
+        wish = Reservation(name=event.name, submitter=event.submitter, machines=event.machines,
+                           constraint=event.constraint, from_s=event.from_s, until_s=event.until_s,
+                           ahead_s=max(0.0, event.ahead_s))
+        problem = self.cycle.reservations.why_not(wish, [slot.ad for slot in self.view.slots.values()], now_s)
+        if problem:
+            return (Reply(Refused(code="invalid", text=problem)),)
+        self.cycle.reservations.all[wish.name] = wish
+        return (Persist(SaveReservation(wish)), Reply(Done()), Note(f"reserved: {wish}"),
+                *self._mind_reservations(now_s))
+
+    def _cancel_reservation(self, event: CancelReservation, now_s: float) -> tuple[Effect, ...]:
+        if event.name not in self.cycle.reservations.all:
+            return (Reply(Refused(code="not-found", text=f"there is no reservation {event.name}")),)
+        self.cycle.reservations.forget(event.name)
+        return (Persist(DropReservation(event.name)), Reply(Done()), Note(f"reservation {event.name} is cancelled"),
+                *self._mind_reservations(now_s))
+
+    def _list_reservations(self, event: QueryReservations, now_s: float) -> tuple[Effect, ...]:
+        self.cycle.reservations.set_aside([slot.ad for slot in self.view.slots.values()], now_s)
+        return (Reply(page_of([ad.to_bytes() for ad in self.cycle.reservations.ads(now_s)], event.cursor)),)
+
+    def _mind_reservations(self, now_s: float) -> tuple[Effect, ...]:
+        """Set machines aside, vacate what of others is on them, forget what is over, look again in time."""
+        reservations = self.cycle.reservations
+        effects: list[Effect] = [Persist(DropReservation(name)) for name in reservations.expire(now_s)]
+        ads = {slot.key: slot.ad for slot in self.view.slots.values()}
+        reservations.set_aside(ads.values(), now_s)
+        for address, slots in reservations.to_vacate(ads, now_s).items():
+            effects += [Send(Address(address, "startd"), VacateSlots(slots=slots)),
+                        Note(f"{', '.join(slots)}: vacated for a reservation")]
+        next_s = reservations.next_s(now_s)
+        if next_s is not None:
+            again_s = min(next_s - now_s, RESERVATIONS_S) if reservations.aside else next_s - now_s
+            effects.append(SetTimer("reservations", max(0.01, again_s)))
+        return (*effects, *self.cycle.wish(HARD, now_s))
 
     def _query_trace(self, event: QueryTrace, now_s: float) -> tuple[Effect, ...]:
         entries = self.cycle.trace.find(event.submitter, event.job_id)

@@ -19,6 +19,7 @@ from condor_actors.cores.negotiation_cycle import NegotiationCycle
 from condor_actors.cores.negotiator_core import NegotiatorCore
 from condor_actors.cores.negotiator_settings import cycle_rules, cycle_settings, match_settings, priority_policy
 from condor_actors.cores.pool_view import PoolView
+from condor_actors.cores.reservations import Reservations
 from condor_actors.cores.user_priority import UserRecord
 from condor_actors.daemons.admin import package_version
 from condor_actors.daemons.advertiser import ADVERTISER, COLLECTOR, Advertise, Advertiser, collector_nodes
@@ -153,6 +154,8 @@ class NegotiatorDaemon:
         view = PoolView(weighs=self._config.boolean("NEGOTIATOR_USE_SLOT_WEIGHTS"))
         rules = cycle_rules(self._config)
         cycle = NegotiationCycle(cycle_settings(self._config), match_settings(self._config), view, policy, rules)
+        kept = getattr(self._store, "reservations", None)
+        cycle.keep(Reservations(kept() if kept is not None else ()))
         accountant = Accountant(policy)
         accountant.groups = rules.groups
         return NegotiatorCore(view, cycle, accountant)

@@ -161,6 +161,48 @@ class SetPriority:
 
 @message
 @attrs.frozen(kw_only=True)
+class MakeReservation:
+    """condor_reserve make: machines for a user in advance; ``constraint`` over slots.  Answer: Done or Refused."""
+
+    KIND: ClassVar[str] = "condor.negotiate.MakeReservation"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "ADMINISTRATOR"
+
+    name: str
+    submitter: str
+    machines: int
+    from_s: float
+    until_s: float
+    constraint: str = ""
+    ahead_s: float = 3600.0
+
+
+@message
+@attrs.frozen(kw_only=True)
+class CancelReservation:
+    """condor_reserve cancel.  Answer: Done or Refused(not-found)."""
+
+    KIND: ClassVar[str] = "condor.negotiate.CancelReservation"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "ADMINISTRATOR"
+
+    name: str
+
+
+@message
+@attrs.frozen(kw_only=True)
+class QueryReservations:
+    """condor_reserve list.  Answer: ``AdsPage`` of reservation ads."""
+
+    KIND: ClassVar[str] = "condor.negotiate.QueryReservations"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "READ"
+
+    cursor: str = ""
+
+
+@message
+@attrs.frozen(kw_only=True)
 class QueryTrace:
     """Why did this job (or its autocluster) get nothing in the last cycle?  Answer: ``AdsPage`` of trace ads."""
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from condor_actors.cores.accountant import ForgetUsers, SaveUsers
+from condor_actors.cores.reservations import DropReservation, Reservation, SaveReservation
 from condor_actors.cores.user_priority import UserRecord
 from condor_actors.store.database import Database
 
@@ -38,6 +40,11 @@ class AccountantStore:
             record.charged_s = record.updated_s
         return {record.name: record for record in records}
 
+    def reservations(self) -> tuple[Reservation, ...]:
+        """Every reservation."""
+        rows = self._database.connection.execute("SELECT plain FROM reservations")
+        return tuple(Reservation(**json.loads(plain)) for (plain,) in rows)
+
     def commit(self, operations: Sequence[Any]) -> None:
         """Make operations durable, all or none."""
         with self._database.transaction() as connection:
@@ -47,6 +54,12 @@ class AccountantStore:
                     connection.executemany(_SAVE, rows)
                 elif isinstance(operation, ForgetUsers):
                     connection.executemany("DELETE FROM users WHERE name = ?", [(name,) for name in operation.names])
+                elif isinstance(operation, SaveReservation):
+                    one = operation.reservation
+                    connection.execute("INSERT OR REPLACE INTO reservations (name, plain) VALUES (?, ?)",
+                                       (one.name, json.dumps(one.to_plain())))
+                elif isinstance(operation, DropReservation):
+                    connection.execute("DELETE FROM reservations WHERE name = ?", (operation.name,))
                 else:
                     raise TypeError(f"the accountant does not store {type(operation).__name__}")
 

@@ -1,0 +1,4 @@
+CREATE TABLE reservations (
+    name TEXT PRIMARY KEY,
+    plain TEXT NOT NULL
+) WITHOUT ROWID;
