@@ -1,304 +1,403 @@
-"""What the launcher and the standard universe's runtime cost, against what the machine does without them.
+"""What the launcher and the standard universe cost, against what the machine does without them.
 
-Usage: python benchmarks/native.py [--megabytes N]
+Usage: python benchmarks/native.py [--megabytes N] [--jobs N] [--only WORD]
 
-Everything runs on this machine, the channel is a socket pair; small C programs are compiled for it.  Each line has
-the figure, the native one or the floor, and their ratio; compare within a line only.
+Everything runs on this machine; small C programs are compiled for it.  Each line has the figure, the native one or
+the floor, and their ratio.  The two are measured in turns, so compare within a line only.  Delays are made by a
+relay that keeps every piece for half the round trip (benchmarks/delay.c).
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
+import resource
+import select
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from condor_actors.machine.native_image import full_image
 from condor_actors.machine.native_programs import launcher_path, runtime_path
-from condor_actors.machine.native_shadow import CHECKPOINT_SIGNAL, EventKind, ShadowHost, Task
+from condor_actors.machine.native_shadow import CHECKPOINT_SIGNAL, EventKind, ShadowEvent, ShadowHost, Task
 
-CALLS = r"""
-#define _GNU_SOURCE
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
+HERE = Path(__file__).resolve().parent
+DELAYS_MS = (0.2, 1.0, 20.0)
+JOB_S = 600.0
+CHECKPOINTS = 10
 
-static char block[1 << 16];
-
-static int clock_used = CLOCK_MONOTONIC;
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(clock_used, &t);
-    return t.tv_sec + t.tv_nsec / 1e9;
-}
-
-static int other_end(int count, int answers)
-{
-    int pair[2];
-    socketpair(AF_UNIX, SOCK_STREAM, 0, pair);
-    if (fork() == 0) {
-        close(pair[1]);
-        if (answers)
-            while (read(pair[0], block, 64) > 0 && write(pair[0], block, 16) > 0)
-                ;
-        else
-            for (int i = 0; i < count && write(pair[0], block, sizeof block) > 0; i++)
-                ;
-        _exit(0);
-    }
-    close(pair[0]);
-    return pair[1];
-}
-
-int main(int argc, char **argv)
-{
-    int n = atoi(argv[2]), fd;
-    if (!strcmp(argv[1], "local") || !strcmp(argv[1], "compute")) /* nobody else has a part in these */
-        clock_used = CLOCK_PROCESS_CPUTIME_ID;
-    double began = now();
-    if (!strcmp(argv[1], "local"))
-        for (int i = 0; i < n; i++)
-            syscall(SYS_getppid);
-    if (!strcmp(argv[1], "remote"))
-        for (int i = 0; i < n; i++)
-            lseek(0, 0, SEEK_CUR);
-    if (!strcmp(argv[1], "read"))
-        for (fd = open(argv[3], O_RDONLY); read(fd, block, sizeof block) > 0;)
-            ;
-    if (!strcmp(argv[1], "write")) {
-        fd = open(argv[3], O_WRONLY | O_CREAT | O_TRUNC, 0600);
-        for (int i = 0; i < n && write(fd, block, sizeof block) > 0; i++)
-            ;
-    }
-    if (!strcmp(argv[1], "compute")) {
-        volatile double s = 0;
-        for (long i = 0; i < n * 1000000l; i++)
-            s += i * 0.5;
-    }
-    if (!strcmp(argv[1], "pingpong")) {
-        fd = other_end(0, 1);
-        began = now();
-        for (int i = 0; i < n; i++)
-            if (write(fd, block, 64) < 0 || read(fd, block, 16) < 0)
-                return 1;
-    }
-    if (!strcmp(argv[1], "stream")) {
-        fd = other_end(n, 0);
-        began = now();
-        while (read(fd, block, sizeof block) > 0)
-            ;
-    }
-    printf("%.9f\n", now() - began);
-    return 0;
-}
-"""
-
-MEMORY = r"""
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
-
-int main(int argc, char **argv)
-{
-    size_t size = (size_t)atoi(argv[1]) << 20;
-    char *memory = malloc(size), byte;
-    for (size_t i = 0; i < size; i += 8)
-        *(size_t *)(memory + i) = i * 2654435761u + 1;
-    puts("ready");
-    fflush(stdout);
-    return read(0, &byte, 1) < 0;
-}
-"""
+host = ShadowHost()
 
 
-def compiled(folder: Path, name: str, source: str) -> str:
-    """Compile SOURCE and return the program's path."""
-    (folder / f"{name}.c").write_text(source)
-    subprocess.run(["gcc", "-O2", "-w", "-o", str(folder / name), str(folder / f"{name}.c")], check=True)
+def compiled(folder: Path, name: str) -> str:
+    """Compile NAME.c of this folder and return the program's path."""
+    subprocess.run(["gcc", "-O2", "-w", "-o", str(folder / name), str(HERE / f"{name}.c"), "-lpthread"], check=True)
     return str(folder / name)
 
 
-def under_runtime(
-    command: list[str], output: int, standard_input: int, image: str | None = None
-) -> tuple[ShadowHost, subprocess.Popen[bytes]]:
-    """Start COMMAND under the runtime with a shadow in this process."""
-    host = ShadowHost()
-    ours, theirs = socket.socketpair()
-    with theirs:
+def tcp_pair() -> tuple[socket.socket, socket.socket]:
+    """Return two ends of a connection over loopback."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        one = socket.create_connection(listener.getsockname())
+        two, _ = listener.accept()
+    for end in (one, two):
+        end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return one, two
+
+
+class Remote:
+    """One program under the runtime, with a session of this process."""
+
+    def __init__(
+        self,
+        command: list[str],
+        *,
+        standard: tuple[int, int],
+        tcp: bool = False,
+        delay: tuple[str, float] | None = None,
+        encrypted: bool = False,
+        image: str | None = None,
+        executable: str | None = None,
+    ) -> None:
+        self.cpu_s = 0.0
+        ours, theirs = tcp_pair() if tcp else socket.socketpair()
+        self.relay: subprocess.Popen[bytes] | None = None
+        if delay:
+            near, far = socket.socketpair()
+            words = [delay[0], str(theirs.fileno()), str(near.fileno()), str(int(delay[1] * 500))]
+            self.relay = subprocess.Popen(words, pass_fds=(theirs.fileno(), near.fileno()))
+            theirs.close()
+            near.close()
+            theirs = far
+        key = os.urandom(32) if encrypted else None
+        reader, writer = os.pipe()
+        os.write(writer, key or b"")
+        os.close(writer)
         task = Task(
             program=command[0],
             arguments=command,
             environment={"PATH": os.environ["PATH"]},
             image=image,
-            standard_fds=(standard_input, output, 2),
+            standard_fds=(standard[0], standard[1], 2),
+            key=key,
+            increments=True,
         )
-        host.open(ours, task)
-        process = subprocess.Popen([runtime_path(), str(theirs.fileno()), "-", "family"], pass_fds=(theirs.fileno(),))
-    return host, process
+        self.session = host.open(ours, task)
+        words = [executable or runtime_path(), str(theirs.fileno()), "-", "family"]
+        self.process = subprocess.Popen([*words, f"key={reader}"] if key else words, pass_fds=(theirs.fileno(), reader))
+        theirs.close()
+        os.close(reader)
+
+    def until(self, *kinds: EventKind) -> ShadowEvent:
+        """Return the next event of one of KINDS."""
+        while True:
+            select.select([host], [], [])
+            for event in host.events():
+                if event.session == self.session:
+                    if event.kind in (EventKind.EXITED, EventKind.LOST):
+                        self.cpu_s = host.statistics(self.session).served_ns / 1e9
+                    if event.kind in kinds:
+                        return event
+
+    def finish(self) -> None:
+        """Wait for its end."""
+        self.until(EventKind.ENDED)
+        self.process.wait()
+        if self.relay:
+            self.relay.kill()
+            self.relay.wait()
+
+    def checkpoint_s(self) -> tuple[float, ShadowEvent]:
+        """Take a checkpoint; return the seconds it took and its event."""
+        began = time.perf_counter()
+        self.process.send_signal(CHECKPOINT_SIGNAL)
+        event = self.until(EventKind.IMAGE, EventKind.INCREMENT, EventKind.NO_IMAGE)
+        return time.perf_counter() - began, event
 
 
-def until(host: ShadowHost, kind: EventKind) -> int:
-    """Wait for an event of KIND; return its value."""
-    import select
+@contextlib.contextmanager
+def nothing() -> Iterator[int]:
+    """Yield a descriptor of /dev/null."""
+    descriptor = os.open(os.devnull, os.O_RDWR)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
-    while True:
-        select.select([host], [], [])
-        for event in host.events():
-            if event.kind is kind:
-                return event.value
 
-
-def printed_s(command: list[str], remote: bool) -> float:
+def printed_s(command: list[str], remote: bool = True, **options: object) -> float:
     """Return the seconds that COMMAND prints as its own measurement."""
     if not remote:
         return float(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
-    with tempfile.TemporaryFile() as output, open("/etc/hostname") as given:
-        host, process = under_runtime(command, output.fileno(), given.fileno())
-        until(host, EventKind.ENDED)
-        process.wait()
+    with tempfile.TemporaryFile() as output, nothing() as given:
+        Remote(command, standard=(given, output.fileno()), **options).finish()  # type: ignore[arg-type]
         output.seek(0)
         return float(output.read())
 
 
-def best(measure: Callable[[], float], rounds: int = 3) -> float:
-    """Return the least of ROUNDS measurements: the others were disturbed."""
-    return min(measure() for _ in range(rounds))
+def taken_s(command: list[str], remote: bool = True, **options: object) -> float:
+    """Return the seconds from starting COMMAND to its end."""
+    with nothing() as null:
+        began = time.perf_counter()
+        if remote:
+            Remote(command, standard=(null, null), **options).finish()  # type: ignore[arg-type]
+        else:
+            subprocess.run(command, stdout=null, check=True)
+        return time.perf_counter() - began
+
+
+def in_turns(*measures: Callable[[], float], rounds: int = 5) -> list[float]:
+    """Return the least of ROUNDS measurements of each, taken in turns: the others were disturbed."""
+    best = [float("inf")] * len(measures)
+    for _ in range(rounds):
+        best = [min(least, measure()) for least, measure in zip(best, measures, strict=True)]
+    return best
 
 
 def line(what: str, figure: float, floor: float, unit: str, scale: float = 1.0) -> None:
     """Print one line of the table."""
-    print(f"{what:<52} {figure * scale:>10.2f} {floor * scale:>10.2f} {unit:<6} {figure / floor:>7.2f}", flush=True)
+    print(f"{what:<62} {figure * scale:>10.2f} {floor * scale:>10.2f} {unit:<5} {figure / floor:>8.3f}", flush=True)
 
 
-def spawn_s(prefix: list[str], count: int = 300) -> float:
+def spawn_s(prefix: list[str], trivial: str, count: int = 300) -> float:
     """Return the mean time from spawning a trivial static program to its end."""
-    command = [*prefix, TRIVIAL]
+    command = [*prefix, trivial]
     began = time.perf_counter()
     for _ in range(count):
         os.waitpid(os.posix_spawn(command[0], command, {}), 0)
     return (time.perf_counter() - began) / count
 
 
-TRIVIAL = ""
+def trivial_program(folder: Path) -> str:
+    """Return a program that ends at once."""
+    (folder / "true.c").write_text("int main(void){return 0;}")
+    subprocess.run(["gcc", "-static", "-o", str(folder / "true"), str(folder / "true.c")], check=True)
+    return str(folder / "true")
 
 
-def calls(program: str, folder: Path, megabytes: int) -> None:
-    """Measure calls and streams."""
-    count = 100000
-    local = best(lambda: printed_s([program, "local", str(count)], True)) / count
-    native = best(lambda: printed_s([program, "local", str(count)], False)) / count
-    line("call done inside the runtime / native", local, native, "us", 1e6)
-    far = best(lambda: printed_s([program, "remote", str(count)], True)) / count
-    floor = best(lambda: printed_s([program, "pingpong", str(count)], False)) / count
-    line("trivial remote call / ping-pong of two C programs", far, floor, "us", 1e6)
-    blocks = megabytes * 16
-    data = folder / "data"
-    with open(data, "wb") as file:
-        for _ in range(megabytes):
-            file.write(os.urandom(1 << 20))
-    stream = blocks / 16 / best(lambda: printed_s([program, "stream", str(blocks)], False))
-    read = megabytes / best(lambda: printed_s([program, "read", "0", str(data)], True))
-    line("sequential read, 64 KiB blocks / raw socket stream", read, stream, "MB/s")
-    write = megabytes / best(lambda: printed_s([program, "write", str(blocks), str(folder / "out")], True))
-    line("sequential write, 64 KiB blocks / raw socket stream", write, stream, "MB/s")
-    work = best(lambda: printed_s([program, "compute", "300"], True))
-    line("computing / native", work, best(lambda: printed_s([program, "compute", "300"], False)), "s")
+def launching(folder: Path, _megabytes: int, _jobs: int) -> None:
+    """Measure the launcher."""
+    trivial = trivial_program(folder)
+    launch = [launcher_path(), "--new-session", "--rlimit", "core=0", "--"]
+    through, directly = in_turns(lambda: spawn_s(launch, trivial), lambda: spawn_s([], trivial))
+    line("spawn through condor_launcher / directly", through, directly, "ms", 1e3)
 
 
-def start_of_python() -> None:
-    """Measure how long an interpreter takes to begin and end."""
-    python = os.path.realpath(sys.executable)
-
-    def remote() -> float:
-        null = os.open("/dev/null", os.O_RDWR)
-        began = time.perf_counter()
-        host, process = under_runtime([python, "-c", "pass"], null, null)
-        until(host, EventKind.ENDED)
-        process.wait()
-        os.close(null)
-        return time.perf_counter() - began
-
-    def native() -> float:
-        began = time.perf_counter()
-        subprocess.run([python, "-c", "pass"], check=True)
-        return time.perf_counter() - began
-
-    line("start of python3 -c pass / native", best(remote, 10), best(native, 10), "ms", 1e3)
-
-
-def checkpoints(program: str, folder: Path, megabytes: int) -> None:
-    """Measure writing an image and starting from it."""
-    image = folder / "image"
-    ready, output = os.pipe()
-    given, hold = os.pipe()
-    host, process = under_runtime([program, str(megabytes)], output, given, str(image))
-    until(host, EventKind.STARTED)
-    os.read(ready, 6)
-    began = time.perf_counter()
-    process.send_signal(CHECKPOINT_SIGNAL)
-    until(host, EventKind.IMAGE)
-    took = time.perf_counter() - began
-    dd = ["dd", f"if={image}", f"of={folder / 'copy'}", "bs=4M", "conv=fsync", "status=none"]
-    began = time.perf_counter()
-    subprocess.run(dd, check=True)
-    line(
-        f"checkpoint of {megabytes} MiB / dd of it", megabytes / took, megabytes / (time.perf_counter() - began), "MB/s"
+def calls(folder: Path, _megabytes: int, _jobs: int) -> None:
+    """Measure single calls."""
+    program, count = compiled(folder, "calls"), 50000
+    text = str(count)
+    found = in_turns(
+        lambda: printed_s([program, "local", text]),
+        lambda: printed_s([program, "local", text], remote=False),
+        lambda: printed_s([program, "remote", text]),
+        lambda: printed_s([program, "pingpong", text], remote=False),
+        lambda: printed_s([program, "remote", text], tcp=True),
+        lambda: printed_s([program, "remote", text], tcp=True, encrypted=True),
+        lambda: printed_s([program, "pingpong", text, "tcp"], remote=False),
     )
-    process.kill()
-    process.wait()
-    until(host, EventKind.ENDED)
-    ours, theirs = socket.socketpair()
-    with theirs:
-        host.open(ours, Task(program=program, arguments=[program], environment={}, standard_fds=(given, output, 2)))
+    local, native, far, floor, far_tcp, sealed, floor_tcp = (value / count for value in found)
+    line("call done inside the runtime / native", local, native, "us", 1e6)
+    line("trivial remote call / C ping-pong, both on socket pairs", far, floor, "us", 1e6)
+    line("trivial remote call / C ping-pong, both on TCP", far_tcp, floor_tcp, "us", 1e6)
+    line("the same, encrypted", sealed, floor_tcp, "us", 1e6)
+    work, native = in_turns(
+        lambda: printed_s([program, "compute", "300"]), lambda: printed_s([program, "compute", "300"], remote=False)
+    )
+    line("computing / native", work, native, "s")
+
+
+def a_file(folder: Path, megabytes: int) -> Path:
+    """Return a file of random bytes."""
+    data = folder / "data"
+    if not data.exists() or data.stat().st_size != megabytes << 20:
+        with data.open("wb") as file:
+            for _ in range(megabytes):
+                file.write(os.urandom(1 << 20))
+    return data
+
+
+def streams(folder: Path, megabytes: int, _jobs: int) -> None:
+    """Measure reading and writing in order."""
+    program, data, blocks = compiled(folder, "calls"), a_file(folder, megabytes), megabytes * 16
+    read, write = [program, "read", "0", str(data)], [program, "write", str(blocks), str(folder / "out")]
+    found = in_turns(
+        lambda: printed_s([program, "stream", str(blocks), "tcp"], remote=False),
+        lambda: printed_s([program, "carry", str(blocks), str(data), "/dev/null"], remote=False),
+        lambda: printed_s([program, "carry", str(blocks), "/dev/zero", str(folder / "out")], remote=False),
+        lambda: printed_s(read, tcp=True),
+        lambda: printed_s(write, tcp=True),
+        lambda: printed_s(read, tcp=True, encrypted=True),
+        lambda: printed_s(write, tcp=True, encrypted=True),
+    )
+    raw, from_file, to_file, reading, writing, reading_sealed, writing_sealed = (megabytes / value for value in found)
+    line("sequential read, 64 KiB blocks / file sent through raw TCP", reading, from_file, "MB/s")
+    line("the same / one block sent through raw TCP again and again", reading, raw, "MB/s")
+    line("the same, encrypted / file sent through raw TCP", reading_sealed, from_file, "MB/s")
+    line("sequential write, 64 KiB blocks / raw TCP into a file", writing, to_file, "MB/s")
+    line("the same / one block sent through raw TCP again and again", writing, raw, "MB/s")
+    line("the same, encrypted / raw TCP into a file", writing_sealed, to_file, "MB/s")
+
+
+def starting(folder: Path, _megabytes: int, _jobs: int) -> None:
+    """Measure how long an interpreter takes to begin and end, the first time and later."""
+    relay, python = compiled(folder, "delay"), [os.path.realpath(sys.executable), "-S", "-c", "pass"]
+    (native,) = in_turns(lambda: taken_s(python, remote=False))
+    first = taken_s(python)
+    line("start of python3 -c pass, first on a host / native", first, native, "ms", 1e3)
+    line("start of python3 -c pass, later / native", in_turns(lambda: taken_s(python))[0], native, "ms", 1e3)
+    for delay in DELAYS_MS:
+        (later,) = in_turns(lambda delay=delay: taken_s(python, delay=(relay, delay)))  # type: ignore[misc]
+        line(f"start of python3 -c pass, later, {delay} ms round trip / native", later, native, "ms", 1e3)
+
+
+def distances(folder: Path, megabytes: int, _jobs: int) -> None:
+    """Measure reading over a wire with a delay."""
+    relay, program, data = compiled(folder, "delay"), compiled(folder, "calls"), a_file(folder, megabytes)
+    digest = ["/usr/bin/md5sum", str(data)]
+    pages = str(megabytes * 256)
+    write = [program, "write", str(megabytes * 4), str(folder / "out")]
+    for delay in DELAYS_MS:
+        wire = (relay, delay)
+        far, near = in_turns(
+            lambda wire=wire: taken_s(digest, delay=wire),  # type: ignore[misc]
+            lambda: taken_s(digest, remote=False),
+            rounds=3,
+        )
+        line(f"md5sum of {megabytes} MiB, {delay} ms round trip / native", far, near, "s")
+        count = 200
+        (random,) = in_turns(
+            lambda wire=wire: printed_s([program, "random", "200", str(data), pages], delay=wire),  # type: ignore[misc]
+            rounds=2,
+        )
+        line(f"random read of 4 KiB, {delay} ms round trip / round trip", random / count, delay / 1e3, "ms", 1e3)
+        far, near = in_turns(
+            lambda wire=wire: taken_s(write, delay=wire),  # type: ignore[misc]
+            lambda: taken_s(write, remote=False),
+            rounds=2,
+        )
+        line(f"writing {megabytes // 4} MiB, {delay} ms round trip / native", far, near, "s")
+
+
+def checkpoints(folder: Path, _megabytes: int, _jobs: int) -> None:
+    """Measure writing images and starting from one."""
+    program, image, megabytes = compiled(folder, "memory"), folder / "image", 1024
+    ready, output = os.pipe()
+    given, more = os.pipe()
+    remote = Remote([program, str(megabytes)], standard=(given, output), image=str(image))
+    os.read(ready, 1)
+    whole_s, event = remote.checkpoint_s()
+    assert event.kind is EventKind.IMAGE, event
+    began = time.perf_counter()
+    dd = ["dd", f"if={image}", f"of={folder / 'copy'}", "bs=4M", "conv=fsync", "status=none"]
+    subprocess.run(dd, check=True)
+    dd_s = time.perf_counter() - began
+    (folder / "copy").unlink()
+    line(f"checkpoint of {megabytes} MiB / dd of it", megabytes / whole_s, megabytes / dd_s, "MB/s")
+    os.write(more, b"x")
+    os.read(ready, 1)
+    some_s, event = remote.checkpoint_s()
+    if event.kind is EventKind.INCREMENT:
+        line("incremental checkpoint, 1 % of the pages changed / whole one", some_s, whole_s, "ms", 1e3)
         began = time.perf_counter()
-        process = subprocess.Popen([str(image), str(theirs.fileno()), "-", "family"], pass_fds=(theirs.fileno(),))
-        until(host, EventKind.STARTED)
-        took = time.perf_counter() - began
-    line("restart of it / start of a trivial program", took, spawn_s([]), "ms", 1e3)
-    os.write(hold, b"x")
-    until(host, EventKind.ENDED)
-    process.wait()
-    for descriptor in (ready, output, given, hold):
+        full_image(str(image), event.text, str(image))
+        line("whole image of the two / dd of it", time.perf_counter() - began, dd_s, "ms", 1e3)
+        os.unlink(event.text)
+    remote.process.kill()
+    remote.finish()
+    trivial = trivial_program(folder)
+    starts = []
+    for _ in range(5):
+        began = time.perf_counter()
+        again = Remote([program], standard=(given, output), executable=str(image))
+        again.until(EventKind.STARTED)
+        starts.append(time.perf_counter() - began)
+        again.process.kill()
+        again.finish()
+    line("restart of it / start of a trivial program", min(starts), spawn_s([], trivial), "ms", 1e3)
+    for descriptor in (ready, output, given, more):
         os.close(descriptor)
+    image.unlink()
+
+
+def leverage(folder: Path, megabytes: int, _jobs: int) -> None:
+    """Measure processor time at home for a job of ten minutes, from a shorter one with the same calls."""
+    program, data = compiled(folder, "calls"), a_file(folder, megabytes)
+    image = folder / "image"
+
+    def home_s(command: list[str], images: int) -> float:
+        with nothing() as null:
+            remote = Remote(command, standard=(null, null), image=str(image))
+            remote.until(EventKind.STARTED)
+            for _ in range(images):
+                time.sleep(0.1)
+                remote.checkpoint_s()
+            remote.finish()
+            return remote.cpu_s
+
+    compute_s = home_s([program, "compute", "4000"], CHECKPOINTS)
+    line("leverage of a 10-minute job, a checkpoint each minute / 1300", JOB_S / compute_s, 1300, "")
+    job = [program, "job", "700000", str(data), str(folder / "out")]
+    scale = 1024 / megabytes
+    io_s = home_s(job, 0) * scale + compute_s
+    line("leverage of one that also reads 1 GiB and writes 100 MiB / 100", JOB_S / io_s, 100, "")
+
+
+def resident_kib() -> int:
+    """Return this process's own resident memory."""
+    lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
+    return sum(int(text.split()[1]) for text in lines if text.startswith("Private_"))
+
+
+def many_jobs(folder: Path, _megabytes: int, jobs: int) -> None:
+    """Measure a host's memory per running job."""
+    (folder / "pause.c").write_text("#include <unistd.h>\nint main(void){char c;read(0,&c,0);return pause();}")
+    subprocess.run(["gcc", "-O2", "-o", str(folder / "pause"), str(folder / "pause.c")], check=True)
+    _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    before = resident_kib()
+    with nothing() as null:
+        running = [Remote([str(folder / "pause")], standard=(null, null)) for _ in range(jobs)]
+        started = 0
+        while started < jobs:
+            select.select([host], [], [])
+            started += sum(event.kind is EventKind.STARTED for event in host.events())
+        time.sleep(4)  # until the sessions have given back what starting took
+        line(f"resident memory of a shadow host per running job, {jobs} jobs / 100 KiB",
+             (resident_kib() - before) / jobs, 100, "KiB")  # fmt: skip
+        for remote in running:
+            remote.process.kill()
+        ended = 0
+        while ended < jobs:
+            select.select([host], [], [])
+            ended += sum(event.kind is EventKind.ENDED for event in host.events())
+        for remote in running:
+            remote.process.wait()
+
+
+PARTS = (launching, calls, streams, starting, distances, checkpoints, leverage, many_jobs)
 
 
 def main() -> None:
     """Print the table."""
-    global TRIVIAL
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--megabytes", type=int, default=256)
-    megabytes = parser.parse_args().megabytes
+    parser.add_argument("--jobs", type=int, default=1000)
+    parser.add_argument("--only", default="", help="part of a function's name")
+    options = parser.parse_args()
     where = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     with tempfile.TemporaryDirectory(dir=where) as name:
-        folder = Path(name)
-        (folder / "true.c").write_text("int main(void){return 0;}")
-        subprocess.run(["gcc", "-static", "-o", str(folder / "true"), str(folder / "true.c")], check=True)
-        TRIVIAL = str(folder / "true")
-        print(f"{'what / beside what':<52} {'figure':>10} {'beside':>10} {'unit':<6} {'ratio':>7}")
-        launch = [launcher_path(), "--new-session", "--rlimit", "core=0", "--"]
-        line(
-            "spawn through condor_launcher / directly",
-            best(lambda: spawn_s(launch)),
-            best(lambda: spawn_s([])),
-            "ms",
-            1e3,
-        )
-        calls(compiled(folder, "calls", CALLS), folder, megabytes)
-        start_of_python()
-        checkpoints(compiled(folder, "memory", MEMORY), folder, 1024)
+        print(f"{'what / beside what':<62} {'figure':>10} {'beside':>10} {'unit':<5} {'ratio':>8}")
+        for part in PARTS:
+            if options.only in part.__name__:
+                part(Path(name), options.megabytes, options.jobs)
 
 
 if __name__ == "__main__":

@@ -14,10 +14,11 @@
 #include <asm/stat.h>
 
 enum {
-    KNOWN = 4096, STREAMS = 8, PIECES = 32, PIECE = 256 << 10, FIRST_AHEAD = 128 << 10, LARGE_BUFFER = 1 << 20,
+    KNOWN = 4096, STREAMS = 8, PIECES = 128, PIECE = 64 << 10, FIRST_AHEAD = 128 << 10, LARGE_BUFFER = 1 << 20,
     LOCKS = 64, REGULAR = 0100000, KIND = 0170000, READ_ONLY = 0, ACCESS = 3, EMPTY_PATH = 0x1000,
 };
 #define FRESH_NS 1000000000l
+#define WORTH_MORE_NS 50000l /* a wait that a longer way ahead would have saved */
 #define MOST_AHEAD ((int64_t)(PIECES - 2) * PIECE)
 
 /* What is known of the program's descriptors. Nothing is, of one that is all zeros. */
@@ -33,11 +34,14 @@ static struct lock position_locks[LOCKS];
 /* PIECE bytes of a file at most, up to the next multiple of PIECE. */
 struct piece {
     volatile uint32_t state; /* WAITER_... */
+    volatile uint32_t place; /* PLACE_...: where it goes when it arrives */
     uint32_t generation, world;
     int64_t offset, asked, length; /* length < asked: the file ended there */
     int64_t when_ns;
     bool end_told;
 };
+
+enum { PLACE_OPEN, PLACE_BUFFER, PLACE_PROGRAM };
 
 static struct stream {
     struct lock lock;
@@ -55,6 +59,7 @@ static struct stream {
     uint8_t *buffer;
     struct piece pieces[PIECES];
     uint16_t order[PIECES]; /* asked for, in this order */
+    uint8_t *wanted_at; /* the program's memory, of the piece with PLACE_PROGRAM */
     volatile uint32_t asked, arrived;
 } streams[STREAMS];
 static struct lock streams_lock;
@@ -168,9 +173,11 @@ uint8_t *ahead_place(unsigned number, size_t *room)
     struct stream *s = number < STREAMS ? &streams[number] : NULL;
     if (!s || s->asked == s->arrived || !s->buffer)
         return NULL;
-    const struct piece *p = &s->pieces[s->order[s->arrived % PIECES]];
+    struct piece *p = &s->pieces[s->order[s->arrived % PIECES]];
+    uint32_t open = PLACE_OPEN;
     *room = (size_t)p->asked;
-    return place_of(s, p->offset);
+    return __atomic_compare_exchange_n(&p->place, &open, PLACE_BUFFER, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)
+               ? place_of(s, p->offset) : s->wanted_at;
 }
 
 void ahead_arrived(unsigned number, int64_t length)
@@ -190,6 +197,7 @@ static void begin_piece(struct stream *s, struct piece *p, int64_t offset, int64
     p->asked = size;
     p->when_ns = monotonic_ns();
     p->end_told = false;
+    p->place = PLACE_OPEN;
 }
 
 static bool is_good(const struct stream *s, const struct piece *p, int64_t at)
@@ -228,7 +236,22 @@ static void ask_ahead(struct stream *s, int fd, int64_t from, int64_t size)
         pay_owed();
 }
 
-/* Copies what is there of SIZE bytes at OFFSET. *ENDED: the file ends behind them. */
+/* Waits for P. If the program wants all of it, and nobody has begun to receive it, it goes where the program wants
+ * it. Returns whether it went there. */
+static bool await_piece(struct stream *s, struct piece *p, uint8_t *to, size_t size)
+{
+    uint32_t open = PLACE_OPEN;
+    int64_t began = monotonic_ns();
+    s->wanted_at = to;
+    bool there = size >= (size_t)p->asked &&
+                 __atomic_compare_exchange_n(&p->place, &open, PLACE_PROGRAM, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    wait_for_arrival(&p->state);
+    if (monotonic_ns() - began > WORTH_MORE_NS)
+        s->waited = true;
+    return there;
+}
+
+/* Takes what is there of SIZE bytes at OFFSET. *ENDED: the file ends behind them. */
 static long take(struct stream *s, uint8_t *to, size_t size, int64_t offset, bool *ended)
 {
     size_t done = 0;
@@ -237,13 +260,17 @@ static long take(struct stream *s, uint8_t *to, size_t size, int64_t offset, boo
     while (done < size) {
         int64_t at = offset + (int64_t)done;
         struct piece *p = piece_at(s, at);
+        bool there = false;
         if (!is_good(s, p, at))
             break;
         if (p->state == WAITER_ASKED) {
-            s->waited = true;
-            wait_for_arrival(&p->state);
+            there = at == p->offset && await_piece(s, p, to + done, size - done);
+            if (!there)
+                await_piece(s, p, NULL, 0);
             now = monotonic_ns();
         }
+        if (there)
+            p->state = WAITER_IDLE; /* it is nowhere else */
         if (p->length < 0 || now - p->when_ns > FRESH_NS)
             break;
         int64_t left = p->offset + p->length - at;
@@ -253,9 +280,13 @@ static long take(struct stream *s, uint8_t *to, size_t size, int64_t offset, boo
             break;
         }
         size_t part = (size_t)left < size - done ? (size_t)left : size - done;
-        if (copy_user(to + done, place_of(s, at), part))
+        if (!there && copy_user(to + done, place_of(s, at), part))
             return done ? (long)done : -EFAULT;
         done += part;
+        if (there && p->length < p->asked) {
+            *ended = true;
+            break;
+        }
     }
     return (long)done;
 }

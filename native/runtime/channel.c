@@ -323,9 +323,9 @@ static void receive_ahead(const struct answer *answer)
     if (!to)
         lost();
     size_t size = answer->size < room ? answer->size : room;
-    receive_into(to, size);
+    bool missing = receive_into(to, size) != 0;
     drain(answer->size - size);
-    ahead_arrived(answer->id - ID_AHEAD, answer->result < 0 ? -1 : (int64_t)size);
+    ahead_arrived(answer->id - ID_AHEAD, answer->result < 0 || missing ? -1 : (int64_t)size);
 }
 
 static void receive_foreseen(const struct answer *answer)

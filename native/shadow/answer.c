@@ -187,9 +187,6 @@ void answer(struct work *w, long result)
         s->over = true;
     if (w->gift >= 0)
         close(w->gift);
-    if (s->out_room > KEPT_ROOM + sizeof head) { /* a big answer's room is not kept */
-        free(s->out);
-        s->out = NULL;
-        s->out_room = 0;
-    }
+    if (s->out_room > 2 * KEPT_ROOM) /* a big answer's room is not kept */
+        buffer_size(&s->out, &s->out_room, 0);
 }

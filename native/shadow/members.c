@@ -37,14 +37,14 @@ static void *run_member(void *argument)
     for (int i = 0; i < 512; i++)
         root->statistics.by_call[i] += s->statistics.by_call[i];
     pthread_mutex_unlock(&table_lock);
-    free(s);
+    session_free(s);
     end_family(root);
     return NULL;
 }
 
 static struct session *copy_session(struct session *s, int channel)
 {
-    struct session *member = calloc(1, sizeof *member);
+    struct session *member = session_new();
     if (!member)
         return NULL;
     member->root = s->root;
@@ -88,7 +88,7 @@ long start_member(struct session *s, int *channel)
     birth.member = copy_session(s, pair[0]);
     if (birth.member && !secret_begin_member(birth.member, s, number)) {
         close_all(birth.member);
-        free(birth.member);
+        session_free(birth.member);
         birth.member = NULL;
     }
     if (!birth.member) {
@@ -117,7 +117,7 @@ long start_member(struct session *s, int *channel)
         close(pair[1]);
         secret_end(birth.member);
         close_all(birth.member);
-        free(birth.member);
+        session_free(birth.member);
         sem_destroy(&birth.ready);
         return -failed;
     }

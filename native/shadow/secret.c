@@ -84,13 +84,8 @@ static bool open_records(struct session *s)
         size_t whole = SEAL_HEAD_BYTES + size + SEAL_TAG_BYTES;
         if (secret->raw_used - at < whole)
             break;
-        if (s->in_room - s->in_used < size) {
-            uint8_t *more = realloc(s->in, s->in_used + size);
-            if (!more)
-                return false;
-            s->in = more;
-            s->in_room = s->in_used + size;
-        }
+        if (s->in_room - s->in_used < size && !buffer_size(&s->in, &s->in_room, s->in_used + size))
+            return false;
         if (!seal_open(&secret->in, secret->raw + at, size, s->in + s->in_used))
             return false;
         s->in_used += size;

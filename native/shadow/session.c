@@ -31,7 +31,7 @@ static void free_session(struct session *s)
     free(s->strings);
     free(s->image);
     free(s->directory);
-    free(s);
+    session_free(s);
 }
 
 /* The session's thread has said its last word. */
@@ -54,13 +54,8 @@ uint8_t *out_room(struct work *w, size_t size)
 {
     struct session *s = w->session;
     size_t needed = sizeof(struct answer) + w->out_used + size;
-    if (needed > s->out_room) {
-        uint8_t *more = realloc(s->out, needed);
-        if (!more)
-            return NULL;
-        s->out = more;
-        s->out_room = needed;
-    }
+    if (needed > s->out_room && !buffer_size(&s->out, &s->out_room, needed))
+        return NULL;
     uint8_t *at = s->out + sizeof(struct answer) + w->out_used;
     w->out_used += size;
     return at;
@@ -202,7 +197,8 @@ static size_t take_frames(struct session *s)
         wanted = sizeof head;
     }
     s->in_used -= at;
-    memmove(s->in, s->in + at, s->in_used);
+    if (s->in_used)
+        memmove(s->in, s->in + at, s->in_used);
     return wanted;
 }
 
@@ -213,12 +209,7 @@ static bool make_room(struct session *s, size_t wanted)
         return true;
     if (room < s->in_used)
         room = s->in_used;
-    uint8_t *fresh = realloc(s->in, room);
-    if (!fresh)
-        return false;
-    s->in = fresh;
-    s->in_room = room;
-    return true;
+    return buffer_size(&s->in, &s->in_room, room);
 }
 
 static void receive(struct session *s)
@@ -226,10 +217,16 @@ static void receive(struct session *s)
     ssize_t got = s->secret ? secret_receive(s) : recv(s->channel, s->in + s->in_used, s->in_room - s->in_used, 0);
     if (got < 0 && errno == EINTR)
         return;
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+        idle_sleep(s);
+        return;
+    }
     if (got <= 0) {
         s->over = true;
         return;
     }
+    if (s->asleep)
+        idle_expect(s);
     s->in_used += s->secret ? 0 : (size_t)got;
     s->statistics.bytes_in += (uint64_t)got;
 }
@@ -239,13 +236,8 @@ bool take_in(struct session *s, size_t most)
 {
     if (s->in_used + SMALL_BUFFER > most)
         return false;
-    if (s->in_room < s->in_used + SMALL_BUFFER) {
-        uint8_t *fresh = realloc(s->in, s->in_room * 2 + SMALL_BUFFER);
-        if (!fresh)
-            return false;
-        s->in = fresh;
-        s->in_room = s->in_room * 2 + SMALL_BUFFER;
-    }
+    if (s->in_room < s->in_used + SMALL_BUFFER && !buffer_size(&s->in, &s->in_room, s->in_room * 2 + SMALL_BUFFER))
+        return false;
     receive(s);
     return !s->over;
 }
@@ -302,6 +294,7 @@ void note_processor_time(struct session *s)
 void serve_channel(struct session *s)
 {
     size_t wanted = sizeof(struct request);
+    idle_expect(s);
     while (!s->over) {
         if (!make_room(s, wanted))
             break;
@@ -321,9 +314,8 @@ void serve_channel(struct session *s)
     plan_forget(s);
     secret_end(s);
     close_all(s);
-    free(s->in);
-    free(s->out);
-    s->in = s->out = NULL;
+    buffer_size(&s->in, &s->in_room, 0);
+    buffer_size(&s->out, &s->out_room, 0);
 }
 
 /* A member is over; with the last one the family is. */
@@ -411,7 +403,7 @@ static int enter_session(struct session *s)
 
 int shadow_open(int channel, const struct shadow_task *task)
 {
-    struct session *s = calloc(1, sizeof *s);
+    struct session *s = session_new();
     if (!s)
         return -ENOMEM;
     s->task = *task;
@@ -421,7 +413,7 @@ int shadow_open(int channel, const struct shadow_task *task)
     s->image_fd = -1;
     if (!gather_strings(s, task) || !secret_begin(s, task->key)) {
         free(s->strings);
-        free(s);
+        session_free(s);
         return -E2BIG;
     }
     s->task.key = NULL;
@@ -429,7 +421,7 @@ int shadow_open(int channel, const struct shadow_task *task)
     if (id < 0) {
         secret_end(s);
         free(s->strings);
-        free(s);
+        session_free(s);
         return id;
     }
     for (int i = 0; i < 3; i++)

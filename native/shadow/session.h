@@ -87,6 +87,7 @@ struct session {
     size_t in_used, in_room;
     uint8_t *out;
     size_t out_room;
+    bool asleep; /* nothing was heard for a while, and memory was given back */
     struct work *parked;
     int image_fd;
     char *image_temporary, *image_final;
@@ -133,6 +134,13 @@ void note_processor_time(struct session *s);
 void answer(struct work *w, long result);
 
 bool send_foreseen(struct work *w, long result, const struct foreseen *head, const char *path);
+
+/* buffer.c */
+struct session *session_new(void);
+void session_free(struct session *s);
+bool buffer_size(uint8_t **at, size_t *room, size_t size);
+void idle_expect(struct session *s);
+void idle_sleep(struct session *s);
 
 /* secret.c */
 bool secret_begin(struct session *s, const uint8_t *key);
