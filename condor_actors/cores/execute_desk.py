@@ -45,7 +45,8 @@ STARTD_HELD_JOB = 21
 STARTER_ACTOR = "starter-host"
 SCHEDD_ACTOR = "schedd"
 KEPT_PATIENCE_S = 30.0
-KEPT_AGAIN_S = 60.0
+KEPT_AFTER_S = 20.0
+"""A claim on which nothing has run for this long is asked about: its schedd may never have heard of it."""
 
 
 class ExecuteDesk(OwnerDesk):
@@ -163,6 +164,7 @@ class ExecuteDesk(OwnerDesk):
             starter_node=self.starter_node, lease_s=held.record.lease_s)
         self._do(Persist(SaveClaim(held.record)), Reply(granted, event_waiting),
                  SetTimer(("lease", claim_id), held.record.lease_s))
+        self._doubt(held)
         self._dirty_slot(slot, urgent=True)
         if slot.parent is not None:
             self._dirty_slot(slot.parent, urgent=True)
@@ -181,7 +183,7 @@ class ExecuteDesk(OwnerDesk):
             slot = self.slots.carve(parent, record.share, self._now_s, int(number))
         schedd = Address(record.schedd_node, SCHEDD_ACTOR) if record.schedd_node else None
         slot.claim = Claim(record=record, schedd=schedd, renewed_s=self._now_s, heard=False)
-        self._unheard[record.claim_id] = record.schedd_node
+        self._unheard[record.claim_id] = 0.0
         slot.job = ClassAd.from_bytes(record.job_ad)
         slot.machine.go(op.CLAIMED, self._now_s)
         self._by_claim[record.claim_id] = slot
@@ -190,15 +192,29 @@ class ExecuteDesk(OwnerDesk):
 
     # ---- claims: keeping and ending
 
+    def _doubt(self, held: Claim) -> None:
+        """Nothing runs on the claim: unless that changes soon, ask whether its schedd knows of it."""
+        self._unheard[held.claim_id] = self._now_s
+        self._doubt_later()
+
+    def _doubt_later(self) -> None:
+        if not self._doubting:
+            self._doubting = True
+            self._do(SetTimer("kept", KEPT_AFTER_S))
+
     def _say_kept(self) -> None:
-        """Tell the schedds that have not spoken since the restart what they have here, and where this is."""
+        """Tell the schedds of claims that are in doubt what they have here, and where this is."""
+        self._doubting = False
         pairs: dict[str, list[tuple[str, str]]] = {}
-        for claim_id, node in tuple(self._unheard.items()):
+        for claim_id, since_s in tuple(self._unheard.items()):
             slot = self._by_claim.get(claim_id)
-            if slot is None or slot.claim is None or not node:
+            if slot is None or slot.claim is None or not slot.claim.record.schedd_node:
                 del self._unheard[claim_id]
+            elif claim_id in self._opening or self._now_s - since_s < KEPT_AFTER_S / 2:
+                self._doubt_later()  # the schedd may be about to hear of it
             else:
-                pairs.setdefault(node, []).append((claim_id, slot.claim.record.secret))
+                record = slot.claim.record
+                pairs.setdefault(record.schedd_node, []).append((claim_id, record.secret))
         for node, claims in pairs.items():
             message = claim.ClaimsKept(claims=tuple(claims), startd=self.settings.address)
             self._do(Ask(Address(node, SCHEDD_ACTOR), message, KEPT_PATIENCE_S, ("kept", tuple(dict(claims)))))
@@ -206,7 +222,7 @@ class ExecuteDesk(OwnerDesk):
     def _kept(self, claim_ids: tuple[str, ...], answer: Any) -> None:
         """A schedd has said which of them it knows."""
         if not isinstance(answer, claim.ClaimsRenewed):
-            self._do(SetTimer("kept", KEPT_AGAIN_S))
+            self._doubt_later()
             return
         for claim_id in claim_ids:
             self._unheard.pop(claim_id, None)
@@ -335,9 +351,11 @@ class ExecuteDesk(OwnerDesk):
                 if message.job_ad:
                     held.job_ad = message.job_ad
                     slot.job = ClassAd.from_bytes(message.job_ad)
+            self._unheard.pop(held.claim_id, None)
             self._policy(slot, op.Begin())
         elif message.activity == "idle":
             held.job_id = ""
+            self._doubt(held)
             self._policy(slot, op.End())
         elif message.activity == "closed":
             self._policy(slot, op.Gone())

@@ -56,8 +56,9 @@ class SlotConduct:
         self._opening: dict[str, Delivery] = {}
         self._successors: dict[str, Delivery] = {}
         self._waiting: list[Delivery] = []
-        self._unheard: dict[str, str] = {}
-        """Claims of a former life whose schedd has not spoken since, by its node."""
+        self._unheard: dict[str, float] = {}
+        """Claims that nothing runs on and whose schedd has not spoken of them, and since when."""
+        self._doubting = False
         self._dirty: dict[str, None] = {}
         self._gone_ads: dict[str, None] = {}
         self._losing = False

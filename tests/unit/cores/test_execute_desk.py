@@ -273,7 +273,7 @@ def test_a_startd_started_again_tells_its_schedds_where_it_is() -> None:
     assert (ask.to, ask.message.startd) == (Address(SCHEDD.node, "schedd"), "<s:9>")
     assert set(ask.message.claims) == {(each.claim_id, each.secret) for each in (kept, forgotten)}
     again.tell(Answer(ask.tag, AskFailed(reason="unreachable")))
-    assert SetTimer("kept", 60.0) in again.out
+    assert SetTimer("kept", 20.0) in again.out
     ask = next(effect for effect in again.tell(TimerFired(key="kept")) if isinstance(effect, Ask))
     again.hear(StarterHostHello(node=NODE, pid=42), STARTER)
     for opening in [effect for effect in again.out if isinstance(effect, Ask)]:
@@ -282,6 +282,29 @@ def test_a_startd_started_again_tells_its_schedds_where_it_is() -> None:
     closing = [message.claim_id for message in again.sent(STARTER) if isinstance(message, CloseClaim)]
     assert closing == [forgotten.claim_id]
     assert again.tell(TimerFired(key="kept")) == []
+
+
+def test_a_claim_its_schedd_never_heard_of_is_freed() -> None:
+    startd = Startd()
+    granted = startd.claim()
+    assert SetTimer("kept", 20.0) in startd.out
+    asking = startd.tell(TimerFired(key="kept"), 20.0)
+    ask = next(effect for effect in asking if isinstance(effect, Ask))
+    assert ask.message.claims == ((granted.claim_id, granted.secret),)
+    startd.tell(Answer(ask.tag, ClaimsRenewed(gone=(granted.claim_id,))))
+    assert [message.claim_id for message in startd.sent(STARTER)] == [granted.claim_id]
+
+
+def test_a_claim_that_is_used_is_not_asked_about() -> None:
+    startd = Startd()
+    granted = startd.claim()
+    startd.busy(granted)
+    assert not [effect for effect in startd.tell(TimerFired(key="kept"), 20.0) if isinstance(effect, Ask)]
+    startd.hear(ClaimActivity(claim_id=granted.claim_id, activity="idle"), STARTER)
+    assert SetTimer("kept", 20.0) in startd.out
+    young = startd.tell(TimerFired(key="kept"), 5.0)
+    assert not [effect for effect in young if isinstance(effect, Ask)]
+    assert [effect for effect in startd.tell(TimerFired(key="kept"), 20.0) if isinstance(effect, Ask)]
 
 
 def test_claims_of_another_starter_host_are_void() -> None:
