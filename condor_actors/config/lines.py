@@ -15,7 +15,7 @@ from condor_actors.config.errors import ConfigError
 
 __all__ = ["LogicalLine", "logical_lines"]
 
-_BLOCK: Final = re.compile(r"([\w.$]+)\s*@=\s*(\S+)\s*$")
+_BLOCK: Final = re.compile(r"((?:[\w.$]|\$\([^()]*\))+)\s*@=\s*(\S+)\s*$")
 
 
 class LogicalLine(NamedTuple):
@@ -50,7 +50,7 @@ def logical_lines(content: str, file: str) -> Iterator[LogicalLine]:
             continue
         block = _BLOCK.match(text)
         if block is not None:
-            end = _end_of_block(physical, at, block[2])
+            kept, end = _block(physical, at, f"@{block[2]}")
             if end is None:
                 raise ConfigError(
                     f"the text that begins with {block[1]} @={block[2]} has no end",
@@ -59,17 +59,28 @@ def logical_lines(content: str, file: str) -> Iterator[LogicalLine]:
                     name=block[1],
                     expected=f"a line @{block[2]}",
                 )
-            kept = [text for line in physical[at:end] if (text := line.strip()) and not text.startswith("#")]
             yield LogicalLine(block[1], file, first + 1, "\n".join(kept))
-            at = end + 1
+            at = end
             continue
         text, at = _continued(physical, text, at)
         if text:
             yield LogicalLine(text, file, first + 1)
 
 
-def _end_of_block(physical: list[str], at: int, tag: str) -> int | None:
-    return next((index for index in range(at, len(physical)) if physical[index].strip() == f"@{tag}"), None)
+def _block(physical: list[str], at: int, closing: str) -> tuple[list[str], int | None]:
+    """The lines up to the closing one, continued ones joined, and where to go on; None when it does not close."""
+    kept: list[str] = []
+    while at < len(physical):
+        text = physical[at].strip()
+        at += 1
+        if text == closing:
+            return kept, at
+        if text.startswith("#"):
+            continue
+        text, at = _continued(physical, text, at)
+        if text:
+            kept.append(text)
+    return kept, None
 
 
 def _continued(physical: list[str], text: str, at: int) -> tuple[str, int]:

@@ -32,7 +32,7 @@ __all__ = ["find_root_file", "load_config", "own_home"]
 DEEPEST_INCLUDE: Final = 10
 """How many files may include one another; HTCondor stops there too."""
 
-_ASSIGNMENT: Final = re.compile(r"([A-Za-z_][\w.]*)\s*(\+?=|:)\s*(.*)", re.DOTALL)
+_ASSIGNMENT: Final = re.compile(r"((?:[A-Za-z_]|\$\([^()]*\))(?:[\w.]|\$\([^()]*\))*)\s*(\+?=|:)\s*(.*)", re.DOTALL)
 _INCLUDE: Final = re.compile(
     r"@?include\b\s*(?P<ifexist>ifexist\b)?\s*(?P<command>command\b)?\s*(?:into\s+(?P<into>[^:]+?))?\s*:\s*(?P<what>.*)",
     re.IGNORECASE | re.DOTALL,
@@ -269,7 +269,7 @@ class Loader:
     def _statement(self, line: LogicalLine, depth: int, template: str) -> None:
         source = Source(line.file, line.line, template)
         if line.block is not None:
-            self.macros.define(line.text, line.block, source)
+            self.macros.define(self._name(line.text, line), line.block, source)
             return
         text = line.text
         first = text.lstrip("@")[:8].lower()
@@ -281,7 +281,7 @@ class Loader:
             self._message(match["kind"].lower(), self.macros.expand(match["text"]), line)
         elif match := _ASSIGNMENT.fullmatch(text):
             put = self.macros.append if match[2] == "+=" else self.macros.define
-            put(match[1], match[3], source)
+            put(self._name(match[1], line), match[3], source)
         elif not text.startswith("["):
             raise ConfigError(
                 f"this line is no statement: {text[:80]}",
@@ -290,6 +290,16 @@ class Loader:
                 value=text[:200],
                 expected="NAME = value",
             )
+
+    def _name(self, written: str, line: LogicalLine) -> str:
+        """The name that a statement sets; macros in it are replaced at once."""
+        if "$(" not in written:
+            return written
+        name = self.macros.expand(written).strip()
+        if re.fullmatch(r"[A-Za-z_][\w.]*", name) is None:
+            raise ConfigError(f"{written} stands for {name!r}, which is no name", file=line.file, line=line.line,
+                              value=name, expected="a name of letters, digits, _ and .")
+        return name
 
     def _message(self, kind: str, text: str, line: LogicalLine) -> None:
         if kind == "error":

@@ -233,7 +233,9 @@ static PyObject *expr_evaluate(PyObject *self, PyObject *const *args, Py_ssize_t
     if (!take_ads(args, count, names, taken))
         return NULL;
     if (taken[0] == NULL) {
-        if (python.ad == NULL || (fresh = PyObject_CallNoArgs((PyObject *)python.ad)) == NULL)
+        if (python.ad == NULL)
+            return PyErr_Format(PyExc_RuntimeError, "the core is not set up");
+        if ((fresh = PyObject_CallNoArgs((PyObject *)python.ad)) == NULL)
             return NULL;
         taken[0] = fresh;
     }

@@ -178,3 +178,9 @@ def test_templates_that_are_refused_say_why(tmp_path: Path) -> None:
     assert "a pool has one central manager" in str(refusal(tmp_path, "use EXPERIMENTAL : HAD(x)\n"))
     assert read(tmp_path, "use ROLE : get_htcondor_execute\n").text("SEC_DEFAULT_ENCRYPTION") == "required"
     assert read(tmp_path, "use FEATURE : TestingMode_Policy_Values\n").text("TESTINGMODE_START") == "True"
+
+
+def test_a_name_that_becomes_none_is_refused(tmp_path: Path) -> None:
+    error = refusal(tmp_path, "A = 1 2\n$(A)_X = 5\n")
+    assert "$(A)_X stands for '1 2_X', which is no name" in str(error)
+    assert error.line == 2
