@@ -307,6 +307,11 @@ TESTINGMODE_PERIODIC_CHECKPOINT = False
 TESTINGMODE_PREEMPTION_REQUIREMENTS = False
 TESTINGMODE_PREEMPTION_RANK = 0
 """,
+    # Machines that will be left alone longest come first (1988, section 5.1).
+    "Availability_Rank": """
+NEGOTIATOR_POST_JOB_RANK = (RemoteOwner =?= UNDEFINED)\
+ * ifThenElse(isUndefined(ExpectedAvailability), 0, ExpectedAvailability)
+""",
     "PartitionableSlot": """
 NUM_SLOTS_TYPE_$(1:1) = 1
 SLOT_TYPE_$(1:1)_PARTITIONABLE = true
