@@ -321,6 +321,12 @@ class SubmitSide:
     def _dismiss_idle_hosts(self) -> None:
         self.hosts.dismiss_idle({run.owner for run in self.runs.runs.values()} | self.notices.owners())
 
+    def renew_credentials(self, now_s: float) -> tuple[Effect, ...]:
+        """Every owner's host gets its next credential now."""
+        self.desk.now_s = now_s
+        self._renew_credentials()
+        return self._finish()
+
     def _renew_credentials(self) -> None:
         self.hosts.renew()
         self.desk.timer(("credentials",), CREDENTIAL_RENEWAL_S)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -45,6 +46,10 @@ __all__ = ["ScheddDaemon", "ScheddEdges", "make_daemon"]
 
 INBOX_LIMIT = 20_000
 HISTORY_TRIM_S = 3600.0
+CLOCK_LOOK_S = 10.0
+CLOCK_SET_S = 60.0
+"""A wall clock that went so far from the boot clock within a look was set."""
+
 
 Mint = Callable[[str], bytes]
 """Makes the credential (PEM) of the shadow host of an owner; empty when the pool has no certificates."""
@@ -63,6 +68,7 @@ class ScheddEdges:
         reidentify: a node's process has become this identity (``PostOffice.reidentify``).
         uid: as whom this process runs.
         records: the event log of all jobs, histories as text.
+        raw_clock: the wall clock as it is set, by which certificates are judged; None: nobody sets it.
     """
 
     store: QueueStore
@@ -73,6 +79,7 @@ class ScheddEdges:
     reidentify: Callable[[str, Identity], None] = lambda node, identity: None
     uid: int = attrs.field(factory=os.getuid)
     records: Records = attrs.field(factory=Records)
+    raw_clock: Callable[[], float] | None = None
 
 
 class ScheddActor(CoreActor):
@@ -88,6 +95,7 @@ class ScheddActor(CoreActor):
         self._outage = outage
         self._host_nodes = host_nodes
         self._at_rest = at_rest
+        self._ahead_s: float | None = None
 
     def started(self) -> None:
         """The first turn."""
@@ -101,6 +109,7 @@ class ScheddActor(CoreActor):
     def _begin(self) -> None:
         self.context.perform(self.core.start(self.context.now_s(), self._my_address()))
         self.context.set_timer(("trim-history",), HISTORY_TRIM_S)
+        self._look_at_clock()
         for address in self._host_nodes.values():
             self.context.tell(address, SayHello())
 
@@ -121,6 +130,9 @@ class ScheddActor(CoreActor):
             return
         if isinstance(message, SPOOL_MESSAGES):
             self.context.reply(delivery, self._edges.spool.answer(self.core.desk, message, delivery.identity))
+            return
+        if isinstance(message, TimerFired) and message.key == ("clock",):
+            self._look_at_clock()
             return
         if isinstance(message, TimerFired) and message.key == ("trim-history",):
             with contextlib.suppress(StoreUnavailable):
@@ -149,6 +161,17 @@ class ScheddActor(CoreActor):
         elif isinstance(message, PeerUp) and message.node in self.core.desk.settings.collectors:
             delivery = attrs.evolve(delivery, message=RequestCycle())  # a collector that is new knows nothing of us
         super().receive(delivery)
+
+    def _look_at_clock(self) -> None:
+        """Where the wall clock was set, the shadow hosts' credentials are of another time: they get fresh ones."""
+        if self._edges.raw_clock is None:
+            return
+        ahead_s = self._edges.raw_clock() - self.context.system.clock.seconds()
+        if self._ahead_s is not None and abs(ahead_s - self._ahead_s) > CLOCK_SET_S:
+            self.context.log.warn("the wall clock was set by {seconds:.0f} s", seconds=ahead_s - self._ahead_s)
+            self.context.perform(self.core.renew_credentials(self.context.now_s()))
+        self._ahead_s = ahead_s
+        self.context.set_timer(("clock",), CLOCK_LOOK_S)
 
     @staticmethod
     def _may_be_read(message: Any) -> bool:
@@ -341,6 +364,6 @@ def make_daemon(config: Config, world: World) -> Daemon:
         history=HistoryQuestions(store.history),
         reidentify=getattr(world.post, "reidentify", lambda node, identity: None),
         uid=world.uid,
-        records=Records(record_settings(config), world.wall_clock),
+        records=Records(record_settings(config), world.wall_clock), raw_clock=time.time,
     )
     return ScheddDaemon(settings, world, edges)

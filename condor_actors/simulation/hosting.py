@@ -64,9 +64,6 @@ class SimulatedSpool(Spool):
     def open_for_owners(self) -> None:
         """Nothing to make."""
 
-    def has_room(self) -> None:
-        """The store itself knows."""
-
 
 class NoBulk:
     """Bulk transfers, for small files only: nothing ever needs one."""

@@ -171,6 +171,17 @@ class MailServer:
             else:
                 say("250 fine")
 
+    def pause(self) -> None:
+        """Be dead for a while."""
+        self.close()
+        self._thread.join()
+
+    def resume(self) -> None:
+        """Listen again, where it did before."""
+        self._socket = socket.create_server(("127.0.0.1", self.port))
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
     def close(self) -> None:
         """Stop listening."""
         self._socket.shutdown(socket.SHUT_RDWR)

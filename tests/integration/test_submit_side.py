@@ -51,6 +51,30 @@ def test_a_mail_when_the_job_ends(pool: PersonalPool, server: MailServer) -> Non
     assert "exited with status 4" in mail
 
 
+def test_a_dead_smtp_server_stops_no_job_and_one_that_recovers_is_used(pool: PersonalPool, server: MailServer) -> None:
+    here = folder(pool, "dead-mail")
+    description = f"""
+        initialdir = {here}
+        executable = /bin/true
+        notification = complete
+        notify_user = ann@example.org
+        log = $(name).log
+        queue
+    """
+    server.pause()
+    lost = pool.submit(description, "name=lost")
+    pool.wait(str(here / "lost.log"))
+    assert len(pool.history(str(lost))) == 1
+    log = until(lambda: next((text for path in (pool.dir / "log").glob("ShadowHostLog*")
+                              if f"Job {lost}.0" in (text := path.read_text()) and "was not taken" in text), ""),
+                "the lost mail in the log")
+    assert "ann@example.org" in log
+    server.resume()
+    cluster = pool.submit(description, "name=taken")
+    until(lambda: any(f"Job {cluster}.0" in mail for mail in server.mails), "the next mail")
+    assert not any(f"Job {lost}.0" in mail for mail in server.mails)
+
+
 def test_a_local_job_runs_here(pool: PersonalPool) -> None:
     here = folder(pool, "local")
     cluster = pool.submit(f"""

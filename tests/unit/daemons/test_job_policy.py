@@ -206,6 +206,27 @@ def test_leave_in_queue(pool: SubmitPool) -> None:
     assert len(pool.history()) == 1
 
 
+def test_a_spooled_job_stays_ten_days_with_its_results(pool: SubmitPool) -> None:
+    from tests.unit.submit.worlds import jobs_of
+
+    (made,) = jobs_of("executable=/bin/true\nqueue", spool=True)
+    stays = f"LeaveJobInQueue = {made.expression('LeaveJobInQueue')}\n".encode()
+    cluster = pool.submit(stays, spool=True)
+    pool.ask(FinishSpooling(cluster_id=cluster))
+    folder = pool.folder / "spool" / str(cluster) / "0"
+    (folder / "result").write_text("42")
+    run_once(pool, f"{cluster}.0#1")
+    pool.run(9.9 * 86_400)
+    assert pool.status(cluster) == 4
+    # Fetching the results does not end that time.
+    listing = pool.ask(ListSpool(cluster_id=cluster, proc_id=0))
+    assert [name for name, _, _ in listing.files] == ["result"]
+    pool.run(0.2 * 86_400)
+    assert pool.status(cluster) == 0
+    assert len(pool.history()) == 1
+    assert not folder.exists()
+
+
 def test_a_job_submitted_on_hold_has_its_reason(pool: SubmitPool) -> None:
     cluster = pool.submit(b"JobStatus = 5\n")
     (job,) = pool.jobs()

@@ -1,0 +1,79 @@
+"""The wall clock of a living pool is set, forwards and back: no job ends, none waits for the clock to come back.
+
+As far as certificates go: a machine's is not good before ten minutes ahead of its making, nor after its end.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.pool_fixture import PersonalPool, fresh_folder, open_to_jobs, until
+
+SOURCE = Path(__file__).parent / "clock" / "jumping_clock.c"
+DAY_S = 86_400
+
+
+class JumpingClock:
+    """The wall clock of every process of a pool."""
+
+    def __init__(self, folder: Path) -> None:
+        self.library = folder / "jumping_clock.so"
+        self.offset = folder / "offset"
+        self.offset.write_bytes(struct.pack("q", 0))
+        subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", str(self.library), str(SOURCE), "-ldl"], check=True)
+
+    def jump(self, seconds: int) -> None:
+        """Set the clock of all of them to so many seconds beside the real one."""
+        with self.offset.open("r+b") as file:
+            os.pwrite(file.fileno(), struct.pack("q", seconds), 0)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[JumpingClock]:
+    with fresh_folder() as folder:
+        made = JumpingClock(folder)
+        monkeypatch.setenv("LD_PRELOAD", str(made.library))
+        monkeypatch.setenv("JUMPING_CLOCK", str(made.offset))
+        yield made
+
+
+@pytest.fixture
+def pool(clock: JumpingClock) -> Iterator[PersonalPool]:
+    with fresh_folder() as folder:
+        made = PersonalPool(folder, slots=2)
+        try:
+            yield made
+        finally:
+            clock.jump(0)
+            made.stop()
+
+
+@pytest.mark.parametrize("jumps", [(DAY_S, 0), (-300, 7 * DAY_S)])
+def test_jobs_run_through_jumps_of_the_clock(pool: PersonalPool, clock: JumpingClock, jumps: tuple[int, ...]) -> None:
+    pipe = pool.work / "go"
+    os.mkfifo(pipe)
+    open_to_jobs(pipe)
+    (pool.work / "wait.sh").write_text(f"#!/bin/sh\nread line < {pipe}\nexit $line\n")
+    (pool.work / "wait.sh").chmod(0o755)
+    cluster = pool.submit("executable = wait.sh\nlog = wait.log\nqueue\n")
+    until(lambda: "001 (" in (pool.work / "wait.log").read_text(), "the job's start")
+    seen = float(pool.run("python", "-c", "import time; print(time.time())"))
+    assert abs(seen - time.time()) < DAY_S / 2
+    for number, seconds in enumerate(jumps):
+        clock.jump(seconds)
+        pool.submit(f"executable = /bin/true\nlog = short{number}.log\nqueue\n")
+        pool.wait(f"short{number}.log")
+        pool.run("condor_status", "-total")
+        assert pool.status_of(f"{cluster}.0") == 2
+    pipe.write_text("5\n")
+    pool.wait("wait.log")
+    (job,) = pool.history(str(cluster))
+    assert (job["ExitCode"], job["NumJobStarts"]) == (5, 1)
+    assert 0 <= job["RemoteWallClockTime"] < DAY_S
