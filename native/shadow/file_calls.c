@@ -386,14 +386,36 @@ long serve_flock(struct work *w)
     return result;
 }
 
+/* The requests that the runtime may send on, with the bytes they write.  Any other one is refused here too: a
+ * hostile runtime would choose one that types into the owner's terminal or writes beyond its room. */
+static bool is_known_request(unsigned long code, size_t *out)
+{
+    static const struct {
+        uint32_t code, out;
+    } known[] = {
+        {TCGETS, 36}, {TCSETS, 0}, {TCSETSW, 0}, {TCSETSF, 0}, {TIOCGPGRP, 4}, {TIOCSPGRP, 0}, {TIOCGWINSZ, 8},
+        {FIONREAD, 4}, {FIONBIO, 0}, {FIOCLEX, 0}, {FIONCLEX, 0}, {0x40049409 /* FICLONE */, 0},
+        {0x80086601 /* FS_IOC_GETFLAGS */, 8},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (known[i].code == code) {
+            *out = known[i].out;
+            return true;
+        }
+    return false;
+}
+
 long serve_ioctl(struct work *w)
 {
+    size_t size;
     struct session *s = w->session;
     struct file *file = file_of(s, ARGUMENT(0));
     unsigned long code = (unsigned long)ARGUMENT(1);
     uint8_t room[64] = {0};
     if (!file)
         return -EBADF;
+    if (!is_known_request(code, &size))
+        return -ENOTTY;
     if (w->head.size > sizeof room)
         return -EINVAL;
     memcpy(room, w->payload, w->head.size);
@@ -408,8 +430,6 @@ long serve_ioctl(struct work *w)
     default: break;
     }
     long result = result_of(ioctl(file->real, code, room));
-    size_t size = code == TCGETS ? 36 : code == TIOCGWINSZ ? 8 : code == FIONREAD || code == TIOCGPGRP ? 4
-                  : code == 0x80086601 ? 8 : 0;
     if (result >= 0 && size) {
         uint8_t *to = out_room(w, size);
         if (!to)
