@@ -219,8 +219,7 @@ class _ClientEnd(StandardStream):
     def connectionMade(self) -> None:  # noqa: N802 - Twisted's
         """Say what for."""
         super().connectionMade()
-        transport: Any = self.transport
-        transport.write(CHECKPOINT_LINE)
+        self.send(CHECKPOINT_LINE)
         self.send(ss.message_frame(ss.KEY, *self._errand))
 
     def take(self, letter: int, member: int, payload: bytes) -> None:

@@ -24,6 +24,7 @@ from twisted.internet.error import ConnectionDone
 from twisted.internet.interfaces import IPushProducer
 from twisted.internet.protocol import Protocol
 from twisted.internet.threads import deferToThread
+from twisted.protocols.tls import BufferingTLSTransport, TLSMemoryBIOProtocol
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
@@ -82,6 +83,7 @@ class StandardStream(Protocol):
         self._receiving = False
         self._sending: Callable[[int, str], None] | None = None
         self._wanted: Callable[[bytes], None] | None = None
+        self._write: Callable[[bytes], None] = lambda data: None
         self._compressor = zstandard.ZstdCompressor(level=1)
         self._worth = False
 
@@ -92,6 +94,9 @@ class StandardStream(Protocol):
         transport: Any = self.transport
         self._local = self._local or str(getattr(transport.getPeer(), "host", "")).startswith("127.")
         transport.registerProducer(self, True)
+        self._write = transport.write
+        if isinstance(transport, BufferingTLSTransport):  # it would collect writes for a turn of the reactor
+            self._write = partial(TLSMemoryBIOProtocol.write, transport)
         for setting in ("setTcpNoDelay", "setTcpKeepAlive"):
             if hasattr(transport, setting):
                 getattr(transport, setting)(True)
@@ -99,9 +104,8 @@ class StandardStream(Protocol):
     def send(self, data: bytes) -> None:
         """Frames to the other end."""
         if not self.over:
-            transport: Any = self.transport
             self.sent_bytes += len(data)
-            transport.write(data)
+            self._write(data)
 
     def pauseProducing(self) -> None:  # noqa: N802 - Twisted's
         """The other end takes no more for now."""
@@ -339,8 +343,7 @@ class HomeEnd(StandardStream):
     def connectionMade(self) -> None:  # noqa: N802 - Twisted's
         """Say whose stream it is."""
         super().connectionMade()
-        transport: Any = self.transport
-        transport.write(ss.STANDARD_LINE)
+        self.send(ss.STANDARD_LINE)
         self.send(ss.message_frame(ss.KEY, *self._run))
 
     def take(self, letter: int, member: int, payload: bytes) -> None:
