@@ -16,7 +16,7 @@ from condor_actors.wire.nodes import BadNode, tls_node
 
 __all__ = ["Child", "MasterSettings", "children_of", "collectors_of", "obituary"]
 
-KINDS: Final = ("collector", "negotiator", "schedd", "startd", "kbdd", "ckpt_server")
+KINDS: Final = ("collector", "negotiator", "schedd", "startd", "kbdd", "ckpt_server", "defrag")
 """What DAEMON_LIST may name, beside MASTER and instances of these."""
 
 

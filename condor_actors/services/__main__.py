@@ -15,7 +15,8 @@ from condor_actors.config import ConfigError
 from condor_actors.services.steady_time import steady_timers
 
 NAMES = (
-    "master", "collector", "negotiator", "schedd", "startd", "kbdd", "shadow-host", "starter-host", "ckpt_server",
+    "master", "collector", "negotiator", "schedd", "startd", "kbdd", "shadow-host", "starter-host",
+    "ckpt_server", "defrag",
 )
 CONFIG_ERROR = 44
 """The exit status of a daemon whose configuration is not valid: its master does not start it again and again."""

@@ -24,6 +24,10 @@ condor_ckpt_server = ServiceMaker(
     "condor-ckpt-server", "condor_actors.services.ckpt_server", "Condor: keep checkpoints for submit machines",
     "condor-ckpt-server"
 )
+condor_defrag = ServiceMaker(
+    "condor-defrag", "condor_actors.services.defrag", "Condor: drain machines so that large jobs find whole ones",
+    "condor-defrag"
+)
 condor_shadow_host = ServiceMaker(
     "condor-shadow-host", "condor_actors.services.shadow_host", "Condor: the shadows of one owner's running jobs",
     "condor-shadow-host"

@@ -19,6 +19,7 @@ from condor_actors.config.parameters import (
     accounting,
     central,
     daemons,
+    defrag,
     execute,
     policy,
     pool,
@@ -36,6 +37,7 @@ SECTIONS = {
     "Priorities and accounting": accounting.ROWS,
     "Submit machines": submit.ROWS,
     "Execute machines": execute.ROWS,
+    "Defragmentation": defrag.ROWS,
     "The owner's policy": policy.ROWS,
 }
 """The rows by the heading under which the reference shows them."""
