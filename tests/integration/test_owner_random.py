@@ -1,0 +1,95 @@
+"""An owner who comes and goes at random moments: every job ends with the right output, and nothing of it remains.
+
+Real processes, a real terminal, a seed that a failure names.  Jobs save their work after each step, so an eviction
+costs one step at most.
+"""
+
+from __future__ import annotations
+
+import os
+import pty
+import time
+from collections.abc import Iterator
+from random import Random
+
+import pytest
+
+from tests.pool_fixture import PersonalPool, fresh_folder, until
+
+POLICY = """
+POLLING_INTERVAL = 0.3
+START = KeyboardIdle > 0
+WANT_SUSPEND = True
+SUSPEND = KeyboardIdle < 1
+CONTINUE = KeyboardIdle >= 1
+PREEMPT = Activity == "Suspended" && (time() - EnteredCurrentActivity) > 2
+WANT_VACATE = (JobId ?: "") != "" && SlotID == 1
+MACHINEMAXVACATETIME = 2
+KILLING_TIMEOUT = 2
+"""
+STEPS = 6
+JOB = f"""#!/bin/sh
+step=$(($(cat step 2>/dev/null || echo 0) + 1))
+sleep 0.4
+echo "step $step"
+echo $step > step
+[ $step -ge {STEPS} ] && exit 0
+exit 85
+"""
+
+
+@pytest.fixture
+def pool() -> Iterator[PersonalPool]:
+    with fresh_folder() as folder:
+        made = PersonalPool(folder, slots=2, config=POLICY)
+        yield made
+        made.stop()
+
+
+def come_and_go(pool: PersonalPool, seed: int, visits: int) -> None:
+    """Type at random moments, now and then for so long that jobs have to go, while jobs run."""
+    random = Random(seed)
+    program = pool.work / "steps.sh"
+    program.write_text(JOB)
+    program.chmod(0o755)
+    jobs = max(4, visits // 4)
+    cluster = pool.submit("executable = steps.sh\ncheckpoint_exit_code = 85\ntransfer_checkpoint_files = step\n"
+                          "should_transfer_files = yes\noutput = out.$(Process)\ntransfer_output_remaps = "
+                          f"\"step=step.$(Process)\"\nlog = random.log\nqueue {jobs}\n")
+    ours, theirs = pty.openpty()
+    for _ in range(visits):
+        time.sleep(random.uniform(0.0, 2.5))
+        stays_s = random.choice((0.0, 0.0, 1.0, 4.0))
+        end = time.monotonic() + stays_s
+        while True:
+            os.write(ours, b"x\n")
+            os.read(theirs, 10)
+            if time.monotonic() >= end:
+                break
+            time.sleep(0.4)
+    os.close(ours)
+    os.close(theirs)
+    pool.wait("random.log", 600.0 if visits > 50 else 150.0)
+    expected = [f"step {number}" for number in range(1, STEPS + 1)]
+    for number in range(jobs):
+        lines = (pool.work / f"out.{number}").read_text().splitlines()
+        assert [line for n, line in enumerate(lines) if line not in lines[:n]] == expected, (seed, number, lines)
+        assert (pool.work / f"step.{number}").read_text() == f"{STEPS}\n"
+    assert len(pool.history(str(cluster))) == jobs
+    log = (pool.work / "random.log").read_text()
+    assert log.count("\n005 (") + log.startswith("005 (") == jobs, "each completion is recorded once"
+    until(lambda: not pool.scratch() or None, "no file of a job remains")
+    until(lambda: not any("steps.sh" in command or "condor_exec" in command for command in pool.processes().values())
+          or None, "no process of a job remains")
+
+
+def test_an_owner_at_random_moments(pool: PersonalPool) -> None:
+    come_and_go(pool, seed=1988, visits=8)
+    log = (pool.work / "random.log").read_text()
+    assert "\n010 (" in log, "jobs were suspended"
+    assert "\n011 (" in log, "and went on"
+
+
+@pytest.mark.soak
+def test_an_owner_two_hundred_times(pool: PersonalPool) -> None:
+    come_and_go(pool, seed=int(time.time()), visits=200)
