@@ -376,6 +376,12 @@ void dirty_begin(uint64_t generation);
 bool dirty_is_marked(uint64_t pagemap_entry);
 bool dirty_base_place(unsigned long at, unsigned long *to, uint64_t *offset);
 
+/* park.c */
+void save_thread(struct thread *self, struct ucontext *frame);
+void park(struct thread *self, struct ucontext *frame, uint32_t phase);
+void release_others(uint32_t phase);
+void park_others(struct thread *self, uint32_t phase);
+
 /* checkpoint.c, restart.c */
 void take_checkpoint(struct thread *self, struct ucontext *frame, struct siginfo *info);
 __attribute__((noreturn)) void restart(unsigned long *stack);

@@ -371,7 +371,7 @@ static void adopt_interests(struct file **files, uint32_t count, const struct de
         struct described_interest one;
         memcpy(&one, content + at, sizeof one);
         struct epoll_event event = {.events = one.events, .data.u64 = one.data};
-        if (one.file < count && files[one.file])
+        if (set && one.file < count && files[one.file])
             epoll_ctl(set->real, EPOLL_CTL_ADD, files[one.file]->real, &event);
     }
 }

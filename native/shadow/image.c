@@ -22,8 +22,8 @@ static bool name_image(struct session *s, bool increment)
     free(s->image_final);
     s->image_temporary = s->image_final = NULL;
     s->image_is_increment = increment;
-    return asprintf(&s->image_final, increment ? "%s.delta" : "%s", s->image) >= 0 &&
-           asprintf(&s->image_temporary, "%s.new", s->image_final) >= 0;
+    return asprintf(&s->image_final, increment ? "%s.delta" : "%s", s->image) >= 0 && s->image_final &&
+           asprintf(&s->image_temporary, "%s.new", s->image_final) >= 0 && s->image_temporary;
 }
 
 /* A checkpoint is written to a new file beside the old one and takes its place when it is complete. */

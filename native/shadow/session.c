@@ -372,9 +372,10 @@ static bool gather_strings(struct session *s, const struct shadow_task *task)
         total += strlen(*a) + 1;
     for (const char *const *e = task->environment; e && *e; e++, s->environment_count++)
         total += strlen(*e) + 1;
-    char *at = s->strings = malloc(total);
-    if (!at || total > MAX_START)
+    char *at = total > MAX_START ? NULL : malloc(total);
+    if (!at)
         return false;
+    s->strings = at;
     at = stpcpy(at, task->program) + 1;
     for (const char *const *a = task->arguments; a && *a; a++)
         at = stpcpy(at, *a) + 1;

@@ -1,0 +1,66 @@
+/* Parking: all threads but one stand still in their own signal handlers while a checkpoint is taken. */
+#include "runtime.h"
+
+enum { GET_FS = 0x1003, GET_GS = 0x1004 };
+
+volatile uint32_t checkpoint_phase; /* even: none; odd: the number of the one that is being taken */
+static volatile uint32_t parked_count;
+
+void save_thread(struct thread *self, struct ucontext *frame)
+{
+    self->frame = frame;
+    SYSTEM(__NR_arch_prctl, GET_FS, &self->fs_base);
+    SYSTEM(__NR_arch_prctl, GET_GS, &self->gs_base);
+    SYSTEM(__NR_rt_sigpending, &self->pending, 8);
+}
+
+void park(struct thread *self, struct ucontext *frame, uint32_t phase)
+{
+    save_thread(self, frame);
+    __atomic_store_n(&self->state, THREAD_PARKED, __ATOMIC_RELEASE);
+    __atomic_add_fetch(&parked_count, 1, __ATOMIC_RELEASE);
+    wake_all(&parked_count);
+    while (__atomic_load_n(&checkpoint_phase, __ATOMIC_ACQUIRE) == phase)
+        wait_while(&checkpoint_phase, phase);
+}
+
+/* The coordinator says that threads live again, not they themselves: one that has not woken yet must not look
+ * parked to the next checkpoint. */
+void release_others(uint32_t phase)
+{
+    for (int slot = 0; slot < MAX_THREADS && thread_slot_exists(slot); slot++)
+        if (thread_at(slot)->state == THREAD_PARKED)
+            thread_at(slot)->state = THREAD_LIVE;
+    __atomic_store_n(&checkpoint_phase, phase + 2, __ATOMIC_RELEASE);
+    wake_all(&checkpoint_phase);
+}
+
+/* One look at all threads. Returns whether all are parked. */
+static bool all_parked(struct thread *self, uint32_t phase)
+{
+    bool all = true;
+    for (int slot = 0; slot < MAX_THREADS && thread_slot_exists(slot); slot++) {
+        struct thread *t = thread_at(slot);
+        uint32_t state = __atomic_load_n(&t->state, __ATOMIC_ACQUIRE);
+        if (t == self || state == THREAD_FREE || state == THREAD_PARKED)
+            continue;
+        all = false;
+        if (state == THREAD_LIVE && t->asked_to_park != phase) {
+            t->asked_to_park = phase;
+            SYSTEM(__NR_tgkill, process.real_id, t->real_id, CHECKPOINT_SIGNAL);
+        }
+    }
+    return all;
+}
+
+void park_others(struct thread *self, uint32_t phase)
+{
+    const struct __kernel_timespec moment = {0, 1000000};
+    for (;;) {
+        uint32_t seen = __atomic_load_n(&parked_count, __ATOMIC_ACQUIRE);
+        if (all_parked(self, phase))
+            return;
+        /* Threads come and go meanwhile without telling: look again after a moment. */
+        SYSTEM(__NR_futex, &parked_count, 128 /* FUTEX_WAIT_PRIVATE */, seen, &moment);
+    }
+}
