@@ -16,24 +16,30 @@ no claim past its lease              the claims of each startd, each round
 no secret in an ad                   the collector's ads, each round
 an owner's machine is free           a moment after the owner came
 usage adds up                        each job that completes
+no message is taken twice            each envelope that a process's door lets in
+no two claims have one secret        each claim that becomes durable
+a machine is not overcommitted       each program that starts
 ===================================  ===========================================================================
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from condor_actors.classads import ClassAd
 from condor_actors.cores import queue_operations as q
+from condor_actors.cores.claim import ClaimRecord
 from condor_actors.daemons.collector import Collector
 from condor_actors.daemons.schedd import ScheddActor
 from condor_actors.daemons.startd import StartdActor
+from condor_actors.messages.envelope import Envelope, Identity
 from condor_actors.simulation.disk import ClaimsOnDisk, LogOnDisk, QueueFile
 
 if TYPE_CHECKING:
     from condor_actors.simulation.jobs import JobProcess
     from condor_actors.simulation.machine import Machine
     from condor_actors.simulation.pool import Pool
+    from condor_actors.simulation.process import Process
 
 __all__ = ["Checkers"]
 
@@ -57,6 +63,7 @@ class Checkers:
         self._running: dict[str, JobProcess] = {}
         self._known: dict[str, dict[tuple[int, int], str]] = {name: {} for name in pool.machines}
         self._logged: set[tuple[str, bytes]] = set()
+        self._secrets: dict[str, str] = {}
 
     def start(self) -> None:
         """The first round."""
@@ -71,6 +78,9 @@ class Checkers:
             self._pool.violate(f"job {job.job} runs twice: run {job.run_id} starts at {machine.name} while run "
                                f"{other.run_id} is alive at {other.machine.name}", job.job)
         self._running[job.job] = job
+        if len(machine.jobs) > machine.spec.cpus:
+            self._pool.violate(f"{len(machine.jobs)} programs run on the {machine.spec.cpus} processors of "
+                               f"{machine.name}", job.job)
 
     def job_ended(self, job: JobProcess) -> None:
         """A program is gone."""
@@ -123,6 +133,28 @@ class Checkers:
                 if key in self._logged:
                     self._pool.violate(f"{path} says twice that a job is done: {line.decode()}")
                 self._logged.add(key)
+
+    def claim_stored(self, record: ClaimRecord) -> None:
+        """A claim of a startd is durable: no other one has, or had, its secret."""
+        if self._secrets.setdefault(record.secret, record.claim_id) != record.claim_id:
+            self._pool.violate(f"the claims {self._secrets[record.secret]} and {record.claim_id} have one secret")
+
+    # ---- messages
+
+    def listen(self, process: Process) -> None:
+        """Look at what the process's actors are given: nothing may come twice."""
+        system = process.system
+        assert system is not None
+        admit, taken = system._admit, set[tuple[str, str]]()
+
+        def admitted(node: str, identity: Identity, envelope: Envelope) -> Any:
+            key = (identity.name, envelope.message_id)
+            if key in taken:
+                self._pool.violate(f"{process.title} takes {envelope.kind} twice")
+            taken.add(key)
+            return admit(node, identity, envelope)
+
+        system._admit = admitted  # type: ignore[method-assign]  # the door is the one place that sees them all
 
     # ---- rounds
 

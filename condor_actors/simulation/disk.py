@@ -22,6 +22,7 @@ import attrs
 from condor_actors.cores import queue_operations as q
 from condor_actors.cores.accountant import ForgetUsers, SaveUsers
 from condor_actors.cores.claim import ClaimRecord, DropClaim, SaveClaim, SaveFact
+from condor_actors.cores.reservations import DropReservation, Reservation, SaveReservation
 from condor_actors.cores.user_priority import UserRecord
 from condor_actors.daemons.user_log import LogFiles
 from condor_actors.simulation.process import Killed
@@ -195,10 +196,11 @@ class QueueFile(Kept):
 
 
 class ClaimsOnDisk(Kept):
-    """A startd's claims on a disk."""
+    """A startd's claims on a disk; ``stored`` hears of each that is on the platter."""
 
-    def __init__(self) -> None:
+    def __init__(self, stored: Callable[[ClaimRecord], None]) -> None:
         super().__init__()
+        self._stored = stored
         self.seen: dict[str, ClaimRecord] = {}
         self.platter: dict[str, ClaimRecord] = {}
         self.facts: dict[str, Any] = {}
@@ -214,6 +216,8 @@ class ClaimsOnDisk(Kept):
         """A claim, on the platter."""
         if not isinstance(operation, SaveFact):
             _keep_claim(self.platter, operation)
+        if isinstance(operation, SaveClaim):
+            self._stored(operation.record)
 
     def revert(self) -> None:
         """Back to the platter."""
@@ -238,6 +242,7 @@ class UsersOnDisk(Kept):
         super().__init__()
         self.seen: dict[str, UserRecord] = {}
         self.platter: dict[str, UserRecord] = {}
+        self.reservations: dict[str, Reservation] = {}
 
     def write(self, operations: Sequence[Any]) -> None:
         """Records change later: keep copies."""
@@ -246,11 +251,17 @@ class UsersOnDisk(Kept):
 
     def apply(self, operation: Any) -> None:
         """A record, as processes see it."""
-        _keep_users(self.seen, operation)
+        if isinstance(operation, SaveReservation):
+            self.reservations[operation.reservation.name] = operation.reservation
+        elif isinstance(operation, DropReservation):
+            self.reservations.pop(operation.name, None)
+        else:
+            _keep_users(self.seen, operation)
 
     def settle(self, operation: Any) -> None:
         """A record, on the platter."""
-        _keep_users(self.platter, operation)
+        if not isinstance(operation, (SaveReservation, DropReservation)):
+            _keep_users(self.platter, operation)
 
     def revert(self) -> None:
         """Back to the platter."""
@@ -412,6 +423,10 @@ class SimulatedAccountant(Committer):
 
     _kept: UsersOnDisk
 
+    def reservations(self) -> tuple[Reservation, ...]:
+        """Every reservation."""
+        return tuple(self._kept.reservations.values())
+
     def load(self) -> dict[str, UserRecord]:
         """Every user's record."""
         found = {name: attrs.evolve(record, holding=0.0, slots=0, wanting=False)
@@ -436,7 +451,8 @@ class Stores:
 
     def open_claims(self, path: Path) -> SimulatedClaims:
         """The startd's claims."""
-        return SimulatedClaims(self._disk, self._process, self._disk.file(str(path), ClaimsOnDisk))
+        return SimulatedClaims(self._disk, self._process, self._disk.file(
+            str(path), lambda: ClaimsOnDisk(self._process.machine.pool.checkers.claim_stored)))
 
     def open_accountant(self, path: Path) -> SimulatedAccountant:
         """The accountant's records."""

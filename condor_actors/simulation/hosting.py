@@ -128,6 +128,8 @@ def host(process: Process, argument: str) -> None:
     config = process.machine.pool.config_of(process.machine, process.kind)
     process.daemon = daemon = _BUILDERS[process.kind](process, config, argument)
     process.system = daemon.system
+    if process.machine.pool.scenario.checks:
+        process.machine.pool.checkers.listen(process)
     if process.kind not in ("shadow-host",):
         _admin(process, config)
         _listen(process)

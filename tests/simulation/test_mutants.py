@@ -1,0 +1,241 @@
+"""A test of the simulation itself: bugs put into the production code on purpose, each of which it has to find."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+import pytest
+
+from condor_actors.actors.arrivals import Arrivals
+from condor_actors.actors.system import ActorSystem
+from condor_actors.cores.claim_table import Claims
+from condor_actors.cores.effects import Persist, SetTimer
+from condor_actors.cores.execute_desk import ExecuteDesk
+from condor_actors.cores.job_run import JobRun
+from condor_actors.cores.run_table import Runs
+from condor_actors.cores.slots import Slots
+from condor_actors.daemons.shadow_host import ShadowHostActor
+from condor_actors.daemons.startd import Startd, StartdActor
+from condor_actors.daemons.starter_gates import StarterHost
+from condor_actors.daemons.user_log import UserLogs
+from condor_actors.messages.claim import ClaimGranted
+from condor_actors.simulation.chance import DESKTOP, QUICK
+from condor_actors.simulation.disk import SimulatedClaims, SimulatedLogs, SimulatedQueueStore
+from condor_actors.simulation.scenario import MachineSpec, Scenario, Submission, Wish, run
+
+HOME = MachineSpec("m0", central=True, submits=True, executes=False)
+PLAIN = (HOME, MachineSpec("m1"), MachineSpec("m2"))
+DESKS = (HOME, MachineSpec("m1", kbdd=True, config=DESKTOP))
+SHORT = {**QUICK, "JOB_DEFAULT_LEASE_DURATION": "60"}
+
+Patch = Callable[[pytest.MonkeyPatch], None]
+
+
+def scenario(machines: tuple[MachineSpec, ...] = PLAIN, *, faults: str = "", count: int = 1, cpu_s: float = 200.0,
+             span_s: float = 4000.0, **facts: Any) -> Scenario:
+    return Scenario(
+        machines=machines, config=SHORT, faults=faults, span_s=span_s,
+        submissions=(Submission(when_s=30.0, owner="alice", machine="m0", count=count, cpu_s=cpu_s),), **facts)
+
+
+def send_before_persist(patch: pytest.MonkeyPatch) -> None:
+    commit = ActorSystem._commit
+
+    def eager(self: ActorSystem) -> None:
+        held, self._held = self._held, []
+        for item in held:
+            self._release(item)
+        self._post.flush()
+        commit(self)
+
+    patch.setattr(ActorSystem, "_commit", eager)
+
+
+def no_dedupe(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Arrivals, "_is_repeat", lambda self, identity, message_id: False)
+
+
+def claims_not_synced(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(SimulatedClaims, "sync", lambda self: None)
+
+
+def queue_synced_now_and_then(patch: pytest.MonkeyPatch) -> None:
+    sync = SimulatedQueueStore.sync
+    patch.setattr(SimulatedQueueStore, "sync", lambda self: sync(self) if self._disk.commits % 7 == 0 else None)
+
+
+def log_not_synced(patch: pytest.MonkeyPatch) -> None:
+    append = SimulatedLogs.append
+    patch.setattr(SimulatedLogs, "append",
+                  lambda self, path, data, *, lock, sync: append(self, path, data, lock=lock, sync=False))
+
+
+def lease_of_a_claim_never_ends(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ExecuteDesk, "_lease_over", lambda self, claim_id: None)
+
+
+def old_secret_for_a_new_claim(patch: pytest.MonkeyPatch) -> None:
+    make = Startd.make_desk
+
+    def careless(self: Startd) -> ExecuteDesk:
+        desk = make(self)
+        first = desk._new_secret()
+        desk._new_secret = lambda: first
+        return desk
+
+    patch.setattr(Startd, "make_desk", careless)
+
+
+def renewal_not_armed_again(patch: pytest.MonkeyPatch) -> None:
+    renew = Claims.renew
+
+    def once(self: Claims) -> None:
+        renew(self)
+        self._desk.out[:] = [each for each in self._desk.out
+                             if not (isinstance(each, SetTimer) and each.key == ("renew",))]
+
+    patch.setattr(Claims, "renew", once)
+
+
+def polls_once(patch: pytest.MonkeyPatch) -> None:
+    receive = StartdActor.receive
+
+    def deaf(self: StartdActor, delivery: Any) -> None:
+        if getattr(delivery.message, "key", None) != "poll":
+            receive(self, delivery)
+
+    patch.setattr(StartdActor, "receive", deaf)
+
+
+def ends_are_told_once(patch: pytest.MonkeyPatch) -> None:
+    hello = ShadowHostActor._hello
+
+    def forgetful(self: ShadowHostActor) -> None:
+        ended, self._ended = self._ended, {}
+        hello(self)
+        self._ended = ended
+
+    patch.setattr(ShadowHostActor, "_hello", forgetful)
+
+
+def log_is_not_read_before_it_is_written_again(patch: pytest.MonkeyPatch) -> None:
+    write = UserLogs.write
+
+    def blind(self: UserLogs, *arguments: Any, maybe_written: bool = False) -> None:
+        write(self, *arguments)
+
+    patch.setattr(UserLogs, "write", blind)
+
+
+def refused_claim_keeps_its_job(patch: pytest.MonkeyPatch) -> None:
+    answered = Claims.answered
+
+    def stubborn(self: Claims, serial: int, message: Any) -> None:
+        if isinstance(message, ClaimGranted):
+            answered(self, serial, message)
+        else:
+            self._asked.pop(serial, None)
+
+    patch.setattr(Claims, "answered", stubborn)
+
+
+def secret_in_the_ad(patch: pytest.MonkeyPatch) -> None:
+    perform = StartdActor.perform_own
+
+    def chatty(self: StartdActor, effect: Any, delivery: Any) -> None:
+        if type(effect).__name__ == "Show":
+            effect.slot.ad["Hint"] = effect.slot.capability
+        perform(self, effect, delivery)
+
+    patch.setattr(StartdActor, "perform_own", chatty)
+
+
+def owner_is_not_heard(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(StarterHost, "_suspend", lambda self, message: None)
+
+
+def run_outlives_its_lease(patch: pytest.MonkeyPatch) -> None:
+    lost = JobRun._link_lost
+
+    def patient(self: JobRun, event: Any) -> None:
+        lost(self, event)
+        self._out[:] = [each for each in self._out if not isinstance(each, SetTimer)]
+
+    patch.setattr(JobRun, "_link_lost", patient)
+
+
+def slots_keep_what_they_give(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Slots, "_set_free", lambda self, slot, free: None)
+
+
+def runs_are_forgotten_at_a_restart(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Runs, "restore", lambda self, rows: None)
+
+
+def end_of_a_run_is_not_stored(patch: pytest.MonkeyPatch) -> None:
+    def drop(self: Runs, ended: Any) -> None:
+        del self.runs[ended.run_id]
+        ended.job.run_id = ""
+
+    patch.setattr(Runs, "_drop", drop)
+
+
+def startd_does_not_store_claims(patch: pytest.MonkeyPatch) -> None:
+    do = ExecuteDesk._do
+
+    def careless(self: ExecuteDesk, *effects: Any) -> None:
+        do(self, *(each for each in effects if not isinstance(each, Persist)))
+
+    patch.setattr(ExecuteDesk, "_do", careless)
+
+
+def used_time_is_counted_twice(patch: pytest.MonkeyPatch) -> None:
+    account = Runs._account
+
+    def twice(self: Runs, ended: Any, message: Any) -> None:
+        account(self, ended, message)
+        account(self, ended, message)
+
+    patch.setattr(Runs, "_account", twice)
+
+
+MUTANTS: dict[Patch, Scenario] = {
+    send_before_persist: scenario(count=2, faults="at 230.01s die m0/schedd before commit"),
+    no_dedupe: scenario(count=3, faults="\n".join(
+        f"at {20 + 3 * number}s ambush m0/{daemon} on {kind} reset" for number, (daemon, kind) in enumerate(
+            [("collector", "advertise.UpdateAd"), ("schedd", "run.RunUpdated")] * 20))),
+    claims_not_synced: scenario(faults="at 100s power m1 for 20s\nat 100s power m2 for 20s"),
+    queue_synced_now_and_then: scenario(count=5, faults="at 150s power m0 for 20s\nat 400s power m0 for 20s"),
+    log_not_synced: scenario(count=2, faults="at 230.4s power m0 for 20s"),
+    lease_of_a_claim_never_ends: scenario(faults="at 100s power m0 for 3400s", span_s=8000.0),
+    old_secret_for_a_new_claim: scenario(count=4, faults="at 100s crash m1/starter-host"),
+    renewal_not_armed_again: scenario(cpu_s=3000.0, span_s=9000.0),
+    polls_once: scenario(DESKS, faults="at 100s owner m1 for 30s", span_s=3000.0),
+    ends_are_told_once: scenario(faults="at 100s ambush m0/schedd on run.RunEnded kill", span_s=3000.0),
+    log_is_not_read_before_it_is_written_again: scenario(
+        faults="at 100s ambush m0/schedd on run.NoticesWritten kill\nat 230.3s crash m0/shadow-host", cpu_s=200.0),
+    refused_claim_keeps_its_job: scenario(count=2, faults="at 20s ambush m1/startd on claim.RequestClaim kill"),
+    secret_in_the_ad: scenario(),
+    owner_is_not_heard: scenario(DESKS, faults="at 100s owner m1 for 60s"),
+    run_outlives_its_lease: scenario(faults="at 100s cut m0 m1 for 1000s\nat 100s cut m0 m2 for 300s", cpu_s=900.0),
+    slots_keep_what_they_give: scenario(count=5),
+    runs_are_forgotten_at_a_restart: scenario(faults="at 100s crash m0/schedd"),
+    end_of_a_run_is_not_stored: scenario(count=3),
+    startd_does_not_store_claims: scenario(faults="at 100s crash m1/startd\nat 100s crash m2/startd"),
+    used_time_is_counted_twice: scenario(
+        wishes=(Wish(when_s=100.0, owner="alice", machine="m0", action="vacate"),)),
+}
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.__name__)
+def test_a_bug_is_found(mutant: Patch, monkeypatch: pytest.MonkeyPatch) -> None:
+    mutant(monkeypatch)
+    assert run(MUTANTS[mutant]).violations
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.__name__)
+def test_without_the_bug_nothing_is_found(mutant: Patch) -> None:
+    result = run(attrs.evolve(MUTANTS[mutant]))
+    assert not result.violations, result.violations[0]
