@@ -7,6 +7,7 @@ A chart follows the page's light or dark colours through CSS variables (``--ink`
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from html import escape
 
@@ -22,7 +23,7 @@ STYLE = """
 svg text{font:11px system-ui,sans-serif;fill:var(--soft)} svg .title{font-size:12px;fill:var(--ink)}
 svg .frame{stroke:var(--soft);fill:none} svg .grid{stroke:var(--grid)} svg .mark{stroke:var(--ink);stroke-dasharray:1 3}
 """
-LIGHT_STYLE = STYLE.split("@media", maxsplit=1)[0] + STYLE[STYLE.index("svg text"):]
+LIGHT = dict(re.findall(r"(--\w+):(#\w+)", STYLE.split("@media", maxsplit=1)[0]))
 LEFT, RIGHT, TOP, BOTTOM = 52.0, 12.0, 42.0, 40.0
 COLOURS = 5
 DASHES = {"solid": "", "dashed": "6 4", "dotted": "2 3"}
@@ -195,6 +196,8 @@ def draw(chart: Chart) -> str:
 
 
 def standalone(svg: str) -> str:
-    """A drawn chart as a file of its own, on white."""
+    """A drawn chart as a file of its own, on white, with plain colours for viewers that know no CSS variables."""
     head, rest = svg.split(">", maxsplit=1)
-    return f'{head}><style>{LIGHT_STYLE}</style><rect width="100%" height="100%" fill="var(--page)"/>{rest}\n'
+    rules = STYLE[STYLE.index("svg text"):]
+    text = f'{head}><style>{rules}</style><rect width="100%" height="100%" fill="var(--page)"/>{rest}\n'
+    return re.sub(r"var\((--\w+)\)", lambda name: LIGHT[name[1]], text)

@@ -47,9 +47,6 @@ large mean ratios at the left of Figure 4; the ratio of all waiting to all servi
 <li><b>Claims.</b> The production schedd keeps a claim for its next job for CLAIM_WORKLIFE (20 minutes), so the
 negotiator is asked less often than the coordinator of 1988 was; with FIFO a station goes back to the pool after each
 job, which is the kindest FIFO can be.</li>
-<li><b>Up-Down has a memory.</b> A light user who submits twenty jobs within hours counts as the heavier one for as long
-as it takes the heavy user's index to overtake, when that one begins after days of rest. Then the light user waits for
-once; with FAIR_SHARE less so.</li>
 <li><b>Up-Down and UPDATE_PRIO</b> agree to the job in most months: the expression of 1989, <code>Prio + Users -
 Running</code>, moves by the same steps with the opposite sign; they part only where a user waits without holding
 anything for long, and where an index is forgotten.</li>
