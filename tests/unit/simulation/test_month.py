@@ -6,6 +6,7 @@ from functools import cache
 
 import pytest
 
+from condor_actors.simulation.availability import owner_moves, with_and_without
 from condor_actors.simulation.measures import month_numbers
 from condor_actors.simulation.month import MonthResult, paper_config, run_month
 from condor_actors.simulation.months import months, users_of
@@ -43,6 +44,13 @@ def test_every_fair_policy_protects_light_users_for_ten_days(policy: str, seed: 
     record = saturated(policy, seed, 10.0).record
     assert record.open_wait_ratio(LIGHT) < 0.2
     assert saturated("FIFO", seed, 10.0).record.open_wait_ratio(LIGHT) > 5.0 * record.open_wait_ratio(LIGHT)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_the_history_of_availability_lowers_the_preemptions_of_long_jobs(seed: int) -> None:
+    plain, ranked = with_and_without(seed, 14.0)
+    assert owner_moves(ranked, 0.0, 1e9) < owner_moves(plain, 0.0, 1e9)
 
 
 def test_owners_come_first_and_no_work_is_lost() -> None:
