@@ -50,6 +50,9 @@ LEASE_SLACK_S = 30.0
 FREE_IN_S = 12.0
 """How long a job may compute after the owner came: the policy suspends at the next look."""
 
+VACATE_S = 60.0 + 30.0
+"""How long a job that was asked to go may take: the policy's KILL, the last signal."""
+
 SECRET = b"5ec4e7"
 ENDS = (b"005 (", b"009 (")
 """Terminated, aborted."""
@@ -239,6 +242,8 @@ class Checkers:
         if machine.disturbances != disturbances or clock.now_s - machine.last_input_s > 60.0:
             return
         for job in machine.jobs.values():
+            if 0.0 <= clock.now_s - job.asked_s < VACATE_S:
+                continue  # it may use the time that the policy gives it to go
             if job.begun and not job.frozen and clock.now_s - job.began_s > FREE_IN_S:
                 self._pool.violate(f"run {job.run_id} computes at {machine.name} {FREE_IN_S + machine.poll_s:g} s "
                                    "after its owner came", job.job)

@@ -60,6 +60,7 @@ class JobProcess:
     Attributes:
         pid, run_id, job: its number, its run, and ``machine/cluster.proc``.
         done_s: how much it has computed, as of ``since_s``.
+        asked_s: when it was asked to go first.
         frozen, alive: whether it makes progress, and exists.
     """
 
@@ -76,6 +77,7 @@ class JobProcess:
         self.since_s = machine.pool.clock.now_s
         self.began_s = self.since_s
         self.frozen = False
+        self.asked_s = float("inf")
         self.alive = True
         self.begun = False
         self.reaped = False
@@ -133,6 +135,7 @@ class JobProcess:
         """A signal: 9 ends it, 15 and its like ask it to go."""
         if not self.alive:
             return
+        self.asked_s = min(self.asked_s, self.machine.pool.clock.now_s)
         if number == 9:
             self.machine.pool.clock.callLater(DIES_IN_S, self.end, -1, 9)
         elif not self.program.get("stubborn"):
