@@ -47,9 +47,9 @@ large mean ratios at the left of Figure 4; the ratio of all waiting to all servi
 <li><b>Claims.</b> The production schedd keeps a claim for its next job for CLAIM_WORKLIFE (20 minutes), so the
 negotiator is asked less often than the coordinator of 1988 was; with FIFO a station goes back to the pool after each
 job, which is the kindest FIFO can be.</li>
-<li><b>Up-Down and UPDATE_PRIO</b> agree to the job in most months: the expression of 1989, <code>Prio + Users -
-Running</code>, moves by the same steps with the opposite sign; they part only where a user waits without holding
-anything for long, and where an index is forgotten.</li>
+<li><b>Up-Down and UPDATE_PRIO</b> are nearly the same: the expression of 1989, <code>Prio + Users - Running</code>,
+moves by the same steps with the opposite sign; they part where a user waits without holding anything, and where an
+index is forgotten.</li>
 <li><b>FAIR_SHARE</b> preempts only for a priority better by a fifth, and cuts the pool in shares, so a light user who
 asks for more than a share waits for the rest of it.</li>
 </ul>
