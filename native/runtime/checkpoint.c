@@ -482,6 +482,14 @@ static long describe_files(struct thread *self)
     return size < 0 ? size : 0;
 }
 
+/* A child that has ended and was not waited for is the kernel's to remember, and would be lost. */
+static bool has_children(void)
+{
+    enum { ANYBODY = 0, NO_HANG = 1, ENDED = 4, KEEP = 0x01000000 };
+    struct siginfo info;
+    return SYSTEM(__NR_waitid, ANYBODY, 0, &info, NO_HANG | ENDED | KEEP, 0) != -ECHILD;
+}
+
 static long write_checkpoint(struct thread *self)
 {
     struct memory {
@@ -501,7 +509,9 @@ static long write_checkpoint(struct thread *self)
     if (failed < 0)
         return failed;
     memory = scratch_memory(sizeof *memory);
-    if (memory) {
+    if (has_children()) {
+        failed = -EAGAIN;
+    } else if (memory) {
         memory->writer = (struct writer){.increment = failed == 1, .pagemap = memory->pagemap, .same = memory->same,
                                          .bounce = memory->bounce, .header = memory->header};
         failed = write_image(&memory->writer, &memory->plan, memory->list, memory->room, &count);

@@ -312,7 +312,7 @@ class Bench:
 
 def _cell(result: Result) -> str:
     if result.absent:
-        return f"not installed ({result.absent})"
+        return f"not run: {result.absent}" if " " in result.absent else f"not installed ({result.absent})"
     if result.remote:
         return "does not run: " + (result.program.reason or result.remote)
     if result.moved:
@@ -339,15 +339,15 @@ def page(results: Sequence[Result]) -> str:
         f"{len({r.program.language for r in good})} languages and fields do the same; {len(moved)} of them were moved, "
         f"{sum(r.links for r in moved)} times in all.",
         "",
-        "| program | language or field | package | native s | remote s | moves | waited | image MiB | result |",
-        "|---|---|---|---:|---:|---:|---:|---:|---|",
+        "| program | language or field | package | native s | remote s | moves | waited | result |",
+        "|---|---|---|---:|---:|---:|---:|---|",
     ]
     for r in sorted(results, key=lambda r: (r.program.language.lower(), r.program.name.lower())):
-        numbers = f"{r.native_s:.2f} | {r.remote_s:.2f} | {r.links} | {r.deferred} | {r.image_bytes / 2**20:.0f}"
+        numbers = f"{r.native_s:.2f} | {r.remote_s:.2f} | {r.links} | {r.deferred}"
         text = " ".join(_cell(r).replace("|", "\\|").split())
         lines.append(
             f"| {r.program.name} | {r.program.language} | {r.program.package} "
-            f"| {numbers if not r.absent else '| | | |'} | {text} |"
+            f"| {numbers if not r.absent else '| | |'} | {text} |"
         )
     return "\n".join(lines) + "\n"
 
