@@ -20,6 +20,7 @@ from condor_actors.classads import (
 )
 from condor_actors.classads.forms import FORMS, Form, iter_ads, write_ad
 from condor_actors.classads.operators import BINARY
+from tests.conformance.classads.deliberate import _asks_itself
 from tests.conformance.classads.expressions import Generator
 
 NAMES = st.sampled_from(["a", "B", "Memory", "x_1", "is it", "parent", "true", "é"])
@@ -133,8 +134,8 @@ def chained(ad: ClassAd, cut: int) -> ClassAd:
 def test_flattening_keeps_the_value(generator: Generator) -> None:
     node = parse_or_none(generator.expression(3))
     my = record(generator.ad())
-    if node is None:
-        return
+    if node is None or _asks_itself({"my": unparse(my), "target": None}):
+        return  # an error of the whole, or of the part that is put in
     rest = node.flatten(my, 1.0)
     if isinstance(rest, Expr):
         rest = rest.evaluate(my, None, 1.0)
