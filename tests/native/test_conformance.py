@@ -32,6 +32,8 @@ KNOWN = {
     r"(newfstatat|utimensat|statx): argument 2 (longest|unmapped)": "two errors at once: which one is told",
     r"pipe2: argument 1 null": "two errors at once: which one is told",
     r"mknod(at)?: argument [23] -1": "devices are refused before the number is looked at",
+    r"copy_file_range: argument 4 (edge|cannot be written)": "an offset is looked at only when bytes are copied",
+    r"p(read|write)v2: argument 6": "flags are looked at before the data",
     r"(socket|socketpair): argument": "only UNIX sockets, and these only in pairs",
 }  # fmt: skip
 

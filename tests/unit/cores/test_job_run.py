@@ -185,8 +185,9 @@ def test_an_end_without_a_shadow_is_told_again() -> None:
     InputsSent(run_id=RUN), jr.Prepared(), jr.PrepareFailed("x"), jr.Began(1, "/"), jr.StartFailed("x"),
     jr.ProgramEnded(0, -1, False), jr.TreeGone(Usage()), jr.Gathered(), jr.Measured(Usage()),
     StopRun(run_id=RUN, how="fast"), jr.CloseRun(grace_s=0.0, reason="x"), SuspendRun(run_id=RUN),
-    jr.OwnerSuspends(), jr.OwnerContinues(), ContinueRun(run_id=RUN), OutputsReceived(run_id=RUN), jr.LinkLost(), jr.Abandon(), TimerFired(key="grace"),
-    TimerFired(key="again"), TimerFired(key="lease"), TimerFired(key="keep"),
+    jr.OwnerSuspends(), jr.OwnerContinues(), ContinueRun(run_id=RUN), OutputsReceived(run_id=RUN), jr.LinkLost(),
+    jr.Abandon(), TimerFired(key="grace"), TimerFired(key="again"),
+    TimerFired(key="lease"), TimerFired(key="keep"),
 ])
 @pytest.mark.parametrize("state", list(jr.RunState))
 def test_every_event_is_taken_in_every_state(state: jr.RunState, event: Any) -> None:
