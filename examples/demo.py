@@ -207,8 +207,8 @@ def second_act(folder: Path) -> None:
     say("\nThe second act: a program moves. Nothing is transferred for it, it uses its files where they are.")
     with Pool(folder / "pool2", 2, config):
         try:
-            owner.owner_returns(out, keyboard, python, [str(BIN / "condor_submit")])
-        except (OSError, ValueError, subprocess.CalledProcessError) as error:
+            owner.owner_returns(out, keyboard, python, BIN)
+        except (OSError, ValueError, RuntimeError, subprocess.CalledProcessError) as error:
             raise Failure(str(error)) from error
         run(["condor_history", "-limit", "1", "-af:h", "RemoteUserCpu", "NumCkpts", "NumRestarts",
              "NumRemoteSysCalls", "Leverage"])

@@ -14,8 +14,9 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-DIGITS = 3000
+DIGITS = 4500
 WATCH_S = 300.0
+ENDED = "\n005 ("
 POLICY = """
 # Two machines; somebody sits at the first. Its keyboard is a file here, so that the demo can press a key.
 NUM_SLOTS = 2
@@ -78,7 +79,10 @@ def press_a_key(keyboard: Path) -> None:
 def watch(log: Log, words: str, keyboard: Path | None = None) -> None:
     """Show the log until it says so; with a keyboard, type meanwhile."""
     end = time.monotonic() + WATCH_S
-    while words not in log.show():
+    while words not in (text := log.show()):
+        if ENDED in text:
+            raise RuntimeError(f"the job ended before its log said {words!r}: this machine is too fast for {DIGITS} "
+                               f"digits; see {log.path}")
         if time.monotonic() > end:
             raise TimeoutError(f"the job's log did not say {words!r} within {WATCH_S:g} s; see {log.path}")
         if keyboard is not None:
@@ -86,16 +90,18 @@ def watch(log: Log, words: str, keyboard: Path | None = None) -> None:
         time.sleep(0.2)  # a display's refresh; nothing waits for it
 
 
-def owner_returns(out: Path, keyboard: Path, python: str, submit_tool: list[str]) -> str:
+def owner_returns(out: Path, keyboard: Path, python: str, tools: Path) -> str:
     """The story; what came out is returned."""
     log = Log(out / "digits.log")
-    subprocess.run([*submit_tool, "standard.sub", f"OUT={out}", f"PYTHON={python}", f"DIGITS={DIGITS}"],
+    subprocess.run([tools / "condor_submit", "standard.sub", f"OUT={out}", f"PYTHON={python}", f"DIGITS={DIGITS}"],
                    cwd=HERE / "standard", check=True)
+    watch(log, "001 (")
+    subprocess.run([tools / "condor_checkpoint", "job", "1.0"], check=True)
     watch(log, "003 (")
     print("The owner of the first machine comes back and types.", flush=True)
     watch(log, "004 (", keyboard)
     print("The machine is the owner's; the job goes on at the other one.", flush=True)
-    watch(log, "005 (")
+    watch(log, ENDED)
     result = (out / "digits.txt").read_text()
     right = subprocess.run([sys.executable, str(HERE / "standard" / "digits.py"), str(DIGITS)],
                            capture_output=True, text=True, check=True).stdout
