@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, Expr, as_expr, parse_expression, unparse
-from condor_actors.classads.expr import Call, ListExpr, Reference
+from condor_actors.classads.expr import Binary, Call, ListExpr, Reference
 from tests.conformance.classads.engines import SYNTAX, our_text, ours, theirs
 
 _DOTS = re.compile(r"\.\.\d+(?:[eE][-+]?\d+)?")
@@ -73,6 +73,23 @@ def _far_times(difference: Mapping[str, Any]) -> bool:
     results = f"{difference['ours']} {difference['theirs']}"
     strange = "1901" in results or any(int(number) >= 10_000 for number in re.findall(r"\d{5,}", results))
     return bool(_TIMES.search(_everything(difference))) and strange
+
+
+def _divided_time(difference: Mapping[str, Any]) -> bool:
+    """A span of time divided by zero: theirs is what lies in memory."""
+    my, target = difference["my"], difference["target"]
+    try:
+        texts = [unparse(node) for node in _divisions(parse_expression(difference["expr"]))]
+    except ClassAdSyntaxError:
+        return False
+    return any(ours(text, my, target) == "error" and "24855" in theirs(text, my, target) for text in texts)
+
+
+def _divisions(node: Expr) -> list[Expr]:
+    found = [node] if isinstance(node, Binary) and node.operator == "/" else []
+    for child in node.children():
+        found += _divisions(child)
+    return found
 
 
 def _calls(node: Expr, names: frozenset[str]) -> list[Expr]:
@@ -144,5 +161,6 @@ _OF_VALUES: dict[str, Test] = {
     "a record in evalInEachContext's expression sees the context": _record_in_context,
     "behind evalInEachContext, names are found as before it": _lost_scope,
     "times beyond 32 bits of seconds": _far_times,
+    "a span of time divided by zero": _divided_time,
     "a list that asks itself for its parts is an error": _asks_itself,
 }
