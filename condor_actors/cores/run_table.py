@@ -71,6 +71,8 @@ class Run:
     claim: HeldClaim | None
     began_s: float
     told: bool = False
+    stop: StopRun | None = None
+    """It is to end, which a host that takes it up may not have heard."""
     recorded: bool = False
 
 
@@ -177,7 +179,8 @@ class Runs:
         """End the run of a job."""
         run = self.runs.get(job.run_id)
         if run is not None:
-            self._hosts.tell(run.owner, StopRun(run_id=run.run_id, how=how, reason=reason))
+            run.stop = StopRun(run_id=run.run_id, how=how, reason=reason)
+            self._hosts.tell(run.owner, run.stop)
 
     def checkpoint(self, job: Job, reason: str) -> None:
         """Have the program of a standard-universe job take a checkpoint."""
@@ -387,6 +390,8 @@ class Runs:
                 self.stop(run.job, "remove", run.job.ad.get_str("RemoveReason"))
             elif run.job.status is JobStatus.HELD:
                 self.stop(run.job, "hold", run.job.ad.get_str("HoldReason"))
+            elif run.stop is not None:
+                self._hosts.tell(owner, run.stop)
         for run_id in theirs - self.runs.keys():
             if run_id in message.runs:
                 self._hosts.tell(owner, StopRun(run_id=run_id, how="fast", reason="the schedd has no such run"))
@@ -403,12 +408,14 @@ class Runs:
 
     def take_up(self, owner: str) -> None:
         """A new host of the owner takes up the runs and the notices that a dead one left."""
-        self._hosts.want(owner)
-        for run in [each for each in self.runs.values() if each.owner == owner and each.told]:
-            self._hosts.tell(owner, HostOrders(starts=(self._order(run, reattach=True),)))
+        mine = [run for run in self.runs.values() if run.owner == owner and run.told]
+        self._hosts.tell_first(owner, [HostOrders(starts=(self._order(run, reattach=True),)) for run in mine])
+        for run in mine:
             if run.job.status in (JobStatus.REMOVED, JobStatus.HELD):
                 how = "remove" if run.job.status is JobStatus.REMOVED else "hold"
                 self.stop(run.job, how, "the job is no longer to run")
+            elif run.stop is not None:
+                self._hosts.tell(owner, run.stop)
         self.give_orders({owner: self._notices.again(owner)})
 
     def start_locals(self) -> None:

@@ -179,6 +179,19 @@ class ShadowHosts:
         self._waiting.setdefault(owner, []).append(message)
         return False
 
+    def tell_first(self, owner: str, messages: Iterable[Any]) -> None:
+        """Tell the owner's next host, before what waits for it already: orders about runs it does not know yet."""
+        self._waiting.setdefault(owner, [])[:0] = messages
+        self.want(owner)
+        host = self.by_owner[owner]
+        if host.state == "ready":
+            self._flush(host)
+
+    def _flush(self, host: Host) -> None:
+        assert host.address is not None
+        for message in self._waiting.pop(host.owner, ()):
+            self._desk.tell(host.address, message)
+
     def replace(self, owner: str) -> None:
         """The owner's host died: start another, later and later when they die young."""
         self._desk.timer(("host-again", owner), min(60.0, 0.1 * 2.0 ** min(self._failures, 10)))
@@ -229,8 +242,7 @@ class ShadowHosts:
         host.state = "ready"
         host.assigned = True
         self._desk.persist(SaveHost(host.host_id, host.owner, host.pid, host.birth))
-        for message in self._waiting.pop(host.owner, ()):
-            self._desk.tell(host.address, message)
+        self._flush(host)
 
     def renew(self) -> None:
         """Give every owner's host its next credential."""
