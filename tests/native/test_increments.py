@@ -51,7 +51,7 @@ class IncrementChain(Chain):
 
 @pytest.mark.parametrize("seed", range(2))
 def test_programs_go_on_from_increments(seed: int, tmp_path: Path) -> None:
-    command = [sys.executable, "-c", CHANGER, "60"]
+    command = [sys.executable, "-c", CHANGER, "240"]
     native = subprocess.run(command, capture_output=True, check=True)
     dice = random.Random(seed)
     chain = IncrementChain(command, tmp_path, seed)
