@@ -9,7 +9,7 @@ forget it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TypeVar
 
 import attrs
@@ -63,14 +63,13 @@ def _take(items: list[_T], size: Callable[[_T], int]) -> list[_T]:
 
 @attrs.define(eq=False)
 class Run:
-    """One run; ``claim`` is None in the local universes; ``told``: a host has been sent its order."""
+    """One run; ``claim`` is None in the local universes."""
 
     run_id: str
     job: Job
     owner: str
     claim: HeldClaim | None
     began_s: float
-    told: bool = False
     stop: StopRun | None = None
     """It is to end, which a host that takes it up may not have heard."""
     recorded: bool = False
@@ -105,7 +104,7 @@ class Runs:
             if job is None:
                 continue
             job.run_id = row.run_id
-            self.runs[row.run_id] = Run(row.run_id, job, row.owner, claim, row.began_s, told=True)
+            self.runs[row.run_id] = Run(row.run_id, job, row.owner, claim, row.began_s)
             if claim is not None:
                 claim.run_id = row.run_id
 
@@ -367,31 +366,19 @@ class Runs:
         for owner in {**verdicts, **starts, **notices}:
             first: tuple[tuple[str, str], ...] = tuple(verdicts.get(owner, ()))
             lines = list(notices.get(owner, ()))
-            begun = [(run, self._order(run)) for run in starts.get(owner, ())]
+            begun = [self._order(run) for run in starts.get(owner, ())]
             while first or lines or begun:
                 some = _take(lines, lambda notice: len(notice.ad))
-                now = _take(begun, lambda pair: len(pair[1].job_ad) + len(pair[1].slot_ad))
-                told = self._hosts.tell(owner, HostOrders(verdicts=first, notices=tuple(some),
-                                                          starts=tuple([order for _, order in now])))
-                for run, _ in now:
-                    run.told = told
+                now = _take(begun, lambda order: len(order.job_ad) + len(order.slot_ad))
+                self._hosts.tell(owner, HostOrders(verdicts=first, notices=tuple(some), starts=tuple(now)))
                 first = ()
 
     # ---- shadow hosts come and go
 
     def host_said_hello(self, message: ShadowHostHello, owner: str) -> None:
-        """A host is back: give it the runs that nobody has, and take away those that are no more."""
+        """A host is there: give it the runs that nobody has, and take away those that are no more."""
         theirs = {*message.runs, *message.unsettled}
-        for run in [each for each in self.runs.values() if each.owner == owner]:
-            if run.run_id not in theirs and run.told:
-                self._hosts.tell(owner, HostOrders(starts=(self._order(run, reattach=True),)))
-            run.told = True
-            if run.job.status is JobStatus.REMOVED:
-                self.stop(run.job, "remove", run.job.ad.get_str("RemoveReason"))
-            elif run.job.status is JobStatus.HELD:
-                self.stop(run.job, "hold", run.job.ad.get_str("HoldReason"))
-            elif run.stop is not None:
-                self._hosts.tell(owner, run.stop)
+        self.take_up(owner, theirs)
         for run_id in theirs - self.runs.keys():
             if run_id in message.runs:
                 self._hosts.tell(owner, StopRun(run_id=run_id, how="fast", reason="the schedd has no such run"))
@@ -406,14 +393,21 @@ class Runs:
         if mine or owner in self._notices.owners():
             self._hosts.replace(owner)
 
-    def take_up(self, owner: str) -> None:
-        """A new host of the owner takes up the runs and the notices that a dead one left."""
-        mine = [run for run in self.runs.values() if run.owner == owner and run.told]
-        self._hosts.tell_first(owner, [HostOrders(starts=(self._order(run, reattach=True),)) for run in mine])
+    def take_up(self, owner: str, theirs: Collection[str] = ()) -> None:
+        """The owner's host, as soon as there is one, takes up the runs and the notices that a dead one left.
+
+        Args:
+            theirs: runs that it has already; those whose first order waits for it are not lost either.
+        """
+        mine = [run for run in self.runs.values() if run.owner == owner]
+        known = {*theirs, *self._hosts.untold(owner)}
+        self._hosts.tell_first(owner, [HostOrders(starts=(self._order(run, reattach=True),)) for run in mine
+                                       if run.run_id not in known])
         for run in mine:
-            if run.job.status in (JobStatus.REMOVED, JobStatus.HELD):
-                how = "remove" if run.job.status is JobStatus.REMOVED else "hold"
-                self.stop(run.job, how, "the job is no longer to run")
+            if run.job.status is JobStatus.REMOVED:
+                self.stop(run.job, "remove", run.job.ad.get_str("RemoveReason"))
+            elif run.job.status is JobStatus.HELD:
+                self.stop(run.job, "hold", run.job.ad.get_str("HoldReason"))
             elif run.stop is not None:
                 self._hosts.tell(owner, run.stop)
         self.give_orders({owner: self._notices.again(owner)})

@@ -27,7 +27,7 @@ from condor_actors.cores.effects import Effect
 from condor_actors.cores.queue_operations import DropHost, SaveHost
 from condor_actors.cores.schedd_desk import ScheddDesk
 from condor_actors.messages.envelope import Address, Delivery
-from condor_actors.messages.run import DismissHost, ShadowHostHello
+from condor_actors.messages.run import DismissHost, HostOrders, ShadowHostHello
 
 __all__ = ["AssignHost", "CheckHost", "EndHost", "HostChecked", "ShadowHosts", "StartHost"]
 
@@ -163,21 +163,21 @@ class ShadowHosts:
                 self.by_owner[owner] = host
                 if host.state == "spare":
                     self._assign(host)
+                    self._flush(host)
                 break
         else:
             self._start(owner)
         self.keep_spares()
 
-    def tell(self, owner: str, message: Any) -> bool:
-        """Tell the owner's host, as soon as there is one; returns whether it was told now."""
+    def tell(self, owner: str, message: Any) -> None:
+        """Tell the owner's host, as soon as there is one."""
         self.want(owner)
         host = self.by_owner[owner]
         if host.state == "ready" and host.address is not None:
             host.busy_s = self._desk.now_s
             self._desk.tell(host.address, message)
-            return True
-        self._waiting.setdefault(owner, []).append(message)
-        return False
+        else:
+            self._waiting.setdefault(owner, []).append(message)
 
     def tell_first(self, owner: str, messages: Iterable[Any]) -> None:
         """Tell the owner's next host, before what waits for it already: orders about runs it does not know yet."""
@@ -186,6 +186,11 @@ class ShadowHosts:
         host = self.by_owner[owner]
         if host.state == "ready":
             self._flush(host)
+
+    def untold(self, owner: str) -> set[str]:
+        """Names of runs whose order waits for the owner's next host."""
+        return {start.run_id for message in self._waiting.get(owner, ()) if isinstance(message, HostOrders)
+                for start in message.starts}
 
     def _flush(self, host: Host) -> None:
         assert host.address is not None
@@ -211,7 +216,8 @@ class ShadowHosts:
     def hello(self, message: ShadowHostHello, delivery: Delivery, birth: str) -> Host | None:
         """A host says hello; returns it when it is (or has become) an owner's, None when it is a spare or a stranger.
 
-        The id is what the schedd gave the process when it started it, so a stranger does not know one.
+        The id is what the schedd gave the process when it started it, so a stranger does not know one.  What waits for
+        an owner's host is told by :meth:`tell_first`, behind the runs that it is to take up.
         """
         host = self.hosts.get(message.host_id)
         if host is None or (message.owner and message.owner != host.owner):
@@ -242,7 +248,6 @@ class ShadowHosts:
         host.state = "ready"
         host.assigned = True
         self._desk.persist(SaveHost(host.host_id, host.owner, host.pid, host.birth))
-        self._flush(host)
 
     def renew(self) -> None:
         """Give every owner's host its next credential."""

@@ -297,7 +297,6 @@ class SubmitSide:
         if host is None:
             return
         self.runs.host_said_hello(message.message, host.owner)
-        self.runs.give_orders({host.owner: self.notices.again(host.owner)})
 
     def _written(self, message: run_messages.NoticesWritten, delivery: Delivery) -> None:
         if self.hosts.owner_at(delivery.sender.node):

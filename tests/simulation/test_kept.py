@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from condor_actors.simulation.chance import DESKTOP, QUICK
+from condor_actors.simulation.chance import DESKTOP, QUICK, random_scenario
 from condor_actors.simulation.scenario import MachineSpec, Scenario, Submission, Wish, run
 
 HOME = MachineSpec("m0", central=True, submits=True, executes=False)
@@ -35,7 +35,19 @@ KEPT = {
 }
 
 
+SEEDS = {
+    "a run whose order waited for a spare host is taken up when that dies": (3000037, 6),
+}
+"""Seed and machines."""
+
+
 @pytest.mark.parametrize("name", KEPT)
 def test_what_was_found_stays_mended(name: str) -> None:
     result = run(KEPT[name])
+    assert not result.violations, result.violations[0]
+
+
+@pytest.mark.parametrize("name", SEEDS)
+def test_a_seed_that_failed_is_mended(name: str) -> None:
+    result = run(random_scenario(*SEEDS[name]))
     assert not result.violations, result.violations[0]
