@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, Expr, is_true, parse_expression
+from condor_actors.cores.autoclusters import Autoclusters
 from condor_actors.cores.job_queue import Cluster, Job, JobQueue
 from condor_actors.messages.queue import JobsPage, QueryJobs, QueryTotals, Totals
 
-__all__ = ["batches", "page", "totals"]
+__all__ = ["autoclusters_page", "batches", "page", "totals"]
 
 PAGE_BYTES = 400_000
 PAGE_JOBS = 5_000
@@ -96,6 +97,41 @@ def _projected(job: Job, names: tuple[str, ...]) -> bytes:
     view.spellings = job.ad.spellings
     view.own = {name: own[name] for name in mine}
     return shared + view.to_bytes()
+
+
+def autoclusters_page(
+    queue: JobQueue, autoclusters: Autoclusters, question: QueryJobs, now_s: float
+) -> JobsPage:  # fmt: skip
+    """The next page of the autoclusters that have jobs asked for; a job that never waited is in none.
+
+    Raises:
+        ClassAdSyntaxError: the constraint is none.
+        ValueError: the cursor is none.
+    """
+    constraint = parse_expression(question.constraint) if question.constraint else None
+    members: dict[int, list[Job]] = {}
+    for job in _from(queue, question, ""):
+        if job.autocluster > int(question.cursor or 0) and _wanted(job, question.owner, None, now_s):
+            members.setdefault(job.autocluster, []).append(job)
+    ads: list[bytes] = []
+    size = 0
+    for number in sorted(members):
+        autocluster = autoclusters.by_number.get(number)
+        if autocluster is None:
+            continue
+        jobs = members[number]
+        ad = jobs[0].ad.project([name for name, _ in autocluster.signature[1:] if jobs[0].ad.find(name) is not None])
+        names = [job.name for job in jobs]
+        ad["AutoClusterId"], ad["JobCount"] = number, len(jobs)
+        ad["JobIds"] = " ".join(names) if len(names) < 3 else f"{names[0]} ... {names[-1]}"
+        if constraint is None or is_true(constraint.evaluate(ad, None, now_s)):
+            ads.append((ad.project(question.projection) if question.projection else ad).to_bytes())
+            size += len(ads[-1]) + 8
+        if question.limit and len(ads) >= question.limit:
+            break
+        if size >= PAGE_BYTES:
+            return JobsPage(ads=tuple(ads), cursor=str(number))
+    return JobsPage(ads=tuple(ads))
 
 
 def totals(queue: JobQueue, question: QueryTotals, now_s: float) -> Totals:

@@ -242,6 +242,8 @@ class SubmitSide:
         try:
             if isinstance(message, QueryTotals):
                 return job_query.totals(self.desk.queue, message, now_s)
+            if message.source == "autoclusters":
+                return job_query.autoclusters_page(self.desk.queue, self.desk.autoclusters, message, now_s)
             return job_query.page(self.desk.queue, message, now_s)
         except ClassAdSyntaxError as error:
             return Refused(code="invalid", text=job_query.syntax_error(error, message.constraint))

@@ -84,7 +84,9 @@ class QueryJobs:
     """Which jobs satisfy all of this?  Answer: :class:`JobsPage`.
 
     Attributes:
-        source: ``queue`` or ``history`` (newest first).
+        source: ``queue``, ``history`` (newest first) or ``autoclusters``: ads with the significant attributes of the
+            jobs asked for, AutoClusterId, JobCount and JobIds, one for each autocluster; ``constraint`` is then one on
+            these ads.
         ids: (cluster, proc) pairs, proc -1 for a whole cluster; empty: all.
         owner: only this user's; empty: all.
         constraint: ClassAd text; empty: none.

@@ -17,7 +17,7 @@ import attrs
 from condor_actors.classads import ClassAd, is_true, parse_expression
 from condor_actors.classads.explain import Tally, explain_many
 from condor_actors.classads.text_form import old_to_new
-from condor_actors.tools.contact import ToolError
+from condor_actors.tools.command import ToolError
 
 if TYPE_CHECKING:
     from condor_actors.tools.q import Answer

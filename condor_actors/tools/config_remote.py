@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from condor_actors.config import all_parameters, find_parameter
 from condor_actors.messages.admin import EVERYTHING_SET, Ping, QueryConfig, SetConfig
 from condor_actors.tools import contact
+from condor_actors.tools.command import ToolError
 from condor_actors.wire.blocking import Client, WireError, connect
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def remote(wishes: Wishes) -> int:
             if any(wishes.has(name) for name in ("set", "unset", "rset", "runset")):
                 return _change(client, title, wishes)
             return _read(client, wishes, daemon)
-    except contact.ToolError as error:
+    except ToolError as error:
         print(error.text, file=sys.stderr)
         return error.status
     except WireError as error:
@@ -48,12 +49,12 @@ def _dial(config: Config, daemon: str, wishes: Wishes) -> tuple[Client, str]:
     name, pool = wishes.value("name"), wishes.value("pool")
     ours = contact.full_name(config, daemon)
     if pool and not name and daemon != "collector":
-        raise contact.ToolError("Error: you must specify -name with -pool")
+        raise ToolError("Error: you must specify -name with -pool")
     if not pool and (not name or name.lower() in (ours.lower(), ours.split(".")[0].lower(), "localhost")):
         try:
             client = connect(contact.local_node(config, daemon))
         except WireError as error:
-            raise contact.ToolError(contact.unreachable(f"local {daemon}", error)) from None
+            raise ToolError(contact.unreachable(f"local {daemon}", error)) from None
         return client, f"{daemon} {ours} {contact.local_address(config, daemon)}"
     if daemon == "collector":
         return contact.collector(config, pool=pool or name), f"collector {pool or name}"
@@ -65,7 +66,7 @@ def _dial(config: Config, daemon: str, wishes: Wishes) -> tuple[Client, str]:
     fitting = f'Name == {text} || Machine == {text} || regexp(strcat("^", {text}, "\\\\."), Machine)'
     found = contact.query(config, kinds[daemon], fitting, ("Name", "MyAddress"), pool=pool)
     if not found:
-        raise contact.ToolError(
+        raise ToolError(
             f"Can't find address for {daemon} '{name}' in {pool or 'this pool'}\n"
             "Perhaps you need to query another pool."
         )

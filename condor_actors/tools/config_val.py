@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from condor_actors.config import Config, ConfigError, all_parameters, find_parameter, load_config, nearest_word
+from condor_actors.tools.command import quiet
 from condor_actors.tools.flags import Flag, Given, MissingValue, UnknownFlag, parse
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (Complaint, ConfigError) as error:
         print(str(error), file=sys.stderr)
     except BrokenPipeError:
-        sys.stdout = None  # whoever read it has gone; say nothing more at exit
+        quiet()
     return 1
 
 

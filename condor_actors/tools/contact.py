@@ -10,10 +10,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from condor_actors.tools.command import ToolError
 from condor_actors.wire.blocking import Client, LinkLost, NotTrusted, RequestRefused, Unreachable, WireError, connect
 
 if TYPE_CHECKING:
@@ -26,22 +27,6 @@ QUEUE = "schedd"
 """The schedd's actor for jobs."""
 COLLECTOR = "collector"
 ADMIN = "admin"
-
-
-class ToolError(Exception):
-    """What a tool cannot do: the sentence for standard error, and the exit status."""
-
-    def __init__(self, text: str, status: int = 1) -> None:
-        self.text = text
-        self.status = status
-        super().__init__(text)
-
-
-def fail(text: str, status: int = 1) -> NoReturn:
-    """Say why on standard error and exit."""
-    sys.stdout.flush()
-    print(text, file=sys.stderr)
-    sys.exit(status)
 
 
 def load(subsystem: str = "TOOL") -> Config:

@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 from condor_actors.messages.admin import CancelDrain, Drain
-from condor_actors.tools.contact import ToolError, load
-from condor_actors.tools.flags import Flag, Given, MissingValue, UnknownFlag, parse
+from condor_actors.tools.command import ToolError, Words, operands_of, run, values_of
+from condor_actors.tools.contact import load
+from condor_actors.tools.flags import Flag, Given
 from condor_actors.tools.machine_commands import STARTD, ask, startds
 
 FLAGS = (
@@ -50,33 +52,17 @@ OPTIONS:
 
 def main() -> int:
     """Entry of ``condor_drain``."""
-    try:
-        given = parse(sys.argv[1:], FLAGS)
-    except UnknownFlag as error:
-        print(f"ERROR: unexpected argument: {error.word}", file=sys.stderr)
-        return 2
-    except MissingValue as error:
-        print(f"condor_drain: '{error.word}' requires another argument", file=sys.stderr)
-        return 1
-    values = {item.name: item.values[0] if item.values else "" for item in given if item.name}
-    if "help" in values:
-        print(USAGE, file=sys.stderr)
-        return 0
-    if "version" in values:
-        from condor_actors.tools.version import platform_line, version_line
+    return run(FLAGS, USAGE, _answer, words=Words(
+        unknown="ERROR: unexpected argument: {word}", unknown_status=2, failure="ERROR: {text}", help_stream="err",
+        missing="condor_drain: '{word}' requires another argument"))  # fmt: skip
 
-        print(f"{version_line()}\n{platform_line()}")
-        return 0
-    machines = [item.values[0] for item in given if not item.name]
+
+def _answer(given: Sequence[Given]) -> int:
+    values, machines = values_of(given), operands_of(given)
     problem = _problem(values, machines)
     if problem:
-        print(f"ERROR: {problem}", file=sys.stderr)
-        return 2
-    try:
-        return _drain(given, values, machines[0])
-    except ToolError as error:
-        print(f"ERROR: {error.text}", file=sys.stderr)
-        return 1
+        raise ToolError(problem, 2)
+    return _drain(given, values, machines[0])
 
 
 def _problem(values: dict[str, str], machines: list[str]) -> str:
@@ -95,7 +81,7 @@ def _problem(values: dict[str, str], machines: list[str]) -> str:
     return ""
 
 
-def _drain(given: list[Given], values: dict[str, str], machine: str) -> int:
+def _drain(given: Sequence[Given], values: dict[str, str], machine: str) -> int:
     how = next((name for name in ("fast", "quick") if name in values), "graceful")
     done = next((name.partition("-")[0] for name in values if name.endswith("on-completion")), "nothing")
     for name, address, client in startds(load(), names=(machine,), pool=values.get("pool", "")):

@@ -12,64 +12,35 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from condor_actors.classads import ClassAd
-from condor_actors.classads.text_form import old_to_new
-from condor_actors.tools.contact import ToolError, load, refused, schedd
-from condor_actors.tools.flags import MANY, Flag, Given, MissingValue, UnknownFlag, parse
+from condor_actors.tools import ad_output
+from condor_actors.tools.command import ToolError, Words, run
+from condor_actors.tools.contact import load, schedd
+from condor_actors.tools.flags import Flag, Given
 from condor_actors.tools.job_ids import parse_id
-from condor_actors.wire.blocking import WireError
 
 if TYPE_CHECKING:
     from condor_actors.tools.contact import Schedd
 
 FLAGS = (
-    Flag("help"),
-    Flag("long"),
-    Flag("limit", 3, 1),
-    Flag("local", 3),
-    Flag("match", 1, 1, alias="limit"),
-    Flag("json", 2, colon=True),
-    Flag("xml", 1),
-    Flag("wide", 1, colon=True),
-    Flag("backwards", 1),
-    Flag("forwards", 2),
-    Flag("file", 2, 1),
-    Flag("constraint", 1, 1),
-    Flag("completedsince", 2, 1),
-    Flag("since", 2, 1),
-    Flag("scanlimit", 2, 1),
-    Flag("autoformat", 5, MANY, colon=True, alias="af"),
-    Flag("af", 2, MANY, colon=True),
-    Flag("attributes", 2, 1),
-    Flag("format", 1, 2),
-    Flag("name", 1, 1),
-    Flag("pool", 1, 1),
-    Flag("print-format", 2, 1),
-    Flag("epochs", 1, colon=True, alias="unsupported"),
-    Flag("type", 1, 1, alias="unsupported"),
-    Flag("startd", 4, alias="unsupported"),
-    Flag("userlog", 1, 1, alias="unsupported"),
-    Flag("stream-results", 2),
-    Flag("dag", 3),
-    Flag("debug", 1, colon=True),
-    Flag("version", 4),
-)
+    Flag("help"), Flag("local", 3), Flag("match", 1, 1, alias="limit"), Flag("wide", 1, colon=True),
+    Flag("backwards", 1), Flag("forwards", 2), Flag("file", 2, 1),
+    *ad_output.flags(),
+    Flag("completedsince", 2, 1), Flag("since", 2, 1), Flag("scanlimit", 2, 1), Flag("name", 1, 1), Flag("pool", 1, 1),
+    Flag("epochs", 1, colon=True, alias="unsupported"), Flag("type", 1, 1, alias="unsupported"),
+    Flag("startd", 4, alias="unsupported"), Flag("userlog", 1, 1), Flag("stream-results", 2), Flag("dag", 3),
+    Flag("debug", 1, colon=True), Flag("version", 4),
+)  # fmt: skip
 
 
 @attrs.define
-class Question:
+class Question(ad_output.AdQuestion):
     """The command line, understood."""
 
     ids: list[tuple[int, int]] = attrs.Factory(list)
     owners: list[str] = attrs.Factory(list)
-    constraints: list[str] = attrs.Factory(list)
-    form: str = ""
-    attributes: tuple[str, ...] = ()
-    af: tuple[str, tuple[str, ...]] = ("", ())
-    formats: list[tuple[str, str]] = attrs.Factory(list)
-    limit: int = 0
     since: str = ""
     file: str = ""
-    table_file: str = ""
+    userlog: str = ""
     name: str = ""
     pool: str = ""
     is_wide: bool = False
@@ -78,33 +49,11 @@ class Question:
 
 def main() -> int:
     """Entry of ``condor_history``."""
-    try:
-        given = parse(sys.argv[1:], FLAGS)
-        names = {item.name for item in given}
-        if "help" in names:
-            print(USAGE)
-            return 0
-        if "version" in names:
-            from condor_actors.tools.version import platform_line, version_line
-
-            print(f"{version_line()}\n{platform_line()}")
-            return 0
-        return _answer(_understand(given))
-    except UnknownFlag as error:
-        print(f"Error: Unknown argument {error.word}", file=sys.stderr)
-    except MissingValue as error:
-        print(f"Error: Argument {error.word} requires another parameter", file=sys.stderr)
-    except WireError as error:
-        print(refused(error), file=sys.stderr)
-    except ToolError as error:
-        print(error.text, file=sys.stderr)
-        return error.status
-    except BrokenPipeError:
-        sys.stderr.close()
-    return 1
+    return run(FLAGS, USAGE, lambda given: _answer(_understand(given)),
+               words=Words(unknown="Error: Unknown argument {word}"))  # fmt: skip
 
 
-def _understand(given: list[Given]) -> Question:
+def _understand(given: Sequence[Given]) -> Question:
     question = Question()
     for item in given:
         value = item.values[0] if item.values else ""
@@ -114,51 +63,33 @@ def _understand(given: list[Given]) -> Question:
                 question.ids.append(found)
             else:
                 question.owners.append(value)
-        elif item.name == "constraint":
-            question.constraints.append(value)
-        elif item.name in ("long", "json", "xml"):
-            question.form = item.name
-        elif item.name == "af":
-            question.af, question.form = (item.qualifier, item.values), "af"
-        elif item.name == "format":
-            question.formats.append((item.values[0], item.values[1]))
-            question.form = "format"
-        elif item.name == "attributes":
-            question.attributes += tuple(value.replace(",", " ").split())
-        elif item.name == "limit":
-            if not value.lstrip("-").isdigit():
-                raise ToolError(f"Error: Argument {item.word} requires a number, not {value}")
-            question.limit = max(int(value), 0)
+        elif question.take(item):
+            continue
         elif item.name in ("wide", "forwards"):
             setattr(question, f"is_{item.name}", True)
-        elif item.name in ("since", "file", "name", "pool"):
+        elif item.name in ("since", "file", "userlog", "name", "pool"):
             setattr(question, item.name, value)
         elif item.name == "completedsince":
             if not value.isdigit():
                 raise ToolError(f"Error: '{value}' not valid parameter for -completedsince (seconds since 1970)")
             question.since = f"CompletionDate <= {value}"
-        elif item.name == "print-format":
-            question.table_file = value
         elif item.name == "unsupported":
             raise ToolError(f"Error: {item.word} is not supported")
     return question
 
 
 def _answer(question: Question) -> int:
-    from condor_actors.tools import print_formats as forms
-
     config = load("TOOL")
+    if question.userlog:
+        from condor_actors.tools.log_jobs import jobs_of_log
+
+        ended = [ad for ad in jobs_of_log(question.userlog) if ad.get_int("JobStatus") in (3, 4)]
+        return _print(question, _chosen(question, ended))
     if question.file:
-        return _print(question, _from_file(question))
+        return _print(question, _chosen(question, ad_output.ads_of_file(question.file)))
     with schedd(config, name=question.name, pool=question.pool) as there:
-        if question.form == "af":
-            try:
-                projection: tuple[str, ...] = forms.AutoFormat.of(*question.af).projection()
-            except forms.FormatError as error:
-                raise ToolError(f"Error: {error}") from None
-        else:
-            projection = question.attributes
-        ads = _asked(there, question, () if question.form == "af" and "r" not in question.af[0] else projection)
+        names = question.names() or ()
+        ads = _asked(there, question, () if question.form == "af" and "r" not in question.af[0] else names)
         return _print(question, iter(list(ads)[::-1]) if question.is_forwards else ads)
 
 
@@ -181,39 +112,23 @@ def _asked(there: Schedd, question: Question, projection: Sequence[str]) -> Iter
 
 
 def _constraint(question: Question) -> str:
-    from condor_actors.classads import ClassAdSyntaxError, parse_expression, quote
+    from condor_actors.classads import quote
 
-    parts = [old_to_new(text) for text in question.constraints]
-    for text in parts:
-        try:
-            parse_expression(text)
-        except ClassAdSyntaxError:
-            raise ToolError(f"Error:  could not parse constraint {text}") from None
-    if question.owners:
-        parts.append(" || ".join(f"Owner == {quote(owner)}" for owner in question.owners))
-    return parts[0] if len(parts) == 1 else " && ".join(f"({part})" for part in parts)
+    return question.conjunction(" || ".join(f"Owner == {quote(owner)}" for owner in question.owners))
 
 
-def _from_file(question: Question) -> Iterator[ClassAd]:
-    """Ads of a history file, the last written first."""
+def _chosen(question: Question, ads: Sequence[ClassAd]) -> Iterator[ClassAd]:
+    """The ads that are asked for of those of a file, the last written first."""
     from condor_actors.classads import is_true, parse_expression
-    from condor_actors.classads.text_form import iter_long
 
-    try:
-        with open(question.file, encoding="utf-8", errors="surrogateescape") as file:
-            ads = list(iter_long(file))
-    except OSError as error:
-        raise ToolError(f"Error: Can't open {question.file}: {error.strerror}") from None
-    wanted = parse_expression(_constraint(question)) if question.constraints or question.owners else None
+    constraint = _constraint(question)
+    wanted = parse_expression(constraint) if constraint else None
     since = _since(question.since)
     count = 0
     for ad in ads if question.is_forwards else reversed(ads):
-        job = (ad.get_int("ClusterId"), ad.get_int("ProcId"))
         if since is not None and since(ad):
             return
-        if question.ids and job not in question.ids and (job[0], -1) not in question.ids:
-            continue
-        if wanted is None or is_true(wanted.evaluate(ad)):
+        if ad_output.is_named(ad, question.ids) and (wanted is None or is_true(wanted.evaluate(ad))):
             yield ad
             count += 1
             if question.limit and count >= question.limit:
@@ -229,37 +144,17 @@ def _since(text: str) -> Any:
         return lambda ad: ad.get_int("ClusterId") == found[0] and found[1] in (-1, ad.get_int("ProcId"))
     from condor_actors.classads import is_true, parse_expression
 
-    tree = parse_expression(old_to_new(text))
+    tree = parse_expression(ad_output.checked(text))
     return lambda ad: is_true(tree.evaluate(ad))
 
 
 def _print(question: Question, ads: Iterator[ClassAd]) -> int:
-    from condor_actors.tools import print_formats as forms
+    if question.form == "table":
+        from condor_actors.tools.print_tables import PrintTable
 
-    try:
-        if question.table_file:
-            from condor_actors.tools.print_tables import PrintTable
-
-            rows = PrintTable.read(question.table_file).rows(ads)
-        elif question.form == "af":
-            rows = forms.AutoFormat.of(*question.af).rows(ads)
-        elif question.form == "format":
-            chosen = [forms.Format.of(form, text) for form, text in question.formats]
-            rows = ("".join(form.text(ad) for form in chosen) for ad in ads)
-        elif question.form == "json":
-            rows = forms.json_rows(ads, question.attributes, when_empty="[\n]\n")
-        elif question.form == "xml":
-            rows = forms.xml_rows(ads, question.attributes)
-        elif question.form == "long":
-            rows = forms.long_rows(ads, question.attributes)
-        else:
-            rows = _table(ads, question.is_wide)
-        for row in rows:
-            sys.stdout.write(row)
-    except forms.FormatError as error:
-        raise ToolError(f"Error: {error}") from None
-    sys.stdout.flush()
-    return 0
+        return ad_output.write(ad_output.understood(lambda: list(PrintTable.read(question.table_file).rows(ads))))
+    rows = question.rows(ads, when_empty="[\n]\n")
+    return ad_output.write(_table(ads, question.is_wide) if rows is None else rows)
 
 
 def _table(ads: Iterator[ClassAd], is_wide: bool) -> Iterator[str]:
@@ -281,6 +176,7 @@ USAGE = """Usage: condor_history [source] [restriction-list] [options]
 
    where [source] is one of
       -file <file>            read job ads from this file
+      -userlog <file>         read the jobs that have ended from this event log
       -name <name>            ask this schedd
       -pool <host>            ask this central manager for it
 

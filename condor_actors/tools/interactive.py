@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 
 from condor_actors.messages.queue import ActOnJobs, JobAction, QueryJobs
-from condor_actors.tools.contact import Schedd, ToolError
+from condor_actors.tools.command import ToolError
+from condor_actors.tools.contact import Schedd
 from condor_actors.tools.job_shell import NotRunning, run_shell
 
 LOOK_S = 1.0

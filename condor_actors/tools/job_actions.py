@@ -15,8 +15,10 @@ import attrs
 
 from condor_actors.classads.text_form import old_to_new
 from condor_actors.messages.queue import ActionResult, ActionResults, ActOnJobs, JobAction
-from condor_actors.tools.contact import Schedd, ToolError, load, schedd
-from condor_actors.tools.flags import Flag, Given, MissingValue, UnknownFlag, parse
+from condor_actors.tools import command
+from condor_actors.tools.command import ToolError
+from condor_actors.tools.contact import Schedd, load, schedd
+from condor_actors.tools.flags import Flag, Given
 from condor_actors.tools.job_ids import ALL_PROCS, parse_id
 from condor_actors.wire.blocking import RequestRefused, WireError
 
@@ -103,22 +105,15 @@ def run(program: str, action: JobAction, extra: Sequence[Flag] = ()) -> int:
     :param action: what it does unless a flag says otherwise.
     :param extra: flags of its own: ``forcex``, ``fast``, ``subcode``.
     """
-    try:
-        given = parse(sys.argv[1:], (*extra, *_COMMON))
-    except UnknownFlag as error:
-        print(f"Unrecognized option: {error.word}", file=sys.stderr)
-        return _usage(program, action)
-    except MissingValue as error:
-        print(f"{program}: -{error.flag.name} requires another argument", file=sys.stderr)
-        return 1
-    names = {item.name for item in given}
-    if "help" in names:
-        return _usage(program, action, 0)
-    if "version" in names:
-        from condor_actors.tools.version import platform_line, version_line
+    usage = _usage(program, action)
+    return command.run(
+        (*extra, *_COMMON), usage, lambda given: _do(given, action, usage), words=command.Words(
+            unknown="Unrecognized option: {word}\n{usage}", help_stream="err",
+            missing=program + ": -{flag} requires another argument"))  # fmt: skip
 
-        print(f"{version_line()}\n{platform_line()}")
-        return 0
+
+def _do(given: Sequence[Given], action: JobAction, usage: str) -> int:
+    names = {item.name for item in given}
     if "forcex" in names:
         action = JobAction.REMOVE_FORCED
     if "fast" in names:
@@ -127,17 +122,12 @@ def run(program: str, action: JobAction, extra: Sequence[Flag] = ()) -> int:
     if not (wanted.ids or wanted.terms or wanted.constraints or wanted.is_all or wanted.is_held):
         if wanted.had_error:
             return 1
-        print("You did not specify any jobs", file=sys.stderr)
-        return _usage(program, action)
-    try:
-        with schedd(load(), name=wanted.name, pool=wanted.pool, address=wanted.address) as there:
-            return _act(there, action, wanted, wanted.reason)
-    except ToolError as error:
-        print(error.text, file=sys.stderr)
-        return error.status
+        raise ToolError(f"You did not specify any jobs\n{usage}")
+    with schedd(load(), name=wanted.name, pool=wanted.pool, address=wanted.address) as there:
+        return _act(there, action, wanted, wanted.reason)
 
 
-def _understand(given: list[Given]) -> _Wanted:
+def _understand(given: Sequence[Given]) -> _Wanted:
     wanted = _Wanted()
     for item in given:
         value = item.values[0] if item.values else ""
@@ -274,10 +264,9 @@ def _together(there: Schedd, action: JobAction, wanted: _Wanted, reason: str) ->
     return 1
 
 
-def _usage(program: str, action: JobAction, status: int = 1) -> int:
+def _usage(program: str, action: JobAction) -> str:
     word = WORDS[action].verb.capitalize()
-    print(
-        f"""Usage: {program} [options] [constraints]
+    return f"""Usage: {program} [options] [constraints]
  where [options] is zero or more of:
   -help               Display this message and exit
   -version            Display version information and exit
@@ -291,7 +280,4 @@ def _usage(program: str, action: JobAction, status: int = 1) -> int:
   user                {word} all jobs owned by user
   -constraint expr    {word} all jobs matching the boolean expression
   -all                {word} all jobs (cannot be used with other constraints)
-  -held               {word} only held jobs""",
-        file=sys.stderr,
-    )
-    return status
+  -held               {word} only held jobs"""

@@ -15,7 +15,8 @@ from typing import Any
 
 from condor_actors.messages.queue import ConnectToJob
 from condor_actors.messages.run import ShellData
-from condor_actors.tools.contact import QUEUE, Schedd, ToolError
+from condor_actors.tools.command import ToolError
+from condor_actors.tools.contact import QUEUE, Schedd
 from condor_actors.wire.blocking import LinkLost, RequestRefused, TimedOut
 
 CHUNK_BYTES = 65536

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from condor_actors.classads import ClassAd, quote
 from condor_actors.classads.text_form import old_to_new
 from condor_actors.messages.advertise import AdKind
+from condor_actors.tools.command import ToolError
 from condor_actors.tools.contact import (
-    ToolError,
     dial,
     full_name,
     local_address,

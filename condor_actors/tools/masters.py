@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from condor_actors.messages.admin import DaemonCommand
-from condor_actors.tools import contact
-from condor_actors.tools.flags import Flag, Given, MissingValue, UnknownFlag, parse
+from condor_actors.tools import command, contact
+from condor_actors.tools.flags import Flag, Given
 from condor_actors.wire.blocking import Client, RequestRefused, WireError, connect
 
 if TYPE_CHECKING:
@@ -98,42 +98,23 @@ class Target:
 
 def run(tool: AdminTool, words: Sequence[str]) -> int:
     """Do what a command line says; the exit status."""
-    try:
-        given = parse(words, tool.flags())
-    except UnknownFlag as error:
-        print(f"ERROR: unknown option {error.word}\n\n{tool.usage()}", file=sys.stderr)
-        return 1
-    except MissingValue as error:
-        print(f"ERROR: {error.word} needs a value\n\n{tool.usage()}", file=sys.stderr)
-        return 1
-    names = {item.name for item in given}
-    if "help" in names:
-        print(tool.usage(), end="")
-        return 0
-    if "version" in names:
-        from condor_actors.tools.version import platform_line, version_line
-
-        print(version_line(), platform_line(), sep="\n")
-        return 0
-    refused = names & set(NOT_OURS)
-    if refused:
-        print(f"ERROR: {tool.name} does not do -{sorted(refused)[0]} here (see condor_drain)", file=sys.stderr)
-        return 1
-    try:
-        return _send(tool, given)
-    except contact.ToolError as error:
-        print(error.text, file=sys.stderr)
-        return error.status
+    return command.run(
+        tool.flags(), tool.usage().rstrip("\n"), lambda given: _send(tool, given), arguments=words, words=command.Words(
+            unknown="ERROR: unknown option {word}\n\n{usage}", missing="ERROR: {word} needs a value\n\n{usage}"),
+    )  # fmt: skip
 
 
 def _send(tool: AdminTool, given: Sequence[Given]) -> int:
+    refused = {item.name for item in given} & set(NOT_OURS)
+    if refused:
+        raise command.ToolError(f"ERROR: {tool.name} does not do -{sorted(refused)[0]} here (see condor_drain)")
     config = contact.load()
     how = next((item.name.removeprefix("force-") for item in reversed(given)
                 if item.name in ("graceful", "fast", "peaceful", "force-graceful")), "graceful")
     daemons = [item.values[0].upper().removeprefix("CONDOR_") for item in given if item.name == "daemon"]
     daemons += [item.name.upper() for item in given if item.name in [flag.name for flag in KINDS]]
     if len(daemons) > 1:
-        raise contact.ToolError("ERROR: can only specify one daemon flag.")
+        raise command.ToolError("ERROR: can only specify one daemon flag.")
     if tool.command in ("on", "reconfig") and daemons == ["MASTER"]:
         daemons = []
     message = DaemonCommand(command=tool.command, daemons=tuple(daemons), how=how)
@@ -184,7 +165,7 @@ def _targets(config: Config, given: Sequence[Given]) -> tuple[list[Target], list
         return found, [] if found else [f"Can't find addresses for master's{what}"]
     if not wanted:
         if pool:
-            raise contact.ToolError("ERROR: -pool needs a machine's name, -constraint or -all")
+            raise command.ToolError("ERROR: -pool needs a machine's name, -constraint or -all")
         return [local], []
     targets: list[Target] = []
     missing: list[str] = []

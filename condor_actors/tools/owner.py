@@ -13,7 +13,8 @@ from typing import Any
 
 from condor_actors.classads import ClassAd
 from condor_actors.messages.owner import OwnerView, PauseMachine, QueryOwner, ResumeMachine
-from condor_actors.tools.contact import ToolError, load
+from condor_actors.tools.command import ToolError
+from condor_actors.tools.contact import load
 from condor_actors.tools.machine_commands import STARTD, ask, local_startd
 from condor_actors.tools.print_formats import elapsed
 

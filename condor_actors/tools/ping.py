@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from condor_actors.messages.admin import Ping, Pong
 from condor_actors.messages.envelope import Level
-from condor_actors.tools.contact import ADMIN, ToolError, dial, load, local_address, local_node, query, unreachable
-from condor_actors.tools.flags import Flag, MissingValue, UnknownFlag, parse
+from condor_actors.tools.command import ToolError, Words, run, values_of
+from condor_actors.tools.contact import ADMIN, dial, load, local_address, local_node, query, unreachable
+from condor_actors.tools.flags import Flag, Given
 from condor_actors.wire.blocking import Client, WireError, connect
 
 if TYPE_CHECKING:
@@ -45,26 +47,17 @@ USAGE = """Usage: condor_ping [-address <host:port> | -name <name> | -pool <host
 
 def main() -> int:
     """Entry of ``condor_ping``."""
-    try:
-        given = parse(sys.argv[1:], FLAGS)
-    except (UnknownFlag, MissingValue) as error:
-        print(f"ERROR: unrecognized or incomplete argument {error.word}\n{USAGE}", file=sys.stderr)
-        return 1
-    values = {item.name: item.values[0] if item.values else "" for item in given if item.name}
-    if "help" in values:
-        print(USAGE)
-        return 0
-    if "version" in values:
-        from condor_actors.tools.version import platform_line, version_line
+    wrong = "ERROR: unrecognized or incomplete argument {word}\n{usage}"
+    return run(FLAGS, USAGE, _answer, words=Words(unknown=wrong, missing=wrong))
 
-        print(f"{version_line()}\n{platform_line()}")
-        return 0
+
+def _answer(given: Sequence[Given]) -> int:
+    values = values_of(given)
     tokens = [item.values[0].upper() for item in given if not item.name] or ["WRITE"]
     levels = [level.value for level in Level]
     unknown = [token for token in tokens if token not in levels and token != "ALL"]
     if unknown:
-        print(f"ERROR: {unknown[0]} is no authorization level; expected one of ALL {' '.join(levels)}", file=sys.stderr)
-        return 1
+        raise ToolError(f"ERROR: {unknown[0]} is no authorization level; expected one of ALL {' '.join(levels)}")
     if "ALL" in tokens:
         tokens = levels
     try:

@@ -20,7 +20,8 @@ from condor_actors.config import Config, ConfigError, load_config
 from condor_actors.cores.judgement import POLICY_NAMES, UNIVERSE_SUFFIXES
 from condor_actors.cores.policy_settings import latches_of, policy_of
 from condor_actors.cores.policy_trial import Happened, Sample, Tally, Trial, why
-from condor_actors.tools.contact import ToolError, load, query
+from condor_actors.tools.command import ToolError
+from condor_actors.tools.contact import load, query
 
 USAGE = """Usage: condor_policy check [FILE | 'use POLICY : NAME'] [-day RECORD | -machine NAME | -ads FILE]
                            [-universe NAME] [-vacate SECONDS]

@@ -2,7 +2,7 @@
 
 ::
 
-    SELECT [NOTITLE] [NOHEADER] [NOSUMMARY] [BARE] [LABEL [SEPARATOR s]]
+    SELECT [FROM AUTOCLUSTER | UNIQUE] [NOTITLE] [NOHEADER] [NOSUMMARY] [BARE] [LABEL [SEPARATOR s]]
            [RECORDPREFIX s] [RECORDSUFFIX s] [FIELDPREFIX s] [FIELDSUFFIX s]
       EXPRESSION [AS head] [WIDTH n|AUTO] [LEFT|RIGHT] [TRUNCATE] [NOPREFIX] [NOSUFFIX]
                  [PRINTF form] [PRINTAS function] [OR mark]
@@ -16,66 +16,20 @@ Key words are upper case; ``#`` begins a comment line.  **Source**: the manual, 
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import attrs
 
 from condor_actors.classads import UNDEFINED, ClassAd, is_true
-from condor_actors.tools.print_formats import Field, Format, FormatError, date, elapsed, shown
-from condor_actors.tools.queue_views import command, day, run_time, size_mib, state
+from condor_actors.tools.print_formats import Field, Format, FormatError, shown
+from condor_actors.tools.print_functions import FUNCTIONS, Render
 
 _WORD = re.compile(r"""\s*("[^"]*"|'[^']*'|\S+)""")
 _OPTIONS = frozenset({"AS", "WIDTH", "FIT", "TRUNCATE", "LEFT", "RIGHT", "NOPREFIX", "NOSUFFIX", "PRINTF", "PRINTAS",
                       "FORMATAS", "OR"})  # fmt: skip
-_STATUS = {1: "Idle", 2: "Running", 3: "Removed", 4: "Completed", 5: "Held", 6: "XFerOut", 7: "Suspended"}
-_UNIVERSES = {1: "Standard", 5: "Vanilla", 7: "Scheduler", 9: "Grid", 10: "Java", 11: "Parallel", 12: "Local", 13: "VM"}
-
-Render = Callable[[ClassAd, Any], str]
-
-
-def _bytes(scale: float) -> Render:
-    def render(_ad: ClassAd, value: Any) -> str:
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            return shown(value)
-        amount = float(value) * scale
-        for unit in ("B ", "KB", "MB", "GB", "TB"):
-            if amount < 1024 or unit == "TB":
-                break
-            amount /= 1024
-        return f"{amount:.1f} {unit}"
-
-    return render
-
-
-def _batch_name(ad: ClassAd, _value: Any) -> str:
-    return ad.get_str("JobBatchName") or ad.get_str("DAGNodeName") or f"ID: {ad.get_int('ClusterId')}"
-
-
-FUNCTIONS: dict[str, Render] = {
-    "JOB_ID": lambda ad, _: f"{ad.get_int('ClusterId')}.{ad.get_int('ProcId')}",
-    "OWNER": lambda ad, _: ad.get_str("Owner"),
-    "DAG_OWNER": lambda ad, _: ad.get_str("DAGNodeName") or ad.get_str("Owner"),
-    "QDATE": lambda _, value: day(value),
-    "DATE": lambda _, value: date(value),
-    "CPU_TIME": lambda ad, _: run_time(ad, time.time()),
-    "RUNTIME": lambda _, value: elapsed(value),
-    "ELAPSED_TIME": lambda _, value: elapsed(value),
-    "JOB_STATUS": lambda ad, _: state(ad),
-    "JOB_STATUS_RAW": lambda _, value: _STATUS.get(value, "Unk"),
-    "JOB_UNIVERSE": lambda _, value: _UNIVERSES.get(value, "Unknown"),
-    "JOB_COMMAND": lambda ad, _: command(ad),
-    "JOB_DESCRIPTION": lambda ad, _: command(ad),
-    "MEMORY_USAGE": lambda ad, _: size_mib(ad),
-    "BATCH_NAME": _batch_name,
-    "REMOTE_HOST": lambda ad, _: ad.get_str("RemoteHost") or ad.get_str("LastRemoteHost"),
-    "READABLE_MB": _bytes(1024.0 * 1024.0),
-    "READABLE_KB": _bytes(1024.0),
-    "READABLE_BYTES": _bytes(1.0),
-    "LOAD_AVG": lambda _, value: f"{value:.3f}" if isinstance(value, (int, float)) else shown(value),
-    "STRINGS_FROM_LIST": lambda _, value: ", ".join(map(shown, value)) if isinstance(value, list) else shown(value),
-}
+_COUNTS = ("jobcount", "jobids")
+"""What an aggregation adds to each of its lines."""
 
 
 @attrs.frozen(kw_only=True)
@@ -119,6 +73,8 @@ class PrintTable:
     field_suffix: str = " "
     where: str = ""
     order: list[tuple[Field, bool]] = attrs.Factory(list)
+    is_unique: bool = False
+    is_of_autoclusters: bool = False
 
     @classmethod
     def read(cls, path: str) -> PrintTable:
@@ -185,31 +141,62 @@ class PrintTable:
                 self.is_labelled, self.has_header = True, False
             elif word in separators and words:
                 setattr(self, separators[word], words.pop(0))
-            elif word in ("FROM", "UNIQUE"):
-                raise FormatError(f"SELECT {word} is not supported")
+            elif word == "UNIQUE":
+                self.is_unique = True
+            elif word == "FROM":
+                if words[:1] != ["AUTOCLUSTER"]:
+                    raise FormatError(f"SELECT FROM {' '.join(words[:1])}: only AUTOCLUSTER can stand behind FROM")
+                words.pop(0)
+                self.is_of_autoclusters = True
 
     def _sort(self, text: str) -> None:
         expression = re.sub(r"\s+(ASCENDING|DESCENDING)$", "", text)
         self.order.append((Field.of(expression), text.endswith("DESCENDING")))
 
     def rows(self, ads: Iterable[ClassAd]) -> Iterator[str]:
-        """The table as text."""
-        chosen = self._chosen(ads)
-        cells = [[column.cell(ad) for column in self.columns] for ad in chosen]
+        """The table as text, of the ads that the format chooses, in its order."""
+        yield from self.lines(self.chosen(ads))
+
+    def lines(self, ads: Sequence[ClassAd], *, below_heads: str = "") -> Iterator[str]:
+        """The table as text, of all these ads; without any there are the heads alone, or nothing (``below_heads``)."""
+        cells = [[column.cell(ad) for column in self.columns] for ad in ads]
+        if below_heads and not cells:
+            return
         widths = [self._width(n, column, cells) for n, column in enumerate(self.columns)]
         if self.has_header and self.columns:
-            yield self._line([column.head for column in self.columns], widths) + "\n"
+            yield self._line([column.head for column in self.columns], widths) + "\n" + below_heads
         for row in cells:
             yield self.record_prefix + self._line(row, widths) + self.record_suffix
 
-    def _chosen(self, ads: Iterable[ClassAd]) -> list[ClassAd]:
+    def chosen(self, ads: Iterable[ClassAd]) -> list[ClassAd]:
+        """The ads for which WHERE is true, grouped by UNIQUE, in the order of GROUP BY.
+
+        :raises FormatError: WHERE cannot be read.
+        """
         chosen = list(ads)
         if self.where:
             wanted = Field.of(self.where)
             chosen = [ad for ad in chosen if is_true(wanted.value(ad))]
+        if self.is_unique:
+            chosen = self._aggregated(chosen)
         for field, is_reversed in reversed(self.order):
             chosen.sort(key=lambda ad, field=field: _key(field.value(ad)), reverse=is_reversed)  # type: ignore[misc]  # field is bound now
         return chosen
+
+    def _aggregated(self, ads: Iterable[ClassAd]) -> list[ClassAd]:
+        """One ad for all that agree in what is shown and sorted by, with Id, JobCount and JobIds."""
+        fields = [*(column.field for column in self.columns), *(field for field, _ in self.order)]
+        names = {name.lower(): name for field in fields for name in field.names() if name.lower() not in _COUNTS}
+        groups: dict[tuple[str, ...], list[ClassAd]] = {}
+        for ad in ads:
+            groups.setdefault(tuple(Field(name).raw(ad) for name in names), []).append(ad)
+        found = []
+        for number, members in enumerate(groups.values(), 1):
+            line = members[0].project([name for name in names.values() if name in members[0]])
+            line["Id"], line["JobCount"] = number, len(members)
+            line["JobIds"] = ids_in_short([(ad.get_int("ClusterId"), ad.get_int("ProcId")) for ad in members])
+            found.append(line)
+        return found
 
     def _width(self, number: int, column: Column, cells: Sequence[Sequence[str]]) -> int:
         if self.is_labelled:
@@ -229,6 +216,12 @@ class PrintTable:
             parts.append((self.field_prefix if column.has_prefix else "") + text)
             parts.append(self.field_suffix if column.has_suffix else "")
         return "".join(parts).rstrip(" ")
+
+
+def ids_in_short(ids: Sequence[tuple[int, int]]) -> str:
+    """``3.0``, ``3.0 3.1``, or ``3.0 ... 5.2`` for more than two jobs."""
+    names = [f"{cluster}.{proc}" for cluster, proc in sorted(ids)]
+    return " ".join(names) if len(names) < 3 else f"{names[0]} ... {names[-1]}"
 
 
 def _key(value: Any) -> tuple[int, float, str]:

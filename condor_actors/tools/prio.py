@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 from condor_actors.classads import ClassAd, quote
 from condor_actors.messages.queue import ActionResult, ActionResults, EditJobs, QueryJobs
-from condor_actors.tools.contact import Schedd, ToolError, load, refused, schedd
+from condor_actors.tools.command import ToolError, Words, operands_of, run, values_of
+from condor_actors.tools.contact import Schedd, load, schedd
+from condor_actors.tools.flags import Flag, Given, parse
 from condor_actors.tools.job_ids import ALL_PROCS, id_text, parse_id
-from condor_actors.wire.blocking import WireError
 
 USAGE = (
     "Usage: condor_prio [{+|-}priority ] [-p priority] [ -a ] [-n schedd_name] [ -pool pool_name ] "
@@ -19,59 +21,38 @@ USAGE = (
 )
 
 
+FLAGS = (
+    Flag("help"), Flag("version"), Flag("all"), Flag("name", 1, 1), Flag("pool", 2, 1), Flag("priority", 1, 1),
+)  # fmt: skip
+
+
 def main() -> int:
     """Entry of ``condor_prio``."""
-    step = level = None
-    name = pool = ""
-    targets: list[str] = []
-    is_all = False
-    words = sys.argv[1:]
-    while words:
-        word = words.pop(0)
-        bare = word.lstrip("-").lower()
-        if word[0] in "+-" and word[1:].isdigit():
-            step = int(word)
-        elif not word.startswith("-"):
-            targets.append(word)
-        elif bare == "p" or (bare and "priority".startswith(bare) and bare != "pool"[: len(bare)]):
-            if not words or not words[0].lstrip("+-").isdigit():
-                return _usage()
-            level = int(words.pop(0))
-        elif bare and "all".startswith(bare):
-            is_all = True
-        elif bare and ("name".startswith(bare) or "pool".startswith(bare)):
-            if not words:
-                print(f"condor_prio: {word} requires another argument", file=sys.stderr)
-                return 1
-            if "name".startswith(bare):
-                name = words.pop(0)
-            else:
-                pool = words.pop(0)
-        elif bare and "help".startswith(bare):
-            print(USAGE)
-            return 0
-        elif bare and "version".startswith(bare):
-            from condor_actors.tools.version import platform_line, version_line
-
-            print(f"{version_line()}\n{platform_line()}")
-            return 0
-        else:
-            return _usage()
-    if (step is None) == (level is None) or not (targets or is_all):
-        return _usage()
-    try:
-        with schedd(load(), name=name, pool=pool) as there:
-            return _change(there, targets, is_all, step, level)
-    except WireError as error:
-        print(refused(error), file=sys.stderr)
-    except ToolError as error:
-        print(error.text, file=sys.stderr)
-    return 1
+    return run(_read, USAGE, _answer, words=Words(
+        unknown="condor_prio: {word} is not a valid option\n{usage}",
+        missing="condor_prio: {word} requires another argument"))  # fmt: skip
 
 
-def _usage() -> int:
-    print(USAGE, file=sys.stderr)
-    return 1
+def _read(words: Sequence[str]) -> list[Given]:
+    """``+N`` and ``-N`` are steps, and ``-p`` may be followed by a number with a sign; all else is flags as usual."""
+    plain = [f"={word}" if word[:1] in ("+", "-") and word[1:].isdigit() else word for word in words]
+    return [
+        Given("step", (item.values[0][1:],)) if not item.name and item.values[0][:1] == "=" else item
+        for item in parse(plain, FLAGS)
+    ]
+
+
+def _answer(given: Sequence[Given]) -> int:
+    values, targets = values_of(given), operands_of(given)
+    level = values["priority"].lstrip("=") if "priority" in values else None
+    is_all = "all" in values
+    if ("step" in values) == (level is not None) or not (targets or is_all):
+        raise ToolError(USAGE)
+    if level is not None and not level.lstrip("+-").isdigit():
+        raise ToolError(f"condor_prio: -p takes a number, not {level}\n{USAGE}")
+    with schedd(load(), name=values.get("name", ""), pool=values.get("pool", "")) as there:
+        return _change(there, targets, is_all, int(values["step"]) if "step" in values else None,
+                       None if level is None else int(level))  # fmt: skip
 
 
 def _change(there: Schedd, targets: list[str], is_all: bool, step: int | None, level: int | None) -> int:

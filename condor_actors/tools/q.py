@@ -12,57 +12,33 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from condor_actors.classads import ClassAd
-from condor_actors.classads.text_form import old_to_new
-from condor_actors.tools.contact import Schedd, ToolError, load, refused, schedd
-from condor_actors.tools.flags import Flag, MissingValue, UnknownFlag, parse
+from condor_actors.tools import ad_output
+from condor_actors.tools.command import run
+from condor_actors.tools.contact import Schedd, load, schedd
 from condor_actors.tools.queue_question import FLAGS, USAGE, Question, understand
-from condor_actors.wire.blocking import WireError
 
 if TYPE_CHECKING:
     from condor_actors.config import Config
+    from condor_actors.tools.print_tables import PrintTable
 
 
 def main() -> int:
     """Entry of ``condor_q``."""
-    try:
-        given = parse(sys.argv[1:], FLAGS)
-        names = {item.name for item in given}
-        if "help" in names:
-            print(USAGE)
-            return 0
-        if "version" in names:
-            from condor_actors.tools.version import platform_line, version_line
-
-            print(f"{version_line()}\n{platform_line()}")
-            return 0
-        return _answer(understand(given))
-    except UnknownFlag as error:
-        print(f"Error: unrecognized argument {error.word}\n{USAGE}", file=sys.stderr)
-    except MissingValue as error:
-        print(f"Error: Argument {error.word} requires {_needed(error.flag)}", file=sys.stderr)
-    except ToolError as error:
-        print(error.text, file=sys.stderr)
-        return error.status
-    except BrokenPipeError:
-        sys.stderr.close()
-    return 1
-
-
-def _needed(flag: Flag) -> str:
-    return "format and attribute parameters" if flag.takes == 2 else "another parameter"
+    return run(FLAGS, USAGE, lambda given: _answer(understand(given)))
 
 
 def _answer(question: Question) -> int:
     config = load("TOOL")
-    try:
-        if question.job_file:
-            return _from_file(question, config)
-        if question.is_global:
-            return _everywhere(question, config)
-        with schedd(config, name=question.name, pool=question.pool, address=question.address) as there:
-            return Answer(question, config, there).give()
-    except WireError as error:
-        raise ToolError(refused(error)) from None
+    if question.job_file:
+        return Answer(question, config, None, ad_output.ads_of_file(question.job_file, "job ads file")).give()
+    if question.log_file:
+        from condor_actors.tools.log_jobs import jobs_of_log
+
+        return Answer(question, config, None, jobs_of_log(question.log_file)).give()
+    if question.is_global:
+        return _everywhere(question, config)
+    with schedd(config, name=question.name, pool=question.pool, address=question.address) as there:
+        return Answer(question, config, there).give()
 
 
 def _everywhere(question: Question, config: Config) -> int:
@@ -72,17 +48,6 @@ def _everywhere(question: Question, config: Config) -> int:
         with schedd(config, name=ad.get_str("Name"), address=ad.get_str("MyAddress")) as there:
             Answer(question, config, there).give()
     return 0
-
-
-def _from_file(question: Question, config: Config) -> int:
-    from condor_actors.classads.text_form import iter_long
-
-    try:
-        with open(question.job_file, encoding="utf-8", errors="surrogateescape") as file:
-            ads = list(iter_long(file))
-    except OSError as error:
-        raise ToolError(f"Error: Can't open job ads file {question.job_file}: {error.strerror}") from None
-    return Answer(question, config, None, ads).give()
 
 
 class Answer:
@@ -104,19 +69,17 @@ class Answer:
         question = self.question
         if question.is_totals:
             return self._totals_only()
-        if question.form in ("long", "json", "xml"):
-            return _write(self._whole_rows())
-        if question.form == "af":
-            return self._autoformat()
-        if question.form == "format":
-            return self._formats()
-        if question.table_file:
-            return self._custom_table()
+        if question.form in ("long", "json"):
+            return ad_output.write(self._whole_rows())
         if question.form == "analyze":
             from condor_actors.tools.analyze import analyze
 
-            return _write(analyze(self))
-        return self._table()
+            return ad_output.write(analyze(self))
+        if question.form == "table" or (question.is_autoclusters and not question.form):
+            return self._custom_table()
+        names = question.names()
+        rows = None if names is None else question.rows(self.ads(names if question.form == "xml" else _plain(names)))
+        return self._table() if rows is None else ad_output.write(rows)
 
     # -- asking
 
@@ -138,8 +101,9 @@ class Answer:
         while True:
             page = self.there.ask(
                 QueryJobs(
-                    ids=tuple(question.ids), owner=self.owner, constraint=self.constraint,
-                    projection=tuple(projection), limit=question.limit, cursor=cursor,
+                    source="autoclusters" if question.is_autoclusters else "queue", ids=tuple(question.ids),
+                    owner=self.owner, constraint=self.constraint, projection=tuple(projection), limit=question.limit,
+                    cursor=cursor,
                 )
             )  # fmt: skip
             yield from page.ads
@@ -148,16 +112,11 @@ class Answer:
                 return
 
     def _filtered(self, ads: list[ClassAd]) -> Iterator[ClassAd]:
-        from condor_actors.classads import is_true, parse_expression
-
-        wanted = parse_expression(self.constraint) if self.constraint else None
-        ids = self.question.ids
-        for ad in ads:
-            job = (ad.get_int("ClusterId"), ad.get_int("ProcId"))
-            if ids and job not in ids and (job[0], -1) not in ids:
-                continue
-            if wanted is None or is_true(wanted.evaluate(ad)):
-                yield ad
+        fitting = ad_output.fitting((ad for ad in ads if ad_output.is_named(ad, self.question.ids)), self.constraint)
+        for count, ad in enumerate(fitting, 1):
+            yield ad
+            if count == self.question.limit:
+                return
 
     def _only_owner(self) -> str:
         """Whose jobs alone are asked for; empty: anybody's."""
@@ -171,22 +130,15 @@ class Answer:
         return self.me if only_mine and self.me not in super_users else ""
 
     def _constraint(self) -> str:
-        from condor_actors.classads import ClassAdSyntaxError, parse_expression, quote
+        from condor_actors.classads import quote
 
-        parts = [old_to_new(text) for text in self.question.constraints]
-        for text in parts:
-            try:
-                parse_expression(text)
-            except ClassAdSyntaxError:
-                raise ToolError(f'\n-- Parse error in constraint expression "{text}"') from None
+        whose = ""
         users = self.question.users
         if users and not self.owner:
-            parts.append(" || ".join(f"Owner == {quote(user)} || User == {quote(user)}" for user in users))
+            whose = " || ".join(f"Owner == {quote(user)} || User == {quote(user)}" for user in users)
         view_wants = {"run": "JobStatus == 2 || JobStatus == 6 || JobStatus == 7", "hold": "JobStatus == 5",
-                      "hold-codes": "JobStatus == 5", "idle": "JobStatus == 1"}.get(self.question.view)  # fmt: skip
-        if view_wants is not None:
-            parts.append(view_wants)
-        return parts[0] if len(parts) == 1 else " && ".join(f"({part})" for part in parts)
+                      "hold-codes": "JobStatus == 5", "idle": "JobStatus == 1"}.get(self.question.view, "")  # fmt: skip
+        return self.question.conjunction(whose, view_wants)
 
     # -- printing
 
@@ -194,7 +146,7 @@ class Answer:
         from condor_actors.tools import print_formats
 
         attributes = self.question.attributes
-        if self._held is None and self.question.form != "xml":
+        if self._held is None:
             texts = self._texts(attributes)
             if self.question.form == "long":
                 return print_formats.long_rows_of_texts(texts, attributes)
@@ -202,34 +154,7 @@ class Answer:
         ads = self.ads(attributes)
         if self.question.form == "long":
             return print_formats.long_rows(ads, attributes)
-        if self.question.form == "json":
-            return print_formats.json_rows(ads, attributes)
-        return print_formats.xml_rows(ads, attributes)
-
-    def _autoformat(self) -> int:
-        from condor_actors.tools.print_formats import AutoFormat, FormatError
-
-        try:
-            form = AutoFormat.of(*self.question.af)
-        except FormatError as error:
-            raise ToolError(f"Error: {error}") from None
-        return _write(form.rows(self.ads(self._needed(form.projection()))))
-
-    def _formats(self) -> int:
-        from condor_actors.tools.print_formats import Format, FormatError
-
-        try:
-            forms = [Format.of(form, text) for form, text in self.question.formats]
-        except FormatError as error:
-            raise ToolError(f"Error: {error}") from None
-        names = tuple({name for form in forms for name in form.field.names()})
-        return _write("".join(form.text(ad) for form in forms) for ad in self.ads(self._needed(names)))
-
-    def _needed(self, names: Sequence[str]) -> tuple[str, ...]:
-        """A projection only where each name is its own value: an attribute may be an expression of others."""
-        plain = {"clusterid", "procid", "jobstatus", "owner", "qdate", "cmd", "args", "arguments", "iwd", "jobprio",
-                 "globaljobid", "jobbatchname", "true", "false", "userlog", "in", "out", "err"}  # fmt: skip
-        return tuple(names) if names and all(name.lower() in plain for name in names) else ()
+        return print_formats.json_rows(ads, attributes)
 
     def _totals(self, owner: str = "", batches: bool = False) -> Any:
         from condor_actors.messages.queue import QueryTotals
@@ -248,40 +173,38 @@ class Answer:
         everybody = dict(totals.everybody) if totals is not None else query
         mine = dict(totals.mine) if totals is not None else {}
         shown_name = self.me if self.owner == self.me else ""
-        if self.question.form in ("json", "long", "xml"):
-            from condor_actors.tools import print_formats
-
-            rows = {"json": print_formats.json_rows, "long": print_formats.long_rows, "xml": print_formats.xml_rows}
-            ad = queue_views.summary_ad(query, everybody, shown_name, mine)
-            return _write(rows[self.question.form]([ad], self.question.attributes))
-        return _write(
-            [
-                self.header(),
-                queue_views.totals(query, everybody, (shown_name, mine) if shown_name else None).lstrip("\n"),
-            ]
-        )
+        if self.question.form in ad_output.WHOLE:
+            summary = queue_views.summary_ad(query, everybody, shown_name, mine)
+            return ad_output.write(self.question.rows([summary]) or ())
+        below = queue_views.totals(query, everybody, (shown_name, mine) if shown_name else None)
+        return ad_output.write([self.header(), below.lstrip("\n")])
 
     def _custom_table(self) -> int:
         from condor_actors.tools import queue_views
-        from condor_actors.tools.print_formats import FormatError
-        from condor_actors.tools.print_tables import PrintTable
 
-        try:
-            table = PrintTable.read(self.question.table_file)
-            ads = list(self.ads())
-            rows = [self.header() if table.has_title else "", *table.rows(ads)]
-        except FormatError as error:
-            raise ToolError(f"Error: {error}") from None
-        if table.has_summary and self.there is not None:
+        table = self._format_of_table()
+        self.question.is_autoclusters |= table.is_of_autoclusters
+        ads = list(self.ads())
+        rows = [self.header() if table.has_title else "", *ad_output.understood(lambda: list(table.rows(ads)))]
+        if table.has_summary and self.there is not None and not self.question.is_autoclusters:
             everybody = dict(self._totals(self.me).everybody)
             rows.append(queue_views.totals(queue_views.count_by_status(ads), everybody, None))
-        return _write(rows)
+        return ad_output.write(rows)
+
+    def _format_of_table(self) -> PrintTable:
+        from condor_actors.tools.print_tables import PrintTable
+        from condor_actors.tools.queue_views import AUTOCLUSTERS
+
+        if self.question.table_file:
+            return ad_output.understood(lambda: PrintTable.read(self.question.table_file))
+        return PrintTable.parse(AUTOCLUSTERS)
 
     def header(self) -> str:
         from condor_actors.tools import queue_views
 
         if self.there is None:
-            return f"\n\n-- Jobads: {self.question.job_file}\n"
+            log, ads = self.question.log_file, self.question.job_file
+            return f"\n\n-- {f'Userlog: {log}' if log else f'Jobads: {ads}'}\n"
         return queue_views.header(self.there.name, self.there.address, time.time())
 
     def _is_batch(self) -> bool:
@@ -314,7 +237,7 @@ class Answer:
             everybody = dict(totals.everybody) if totals is not None else query
             mine = (self.me, dict(totals.mine)) if totals is not None and self.owner == self.me else None
             rows.append(queue_views.totals(query, everybody, mine))
-        return _write(rows)
+        return ad_output.write(rows)
 
 
 def _hold_codes(ads: list[ClassAd]) -> str:
@@ -335,12 +258,11 @@ def _hold_codes(ads: list[ClassAd]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _write(rows: Any) -> int:
-    out = sys.stdout
-    for row in rows:
-        out.write(row)
-    out.flush()
-    return 0
+def _plain(names: Sequence[str]) -> tuple[str, ...]:
+    """A projection only where each name is its own value: an attribute may be an expression of others."""
+    plain = {"clusterid", "procid", "jobstatus", "owner", "qdate", "cmd", "args", "arguments", "iwd", "jobprio",
+             "globaljobid", "jobbatchname", "true", "false", "userlog", "in", "out", "err"}  # fmt: skip
+    return tuple(names) if names and all(name.lower() in plain for name in names) else ()
 
 
 def _user() -> str:

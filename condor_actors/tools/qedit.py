@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Sequence
 
 import attrs
 
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, parse_expression, quote
 from condor_actors.classads.text_form import old_to_new
 from condor_actors.messages.queue import ActionResult, ActionResults, EditJobs
-from condor_actors.tools.contact import ToolError, load, refused, schedd
-from condor_actors.tools.flags import Flag, Given, MissingValue, UnknownFlag, parse
+from condor_actors.tools.command import ToolError, Words, run
+from condor_actors.tools.contact import load, schedd
+from condor_actors.tools.flags import Flag, Given
 from condor_actors.tools.job_ids import ALL_PROCS, id_text, parse_id
-from condor_actors.wire.blocking import RequestRefused, WireError
+from condor_actors.wire.blocking import RequestRefused
 
 FLAGS = (
     Flag("help"),
@@ -54,33 +56,20 @@ class _Abort(Exception):
 
 def main() -> int:
     """Entry of ``condor_qedit``."""
+    return run(FLAGS, USAGE, _answer, words=Words(
+        unknown="condor_qedit: {word} is not a valid option\n{usage}",
+        missing="condor_qedit: {word} requires an argument"))  # fmt: skip
+
+
+def _answer(given: Sequence[Given]) -> int:
+    call = _understand(given)
     try:
-        given = parse(sys.argv[1:], FLAGS)
-        names = {item.name for item in given}
-        if "help" in names:
-            print(USAGE)
-            return 0
-        if "version" in names:
-            from condor_actors.tools.version import platform_line, version_line
-
-            print(f"{version_line()}\n{platform_line()}")
-            return 0
-        call = _understand(given)
         return _edit(call, _checked(call))
-    except UnknownFlag as error:
-        print(f"condor_qedit: {error.word} is not a valid option\n{USAGE}", file=sys.stderr)
-    except MissingValue as error:
-        print(f"condor_qedit: {error.word} requires an argument", file=sys.stderr)
     except _Abort as error:
-        print(f"{error}\nTransaction failed.  No attributes were set.", file=sys.stderr)
-    except WireError as error:
-        print(refused(error), file=sys.stderr)
-    except ToolError as error:
-        print(error.text, file=sys.stderr)
-    return 1
+        raise ToolError(f"{error}\nTransaction failed.  No attributes were set.") from None
 
 
-def _understand(given: list[Given]) -> Call:
+def _understand(given: Sequence[Given]) -> Call:
     call = Call()
     words: list[str] = []
     for item in given:

@@ -2,95 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import attrs
 
-from condor_actors.tools.contact import ToolError
+from condor_actors.tools import ad_output
+from condor_actors.tools.command import ToolError
 from condor_actors.tools.flags import MANY, Flag, Given
 from condor_actors.tools.job_ids import parse_id
 
 FLAGS = (
-    Flag("help", 4, colon=True),
-    Flag("wide", 1, colon=True),
-    Flag("long", 1),
-    Flag("xml", 3),
-    Flag("json", 2, colon=True),
-    Flag("limit", 3, 1),
-    Flag("pool", 1, 1),
-    Flag("debug", 1, colon=True),
-    Flag("dag", 2, colon=True),
-    Flag("direct", 3, 1),
-    Flag("dot", 3),
-    Flag("name", 1, 1),
-    Flag("nobatch", 3),
-    Flag("nouserprios", 4),
-    Flag("batch", 2, colon=True),
-    Flag("better-analyze", 2, colon=True),
-    Flag("attributes", 2, 1),
-    Flag("autoformat", 5, MANY, colon=True, alias="af"),
-    Flag("af", 2, MANY, colon=True),
-    Flag("aaf", 3, MANY, colon=True, alias="af"),
-    Flag("allusers", 2, alias="all"),
-    Flag("analyze", 2, colon=True, alias="better-analyze"),
-    Flag("addr", 4, 1),
-    Flag("autocluster", 2, colon=True, alias="unsupported"),
-    Flag("constraint", 1, 1),
-    Flag("cputime", 2),
-    Flag("currentrun", 2),
-    Flag("cumulative-time", 3),
-    Flag("expert", 1),
-    Flag("factory", 2, alias="unsupported"),
-    Flag("format", 1, 2),
-    Flag("global", 1),
-    Flag("grid", 2, colon=True, alias="default"),
-    Flag("hold-codes", 5),
-    Flag("hold", 2, alias="hold"),
-    Flag("held", 2, alias="hold"),
-    Flag("idle", 2),
-    Flag("io", 2),
-    Flag("jobads", 4, 1),
-    Flag("jobset", 4, alias="unsupported"),
-    Flag("machine", 1, 1),
-    Flag("mconstraint", 2, 1),
-    Flag("print-format", 2, 1),
-    Flag("reverse-analyze", 3, colon=True),
-    Flag("run", 1),
-    Flag("slotads", 4, 1),
-    Flag("stream-results", 2),
-    Flag("submitter", 1, 1),
-    Flag("totals", 3),
-    Flag("unmatchable", 2),
-    Flag("user", 1, 1),
-    Flag("userlog", 5, 1, alias="unsupported"),
-    Flag("userprios", 5, 1, alias="unsupported"),
-    Flag("verbose", 4),
-    Flag("version", 3),
-)
+    Flag("help", 4, colon=True), Flag("wide", 1, colon=True),
+    *ad_output.flags(xml=3),
+    Flag("pool", 1, 1), Flag("debug", 1, colon=True), Flag("dag", 2, colon=True), Flag("direct", 3, 1), Flag("dot", 3),
+    Flag("name", 1, 1), Flag("nobatch", 3), Flag("nouserprios", 4), Flag("batch", 2, colon=True),
+    Flag("better-analyze", 2, colon=True), Flag("aaf", 3, MANY, colon=True, alias="af"),
+    Flag("allusers", 2, alias="all"), Flag("analyze", 2, colon=True, alias="better-analyze"), Flag("addr", 4, 1),
+    Flag("autocluster", 2, colon=True), Flag("cputime", 2), Flag("currentrun", 2), Flag("cumulative-time", 3),
+    Flag("expert", 1), Flag("factory", 2, alias="unsupported"), Flag("global", 1),
+    Flag("grid", 2, colon=True, alias="default"), Flag("hold-codes", 5), Flag("hold", 2), Flag("held", 2, alias="hold"),
+    Flag("idle", 2), Flag("io", 2), Flag("jobads", 4, 1), Flag("jobset", 4, alias="unsupported"), Flag("machine", 1, 1),
+    Flag("mconstraint", 2, 1), Flag("reverse-analyze", 3, colon=True), Flag("run", 1), Flag("slotads", 4, 1),
+    Flag("stream-results", 2), Flag("submitter", 1, 1), Flag("totals", 3), Flag("unmatchable", 2), Flag("user", 1, 1),
+    Flag("userlog", 5, 1), Flag("userprios", 5, 1, alias="unsupported"), Flag("verbose", 4), Flag("version", 3),
+)  # fmt: skip
 
 
 @attrs.define
-class Question:
-    """The command line, understood."""
+class Question(ad_output.AdQuestion):
+    """The command line, understood; ``form`` may also be ``analyze``."""
 
     ids: list[tuple[int, int]] = attrs.Factory(list)
     users: list[str] = attrs.Factory(list)
-    constraints: list[str] = attrs.Factory(list)
-    form: str = ""  # long, json, xml, af, format, totals, analyze or empty
     view: str = ""
     is_all: bool = False
     is_batch: bool | None = None
     is_wide: bool = False
     is_totals: bool = False
-    limit: int = 0
-    attributes: tuple[str, ...] = ()
-    af: tuple[str, tuple[str, ...]] = ("", ())
-    formats: list[tuple[str, str]] = attrs.Factory(list)
+    is_autoclusters: bool = False
     name: str = ""
     pool: str = ""
     address: str = ""
     is_global: bool = False
     job_file: str = ""
+    log_file: str = ""
     slot_file: str = ""
-    table_file: str = ""
     machine: str = ""
     machine_constraint: str = ""
     is_verbose: bool = False
@@ -98,7 +54,7 @@ class Question:
     is_reverse: bool = False
 
 
-def understand(given: list[Given]) -> Question:
+def understand(given: Sequence[Given]) -> Question:
     """What the flags and operands ask for.
 
     :raises ToolError: a value that makes no sense, or something we have not got.
@@ -112,22 +68,16 @@ def understand(given: list[Given]) -> Question:
                 question.ids.append(found)
             else:
                 question.users.append(value)
-        elif item.name in ("constraint",):
-            question.constraints.append(value)
-        elif item.name in ("long", "json", "xml"):
-            question.form = item.name
+        elif question.take(item):
+            continue
         elif item.name in ("submitter", "user"):
             question.users.append(value)
-        elif item.name == "af":
-            question.af = (item.qualifier, item.values)
-            question.form = "af"
-        elif item.name == "format":
-            question.formats.append((item.values[0], item.values[1]))
-            question.form = "format"
         elif item.name == "unsupported":
             raise ToolError(f"Error: {item.word} is not supported: there is nothing of this kind in the queue")
         else:
             _more(question, item, value)
+    if question.is_autoclusters and (question.view or question.is_batch or question.log_file or question.job_file):
+        raise ToolError("Error: -autocluster cannot be combined with -batch, -run, -hold, -jobads or -userlog")
     return question
 
 
@@ -147,12 +97,8 @@ def _more(question: Question, item: Given, value: str) -> None:
         question.is_global = question.is_all = True
     elif name == "totals":
         question.is_totals = True
-    elif name == "limit":
-        if not value.isdigit():
-            raise ToolError(f"Error: Argument {item.word} requires a number, not {value}")
-        question.limit = int(value)
-    elif name == "attributes":
-        question.attributes += tuple(word for word in value.replace(",", " ").split())
+    elif name == "autocluster":
+        question.is_autoclusters = True
     elif name in ("better-analyze", "reverse-analyze"):
         question.form = "analyze"
         question.is_summary = "sum" in item.qualifier
@@ -167,7 +113,7 @@ def _more(question: Question, item: Given, value: str) -> None:
             "jobads": "job_file",
             "slotads": "slot_file",
             "mconstraint": "machine_constraint",
-            "print-format": "table_file",
+            "userlog": "log_file",
         }
         if name in field:
             setattr(question, field[name], value)
@@ -180,6 +126,7 @@ USAGE = """Usage: condor_q [general-opts] [restriction-list] [output-opts | anal
         -name <name>             ask this schedd
         -pool <host>             ask this central manager for it
         -jobads <file>           take the jobs from a file
+        -userlog <file>          take the jobs from an event log
         -help -version -debug
 
     [restriction-list] each restriction may be one of
@@ -188,6 +135,7 @@ USAGE = """Usage: condor_q [general-opts] [restriction-list] [output-opts | anal
 
     [output-opts] are
         -batch  -nobatch  -run  -hold  -hold-codes  -idle  -io  -cputime
+        -autocluster             what jobs that no slot can tell apart want, and how many they are
         -long  -json  -xml [-attributes A,B]  -totals  -limit <n>  -wide
         -autoformat[:jlhVrTY,tng] <attr> ...      -format <fmt> <attr>      -print-format <file>
 

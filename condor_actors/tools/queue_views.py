@@ -20,6 +20,17 @@ _STATUS_OF = {"completed": (4,), "removed": (3,), "idle": (1,), "running": (2, 6
 _LETTERS = {0: "U", 1: "I", 2: "R", 3: "X", 4: "C", 5: "H", 6: ">", 7: "S"}
 _BATCH_HEADS = ("  DONE", "  RUN ", "  IDLE", "  HOLD", " TOTAL")
 
+AUTOCLUSTERS = """SELECT NOSUMMARY
+  AutoClusterId AS '   ID' WIDTH 5 RIGHT
+  JobCount AS COUNT WIDTH 5 RIGHT
+  JobUniverse AS UNIVERSE WIDTH -8 PRINTAS JOB_UNIVERSE OR ??
+  RequestCpus AS CPUS WIDTH 4 OR ??
+  RequestMemory AS MEMORY WIDTH 6 OR ??
+  RequestDisk AS '    DISK' WIDTH 8 OR ??
+  Requirements AS REQUIREMENTS PRINTF %r
+"""
+"""The table of ``condor_q -autocluster``."""
+
 
 def header(name: str, address: str, now_s: float) -> str:
     """The line that says whose queue this is, and when it was looked at."""

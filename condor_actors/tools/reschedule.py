@@ -6,10 +6,12 @@ Demand that changes asks by itself; this tells a schedd to tell the negotiator a
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 from condor_actors.messages.negotiate import RequestCycle
-from condor_actors.tools.contact import QUEUE, ToolError, load, schedd
-from condor_actors.tools.flags import Flag, MissingValue, UnknownFlag, parse
+from condor_actors.tools.command import Words, run, values_of
+from condor_actors.tools.contact import QUEUE, load, schedd
+from condor_actors.tools.flags import Flag, Given
 
 FLAGS = (
     Flag("help"),
@@ -25,30 +27,16 @@ USAGE = "Usage: condor_reschedule [-pool host] [-name schedd | -addr <ip:port>] 
 
 def main() -> int:
     """Entry of ``condor_reschedule``."""
-    try:
-        given = parse(sys.argv[1:], FLAGS)
-    except (UnknownFlag, MissingValue) as error:
-        print(f"condor_reschedule: {error.word} is not a valid option\n{USAGE}", file=sys.stderr)
-        return 1
-    values = {item.name: item.values[0] if item.values else "" for item in given if item.name}
-    if "help" in values:
-        print(USAGE)
-        return 0
-    if "version" in values:
-        from condor_actors.tools.version import platform_line, version_line
+    return run(FLAGS, USAGE, _reschedule, words=Words.of("condor_reschedule"))
 
-        print(f"{version_line()}\n{platform_line()}")
-        return 0
-    names = [item.values[0] for item in given if item.name in ("", "name")] or [""]
-    try:
-        config = load()
-        for name in names:
-            with schedd(config, name=name, pool=values.get("pool", ""), address=values.get("addr", "")) as there:
-                there.client.tell(QUEUE, RequestCycle())
-                print(f'Sent "Reschedule" command to {"schedd " + there.name if name else "local schedd"}')
-    except ToolError as error:
-        print(error.text, file=sys.stderr)
-        return error.status
+
+def _reschedule(given: Sequence[Given]) -> int:
+    values = values_of(given)
+    config = load()
+    for name in [item.values[0] for item in given if item.name in ("", "name")] or [""]:
+        with schedd(config, name=name, pool=values.get("pool", ""), address=values.get("addr", "")) as there:
+            there.client.tell(QUEUE, RequestCycle())
+            print(f'Sent "Reschedule" command to {"schedd " + there.name if name else "local schedd"}')
     return 0
 
 

@@ -12,7 +12,8 @@ import time
 from condor_actors.classads import ClassAd
 from condor_actors.messages.advertise import AdsPage
 from condor_actors.messages.negotiate import CancelReservation, MakeReservation, QueryReservations
-from condor_actors.tools.contact import ToolError, load
+from condor_actors.tools.command import ToolError
+from condor_actors.tools.contact import load
 from condor_actors.tools.machine_commands import ask
 from condor_actors.tools.owner import clock, span_s
 from condor_actors.tools.userprio import NEGOTIATOR, negotiator

@@ -53,7 +53,8 @@ def _first_processes() -> dict[str, int]:
 
 def _programs_of_queue(config: Config, jobs: tuple[str, ...]) -> dict[str, str]:
     from condor_actors.messages.queue import QueryJobs
-    from condor_actors.tools.contact import ToolError, schedd
+    from condor_actors.tools.command import ToolError
+    from condor_actors.tools.contact import schedd
     from condor_actors.tools.job_ids import parse_id
     from condor_actors.wire.blocking import WireError
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from condor_actors.classads import ClassAd
 from condor_actors.messages.queue import FinishSpooling, SpoolChunk
 from condor_actors.submit.sheet import is_url, listed
-from condor_actors.tools.contact import ToolError
+from condor_actors.tools.command import ToolError
 from condor_actors.wire.blocking import WireError
 
 if TYPE_CHECKING:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 
-from condor_actors.tools.contact import ToolError, load, refused, schedd
-from condor_actors.tools.flags import Flag, MissingValue, UnknownFlag, match
+from condor_actors.tools.command import ToolError, Words, operands_of, run, values_of
+from condor_actors.tools.contact import load, schedd
+from condor_actors.tools.flags import Flag, Given, match, parse
 from condor_actors.tools.job_ids import parse_id
-from condor_actors.wire.blocking import WireError
 
 RETRY_S = 5.0
 FLAGS = (
@@ -38,59 +39,35 @@ OPTIONS:
 
 def main() -> int:
     """Entry of ``condor_ssh_to_job``."""
-    try:
-        values, words = _split(sys.argv[1:])
-    except (UnknownFlag, MissingValue) as error:
-        print(f"condor_ssh_to_job: '{error.word}' is invalid or needs a value\n{USAGE}", file=sys.stderr)
-        return 1
-    if "help" in values:
-        print(USAGE, file=sys.stderr)
-        return 0
-    if "version" in values:
-        from condor_actors.tools.version import platform_line, version_line
+    wrong = "condor_ssh_to_job: '{word}' is invalid or needs a value\n{usage}"
+    return run(_split, USAGE, _answer, words=Words(unknown=wrong, missing=wrong, help_stream="err"))
 
-        print(f"{version_line()}\n{platform_line()}")
-        return 0
+
+def _answer(given: Sequence[Given]) -> int:
+    values, words = values_of(given), operands_of(given)
     job = parse_id(words[0]) if words else None
     if job is None:
-        print(f"condor_ssh_to_job: expected a job id\n{USAGE}", file=sys.stderr)
-        return 1
+        raise ToolError(f"condor_ssh_to_job: expected a job id\n{USAGE}")
     from condor_actors.tools.job_shell import NotRunning, run_shell
 
-    try:
-        with schedd(load(), name=values.get("name", ""), pool=values.get("pool", "")) as there:
-            while True:
-                try:
-                    return run_shell(there, (job[0], max(job[1], 0)), words[1:])
-                except NotRunning as error:
-                    if "auto-retry" not in values:
-                        raise
-                    print(error.text, file=sys.stderr)
-                    time.sleep(RETRY_S)
-    except ToolError as error:
-        print(error.text, file=sys.stderr)
-        return error.status
-    except WireError as error:
-        print(refused(error), file=sys.stderr)
-    except KeyboardInterrupt:
-        pass
-    return 1
+    with schedd(load(), name=values.get("name", ""), pool=values.get("pool", "")) as there:
+        while True:
+            try:
+                return run_shell(there, (job[0], max(job[1], 0)), words[1:])
+            except NotRunning as error:
+                if "auto-retry" not in values:
+                    raise
+                print(error.text, file=sys.stderr)
+                time.sleep(RETRY_S)
 
 
-def _split(words: list[str]) -> tuple[dict[str, str], list[str]]:
+def _split(words: Sequence[str]) -> list[Given]:
     """Flags before the job id; everything behind it is the remote command, dashes and all."""
-    values: dict[str, str] = {}
-    position = 0
-    while position < len(words) and words[position].startswith("-"):
-        found = match(words[position], FLAGS)
-        if found is None:
-            raise UnknownFlag(words[position])
-        flag, _ = found
-        if position + flag.takes >= len(words) and flag.takes:
-            raise MissingValue(flag, words[position])
-        values[flag.name] = words[position + 1] if flag.takes else ""
-        position += 1 + flag.takes
-    return values, words[position:]
+    end = 0
+    while end < len(words) and words[end].startswith("-"):
+        found = match(words[end], FLAGS)
+        end += 1 + (found[0].takes if found is not None else 0)
+    return [*parse(words[:end], FLAGS), *(Given("", (word,)) for word in words[end:])]
 
 
 if __name__ == "__main__":

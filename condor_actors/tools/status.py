@@ -6,16 +6,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
 
-from condor_actors.classads import ClassAd, ClassAdSyntaxError, is_true, parse_expression, quote
-from condor_actors.classads.text_form import iter_long, old_to_new
+from condor_actors.classads import ClassAd, is_true, parse_expression, quote
 from condor_actors.messages.advertise import AdKind, AdsPage, QueryAds
-from condor_actors.tools.contact import COLLECTOR, ToolError, collector, dial, load, refused
-from condor_actors.tools.flags import MANY, Flag, Given, MissingValue, UnknownFlag, parse
+from condor_actors.tools import ad_output
+from condor_actors.tools.command import ToolError, run
+from condor_actors.tools.contact import COLLECTOR, collector, dial, load, refused
+from condor_actors.tools.flags import MANY, Flag, Given
 from condor_actors.wire.blocking import Client, WireError
 
 if TYPE_CHECKING:
@@ -24,10 +25,9 @@ if TYPE_CHECKING:
 
 FLAGS = (
     Flag("help", 1), Flag("version", 4), Flag("debug", 2, colon=True), Flag("diagnose", 3),
-    Flag("long", 1, colon=True), Flag("xml", 1), Flag("json", 1, colon=True), Flag("attributes", 3, 1),
-    Flag("autoformat", 5, MANY, colon=True, alias="af"), Flag("af", 2, MANY, colon=True),
-    Flag("aaf", 3, MANY, colon=True), Flag("format", 1, 2), Flag("constraint", 3, 1), Flag("pool", 1, 1),
-    Flag("limit", 3, 1), Flag("sort", 3, 1), Flag("totals", 1), Flag("wide", 1, colon=True), Flag("expert", 1),
+    *ad_output.flags(json=1, attributes=3, constraint=3),
+    Flag("aaf", 3, MANY, colon=True), Flag("pool", 1, 1), Flag("sort", 3, 1), Flag("totals", 1),
+    Flag("wide", 1, colon=True), Flag("expert", 1),
     Flag("compact", 3), Flag("nocompact", 9), Flag("avail", 3, alias="avail"), Flag("available", 3, alias="avail"),
     Flag("claimed", 2), Flag("run", 2), Flag("state", 5), Flag("server", 2), Flag("startd", 5), Flag("slots", 2),
     Flag("schedd", 2), Flag("submitters", 3), Flag("collector", 3), Flag("master", 1), Flag("negotiator", 1),
@@ -37,7 +37,7 @@ FLAGS = (
     Flag("statistics", 5, 1), Flag("snapshot", 3),
     *(Flag(name, len(name), takes, alias="unsupported") for name, takes in (
         ("annex", 1), ("cod", 0), ("defrag", 0), ("grid", 0), ("java", 0), ("license", 0), ("storage", 0), ("vm", 0),
-        ("broken", 0), ("healthy", 0), ("lvm", 0), ("gpus", 0), ("merge", 1), ("print-format", 1))),
+        ("broken", 0), ("healthy", 0), ("lvm", 0), ("gpus", 0), ("merge", 1))),
 )
 KINDS = {
     "schedd": AdKind.SCHEDD, "submitters": AdKind.SUBMITTER, "collector": AdKind.COLLECTOR, "master": AdKind.MASTER,
@@ -58,28 +58,23 @@ VIEW_CONSTRAINTS = {
 USAGE = """Usage: condor_status [query] [display] [name ...]
   query:    -avail -claimed -run -state -server -startd -schedd -submitters -collector -master -negotiator
             -accounting -owner -any -absent -constraint EXPR -pool HOST -direct HOST -ads FILE -limit N
-  display:  -compact -totals -long -json -xml -attributes A,B -af[:jlhVrTY,tng] ATTR... -format FMT ATTR -sort EXPR"""
+  display:  -compact -totals -long -json -xml -attributes A,B -af[:jlhVrTY,tng] ATTR... -format FMT ATTR
+            -print-format FILE -sort EXPR"""
 
 
 @attrs.define
-class Question:
+class Question(ad_output.AdQuestion):
     """The command line, understood."""
 
     view: str = "normal"
     kind: AdKind = AdKind.SLOT
-    constraints: list[str] = attrs.Factory(list)
-    names: list[str] = attrs.Factory(list)
-    form: str = ""
-    attributes: tuple[str, ...] = ()
-    af: tuple[str, tuple[str, ...]] = ("", ())
+    wanted: list[str] = attrs.Factory(list)
     appended: tuple[str, tuple[str, ...]] = ("", ())
-    formats: list[tuple[str, str]] = attrs.Factory(list)
     sorts: list[str] = attrs.Factory(list)
     pool: str = ""
     direct: str = ""
     file: str = ""
     target: str = ""
-    limit: int = 0
     is_compact: bool = False
     is_totals: bool = False
     is_any: bool = False
@@ -87,17 +82,18 @@ class Question:
 
     def projection(self) -> tuple[str, ...]:
         """Attributes to ask for; empty: all."""
-        from condor_actors.tools.print_formats import AutoFormat, Format
+        from condor_actors.tools.print_formats import AutoFormat
         from condor_actors.tools.status_columns import CLOCK, COMPACT, VIEWS
         from condor_actors.tools.status_totals import TOTALS
 
-        if self.form in ("long", "json", "xml") or self.sorts or self.target:
-            return self.attributes if not (self.sorts or self.target) else ()
+        asked = self.names()
+        if self.sorts or self.target or self.form == "table":
+            return ()
+        if self.form in ad_output.WHOLE:
+            return self.attributes
         names: set[str] = {"Name", "Machine", "SlotID", "DSlotID", "MyType"}
-        if self.form == "af":
-            return tuple(sorted(names | set(AutoFormat.of(*self.af).projection())))
-        if self.form == "format":
-            return tuple(sorted(names | {name for each in self.formats for name in Format.of(*each).field.names()}))
+        if asked is not None:
+            return tuple(sorted(names | set(asked)))
         for column in COMPACT if self.is_compact else VIEWS.get(self.view, VIEWS["any"]):
             names |= set(column.names)
         if self.appended[1]:
@@ -107,10 +103,7 @@ class Question:
 
     def constraint(self) -> str:
         """Everything that an ad must satisfy, as one expression."""
-        parts = [f"({each})" for each in self.constraints]
-        if self.names:
-            parts.append("(" + " || ".join(_named(name) for name in self.names) + ")")
-        return " && ".join(parts)
+        return self.conjunction(" || ".join(_named(name) for name in self.wanted))
 
 
 def _named(name: str) -> str:
@@ -123,29 +116,7 @@ def _named(name: str) -> str:
 
 def main() -> int:
     """Entry of ``condor_status``."""
-    try:
-        given = parse(sys.argv[1:], FLAGS)
-        names = {item.name for item in given}
-        if "help" in names:
-            print(USAGE)
-            return 0
-        if "version" in names:
-            from condor_actors.tools.version import platform_line, version_line
-
-            print(f"{version_line()}\n{platform_line()}")
-            return 0
-        return _answer(understand(given))
-    except UnknownFlag as error:
-        print(f"Error: unrecognized argument {error.word}\n{USAGE}", file=sys.stderr)
-    except MissingValue as error:
-        print(f"Error: Argument {error.word} requires {'two parameters' if error.flag.takes == 2 else 'a parameter'}",
-              file=sys.stderr)
-    except ToolError as error:
-        print(error.text, file=sys.stderr)
-        return error.status
-    except BrokenPipeError:
-        sys.stderr.close()
-    return 1
+    return run(FLAGS, USAGE, lambda given: _answer(understand(given)))
 
 
 def understand(given: Sequence[Given]) -> Question:
@@ -158,22 +129,13 @@ def understand(given: Sequence[Given]) -> Question:
         value = item.values[0] if item.values else ""
         name = item.name
         if not name or name == "name":
-            question.names.append(value)
+            question.wanted.append(value)
         elif name == "unsupported":
             raise ToolError(f"Error: {item.word} is not supported: the pool has no ads or formats of this kind")
-        elif name == "constraint":
-            question.constraints.append(_checked(value))
-        elif name in ("long", "json", "xml"):
-            question.form = name
-        elif name == "attributes":
-            question.attributes += tuple(each for each in value.replace(",", " ").split() if each)
-        elif name == "af":
-            question.form, question.af = "af", (item.qualifier, item.values)
+        elif question.take(item):
+            continue
         elif name == "aaf":
             question.appended = (item.qualifier, item.values)
-        elif name == "format":
-            question.form = "format"
-            question.formats.append((item.values[0], item.values[1]))
         else:
             _more(question, name, value)
     return question
@@ -201,11 +163,7 @@ def _more(question: Question, name: str, value: str) -> None:
     elif name == "totals":
         question.is_totals = True
     elif name == "sort":
-        question.sorts.append(_checked(value))
-    elif name == "limit":
-        if not value.isdigit():
-            raise ToolError(f"Error: -limit takes a number, not {value!r}")
-        question.limit = int(value)
+        question.sorts.append(ad_output.checked(value))
     elif name == "diagnose":
         question.is_diagnosis = True
     elif name in ("pool", "direct", "target"):
@@ -214,35 +172,18 @@ def _more(question: Question, name: str, value: str) -> None:
         question.file = value
 
 
-def _checked(text: str) -> str:
-    """An expression of the command line in the new form."""
-    text = old_to_new(text)
-    try:
-        parse_expression(text)
-    except ClassAdSyntaxError as error:
-        raise ToolError(f"Error: couldn't parse the expression '{text}': {error.reason}") from None
-    return text
-
-
 # ---- ads
 
 
 def _answer(question: Question) -> int:
-    from condor_actors.tools.print_formats import FormatError
-
-    try:
-        projection = question.projection()
-        if question.is_diagnosis:
-            print(f"Query kind: {question.kind.value}\nConstraint: {question.constraint() or 'true'}\n"
-                  f"Projection: {' '.join(projection) or '(all)'}")
-            return 0
-        ads = _found(question, projection)
-        sys.stdout.writelines(_lines(question, _sorted(question, ads)))
-    except FormatError as error:
-        print(f"Error: {error}", file=sys.stderr)
-        return 1
-    sys.stdout.flush()
-    return 0
+    projection = question.projection()
+    if question.is_diagnosis:
+        print(f"Query kind: {question.kind.value}\nConstraint: {question.constraint() or 'true'}\n"
+              f"Projection: {' '.join(projection) or '(all)'}")
+        return 0
+    ads = _sorted(question, _found(question, projection))
+    rows = question.rows(ads, when_empty="[\n]\n")
+    return ad_output.write(_table(question, ads) if rows is None else rows)
 
 
 def _found(question: Question, projection: tuple[str, ...]) -> list[ClassAd]:
@@ -321,14 +262,7 @@ def _own_ad(client: Client, question: Question) -> list[ClassAd]:
 
 
 def _from_file(question: Question) -> list[ClassAd]:
-    constraint = parse_expression(question.constraint()) if question.constraint() else None
-    try:
-        with open(question.file, encoding="utf-8", errors="surrogateescape") as file:
-            ads = [ad for ad in iter_long(file) if constraint is None or is_true(constraint.evaluate(ad))]
-    except OSError as error:
-        raise ToolError(f"Error: can't open {question.file}: {error.strerror}") from None
-    except ClassAdSyntaxError as error:
-        raise ToolError(f"Error: {question.file}: {error}") from None
+    ads = list(ad_output.fitting(ad_output.ads_of_file(question.file), question.constraint()))
     return ads[:question.limit] if question.limit else ads
 
 
@@ -355,27 +289,20 @@ def _order(value: object) -> tuple[int, float, str]:
 # ---- output
 
 
-def _lines(question: Question, ads: list[ClassAd]) -> Iterable[str]:
-    from condor_actors.tools.print_formats import AutoFormat, Format, json_rows, long_rows, xml_rows
-
-    if question.form == "af":
-        return AutoFormat.of(*question.af).rows(ads)
-    if question.form == "format":
-        forms = [Format.of(*each) for each in question.formats]
-        return ("".join(form.text(ad) for form in forms) for ad in ads)
-    if question.form == "long":
-        return long_rows(ads, question.attributes)
-    if question.form == "json":
-        return json_rows(ads, question.attributes, when_empty="[\n]\n")
-    if question.form == "xml":
-        return xml_rows(ads, question.attributes)
-    return _table(question, ads)
-
-
 def _table(question: Question, ads: list[ClassAd]) -> Iterator[str]:
+    from condor_actors.tools.print_tables import PrintTable
     from condor_actors.tools.status_columns import COMPACT, VIEWS, compact_row, sensors_of, table
     from condor_actors.tools.status_totals import TOTALS, totals
 
+    total = TOTALS.get("normal" if question.is_compact else question.view)
+    if question.form == "table":
+        custom: PrintTable = ad_output.understood(lambda: PrintTable.read(question.table_file))
+        ads = custom.chosen(ads)
+        if not question.is_totals:
+            yield from ad_output.understood(lambda: custom.lines(ads, below_heads="\n"))
+        if total is not None and custom.has_summary:
+            yield totals(ads, total, average_last=question.view == "run")
+        return
     columns: Sequence[Column] = VIEWS.get(question.view, VIEWS["any"])
     rows = ads
     if question.view == "owner":
@@ -387,7 +314,6 @@ def _table(question: Question, ads: list[ClassAd]) -> Iterator[str]:
         rows, columns = [compact_row(each) for each in machines.values()], COMPACT
     if not question.is_totals:
         yield from table(rows, [*columns, *_appended(question)])
-    total = TOTALS.get("normal" if question.is_compact else question.view)
     if total is not None:
         yield totals(ads, total, average_last=question.view == "run")
 

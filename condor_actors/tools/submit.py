@@ -12,14 +12,15 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from condor_actors.submit import Cluster, Description, Options, SubmitError, Surroundings
-from condor_actors.tools.contact import ToolError, load
-from condor_actors.tools.flags import MANY, Flag, Given, MissingValue, UnknownFlag, parse
+from condor_actors.tools.command import ToolError, Words, run
+from condor_actors.tools.contact import load
+from condor_actors.tools.flags import MANY, Flag, Given
 from condor_actors.tools.version import platform_line, version_line
 from condor_actors.wire.blocking import LinkLost, RequestRefused, TimedOut, WireError
 
@@ -78,30 +79,18 @@ class Call:
 
 def main() -> int:
     """Entry of ``condor_submit``."""
-    try:
-        given = parse(sys.argv[1:], FLAGS)
-    except UnknownFlag as error:
-        return _usage_error(f"Unrecognized option: {error.word}")
-    except MissingValue as error:
-        return _usage_error(f"{error.word} requires another argument")
-    names = {item.name for item in given}
-    if "help" in names:
-        print(USAGE)
-        return 0
-    if "version" in names:
-        print(f"{version_line()}\n{platform_line()}")
-        return 0
+    return run(FLAGS, USAGE, _answer, words=Words(
+        unknown="\nERROR: Unrecognized option: {word}\n{usage}", failure="\nERROR: {text}",
+        missing="\nERROR: {word} requires another argument\n{usage}"))  # fmt: skip
+
+
+def _answer(given: Sequence[Given]) -> int:
     try:
         return _submit(_call(given))
-    except ToolError as error:
-        return _fail(error.text.removeprefix("Error: ").removeprefix("ERROR: "))
     except WireError as error:
         return _fail(f"the schedd does not answer ({error})")
     except KeyboardInterrupt:
         return _fail("interrupted")
-    except BrokenPipeError:
-        sys.stderr.close()
-        return 1
 
 
 def _submit(call: Call) -> int:
@@ -340,7 +329,7 @@ def _read(path: str) -> tuple[str, str]:
         return file.read(), path
 
 
-def _call(given: list[Given]) -> Call:
+def _call(given: Sequence[Given]) -> Call:
     call = Call()
     assignments: list[tuple[str, str]] = []
     appended: list[str] = []
@@ -434,11 +423,6 @@ def _submit_error(error: SubmitError, description: Description) -> int:
 def _fail(text: str) -> int:
     sys.stdout.flush()
     print(f"\nERROR: {text}", file=sys.stderr)
-    return 1
-
-
-def _usage_error(text: str) -> int:
-    print(f"\nERROR: {text}\n{USAGE}", file=sys.stderr)
     return 1
 
 

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 
 import attrs
 
 from condor_actors.messages.queue import TailJob
-from condor_actors.tools.contact import Schedd, ToolError, load, refused, schedd
-from condor_actors.tools.flags import Flag, MissingValue, UnknownFlag, parse
+from condor_actors.tools.command import ToolError, Words, run, values_of
+from condor_actors.tools.contact import Schedd, load, schedd
+from condor_actors.tools.flags import Flag, Given
 from condor_actors.tools.job_ids import parse_id
-from condor_actors.wire.blocking import RequestRefused, WireError
+from condor_actors.wire.blocking import RequestRefused
 
 STDOUT, STDERR = "_condor_stdout", "_condor_stderr"
 FOLLOW_S = 1.0
@@ -56,44 +58,28 @@ class _File:
 
 def main() -> int:
     """Entry of ``condor_tail``."""
-    try:
-        given = parse(sys.argv[1:], FLAGS)
-    except (UnknownFlag, MissingValue) as error:
-        print(f"Unrecognized or incomplete argument: {error.word}\n{USAGE}", file=sys.stderr)
-        return 1
-    values = {item.name: item.values[0] if item.values else "" for item in given if item.name}
-    if "help" in values:
-        print(USAGE, file=sys.stderr)
-        return 0
-    if "version" in values:
-        from condor_actors.tools.version import platform_line, version_line
+    wrong = "Unrecognized or incomplete argument: {word}\n{usage}"
+    return run(FLAGS, USAGE, _answer, words=Words(unknown=wrong, missing=wrong, help_stream="err"))
 
-        print(f"{version_line()}\n{platform_line()}")
-        return 0
+
+def _answer(given: Sequence[Given]) -> int:
+    values = values_of(given)
     operands = [word for item in given if not item.name for word in item.values[0].split(",") if word]
     job = parse_id(operands[0]) if operands else None
     most = values.get("maxbytes", "1024")
     if job is None or not most.isdigit():
         what = "a job id" if job is None else f"a number for -maxbytes, not {most}"
-        print(f"condor_tail: expected {what}\n{USAGE}", file=sys.stderr)
-        return 1
+        raise ToolError(f"condor_tail: expected {what}\n{USAGE}")
     files = [_File(path) for path in operands[1:]]
     if not files and "no-stdout" not in values and "stderr" not in values:
         files.append(_File(STDOUT))
     if "stderr" in values:
         files.append(_File(STDERR))
     if not files:
-        print("No file transfer specified.\n", file=sys.stderr)
-        return 1
+        raise ToolError("No file transfer specified.\n")
     try:
         with schedd(load(), name=values.get("name", ""), pool=values.get("pool", "")) as there:
             return _tail(there, (job[0], max(job[1], 0)), files, int(most), "follow" in values, "auto-retry" in values)
-    except ToolError as error:
-        print(error.text, file=sys.stderr)
-        return error.status
-    except WireError as error:
-        print(refused(error), file=sys.stderr)
-        return 1
     except (KeyboardInterrupt, BrokenPipeError):
         return 0
 

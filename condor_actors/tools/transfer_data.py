@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 
 from condor_actors.classads import ClassAd, quote
-from condor_actors.classads.text_form import old_to_new
 from condor_actors.messages.queue import ListSpool, QueryJobs, ReadSpool
-from condor_actors.tools.contact import Schedd, ToolError, load, refused, schedd
-from condor_actors.tools.flags import Flag, MissingValue, UnknownFlag, parse
+from condor_actors.tools.ad_output import checked
+from condor_actors.tools.command import ToolError, Words, run
+from condor_actors.tools.contact import Schedd, load, refused, schedd
+from condor_actors.tools.flags import Flag, Given
 from condor_actors.tools.job_ids import parse_id
 from condor_actors.wire.blocking import WireError
 
@@ -32,29 +34,19 @@ FLAGS = (
 
 def main() -> int:
     """Entry of ``condor_transfer_data``."""
-    try:
-        given = parse(sys.argv[1:], FLAGS)
-    except UnknownFlag as error:
-        print(f"Unrecognized option: {error.word}\n{USAGE}", file=sys.stderr)
-        return 1
-    except MissingValue as error:
-        print(f"condor_transfer_data: {error.word} requires another argument", file=sys.stderr)
-        return 1
+    return run(FLAGS, USAGE, _answer, words=Words(
+        unknown="Unrecognized option: {word}\n{usage}", help_stream="err",
+        missing="condor_transfer_data: {word} requires another argument"))  # fmt: skip
+
+
+def _answer(given: Sequence[Given]) -> int:
     values: dict[str, str] = {}
     ids: list[tuple[int, int]] = []
     constraints: list[str] = []
     for item in given:
         value = item.values[0] if item.values else ""
-        if item.name == "help":
-            print(USAGE, file=sys.stderr)
-            return 0
-        if item.name == "version":
-            from condor_actors.tools.version import platform_line, version_line
-
-            print(f"{version_line()}\n{platform_line()}")
-            return 0
         if item.name == "constraint":
-            constraints.append(old_to_new(value))
+            constraints.append(checked(value))
         elif item.name == "all":
             constraints.append("ClusterId >= 0")
         elif item.name:
@@ -64,19 +56,15 @@ def main() -> int:
         else:
             constraints.append(f"Owner == {quote(value)}")
     if not ids and not constraints:
-        print(f"You did not specify any jobs\n{USAGE}", file=sys.stderr)
-        return 1
-    try:
-        where = {"name": values.get("name", ""), "pool": values.get("pool", ""), "address": values.get("addr", "")}
-        with schedd(load(), **where) as there:
+        raise ToolError(f"You did not specify any jobs\n{USAGE}")
+    with schedd(load(), name=values.get("name", ""), pool=values.get("pool", ""),
+                address=values.get("addr", "")) as there:  # fmt: skip
+        try:
             return _fetch(there, ids, " || ".join(f"({part})" for part in constraints))
-    except WireError as error:
-        print(f"\n{refused(error)}\nERROR: Failed to spool job files.", file=sys.stderr)
-    except ToolError as error:
-        print(error.text, file=sys.stderr)
-    except OSError as error:
-        print(f"\n{error.filename}: {error.strerror}\nERROR: Failed to spool job files.", file=sys.stderr)
-    return 1
+        except WireError as error:
+            raise ToolError(f"\n{refused(error)}\nERROR: Failed to spool job files.") from None
+        except OSError as error:
+            raise ToolError(f"\n{error.filename}: {error.strerror}\nERROR: Failed to spool job files.") from None
 
 
 def _fetch(there: Schedd, ids: list[tuple[int, int]], constraint: str) -> int:

@@ -15,8 +15,9 @@ import attrs
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, Expr, is_true, parse_expression, quote
 from condor_actors.classads.text_form import old_to_new
 from condor_actors.messages.negotiate import QueryPriorities, SetPriority
-from condor_actors.tools.contact import ToolError, dial, load, local_node, query, refused
-from condor_actors.tools.flags import MANY, Flag, Given, MissingValue, UnknownFlag, parse
+from condor_actors.tools.command import ToolError, run
+from condor_actors.tools.contact import dial, load, local_node, query, refused
+from condor_actors.tools.flags import MANY, Flag, Given
 from condor_actors.wire.blocking import Client, Unreachable, WireError, connect
 
 if TYPE_CHECKING:
@@ -142,29 +143,14 @@ SETS = {
 
 def main() -> int:
     """Entry of ``condor_userprio``."""
-    try:
-        given = parse(sys.argv[1:], FLAGS)
-        names = {item.name for item in given}
-        if "help" in names:
-            print(USAGE)
-            return 0
-        if "version" in names:
-            from condor_actors.tools.version import platform_line, version_line
+    return run(FLAGS, USAGE, _answer)
 
-            print(f"{version_line()}\n{platform_line()}")
-            return 0
-        edits = [item for item in given if item.name in EDITS]
-        if len(edits) > 1:
-            raise ToolError(f"{edits[1].word}: only one thing can be set at a time\n{USAGE}")
-        return _edit(given, edits[0]) if edits else _show(given)
-    except UnknownFlag as error:
-        print(f"Error: unrecognized argument {error.word}\n{USAGE}", file=sys.stderr)
-    except MissingValue as error:
-        print(f"Error: Argument {error.word} requires another parameter", file=sys.stderr)
-    except ToolError as error:
-        print(error.text, file=sys.stderr)
-        return error.status
-    return 1
+
+def _answer(given: Sequence[Given]) -> int:
+    edits = [item for item in given if item.name in EDITS]
+    if len(edits) > 1:
+        raise ToolError(f"{edits[1].word}: only one thing can be set at a time\n{USAGE}")
+    return _edit(given, edits[0]) if edits else _show(given)
 
 
 def _value(given: Sequence[Given], name: str) -> str:

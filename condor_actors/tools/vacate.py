@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 from condor_actors.messages.admin import VacateSlots
-from condor_actors.tools.contact import ToolError, load
-from condor_actors.tools.flags import Flag, MissingValue, UnknownFlag, parse
+from condor_actors.tools.command import Words, run, values_of
+from condor_actors.tools.contact import load
+from condor_actors.tools.flags import Flag, Given
 from condor_actors.tools.machine_commands import STARTD, ask, startds
 
 FLAGS = (
@@ -32,34 +34,21 @@ USAGE = (
 
 def main() -> int:
     """Entry of ``condor_vacate``."""
-    try:
-        given = parse(sys.argv[1:], FLAGS)
-    except (UnknownFlag, MissingValue) as error:
-        print(f"condor_vacate: {error.word} is not a valid option\n{USAGE}", file=sys.stderr)
-        return 1
-    values = {item.name: item.values[0] if item.values else "" for item in given if item.name}
-    if "help" in values:
-        print(USAGE)
-        return 0
-    if "version" in values:
-        from condor_actors.tools.version import platform_line, version_line
+    return run(FLAGS, USAGE, _vacate, words=Words.of("condor_vacate"))
 
-        print(f"{version_line()}\n{platform_line()}")
-        return 0
+
+def _vacate(given: Sequence[Given]) -> int:
+    values = values_of(given)
     names = tuple(item.values[0] for item in given if item.name in ("", "name"))
     constraint = values.get("constraint", "true" if "all" in values else "")
     word = "VACATE_ALL_FAST" if "fast" in values else "VACATE_ALL_CLAIMS"
-    try:
-        for name, _, client in startds(
-            load(), names=names, constraint=constraint, address=values.get("addr", ""), pool=values.get("pool", "")
-        ):
-            with client:
-                slots = tuple(target for target in names if "@" in target)
-                ask(client, STARTD, VacateSlots(slots=slots, fast="fast" in values))
-            print(f'Sent "{word}" command to {"startd " + name if names or constraint else "local startd"}')
-    except ToolError as error:
-        print(error.text, file=sys.stderr)
-        return error.status
+    for name, _, client in startds(
+        load(), names=names, constraint=constraint, address=values.get("addr", ""), pool=values.get("pool", "")
+    ):
+        with client:
+            slots = tuple(target for target in names if "@" in target)
+            ask(client, STARTD, VacateSlots(slots=slots, fast="fast" in values))
+        print(f'Sent "{word}" command to {"startd " + name if names or constraint else "local startd"}')
     return 0
 
 

@@ -9,6 +9,11 @@ from __future__ import annotations
 import os
 import platform
 import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from condor_actors.tools.flags import Given
 
 COMPATIBLE_VERSION = "25.14.0"
 DATE = "2026-11-21"
@@ -36,31 +41,28 @@ def _system() -> str:
     return f"{found.get('ID', 'linux').capitalize()}_{found.get('VERSION_ID', '').partition('.')[0]}".rstrip("_")
 
 
+USAGE = """Usage: condor_version [-arch] [-opsys]
+
+    -arch    name of this machine's processor architecture
+    -opsys   name of its operating system"""
+
+
 def main() -> int:
     """Entry of ``condor_version``."""
-    from condor_actors.tools.flags import Flag, UnknownFlag, parse
+    from condor_actors.tools.command import Words, run
+    from condor_actors.tools.flags import Flag
 
-    try:
-        given = parse(sys.argv[1:], (Flag("help"), Flag("version"), Flag("arch"), Flag("opsys"), Flag("platform"),
-                                     Flag("syscall")))  # fmt: skip
-    except UnknownFlag as error:
-        print(f"Error: unrecognized argument {error.word}", file=sys.stderr)
-        return 1
+    flags = (Flag("help"), Flag("version"), Flag("arch"), Flag("opsys"), Flag("platform"), Flag("syscall"))
+    return run(flags, USAGE, _answer, words=Words(unknown="Error: unrecognized argument {word}"))
+
+
+def _answer(given: Sequence[Given]) -> int:
     names = {item.name for item in given}
-    if "help" in names:
-        print("Usage: condor_version [-arch] [-opsys]\n\n    -arch    name of this machine's processor architecture"
-              "\n    -opsys   name of its operating system")  # fmt: skip
-        return 0
-    if names & {"arch", "opsys"}:
-        words = []
-        if "arch" in names:
-            words.append(platform.machine().upper())
-        if "opsys" in names:
-            words.append(os.uname().sysname.upper())
-        print(" ".join(words))
-        return 0
-    print(version_line())
-    print(platform_line())
+    words = {"arch": platform.machine().upper(), "opsys": os.uname().sysname.upper()}
+    if names & words.keys():
+        print(" ".join(word for name, word in words.items() if name in names))
+    else:
+        print(version_line(), platform_line(), sep="\n")
     return 0
 
 

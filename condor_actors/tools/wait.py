@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 
 import attrs
 
+from condor_actors.tools.command import ToolError, Words, run
 from condor_actors.tools.event_log import ABORTED, EXECUTE, SUBMIT, TERMINATED, Event, EventReader
-from condor_actors.tools.flags import Flag, MissingValue, UnknownFlag, parse
+from condor_actors.tools.flags import Flag, Given
 from condor_actors.tools.log_watch import GrowingFile
 
 FLAGS = (
@@ -40,40 +42,27 @@ class Call:
     is_all: bool = False
 
 
-class _Usage(Exception):
-    """A command line that cannot be understood, and why."""
-
-
 def main() -> int:
     """Entry of ``condor_wait``."""
-    try:
-        given = parse(sys.argv[1:], FLAGS)
-        names = {item.name for item in given}
-        if "help" in names:
-            print(USAGE, file=sys.stderr)
-            return 0
-        if "version" in names:
-            from condor_actors.tools.version import platform_line, version_line
+    return run(FLAGS, USAGE, _answer, words=Words(
+        unknown="Unrecognized option: {word}\n{usage}", missing="-{flag} requires an argument\n{usage}",
+        help_stream="err"))  # fmt: skip
 
-            print(f"{version_line()}\n{platform_line()}")
-            return 0
-        call = Call()
-        for item in given:
-            _take(call, item.name, item.values[0] if item.values else "")
-        if not call.log:
-            raise _Usage("")
-        if call.is_all and call.number:
-            raise _Usage("-num cannot be used with -allevents")
-    except UnknownFlag as error:
-        return _usage(f"Unrecognized option: {error.word}")
-    except MissingValue as error:
-        return _usage(f"-{error.flag.name} requires an argument")
-    except _Usage as error:
-        return _usage(str(error))
-    try:
-        return _wait(call)
-    except KeyboardInterrupt:
-        return 1
+
+def _answer(given: Sequence[Given]) -> int:
+    call = Call()
+    for item in given:
+        _take(call, item.name, item.values[0] if item.values else "")
+    if not call.log:
+        raise ToolError(USAGE)
+    if call.is_all and call.number:
+        raise _wrong("-num cannot be used with -allevents")
+    return _wait(call)
+
+
+def _wrong(problem: str) -> ToolError:
+    """What a command line that cannot be understood leads to."""
+    return ToolError(f"{problem}\n{USAGE}")
 
 
 def _take(call: Call, name: str, value: str) -> None:
@@ -83,16 +72,16 @@ def _take(call: Call, name: str, value: str) -> None:
         elif not call.job:
             call.job = _job(value)
         else:
-            raise _Usage(f"Extra argument: {value}")
+            raise _wrong(f"Extra argument: {value}")
     elif name == "log":
         call.log = value
     elif name == "wait":
         if not value.isdigit():
-            raise _Usage(f"-wait {value}: expected a number of seconds")
+            raise _wrong(f"-wait {value}: expected a number of seconds")
         call.wait_s = float(value)
     elif name == "num":
         if not value.isdigit() or int(value) < 1:
-            raise _Usage("-num must be greater than zero")
+            raise _wrong("-num must be greater than zero")
         call.number = int(value)
     elif name in ("status", "echo"):
         setattr(call, f"is_{name}", True)
@@ -103,17 +92,13 @@ def _take(call: Call, name: str, value: str) -> None:
 def _job(word: str) -> tuple[int, ...]:
     parts = word.split(".")
     if not all(part.isdigit() for part in parts) or len(parts) > 3:
-        raise SystemExit(_say(f"Couldn't understand job number: {word}"))
+        raise ToolError(f"Couldn't understand job number: {word}")
     return tuple(int(part) for part in parts)
 
 
 def _say(text: str) -> int:
     print(text, file=sys.stderr)
     return 1
-
-
-def _usage(problem: str) -> int:
-    return _say(f"{problem}\n{USAGE}" if problem else USAGE)
 
 
 class _Watch:

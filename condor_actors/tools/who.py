@@ -8,14 +8,16 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from condor_actors.classads import ClassAd, quote
-from condor_actors.classads.text_form import old_to_new
-from condor_actors.tools.contact import ADMIN, ToolError, load, local_address
-from condor_actors.tools.flags import MANY, Flag, MissingValue, UnknownFlag, parse
+from condor_actors.tools import ad_output
+from condor_actors.tools.command import Words, run, values_of
+from condor_actors.tools.contact import ADMIN, load, local_address
+from condor_actors.tools.flags import Flag, Given
 from condor_actors.tools.machine_commands import slots_of
-from condor_actors.tools.print_formats import AutoFormat, Format, FormatError, elapsed, long_rows
+from condor_actors.tools.print_formats import elapsed
 from condor_actors.tools.running_programs import add_programs
 
 if TYPE_CHECKING:
@@ -34,70 +36,46 @@ FLAGS = (
     Flag("allpids", 2),
     Flag("logdir", 3, 1),
     Flag("pid", 3, 1),
-    Flag("long", 1),
+    *ad_output.flags(limit=2, constraint=2),
     Flag("jobs", 1),
     Flag("startd", 4),
-    Flag("constraint", 2, 1),
-    Flag("limit", 2, 1),
     Flag("wide", 1, colon=True),
-    Flag("format", 1, 2),
-    Flag("autoformat", 5, MANY, colon=True, alias="af"),
-    Flag("af", 2, MANY, colon=True),
 )
 DAEMONS = ("master", "collector", "negotiator", "schedd", "startd")
 USAGE = (
-    """Usage: condor_who [-daemons | -owner] [-long | -af <attr> ... | -format <fmt> <attr>] [-constraint <expr>]
-    [-limit <n>]"""
+    """Usage: condor_who [-daemons | -owner] [-long | -json | -xml | -af <attr> ... | -format <fmt> <attr> |
+    -print-format <file>] [-constraint <expr>] [-limit <n>]"""
 )
 
 
 def main() -> int:
     """Entry of ``condor_who``."""
-    try:
-        given = parse(sys.argv[1:], FLAGS)
-    except (UnknownFlag, MissingValue) as error:
-        print(f"Error: unrecognized or incomplete argument {error.word}\n{USAGE}", file=sys.stderr)
-        return 1
-    values = {item.name: item.values[0] if item.values else "" for item in given}
-    if "help" in values:
-        print(USAGE)
-        return 0
-    if "version" in values:
-        from condor_actors.tools.version import platform_line, version_line
+    wrong = "Error: unrecognized or incomplete argument {word}\n{usage}"
+    return run(FLAGS, USAGE, _answer, words=Words(unknown=wrong, missing=wrong))
 
-        print(f"{version_line()}\n{platform_line()}")
-        return 0
-    try:
-        config = load()
-        if "daemons" in values:
-            return _daemons(config)
-        if "owner" in values:
-            return _owner(config)
-        machine = quote(config.text("FULL_HOSTNAME") or "localhost")
-        constraint = f'Machine == {machine} && State == "Claimed" && JobId isnt undefined'
-        if values.get("constraint"):
-            constraint = f"({old_to_new(values['constraint'])}) && Machine == {machine}"
-        ads = slots_of(config, constraint=constraint)
-        add_programs(config, ads)
-        ads = ads[: int(values["limit"])] if values.get("limit", "").isdigit() else ads
-        forms = [Format.of(*item.values) for item in given if item.name == "format"]
-        chosen = [AutoFormat.of(item.qualifier, item.values) for item in given if item.name == "af"]
-    except ToolError as error:
-        print(error.text, file=sys.stderr)
-        return error.status
-    except FormatError as error:
-        print(f"Error: {error}", file=sys.stderr)
-        return 1
-    if "long" in values:
-        rows = list(long_rows(ads))
-    elif chosen:
-        rows = list(chosen[0].rows(ads))
-    elif forms:
-        rows = ["".join(form.text(ad) for form in forms) for ad in ads]
-    else:
-        rows = [_table(ads)]
-    print("".join(rows), end="")
-    return 0
+
+def _answer(given: Sequence[Given]) -> int:
+    values = values_of(given)
+    config = load()
+    if "daemons" in values:
+        return _daemons(config)
+    if "owner" in values:
+        return _owner(config)
+    question = ad_output.AdQuestion()
+    for item in given:
+        question.take(item)
+    machine = f"Machine == {quote(config.text('FULL_HOSTNAME') or 'localhost')}"
+    mine = question.conjunction(machine) if question.constraints else question.conjunction(
+        machine, 'State == "Claimed"', "JobId isnt undefined")
+    ads = slots_of(config, constraint=mine)
+    add_programs(config, ads)
+    ads = ads[: question.limit] if question.limit else ads
+    if question.form == "table":
+        from condor_actors.tools.print_tables import PrintTable
+
+        return ad_output.write(ad_output.understood(lambda: list(PrintTable.read(question.table_file).rows(ads))))
+    rows = question.rows(ads)
+    return ad_output.write([_table(ads)] if rows is None else rows)
 
 
 def _table(ads: list[ClassAd]) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from tests.pool_fixture import PersonalPool
+from tests.pool_fixture import PersonalPool, until
 
 TRANSCRIPT = Path(__file__).parents[1] / "conformance" / "tools" / "transcript.txt"
 WAITING = "executable = /bin/sleep\ntransfer_executable = false\narguments = 300\nrequirements = false\nqueue {}\n"
@@ -132,3 +132,24 @@ def test_version_lines(pool: PersonalPool) -> None:
     first, second = pool.run("condor_version").splitlines()
     assert re.fullmatch(r"\$CondorVersion: \d+\.\d+\.\d+ .* \$", first)
     assert re.fullmatch(r"\$CondorPlatform: \S+ \$", second)
+
+
+def test_autoclusters_and_the_jobs_of_a_log(pool: PersonalPool) -> None:
+    log = pool.work / "told.log"
+    cluster = pool.submit(f"log = {log}\n{WAITING.format(3)}")
+    line = until(lambda: next((line for line in pool.run("condor_q", "-autocluster", str(cluster)).splitlines()
+                               if line.split()[1:2] == ["3"]), ""), "the autocluster of the jobs")  # fmt: skip
+    assert line.split()[2] == "Vanilla"
+    (ad,) = pool.jobs("-autocluster", str(cluster))
+    assert (ad["JobCount"], ad["JobIds"]) == (3, f"{cluster}.0 ... {cluster}.2")
+    assert "RequestMemory" in ad
+    form = pool.work / "by_owner.cpf"
+    form.write_text("SELECT UNIQUE BARE\nOwner\nJobStatus PRINTAS JOB_STATUS_RAW\nJobCount\n")
+    said = pool.run("condor_q", "-all", "-print-format", str(form), str(cluster))
+    assert said.split()[1:] == ["Idle", "3"]
+    pool.run("condor_rm", str(cluster))
+    until(lambda: log.read_text().count("\n009 (") == 3, "three events of removal")
+    assert pool.run("condor_q", "-userlog", str(log), "-af:j", "JobStatus").splitlines() == [
+        f"{cluster}.{proc} 3" for proc in range(3)
+    ]
+    assert pool.run("condor_history", "-userlog", str(log), "-limit", "1", "-af", "ProcId") == "2\n"

@@ -161,14 +161,32 @@ def test_totals_alone_and_appended_columns(run: Run) -> None:
     assert out[3].endswith("submit.org")
 
 
+def test_a_table_of_ones_own(run: Run, tmp_path: Path) -> None:
+    form = tmp_path / "slots.cpf"
+    form.write_text(
+        "SELECT\n  Name AS Slot WIDTH AUTO\n  Memory AS MiB PRINTF %6d\n  State AS ST PRINTAS ACTIVITY_CODE\n"
+        'WHERE Machine == "a.org"\nGROUP BY Memory DESCENDING\nSUMMARY NONE\n'
+    )
+    assert run("-print-format", str(form))[1] == (
+        "Slot             MiB ST\n\nslot1_1@a.org   6144 Cb\nslot1@a.org     2048 Ui\n"
+    )
+    form.write_text(form.read_text().replace("SUMMARY NONE", "SUMMARY STANDARD"))
+    assert run("-pr", str(form))[1].splitlines()[-1].split()[:2] == ["Total", "2"]
+    form.write_text("SELECT\n  Name PRINTAS NOTHING\n")
+    code, out, err = run("-pr", str(form))
+    assert (code, out) == (1, "")
+    assert "line 2: unknown function NOTHING" in err
+    assert "No such file" in run("-pr", "/no/such")[2]
+
+
 def test_what_makes_no_sense_is_refused(run: Run) -> None:
     for words, said in (
         (("-bogus",), "unrecognized argument -bogus"),
-        (("-constraint", "a >"), "couldn't parse"),
-        (("-limit", "x"), "-limit takes a number"),
-        (("-format", "%s"), "requires two parameters"),
+        (("-constraint", "a >"), "Parse error in constraint"),
+        (("-limit", "x"), "-limit requires a number"),
+        (("-format", "%s"), "requires another parameter"),
         (("-cod",), "not supported"),
-        (("-ads", "/no/such"), "can't open /no/such"),
+        (("-ads", "/no/such"), "Can't open ads file /no/such"),
     ):
         code, out, err = run(*words)
         assert (code, out) == (1, "")

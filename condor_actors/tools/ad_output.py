@@ -1,0 +1,196 @@
+"""What condor_q, condor_status and condor_history share: which ads are wanted, and in which form they are printed.
+
+========================  ============================================================================
+``-constraint EXPR``       several: all must be true
+``-long -json -xml``       whole ads, with ``-attributes A,B`` those only
+``-af[:letters] A …``      values; ``-format FMT A`` printf's; ``-print-format FILE`` a table from a file
+``-limit N``               at most so many
+========================  ============================================================================
+
+The least letters of a flag differ from tool to tool, as in HTCondor; each gives them to `flags`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
+
+import attrs
+
+from condor_actors.classads import ClassAd, ClassAdSyntaxError, Expr, is_true, parse_expression
+from condor_actors.classads.text_form import iter_long, old_to_new
+from condor_actors.tools.command import ToolError
+from condor_actors.tools.flags import MANY, Flag, Given
+
+_T = TypeVar("_T")
+
+WHOLE = ("long", "json", "xml")
+"""The forms that print whole ads."""
+
+
+def flags(**least: int) -> tuple[Flag, ...]:
+    """The flags of the selection and of the forms.
+
+    :param least: how many letters each needs, where that is not the first that tells it from the others.
+    """
+    wanted = {"long": 1, "json": 2, "xml": 1, "limit": 3, "attributes": 2, "format": 1, "constraint": 1,
+              "print_format": 2, **least}  # fmt: skip
+    return (
+        Flag("long", wanted["long"]), Flag("json", wanted["json"], colon=True), Flag("xml", wanted["xml"]),
+        Flag("limit", wanted["limit"], 1), Flag("attributes", wanted["attributes"], 1),
+        Flag("autoformat", 5, MANY, colon=True, alias="af"), Flag("af", 2, MANY, colon=True),
+        Flag("format", wanted["format"], 2), Flag("constraint", wanted["constraint"], 1),
+        Flag("print-format", wanted["print_format"], 1),
+    )  # fmt: skip
+
+
+@attrs.define
+class AdQuestion:
+    """The common part of a command line.
+
+    Attributes:
+        constraints: expressions in the new form.
+        form: ``long``, ``json``, ``xml``, ``af``, ``format``, ``table`` (of a file) or empty: the tool's own table.
+        limit: 0: no limit.
+    """
+
+    constraints: list[str] = attrs.Factory(list)
+    form: str = ""
+    attributes: tuple[str, ...] = ()
+    af: tuple[str, tuple[str, ...]] = ("", ())
+    formats: list[tuple[str, str]] = attrs.Factory(list)
+    table_file: str = ""
+    limit: int = 0
+
+    def take(self, item: Given) -> bool:
+        """Heed a flag; False: it is none of the common ones.
+
+        :raises ToolError: its value makes no sense.
+        """
+        value = item.values[0] if item.values else ""
+        if item.name == "constraint":
+            self.constraints.append(checked(value))
+        elif item.name in WHOLE:
+            self.form = item.name
+        elif item.name == "af":
+            self.form, self.af = "af", (item.qualifier, item.values)
+        elif item.name == "format":
+            self.form = "format"
+            self.formats.append((item.values[0], item.values[1]))
+        elif item.name == "print-format":
+            self.form, self.table_file = "table", value
+        elif item.name == "attributes":
+            self.attributes += tuple(value.replace(",", " ").split())
+        elif item.name == "limit":
+            if not value.lstrip("-").isdigit():
+                raise ToolError(f"Error: Argument {item.word} requires a number, not {value}")
+            self.limit = max(int(value), 0)
+        else:
+            return False
+        return True
+
+    def conjunction(self, *more: str) -> str:
+        """All constraints and ``more`` as one expression, empty when there is none."""
+        parts = [*self.constraints, *(part for part in more if part)]
+        return parts[0] if len(parts) == 1 else " && ".join(f"({part})" for part in parts)
+
+    def names(self) -> tuple[str, ...] | None:
+        """The attributes that the form prints or is computed from; empty: all; None: the tool's own table.
+
+        :raises ToolError: an expression of the form cannot be read.
+        """
+        from condor_actors.tools.print_formats import AutoFormat, Format
+
+        if self.form in WHOLE:
+            return self.attributes
+        if self.form == "af":
+            return understood(lambda: AutoFormat.of(*self.af).projection())
+        if self.form == "format":
+            forms = understood(lambda: [Format.of(*each) for each in self.formats])
+            return tuple(sorted({name for form in forms for name in form.field.names()}))
+        return () if self.form == "table" else None
+
+    def rows(self, ads: Iterable[ClassAd], *, when_empty: str = "") -> Iterable[str] | None:
+        """The ads in the form asked for; None: the tool's own table.
+
+        :param when_empty: what ``-json`` prints when there is no ad.
+        :raises ToolError: the form cannot be read.
+        """
+        from condor_actors.tools import print_formats as forms
+
+        if self.form == "long":
+            return forms.long_rows(ads, self.attributes)
+        if self.form == "json":
+            return forms.json_rows(ads, self.attributes, when_empty=when_empty)
+        if self.form == "xml":
+            return forms.xml_rows(ads, self.attributes)
+        if self.form == "af":
+            return understood(lambda: forms.AutoFormat.of(*self.af)).rows(ads)
+        if self.form == "format":
+            chosen = understood(lambda: [forms.Format.of(*each) for each in self.formats])
+            return ("".join(form.text(ad) for form in chosen) for ad in ads)
+        return None
+
+
+def understood(read: Callable[[], _T]) -> _T:
+    """What ``read`` returns; a format that says nothing printable becomes a `ToolError`."""
+    from condor_actors.tools.print_formats import FormatError
+
+    try:
+        return read()
+    except FormatError as error:
+        raise ToolError(f"Error: {error}") from None
+
+
+def checked(text: str) -> str:
+    """An expression of the command line, in the new form.
+
+    :raises ToolError: it is none.
+    """
+    text = old_to_new(text)
+    try:
+        parse_expression(text)
+    except ClassAdSyntaxError as error:
+        raise ToolError(f'\n-- Parse error in constraint expression "{text}": {error.reason}') from None
+    return text
+
+
+def ads_of_file(path: str, kind: str = "ads file") -> list[ClassAd]:
+    """The ads of a file in the long form, ``-`` is standard input.
+
+    :raises ToolError: it cannot be read, or is something else.
+    """
+    try:
+        if path == "-":
+            return list(iter_long(sys.stdin))
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return list(iter_long(file))
+    except OSError as error:
+        raise ToolError(f"Error: Can't open {kind} {path}: {error.strerror}") from None
+    except ClassAdSyntaxError as error:
+        raise ToolError(f"Error: {path}: {error}") from None
+
+
+def fitting(ads: Iterable[ClassAd], constraint: str) -> Iterator[ClassAd]:
+    """The ads for which a constraint is true; empty: all."""
+    wanted: Expr | None = parse_expression(constraint) if constraint else None
+    return (ad for ad in ads if wanted is None or is_true(wanted.evaluate(ad)))
+
+
+def is_named(ad: ClassAd, ids: Sequence[tuple[int, int]]) -> bool:
+    """Whether a job is one of ``ids`` (proc -1: the whole cluster); without any it is."""
+    job = (ad.get_int("ClusterId"), ad.get_int("ProcId"))
+    return not ids or job in ids or (job[0], -1) in ids
+
+
+def write(rows: Iterable[str]) -> int:
+    """Print rows as they come; the exit status."""
+    out = sys.stdout
+    for row in rows:
+        out.write(row)
+    out.flush()
+    return 0
+
+
+__all__ = ["WHOLE", "AdQuestion", "ads_of_file", "checked", "fitting", "flags", "is_named", "understood", "write"]
