@@ -69,10 +69,7 @@ class Starter(Protocol):
         """Begin a run."""
 
     def claim_gone(self, run_id: str, reason: str) -> None:
-        """The claim of a run is over."""
-
-    def lost(self, run_id: str, reason: str) -> None:
-        """Nothing is left of a run."""
+        """The claim of a run is over, or nothing is left of the run."""
 
 
 @attrs.define(eq=False)
@@ -239,10 +236,10 @@ class Claims:
             return
         claim.usable = False
         self._desk.note(f"{claim.row.slot_name} is taken back: {message.reason}")
-        if message.lost and claim.run_id:
-            self.runs.lost(claim.run_id, message.reason)
         if message.final:
             self._gone(claim, message.reason)
+        elif message.lost and claim.run_id:
+            self.runs.claim_gone(claim.run_id, message.reason)
         elif not claim.run_id:
             self.release(claim, "nothing runs on it")
 

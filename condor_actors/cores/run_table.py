@@ -187,15 +187,9 @@ class Runs:
         if run is not None:
             self._hosts.tell(run.owner, CheckpointRun(run_id=run.run_id, reason=reason))
 
-    def lost(self, run_id: str, reason: str) -> None:
-        """The startd says that nothing is left of a run: its shadow need not look for it."""
-        run = self.runs.get(run_id)
-        if run is not None:
-            self.stop(run.job, "fast", reason)
-
     def claim_gone(self, run_id: str, reason: str) -> None:
-        """The startd has ended a claim: a shadow that is in touch with the starter hears how the run ended, one that
-        is not need not wait for it."""
+        """The startd has ended a claim, or says that nothing is left of its run: a shadow that is in touch with the
+        starter hears how the run ended, one that is not need not wait for it."""
         run = self.runs.get(run_id)
         if run is not None:
             self._hosts.tell(run.owner, StopRun(run_id=run_id, how="lost", reason=reason))

@@ -73,6 +73,10 @@ __all__ = ["ShadowRun"]
 
 ANSWER_PATIENCE_S = 60.0
 REATTACH_RETRY_S = 5.0
+NOTICE_S = 150.0
+"""The starter ends a run when its lease is over since it noticed that the shadow is gone, which takes up to 120 s where
+nothing resets the connection.  The shadow gives the run up after that, lest the job be started a second time beside it.
+"""
 REFUSALS = 4
 """Refused connections in a row after which nobody waits for the lease: a starter host that is started again listens
 elsewhere, and the kernel has killed the jobs of the dead one."""
@@ -127,7 +131,7 @@ class ShadowRun:
         self._out.append(Watch())
         if self.order.reattach:
             self._apart_since_s = now_s
-            self._out.append(SetTimer("lease", self.order.lease_s))
+            self._out.append(SetTimer("lease", self.order.lease_s + NOTICE_S))
             self._reattach()
         else:
             self._out.append(PrepareInputs())
@@ -304,10 +308,15 @@ class ShadowRun:
         if self.state is RunState.PREPARING:
             self._end("evicted", event.reason)
         elif self.state is RunState.APART:
-            if event.how in ("remove", "hold", "fast"):
-                self._end("evicted", event.reason, claim_usable=False)
+            self._leave_removed()
         elif self.state is not RunState.BRINGING:
             self._out.append(Send(self._starter, event))
+
+    def _leave_removed(self) -> None:
+        """Apart, nobody waits for a job that was removed.  Any other may be started again, so its run must be over
+        before that is said: the starter hears of the stop when it is found, and ends the run with the lease if not."""
+        if self._stopping is not None and self._stopping.how == "remove":
+            self._end("evicted", self._stopping.reason, claim_usable=False)
 
     def _lost(self, reason: str) -> None:
         """The claim is over.  In touch, the starter tells how the run ended; apart, it ends here."""
@@ -332,13 +341,13 @@ class ShadowRun:
             self._give_up(self._claim_over)
             return
         self.state = RunState.APART
-        if self._stopping is not None and self._stopping.how in ("remove", "hold", "fast"):
-            self._end("evicted", self._stopping.reason, claim_usable=False)
+        self._leave_removed()
+        if self.state is not RunState.APART:
             return
         self._apart_since_s = self._now_s
         if self._began:
             self._log(DISCONNECTED, DisconnectReason=reason)
-        self._out.append(SetTimer("lease", self.order.lease_s))
+        self._out.append(SetTimer("lease", self.order.lease_s + NOTICE_S))
         self._out.append(SetTimer("reattach", REATTACH_RETRY_S))
 
     def _peer_up(self, event: PeerUp) -> None:

@@ -37,6 +37,9 @@ KEPT = {
 
 SEEDS = {
     "a run whose order waited for a spare host is taken up when that dies": (3000037, 6),
+    "a run that is held or vacated while its next shadow looks for it has ended before the job is idle": (4000204, 6),
+    "a run that is told to stop is not given up with its link": (4000222, 8),
+    "a shadow does not give up a run before its starter has noticed and ended it": (4000194, 6),
 }
 """Seed and machines."""
 

@@ -1,0 +1,97 @@
+"""A run as its shadow sees it, when it is told to stop while the starter is out of reach.
+
+A job that may be started again must not be said to be over while its program may run.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from condor_actors.classads import ClassAd
+from condor_actors.cores.effects import Answer, Ask, Send, SetTimer
+from condor_actors.cores.shadow_events import Report
+from condor_actors.cores.shadow_run import NOTICE_S, ShadowRun
+from condor_actors.messages.envelope import AskFailed, PeerDown, Refused, TimerFired
+from condor_actors.messages.run import Reattached, ReattachRun, RunEnded, StartRun, StopRun
+
+LEASE_S = 300.0
+SILENCE_S = 120.0
+"""How long a starter may take to notice that its shadow is gone."""
+
+
+class Bench:
+    """A shadow's run that another one began."""
+
+    def __init__(self) -> None:
+        self.run = ShadowRun(StartRun(
+            run_id="1.0#1", job_ad=b"ProcId = 0\n", claim_id="c", secret="s", starter_node="<e:1>", slot_name="slot1@e",
+            slot_ad=b"", lease_s=LEASE_S, reattach=True), ClassAd.from_bytes(b"ProcId = 0\n"), "key")
+        self.out = list(self.run.start(1000.0))
+
+    def tell(self, event: Any) -> None:
+        self.out += self.run.handle(event, 1001.0)
+
+    def reattached(self) -> None:
+        self.tell(Answer("reattach", Reattached(run_id="1.0#1", pid=7, ended=False)))
+
+    @property
+    def ends(self) -> list[str]:
+        return [each.message.outcome for each in self.out if isinstance(each, Report)
+                and isinstance(each.message, RunEnded)]
+
+    def sent(self, kind: type) -> list[Any]:
+        return [each.message for each in self.out if isinstance(each, (Ask, Send)) and isinstance(each.message, kind)]
+
+
+@pytest.mark.parametrize("how", ["fast", "hold", "vacate"])
+def test_the_starter_hears_of_the_stop_when_it_is_found(how: str) -> None:
+    bench = Bench()
+    bench.tell(StopRun(run_id="1.0#1", how=how))
+    assert not bench.ends
+    bench.reattached()
+    assert [message.how for message in bench.sent(StopRun)] == [how]
+    assert not bench.ends
+
+
+@pytest.mark.parametrize("how", ["fast", "hold", "vacate"])
+def test_a_run_that_is_to_stop_is_not_over_because_its_link_breaks(how: str) -> None:
+    bench = Bench()
+    bench.reattached()
+    bench.tell(StopRun(run_id="1.0#1", how=how))
+    bench.tell(PeerDown(node="<e:1>", reason="reset"))
+    assert not bench.ends
+    bench.tell(TimerFired(key="reattach"))
+    assert len(bench.sent(ReattachRun)) == 2
+    bench.reattached()
+    assert [message.how for message in bench.sent(StopRun)] == [how, how]
+
+
+def test_it_is_over_when_nothing_is_left_of_it() -> None:
+    bench = Bench()
+    bench.tell(StopRun(run_id="1.0#1", how="hold"))
+    bench.tell(Answer("reattach", Refused(code="not-found", text="no such run")))
+    assert bench.ends == ["lost"]
+
+
+def test_it_is_over_when_the_starter_must_have_ended_it() -> None:
+    bench = Bench()
+    bench.tell(StopRun(run_id="1.0#1", how="fast"))
+    bench.tell(Answer("reattach", AskFailed(reason="timeout", text="no answer in time", question=None)))
+    waits = {each.key: each.delay_s for each in bench.out if isinstance(each, SetTimer)}
+    assert waits["lease"] == LEASE_S + NOTICE_S > LEASE_S + SILENCE_S
+    bench.tell(TimerFired(key="lease"))
+    assert bench.ends == ["lost"]
+
+
+def test_nobody_waits_for_a_job_that_was_removed() -> None:
+    bench = Bench()
+    bench.tell(StopRun(run_id="1.0#1", how="remove"))
+    assert bench.ends == ["evicted"]
+
+
+def test_a_claim_that_is_over_need_not_be_waited_for() -> None:
+    bench = Bench()
+    bench.tell(StopRun(run_id="1.0#1", how="lost", reason="the starter host was started again"))
+    assert bench.ends == ["lost"]
