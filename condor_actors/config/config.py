@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 from condor_actors.config.errors import ConfigError, UnknownParameterError, nearest_word
 from condor_actors.config.macros import Definition, MacroSet, Source
 from condor_actors.config.parameter import Kind, Parameter
-from condor_actors.config.parameters import all_parameters, find_parameter
+from condor_actors.config.parameters import find_parameter, plain_names
 from condor_actors.config.settings import PARAMETER
 from condor_actors.config.typed import Value, convert, split_words
 
@@ -181,7 +181,7 @@ class Config:
     def slips(self) -> tuple[Slip, ...]:
         """Names that were set, that nothing mentions, and that are near a parameter's name."""
         mentioned = self._mentioned()
-        known = [parameter.name for parameter in all_parameters() if not parameter.is_pattern]
+        known = plain_names()
         found = []
         for definition in self.macros:
             bare = definition.name.upper().rpartition(".")[2]
@@ -199,9 +199,7 @@ class Config:
         """Every name that has a value: set, detected, or with a default."""
         seen = dict.fromkeys(definition.name.upper() for definition in self.macros)
         seen.update(dict.fromkeys(self.macros.detected_names()))
-        seen.update(
-            dict.fromkeys(parameter.name for parameter in all_parameters() if not parameter.is_pattern)
-        )
+        seen.update(dict.fromkeys(plain_names()))
         yield from sorted(seen)
 
     def _mentioned(self) -> set[str]:

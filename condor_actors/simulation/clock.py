@@ -23,12 +23,12 @@ COMPACT_AT = 4096
 class SimulatedCall:
     """One scheduled call; an ``IDelayedCall``."""
 
-    __slots__ = ("_clock", "_time_s", "arguments", "called", "cancelled", "entry_s", "function", "keywords")
+    __slots__ = ("_clock", "arguments", "called", "cancelled", "entry_s", "function", "keywords", "time_s")
 
     def __init__(self, clock: HeapClock, time_s: float, function: Callable[..., Any], arguments: tuple[Any, ...],
                  keywords: dict[str, Any]) -> None:
         self._clock = clock
-        self._time_s = self.entry_s = time_s
+        self.time_s = self.entry_s = time_s
         self.function = function
         self.arguments = arguments
         self.keywords = keywords
@@ -36,7 +36,7 @@ class SimulatedCall:
 
     def getTime(self) -> float:
         """When it runs."""
-        return self._time_s
+        return self.time_s
 
     def active(self) -> bool:
         """Whether it will run."""
@@ -51,7 +51,7 @@ class SimulatedCall:
     def delay(self, secondsLater: float) -> None:
         """Run it later (or, with a negative value, sooner) than planned."""
         self._check()
-        self._move(self._time_s + secondsLater)
+        self._move(self.time_s + secondsLater)
 
     def reset(self, secondsFromNow: float) -> None:
         """Run it so many seconds from now."""
@@ -59,7 +59,7 @@ class SimulatedCall:
         self._move(self._clock.now_s + secondsFromNow)
 
     def _move(self, time_s: float) -> None:
-        self._time_s = time_s
+        self.time_s = time_s
         if time_s < self.entry_s:
             self._clock.push(self)
 
@@ -103,8 +103,10 @@ class HeapClock:
         """Run ``callable`` in ``delay`` simulated seconds (not negative)."""
         if delay < 0:
             raise ValueError(f"a call cannot run {-delay} s ago")
-        call = SimulatedCall(self, self.now_s + delay, callable, args, kw)
-        self.push(call)
+        time_s = self.now_s + delay
+        call = SimulatedCall(self, time_s, callable, args, kw)
+        self._order += 1
+        heappush(self._heap, (time_s, self._order, call))
         return call
 
     def getDelayedCalls(self) -> Sequence[IDelayedCall]:
@@ -113,9 +115,9 @@ class HeapClock:
 
     def push(self, call: SimulatedCall) -> None:
         """Put a call into the heap under its present time; an earlier entry of it no longer counts."""
-        call.entry_s = call.getTime()
+        call.entry_s = entry_s = call.time_s
         self._order += 1
-        heappush(self._heap, (call.entry_s, self._order, call))
+        heappush(self._heap, (entry_s, self._order, call))
 
     def forget_one(self) -> None:
         """A call in the heap was cancelled; rebuild the heap when most of it is dead."""
@@ -135,7 +137,7 @@ class HeapClock:
                 continue
             if call.called or entry_s != call.entry_s:
                 continue  # the entry of a call that was since moved to an earlier instant
-            if call.getTime() > entry_s:
+            if call.time_s > entry_s:
                 self.push(call)
                 continue
             self.now_s = entry_s

@@ -5,6 +5,7 @@
 ``availability``  what the history of stations' availability is worth to long jobs
 ``scale``         pools of many machines for a day: what breaks first
 ``--seed N``      the world of whole daemons, with the faults that the seed says (``replay --seed N``)
+``seeds``         many such seeds, in several processes
 ``what-if``       a real pool's last month under another configuration
 ================  ==================================================================================================
 
@@ -40,7 +41,7 @@ class Progress:
     def __call__(self, done: float, all_of_it: float = 1.0) -> None:
         """So much of it is done."""
         now_s = time.monotonic()
-        if done < all_of_it and now_s - self._said_s < 1.0:
+        if done < all_of_it and now_s - self._said_s < (1.0 if sys.stderr.isatty() else 20.0):
             return
         self._said_s = now_s
         spent_s = now_s - self._began_s
@@ -133,6 +134,16 @@ def _add_replay(commands: Any) -> None:
     replay.add_argument("--smallest", action="store_true", help="look for fewer faults that still fail")
     replay.add_argument("--trace", action="store_true", help="print each event")
     replay.set_defaults(run=_replay)
+    seeds = commands.add_parser("seeds", help="many seeds of the world of whole daemons, all faults on; 1 when one "
+                                "breaks a rule")
+    seeds.add_argument("--first", type=_positive, default=1, metavar="N", help="begin with this one (default 1)")
+    seeds.add_argument("--count", type=_positive, metavar="N",
+                       help="how many (default 2000; with --seconds as many as there is time for)")
+    seeds.add_argument("--machines", type=_numbers, default=[20], metavar="N,N",
+                       help="of the pools; of several sizes each seed takes the one at its remainder (default 20)")
+    seeds.add_argument("--seconds", type=float, metavar="S", help="begin none after that")
+    seeds.add_argument("--workers", type=_positive, default=1, metavar="N", help="processes (default 1)")
+    seeds.set_defaults(run=_seeds)
 
 
 def _replay(arguments: argparse.Namespace) -> int:
@@ -143,6 +154,36 @@ def _replay(arguments: argparse.Namespace) -> int:
     failed = replay(seeds, machines=arguments.machines, faults=arguments.faults, schedule=schedule,
                     smallest=arguments.smallest, trace=print if arguments.trace else None, say=print)
     return 1 if failed else 0
+
+
+def _seeds(arguments: argparse.Namespace) -> int:
+    from condor_actors.simulation.replay import commit
+    from condor_actors.simulation.seeds import Sum, run_seeds
+
+    number = arguments.count or (2000 if arguments.seconds is None else None)
+    progress, said = Progress("seeds"), 0
+
+    def show(so_far: Sum) -> None:
+        nonlocal said
+        for _, text in so_far.failures[said:]:
+            print(text, flush=True)
+        said = len(so_far.failures)
+        if number is not None:
+            progress(so_far.seeds, number)
+        else:
+            progress(min(1.0, (time.monotonic() - began_s) / arguments.seconds))
+
+    began_s = time.monotonic()
+    done = run_seeds(arguments.first, number, machines=arguments.machines, workers=arguments.workers,
+                     seconds=arguments.seconds, progress=show)
+    sizes = ", ".join(map(str, arguments.machines))
+    of = commit()
+    print(f"seeds {arguments.first} to {arguments.first + done.seeds - 1} with {sizes} machines"
+          f"{f', commit {of}' if of else ''}: {len(done.failures)} failed; {done.events:,} events, "
+          f"{done.cpu_s:.0f} s of processor time, {time.monotonic() - began_s:.0f} s")
+    if done.failures:
+        print("failed:", " ".join(str(seed) for seed, _ in done.failures))
+    return 1 if done.failures else 0
 
 
 def _paper(arguments: argparse.Namespace) -> int:

@@ -7,9 +7,12 @@ every time.
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import time
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from random import Random
 from typing import Any
 from zlib import crc32
@@ -41,6 +44,17 @@ QUIET_S = 60.0
 """How long after the last fault a run goes on at least."""
 
 TOUCH_S = 15.0
+
+
+@contextmanager
+def unhurried_collector() -> Iterator[None]:
+    """Python's cyclic collector runs seldom meanwhile: what a simulated pool makes mostly lives until its end."""
+    before = gc.get_threshold()
+    gc.set_threshold(200_000, 50, 100)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 class Pool:
@@ -221,6 +235,14 @@ class Pool:
 
     # ---- the run
 
+    def _run_until_done(self, quiet_s: float) -> None:
+        clock, step, span_s = self.clock, self.clock.step, self.scenario.span_s
+        if not self.scenario.drain:
+            quiet_s = float("inf")
+        while not self.violations and step(span_s):
+            if clock.now_s >= quiet_s and self.users.all_done() and self.at_rest():
+                break
+
     def run(self) -> Result:
         """Simulate from the first boot to the end of the scenario."""
         began_s = time.perf_counter()
@@ -232,10 +254,8 @@ class Pool:
         if scenario.checks:
             self.checkers.start()
         quiet_s = max(scenario.quiet_s, self.faults.last_s + QUIET_S if self.faults.faults else 0.0)
-        step = self.clock.step
-        while not self.violations and step(scenario.span_s):
-            if scenario.drain and self.clock.now_s >= quiet_s and self.users.all_done() and self.at_rest():
-                break
+        with unhurried_collector():
+            self._run_until_done(quiet_s)
         if not self.violations and scenario.drain and not self.users.all_done():
             unfinished = self.users.unfinished()
             self.violate(f"not all jobs are done at the end: {', '.join(unfinished[:5])}", unfinished[0])

@@ -58,20 +58,12 @@ class ProcessClock:
 
     def _due(self, function: Callable[..., Any], args: tuple[Any, ...], kw: dict[str, Any]) -> None:
         """A timer has run out; one of a frozen process stays pending, so that it can still be cancelled."""
-        if self._process.frozen:
+        process = self._process
+        if process.frozen:
             call = self._clock.running
             assert call is not None
             call.called = False
-            self._process.late.append(call)
-        else:
-            self.run(function, *args, **kw)
-
-    def run(self, function: Callable[..., Any], *args: Any, **kw: Any) -> None:
-        """Have the process run a function now; later, when it is frozen; never, when it is dead."""
-        process = self._process
-        if process.frozen:
-            late = SimulatedCall(self._clock, self._clock.now_s, self.run, (function, *args), kw)
-            process.late.append(late)
+            process.late.append(call)
         elif process.alive:
             try:
                 function(*args, **kw)
@@ -79,6 +71,15 @@ class ProcessClock:
                 process.machine.kill(process)
             except Exception:  # noqa: BLE001 - the reactor would log it and go on
                 process.machine.pool.trouble(process, Failure(), "an unhandled error")
+
+    def run(self, function: Callable[..., Any], *args: Any, **kw: Any) -> None:
+        """Have the process run a function now; later, when it is frozen; never, when it is dead."""
+        process = self._process
+        if process.frozen:
+            late = SimulatedCall(self._clock, self._clock.now_s, self.run, (function, *args), kw)
+            process.late.append(late)
+        else:
+            self._due(function, args, kw)
 
 
 @implementer(ILogObserver)

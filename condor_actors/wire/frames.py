@@ -67,13 +67,17 @@ class Hello(NamedTuple):
     window: int = WINDOW
 
 
-@lru_cache(maxsize=8)
 def pack_hello(hello: Hello) -> bytes:
     """The frame of a hello."""
-    fields = [HELLO, hello.protocols, hello.boot_id, hello.process, hello.public_node, sorted(hello.kinds),
+    fields = [HELLO, hello.protocols, hello.boot_id, hello.process, hello.public_node, _sorted(hello.kinds),
               hello.window]
     packed: bytes = msgpack.packb(fields)
     return packed
+
+
+@lru_cache(maxsize=8)
+def _sorted(kinds: frozenset[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted(kinds))
 
 
 def pack_batch(taken: int, envelopes: Iterable[Envelope]) -> bytes:
@@ -155,11 +159,21 @@ def _hello(fields: tuple[Any, ...]) -> Hello:
         raise BadFrame("a hello with a name that is none")
     if type(kinds) is not tuple or len(kinds) > MAX_KINDS or type(window) is not int or not 1 <= window <= 1 << 20:
         raise BadFrame("a hello with kinds or a window that are none")
+    try:
+        known = _kinds(kinds)
+    except TypeError:  # it cannot be hashed
+        raise BadFrame("a hello with a kind that is none") from None
+    return Hello(protocols=protocols, boot_id=boot_id, process=process, public_node=public_node, kinds=known,
+                 window=window)
+
+
+@lru_cache(maxsize=8)
+def _kinds(kinds: tuple[Any, ...]) -> frozenset[tuple[str, int]]:
+    """The kinds of a hello, checked; the daemons of one version all say the same."""
     for kind in kinds:
         if type(kind) is not tuple or tuple(map(type, kind)) != (str, int):
             raise BadFrame("a hello with a kind that is none")
-    return Hello(protocols=protocols, boot_id=boot_id, process=process, public_node=public_node,
-                 kinds=frozenset(kinds), window=window)
+    return frozenset(kinds)
 
 
 def check_hello(hello: Hello) -> str:

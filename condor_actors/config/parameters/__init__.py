@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 
 from condor_actors.config.parameter import PLACE, Parameter
 from condor_actors.config.parameters import (
@@ -27,7 +27,7 @@ from condor_actors.config.parameters import (
     submit,
 )
 
-__all__ = ["SECTIONS", "all_parameters", "default_text", "find_parameter"]
+__all__ = ["SECTIONS", "all_parameters", "default_text", "find_parameter", "plain_names"]
 
 SECTIONS = {
     "The pool and its machines": pool.ROWS,
@@ -62,12 +62,22 @@ def all_parameters() -> Iterator[Parameter]:
             yield row._replace(section=section)
 
 
+@cache
+def plain_names() -> tuple[str, ...]:
+    """Every row's name but the patterns'."""
+    return tuple(_by_name())
+
+
 def find_parameter(name: str) -> Parameter | None:
     """The row that describes ``name``, in any letter case; of a pattern, with ``name`` in place of the pattern's."""
     key = name.upper()
     found = _by_name().get(key)
-    if found is not None:
-        return found
+    return found if found is not None else _by_pattern(key)
+
+
+@lru_cache(maxsize=4096)
+def _by_pattern(key: str) -> Parameter | None:
+    """The row of a pattern that matches an upper-case name; most names that are asked for match none."""
     for pattern, row in _patterns():
         if pattern.fullmatch(key):
             return row._replace(name=key)
@@ -79,7 +89,7 @@ def default_text(name: str, subsystem: str = "") -> str | None:
     row = _by_name().get(name.upper())
     if row is not None:
         return row.default
-    row = find_parameter(name)
+    row = _by_pattern(name.upper())
     if row is None or row.default is None:
         return None
     return row.default.replace("<NAME>", row.name)

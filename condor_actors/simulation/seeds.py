@@ -1,0 +1,152 @@
+"""Many seeds of the world of whole daemons, in several processes: what a test run and ``make soak`` do.
+
+Theory: a seed is a pool, its users and its faults, and always the same run.  So which seeds pass is known before a
+commit is handed in, and a machine that runs them again can find nothing by chance.  A seed that fails is made smaller
+where it failed, and the story of the job that suspicion fell on is told.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from itertools import count, islice
+
+import attrs
+
+from condor_actors.daemons.schedd import ScheddActor
+from condor_actors.simulation.chance import random_scenario, shrink
+from condor_actors.simulation.replay import report_of
+from condor_actors.simulation.scenario import Result, Scenario, run
+
+__all__ = ["Outcome", "Sum", "run_seeds", "story_of"]
+
+AT_A_TIME = 4
+"""Seeds a worker is given at once."""
+SMALLER_TRIES = 60
+STORY_LINES = 60
+SHRUNK = 3
+"""So many failures of one worker are made smaller, which takes some :data:`SMALLER_TRIES` runs each."""
+
+_shrunk = 0
+
+
+@attrs.frozen
+class Outcome:
+    """What came of some seeds.
+
+    Attributes:
+        seeds, events, cpu_s: how many they were, what happened in them, what they cost.
+        failures: by seed, what there is to say about each that broke a rule.
+    """
+
+    seeds: int
+    events: int
+    cpu_s: float
+    failures: tuple[tuple[int, str], ...] = ()
+
+
+@attrs.define
+class Sum:
+    """What came of all seeds so far."""
+
+    seeds: int = 0
+    events: int = 0
+    cpu_s: float = 0.0
+    failures: list[tuple[int, str]] = attrs.field(factory=list)
+
+    def add(self, outcome: Outcome) -> None:
+        """More of them."""
+        self.seeds += outcome.seeds
+        self.events += outcome.events
+        self.cpu_s += outcome.cpu_s
+        self.failures += outcome.failures
+
+
+def story_of(scenario: Scenario) -> str:
+    """What happened to the job on which suspicion fell first: the schedd's story of it, and its lines of the trace."""
+    lines: list[str] = []
+    result = run(attrs.evolve(scenario, trace=lines.append))
+    suspect = next((job for job in result.pool.suspects if job), "")
+    if not suspect:
+        return ""
+    machine, _, number = suspect.partition("/")
+    told = [f"the story of job {suspect}:"]
+    for process in result.pool.machines[machine].processes.values():
+        actor = process.system.actor("schedd") if process.system is not None else None
+        if isinstance(actor, ScheddActor):
+            told += [f"  {line}" for line in actor.story(number)]
+    marks = (f" {number}#", f"/{number}#", f"job {number} ", " fault at ")
+    of_it = [line for line in lines if any(mark in line for mark in marks)]
+    told += [f"  {line}" for line in of_it[-STORY_LINES:]]
+    return "\n".join(told)
+
+
+def _told(result: Result) -> str:
+    """A failure with what is needed to see it again."""
+    global _shrunk
+    scenario, smaller = result.scenario, None
+    if _shrunk < SHRUNK:
+        _shrunk += 1
+        smaller = shrink(scenario, tries=SMALLER_TRIES)
+    return "\n".join(text for text in (report_of(result, smaller), story_of(smaller or scenario)) if text)
+
+
+def _some(first: int, number: int, machines: Sequence[int]) -> Outcome:
+    """Run seeds one after another; also what a worker does."""
+    began_s, events, failures = time.process_time(), 0, []
+    for seed in range(first, first + number):
+        result = run(random_scenario(seed, machines[seed % len(machines)]))
+        events += result.events
+        if result.violations:
+            size = f"--machines {machines[seed % len(machines)]}"
+            failures.append((seed, f"{_told(result)}\nagain: condor_simulate --seed {seed} {size} --smallest --trace"))
+        del result
+        gc.collect()
+    return Outcome(number, events, time.process_time() - began_s, tuple(failures))
+
+
+def _chunks(first: int, number: int | None) -> Iterator[tuple[int, int]]:
+    for start in count(first, AT_A_TIME):
+        size = AT_A_TIME if number is None else min(AT_A_TIME, first + number - start)
+        if size <= 0:
+            return
+        yield start, size
+
+
+def run_seeds(first: int, number: int | None, *, machines: Sequence[int] = (20,), workers: int = 1,
+              seconds: float | None = None, progress: Callable[[Sum], None] = lambda so_far: None) -> Sum:
+    """Run ``number`` seeds from ``first`` on.
+
+    Args:
+        number: None: until the time is over.
+        machines: sizes of pools; a seed takes the one at its remainder.
+        workers: processes.
+        seconds: begin none after that.
+        progress: told the sum now and then.
+    """
+    end_s = float("inf") if seconds is None else time.monotonic() + seconds
+    chunks, so_far = _chunks(first, number), Sum()
+    if workers <= 1:
+        gc.freeze()
+        for start, size in chunks:
+            if time.monotonic() >= end_s:
+                break
+            so_far.add(_some(start, size, machines))
+            progress(so_far)
+        gc.unfreeze()
+        return so_far
+    with ProcessPoolExecutor(workers, initializer=gc.freeze) as pool:
+        under_way = deque(_submit(pool, each, machines) for each in islice(chunks, 2 * workers))
+        while under_way:
+            so_far.add(under_way.popleft().result())
+            progress(so_far)
+            if time.monotonic() < end_s:
+                under_way.extend(_submit(pool, each, machines) for each in islice(chunks, 1))
+    return so_far
+
+
+def _submit(pool: Executor, chunk: tuple[int, int], machines: Sequence[int]) -> Future[Outcome]:
+    return pool.submit(_some, *chunk, machines)
