@@ -42,6 +42,7 @@ from condor_actors.machine.native_shadow import CHECKPOINT_SIGNAL, EventKind, Sh
 
 USAGE = 1
 HELPERS_PAUSE_S = 0.25
+PATIENCE_S = 600.0
 _UNITS_S = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -111,7 +112,8 @@ class _Run:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
             )
-        self._retry_s: float | None = None  # when helpers may have gone
+        self._next_s: float | None = None  # when to ask for the next checkpoint
+        self._asked_s: float | None = None  # when the one was asked for that has not come yet
         self._running = False
         self._over = False
         self._failure: str | None = None
@@ -124,18 +126,28 @@ class _Run:
             self._exit_status = event.value
             if event.detail:
                 self._failure = f"cannot be started: {os.strerror(event.detail)}"
-        elif event.kind is EventKind.NO_IMAGE and event.value == errno.EAGAIN:
-            self._retry_s = time.monotonic() + HELPERS_PAUSE_S
         elif event.kind is EventKind.NO_IMAGE:
-            _say(f"no checkpoint: {os.strerror(event.value)} ({event.text})")
+            helpers_run = event.value == errno.EAGAIN
+            if not helpers_run:
+                _say(f"no checkpoint: {os.strerror(event.value)} ({event.text})")
+            self._plan_next(HELPERS_PAUSE_S if helpers_run else self._options.every_s)
         elif event.kind is EventKind.WRITE_LOST:
             _say(f"{event.text}: {os.strerror(event.value)}")
         elif event.kind is EventKind.BROKEN:
             self._failure = event.text
-        elif event.kind in (EventKind.IMAGE, EventKind.INCREMENT) and self._options.statistics:
-            _say(f"checkpoint {event.text}: {event.value} bytes in {event.detail / 1e6:.1f} ms")
+        elif event.kind in (EventKind.IMAGE, EventKind.INCREMENT):
+            self._plan_next(self._options.every_s)
+            if self._options.statistics:
+                _say(f"checkpoint {event.text}: {event.value} bytes in {event.detail / 1e6:.1f} ms")
         elif event.kind is EventKind.ENDED:
             self._over = True
+
+    def _plan_next(self, pause_s: float | None) -> None:
+        """Ask again in PAUSE_S, but let the program work at least as long as its last checkpoint took."""
+        now_s = time.monotonic()
+        took_s = 0.0 if self._asked_s is None else now_s - self._asked_s
+        self._asked_s = None
+        self._next_s = None if pause_s is None else now_s + max(pause_s, took_s)
 
     def _show_statistics(self) -> None:
         done = self._host.statistics(self._session)
@@ -149,14 +161,14 @@ class _Run:
         """Make the program write a checkpoint, if it runs already."""
         if self._running and self._process.poll() is None:
             self._process.send_signal(CHECKPOINT_SIGNAL)
+        elif self._options.every_s:
+            self._plan_next(self._options.every_s)
 
     def wait(self) -> int:
         """Serve until the end. Returns the exit status to end with; a death by signal is ours as well."""
-        every_s = self._options.every_s
-        next_s = time.monotonic() + every_s if every_s else None
+        self._plan_next(self._options.every_s)
         while not self._over:
-            dates = [date for date in (next_s, self._retry_s) if date is not None]
-            left = max(0.0, min(dates) - time.monotonic()) if dates else None
+            left = None if self._next_s is None else max(0.0, self._next_s - time.monotonic())
             ready, _, _ = select.select([self._host], [], [], left)
             for event in self._host.events() if ready else ():
                 if event.kind is EventKind.ENDED and self._options.statistics:
@@ -164,14 +176,10 @@ class _Run:
                 elif event.kind in (EventKind.EXITED, EventKind.LOST) and self._options.statistics:
                     self._show_statistics()
                 self._take(event)
-                if event.kind in (EventKind.IMAGE, EventKind.INCREMENT) and every_s:
-                    next_s = time.monotonic() + every_s  # it works between two of them, however slow the disk
-            if self._retry_s is not None and time.monotonic() >= self._retry_s:
-                self._retry_s = None
+            if self._next_s is not None and time.monotonic() >= self._next_s:
+                self._asked_s = time.monotonic()
+                self._next_s = self._asked_s + PATIENCE_S  # one at a time: others would queue up
                 self.ask_for_checkpoint()
-            if next_s is not None and every_s and time.monotonic() >= next_s:
-                self.ask_for_checkpoint()
-                next_s += every_s
         status = self._process.wait()
         if self._failure:
             _say(self._failure)

@@ -14,13 +14,14 @@ enum { KEPT_ROOM = 256 << 10, PADDING = 64 << 10, RECORD = 64 << 10 };
 /* Until something more can be sent. */
 static bool wait_for_room(struct session *s)
 {
-    struct pollfd one = {.fd = s->channel, .events = POLLOUT | (s->in_used < MAX_BACKLOG ? POLLIN : 0)};
+    bool listens = !s->heard_all && s->in_used < MAX_BACKLOG;
+    struct pollfd one = {.fd = s->channel, .events = POLLOUT | (listens ? POLLIN : 0)};
     if (poll(&one, 1, -1) < 0)
         return errno == EINTR;
     if (one.revents & (POLLERR | POLLNVAL))
         return false;
     if ((one.revents & POLLIN) && !(one.revents & POLLOUT))
-        return take_in(s, MAX_BACKLOG + (1 << 20));
+        return take_in(s, MAX_BACKLOG + (1 << 20)) || s->heard_all;
     return !(one.revents & POLLHUP);
 }
 
@@ -163,28 +164,34 @@ bool send_foreseen(struct work *w, long result, const struct foreseen *head, con
            (!w->bulk.size || send_bulk(s, w));
 }
 
+static bool send_answer(struct work *w, long result)
+{
+    struct session *s = w->session;
+    if (result < 0) {
+        w->out_used = 0;
+        w->bulk.size = 0;
+    }
+    if (!out_room(w, 0))
+        return false;
+    struct answer head = {.size = (uint32_t)(w->out_used + w->bulk.size), .id = w->head.id, .hints = w->hints,
+                          .result = result};
+    memcpy(s->out, &head, sizeof head);
+    s->statistics.bytes_out += sizeof head + w->out_used + w->bulk.size;
+    return send_all(s, s->out, sizeof head + w->out_used, w->gift, w->bulk.size ? MSG_MORE : 0) &&
+           (!w->bulk.size || send_bulk(s, w));
+}
+
+/* When answers find nobody, the program is dead; what it had said before is done all the same, as a kernel does the
+ * writes of a program that is killed after them. */
 void answer(struct work *w, long result)
 {
     struct session *s = w->session;
     if (w->head.id == ID_NONE) {
         note_silent(w, result);
-        return;
+    } else if (!s->mute && !send_answer(w, result)) {
+        s->mute = true;
+        shutdown(s->channel, SHUT_WR);
     }
-    if (result < 0) {
-        w->out_used = 0;
-        w->bulk.size = 0;
-    }
-    if (!out_room(w, 0)) {
-        s->over = true;
-        return;
-    }
-    struct answer head = {.size = (uint32_t)(w->out_used + w->bulk.size), .id = w->head.id, .hints = w->hints,
-                          .result = result};
-    memcpy(s->out, &head, sizeof head);
-    s->statistics.bytes_out += sizeof head + w->out_used + w->bulk.size;
-    if (!send_all(s, s->out, sizeof head + w->out_used, w->gift, w->bulk.size ? MSG_MORE : 0) ||
-        (w->bulk.size && !send_bulk(s, w)))
-        s->over = true;
     if (w->gift >= 0)
         close(w->gift);
     if (s->out_room > 2 * KEPT_ROOM) /* a big answer's room is not kept */

@@ -248,8 +248,11 @@ static int reopen_plain(const struct described_file *d, const char *path)
 {
     int flags = d->flags & ~(O_CREAT | O_EXCL | O_TRUNC);
     int real = open(path, flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    if (real >= 0 && d->offset && lseek(real, d->offset, SEEK_SET) < 0) {
+    long refused = real < 0 || (flags & O_PATH) ? 0 : check_proc(real, flags);
+    if (refused || (real >= 0 && d->offset && lseek(real, d->offset, SEEK_SET) < 0)) {
+        int error = refused ? (int)-refused : errno;
         close(real);
+        errno = error;
         return -1;
     }
     return real;

@@ -5,8 +5,11 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+enum { MOST_UNTOLD = 4096 }; /* events of one session that wait: a runtime that makes more is not one of ours */
+
 struct queued {
     struct shadow_event event;
+    struct session *root; /* there until its SHADOW_ENDED is taken, which comes last */
     struct queued *next;
 };
 static pthread_mutex_t queue_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -26,9 +29,15 @@ void tell(struct session *s, int kind, int64_t value, int64_t detail, const char
 {
     if (s->root != s && kind != SHADOW_BROKEN)
         return; /* helpers come and go in silence */
-    struct queued *fresh = calloc(1, sizeof *fresh);
+    struct queued *fresh = NULL;
+    if (s->root->untold < MOST_UNTOLD || kind == SHADOW_ENDED)
+        fresh = calloc(1, sizeof *fresh);
+    else
+        s->over = true;
     if (!fresh)
         return;
+    s->root->untold++;
+    fresh->root = s->root;
     fresh->event.session = s->root->id;
     fresh->event.kind = kind;
     fresh->event.value = value;
@@ -60,6 +69,7 @@ int shadow_next_event(struct shadow_event *event)
     if (!first)
         return 0;
     *event = first->event;
+    first->root->untold--;
     free(first);
     if (event->kind == SHADOW_ENDED)
         bury_session(event->session);

@@ -8,7 +8,6 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 enum { BULK = 16 << 10 };
@@ -84,10 +83,10 @@ long serve_write(struct work *w)
 static bool read_bulk(struct work *w, const struct file *file, size_t size)
 {
     struct stat st;
-    if (!file->steady || size < BULK || fstat(file->real, &st) < 0)
+    if (!file->steady || size < BULK || ARGUMENT(3) < 0 || fstat(file->real, &st) < 0)
         return false;
     int64_t left = st.st_size - ARGUMENT(3);
-    if (ARGUMENT(3) < 0 || left < BULK || (file->flags & O_ACCMODE) == O_WRONLY)
+    if (left < BULK || (file->flags & O_ACCMODE) == O_WRONLY)
         return false;
     w->bulk.real = file->real;
     w->bulk.offset = ARGUMENT(3);
@@ -115,12 +114,11 @@ long serve_pread64(struct work *w)
     return got;
 }
 
-/* A mapping's handle is written to as if it were a descriptor: handles begin where those end. */
+/* A mapping's handle is written to as if it were a descriptor. */
 long serve_pwrite64(struct work *w)
 {
-    int64_t number = ARGUMENT(0);
-    bool handle = number >= MAX_FILES && number < MAX_FILES + MAX_HANDLES;
-    struct file *file = handle ? w->session->handles[number - MAX_FILES] : file_of(w->session, number);
+    struct file **held = handle_of(w->session, ARGUMENT(0));
+    struct file *file = held ? *held : file_of(w->session, ARGUMENT(0));
     size_t size = (size_t)ARGUMENT(2);
     if (!file)
         return -EBADF;
@@ -128,136 +126,6 @@ long serve_pwrite64(struct work *w)
         return -EINVAL;
     w->hints = HINT_MORE | (file->steady ? HINT_STEADY : 0);
     return result_of(pwrite(file->real, w->payload, size, ARGUMENT(3)));
-}
-
-/* Opening. A name under /proc of the shadow's own, or one there to be written, is not for the program:
- * the shadow's memory is behind it. */
-static long check_proc(int real, int flags)
-{
-    struct statfs fs;
-    char link[64], name[64] = {0}, own[32];
-    if (fstatfs(real, &fs) < 0 || fs.f_type != 0x9fa0 /* PROC_SUPER_MAGIC */)
-        return 0;
-    if ((flags & O_ACCMODE) != O_RDONLY)
-        return -EACCES;
-    snprintf(link, sizeof link, "/proc/self/fd/%d", real);
-    int length = snprintf(own, sizeof own, "/proc/%d/", (int)getpid());
-    if (readlink(link, name, sizeof name - 1) < 0 || strncmp(name, own, (size_t)length) == 0)
-        return -EACCES;
-    return 0;
-}
-
-/* What the runtime need not ask again: struct stat and the beginning of a file that is only read. */
-static bool put_facts(struct work *w, const struct file *file, int64_t first)
-{
-    struct stat st;
-    int mode = file->flags & O_ACCMODE;
-    uint8_t *to;
-    _Static_assert(sizeof st == STATUS_BYTES, "struct stat is the kernel's");
-    if (!file->steady || (file->flags & (O_SYNC | O_DSYNC | O_DIRECT | O_PATH)) || fstat(file->real, &st) < 0)
-        return true;
-    if (!(to = out_room(w, sizeof st)))
-        return false;
-    memcpy(to, &st, sizeof st);
-    w->hints |= HINT_STEADY | (mode == O_RDONLY ? FACT_READS : FACT_WRITES) | (file->references == 1 ? FACT_ALONE : 0);
-    if (first > st.st_size)
-        first = st.st_size;
-    if (mode != O_RDONLY || first <= 0 || first > MAX_PAYLOAD)
-        return true;
-    if (!(to = out_room(w, (size_t)first)))
-        return false;
-    if (pread(file->real, to, (size_t)first, 0) < first) { /* it is becoming shorter: no help */
-        w->out_used = 0;
-        w->hints = 0;
-    }
-    return true;
-}
-
-/* A pipe that nobody reads yet is waited for; a device that is not there is not. */
-static bool awaits_reader(int directory, const char *path, int flags)
-{
-    struct stat st;
-    return !(flags & O_NONBLOCK) && fstatat(directory, path, &st, 0) == 0 && S_ISFIFO(st.st_mode);
-}
-
-/* Whether anybody writes, or did: then a reader's open is over. */
-static bool has_writer(int real)
-{
-    struct pollfd one = {.fd = real, .events = POLLIN};
-    int copy[2];
-    if (poll(&one, 1, 0) > 0) /* something to read, or the end after something */
-        return true;
-    if (pipe2(copy, O_CLOEXEC | O_NONBLOCK) < 0)
-        return true;
-    bool found = tee(real, copy[1], 1, SPLICE_F_NONBLOCK) < 0 && errno == EAGAIN;
-    close(copy[0]);
-    close(copy[1]);
-    return found;
-}
-
-static long park_open(struct work *w, int real)
-{
-    w->held = real + 1;
-    w->retry_ns = now_ns() + 10000000;
-    return PARKED;
-}
-
-/* Both ends of a named pipe wait for each other. Returns the descriptor, -errno or PARKED. */
-static long open_there(struct work *w, int directory, const char *path, int flags)
-{
-    struct stat st;
-    bool waits = !(flags & (O_NONBLOCK | O_PATH)) && (flags & O_ACCMODE) != O_RDWR;
-    int real = w->held - 1;
-    w->held = 0;
-    if (real < 0)
-        real = openat(directory, path, flags | O_CLOEXEC | O_NOCTTY | (flags & O_PATH ? 0 : O_NONBLOCK),
-                      (mode_t)ARGUMENT(3));
-    if (real < 0 && errno == ENXIO)
-        return awaits_reader(directory, path, flags) ? park_open(w, -1) : -ENXIO;
-    if (real < 0)
-        return -errno;
-    if (waits && !(flags & O_ACCMODE) && fstat(real, &st) == 0 && S_ISFIFO(st.st_mode) && !has_writer(real))
-        return park_open(w, real);
-    return real;
-}
-
-long serve_openat(struct work *w)
-{
-    struct session *s = w->session;
-    size_t at = 0;
-    const char *path = take_path(w, &at);
-    int directory = AT_FDCWD, flags = (int)ARGUMENT(2);
-    if (!path)
-        return -EFAULT;
-    if (ARGUMENT(0) != AT_FDCWD && (directory = real_of(s, ARGUMENT(0))) < 0 && path[0] != '/')
-        return -EBADF;
-    int real = (int)open_there(w, directory, path, flags);
-    if (real < 0)
-        return real;
-    long refused = flags & O_PATH ? 0 : check_proc(real, flags);
-    if (refused) {
-        close(real);
-        return refused;
-    }
-    s->statistics.files_opened++;
-    long fd = install(s, real, flags & ~(O_CREAT | O_EXCL | O_TRUNC | O_CLOEXEC), flags & O_CLOEXEC, FILE_PLAIN);
-    if (fd >= 0 && (ARGUMENT(4) & WANT_FACTS) && !put_facts(w, file_of(s, fd), ARGUMENT(4) & 0xfffff)) {
-        close_entry(s, fd);
-        return -ENOMEM;
-    }
-    return fd;
-}
-
-/* Where a descriptor is that the runtime did not see opened. Descriptor -1 asks for nothing but an answer. */
-long serve_facts(struct work *w)
-{
-    struct file *file = file_of(w->session, ARGUMENT(0));
-    if (!file)
-        return -EBADF;
-    if (!put_facts(w, file, 0))
-        return -ENOMEM;
-    long at = lseek(file->real, 0, SEEK_CUR);
-    return at < 0 ? 0 : at;
 }
 
 long serve_close(struct work *w) { return close_entry(w->session, ARGUMENT(0)); }
@@ -422,7 +290,7 @@ long serve_ioctl(struct work *w)
     switch (code) {
     case FIOCLEX: s->entries[ARGUMENT(0)].closes_on_exec = true; return 0;
     case FIONCLEX: s->entries[ARGUMENT(0)].closes_on_exec = false; return 0;
-    case FIONBIO: file->wants_nonblocking = *(int *)(void *)room; return 0;
+    case FIONBIO: file->wants_nonblocking = room[0] | room[1] | room[2] | room[3]; return 0;
     case 0x40049409: { /* FICLONE */
         int from = real_of(s, ARGUMENT(2));
         return from < 0 ? -EBADF : result_of(ioctl(file->real, code, from));

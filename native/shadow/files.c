@@ -59,6 +59,13 @@ struct file *file_of(struct session *s, int64_t descriptor)
     return descriptor >= 0 && descriptor < MAX_FILES ? s->entries[descriptor].file : NULL;
 }
 
+/* The place of a held file: handles begin where descriptors end. NULL: there is none of that number. */
+struct file **handle_of(struct session *s, int64_t handle)
+{
+    bool exists = handle >= MAX_FILES && handle < MAX_FILES + MAX_HANDLES && s->handles[handle - MAX_FILES];
+    return exists ? &s->handles[handle - MAX_FILES] : NULL;
+}
+
 int real_of(struct session *s, int64_t descriptor)
 {
     struct file *file = file_of(s, descriptor);

@@ -85,7 +85,7 @@ long serve_image_end(struct work *w)
             result = errno ? -errno : -EIO;
     } else {
         close(s->image_fd);
-        result = ARGUMENT(1) ? -ARGUMENT(1) : -EIO;
+        result = ARGUMENT(1) > 0 && ARGUMENT(1) < 4096 ? -ARGUMENT(1) : -EIO; /* errno of the one who gave up */
     }
     s->image_fd = -1;
     if (!result)

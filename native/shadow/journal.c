@@ -366,9 +366,8 @@ static long before_truncation(struct work *w, struct journal *j)
 
 static int written_handle(const struct work *w)
 {
-    int64_t number = w->head.arguments[0];
-    bool handle = number >= MAX_FILES && number < MAX_FILES + MAX_HANDLES;
-    struct file *file = handle ? w->session->handles[number - MAX_FILES] : file_of(w->session, number);
+    struct file **held = handle_of(w->session, w->head.arguments[0]);
+    struct file *file = held ? *held : file_of(w->session, w->head.arguments[0]);
     return file ? file->real : -1;
 }
 

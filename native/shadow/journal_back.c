@@ -261,8 +261,8 @@ static long go_back(struct journal *j, const uint8_t *bytes, size_t size)
         return -ENOMEM;
     while (count--) {
         memcpy(&r, bytes + starts[count], sizeof r);
-        const char *path = (const char *)bytes + starts[count] + sizeof r;
-        undo(j, &r, path, path + r.path_size, path + r.path_size + r.other_size);
+        const char *path = (const char *)bytes + starts[count] + sizeof r, *other = path + r.path_size;
+        undo(j, &r, path, r.other_size ? other : "", other + r.other_size);
     }
     free(starts);
     return 0;

@@ -107,6 +107,17 @@ long serve_setsockopt(struct work *w)
     return result_of(setsockopt(real, SOL_SOCKET, (int)ARGUMENT(2), w->payload, (socklen_t)w->head.size));
 }
 
+/* Options that are numbers: others would be answered with a descriptor, or with more than there is room for. */
+static bool is_plain_option(int option)
+{
+    switch (option) {
+    case SO_TYPE: case SO_ERROR: case SO_SNDBUF: case SO_RCVBUF: case SO_ACCEPTCONN: case SO_DOMAIN: case SO_PROTOCOL:
+    case SO_PEERCRED: case SO_PASSCRED: case SO_REUSEADDR: case SO_KEEPALIVE: case SO_LINGER: case SO_BROADCAST:
+        return true;
+    default: return false;
+    }
+}
+
 long serve_getsockopt(struct work *w)
 {
     int real = real_of(w->session, ARGUMENT(0));
@@ -116,6 +127,8 @@ long serve_getsockopt(struct work *w)
         return -EBADF;
     if (w->head.size != 20)
         return -EFAULT;
+    if (ARGUMENT(1) != SOL_SOCKET || !is_plain_option((int)ARGUMENT(2)))
+        return -ENOPROTOOPT;
     if (getsockopt(real, (int)ARGUMENT(1), (int)ARGUMENT(2), room, &size) < 0)
         return -errno;
     uint8_t *to = out_room(w, 20);
@@ -139,6 +152,8 @@ long serve_memfd_create(struct work *w)
     const char *name = take_path(w, &at);
     if (!name)
         return -EFAULT;
+    if (ARGUMENT(1) & ~(MFD_CLOEXEC | MFD_ALLOW_SEALING)) /* huge pages are the machine's */
+        return -EINVAL;
     return install(w->session, memfd_create(name, (unsigned)ARGUMENT(1) | MFD_CLOEXEC), O_RDWR,
                    ARGUMENT(1) & MFD_CLOEXEC, FILE_PLAIN);
 }

@@ -116,7 +116,12 @@ static void note_extent(struct session *s, const struct request *head)
     if (!file || !file->question || file->question > s->plan->count)
         return;
     struct question *q = &s->plan->questions[file->question - 1];
-    int64_t end = head->call == __NR_getdents64 ? -1 : head->arguments[3] + head->arguments[2];
+    int64_t size = head->arguments[2], at = head->arguments[3], end = -1;
+    if (head->call == __NR_pread64) {
+        if (size < 0 || size > MAX_READ || at < 0 || at > INT64_MAX - MAX_READ)
+            return;
+        end = at + size;
+    }
     if (q->head.call == __NR_openat && (end < 0 || (q->extent >= 0 && end > q->extent)))
         q->extent = end;
 }

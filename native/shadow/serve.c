@@ -58,6 +58,7 @@ static long serve_general(struct work *w, const struct call *call)
     struct session *s = w->session;
     long a[6];
     size_t at = 0, outs[6], sizes[6] = {0};
+    bool given[6] = {false};
     int counted = -1;
     for (int i = 0; i < 6; i++) {
         size_t size = call->arguments[i].parameter;
@@ -93,6 +94,7 @@ static long serve_general(struct work *w, const struct call *call)
         case ARG_IO: {
             if (!ARGUMENT(i))
                 break;
+            given[i] = true;
             outs[i] = w->out_used;
             sizes[i] = size;
             uint8_t *to = out_room(w, size);
@@ -111,7 +113,7 @@ static long serve_general(struct work *w, const struct call *call)
         }
     }
     for (int i = 0; i < 6; i++) /* only now does the room stay where it is */
-        if (sizes[i])
+        if (given[i])
             a[i] = (long)(s->out + sizeof(struct answer) + outs[i]);
     long result = result_of(syscall(w->head.call, a[0], a[1], a[2], a[3], a[4], a[5]));
     if (result >= 0 && counted >= 0 && sizes[counted] > (size_t)result)
@@ -167,9 +169,9 @@ static long serve_hello(struct work *w)
     if (!to)
         return -ENOMEM;
     memcpy(to, &start, sizeof start);
-    memcpy(to + sizeof start, s->strings, s->string_bytes);
-    if (s->root != s)
+    if (s->root != s) /* a helper: its program is its parent's */
         return 0;
+    memcpy(to + sizeof start, s->strings, s->string_bytes);
     if (hello.kind == HELLO_FRESH && s->task.journal == JOURNAL_FROM_START) {
         long failed = journal_apply(s, GENERATION_OF_START);
         if (!failed || failed == -ENOENT)
@@ -209,10 +211,10 @@ static long serve_hold(struct work *w)
     struct session *s = w->session;
     struct stat st;
     if (ARGUMENT(1)) {
-        int64_t i = ARGUMENT(0) - MAX_FILES;
-        if (i < 0 || i >= MAX_HANDLES || !s->handles[i])
+        struct file **held = handle_of(s, ARGUMENT(0));
+        if (!held)
             return -EBADF;
-        return fstat(s->handles[i]->real, &st) < 0 ? -errno : st.st_size;
+        return fstat((*held)->real, &st) < 0 ? -errno : st.st_size;
     }
     struct file *file = file_of(s, ARGUMENT(0));
     if (!file)
@@ -230,11 +232,11 @@ static long serve_hold(struct work *w)
 
 static long serve_release(struct work *w)
 {
-    int64_t i = ARGUMENT(0) - MAX_FILES;
-    if (i < 0 || i >= MAX_HANDLES || !w->session->handles[i])
+    struct file **held = handle_of(w->session, ARGUMENT(0));
+    if (!held)
         return -EBADF;
-    file_drop(w->session->handles[i]);
-    w->session->handles[i] = NULL;
+    file_drop(*held);
+    *held = NULL;
     return 0;
 }
 

@@ -20,7 +20,7 @@ void *take_input(struct work *w, size_t *at, size_t size);
 long install(struct session *s, int real, int flags, bool closes_on_exec, uint8_t kind);
 long would_wait(struct work *w, const struct file *file, short events);
 
-/* file_calls.c */
+/* open_calls.c */
 long serve_facts(struct work *w);
 
 /* plan.c */

@@ -222,7 +222,7 @@ static void receive(struct session *s)
         return;
     }
     if (got <= 0) {
-        s->over = true;
+        s->heard_all = true;
         return;
     }
     if (s->asleep)
@@ -262,7 +262,8 @@ static void wait_with_parked(struct session *s)
     fds[0] = (struct pollfd){.fd = s->channel, .events = POLLIN};
     size_t at = 1;
     for (struct work *w = s->parked; w; at += w->wait_count, w = w->next)
-        memcpy(fds + at, w->wait, w->wait_count * sizeof *fds);
+        if (w->wait_count)
+            memcpy(fds + at, w->wait, w->wait_count * sizeof *fds);
     int64_t left = until < 0 ? 0 : until - now_ns();
     struct timespec limit = {left > 0 ? left / 1000000000 : 0, left > 0 ? left % 1000000000 : 0};
     int ready = ppoll(fds, count, until < 0 ? NULL : &limit, NULL);
@@ -291,11 +292,21 @@ void note_processor_time(struct session *s)
     s->noted_ns = now;
 }
 
+/* Whoever ends the session from outside must not meet another file under the number. */
+static void close_channel(struct session *s)
+{
+    pthread_mutex_lock(&table_lock);
+    int channel = s->channel;
+    s->channel = -1;
+    pthread_mutex_unlock(&table_lock);
+    close(channel);
+}
+
 void serve_channel(struct session *s)
 {
     size_t wanted = sizeof(struct request);
     idle_expect(s);
-    while (!s->over) {
+    while (!s->over && !s->heard_all) {
         if (!make_room(s, wanted))
             break;
         if (s->parked)
@@ -310,7 +321,7 @@ void serve_channel(struct session *s)
         s->parked = w->next;
         drop_work(w);
     }
-    close(s->channel);
+    close_channel(s);
     plan_forget(s);
     secret_end(s);
     close_all(s);

@@ -96,6 +96,8 @@ struct session {
     bool image_is_increment;
     int64_t image_began_ns;
     bool greeted, over;
+    bool heard_all; /* the channel's end was seen: what was said before it is still done */
+    bool mute;      /* nobody takes answers any more */
     atomic_bool vacates; /* the next image ends the program here */
     int real_pid;
     struct journal *journal; /* of the root */
@@ -108,6 +110,7 @@ struct session {
     struct file **tickets; /* files opened before they were asked for */
     size_t ticket_count;
     struct session *next_member; /* guarded by the table's lock; of the root: the first helper */
+    atomic_int untold;    /* of the root: events that the host has not taken yet */
     atomic_int members;   /* of the root: sessions of the family that are alive, itself included */
     int64_t noted_ns;
     struct shadow_statistics statistics;
@@ -163,11 +166,15 @@ struct file *file_new(int real, int flags);
 void file_keep(struct file *file);
 void file_drop(struct file *file);
 struct file *file_of(struct session *s, int64_t descriptor);
+struct file **handle_of(struct session *s, int64_t handle);
 int real_of(struct session *s, int64_t descriptor);
 long enter_file(struct session *s, struct file *file, int from, bool closes_on_exec);
 long close_entry(struct session *s, int64_t descriptor);
 void close_all(struct session *s);
 void open_standard(struct session *s);
+
+/* open_calls.c */
+long check_proc(int real, int flags);
 
 /* serve.c */
 long serve(struct work *w);

@@ -5,10 +5,13 @@
 #include <string.h>
 #include <sys/epoll.h>
 
+/* A century is for ever; more than that would not fit beside the present time. */
+#define LONGEST_NS (100ll * 366 * 86400 * 1000000000)
+
 static long until_later(struct work *w, int64_t timeout_ns)
 {
     if (!w->again)
-        w->until_ns = timeout_ns < 0 ? -1 : now_ns() + timeout_ns;
+        w->until_ns = timeout_ns < 0 || timeout_ns > LONGEST_NS ? -1 : now_ns() + timeout_ns;
     return PARKED;
 }
 

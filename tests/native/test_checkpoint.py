@@ -141,6 +141,14 @@ def image_of(program: str, folder: Path) -> Path:
     return image
 
 
+def test_a_timer_faster_than_checkpoints_leaves_the_program_its_share(compiled: Compile, tmp_path: Path) -> None:
+    image = tmp_path / "kept"
+    command = tool("run", "--every", "0.001s", "--statistics", "--image", str(image), "--")
+    status, _out, err = finished([*command, compiled("worker"), "file", "30"], tmp_path)
+    assert status == 7
+    assert err.count(b"checkpoint " + str(image).encode()) > 1
+
+
 def test_command_line_from_run_to_restart(compiled: Compile, tmp_path: Path) -> None:
     image = image_of(compiled("worker"), tmp_path)
     written = (tmp_path / "file").read_bytes()

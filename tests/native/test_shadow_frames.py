@@ -136,19 +136,28 @@ class Peer:
         task = Task(program="x", arguments=["x"], environment={"A": "b"}, standard_fds=(null, null, null))
         self.host.open(ours, task)
         os.close(null)
+        self.over = False
 
     def __enter__(self) -> Peer:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.socket.close()
-        while not any(event.kind is EventKind.ENDED for event in self.host.events()):
-            select.select([self.host], [], [], 60)
+        self.wait_for_end()
+
+    def wait_for_end(self) -> None:
+        while not self.over:
+            assert select.select([self.host], [], [], 60)[0]
+            self.over = any(event.kind is EventKind.ENDED for event in self.host.events())
 
     def ask(self, frame: bytes) -> tuple[int, bytes]:
         self.socket.sendall(frame)
         size, _id, _hints, result = ANSWER.unpack(self._exactly(ANSWER.size))
         return result, self._exactly(size)
+
+    def ask_often(self, frame: bytes, times: int) -> None:
+        for _ in range(times):
+            self.ask(frame)
 
     def _exactly(self, size: int) -> bytes:
         data = b""
@@ -192,3 +201,46 @@ def test_a_frame_in_small_pieces() -> None:
         assert result == 0
         peer._exactly(size)
         assert ANSWER.unpack(peer._exactly(ANSWER.size))[-1] == 3
+
+
+def described_file(path: bytes, flags: int) -> bytes:
+    """Return what an image that has one open file says of it: the shadow opens it again at a restart."""
+    head = struct.pack("<6IQ", 0x46534443, 1, 1, 0, 0o22, 2, 1) + b"/\0"
+    file = struct.pack("<4BIiIqII", 0, 0, 0, 0, 0, flags, 0o100644, 0, len(path), 0) + path
+    return head + file + struct.pack("<3I", 3, 0, 0)
+
+
+def test_the_shadows_own_memory_is_not_to_be_had() -> None:
+    eacces = -13
+    with Peer() as peer:
+        assert peer.ask(hello())[0] == 0
+        threads = [f"/proc/{entry}/mem" for entry in os.listdir("/proc/self/task")]
+        for name in ("/proc/self/mem", "/proc/thread-self/mem", *threads, "/proc/self/task/../mem"):
+            path = name.encode() + b"\0"
+            for flags in (os.O_RDONLY, os.O_RDWR):
+                assert peer.ask(request(257, (-100, 0, flags, 0), path))[0] == eacces, name
+                assert peer.ask(request(ADOPT, (), described_file(path, flags)))[0] == eacces, name
+        directory, _ = peer.ask(request(257, (-100, 0, os.O_PATH, 0), b"/proc/self\0"))
+        assert peer.ask(request(257, (directory, 0, os.O_RDONLY, 0), b"mem\0"))[0] == eacces
+        assert peer.ask(request(257, (-100, 0, os.O_RDONLY, 0), b"/proc/meminfo\0"))[0] >= 0
+
+
+def test_a_flood_of_events_ends_the_session() -> None:
+    with Peer() as peer:
+        assert peer.ask(hello())[0] == 0
+        with pytest.raises((ConnectionResetError, BrokenPipeError)):
+            peer.ask_often(request(1018), 100000)
+
+
+def test_what_was_said_before_the_end_is_done(tmp_path: Path) -> None:
+    path = bytes(tmp_path / "file") + b"\0"
+    with Peer() as peer:
+        assert peer.ask(hello())[0] == 0
+        fd, _ = peer.ask(request(257, (-100, 0, os.O_RDWR | os.O_CREAT, 0o600), path))
+        ask = request(63, (1,))  # uname: answers that nobody reads, until none more can be sent
+        write = REQUEST.pack(4, 0xFFFF, 1, fd, 1, 4, 0, 0, 0) + b"said"
+        peer.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+        peer.socket.sendall(ask * 1500 + write)
+        peer.socket.close()  # as the kernel does for a program that is killed
+        peer.wait_for_end()
+        assert (tmp_path / "file").read_bytes() == b"said"

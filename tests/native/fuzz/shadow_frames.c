@@ -3,6 +3,7 @@
  * One input is what comes over one channel after the greeting.  The process confines itself before the first one: the
  * working directory, which holds nothing but the corpus, becomes its root; it is nobody; files stay small. */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <poll.h>
@@ -19,6 +20,9 @@
 #include "../../../native/protocol.h"
 #include "../../../native/shadow/shadow.h"
 
+/* Far beyond what a slow machine needs: a session that says nothing for so long never will. */
+enum { STUCK_MS = 300000 };
+
 static int standard;
 
 static void must(int result, const char *what)
@@ -27,6 +31,13 @@ static void must(int result, const char *what)
         perror(what);
         exit(2);
     }
+}
+
+/* What the sanitizers do not see: the fuzzer makes a finding of it. */
+static void give_up(const char *what, int error)
+{
+    fprintf(stderr, "ERROR: %s: %s\n", what, strerror(error));
+    abort();
 }
 
 int LLVMFuzzerInitialize(int *count, char ***words)
@@ -42,7 +53,8 @@ int LLVMFuzzerInitialize(int *count, char ***words)
     }
     struct rlimit small = {16 << 20, 16 << 20};
     setrlimit(RLIMIT_FSIZE, &small);
-    standard = open("standard", O_RDWR | O_CREAT, 0600);
+    unlink("standard");
+    standard = open("standard", O_RDWR | O_CREAT | O_EXCL, 0600);
     must(standard, "a file");
     return 0;
 }
@@ -61,59 +73,128 @@ static void tame(uint8_t *data, size_t size)
     }
 }
 
-static void send_bytes(int channel, const uint8_t *data, size_t size)
+/* The fuzzer's own timer interrupts. */
+static void wait_for(struct pollfd *fds, nfds_t count, const char *what)
 {
-    uint8_t answers[65536];
-    while (size) {
-        struct pollfd one = {channel, POLLIN | POLLOUT, 0};
-        if (poll(&one, 1, 10000) <= 0)
-            abort(); /* the shadow neither takes nor gives: it is stuck */
-        if ((one.revents & POLLIN) && recv(channel, answers, sizeof answers, MSG_DONTWAIT) == 0)
-            return;
-        if (one.revents & (POLLERR | POLLHUP))
-            return;
-        ssize_t sent = one.revents & POLLOUT ? send(channel, data, size, MSG_DONTWAIT | MSG_NOSIGNAL) : 0;
-        if (sent > 0) {
-            data += sent;
-            size -= (size_t)sent;
-        }
+    int ready;
+    while ((ready = poll(fds, count, STUCK_MS)) < 0 && errno == EINTR)
+        ;
+    if (ready <= 0)
+        give_up(what, ready ? errno : ETIMEDOUT);
+}
+
+/* What one channel says, and what is left of it to say. */
+struct talk {
+    int channel; /* -1: over */
+    const uint8_t *next;
+    size_t left;
+};
+
+static void end_talk(struct talk *talk)
+{
+    if (talk->channel >= 0)
+        close(talk->channel);
+    talk->channel = -1;
+}
+
+/* Takes what was answered. The first descriptor that comes beside it is a helper's channel: it says the same. */
+static void listen_to(struct talk *talk, struct talk *helper)
+{
+    static char bytes[1 << 18];
+    union {
+        struct cmsghdr head;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    struct iovec part = {bytes, sizeof bytes};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control,
+                             .msg_controllen = sizeof control};
+    ssize_t got = recvmsg(talk->channel, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
+        end_talk(talk);
+    if (got <= 0 || !CMSG_FIRSTHDR(&message))
+        return;
+    int gift;
+    memcpy(&gift, CMSG_DATA(&control.head), sizeof gift);
+    if (helper && helper->channel < 0 && helper->left)
+        helper->channel = gift;
+    else
+        close(gift);
+}
+
+static void say(struct talk *talk)
+{
+    ssize_t sent = send(talk->channel, talk->next, talk->left, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent < 0 && errno != EAGAIN && errno != EINTR)
+        talk->left = 0;
+    if (sent > 0) {
+        talk->next += sent;
+        talk->left -= (size_t)sent;
     }
+    if (!talk->left)
+        shutdown(talk->channel, SHUT_WR);
+}
+
+static bool take_events(int session)
+{
+    struct shadow_event event;
+    bool over = false;
+    while (shadow_next_event(&event))
+        over |= event.kind == SHADOW_ENDED && event.session == session;
+    return over;
+}
+
+/* One session from its greeting to its end. */
+static void converse(const char *program, const uint8_t *words, size_t size, bool foresees, bool journal)
+{
+    const char *const arguments[] = {"x", NULL}, *const none[] = {NULL};
+    struct shadow_task task = {.program = program, .arguments = arguments, .environment = none, .image = "image",
+                               .standard = {standard, standard, standard}, .journal = journal};
+    int pair[2];
+    if (fchmod(standard, 0600) < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+        give_up("nothing to begin with", errno);
+    int session = shadow_open(pair[0], &task);
+    if (session < 0)
+        give_up("the shadow opens no session", -session);
+    struct request *head = (void *)(uintptr_t)words;
+    head->arguments[1] = foresees;
+    struct talk talks[2] = {{pair[1], words, size}, {-1, words, size}};
+    for (bool over = false; !over;) {
+        struct pollfd wait[3] = {{shadow_event_descriptor(), POLLIN, 0}};
+        for (int i = 0; i < 2; i++)
+            wait[i + 1] = (struct pollfd){talks[i].channel, POLLIN | (talks[i].left ? POLLOUT : 0), 0};
+        wait_for(wait, 3, "the session does not go on");
+        for (int i = 0; i < 2; i++) {
+            if (talks[i].channel >= 0 && (wait[i + 1].revents & POLLOUT))
+                say(&talks[i]);
+            if (talks[i].channel >= 0 && (wait[i + 1].revents & ~POLLOUT))
+                listen_to(&talks[i], i ? NULL : &talks[1]);
+        }
+        over = wait[0].revents && take_events(session);
+    }
+    end_talk(&talks[0]);
+    end_talk(&talks[1]);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    const char *const words[] = {"x", NULL}, *const none[] = {NULL};
-    struct shadow_task task = {.program = "x", .arguments = words, .environment = none, .image = "image",
-                               .standard = {standard, standard, standard}, .journal = size % 2};
-    struct {
+    static const struct {
         struct request head;
         struct hello hello;
     } greeting = {{sizeof(struct hello), 0, OP_HELLO, {1 << 20}}, {PROTOCOL_VERSION, HELLO_FRESH, 4242, 0}};
-    int pair[2], session;
-    uint8_t *copy = malloc(size + 1), answers[65536];
-    if (size < 1 || !copy || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {
-        free(copy);
+    static unsigned runs;
+    char program[32];
+    uint8_t *words = malloc(sizeof greeting + size);
+    if (size < 1 || !words) {
+        free(words);
         return 0;
     }
-    memcpy(copy, data, size);
-    tame(copy, size);
-    session = shadow_open(pair[0], &task);
-    if (session < 0)
-        abort();
-    send_bytes(pair[1], (const uint8_t *)&greeting, sizeof greeting);
-    send_bytes(pair[1], copy, size);
-    shutdown(pair[1], SHUT_WR);
-    for (bool over = false; !over;) {
-        struct shadow_event event;
-        struct pollfd wait[2] = {{shadow_event_descriptor(), POLLIN, 0}, {pair[1], POLLIN, 0}};
-        if (poll(wait, 2, 20000) <= 0)
-            abort();
-        if (wait[1].revents && recv(pair[1], answers, sizeof answers, MSG_DONTWAIT) <= 0)
-            shutdown(pair[1], SHUT_RDWR);
-        while (shadow_next_event(&event))
-            over |= event.kind == SHADOW_ENDED && event.session == session;
-    }
-    close(pair[1]);
-    free(copy);
+    memcpy(words, &greeting, sizeof greeting);
+    memcpy(words + sizeof greeting, data, size);
+    tame(words + sizeof greeting, size);
+    snprintf(program, sizeof program, "program %u", runs++);
+    bool foresees = size % 4 == 2; /* then the second session is told what the first one asked */
+    for (int i = 0; i < 1 + foresees; i++)
+        converse(program, words, sizeof greeting + size, foresees, size % 2);
+    free(words);
     return 0;
 }

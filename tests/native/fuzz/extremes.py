@@ -1,0 +1,103 @@
+"""Frames with extreme arguments, one input for each call of the table and each operation of the channel.
+
+Each input opens one descriptor of every kind and then asks the same call again and again, with one argument at a time
+at the edges of its type.  What a search finds by luck, arithmetic with a number nobody expected, is found here each
+time.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+from native.generate import Call, parse
+
+REQUEST = struct.Struct("<IHH6q")
+TABLE = Path(__file__).parents[3] / "native" / "syscalls.tbl"
+OPERATIONS = range(1001, 1022)
+REMOVED = {"sync", "syncfs", "fsync", "fdatasync"}  # heard on the whole machine
+AT_HERE = -100
+LOWEST, HIGHEST = -(1 << 63), (1 << 63) - 1
+EDGES = [
+    0, 1, -1, AT_HERE, 4095, 4096, 5119, 5120, 1 << 20, (1 << 20) + 1, (1 << 31) - 1, 1 << 31, -(1 << 31), 1 << 32,
+    1 << 62, HIGHEST, HIGHEST - 4096, HIGHEST - (1 << 32), LOWEST, LOWEST + 4096,
+]  # fmt: skip
+PATH = b"file\0"
+
+
+def frame(call: int, arguments: tuple[int, ...], payload: bytes = b"") -> bytes:
+    """Return one request of a thread in slot 7."""
+    return REQUEST.pack(len(payload), 7, call, *(*arguments, 0, 0, 0, 0, 0, 0)[:6]) + payload
+
+
+def prologue() -> bytes:
+    """Return requests that make a file anew, open descriptors 3 to 14, one of each kind, and hold the first's file."""
+    return b"".join(
+        (
+            frame(263, (AT_HERE, 5, 0), PATH),
+            frame(257, (AT_HERE, 5, 0o102, 0o600), PATH),
+            frame(1, (3, 6, 20000), bytes(20000)),
+            frame(257, (AT_HERE, 5, 0, 0, 1 << 30 | 16384), PATH),
+            frame(257, (AT_HERE, 2, 0o200000, 0), b".\0"),
+            frame(293, (1, 0)),
+            frame(53, (1, 1, 0, 1)),
+            frame(290, (1, 0)),
+            frame(291, (0,)),
+            frame(283, (1, 0)),
+            frame(319, (2, 0), b"m\0"),
+            frame(233, (11, 1, 7, 1), struct.pack("<IQ", 1, 7)),
+            frame(1011, (3, 0)),
+        )
+    )
+
+
+BEFORE = {1009: frame(1008, (0,))}  # an image is only ended when one has begun
+
+
+def sane(call: Call) -> tuple[list[int], bytes]:
+    """Return arguments and a payload with which CALL is likely to reach the kernel."""
+    arguments, payload = [], b""
+    counts = {int(word[3:]) for word in call.arguments if word.startswith("in@")}
+    for place, word in enumerate(call.arguments):
+        if word == "fd":
+            arguments.append(3)
+        elif word == "at":
+            arguments.append(AT_HERE)
+        elif word == "path":
+            arguments.append(5)
+            payload += PATH
+        elif word == "i":
+            arguments.append(16 if place in counts else 20000)
+        else:
+            arguments.append(1)
+            if word[:2] in ("in", "io") and "=" in word:
+                payload += bytes(int(word.partition("=")[2]))
+    return (arguments + [0] * 6)[:6], payload + bytes(64)
+
+
+def extremes(call: Call) -> bytes:
+    """Return the input for CALL: each argument at each edge, on each kind of descriptor."""
+    arguments, payload = sane(call)
+    data = prologue()
+    for place in range(6):
+        for edge in EDGES:
+            for number in range(2, 15) if place and arguments[0] == 3 else [arguments[0]]:
+                tried = [number, *arguments[1:]]
+                tried[place] = edge
+                data += BEFORE.get(call.number, b"") + frame(call.number, tuple(tried), payload)
+    return data
+
+
+def inputs() -> Iterator[tuple[str, bytes]]:
+    """Yield a name and an input for every call that goes home and every operation, in each mode of the harness.
+
+    The mode comes from the input's size: with an undo journal when it is odd, and with questions answered before they
+    are asked when it is two more than a multiple of four.
+    """
+    calls = [call for call in parse(TABLE) if call.how == "remote" and call.name not in REMOVED]
+    calls += [Call(number, f"operation-{number}", "remote", ["fd", "i", "i"]) for number in OPERATIONS]
+    for call in calls:
+        data = extremes(call)
+        for mode in (0, 1, 2):
+            yield f"{call.name}-{mode}", data + bytes((mode - len(data)) % 4)
