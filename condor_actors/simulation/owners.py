@@ -16,7 +16,8 @@ Theory: an owner is at the station or away, in turn.
 Everything comes from one seed; a station's days do not depend on how many others there are (its factor does).
 
 Source: "Condor - A Hunter of Idle Workstations" (1988), sections 3 (25 %, 20 %, 50 %, Figures 5 and 6), 3.1, 4 and 5.1.
-The paper gives no distribution of interval lengths; the mixtures are ours, with the shape it describes.
+The paper gives no distribution of interval lengths; the mixtures are ours, with the shape it describes, and their
+numbers were chosen on months of the first few seeds.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ from condor_actors.simulation.month import POLICIES
 from condor_actors.simulation.months import Month
 from condor_actors.simulation.plots import STYLE, Chart, Series, draw
 from condor_actors.simulation.recorder import JobRecord, Record
-from condor_actors.simulation.report_texts import DIFFERENCES, HOW, METHOD, PAGE_STYLE, SATURATED
+from condor_actors.simulation.report_texts import DIFFERENCES, HOW, METHOD, PAGE_STYLE, SATURATED, TABLE_ONE
 from condor_actors.simulation.workload import DAY_S, PAPER_USERS
 
 __all__ = ["Report", "page", "paper_report"]
@@ -106,7 +106,7 @@ def paper_report(report: Report) -> str:
             command=escape(report.command), commit=f" of commit {escape(report.commit)}" if report.commit else "",
             seeds=_seeds(report)),
         "<h2>Summary</h2>", _summary(report, report.paper), "<h2>Table 1: profile of user service requests</h2>",
-        _table_one(report), *_figures(report)]
+        TABLE_ONE, _table_one(report), *_figures(report)]
     if report.saturated:
         body += ["<h2>The heavy user wants everything</h2>", SATURATED, _summary(report, report.saturated, short=True)]
     body += ["<h2>Where we differ, and why</h2>", DIFFERENCES, "<h2>How it was made</h2>", HOW]
@@ -169,8 +169,8 @@ def _table_one(report: Report) -> str:
             of(user, lambda found: quantile([job.demand_s / 3600.0 for job in found], 0.5)).text(2),
             of(user, lambda found: sum(job.demand_s for job in found) / 3600.0).text(0),
         ])
-    return _table(["user", "jobs", "% of jobs", "mean demand, h", "total, h", "simulated: jobs", "mean demand, h",
-                   "median, h", "total, h"], rows)
+    return _table(["user", "remembered: jobs", "% of jobs", "mean demand, h", "total, h", "simulated: jobs",
+                   "mean demand, h", "median, h", "total, h"], rows)
 
 
 # ---- figures

