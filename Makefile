@@ -5,7 +5,7 @@ BIN    := $(CURDIR)/$(VENV)/bin
 STAMP  := $(VENV)/.installed
 NATIVE := $(shell find native -type f -not -name '*.o' 2>/dev/null)
 
-.PHONY: demo test install bytecode lint types docs soak bench clean wheel
+.PHONY: demo test install bytecode lint types docs seeds soak bench clean wheel
 .DEFAULT_GOAL := install
 
 install: bytecode            ## virtual environment with everything built, condor_* in .venv/bin
@@ -27,6 +27,9 @@ demo: install                ## start a pool, run the examples, show what happen
 test: install                ## all the tests
 	./etc/install-system-packages test
 	$(BIN)/python -m pytest
+
+seeds: install               ## 2,000 simulated pools of twenty machines, every fault on; always the same ones
+	$(BIN)/condor_simulate seeds --first 1 --count 2000 --machines 20 --workers 2
 
 soak: install                ## the long runs
 	$(BIN)/python -m pytest -m soak --timeout=3600

@@ -160,7 +160,7 @@ def machine_ad(config: Config, facts: MachineFacts, total: Share, address: str, 
         "TotalCpus": total.cpus, "TotalMemory": total.memory_mib, "TotalDisk": total.disk_kib,
         "TotalVirtualMemory": total.swap_mib * 1024, "DetectedCpus": facts.cpus, "DetectedMemory": facts.memory_mib,
         "UtsnameSysname": "Linux", "UtsnameRelease": facts.kernel, "UtsnameMachine": platform.machine(),
-        "UtsnameNodename": socket.gethostname(), "SubnetMask": "", "TimeToLive": 2147483647,
+        "UtsnameNodename": facts.node or host, "SubnetMask": "", "TimeToLive": 2147483647,
         "HasFileTransfer": True, "HasJobDeferral": True, "HasReconnect": True, "HasIOProxy": False,
         "HasTDP": False, "HasMPI": False, "HasVM": False, "HasPerFileEncryption": False, "HasSelfCheckpointTransfers":
         True, "HasTransferInputRemaps": True, "HasFileTransferPluginMethods": "file,http,https",

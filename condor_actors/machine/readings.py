@@ -36,6 +36,7 @@ class MachineFacts:
     kernel: str
     cpu_model: str = ""
     cpu_flags: tuple[str, ...] = ()
+    node: str = ""
 
 
 @attrs.frozen
@@ -98,7 +99,7 @@ class HostReadings:
         return MachineFacts(
             cpus=os.cpu_count() or 1, physical_cpus=psutil.cpu_count(logical=False) or os.cpu_count() or 1,
             memory_mib=memory.total >> 20, swap_mib=psutil.swap_memory().total >> 20, boot_s=psutil.boot_time(),
-            kernel=platform.release(), cpu_model=model, cpu_flags=flags)
+            kernel=platform.release(), cpu_model=model, cpu_flags=flags, node=platform.node())
 
     def disk_free_kib(self, path: str) -> int:
         """Free space of the file system that holds the folder ``path``, which is made when it is not there."""

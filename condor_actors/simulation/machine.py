@@ -196,7 +196,7 @@ class SimulatedReadings:
         """The size of the machine."""
         spec = self._machine.spec
         return MachineFacts(cpus=spec.cpus, physical_cpus=spec.cpus, memory_mib=spec.memory_mib, swap_mib=0,
-                            boot_s=0.0, kernel="simulated")
+                            boot_s=0.0, kernel="simulated", node=spec.name)
 
     def disk_free_kib(self, path: str) -> int:
         """Free space."""

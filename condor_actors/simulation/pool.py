@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import hashlib
+import os
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -40,10 +41,30 @@ __all__ = ["Pool"]
 
 SUBSYSTEM = {"shadow-host": "SHADOW", "starter-host": "STARTER"}
 LINES = 5_000
+OPERATING_SYSTEM = {"ARCH": "X86_64", "OPSYS": "LINUX", "OPSYSANDVER": "Debian12", "OPSYS_NAME": "Debian",
+                    "OPSYS_VER": "12"}
+"""Of every machine: what the simulation runs on does not show in it."""
+
 QUIET_S = 60.0
 """How long after the last fault a run goes on at least."""
 
 TOUCH_S = 15.0
+
+
+@contextmanager
+def universal_time() -> Iterator[None]:
+    """Daemons that look at the local time see that of Greenwich, wherever the simulation runs."""
+    before = os.environ.get("TZ")
+    os.environ["TZ"] = "UTC"
+    time.tzset()
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["TZ"]
+        else:
+            os.environ["TZ"] = before
+        time.tzset()
 
 
 @contextmanager
@@ -115,7 +136,7 @@ class Pool:
                 "FILESYSTEM_DOMAIN": machine.name, "COLLECTOR_HOST": f"<{self.central}:9618>",
                 "DAEMON_LIST": " ".join(daemons), "USE_CGROUPS": "false", "START": "true",
                 "DETECTED_CPUS": str(spec.cpus), "DETECTED_MEMORY": str(spec.memory_mib),
-                "DETECTED_CPUS_LIMIT": str(spec.cpus), "DISK": str(spec.disk_kib),
+                **OPERATING_SYSTEM, "DETECTED_CPUS_LIMIT": str(spec.cpus), "DISK": str(spec.disk_kib),
                 **{name.upper(): machine.folder(name) for name in ("run", "spool", "execute", "log")},
                 **self.scenario.config, **spec.config,
             }
@@ -254,7 +275,7 @@ class Pool:
         if scenario.checks:
             self.checkers.start()
         quiet_s = max(scenario.quiet_s, self.faults.last_s + QUIET_S if self.faults.faults else 0.0)
-        with unhurried_collector():
+        with universal_time(), unhurried_collector():
             self._run_until_done(quiet_s)
         if not self.violations and scenario.drain and not self.users.all_done():
             unfinished = self.users.unfinished()

@@ -24,11 +24,12 @@ def test_ten_jobs_complete_on_three_machines() -> None:
     assert all(job.starts == 1 for job in result.jobs.values())
 
 
-def test_a_seed_gives_the_same_trace_whatever_the_order_of_hashes() -> None:
+def test_a_seed_gives_the_same_trace_whatever_the_order_of_hashes_and_the_place() -> None:
     program = "from tests.simulation.test_small_pool import SMALL, run; print(run(SMALL).digest)"
     digests = set()
-    for seed in ("1", "2", "3"):
-        done = subprocess.run([sys.executable, "-c", program], env={**os.environ, "PYTHONHASHSEED": seed},
+    for seed, zone, home in (("1", "UTC", "/"), ("2", "Asia/Tokyo", "/nonexistent"), ("3", "America/New_York", "/tmp")):
+        place = {"PYTHONHASHSEED": seed, "TZ": zone, "HOME": home}
+        done = subprocess.run([sys.executable, "-c", program], env={**os.environ, **place},
                               capture_output=True, text=True, check=True, timeout=60)
         digests.add(done.stdout)
     assert len(digests) == 1
