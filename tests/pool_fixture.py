@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +153,18 @@ class PersonalPool:
         pid = until(lambda: self.daemons().get(daemon), f"a living {daemon}")
         os.kill(pid, number)
         return int(pid)
+
+    def power_off(self) -> None:
+        """Kill every process of the pool, jobs as well, so that none of them sees another one die."""
+        stopped: set[int] = set()
+        while new := self.processes().keys() - stopped:
+            for pid in new:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGSTOP)
+            stopped |= new
+        for pid in stopped:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     def until_restarted(self, daemon: str, old_pid: int, deadline_s: float = DEADLINE_S) -> None:
         """Until the daemon runs as another process."""

@@ -148,8 +148,7 @@ def test_everything_dies_at_once(own_pool: PersonalPool) -> None:
     here = own_pool.work / "jobs"
     cluster = submit_witnesses(own_pool, here, 3)
     until_begun(here, 3)
-    for pid in own_pool.processes():
-        own_pool.tool("kill", "-9", str(pid))
+    own_pool.power_off()
     (here / "go").touch()
     own_pool.run("condor_personal", "start", "--dir", str(own_pool.dir))
     assert_each_completed_once(own_pool, here, cluster, 3)
