@@ -14,7 +14,7 @@ from condor_actors.machine.native_image import ImageDamaged, is_image, read_imag
 from condor_actors.machine.native_programs import runtime_path
 from condor_actors.machine.native_shadow import CHECKPOINT_SIGNAL, EventKind
 
-from .chain import DEADLINE_S, Chain
+from .chain import DEADLINE_S, Chain, moved_life
 from .conftest import Compile, finished, tool
 
 PYTHON = (
@@ -51,15 +51,13 @@ def test_chain_of_images_gives_the_same_end(name: str, tmp_path: Path) -> None:
     if not os.path.exists(command[0]):
         pytest.skip(f"{command[0]} is not installed")
     native = subprocess.run(command, capture_output=True, check=False)
-    life = Chain(command, tmp_path, seed=1).live(links=5, pause_s=0.08)
-    assert life.links >= 1
+    life = moved_life(command, tmp_path, seed=1, links=5, pause_s=0.08)
     assert (life.status, life.output) == (native.returncode, native.stdout)
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_threads_survive(seed: int, compiled: Compile, tmp_path: Path) -> None:
-    life = Chain([compiled("threads")], tmp_path, seed).live(links=12, pause_s=0.02)
-    assert life.links >= 2
+    life = moved_life([compiled("threads")], tmp_path, seed, links=12, pause_s=0.02, least=2)
     assert (life.status, life.output) == (0, b"9000 9000\n")
 
 
@@ -67,8 +65,7 @@ def test_files_at_their_positions(compiled: Compile, tmp_path: Path) -> None:
     (tmp_path / "native").mkdir()
     (tmp_path / "moved").mkdir()
     native = subprocess.run([compiled("worker"), "file"], cwd=tmp_path / "native", capture_output=True, check=False)
-    life = Chain([compiled("worker"), "file"], tmp_path / "moved", seed=3).live(links=6, pause_s=0.05)
-    assert life.links >= 2
+    life = moved_life([compiled("worker"), "file"], tmp_path / "moved", seed=3, links=6, pause_s=0.05, least=2)
     assert (life.status, life.output) == (native.returncode, native.stdout)
     assert (tmp_path / "moved" / "file").read_bytes() == (tmp_path / "native" / "file").read_bytes()
 

@@ -225,7 +225,7 @@ def test_no_room_for_the_checkpoint(compiled: Compile, tmp_path: Path, small_dis
     native = subprocess.run([compiled("worker"), "file"], cwd=tmp_path, capture_output=True, check=False)
     wanted = (tmp_path / "file").read_bytes()
     (tmp_path / "file").unlink()
-    command = tool("run", "--every", "0.15s", "--image", str(image), "--", compiled("worker"), "file")
+    command = tool("run", "--every", "0.02s", "--image", str(image), "--", compiled("worker"), "file")
     status, out, err = finished(command, tmp_path)
     assert (status, out) == (native.returncode, native.stdout)
     assert b"No space left on device" in err

@@ -58,7 +58,7 @@ def test_a_program_moves_between_empty_roots(tmp_path: Path) -> None:
     chain.start(runtime_path())
     links = 0
     while chain.process and chain.expect(EventKind.STARTED, EventKind.ENDED).kind is EventKind.STARTED:
-        if chain.until(EventKind.ENDED, within_s=0.15):
+        if chain.until(EventKind.ENDED, within_s=0.05):
             break
         if links == 3:
             chain.expect(EventKind.ENDED)
