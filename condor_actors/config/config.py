@@ -12,6 +12,7 @@ from condor_actors.config.macros import Definition, MacroSet, Source
 from condor_actors.config.parameter import Kind, Parameter
 from condor_actors.config.parameters import find_parameter, plain_names
 from condor_actors.config.settings import PARAMETER
+from condor_actors.config.transforms import is_job_transform
 from condor_actors.config.typed import Value, convert, split_words
 
 if TYPE_CHECKING:
@@ -67,8 +68,8 @@ class Config:
     def text(self, name: str) -> str | None:
         """The expanded value of ``name``; None when undefined or empty."""
         raw = self.macros.raw(name)
-        if raw is None:
-            return None
+        if raw is None or is_job_transform(name):
+            return raw  # the macros of a transform are those of a job
         try:
             return self.macros.expand(raw).strip() or None
         except ConfigError as error:
@@ -213,7 +214,7 @@ class Config:
         bare = definition.name.rpartition(".")[2]
         parameter = find_parameter(bare)
         try:
-            text = self.macros.expand(definition.raw).strip()
+            text = definition.raw if is_job_transform(bare) else self.macros.expand(definition.raw).strip()
             if parameter is not None and text:
                 convert(parameter, text)
         except ConfigError as error:

@@ -83,6 +83,11 @@ class MacroSet:
         self.history: dict[str, list[Definition]] = {}
         self.mentioned: set[str] = set()
 
+    @property
+    def functions(self) -> Functions | None:
+        """What evaluates ``$NAME(arguments)``."""
+        return self._functions
+
     def __iter__(self) -> Iterator[Definition]:
         return iter(self._defined.values())
 

@@ -28,6 +28,7 @@ __all__ = [
     "seconds",
     "size",
     "text",
+    "transform",
     "words",
 ]
 
@@ -49,6 +50,7 @@ class Kind(enum.Enum):
     EXPRESSION = "expression"
     WORDS = "list"
     CHOICE = "choice"
+    TRANSFORM = "job transform"
 
 
 class Parameter(NamedTuple):
@@ -132,6 +134,7 @@ _NOUNS: Final = {
     Kind.SECONDS: "a number of seconds",
     Kind.SIZE: "a size such as 500000 or 10 MB",
     Kind.EXPRESSION: "a ClassAd expression",
+    Kind.TRANSFORM: "the statements of a job transform",
     Kind.WORDS: "a list of words with commas or blanks between",
 }
 
@@ -161,6 +164,11 @@ def text(
         read_by=_tuple(read_by),
         unit=unit,
     )
+
+
+def transform(name: str, doc: str, *, read_by: str) -> Parameter:
+    """A row whose value is a job transform: its macros are expanded for each job, not when it is read."""
+    return Parameter(name=name, kind=Kind.TRANSFORM, default=None, doc=doc, read_by=_tuple(read_by))
 
 
 def path(

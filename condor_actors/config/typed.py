@@ -51,6 +51,11 @@ def convert(parameter: Parameter, text: str) -> Value:
     kind = parameter.kind
     if kind in (Kind.TEXT, Kind.PATH):
         return text
+    if kind is Kind.TRANSFORM:
+        from condor_actors.config.transforms import PREFIX, read_transform
+
+        read_transform(parameter.name.removeprefix(PREFIX), text)
+        return text
     if kind is Kind.BOOLEAN:
         return _boolean(parameter, text)
     if kind is Kind.WORDS:

@@ -174,6 +174,13 @@ class JobActions:
             if immutable:
                 desk.reply(Refused(code="denied", text=f"attribute {immutable[0]} cannot be edited by anybody"))
                 return
+            secure = names & desk.settings.secure
+            if secure and not desk.settings.ignores_secure:
+                desk.reply(Refused(code="denied", text=f"attribute {sorted(secure)[0]} is set by the schedd alone"))
+                return
+            for name in secure:
+                del values[name]
+            names -= secure
             protected = sorted(names & (PROTECTED | desk.settings.protected))
             if protected and not desk.is_super(delivery.identity):
                 desk.reply(Refused(code="denied", text=f"attribute {protected[0]} cannot be edited"))

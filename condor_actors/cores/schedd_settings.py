@@ -7,7 +7,9 @@ from collections.abc import Iterator
 import attrs
 
 from condor_actors.classads import Expr, parse_expression
-from condor_actors.config import Config
+from condor_actors.config import Config, ConfigError
+from condor_actors.config.transforms import read_transform
+from condor_actors.cores.job_transforms import JobTransforms
 
 __all__ = ["ScheddSettings", "SubmitRequirement", "SystemPolicy", "schedd_settings"]
 
@@ -62,6 +64,9 @@ class ScheddSettings:
         spare_hosts: shadow hosts kept warm.
         history_limit: jobs kept in the history.
         submit_requirements: over the schedd's ad and a new job's.
+        transforms: what is changed in new jobs.
+        secure: job attributes, lower case, that only the schedd sets; ``ignores_secure``: they are passed over where
+            somebody else does, and not refused.
         immutable, protected: job attributes, lower case, that nobody or only a super user edits.
         trusts_everybody: anybody may do anything to anybody's jobs.
         start_local, start_scheduler: whether a job of that universe may start, over the schedd's ad and the job's.
@@ -97,6 +102,9 @@ class ScheddSettings:
     collectors: tuple[str, ...] = ()
     spool: str = ""
     submit_requirements: tuple[SubmitRequirement, ...] = ()
+    transforms: JobTransforms = attrs.field(factory=JobTransforms)
+    secure: frozenset[str] = frozenset()
+    ignores_secure: bool = True
     immutable: frozenset[str] = IMMUTABLE
     protected: frozenset[str] = frozenset()
     trusts_everybody: bool = False
@@ -170,7 +178,9 @@ def schedd_settings(config: Config, *, machine: str) -> ScheddSettings:
         advertise_interval_s=number("SCHEDD_INTERVAL", 300.0),
         collectors=collector_nodes(config), spool=config.text("SPOOL") or "",
         history_limit=int(number("MAX_HISTORY_JOBS", 1_000_000)),
-        submit_requirements=tuple(requirements()),
+        submit_requirements=tuple(requirements()), transforms=job_transforms(config),
+        secure=attributes("SYSTEM_SECURE_JOB_ATTRS", "SECURE_JOB_ATTRS"),
+        ignores_secure=config.boolean("IGNORE_ATTEMPTS_TO_SET_SECURE_JOB_ATTRS"),
         immutable=IMMUTABLE | attributes("SYSTEM_IMMUTABLE_JOB_ATTRS", "IMMUTABLE_JOB_ATTRS"),
         protected=attributes("SYSTEM_PROTECTED_JOB_ATTRS", "PROTECTED_JOB_ATTRS"),
         trusts_everybody=config.boolean("QUEUE_ALL_USERS_TRUSTED"),
@@ -184,6 +194,25 @@ def schedd_settings(config: Config, *, machine: str) -> ScheddSettings:
         records_events=config.text("EVENT_LOG") is not None,
         max_input_mb=int(number("MAX_TRANSFER_INPUT_MB", -1)), max_output_mb=int(number("MAX_TRANSFER_OUTPUT_MB", -1)),
     )
+
+
+def job_transforms(config: Config) -> JobTransforms:
+    """Those that JOB_TRANSFORM_NAMES lists.
+
+    Raises:
+        ConfigError: one of them is not defined, or has a statement that is none.
+    """
+    found = []
+    for name in config.list_of("JOB_TRANSFORM_NAMES"):
+        raw = config.raw(f"JOB_TRANSFORM_{name}")
+        if raw is None or not raw.strip():
+            file, line = config.where("JOB_TRANSFORM_NAMES")
+            raise ConfigError(
+                f"JOB_TRANSFORM_NAMES lists {name}, but there is no JOB_TRANSFORM_{name}", file=file, line=line or None,
+                name="JOB_TRANSFORM_NAMES", value=name, expected="names of transforms that are defined",
+            )  # fmt: skip
+        found.append(read_transform(name, raw))
+    return JobTransforms(transforms=tuple(found), lookup=config.raw, functions=config.macros.functions)
 
 
 def collector_nodes(config: Config) -> tuple[str, ...]:

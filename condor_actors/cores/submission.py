@@ -111,7 +111,8 @@ class Submissions:
         total = sum(len(page.procs) for page in pending.pages)
         self._check_limits(total, pending.owner)
         first = pending.pages[0]
-        cluster = Cluster(number, pending.owner, self._cluster_ad(first, delivery), total)
+        common = self._cluster_ad(first, delivery)
+        common.store("TotalSubmitProcs", total)
         prefix = f"{settings.name}#{number}."
         suffix = f"#{int(self._desk.now_s)}"
         rows: list[tuple[int, ClassAd]] = []
@@ -119,19 +120,45 @@ class Submissions:
             proc = page.first_proc
             for text in page.procs:
                 ad = ClassAd.from_bytes(text) if text else ClassAd()
+                self._without_secure(ad)
                 for name in OURS:
                     ad.own.pop(name.lower(), None)
                 ad.store("ProcId", proc)
                 ad.store("GlobalJobId", f"{prefix}{proc}{suffix}")
-                ad.parent = cluster.ad
+                ad.parent = common
                 self._check_hold(ad, page.spool)
                 rows.append((proc, ad))
                 proc += 1
+        self._transform(number, common, [ad for _, ad in rows])
         for _, ad in rows:
             self._check_requirements(ad)
+        cluster = Cluster(number, pending.owner, common, total)
         if not rows or len({proc for proc, _ in rows}) != len(rows):
             raise _Invalid(f"cluster {number}: no jobs, or two of the same number")
         return cluster, rows
+
+    def _transform(self, number: int, common: ClassAd, jobs: list[ClassAd]) -> None:
+        """JOB_TRANSFORM_NAMES: the admin's changes, and what they must not make of a job."""
+        desk = self._desk
+        applied = desk.settings.transforms.apply(common, jobs, desk.now_s)
+        if applied:
+            desk.note(f"job transforms of cluster {number}: {', '.join(applied)}")
+            for ad in (common, *jobs):
+                self._check_status(ad)
+                self._check_hold(ad, spool=False)
+
+    def _without_secure(self, ad: ClassAd) -> None:
+        """SECURE_JOB_ATTRS: what only the schedd may say of a job."""
+        settings = self._desk.settings
+        for name in sorted(settings.secure & ad.own.keys()):
+            if not settings.ignores_secure:
+                raise _Invalid(f"attempt to set the secure attribute {ad.spelling(name)}: only the schedd may")
+            del ad[name]
+
+    @staticmethod
+    def _check_status(ad: ClassAd) -> None:
+        if ad.get_int("JobStatus", 1) not in (1, 5):
+            raise _Invalid("a job can be submitted idle (JobStatus 1) or held (5) only")
 
     def _check_requirements(self, ad: ClassAd) -> None:
         """SUBMIT_REQUIREMENT_NAMES: MY is the schedd, TARGET the job."""
@@ -160,6 +187,7 @@ class Submissions:
     def _cluster_ad(self, page: SubmitPage, delivery: Delivery) -> ClassAd:
         desk = self._desk
         ad = ClassAd.from_bytes(page.cluster_ad)
+        self._without_secure(ad)
         user = delivery.identity.user
         for name, value in FRESH.items():
             if ad.find(name.lower()) is None:
@@ -175,8 +203,7 @@ class Submissions:
                               ("MaxTransferOutputMB", desk.settings.max_output_mb)):
             if most_mb >= 0 and ad.find(name.lower()) is None:
                 ad.store(name, most_mb)
-        if ad.get_int("JobStatus", 1) not in (1, 5):
-            raise _Invalid("a job can be submitted idle (JobStatus 1) or held (5) only")
+        self._check_status(ad)
         if ad.find("jobstatus") is None:
             ad.store("JobStatus", 1)
         self._check_hold(ad, page.spool)

@@ -119,18 +119,27 @@ class AdQuestion:
         """
         from condor_actors.tools import print_formats as forms
 
-        if self.form == "long":
-            return forms.long_rows(ads, self.attributes)
-        if self.form == "json":
-            return forms.json_rows(ads, self.attributes, when_empty=when_empty)
-        if self.form == "xml":
-            return forms.xml_rows(ads, self.attributes)
+        if self.form in WHOLE:
+            return projected_rows(self.form, ads, self.attributes, when_empty=when_empty)
         if self.form == "af":
             return understood(lambda: forms.AutoFormat.of(*self.af)).rows(ads)
         if self.form == "format":
             chosen = understood(lambda: [forms.Format.of(*each) for each in self.formats])
             return ("".join(form.text(ad) for form in chosen) for ad in ads)
         return None
+
+
+def projected_rows(
+    form: str, ads: Iterable[ClassAd], attributes: Sequence[str] = (), *, when_empty: str = ""
+) -> Iterator[str]:
+    """Whole ads, or some attributes of them, in one of the forms `WHOLE`."""
+    from condor_actors.tools import print_formats as forms
+
+    if form == "long":
+        return forms.long_rows(ads, attributes)
+    if form == "xml":
+        return forms.xml_rows(ads, attributes)
+    return forms.json_rows(ads, attributes, when_empty=when_empty)
 
 
 def understood(read: Callable[[], _T]) -> _T:
@@ -193,4 +202,5 @@ def write(rows: Iterable[str]) -> int:
     return 0
 
 
-__all__ = ["WHOLE", "AdQuestion", "ads_of_file", "checked", "fitting", "flags", "is_named", "understood", "write"]
+__all__ = ["WHOLE", "AdQuestion", "ads_of_file", "checked", "fitting", "flags", "is_named", "projected_rows",
+           "understood", "write"]

@@ -11,6 +11,7 @@ from condor_actors.config.parameter import (
     seconds,
     size,
     text,
+    transform,
     words,
 )
 
@@ -154,6 +155,16 @@ ROWS = (
         read_by=SCHEDD,
     ),
     words("SUBMIT_REQUIREMENT_NAMES", None, "The SUBMIT_REQUIREMENT_ settings in force.", read_by=SCHEDD),
+    words(
+        "JOB_TRANSFORM_NAMES", None, "The JOB_TRANSFORM_ settings in force, in the order in which they are applied.",
+        read_by=SCHEDD,
+    ),
+    transform(
+        "JOB_TRANSFORM_<NAME>",
+        "What is changed in the ads of jobs when they are submitted: statements such as SET, DEFAULT, COPY, RENAME, "
+        "DELETE, EVALSET and EVALMACRO, a line each, for the jobs that its REQUIREMENTS names.",
+        read_by=SCHEDD,
+    ),
     text(
         "SUBMIT_REQUIREMENT_<NAME>_REASON",
         None,
@@ -170,6 +181,20 @@ ROWS = (
         "SYSTEM_IMMUTABLE_JOB_ATTRS",
         "ClusterId ProcId GlobalJobId Owner User QDate MyType TargetType NTDomain",
         "Job attributes that nobody changes.",
+        read_by=SCHEDD,
+    ),
+    words(
+        "SYSTEM_SECURE_JOB_ATTRS",
+        "x509userproxysubject x509UserProxyEmail x509UserProxyVOName x509UserProxyFirstFQAN x509UserProxyFQAN "
+        "TotalSubmitProcs AuthTokenSubject AuthTokenIssuer AuthTokenGroups AuthTokenId AuthTokenScopes OsUser",
+        "Job attributes that only the schedd sets, whatever a submitter says.",
+        read_by=SCHEDD,
+    ),
+    words("SECURE_JOB_ATTRS", None, "More job attributes that only the schedd sets.", read_by=SCHEDD),
+    boolean(
+        "IGNORE_ATTEMPTS_TO_SET_SECURE_JOB_ATTRS",
+        True,
+        "Whether such an attribute in a submission or an edit is passed over, or the whole is refused.",
         read_by=SCHEDD,
     ),
     words("IMMUTABLE_JOB_ATTRS", None, "More job attributes that nobody changes.", read_by=SCHEDD),

@@ -14,7 +14,8 @@ from tests.harness.local_post import Probe
 from tests.harness.submit_side import USER, SubmitPool
 from tests.unit.daemons.test_submit_side import entry
 
-FIELDS = ("submit_requirements", "immutable", "protected", "trusts_everybody", "start_local", "start_scheduler",
+FIELDS = ("submit_requirements", "transforms", "secure", "ignores_secure", "immutable", "protected",
+          "trusts_everybody", "start_local", "start_scheduler",
           "max_local_jobs", "max_scheduler_jobs_per_owner", "more_significant", "less_significant",
           "only_significant", "max_input_mb", "max_output_mb")
 BOB = Identity(name="bob@test", method="local", uid=4242)
@@ -46,6 +47,51 @@ def test_what_a_job_has_to_satisfy(tmp_path: Path) -> None:
     assert refused.text == "Submit requirement Named not met."
     assert pool.jobs() == []
     assert type(submit(pool, b'RequestMemory = 10\nJobBatchName = "x"\n')).__name__ == "Submitted"
+
+
+def test_jobs_are_transformed_before_they_are_judged_and_counted(tmp_path: Path) -> None:
+    pool = pool_of(
+        tmp_path, JOB_TRANSFORM_NAMES="Group Wait", JOB_TRANSFORM_Group="SET AccountingGroup \"physics\"",
+        JOB_TRANSFORM_Wait="REQUIREMENTS Args == \"later\"\nSET JobStatus 5\nSET TotalSubmitProcs 99",
+        SUBMIT_REQUIREMENT_NAMES="Grouped", SUBMIT_REQUIREMENT_Grouped="AccountingGroup == \"physics\"")  # fmt: skip
+    cluster = pool.submit(procs=2, proc_ads=(b"", b'Args = "later"\n'))
+    first, second = pool.jobs(ids=((cluster, -1),))
+    assert [ad.get_str("AccountingGroup") for ad in (first, second)] == ["physics"] * 2
+    assert [ad.get_int("JobStatus") for ad in (first, second)] == [1, 5]
+    assert second.get_str("HoldReason") == "submitted on hold at user's request"
+    assert first.get_int("TotalSubmitProcs") == 2
+    assert "physics@test" in pool.schedd.actor.core.desk.queue.by_submitter  # type: ignore[union-attr]
+    # What it made of them outlives the schedd.
+    pool.kill_schedd()
+    pool.start_schedd()
+    assert [ad.get_int("JobStatus") for ad in pool.jobs(ids=((cluster, -1),))] == [1, 5]
+
+
+def test_a_transform_that_fails_refuses_the_submission(tmp_path: Path) -> None:
+    pool = pool_of(tmp_path, JOB_TRANSFORM_NAMES="Odd", JOB_TRANSFORM_Odd="SET A $(MY.Args) +")
+    refused = submit(pool, b'Args = "1"\n')
+    assert isinstance(refused, Refused)
+    assert refused.text.startswith("JOB_TRANSFORM_Odd: '1 +' is no expression")
+    assert pool.jobs() == []
+
+
+@pytest.mark.parametrize("ignored", ["True", "False"])
+def test_what_only_the_schedd_says_of_a_job(tmp_path: Path, ignored: str) -> None:
+    pool = pool_of(tmp_path, SECURE_JOB_ATTRS="Badge", IGNORE_ATTEMPTS_TO_SET_SECURE_JOB_ATTRS=ignored,
+                   JOB_TRANSFORM_NAMES="Badge", JOB_TRANSFORM_Badge="SET Badge \"given\"")  # fmt: skip
+    answer = submit(pool, b'Badge = "mine"\nx509userproxysubject = "/CN=me"\n')
+    if ignored == "False":
+        assert isinstance(answer, Refused)
+        assert answer.text == "attempt to set the secure attribute Badge: only the schedd may"
+        cluster = pool.submit()
+    else:
+        (ad,) = pool.jobs()
+        assert (ad.get_str("Badge"), "x509userproxysubject" in ad) == ("given", False)
+        cluster = ad.get_int("ClusterId")
+    answer = edit(pool, cluster, b'Badge = "mine"\nFree = 1\n')
+    assert isinstance(answer, Refused if ignored == "False" else ActionResults)
+    (ad,) = pool.jobs()
+    assert (ad.get_str("Badge"), ad.get_int("Free")) == ("given", 0 if ignored == "False" else 1)
 
 
 def edit(pool: SubmitPool, cluster: int, text: bytes, who: Probe | None = None) -> object:
