@@ -27,7 +27,6 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-import random
 import re
 import shutil
 import stat
@@ -50,7 +49,9 @@ HERE = Path(__file__).parent / "corpus"
 PAGE = Path(__file__).parents[2] / "docs" / "corpus.md"
 SEARCH = "/usr/bin:/bin:/usr/local/bin:/usr/games"
 WANTED_LINKS = 5
-MOST_CHAINS = 4
+MOST_CHAINS = 12
+MOST_S = 300.0
+FIRST_SEED = 1988
 
 
 @attrs.frozen(kw_only=True)
@@ -119,6 +120,8 @@ class Result:
     deferred: int = 0
     """Checkpoints that had to wait for helpers."""
     image_bytes: int = 0
+    seed: int = 0
+    """Of the random moments."""
     absent: str = ""
     remote: str = ""
     """What differed in the remote run; empty if nothing did."""
@@ -277,7 +280,7 @@ class Bench:
             return Result(program=program, absent=absent)
         self.prepare(program)
         native, native_s = self.native(program)
-        result = Result(program=program, native_s=native_s)
+        result = Result(program=program, native_s=native_s, seed=seed)
         again = native if quick else self.native(program)[0]
         if again.differs(native):
             return attrs.evolve(result, remote=f"two native runs differ: {again.differs(native)}")
@@ -293,7 +296,10 @@ class Bench:
 
     def _prove_moves(self, result: Result, native: Outcome, seed: int, most: int) -> Result:
         pause_s = max(0.01, result.remote_s / (WANTED_LINKS + 2))
+        end_s = time.monotonic() + MOST_S
         for number in range(most):
+            if number and time.monotonic() > end_s:
+                break
             try:
                 moved, journey, links = self.travelled(result.program, seed + number, WANTED_LINKS, pause_s)
             except (Stuck, AssertionError, subprocess.TimeoutExpired) as error:
@@ -307,6 +313,7 @@ class Bench:
             )
             if result.moved or result.links >= WANTED_LINKS:
                 break
+            pause_s = max(0.005, pause_s / 2)  # it was faster, or seldom alone: look more often
         return result
 
 
@@ -322,8 +329,14 @@ def _cell(result: Result) -> str:
     return "same"
 
 
-def page(results: Sequence[Result]) -> str:
-    """Return the documentation page for RESULTS."""
+def machine() -> str:
+    """Return what the results were seen on."""
+    library = os.confstr("CS_GNU_LIBC_VERSION") or "another C library"
+    return f"{os.cpu_count()} cores, kernel {os.uname().release.split('-')[0]}, {library}"
+
+
+def page(results: Sequence[Result], took_s: float) -> str:
+    """Return the documentation page for RESULTS of a run that took TOOK_S."""
     good = [r for r in results if r.good]
     moved = [r for r in good if r.links]
     lines = [
@@ -333,21 +346,25 @@ def page(results: Sequence[Result]) -> str:
         "program runs natively (twice), under the runtime, and then through checkpoints at random moments: it is",
         "killed at each and continued from the image. *Same* means: standard output, exit status and every file that",
         "it wrote, byte for byte. A checkpoint that comes while a program has helpers (children) waits until it is",
-        "one process again; *waited* counts how often one was put off.",
+        "one process again; *waited* counts how often one was put off. The seconds are of a machine that had other",
+        "work, and say only that a program is not too short to be moved. The moments come from the *seed*:",
+        "`CONDOR_CORPUS_SEED=N python -m tests.native.corpus NAME` tries the same ones again.",
+        "",
+        f"Run of {time.strftime('%F', time.gmtime())}, {took_s / 60:.0f} minutes; {machine()}.",
         "",
         f"{len(good)} programs of {len([r for r in results if not r.absent])} in "
         f"{len({r.program.language for r in good})} languages and fields do the same; {len(moved)} of them were moved, "
         f"{sum(r.links for r in moved)} times in all.",
         "",
-        "| program | language or field | package | native s | remote s | moves | waited | result |",
-        "|---|---|---|---:|---:|---:|---:|---|",
+        "| program | language or field | package | native s | remote s | moves | waited | seed | result |",
+        "|---|---|---|---:|---:|---:|---:|---:|---|",
     ]
     for r in sorted(results, key=lambda r: (r.program.language.lower(), r.program.name.lower())):
-        numbers = f"{r.native_s:.2f} | {r.remote_s:.2f} | {r.links} | {r.deferred}"
+        numbers = f"{r.native_s:.2f} | {r.remote_s:.2f} | {r.links} | {r.deferred} | {r.seed}"
         text = " ".join(_cell(r).replace("|", "\\|").split())
         lines.append(
             f"| {r.program.name} | {r.program.language} | {r.program.package} "
-            f"| {numbers if not r.absent else '| | |'} | {text} |"
+            f"| {numbers if not r.absent else '| | | |'} | {text} |"
         )
     return "\n".join(lines) + "\n"
 
@@ -362,19 +379,21 @@ def main(words: Sequence[str]) -> int:
     results = []
     with tempfile.TemporaryDirectory(prefix="corpus") as folder:
         bench = Bench(Path(folder))
-        for program in chosen:
+        began_s = time.monotonic()
+        first = int(os.environ.get("CONDOR_CORPUS_SEED", FIRST_SEED))
+        for number, program in enumerate(chosen):
             try:
-                result = bench.prove(program, seed=random.randrange(1 << 30))
+                result = bench.prove(program, seed=first + MOST_CHAINS * number)
             except subprocess.CalledProcessError as error:
                 result = Result(program=program, absent=f"setup: {error.cmd}: {error.stderr.decode()[-300:]}")
             except subprocess.TimeoutExpired:
                 result = Result(program=program, absent="takes too long natively")
             results.append(result)
             if not words:
-                PAGE.write_text(page(results))
+                PAGE.write_text(page(results, time.monotonic() - began_s))
             text = " ".join(_cell(result).split())[:300]
             print(f"{program.name}: {text} ({result.native_s:.2f} s, {result.remote_s:.2f} s, "
-                  f"{result.links} links, {result.deferred} waited)", flush=True)  # fmt: skip
+                  f"{result.links} links, {result.deferred} waited, seed {result.seed})", flush=True)  # fmt: skip
     return len([r for r in results if not r.good and not r.absent and not r.program.reason])
 
 
