@@ -13,7 +13,8 @@ from typing import TypeVar
 
 import attrs
 
-from condor_actors.simulation.faults import Fault, parse_schedule, random_schedule
+from condor_actors.simulation.fault_chances import random_schedule
+from condor_actors.simulation.faults import Fault, parse_schedule
 from condor_actors.simulation.scenario import MachineSpec, Result, Scenario, Submission, Wish, run
 
 __all__ = ["random_scenario", "shrink"]
@@ -73,7 +74,7 @@ def random_scenario(seed: int, machines: int = 20, faults: int | None = None) ->
         seed=seed, machines=tuple(specs), submissions=submissions, wishes=wishes, release_s=97.0,
         faults="\n".join(map(str, schedule)),
         span_s=end_s + 4 * 3600.0, config=config,
-        delay_s=random.choice((0.0002, 0.0002, 0.005, 0.05)), codec_every=random.choice((0, 1, 7)))
+        delay_s=random.choice((0.0002, 0.0002, 0.005, 0.05)))
 
 
 def _wish(random: Random, submissions: Sequence[Submission]) -> Wish:

@@ -13,6 +13,7 @@ a completion is recorded once        each row of the history, each line of a use
 no job is lost                       each row that becomes durable; the end
 store equals memory                  a schedd and a startd that have nothing uncommitted, each round
 no claim past its lease              the claims of each startd, each round
+no claim without an owner            the claims of each startd and what its ads say of them, each round
 no secret in an ad                   the collector's ads, each round
 an owner's machine is free           a moment after the owner came
 usage adds up                        each job that completes
@@ -33,7 +34,8 @@ from condor_actors.daemons.collector import Collector
 from condor_actors.daemons.schedd import ScheddActor
 from condor_actors.daemons.startd import StartdActor
 from condor_actors.messages.envelope import Envelope, Identity
-from condor_actors.simulation.disk import ClaimsOnDisk, LogOnDisk, QueueFile
+from condor_actors.simulation.disk import ClaimsOnDisk, LogOnDisk
+from condor_actors.simulation.queue_disk import QueueFile
 
 if TYPE_CHECKING:
     from condor_actors.simulation.jobs import JobProcess
@@ -188,6 +190,10 @@ class Checkers:
             held = slot.claim
             if held is None:
                 continue
+            owner = held.record.submitter
+            if owner.partition("@")[0] not in self._pool.users.uids or slot.ad.get_str("RemoteOwner", owner) != owner:
+                self._pool.violate(f"{machine.name}: the claim {held.claim_id} is nobody's: {owner!r}, its ad says "
+                                   f"{slot.ad.get_str('RemoteOwner')!r}")
             late_s = now_s - held.renewed_s - held.record.lease_s
             preempting = slot.machine.state.value == "Preempting"
             if late_s > LEASE_SLACK_S and not preempting and not self._pool.clocks_jump:

@@ -12,27 +12,25 @@ from __future__ import annotations
 import errno
 import io
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import attrs
 
-from condor_actors.cores import queue_operations as q
 from condor_actors.cores.accountant import ForgetUsers, SaveUsers
 from condor_actors.cores.claim import ClaimRecord, DropClaim, SaveClaim, SaveFact
 from condor_actors.cores.reservations import DropReservation, Reservation, SaveReservation
 from condor_actors.cores.user_priority import UserRecord
 from condor_actors.daemons.user_log import LogFiles
 from condor_actors.simulation.process import Killed
-from condor_actors.store.queue_store import HistoryRow
 
 if TYPE_CHECKING:
     from condor_actors.simulation.machine import Machine
     from condor_actors.simulation.process import Process
 
-__all__ = ["Disk", "DiskTrouble", "Stores"]
+__all__ = ["ClaimsOnDisk", "Committer", "Disk", "DiskTrouble", "Kept", "LogOnDisk", "SimulatedAccountant",
+           "SimulatedClaims", "SimulatedLogs", "UsersOnDisk"]
 
 
 class DiskTrouble(OSError):
@@ -110,89 +108,6 @@ class Kept:
     def revert(self) -> None:
         """Back to what is on the platter."""
         raise NotImplementedError
-
-
-@attrs.define
-class Tables:
-    """The tables of a schedd."""
-
-    counters: dict[str, int] = attrs.field(factory=dict)
-    clusters: dict[int, q.SaveCluster] = attrs.field(factory=dict)
-    jobs: dict[tuple[int, int], bytes] = attrs.field(factory=dict)
-    claims: dict[str, q.SaveClaim] = attrs.field(factory=dict)
-    runs: dict[str, q.SaveRun] = attrs.field(factory=dict)
-    hosts: dict[str, q.SaveHost] = attrs.field(factory=dict)
-    notices: dict[str, q.SaveNotice] = attrs.field(factory=dict)
-    history: list[q.ArchiveJob] = attrs.field(factory=list)
-
-    def copy(self) -> Tables:
-        """Another one with the same rows."""
-        return Tables(*(type(value)(value) for value in attrs.astuple(self, recurse=False)))
-
-    def apply(self, operation: Any) -> None:
-        """Carry out one operation."""
-        _APPLY[type(operation)](self, operation)
-
-
-def _insert(tables: Tables, each: q.InsertJobs) -> None:
-    for proc, ad in each.rows:
-        tables.jobs[each.cluster, proc] = ad
-
-
-def _save_job(tables: Tables, each: q.SaveJob) -> None:
-    if (each.cluster, each.proc) in tables.jobs:
-        tables.jobs[each.cluster, each.proc] = each.ad
-
-
-def _archive(tables: Tables, each: q.ArchiveJob) -> None:
-    tables.history.append(each)
-    tables.jobs.pop((each.cluster, each.proc), None)
-
-
-def _drop_notices(tables: Tables, each: q.DropNotices) -> None:
-    for notice_id in each.notice_ids:
-        tables.notices.pop(notice_id, None)
-
-
-_APPLY: dict[type, Callable[[Tables, Any], Any]] = {
-    q.SaveCounter: lambda t, o: t.counters.__setitem__(o.name, o.value),
-    q.SaveCluster: lambda t, o: t.clusters.__setitem__(o.cluster, o),
-    q.DropCluster: lambda t, o: t.clusters.pop(o.cluster, None),
-    q.InsertJobs: _insert, q.SaveJob: _save_job, q.ArchiveJob: _archive,
-    q.SaveClaim: lambda t, o: t.claims.__setitem__(o.claim_id, o),
-    q.DropClaim: lambda t, o: t.claims.pop(o.claim_id, None),
-    q.SaveRun: lambda t, o: t.runs.__setitem__(o.run_id, o),
-    q.DropRun: lambda t, o: t.runs.pop(o.run_id, None),
-    q.SaveHost: lambda t, o: t.hosts.__setitem__(o.host_id, o),
-    q.DropHost: lambda t, o: t.hosts.pop(o.host_id, None),
-    q.SaveNotice: lambda t, o: t.notices.__setitem__(o.notice_id, o),
-    q.DropNotices: _drop_notices,
-}
-
-
-class QueueFile(Kept):
-    """A job queue on a disk; ``stored`` hears of each row that is on the platter."""
-
-    def __init__(self, stored: Callable[[q.QueueOperation], None]) -> None:
-        super().__init__()
-        self._stored = stored
-        self.seen = Tables()
-        self.platter = Tables()
-
-    def apply(self, operation: Any) -> None:
-        """A row, as processes see it."""
-        self.seen.apply(operation)
-
-    def settle(self, operation: Any) -> None:
-        """A row, on the platter."""
-        self.platter.apply(operation)
-        self._stored(operation)
-
-    def revert(self) -> None:
-        """Back to the platter."""
-        if self.unsynced:
-            self.unsynced = []
-            self.seen = self.platter.copy()
 
 
 class ClaimsOnDisk(Kept):
@@ -360,48 +275,6 @@ class Committer:
         """Nothing is held open."""
 
 
-class SimulatedQueueStore(Committer):
-    """As :class:`~condor_actors.store.queue_store.QueueStore`."""
-
-    _kept: QueueFile
-
-    def load(self) -> q.QueueSnapshot:
-        """Everything that the schedd needs to go on."""
-        seen = self._kept.seen
-        return q.QueueSnapshot(
-            counters=dict(seen.counters),
-            clusters=tuple(cluster for _, cluster in sorted(seen.clusters.items())),
-            jobs=tuple(q.SaveJob(cluster, proc, ad) for (cluster, proc), ad in sorted(seen.jobs.items())),
-            claims=tuple(seen.claims.values()), runs=tuple(seen.runs.values()), hosts=tuple(seen.hosts.values()),
-            notices=tuple(sorted(seen.notices.values(), key=lambda each: (each.when_s, each.notice_id))))
-
-    def history(self) -> SimulatedHistory:
-        """A reader."""
-        return SimulatedHistory(self._kept.seen.history)
-
-    def trim_history(self, keep: int) -> int:
-        """Forget all but the newest; the simulation keeps them for the checkers."""
-        return 0
-
-
-class SimulatedHistory:
-    """As the production's ``HistoryReader``."""
-
-    def __init__(self, rows: Sequence[q.ArchiveJob]) -> None:
-        self._rows = rows
-
-    def rows(self, ids: Sequence[tuple[int, int]], owner: str, before: int) -> Iterator[HistoryRow]:
-        """Newest first."""
-        for entry in range(len(self._rows), 0, -1):
-            row = self._rows[entry - 1]
-            wanted = not ids or (row.cluster, row.proc) in ids or (row.cluster, -1) in ids
-            if wanted and (not owner or row.owner == owner) and (not before or entry < before):
-                yield HistoryRow(entry, row.cluster, row.proc, row.owner, row.ended_s, row.cluster_ad, row.ad)
-
-    def close(self) -> None:
-        """Nothing is open."""
-
-
 class SimulatedClaims(Committer):
     """As :class:`~condor_actors.machine.claim_file.ClaimFile`."""
 
@@ -434,26 +307,3 @@ class SimulatedAccountant(Committer):
         for record in found.values():
             record.charged_s = record.updated_s
         return found
-
-
-class Stores:
-    """``World.stores`` of one process."""
-
-    def __init__(self, disk: Disk, process: Process) -> None:
-        self._disk = disk
-        self._process = process
-
-    def open_queue(self, folder: Path) -> SimulatedQueueStore:
-        """The job queue."""
-        machine = self._process.machine
-        kept = self._disk.file(f"{folder}/job_queue", lambda: QueueFile(partial(machine.pool.stored, machine)))
-        return SimulatedQueueStore(self._disk, self._process, kept)
-
-    def open_claims(self, path: Path) -> SimulatedClaims:
-        """The startd's claims."""
-        return SimulatedClaims(self._disk, self._process, self._disk.file(
-            str(path), lambda: ClaimsOnDisk(self._process.machine.pool.checkers.claim_stored)))
-
-    def open_accountant(self, path: Path) -> SimulatedAccountant:
-        """The accountant's records."""
-        return SimulatedAccountant(self._disk, self._process, self._disk.file(str(path), UsersOnDisk))

@@ -26,7 +26,7 @@ from condor_actors.daemons.shadow_host import HostEdges, ShadowHostDaemon
 from condor_actors.daemons.starter_host import StarterHostDaemon
 from condor_actors.daemons.user_log import UserLogs
 from condor_actors.messages.envelope import Address
-from condor_actors.simulation.disk import Disk, SimulatedLogs, Stores
+from condor_actors.simulation.disk import Disk, SimulatedLogs
 from condor_actors.simulation.jobs import SimulatedLauncher, SimulatedRunHost
 from condor_actors.simulation.machine import (
     MasterHost,
@@ -39,6 +39,7 @@ from condor_actors.simulation.network import SimulatedPost
 
 if TYPE_CHECKING:
     from condor_actors.simulation.process import Process
+from condor_actors.simulation.stores import Stores
 
 __all__ = ["PORTS", "host"]
 

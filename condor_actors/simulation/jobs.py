@@ -178,6 +178,10 @@ class SimulatedLauncher:
                ended: Callable[[Ended], None]) -> JobProcess:
         """See :class:`~condor_actors.machine.launch.Launcher`."""
         job = JobProcess(self._machine, self._host, plan, ended)
+        if self._machine.bad:
+            job.alive = False
+            self._host.clock.callLater(START_S, failed, "the machine's libraries are broken")
+            return job
         self._machine.job_started(job)
         delay_s = START_S + job.program.get("start_s", 0.0)
 

@@ -42,7 +42,7 @@ class Machine:
         scratch: sandboxes: path to files.
         last_input_s: when the owner touched something last, simulated seconds.
         owner_load: what the owner's own programs use.
-        offset_s: how wrong the wall clock is.
+        offset_s: how wrong the wall clock is; bad: no program starts.
         disturbances: how many faults have hit it; poll_s: how often its startd looks at its owner.
     """
 
@@ -54,7 +54,7 @@ class Machine:
         self.speed = spec.speed
         self.clock_rate = 1.0 + spec.drift
         self.offset_s = spec.offset_s
-        self.powered = False
+        self.powered = self.bad = False
         self.disk = Disk()
         self.processes: dict[int, Process] = {}
         self.jobs: dict[int, JobProcess] = {}

@@ -26,13 +26,14 @@ from condor_actors.cores.queue_operations import ArchiveJob, QueueOperation
 from condor_actors.messages.envelope import Envelope, Identity
 from condor_actors.simulation.checkers import Checkers
 from condor_actors.simulation.clock import HeapClock
-from condor_actors.simulation.disk import DiskTrouble, QueueFile
+from condor_actors.simulation.disk import DiskTrouble
 from condor_actors.simulation.faults import Fault, Faults, parse_schedule
 from condor_actors.simulation.hosting import host
 from condor_actors.simulation.jobs import JobProcess
 from condor_actors.simulation.machine import Machine
 from condor_actors.simulation.network import Network
 from condor_actors.simulation.process import Process
+from condor_actors.simulation.queue_disk import QueueFile
 from condor_actors.simulation.scenario import JobRecord, Result, Scenario
 from condor_actors.simulation.users import Users
 from condor_actors.wire.authorization import Authorization

@@ -106,7 +106,6 @@ class Scenario:
         delay_s: how long a word takes from one machine to another.
         faults: the schedule, in the language of :mod:`condor_actors.simulation.faults`.
         config: parameters of every machine.
-        codec_every: one local message in so many goes through the codec; 0: none.
         checks: whether the checkers look after each step.
         prepare: called with the pool before it starts (owners, workloads, probes).
         trace: called with each line of the trace.
@@ -123,7 +122,6 @@ class Scenario:
     delay_s: float = 0.0005
     faults: str = ""
     config: Mapping[str, str] = attrs.field(factory=dict)
-    codec_every: int = 0
     checks: bool = True
     prepare: Callable[[Pool], Any] | None = None
     trace: Callable[[str], None] | None = None

@@ -18,7 +18,7 @@ from condor_actors.machine.run_host import RunHost
 from condor_actors.machine.run_processes import RunProcesses
 from condor_actors.machine.sandbox import Sandbox, SandboxRoot
 from condor_actors.machine.starter_process import StarterHosts as RealStarterHosts
-from condor_actors.simulation.disk import SimulatedAccountant, SimulatedClaims, SimulatedLogs, SimulatedQueueStore
+from condor_actors.simulation.disk import SimulatedAccountant, SimulatedClaims, SimulatedLogs
 from condor_actors.simulation.hosting import SimulatedSpool
 from condor_actors.simulation.jobs import (
     SimulatedLauncher,
@@ -28,6 +28,7 @@ from condor_actors.simulation.jobs import (
     SimulatedSandboxes,
 )
 from condor_actors.simulation.machine import MasterHost, ShadowHosts, SimulatedReadings, StarterHosts
+from condor_actors.simulation.queue_disk import SimulatedQueueStore
 from condor_actors.store.accountant import AccountantStore
 from condor_actors.store.queue_store import QueueStore
 

@@ -14,16 +14,19 @@ from condor_actors.cores.claim_table import Claims
 from condor_actors.cores.effects import Persist, SetTimer
 from condor_actors.cores.execute_desk import ExecuteDesk
 from condor_actors.cores.job_run import JobRun
+from condor_actors.cores.queue_operations import ArchiveJob, SaveCounter
 from condor_actors.cores.run_table import Runs
 from condor_actors.cores.slots import Slots
 from condor_actors.daemons.shadow_host import ShadowHostActor
 from condor_actors.daemons.startd import Startd, StartdActor
 from condor_actors.daemons.starter_gates import StarterHost
 from condor_actors.daemons.user_log import UserLogs
-from condor_actors.messages.claim import ClaimGranted
+from condor_actors.messages.claim import ClaimGranted, RequestClaim
 from condor_actors.simulation.chance import DESKTOP, QUICK
-from condor_actors.simulation.disk import SimulatedClaims, SimulatedLogs, SimulatedQueueStore
+from condor_actors.simulation.disk import SimulatedClaims, SimulatedLogs
+from condor_actors.simulation.queue_disk import QueueFile, SimulatedQueueStore
 from condor_actors.simulation.scenario import MachineSpec, Scenario, Submission, Wish, run
+from condor_actors.store.queue_store import _WRITERS
 
 HOME = MachineSpec("m0", central=True, submits=True, executes=False)
 PLAIN = (HOME, MachineSpec("m1"), MachineSpec("m2"))
@@ -64,6 +67,10 @@ def claims_not_synced(patch: pytest.MonkeyPatch) -> None:
 def queue_synced_now_and_then(patch: pytest.MonkeyPatch) -> None:
     sync = SimulatedQueueStore.sync
     patch.setattr(SimulatedQueueStore, "sync", lambda self: sync(self) if self._disk.commits % 7 == 0 else None)
+
+
+def counters_are_not_stored(patch: pytest.MonkeyPatch) -> None:
+    patch.setitem(_WRITERS, SaveCounter, lambda connection, operations: None)
 
 
 def log_not_synced(patch: pytest.MonkeyPatch) -> None:
@@ -201,6 +208,28 @@ def used_time_is_counted_twice(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Runs, "_account", twice)
 
 
+def claim_is_nobodys(patch: pytest.MonkeyPatch) -> None:
+    receive = StartdActor.receive
+
+    def forgetful(self: StartdActor, delivery: Any) -> None:
+        if isinstance(delivery.message, RequestClaim):
+            delivery = attrs.evolve(delivery, message=attrs.evolve(delivery.message, submitter="nobody"))
+        receive(self, delivery)
+
+    patch.setattr(StartdActor, "receive", forgetful)
+
+
+def end_enters_the_history_twice(patch: pytest.MonkeyPatch) -> None:
+    write = QueueFile.write
+
+    def twice(self: QueueFile, operations: Any) -> None:
+        write(self, [each for operation in operations
+                     for each in ([operation, operation] if isinstance(operation, ArchiveJob) else [operation])])
+
+    patch.setattr(QueueFile, "write", twice)
+    patch.setitem(_WRITERS, ArchiveJob, lambda connection, operations: None)  # the database itself would refuse it
+
+
 MUTANTS: dict[Patch, Scenario] = {
     send_before_persist: scenario(count=2, faults="at 230.01s die m0/schedd before commit"),
     no_dedupe: scenario(count=3, faults="\n".join(
@@ -208,6 +237,7 @@ MUTANTS: dict[Patch, Scenario] = {
             [("collector", "advertise.UpdateAd"), ("schedd", "run.RunUpdated")] * 20))),
     claims_not_synced: scenario(faults="at 100s power m1 for 20s\nat 100s power m2 for 20s"),
     queue_synced_now_and_then: scenario(count=5, faults="at 150s power m0 for 20s\nat 400s power m0 for 20s"),
+    counters_are_not_stored: scenario(count=2, faults="at 100s crash m0/schedd"),
     log_not_synced: scenario(count=2, faults="at 230.4s power m0 for 20s"),
     lease_of_a_claim_never_ends: scenario(faults="at 100s power m0 for 3400s", span_s=8000.0),
     old_secret_for_a_new_claim: scenario(count=4, faults="at 100s crash m1/starter-host"),
@@ -224,15 +254,45 @@ MUTANTS: dict[Patch, Scenario] = {
     runs_are_forgotten_at_a_restart: scenario(faults="at 100s crash m0/schedd"),
     end_of_a_run_is_not_stored: scenario(count=3),
     startd_does_not_store_claims: scenario(faults="at 100s crash m1/startd\nat 100s crash m2/startd"),
+    claim_is_nobodys: scenario(),
+    end_enters_the_history_twice: scenario(),
     used_time_is_counted_twice: scenario(
         wishes=(Wish(when_s=100.0, owner="alice", machine="m0", action="vacate"),)),
 }
 
 
+RULES: dict[Patch, str] = {
+    send_before_persist: "says twice that a job is done",
+    no_dedupe: "twice",
+    claims_not_synced: "claims were never synced",
+    queue_synced_now_and_then: "not all jobs are done",
+    counters_are_not_stored: "other rows than were stored",
+    log_not_synced: "the user log does not say",
+    lease_of_a_claim_never_ends: "past its lease",
+    old_secret_for_a_new_claim: "have one secret",
+    renewal_not_armed_again: "not all jobs are done",
+    polls_once: "not all jobs are done",
+    ends_are_told_once: "not all jobs are done",
+    log_is_not_read_before_it_is_written_again: "says twice that a job is done",
+    refused_claim_keeps_its_job: "not all jobs are done",
+    secret_in_the_ad: "a secret is in an ad",
+    owner_is_not_heard: "after its owner came",
+    run_outlives_its_lease: "runs twice",
+    slots_keep_what_they_give: "programs run on the",
+    runs_are_forgotten_at_a_restart: "in memory and in the store differ",
+    end_of_a_run_is_not_stored: "in memory and in the store differ",
+    startd_does_not_store_claims: "claims that are not stored",
+    used_time_is_counted_twice: "CumulativeRemoteUserCpu",
+    claim_is_nobodys: "is nobody's",
+    end_enters_the_history_twice: "enters the history although",
+}
+"""What the rule says that finds each."""
+
+
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.__name__)
 def test_a_bug_is_found(mutant: Patch, monkeypatch: pytest.MonkeyPatch) -> None:
     mutant(monkeypatch)
-    assert run(MUTANTS[mutant]).violations
+    assert RULES[mutant] in run(MUTANTS[mutant]).violations[0]
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.__name__)
