@@ -35,6 +35,7 @@ from condor_actors.messages.codec import message_class
 if TYPE_CHECKING:
     from condor_actors.simulation.machine import Machine
     from condor_actors.simulation.pool import Pool
+    from condor_actors.simulation.process import Process
 
 __all__ = ["BadSchedule", "Fault", "Faults", "parse_schedule"]
 
@@ -253,7 +254,7 @@ class Faults:
         pool = self._pool
         pool.note("fault", str(fault))
         machine = pool.machines[fault.target]
-        pool.disturbed(machine, fault)
+        pool.disturbed(machine, fault.kind)
         getattr(self, "_" + fault.kind.replace("-", "_"))(fault, machine)
 
     def _later(self, fault: Fault, function: Callable[..., Any], *arguments: Any) -> None:
@@ -276,7 +277,11 @@ class Faults:
         process = self._process(fault, machine)
         if process is not None:
             process.freeze()
-            self._later(fault, process.thaw)
+            self._later(fault, self._thaw, machine, process)
+
+    def _thaw(self, machine: Machine, process: Process) -> None:
+        process.thaw()
+        self._pool.disturbed(machine, "freeze")
 
     def _power(self, fault: Fault, machine: Machine) -> None:
         if machine.powered:

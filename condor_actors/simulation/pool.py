@@ -27,7 +27,7 @@ from condor_actors.messages.envelope import Envelope, Identity
 from condor_actors.simulation.checkers import Checkers
 from condor_actors.simulation.clock import HeapClock
 from condor_actors.simulation.disk import DiskTrouble
-from condor_actors.simulation.faults import Fault, Faults, parse_schedule
+from condor_actors.simulation.faults import Faults, parse_schedule
 from condor_actors.simulation.hosting import host
 from condor_actors.simulation.jobs import JobProcess
 from condor_actors.simulation.machine import Machine
@@ -209,9 +209,9 @@ class Pool:
         """Lines of a user log are durable."""
         self.checkers.logged(f"{machine.name}:{path}", data)
 
-    def disturbed(self, machine: Machine, fault: Fault) -> None:
-        """A fault begins."""
-        if fault.kind != "owner":
+    def disturbed(self, machine: Machine, kind: str) -> None:
+        """A fault begins, or a process that was frozen goes on."""
+        if kind != "owner":
             machine.disturbances += 1
 
     def owner_comes(self, machine: Machine, span_s: float) -> None:
