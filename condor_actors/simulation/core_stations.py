@@ -141,7 +141,7 @@ class Station(Node):
         idle_s = 0.0 if self.owner_there else self.clock.now_s - self._left_s
         own = float(sum(run.since_s is not None for run in self.runs.values()))
         load = OWNER_LOAD if self.owner_there else 0.0
-        self.event(Observed(total_load=own + load, own_load=own, idle=(("tty:console", idle_s, ""),)))
+        self.event(Observed(total_load=own + load, own_load=own, idle=(("console:owner", idle_s, ""),)))
         self._look()
         if not self._settled(idle_s):
             self._poll_soon()

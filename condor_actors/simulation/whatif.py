@@ -6,7 +6,8 @@ run with the configuration in question on these machines, owners and jobs, and t
 again.
 
 What is not known is modelled: an owner's part of the time (``TotalTimeOwnerIdle`` of the time its slot has existed) is
-cut into visits as in :mod:`owners`; placing a job takes :data:`PLACEMENT_S`.  So the fair comparison is between two
+cut into visits as in :mod:`owners`; placing a job takes what it took on average (``JobCurrentStartExecutingDate`` less
+``JobCurrentStartDate``).  So the fair comparison is between two
 configurations in the simulation (``--against``); how far the present one is from what really happened says how good
 the model of this pool is.
 """
@@ -37,6 +38,7 @@ from condor_actors.simulation.workload import DAY_S
 __all__ = ["Machine", "PastJob", "answer", "read_history", "read_machines"]
 
 PLACEMENT_S = 2.0
+"""Where the history does not tell."""
 CHECKPOINT_S = 5.0
 POLL_S = 60.0
 SETTLED_S = 1260.0
@@ -54,6 +56,8 @@ OWN_FACTS = frozenset({
 JOB_ATTRIBUTES = ("Requirements", "Rank", "RequestCpus", "RequestMemory", "RequestDisk", "RequestGPUs", "JobPrio",
                   "AcctGroup", "AccountingGroup", "NiceUser", "ConcurrencyLimits", "JobUniverse", "ImageSize",
                   "MaxJobRetirementTime")
+FOUND_BY_RUNNING = frozenset({"memoryusage", "residentsetsize", "resident_set_size", "proportionalsetsizekb"})
+"""What nobody knew of a job before it ran, so that its default requests did not depend on it."""
 
 
 @attrs.frozen(kw_only=True)
@@ -76,9 +80,11 @@ class PastJob:
     """One job of the history.
 
     Attributes:
-        name: its id; user: whose; submitted_s: seconds since 1970; demand_s: work.
+        name: its id; user: whose, as priorities count it (the accounting group, else the owner).
+        submitted_s: seconds since 1970; demand_s: work.
         wait_s: how long it really waited in all; ad: what the schedd needs of it.
         saves: whether it kept its work when it was evicted.
+        placement_s: from the start of its last run to that of its program, which is no work; None: nobody knows.
     """
 
     name: str
@@ -88,6 +94,7 @@ class PastJob:
     wait_s: float
     ad: str
     saves: bool
+    placement_s: float | None = None
 
 
 def _ads(path: Path) -> Iterable[ClassAd]:
@@ -157,14 +164,18 @@ def read_history(path: Path, days: float) -> list[PastJob]:
         submitted_s, completed_s = ad.get_float("QDate"), ad.get_float("CompletionDate")
         if ad.get_int("JobStatus") != 4 or submitted_s <= 0.0 or completed_s < submitted_s:
             continue
-        demand_s = max(1.0, ad.get_float("CommittedTime") or ad.get_float("LastRemoteWallClockTime")
-                       or ad.get_float("RemoteWallClockTime"))
-        user = ad.get_str("Owner") or ad.get_str("User", "nobody").partition("@")[0]
+        placement_s = _placement(ad)
+        ran_s = (ad.get_float("CommittedTime") or ad.get_float("LastRemoteWallClockTime")
+                 or ad.get_float("RemoteWallClockTime"))
+        demand_s = max(1.0, ran_s - (placement_s or 0.0))
+        user = (ad.get_str("AccountingGroup") or ad.get_str("Owner")
+                or ad.get_str("User", "nobody").partition("@")[0])
         saves = ad.get_int("JobUniverse", 5) == STANDARD or bool(ad.get_str("CheckpointExitCode")) or (
             ad.get_str("WhenToTransferOutput").upper() == "ON_EXIT_OR_EVICT")
         found.append(PastJob(
             name=f"{ad.get_int('ClusterId')}.{ad.get_int('ProcId')}", user=user, submitted_s=submitted_s,
-            demand_s=demand_s, wait_s=max(0.0, completed_s - submitted_s - demand_s), ad=_job_text(ad), saves=saves))
+            demand_s=demand_s, wait_s=max(0.0, completed_s - submitted_s - demand_s), ad=_job_text(ad), saves=saves,
+            placement_s=placement_s))
     if not found:
         raise ValueError(f"{path} has no completed jobs; make it with: condor_history -long > {path.name}")
     last_s = max(job.submitted_s for job in found)
@@ -172,14 +183,26 @@ def read_history(path: Path, days: float) -> list[PastJob]:
                   key=lambda job: (job.submitted_s, job.name))
 
 
+def _placement(ad: ClassAd) -> float | None:
+    """How long its last run took to begin."""
+    began_s, runs_s = ad.get_float("JobCurrentStartDate"), ad.get_float("JobCurrentStartExecutingDate")
+    return runs_s - began_s if 0.0 < began_s <= runs_s else None
+
+
 def _job_text(ad: ClassAd) -> str:
-    lines = []
+    """What a match depends on, and what that refers to: ``RequestDisk`` is ``DiskUsage`` unless somebody said more."""
+    names = {name.lower(): None for name in JOB_ATTRIBUTES}
     for name in JOB_ATTRIBUTES:
         value = ad.find(name.lower())
-        if value is None:
+        if isinstance(value, Expr):
+            names.update(dict.fromkeys(sorted(value.references(ad)[0])))
+    lines = []
+    for key in names:
+        value = ad.find(key)
+        if value is None or key in FOUND_BY_RUNNING:
             continue
-        text = str(value) if isinstance(value, Expr) else ClassAd({name: value}).to_bytes().decode().partition("=")[2]
-        lines.append(f"{name} = {text.strip()}\n")
+        text = str(value) if isinstance(value, Expr) else ClassAd({key: value}).to_bytes().decode().partition("=")[2]
+        lines.append(f"{ad.spelling(key)} = {text.strip()}\n")
     return "".join(lines)
 
 
@@ -226,6 +249,9 @@ def simulate(settings: PoolSettings, machines: Sequence[Machine], jobs: Sequence
     begin_s = jobs[0].submitted_s
     span_s = jobs[-1].submitted_s - begin_s + DAY_S
     recorder = Recorder(len(machines))
+    known = [job.placement_s for job in jobs if job.placement_s is not None]
+    if known:
+        settings = attrs.evolve(settings, placement_s=sum(known) / len(known))
     pool = CorePool(settings, [_visits(machine, seed, begin_s, 2.0 * span_s) for machine in machines],
                     sorted({job.user for job in jobs}), recorder, facts=[machine.facts for machine in machines],
                     plans=[machine.plan for machine in machines])
@@ -320,8 +346,7 @@ def _table(machines: Sequence[Machine], jobs: Sequence[PastJob], columns: Sequen
     for user in ("", *users[:20]):
         lines.append(f"{user or 'all users'}")
         numbers = [column.numbers(user) for column in columns]
-        lines += [_line(f"  {what}", [f"{each[what]:,.3f}" if "ratio" in what else f"{each[what]:,.0f}"
-                                     for each in numbers]) for what in numbers[0]]
+        lines += [_line(f"  {what}", [f"{each[what]:,.{_digits(what)}f}" for each in numbers]) for what in numbers[0]]
     lines.append("owners and machines")
     for what, values in (("evictions", [each.evictions for each in columns]),
                          ("work lost, h", [each.lost_h for each in columns]),
@@ -331,6 +356,10 @@ def _table(machines: Sequence[Machine], jobs: Sequence[PastJob], columns: Sequen
         lines.append(_line(f"  {what}", ["?" if value is None else f"{value:,.1f}" if isinstance(value, float)
                                          else f"{value:,}" for value in values]))
     return "\n".join(lines)
+
+
+def _digits(what: str) -> int:
+    return 3 if "ratio" in what else 1 if "min" in what else 0
 
 
 def _line(what: str, cells: Sequence[str]) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 import pytest
 
 from condor_actors.simulation.availability import owner_moves, with_and_without
+from condor_actors.simulation.command import main
 from condor_actors.simulation.measures import month_numbers
 from condor_actors.simulation.month import (
     SETTLED_S,
@@ -92,6 +94,15 @@ def test_every_fair_policy_protects_light_users_for_ten_days(policy: str, seed: 
 def test_the_history_of_availability_lowers_the_preemptions_of_long_jobs(seed: int) -> None:
     plain, ranked = with_and_without(seed, 14.0)
     assert owner_moves(ranked, 0.0, 1e9) < owner_moves(plain, 0.0, 1e9)
+
+
+def test_the_availability_command_tells_both(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["availability", "--seeds", "1", "--days", "1.5"]) == 0
+    head, *rows = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(r"moves by owners per hour of demand +without +by history +change, %", head)
+    assert [re.sub(r"  .*", "", row) for row in rows] == ["all jobs", "less than 8 h", "8 h and more"]
+    for row in rows:
+        assert re.search(r" 0\.\d{3} +0\.\d{3} +-?\d+\.\d$", row), row
 
 
 def test_owners_come_first_and_no_work_is_lost() -> None:

@@ -69,6 +69,22 @@ def test_files_are_read(pool: Path) -> None:
     assert 'TARGET.Arch == "X86_64"' in jobs[0].ad
 
 
+def test_requests_keep_what_they_refer_to(pool: Path) -> None:
+    """As condor_submit writes them: what a job needs is asked of other attributes, which a run may change."""
+    (pool / "history").write_text(
+        'ClusterId = 1\nProcId = 0\nOwner = "root"\nAccountingGroup = "light"\nJobStatus = 4\nQDate = 1700006400\n'
+        "JobCurrentStartDate = 1700006500\nJobCurrentStartExecutingDate = 1700006504\nCompletionDate = 1700006604\n"
+        "CommittedTime = 104\nJobUniverse = 5\nRequestCpus = 1\nRequestDisk = DiskUsage\nDiskUsage = 10\n"
+        "RequestMemory = ifThenElse(MemoryUsage =!= undefined,MemoryUsage,128)\nMemoryUsage = 9000\n"
+        "Requirements = (TARGET.Disk >= RequestDisk) && (TARGET.Memory >= RequestMemory)\n")
+    (job,) = read_history(pool / "history", 31.0)
+    assert (job.user, job.demand_s, job.placement_s) == ("light", 100.0, 4.0)
+    assert "DiskUsage = 10" in job.ad
+    assert "MemoryUsage = 9000" not in job.ad
+    told = json.loads(answer(config=pool / "all", ads=pool / "ads", history=pool / "history", as_json=True))
+    assert told["columns"][1]["users"]["light"]["jobs"] == 1
+
+
 def test_preemption_helps_the_light_user_and_costs_work(pool: Path) -> None:
     text = answer(config=pool / "preempting", against=pool / "all", ads=pool / "ads", history=pool / "history",
                   as_json=True)
