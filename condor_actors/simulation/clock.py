@@ -72,7 +72,7 @@ class SimulatedCall:
 
 @implementer(IReactorTime)
 class HeapClock:
-    """An ``IReactorTime`` whose time moves only when :meth:`step` or :meth:`run_until` is called.
+    """An ``IReactorTime`` whose time moves only when :meth:`run_until` is called.
 
     Attributes:
         now_s: simulated seconds since the start.
@@ -86,6 +86,7 @@ class HeapClock:
         self.epoch_s = epoch_s
         self.events = 0
         self.running: SimulatedCall | None = None
+        self.stopping = False
         self._heap: list[tuple[float, int, SimulatedCall]] = []
         self._order = 0
         self._dead = 0
@@ -127,30 +128,31 @@ class HeapClock:
             heapify(self._heap)
             self._dead = 0
 
-    def step(self, until_s: float = float("inf")) -> bool:
-        """Run the next call that is due by ``until_s``; False when there is none."""
-        heap = self._heap
-        while heap and heap[0][0] <= until_s:
-            entry_s, _, call = heappop(heap)
+    def run_until(self, end_s: float, *, from_s: float = float("inf"), done: Callable[[], bool] = bool) -> None:
+        """Run everything due by ``end_s``, each call at its own instant; the clock then shows ``end_s``.
+
+        Args:
+            from_s: from then on ``done`` is asked behind each call, and ends the run early.
+        """
+        self.stopping = False
+        while self._heap and self._heap[0][0] <= end_s:
+            entry_s, _, call = heappop(self._heap)
             if call.cancelled:
                 self._dead -= self._dead > 0
-                continue
-            if call.called or entry_s != call.entry_s:
-                continue  # the entry of a call that was since moved to an earlier instant
-            if call.time_s > entry_s:
+            elif call.called or entry_s != call.entry_s:
+                pass  # the entry of a call that was since moved to an earlier instant
+            elif call.time_s > entry_s:
                 self.push(call)
-                continue
-            self.now_s = entry_s
-            call.called = True
-            self.running = call
-            self.events += 1
-            call.function(*call.arguments, **call.keywords)
-            return True
-        return False
-
-    def run_until(self, end_s: float) -> None:
-        """Run everything due by ``end_s``; the clock then shows ``end_s``."""
-        step = self.step
-        while step(end_s):
-            pass
+            else:
+                self.now_s = entry_s
+                call.called = True
+                self.running = call
+                self.events += 1
+                call.function(*call.arguments, **call.keywords)
+                if self.stopping or (entry_s >= from_s and done()):
+                    return
         self.now_s = max(self.now_s, end_s)
+
+    def stop(self) -> None:
+        """End :meth:`run_until` behind the present call."""
+        self.stopping = True

@@ -96,6 +96,8 @@ class Network:
     def latency_s(self, path: Path, size: int) -> float:
         """How long a frame of ``size`` bytes takes."""
         delay_s = path.delay_s
+        if path is self.local:
+            return delay_s
         if path.jitter_s:
             delay_s += path.jitter_s * self.random.random()
         if path.loss:
@@ -173,51 +175,45 @@ class Wire:
     def __init__(self, network: Network, near: Broker, far: Broker) -> None:
         self.network = network
         self.near, self.far = near, far
-        near.wire = far.wire = self
         self.machines = near.process.machine.name, far.process.machine.name
-        self._last_s = {near: 0.0, far: 0.0}
-        self._held: dict[Broker, list[Any]] = {near: [], far: []}
+        near.join(self, far, (self.machines[1], self.machines[0]))
+        far.join(self, near, self.machines)
         self._epoch = 0
-        self._silent: set[Broker] = set()
 
-    def _path_to(self, end: Broker) -> Path:
-        near, far = self.machines
-        return self.network.path(near, far) if end is self.far else self.network.path(far, near)
+    def carry(self, target: Broker, frame: Any, size: int) -> None:
+        """Bring a frame (or, None, the end of the stream) to an end, after what was sent there before."""
+        network = self.network
+        path = network.path(*target.way)
+        if path.cut or target.held:
+            target.held.append((frame, size))
+        else:
+            self._send(target, path, frame, size)
 
-    def other(self, end: Broker) -> Broker:
-        """The other end."""
-        return self.far if end is self.near else self.near
-
-    def carry(self, sender: Broker, frame: Any, size: int) -> None:
-        """Bring a frame (or, None, the end of the stream) to the other end, after what was sent before."""
-        target = self.other(sender)
-        path = self._path_to(target)
-        if path.cut or self._held[target]:
-            self._held[target].append((frame, size))
-            return
-        clock = self.network.clock
-        self.network.frames += 1
-        arrives_s = max(self._last_s[target], clock.now_s + self.network.latency_s(path, size))
-        self._last_s[target] = arrives_s
+    def _send(self, target: Broker, path: Path, frame: Any, size: int) -> None:
+        network = self.network
+        clock = network.clock
+        network.frames += 1
+        arrives_s = clock.now_s + network.latency_s(path, size)
+        arrives_s = max(arrives_s, target.last_s)
+        target.last_s = arrives_s
         clock.callLater(arrives_s - clock.now_s, self._arrive, target, frame, self._epoch)
 
     def _arrive(self, target: Broker, frame: Any, epoch: int) -> None:
-        if epoch == self._epoch and target not in self._silent:
+        if epoch == self._epoch and not target.silent:
             target.process.clock.run(target.receive, frame)
 
     def resume(self) -> None:
         """A way was mended: what it held goes on, a retransmission later."""
         for target in (self.near, self.far):
-            held = self._held[target]
-            if held and not self._path_to(target).cut:
-                self._held[target] = []
-                self.network.clock.callLater(RETRANSMIT_S, self._go_on, target, held, self._epoch)
+            if target.held and not self.network.path(*target.way).cut:
+                self.network.clock.callLater(RETRANSMIT_S, self._go_on, target, self._epoch)
 
-    def _go_on(self, target: Broker, held: list[Any], epoch: int) -> None:
-        if epoch != self._epoch:
-            return
-        for frame, size in held:
-            self.carry(self.other(target), frame, size)
+    def _go_on(self, target: Broker, epoch: int) -> None:
+        path = self.network.path(*target.way)
+        if epoch == self._epoch and not path.cut:
+            held, target.held = target.held, []
+            for frame, size in held:
+                self._send(target, path, frame, size)
 
     def reset(self, lossy: bool = True) -> None:
         """Both ends lose the connection now; what is under way is lost."""
@@ -225,61 +221,76 @@ class Wire:
             self._epoch += 1
         self.network.forget(self)
         for end in (self.near, self.far):
-            if end not in self._silent:
+            if not end.silent:
                 end.process.clock.callLater(0.0, end.lost, "Connection was reset by peer.")
 
     def closed_by(self, end: Broker, abruptly: bool) -> None:
         """An end hangs up: the other one hears of it after what was sent before."""
         self.network.forget(self)
-        other = self.other(end)
         end.process.clock.callLater(0.0, end.lost, "Connection was closed cleanly.")
-        if other not in self._silent:
+        if not end.other.silent:
             self.network._wires[self] = None
-            self.carry(end, None, 40)
+            self.carry(end.other, None, 40)
 
     def end_died(self, process: Process, silent: bool) -> None:
         """The process at an end died; ``silent``: with its machine."""
         end = self.near if self.near.process is process else self.far
-        other = self.other(end)
-        self._silent.add(end)
-        if other in self._silent:
+        end.silent = True
+        if end.other.silent:
             self.network.forget(self)
         elif silent:
-            self._held[other].clear()
+            end.other.held.clear()
             self._epoch += 1
         else:
-            self.carry(end, None, 40)
+            self.carry(end.other, None, 40)
 
     def spoken_to(self, sender: Broker) -> bool:
         """Whether somebody hears what ``sender`` says: a machine that has come back resets what it does not know."""
-        other = self.other(sender)
-        if other not in self._silent:
+        other = sender.other
+        if not other.silent:
             return True
         machine = self.machines[1] if other is self.far else self.machines[0]
-        path = self._path_to(other)
-        if machine in self.network.powered and not path.cut and not self._path_to(sender).cut:
+        path = self.network.path(*other.way)
+        if machine in self.network.powered and not path.cut and not self.network.path(*sender.way).cut:
             self.network.forget(self)
             sender.process.clock.callLater(2.0 * path.delay_s, sender.lost, "Connection was reset by peer.")
         return False
 
 
 class Broker:
-    """One end of a connection, in place of the Perspective Broker's."""
+    """One end of a connection, in place of the Perspective Broker's.
+
+    Attributes:
+        other: the other end; way: (from, to) of what comes here.
+        last_s: when the last frame under way arrives here; held: frames that a cut path keeps from here.
+        silent: its process is dead.
+    """
 
     currentDialect = b"pb"
+    other: Broker
+    way: tuple[str, str]
 
     def __init__(self, link: Link, process: Process) -> None:
         self.link = link
         self.process = process
         self.wire: Wire | None = None
         self.transport: Any = self
+        self.last_s = 0.0
+        self.held: list[tuple[Any, int]] = []
+        self.silent = False
         self._violation = ""
         self._over = False
 
+    def join(self, wire: Wire, other: Broker, way: tuple[str, str]) -> None:
+        """It is an end of a connection now."""
+        self.wire, self.other, self.way = wire, other, way
+
     def deliver(self, frame: bytes) -> None:
         """Send a frame."""
-        if self.wire is not None and not self._over and not self._violation and self.wire.spoken_to(self):
-            self.wire.carry(self, frame, len(frame) + FRAME_OVERHEAD_BYTES)
+        wire = self.wire
+        if wire is not None and not self._over and not self._violation and (
+                not self.other.silent or wire.spoken_to(self)):
+            wire.carry(self.other, frame, len(frame) + FRAME_OVERHEAD_BYTES)
 
     def receive(self, frame: bytes | None) -> None:
         """A frame has come, or the end of the stream."""
@@ -383,7 +394,7 @@ class SimulatedPost(PostOffice):
         network = self.network
         wire = _end_of(link).wire
         assert wire is not None
-        sender = wire.other(_end_of(link)).process
+        sender = _end_of(link).other.process
         if network.carried is not None:
             for envelope in envelopes:
                 network.carried(sender, self.process, envelope)

@@ -185,6 +185,7 @@ class Pool:
         """A checker found something, about a job perhaps."""
         if self.scenario.checks:
             self.violations.append(f"at {self.clock.now_s:.6f}: {text}")
+            self.clock.stop()
             self.suspects.append(job)
 
     def launch(self, process: Process, argument: str) -> None:
@@ -257,14 +258,6 @@ class Pool:
 
     # ---- the run
 
-    def _run_until_done(self, quiet_s: float) -> None:
-        clock, step, span_s = self.clock, self.clock.step, self.scenario.span_s
-        if not self.scenario.drain:
-            quiet_s = float("inf")
-        while not self.violations and step(span_s):
-            if clock.now_s >= quiet_s and self.users.all_done() and self.at_rest():
-                break
-
     def run(self) -> Result:
         """Simulate from the first boot to the end of the scenario."""
         began_s = time.perf_counter()
@@ -277,7 +270,8 @@ class Pool:
             self.checkers.start()
         quiet_s = max(scenario.quiet_s, self.faults.last_s + QUIET_S if self.faults.faults else 0.0)
         with universal_time(), unhurried_collector():
-            self._run_until_done(quiet_s)
+            self.clock.run_until(scenario.span_s, from_s=quiet_s if scenario.drain else float("inf"),
+                                 done=lambda: self.users.all_done() and self.at_rest())
         if not self.violations and scenario.drain and not self.users.all_done():
             unfinished = self.users.unfinished()
             self.violate(f"not all jobs are done at the end: {', '.join(unfinished[:5])}", unfinished[0])
