@@ -82,6 +82,7 @@ def month_numbers(record: Record, heavy: frozenset[str]) -> dict[str, float]:
         "utilisation": (record.local_h + record.running_h) / hours,
         "full": len(full) / max(1, len(record.intervals)),
         "light_wait": _mean([job.wait_ratio for job in light]),
+        "light_waited": float(_mean([job.wait_ratio for job in light]) > 0.2),
         "light_open_wait": record.open_wait_ratio(light_users),
         "light_none": _mean([float(job.wait_s < 600.0) for job in light]),
         "heavy_wait": record.mean_wait_ratio(heavy), "heavy_open_wait": record.open_wait_ratio(heavy),

@@ -105,13 +105,13 @@ def _read(path: Path) -> Record | None:
 
 
 def load_months(folder: Path, policies: Sequence[str], load: str, seeds: Sequence[int]) -> list[Month]:
-    """The months of the present model that the folder has."""
+    """The months of the present model that the folder has, of those seeds that it has under every policy."""
     found = []
     for seed in seeds:
-        for policy in policies:
-            record = _read(_file(folder, policy, load, seed))
-            if record is not None:
-                found.append(Month(policy, load, seed, record))
+        records = [_read(_file(folder, policy, load, seed)) for policy in policies]
+        whole = [record for record in records if record is not None]
+        if len(whole) == len(policies):
+            found += [Month(policy, load, seed, record) for policy, record in zip(policies, whole, strict=True)]
     return found
 
 

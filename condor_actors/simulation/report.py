@@ -30,7 +30,7 @@ from condor_actors.simulation.month import POLICIES
 from condor_actors.simulation.months import Month
 from condor_actors.simulation.plots import STYLE, Chart, Series, draw
 from condor_actors.simulation.recorder import JobRecord, Record
-from condor_actors.simulation.report_texts import DIFFERENCES, HOW, METHOD, PAGE_STYLE, SATURATED, TABLE_ONE
+from condor_actors.simulation.report_texts import DIFFERENCES, HOW, METHOD, PAGE_STYLE, PAIRS, SATURATED, TABLE_ONE
 from condor_actors.simulation.workload import DAY_S, PAPER_USERS
 
 __all__ = ["Report", "page", "paper_report"]
@@ -49,6 +49,7 @@ ROWS: tuple[tuple[str, str, str, int, float], ...] = (
     ("Hours with (almost) every station in use, %", "full", "“long periods”", 1, 100.0),
     ("Hours with more than 30 jobs in the system", "over_30", "“long periods”", 0, 1.0),
     ("Wait ratio of light users: mean over jobs", "light_wait", "“very small”", 3, 1.0),
+    ("… months in which it is above 0.2, %", "light_waited", "–", 0, 100.0),
     ("Wait ratio of light users: all waiting per all service", "light_open_wait", "–", 3, 1.0),
     ("Light users' jobs that waited less than 10 minutes, %", "light_none", "“in most cases”", 1, 100.0),
     ("Wait ratio of the heavy user: mean over jobs", "heavy_wait", "“significantly more”", 2, 1.0),
@@ -64,6 +65,10 @@ ROWS: tuple[tuple[str, str, str, int, float], ...] = (
     ("… at worst, s", "reaction_worst_s", "30", 1, 1.0),
     ("Work done twice, h", "lost_h", "“very little, if any”", 2, 1.0),
 )
+PAIRED = (("Wait ratio of light users: mean over jobs", "light_wait", 3),
+          ("Wait ratio of the heavy user: all waiting per all service", "heavy_open_wait", 3),
+          ("Hours consumed", "consumed_h", 1), ("Moves because of priority", "moves_priority", 0),
+          ("Moves because of owners", "moves_owner", 0), ("Leverage of all jobs", "leverage", 0))
 
 
 @attrs.frozen(kw_only=True)
@@ -105,7 +110,8 @@ def paper_report(report: Report) -> str:
         "<h1>A month of Condor, 1988, again</h1>", METHOD.format(
             command=escape(report.command), commit=f" of commit {escape(report.commit)}" if report.commit else "",
             seeds=_seeds(report)),
-        "<h2>Summary</h2>", _summary(report, report.paper), "<h2>Table 1: profile of user service requests</h2>",
+        "<h2>Summary</h2>", _summary(report, report.paper), _pairs(report),
+        "<h2>Table 1: profile of user service requests</h2>",
         TABLE_ONE, _table_one(report), *_figures(report)]
     if report.saturated:
         body += ["<h2>The heavy user wants everything</h2>", SATURATED, _summary(report, report.saturated, short=True)]
@@ -140,16 +146,28 @@ def _summary(report: Report, months: Sequence[Month], short: bool = False) -> st
     policies = [policy for policy in POLICIES if any(month.policy == policy for month in months)]
     numbers = {policy: [month_numbers(record, HEAVY) for record in report.records(policy, months)]
                for policy in policies}
-    wanted = {"available_h", "consumed_h", "utilisation", "light_wait", "light_open_wait", "light_none",
+    wanted = {"available_h", "consumed_h", "utilisation", "light_wait", "light_waited", "light_open_wait", "light_none",
               "heavy_open_wait", "moves_priority", "full"}
     rows = []
     for what, name, published, digits, factor in ROWS:
         if short and name not in wanted:
             continue
-        cells = [estimate(each[name] * factor for each in numbers[policy]).text(digits) for policy in policies]
+        found = [estimate(each[name] * factor for each in numbers[policy]) for policy in policies]
+        cells = [f"{each.mean:.{digits}f}" if name == "light_waited" else each.text(digits) for each in found]
         rows.append([escape(what), *([] if short else [published]), *cells])
     head = ["", *([] if short else ["published"]), *(f"{policy} ({len(numbers[policy])})" for policy in policies)]
     return _table(head, rows)
+
+
+def _pairs(report: Report) -> str:
+    """Differences from the first policy, month by month."""
+    first, *others = report.policies()
+    numbers = {(month.policy, month.seed): month_numbers(month.record, HEAVY) for month in report.paper}
+    seeds = sorted(seed for policy, seed in numbers if policy == first)
+    rows = [[what, *(estimate(numbers[policy, seed][name] - numbers[first, seed][name] for seed in seeds
+                              if (policy, seed) in numbers).text(digits) for policy in others)]
+            for what, name, digits in PAIRED]
+    return PAIRS.format(first=first) + _table(["", *others], rows) if others else ""
 
 
 def _table_one(report: Report) -> str:

@@ -1,4 +1,4 @@
-"""The simulated and the real pool agree: the same configuration, submissions and owner give the same waits.
+"""The simulated and the real pool agree: the same configuration, submissions and owner give the same waits (5 %).
 
 The pool of 1988 in scaled time (a second is a minute), four slots, two of which have an owner.  The real one has
 processes, sockets, disks and a console device that somebody types at; the simulated one has the cores that decide,
@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import attrs
@@ -67,25 +68,27 @@ class Work:
     demands_s: tuple[float, ...]
 
 
-JOBS = (Work(0.0, "heavy", (15.0, 26.0, 25.0, 12.0, 19.0, 27.0, 23.0)), Work(28.0, "light", (28.0, 34.0)),
+# Where two slots come free within a second, jobs may change places; so sums are compared, not single waits.
+JOBS = (Work(0.0, "heavy", (15.0, 26.0, 25.0, 12.0, 19.0, 27.0, 23.0)), Work(20.0, "light", (28.0, 34.0)),
         Work(63.0, "light", (10.0,)), Work(83.0, "heavy", (8.0, 29.0)), Work(107.0, "light", (16.0,)))
 VISITS = ((15.0, 17.0), (36.0, 38.0), (57.0, 81.0), (96.0, 115.0), (135.0, 153.0))
 PLACEMENT_S = 0.15
 Waits = dict[tuple[str, float], float]
 
 
-def simulated(config: Path, begin_s: float = 60.0, placement_s: float = PLACEMENT_S) -> Waits:
-    """By user and demand."""
+def simulated(config: Path, submitted: Mapping[tuple[str, float], float]) -> Waits:
+    """By user and demand; submissions come when they came to the real pool, seconds since the first."""
     recorder = Recorder(SLOTS, ["condor"])
     settings = attrs.evolve(settings_of(config), poll_s=POLL_S, settled_s=None, slow_poll_s=0.0, saves=False,
-                            placement_s=placement_s, checkpoint_s=0.1)
+                            placement_s=PLACEMENT_S, checkpoint_s=0.1)
+    begin_s = 60.0
     visits = [tuple((begin_s + came_s, begin_s + left_s) for came_s, left_s in VISITS) if slot < OWNED else ()
               for slot in range(SLOTS)]
     pool = CorePool(settings, visits, ["condor"], recorder, facts=[{"Place": slot + 1} for slot in range(SLOTS)])
     for work in JOBS:
-        pool.submit_at(begin_s + work.when_s, "condor", work.demands_s, ad=(
+        pool.submit_at(begin_s + submitted[work.user, work.demands_s[0]], "condor", work.demands_s, ad=(
             f'Rank = TARGET.Place\nAcctGroupUser = "{work.user}"\nAccountingGroup = "{work.user}"\n'))
-    pool.run_until(begin_s + JOBS[-1].when_s)
+    pool.run_until(begin_s + max(submitted.values()))
     while any(job.completed_s is None for job in recorder.jobs.values()):
         pool.run_until(pool.clock.now_s + 5.0)
     jobs = recorder.finish(pool.clock.now_s).completed
@@ -110,8 +113,8 @@ class Owner(threading.Thread):
                 os.utime(self._device)
 
 
-def real(pool: PersonalPool, console: Path) -> Waits:
-    """The same of a pool of processes."""
+def real(pool: PersonalPool, console: Path) -> tuple[Waits, Waits]:
+    """The waits in a pool of processes, and when each job was submitted, seconds since the first."""
     program = pool.work / "work.sh"
     program.write_text(PROGRAM)
     program.chmod(0o755)
@@ -135,8 +138,10 @@ def real(pool: PersonalPool, console: Path) -> Waits:
     assert owner is not None
     owner.over.set()
     owner.join()
-    return {(user, demand_s): float((pool.work / f"out.{100 * demand_s:.0f}").read_text()) - when_s - demand_s
-            for (user, demand_s), when_s in submitted.items()}
+    ended = {(user, demand_s): float((pool.work / f"out.{100 * demand_s:.0f}").read_text())
+             for user, demand_s in submitted}
+    return ({job: ended[job] - submitted[job] - job[1] for job in submitted},
+            {job: when_s - begin_s for job, when_s in submitted.items()})
 
 
 @pytest.mark.soak
@@ -147,12 +152,14 @@ def test_waits_agree() -> None:
         os.utime(console, (1, 1))
         pool = PersonalPool(folder, slots=SLOTS, config=CONFIG.format(device=console, owned=OWNED, poll=POLL_S))
         try:
-            told = simulated(Path(pool.environment["CONDOR_CONFIG"]))
-            seen = real(pool, console)
+            seen, submitted = real(pool, console)
+            told = simulated(Path(pool.environment["CONDOR_CONFIG"]), submitted)
         finally:
             pool.stop()
     assert told.keys() == seen.keys()
     lines = [f"{user:6} {demand_s:5.0f} {told[user, demand_s]:8.2f} {seen[user, demand_s]:8.2f}"
              for user, demand_s in seen]
     print("\nuser  demand simulated real\n" + "\n".join(lines))
-    assert sum(told.values()) == pytest.approx(sum(seen.values()), rel=0.05)
+    for users in (("heavy", "light"), ("heavy",), ("light",)):
+        mine, theirs = (sum(wait_s for (user, _), wait_s in waits.items() if user in users) for waits in (told, seen))
+        assert mine == pytest.approx(theirs, rel=0.05, abs=2.0 if users == ("light",) else 0.0), users
