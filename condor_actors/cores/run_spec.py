@@ -48,9 +48,11 @@ class RunSettings:
         unassigned: custom resource, in lower case, to what those variables say when the job has none of it.
         update_interval_s, first_update_s: of RunProgress.
         max_processes: MAX_JOB_PROCESSES.
+        authorities: AUTH_SSL_CLIENT_CAFILE, for inputs by https; empty: the machine's own authorities only.
     """
 
     uid_domain: str = ""
+    authorities: str = ""
     renice: Expr | None = None
     cpu_weight: int = 100
     io_weight: int | None = None

@@ -243,7 +243,8 @@ class Starter(Actor):
             else:
                 self._prepared()
 
-        self.context.defer_to_turn(self.host.beside(fetch, entry.url, descriptor), fetched)
+        fetching = self.host.beside(fetch, entry.url, descriptor, self.host.settings.authorities)
+        self.context.defer_to_turn(fetching, fetched)
 
     def _start(self, effect: jr.Start) -> None:
         assert self.sandbox is not None

@@ -79,7 +79,8 @@ class StarterHostDaemon:
         common = dict(word.partition("=")[::2] for word in config.list_of("STARTER_JOB_ENVIRONMENT"))
         weight = config.text("JOB_IO_WEIGHT")
         self.run_settings = RunSettings(
-            uid_domain=config.text("UID_DOMAIN") or "", renice=config.expression("JOB_RENICE_INCREMENT"),
+            uid_domain=config.text("UID_DOMAIN") or "", authorities=config.text("AUTH_SSL_CLIENT_CAFILE") or "",
+            renice=config.expression("JOB_RENICE_INCREMENT"),
             cpu_weight=config.integer("JOB_CPU_WEIGHT"), io_weight=int(weight) if weight else None,
             idle=config.text("JOB_SCHEDULING") == "idle",
             environment=common, device_variables=variables, unassigned=unassigned,

@@ -25,14 +25,11 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from condor_actors.wire.credentials import BadCredentials, Credentials
 from condor_actors.wire.nodes import is_address
-from condor_actors.wire.trust import NAME_PREFIX, ROLE_PREFIX, ROLES, names_of, proxy_extension
+from condor_actors.wire.trust import BACKDATED, NAME_PREFIX, ROLE_PREFIX, ROLES, names_of, proxy_extension
 
 CA_LIFE = datetime.timedelta(days=20 * 365)
 MACHINE_LIFE = datetime.timedelta(days=365)
 PROXY_LIFE = datetime.timedelta(hours=12)
-BACKDATED = datetime.timedelta(minutes=10)
-"""Certificates count from a little before they were made: clocks differ."""
-
 CRL_LIFE = datetime.timedelta(days=3650)
 
 
@@ -393,8 +390,8 @@ def lend_proxy(signer: Credentials, identity: str, life: datetime.timedelta = PR
 
 
 def renewal_due(certificate: x509.Certificate, now_s: float) -> bool:
-    """Whether two thirds of a certificate's life are over."""
-    begin, end = certificate.not_valid_before_utc.timestamp(), certificate.not_valid_after_utc.timestamp()
+    """Whether two thirds of a certificate's life, from when it was made, are over."""
+    begin, end = (certificate.not_valid_before_utc + BACKDATED).timestamp(), certificate.not_valid_after_utc.timestamp()
     return now_s >= begin + (end - begin) * 2.0 / 3.0
 
 

@@ -34,7 +34,10 @@ NAME_PREFIX = "condor:name:"
 ROLE_PREFIX = "condor:role:"
 DELEGATING_ROLE = "schedd"
 DELEGATED_ROLES = frozenset({"shadow", "user"})
-MAX_PROXY_LIFE = datetime.timedelta(hours=36)
+BACKDATED = datetime.timedelta(days=1)
+"""Certificates count from a day before they were made: clocks differ, and clocks are set back."""
+
+MAX_PROXY_LIFE = datetime.timedelta(hours=36) + BACKDATED
 ROLES = ("master", "collector", "negotiator", "schedd", "startd", "gateway")
 
 

@@ -308,6 +308,14 @@ ROWS = (
         low=1,
         read_by=STARTER,
     ),
+    path(
+        "AUTH_SSL_CLIENT_CAFILE",
+        None,
+        "A file of certificates of authorities: servers of https that these vouch for are believed when a job's input "
+        "comes from there, besides those that the machine's own authorities vouch for.",
+        change="live",
+        read_by=STARTER,
+    ),
     seconds("STARTER_INITIAL_UPDATE_INTERVAL", 8, "How soon the first time.", low=1, read_by=STARTER),
     integer(
         "STARTER_BLOB_CACHE",

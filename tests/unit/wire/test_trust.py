@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from condor_actors.wire.authority import PoolFiles, create_pool, lend_proxy, mak
 from condor_actors.wire.credentials import BadCredentials, Credentials, name_matches
 from condor_actors.wire.nodes import BadNode, TlsNode, UnixNode, parse_node, tls_node
 from condor_actors.wire.trust import (
+    BACKDATED,
     PROXY_CERT_INFO,
     BadCertificate,
     identity_of_chain,
@@ -129,7 +131,8 @@ def test_files_that_are_missing_or_wrong(tmp_path: Path) -> None:
 
 def test_renewal_is_due_after_two_thirds(machine: Credentials) -> None:
     certificate = machine.certificates()[0]
-    begin = certificate.not_valid_before_utc.timestamp()
+    begin = (certificate.not_valid_before_utc + BACKDATED).timestamp()
+    assert abs(begin - time.time()) < 600
     whole = certificate.not_valid_after_utc.timestamp() - begin
     assert not renewal_due(certificate, begin + 0.6 * whole)
     assert renewal_due(certificate, begin + 0.7 * whole)
