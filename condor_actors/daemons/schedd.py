@@ -87,10 +87,12 @@ class ScheddActor(CoreActor):
 
     core: SubmitSide
 
-    def __init__(self, core: SubmitSide, edges: ScheddEdges, my_address: Callable[[], str], outage: StoreOutage,
-                 host_nodes: dict[str, Address], at_rest: list[Callable[[], None]]) -> None:
-        super().__init__(core)
+    def __init__(self, make_core: Callable[[], SubmitSide], edges: ScheddEdges, my_address: Callable[[], str],
+                 outage: StoreOutage, host_nodes: dict[str, Address], at_rest: list[Callable[[], None]]) -> None:
+        super().__init__(make_core())
+        self._make_core = make_core
         self._edges = edges
+        self._is_ignorant = outage.is_ignorant  # now that the core was made of what could be read
         self._my_address = my_address
         self._outage = outage
         self._host_nodes = host_nodes
@@ -107,6 +109,10 @@ class ScheddActor(CoreActor):
             self._begin()
 
     def _begin(self) -> None:
+        try:
+            self._edges.spool.open_for_owners()
+        except OSError as error:
+            self.context.log.error("{where} cannot be written: {error}", where=self._edges.spool.root, error=error)
         self.context.perform(self.core.start(self.context.now_s(), self._my_address()))
         self.context.set_timer(("trim-history",), HISTORY_TRIM_S)
         self._look_at_clock()
@@ -122,6 +128,8 @@ class ScheddActor(CoreActor):
             self._host_nodes.pop(message.node, None)
         if self._outage.problem and not self._may_be_read(message):
             if self._outage.receive(self.context, self.core, delivery):
+                if self._is_ignorant:
+                    self.core, self._is_ignorant = self._make_core(), False
                 self._begin()
             return
         if isinstance(message, QueryJobs) and message.source == "history":
@@ -279,11 +287,12 @@ class ScheddDaemon:
         self._edges.records.archived(operations)
         self._outage.commit(operations)
 
+    def _make_core(self) -> SubmitSide:
+        return SubmitSide(self._settings, self._edges.store.load(), self._world.random, self._started_s, self._version)
+
     def _make_actor(self) -> ScheddActor:
-        core = SubmitSide(self._settings, self._edges.store.load(), self._world.random, self._started_s,
-                          self._version)
-        return ScheddActor(core, self._edges, lambda: self._world.post.public_node, self._outage, self._host_nodes,
-                           self._at_rest)
+        return ScheddActor(self._make_core, self._edges, lambda: self._world.post.public_node, self._outage,
+                           self._host_nodes, self._at_rest)
 
     @property
     def actor(self) -> ScheddActor | None:
@@ -293,7 +302,6 @@ class ScheddDaemon:
 
     def start(self) -> None:
         """Load the queue and begin."""
-        self._edges.spool.open_for_owners()
         self.system.spawn("schedd", self._make_actor, inbox_limit=INBOX_LIMIT)
 
     def stop(self, graceful: bool) -> Deferred[None]:
@@ -350,12 +358,12 @@ def make_daemon(config: Config, world: World) -> Daemon:
     """The schedd on these edges.
 
     Raises:
-        StoreError: the job queue cannot be opened.
+        StoreError: the job queue cannot be opened; on a disk that is full or read-only the schedd waits instead.
     """
     machine = machine_name(config)
     settings = schedd_settings(config, machine=machine)
     spool = Path(settings.spool)
-    store = world.stores.open_queue(spool) if world.stores is not None else QueueStore(spool)
+    store = world.stores.open_queue(spool) if world.stores is not None else QueueStore(spool, patient=True)
     edges = ScheddEdges(
         store=store,
         processes=world.processes or RealHostProcesses(config.path("RUN"), config.path("LOG")),

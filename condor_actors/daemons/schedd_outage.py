@@ -3,7 +3,8 @@
 Theory: a decision that cannot be made durable was never made, so the actor is built anew from what the store has, and
 this class stands between it and the world until the store takes something again.  Questions about the queue are
 answered from what is stored; whatever would change it is refused with the reason; the leases of claims go on, so that
-running jobs do.  Then the schedd begins as after a restart: the shadow hosts are asked to say hello, and tell again
+running jobs do.  A schedd that starts without being able to open its queue knows nothing of it, and says so to
+whoever asks.  Then the schedd begins as after a restart: the shadow hosts are asked to say hello, and tell again
 what nobody has committed.
 """
 
@@ -32,6 +33,8 @@ RENEW: Final = ("renew",)
 class Store(Protocol):
     """What makes batches durable."""
 
+    problem: str
+
     def commit(self, operations: Sequence[Any]) -> None:
         """All or none; raises ``StoreUnavailable`` or ``OSError`` when nothing can be stored."""
 
@@ -54,6 +57,13 @@ class StoreOutage:
         self._where = where
         self._has_room = has_room
         self._looks = 0
+
+    @property
+    def is_ignorant(self) -> bool:
+        """The queue could not be opened or read: nobody knows what is in it."""
+        if self._store.problem and not self.problem:
+            self.problem = f"{self._where} cannot be written: {self._store.problem}"
+        return bool(self._store.problem)
 
     def commit(self, operations: Sequence[Any]) -> None:
         """Make a batch durable.
@@ -85,7 +95,7 @@ class StoreOutage:
             return self._look(context)
         if isinstance(message, TimerFired) and message.key == RENEW:
             context.perform(core.keep_claims(context.now_s()))
-        elif isinstance(message, (QueryJobs, QueryTotals)):
+        elif isinstance(message, (QueryJobs, QueryTotals)) and not self.is_ignorant:
             context.reply(delivery, core.look_up(message, context.now_s()))
         else:
             context.reply(delivery, Refused(

@@ -163,7 +163,11 @@ class QueueFile(Kept):
 class SimulatedQueueStore(Committer):
     """As :class:`~condor_actors.store.queue_store.QueueStore`."""
 
+    problem = ""
     _kept: QueueFile
+
+    def open(self) -> None:
+        """It always is."""
 
     def load(self) -> q.QueueSnapshot:
         """Everything that the schedd needs to go on."""

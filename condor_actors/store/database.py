@@ -10,6 +10,7 @@ a second, read-only connection that a worker thread may keep for as long as it l
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import sqlite3
@@ -26,8 +27,21 @@ UNAVAILABLE = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPE
 """What SQLite calls a disk that takes nothing; all else is a mistake of ours."""
 
 
+NO_ROOM = ("SQLITE_FULL", "SQLITE_IOERR")
+NO_ROOM_NUMBERS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
+"""What ends by itself, or when somebody sees to the disk; not: rights that are missing, or a damaged file."""
+
+
 class StoreError(Exception):
-    """A database that cannot be opened or used: names the file and what to do."""
+    """A database that cannot be opened or used: names the file and what to do.
+
+    Attributes:
+        is_passing: the disk takes nothing now; it may later.
+    """
+
+    def __init__(self, text: str, *, is_passing: bool = False) -> None:
+        self.is_passing = is_passing
+        super().__init__(text)
 
 
 def schema_steps(name: str) -> tuple[str, ...]:
@@ -44,6 +58,23 @@ def schema_steps(name: str) -> tuple[str, ...]:
     if not found or sorted(found) != list(range(1, len(found) + 1)):
         raise StoreError(f"schema {name!r}: the steps {sorted(found)} are not 1 to N without a gap")
     return tuple(found[number] for number in sorted(found))
+
+
+def takes_nothing(error: OSError | sqlite3.Error) -> bool:
+    """Whether it is for want of room, or for a disk that is read-only or fails."""
+    if isinstance(error, sqlite3.Error):
+        return (getattr(error, "sqlite_errorname", None) or "").startswith(NO_ROOM)
+    return error.errno in NO_ROOM_NUMBERS
+
+
+def disk_fails(path: Path) -> bool:
+    """Whether a file cannot be read because of its disk."""
+    try:
+        with path.open("rb") as file:
+            file.read(4096)
+    except OSError as error:
+        return error.errno in NO_ROOM_NUMBERS
+    return False
 
 
 def make_private(path: Path) -> None:
@@ -83,7 +114,7 @@ class Database:
             self._migrate(steps if up_to is None else steps[:up_to], newest=len(steps))
         except (OSError, sqlite3.Error) as error:
             raise StoreError(f"{path}: cannot open the {schema} database: {error}; check the disk, the rights of its "
-                             f"folder, or restore the file from a copy") from error
+                             f"folder, or restore the file from a copy", is_passing=takes_nothing(error)) from error
 
     def _settle_pragmas(self) -> None:
         run = self.connection.execute

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import attrs
 
+from condor_actors.actors.supervision import StoreUnavailable
 from condor_actors.cores.queue_operations import (
     ArchiveJob,
     DropClaim,
@@ -33,7 +34,7 @@ from condor_actors.cores.queue_operations import (
     SaveNotice,
     SaveRun,
 )
-from condor_actors.store.database import Database
+from condor_actors.store.database import Database, StoreError, disk_fails, takes_nothing
 
 FILE_NAME = "job_queue.sqlite"
 
@@ -66,13 +67,40 @@ class QueueStore:
 
     Args:
         directory: where the file is, normally ``$(SPOOL)``.
+        patient: on a disk that takes nothing the file is opened later, when something is to be stored.
+
+    Attributes:
+        problem: why the file is not open (see ``patient``); empty: it is.
 
     Raises:
         StoreError: the file cannot be used.
     """
 
-    def __init__(self, directory: Path) -> None:
-        self.database = Database(directory / FILE_NAME, "queue")
+    problem = ""
+
+    def __init__(self, directory: Path, *, patient: bool = False) -> None:
+        self._path = directory / FILE_NAME
+        try:
+            self.database = Database(self._path, "queue")
+        except StoreError as error:
+            if not (patient and error.is_passing):
+                raise
+            self.problem = str(error)
+
+    def open(self) -> None:
+        """Open what could not be opened at first; nothing otherwise.
+
+        Raises:
+            StoreUnavailable: it still cannot.
+        """
+        if not self.problem:
+            return
+        try:
+            self.database = Database(self._path, "queue")
+        except StoreError as error:
+            self.problem = str(error)
+            raise StoreUnavailable(self.problem) from error
+        self.problem = ""
 
     def commit(self, operations: Sequence[QueueOperation]) -> None:
         """Write a batch, all or nothing; on the disk when it returns.
@@ -80,12 +108,25 @@ class QueueStore:
         Raises:
             StoreUnavailable: nothing of it was written (a full disk, say).
         """
+        self.open()
         with self.database.transaction() as connection:
             for kind, group in groupby(operations, type):
                 _WRITERS[kind](connection, tuple(group))
 
     def load(self) -> QueueSnapshot:
-        """Everything that the schedd needs to go on."""
+        """Everything that the schedd needs to go on; nothing while the file cannot be read (see ``problem``)."""
+        if self.problem:
+            return QueueSnapshot()
+        try:
+            return self._load()
+        except sqlite3.DatabaseError as error:
+            if not (takes_nothing(error) or disk_fails(self._path)):  # a disk that fails makes SQLite speak of damage
+                raise
+            self.problem = f"{self._path}: cannot read the queue: {error}"
+            self.database.close()
+            return QueueSnapshot()
+
+    def _load(self) -> QueueSnapshot:
         run = self.database.connection.execute
         return QueueSnapshot(
             counters=dict(run("SELECT name, value FROM counters")),
@@ -103,11 +144,18 @@ class QueueStore:
         )
 
     def history(self) -> HistoryReader:
-        """A reader for another thread."""
+        """A reader for another thread.
+
+        Raises:
+            StoreUnavailable: the file is not open.
+        """
+        if self.problem:
+            raise StoreUnavailable(self.problem)
         return _SqliteHistory(self.database.reader())
 
     def trim_history(self, keep: int) -> int:
         """Forget all but the newest ``keep`` jobs of the history; returns how many went."""
+        self.open()
         with self.database.transaction() as connection:
             row = connection.execute(
                 "SELECT entry FROM history ORDER BY entry DESC LIMIT 1 OFFSET ?", (max(keep, 1) - 1,)).fetchone()
@@ -121,7 +169,8 @@ class QueueStore:
 
     def close(self) -> None:
         """Give the file back."""
-        self.database.close()
+        if not self.problem:
+            self.database.close()
 
 
 class _SqliteHistory:

@@ -108,3 +108,17 @@ def test_no_daemon_ends_for_want_of_room(pool: PersonalPool, spool: Path) -> Non
     assert len(pool.history(cluster)) == 1
     assert {name: pid for name, pid in pool.daemons().items() if name != "shadow-host"} == {
         name: pid for name, pid in daemons.items() if name != "shadow-host"}
+
+
+def test_a_schedd_that_starts_on_a_full_spool_waits_for_room(pool: PersonalPool, spool: Path) -> None:
+    cluster = pool.submit("executable = /bin/true\nrequirements = false\nlog = job.log\nqueue\n")
+    pool.run("condor_off", "-daemon", "schedd")
+    until(lambda: "schedd" not in pool.daemons(), "the schedd's end")
+    with Full(spool):
+        pool.run("condor_on", "-daemon", "schedd")
+        until(lambda: "cannot be written" in pool.tool("condor_q").stderr, "the reason from the schedd")
+        schedd = pool.daemons()["schedd"]
+        assert pool.tool("condor_submit", stdin="executable = /bin/true\nqueue\n").returncode == 1
+    until(lambda: pool.tool("condor_q", str(cluster), "-af", "JobStatus").stdout.strip() == "1", "the queue as it was")
+    assert pool.daemons()["schedd"] == schedd
+    pool.run("condor_rm", str(cluster))
