@@ -269,7 +269,7 @@ class StandardShadow(Shadow):
             program=spec.program, arguments=[spec.program, *spec.arguments], environment=environment,
             directory=spec.iwd, image=self._folder.image, journal_from_start=True,
             standard_fds=self._standard_files(opened, identity),
-            identity=identity)
+            identity=identity, job_root=job.get_str("JobRoot") or None)
 
     def _standard_files(self, opened: list[int], identity: tuple[int, int] | None) -> tuple[int, int, int]:
         """Open them as the owner; a program that goes on finds them where it left them."""

@@ -69,6 +69,9 @@ class Task:
     """Whether a checkpoint may hold only what changed since the last whole one; see native_image.full_image."""
     identity: tuple[int, int] | None = None
     """User and group as whom the session's threads do the calls; None: as this process."""
+    job_root: str | None = None
+    """The program gets at what lies below this directory, and to read at what every program needs (programs,
+    libraries, /etc); None: at what its owner may."""
 
 
 @attrs.frozen(kw_only=True)
@@ -119,13 +122,15 @@ class ShadowHost:
         keep = [new("char[]", word) for word in (*words, *pairs)]
         arguments = new("char *[]", [*keep[: len(words)], self._ffi.NULL])
         environment = new("char *[]", [*keep[len(words) :], self._ffi.NULL])
-        strings = [new("char[]", os.fsencode(text)) for text in (task.program, task.directory or "", task.image or "")]
+        names = (task.program, task.directory or "", task.image or "", task.job_root or "")
+        strings = [new("char[]", os.fsencode(text)) for text in names]
         wanted = new("struct shadow_task *")
         wanted.program = strings[0]
         wanted.arguments = arguments
         wanted.environment = environment
         wanted.directory = strings[1] if task.directory else self._ffi.NULL
         wanted.image = strings[2] if task.image else self._ffi.NULL
+        wanted.job_root = strings[3] if task.job_root else self._ffi.NULL
         wanted.standard = list(task.standard_fds)
         wanted.stack_bytes = task.stack_bytes
         wanted.journal = 2 if task.journal and task.journal_from_start else task.journal

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import posixpath
+
 from condor_actors.submit.errors import SubmitError
 from condor_actors.submit.sheet import Sheet
 
@@ -11,6 +13,10 @@ _LISTS = ("transfer_input_files", "transfer_output_files", "transfer_output_rema
           "when_to_transfer_output")
 _INTERPRETERS = ("python", "perl", "ruby", "node", "java", "php", "lua", "tclsh", "bash", "R", "octave")
 """They can do everything; what their programs do is not to be seen in them."""
+
+_PROGRAMS = ("/bin", "/lib", "/lib64", "/opt", "/sbin", "/usr")
+"""Below these the native shadow lets every job read: see native/shadow/confine.c."""
+_READABLE = "/usr, /bin, /lib, /opt, /etc"
 
 ROOM_KIB = 64 << 10
 """Room on the execute machine's disk for the runtime and a checkpoint on its way, beside the program's size."""
@@ -26,8 +32,7 @@ def standard_files_stay(sheet: Sheet) -> None:
             sheet.warn(f"{name} has no effect in the standard universe: the job uses its files where they are.")
     if sheet.spool:
         raise SubmitError("a standard universe job cannot be spooled: its files stay where they are")
-    if sheet.text("job_root", "JobRoot") is not None:
-        raise SubmitError("job_root: a confined view of home is not there yet; without it the job sees what you see")
+    _job_root(sheet)
     _preflight(sheet)
     sheet.set("ShouldTransferFiles", "NO")
     sheet.set("WantRemoteSyscalls", True)
@@ -36,6 +41,23 @@ def standard_files_stay(sheet: Sheet) -> None:
         sheet.set(name, False)
     sheet.set("TransferInputSizeMB", 0)
     sheet.set("DiskUsage", ROOM_KIB + (sheet.get("ExecutableSize") or 0))
+
+
+def _job_root(sheet: Sheet) -> None:
+    """JobRoot: of home, the job uses what lies below, and reads what every program needs."""
+    given = sheet.text("job_root", "JobRoot")
+    if given is None:
+        return
+    root = posixpath.normpath(sheet.absolute(given))
+    if "$$(" not in root and not sheet.world.files.is_folder(root):
+        raise SubmitError(f"No such directory: {root}", command="job_root",
+                          remedy="make it, or mend the path (a relative one begins at initialdir)")
+    for name, path, programs in (("initialdir", sheet.iwd, ()), ("executable", str(sheet.get("Cmd") or ""), _PROGRAMS)):
+        if path.startswith("/") and "$$(" not in path + root and not any(
+                posixpath.commonpath((path, place)) == place for place in (root, *programs)):
+            raise SubmitError(f"{name}: {path} does not lie below job_root = {root}", command="job_root",
+                              remedy=f"put it there, or take another root; {_READABLE} can be read in any case")
+    sheet.set("JobRoot", root)
 
 
 def _preflight(sheet: Sheet) -> None:

@@ -12,8 +12,9 @@
 ============================================================  ==========================================
 
 Options: ``--every TIME`` (60, 60s, 10m, 1h) checkpoints on a timer, ``--image FILE`` says where (default: the
-program's name with ``.ckpt``; after a restart, the file itself), ``--statistics`` tells at the end what was
-done.  The exit status is the program's; 115 when it could not be started, 113 when its files were lost.
+program's name with ``.ckpt``; after a restart, the file itself), ``--job-root DIR`` lets the program use no
+files but those below DIR, and read those that every program needs, ``--statistics`` tells at the end what was
+done. The exit status is the program's; 115 when it could not be started, 113 when its files were lost.
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ class _Refused(Exception):
 class _Options:
     every_s: float | None = None
     image: str | None = None
+    job_root: str | None = None
     statistics: bool = False
     as_json: bool = False
     words: list[str] = attrs.field(factory=list)
@@ -72,13 +74,17 @@ def _parse(words: Sequence[str]) -> _Options:
     while left:
         word = left.pop(0)
         name, equals, value = word.partition("=")
-        if name in ("--every", "--image"):
+        if name in ("--every", "--image", "--job-root"):
             if not equals:
                 if not left:
                     raise _Refused(f"{name} needs a value")
                 value = left.pop(0)
             if name == "--every":
                 options.every_s = _interval_s(value)
+            elif name == "--job-root":
+                if not os.path.isdir(value):
+                    raise _Refused(f"--job-root {value}: no such directory")
+                options.job_root = os.path.abspath(value)
             else:
                 options.image = value
         elif word == "--statistics":
@@ -221,7 +227,14 @@ def _run(words: Sequence[str]) -> int:
         _say(f"{program}: no such program")
         return 127
     image = os.path.abspath(options.image or f"{os.path.basename(program)}.ckpt")
-    task = Task(program=found, arguments=options.words, environment=dict(os.environ), image=image, increments=True)
+    task = Task(
+        program=found,
+        arguments=options.words,
+        environment=dict(os.environ),
+        image=image,
+        increments=True,
+        job_root=options.job_root,
+    )
     return _start(runtime_path(), task, options)
 
 
@@ -240,6 +253,7 @@ def _restart(words: Sequence[str]) -> int:
         environment={},
         image=os.path.abspath(options.image or path),
         increments=True,
+        job_root=options.job_root,
     )
     return _start(path, task, options)
 

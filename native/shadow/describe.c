@@ -244,11 +244,13 @@ static const void *take(struct reader *r, size_t size)
     return found;
 }
 
-static int reopen_plain(const struct described_file *d, const char *path)
+static int reopen_plain(const struct session *s, const struct described_file *d, const char *path)
 {
     int flags = d->flags & ~(O_CREAT | O_EXCL | O_TRUNC);
     int real = open(path, flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     long refused = real < 0 || (flags & O_PATH) ? 0 : check_proc(real, flags);
+    if (real >= 0 && !may_have(s, real, (flags & O_ACCMODE) != O_RDONLY))
+        refused = -EACCES;
     if (refused || (real >= 0 && d->offset && lseek(real, d->offset, SEEK_SET) < 0)) {
         int error = refused ? (int)-refused : errno;
         close(real);
@@ -323,7 +325,7 @@ static int reopen(struct session *s, struct pairs *pairs, const struct described
     struct itimerspec setting;
     int real;
     switch (d->kind) {
-    case FILE_PLAIN: return path ? reopen_plain(d, path) : (errno = EINVAL, -1);
+    case FILE_PLAIN: return path ? reopen_plain(s, d, path) : (errno = EINVAL, -1);
     case FILE_TEXT: return reopen_nameless(d, content);
     case FILE_STANDARD:
         return d->number < 3 && s->task.standard[d->number] >= 0
@@ -463,6 +465,11 @@ long serve_adopt(struct work *w)
         return gone_back;
     if (chdir(directory) < 0)
         return -errno;
+    int here = open(".", O_PATH | O_CLOEXEC);
+    bool allowed = here >= 0 && may_have(s, here, false);
+    close(here);
+    if (!allowed)
+        return -EACCES;
     umask(head.umask & 0777);
     for (int i = 0; i < 3; i++)
         close_entry(s, i);

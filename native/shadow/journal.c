@@ -270,7 +270,7 @@ static bool name_of(struct work *w, int directory_argument, size_t which, char *
     const char *name = string_at(w, which);
     int64_t given = directory_argument < 0 ? AT_FDCWD : w->head.arguments[directory_argument];
     int directory = given == AT_FDCWD ? AT_FDCWD : real_of(w->session, given);
-    return name && absolute(directory, name, to);
+    return name && (confined_name(w, name, to) || absolute(directory, name, to));
 }
 
 static long before_descriptor(struct work *w, struct journal *j, int real, uint64_t from, uint64_t to)

@@ -234,7 +234,7 @@ static void undo(const struct journal *j, const struct record *r, const char *pa
 }
 
 /* Applies the records backwards. An incomplete last one was never followed by its change. */
-static long go_back(struct journal *j, const uint8_t *bytes, size_t size)
+static long go_back(const struct session *s, struct journal *j, const uint8_t *bytes, size_t size)
 {
     size_t at = sizeof(struct header), count = 0, room = 1024;
     size_t *starts = malloc(room * sizeof *starts);
@@ -262,13 +262,14 @@ static long go_back(struct journal *j, const uint8_t *bytes, size_t size)
     while (count--) {
         memcpy(&r, bytes + starts[count], sizeof r);
         const char *path = (const char *)bytes + starts[count] + sizeof r, *other = path + r.path_size;
-        undo(j, &r, path, r.other_size ? other : "", other + r.other_size);
+        if (may_bring_back(s, path) && (r.kind != RECORD_MOVED || (r.other_size && may_bring_back(s, other))))
+            undo(j, &r, path, r.other_size ? other : "", other + r.other_size);
     }
     free(starts);
     return 0;
 }
 
-static long apply_all(struct journal *j)
+static long apply_all(const struct session *s, struct journal *j)
 {
     struct stat st;
     if (fstat(j->file, &st) < 0)
@@ -276,7 +277,7 @@ static long apply_all(struct journal *j)
     uint8_t *bytes = malloc((size_t)st.st_size);
     long result = !bytes ? -ENOMEM : pread(j->file, bytes, (size_t)st.st_size, 0) != st.st_size ? -EIO : 0;
     if (!result)
-        result = go_back(j, bytes, (size_t)st.st_size);
+        result = go_back(s, j, bytes, (size_t)st.st_size);
     free(bytes);
     return result;
 }
@@ -291,9 +292,9 @@ static long apply_both(const struct session *s, struct journal *j, uint64_t gene
         return -ENOENT;
     long result = read_header(old.file, &header) && header.generation == generation ? 0 : -ENOENT;
     if (!result && read_header(j->file, &header))
-        result = apply_all(j);
+        result = apply_all(s, j);
     if (!result)
-        result = apply_all(&old);
+        result = apply_all(s, &old);
     close_places(&old);
     if (!result)
         drop_places(older);
@@ -312,7 +313,7 @@ long journal_apply(struct session *s, uint64_t generation)
     if (!j)
         return -ENOENT;
     bool own = read_header(j->file, &header) && header.generation == generation;
-    long result = own ? apply_all(j) : apply_both(s, j, generation);
+    long result = own ? apply_all(s, j) : apply_both(s, j, generation);
     if (!result)
         j->generation = generation; /* what comes next is this one's journal again */
     return result;

@@ -316,13 +316,8 @@ static long serve_operation(struct work *w)
     }
 }
 
-long serve(struct work *w)
+static long serve_call(struct work *w, const struct call *call)
 {
-    if (w->head.call >= CALL_COUNT)
-        return serve_operation(w);
-    const struct call *call = &calls[w->head.call];
-    if (call->how != HOW_REMOTE)
-        return -ENOSYS;
     long result;
     if (is_late(w, &result))
         return result;
@@ -334,5 +329,22 @@ long serve(struct work *w)
     else
         result = call->flags & CALL_NEW ? serve_new(w, call) : serve_general(w, call);
     journal_after(w, result);
+    return result;
+}
+
+long serve(struct work *w)
+{
+    struct confined before;
+    if (w->head.call >= CALL_COUNT)
+        return serve_operation(w);
+    const struct call *call = &calls[w->head.call];
+    if (call->how != HOW_REMOTE)
+        return -ENOSYS;
+    if (!w->session->root->job_root)
+        return serve_call(w, call);
+    long result = confine(w, &before);
+    if (!result)
+        result = serve_call(w, call);
+    confine_end(w, &before);
     return result;
 }

@@ -31,6 +31,7 @@ static void free_session(struct session *s)
     free(s->strings);
     free(s->image);
     free(s->directory);
+    free(s->job_root);
     session_free(s);
 }
 
@@ -363,6 +364,8 @@ static void *run(void *argument)
         problem = "the session cannot become its user";
     else if (unshare(CLONE_FS) < 0 || (s->directory && chdir(s->directory) < 0))
         problem = "the working directory cannot be entered";
+    else
+        problem = confine_begin(s);
     if (problem) {
         tell(s, SHADOW_BROKEN, errno, 0, problem);
         s->over = true;
@@ -395,7 +398,8 @@ static bool gather_strings(struct session *s, const struct shadow_task *task)
     s->string_bytes = total;
     s->image = task->image ? strdup(task->image) : NULL;
     s->directory = task->directory ? strdup(task->directory) : NULL;
-    return true;
+    s->job_root = task->job_root ? strdup(task->job_root) : NULL;
+    return s->job_root || !task->job_root;
 }
 
 static int enter_session(struct session *s)

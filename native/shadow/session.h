@@ -81,6 +81,7 @@ struct session {
     size_t string_bytes;
     uint32_t argument_count, environment_count;
     char *image, *directory;
+    char *job_root; /* of the root: what the family may use of home; NULL: what its owner may */
     struct entry entries[MAX_FILES];
     struct file *handles[MAX_HANDLES];
     uint8_t *in;
@@ -179,6 +180,19 @@ long check_proc(int real, int flags);
 /* serve.c */
 long serve(struct work *w);
 extern const struct call shadow_calls[CALL_COUNT];
+
+/* confine.c */
+struct confined { /* a request as it came */
+    struct request head;
+    uint8_t *payload, *fresh;
+    int pins[2];
+};
+const char *confine_begin(struct session *s);
+long confine(struct work *w, struct confined *before);
+void confine_end(struct work *w, struct confined *before);
+bool confined_name(const struct work *w, const char *name, char *to);
+bool may_have(const struct session *s, int real, bool writes);
+bool may_bring_back(const struct session *s, const char *path);
 
 /* journal.c */
 void journal_close(struct session *s, bool finished);

@@ -27,6 +27,8 @@ struct shadow_task {
     int increments;                   /* checkpoints after a whole one may be what changed since: <image>.delta */
     int has_identity;                 /* the session's threads become this user, the host stays who it is */
     uint32_t uid, gid;
+    const char *job_root;             /* the program gets at what lies below, and to read at what every program needs;
+                                         null: at what its owner may */
 };
 
 enum shadow_event_kind {

@@ -452,3 +452,26 @@ def test_many_moves_and_deaths_change_nothing() -> None:
             assert job.text("out") == wanted
         finally:
             pool.stop()
+
+
+PRYING = """
+try:
+    seen = open("../beside").read()
+except OSError as error:
+    seen = error.strerror
+open("seen", "a").write(seen)
+"""
+
+
+def test_of_home_a_job_uses_what_lies_below_its_root(pool: PersonalPool) -> None:
+    (pool.work / "beside").write_text("not for it")
+    (pool.work / "beside").chmod(0o666)
+    job = Job(pool, "rooted", "12 5", program=PRYING + LONG + PRYING, job_root=".")
+    job.until_lines(6)
+    job.checkpoint()
+    pool.run("condor_vacate_job", job.id)
+    job.until_logged("001 (", 2)
+    job.go_on(5)
+    job.wait()
+    job.check(12)
+    assert job.text("seen") == 2 * "Permission denied"

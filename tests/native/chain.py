@@ -37,6 +37,7 @@ class Chain:
     """Runs one program, checkpointing it at random moments and continuing it from its images."""
 
     increments = False
+    job_root: str | None = None
 
     def __init__(
         self,
@@ -69,6 +70,7 @@ class Chain:
             image=str(self.image),
             standard_fds=(null, self.output, self.output),
             increments=self.increments,
+            job_root=self.job_root,
         )
         with theirs:
             self.session = self.host.open(ours, task)

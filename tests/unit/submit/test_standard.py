@@ -41,9 +41,28 @@ def test_a_list_of_files_is_not_needed_and_said_to_be_so() -> None:
     assert any("transfer_input_files has no effect" in sentence for sentence in made.warnings)
 
 
-def test_a_confined_view_is_refused_as_long_as_there_is_none() -> None:
-    with pytest.raises(SubmitError, match="job_root"):
-        jobs_of(TEXT + "job_root = /home/alice\nqueue\n")
+def rooted(folder: Path, text: str) -> ClassAd:
+    around = attrs.evolve(World().surroundings(), cwd=str(folder), files=LocalFiles())
+    made = Description(around, lambda: 5, Options())
+    made.read(TEXT + text + "queue\n", "job.sub")
+    (cluster,) = made.clusters
+    return ClassAd.from_bytes(cluster.ad)
+
+
+@pytest.mark.parametrize("root", ["{0}", "{0}/", ".", "/", "{0}/other/.."])
+def test_a_job_with_a_root_of_its_own(root: str, tmp_path: Path) -> None:
+    job = rooted(tmp_path, f"job_root = {root.format(tmp_path)}\n")
+    assert job["JobRoot"] == ("/" if root == "/" else str(tmp_path))
+
+
+@pytest.mark.parametrize(("text", "names"), [
+    ("job_root = other\n", "initialdir"), ("job_root = none\n", "No such directory"),
+    ("job_root = .\nexecutable = /home/bob/program\n", "executable"), ("job_root = /usr\n", "initialdir"),
+])
+def test_a_root_must_have_what_the_job_begins_with(text: str, names: str, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    with pytest.raises(SubmitError, match=names):
+        rooted(tmp_path, text)
 
 
 def _read(folder: Path, executable: str) -> Description:
