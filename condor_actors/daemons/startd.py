@@ -45,7 +45,7 @@ from condor_actors.machine.starter_process import StarterHosts, StarterProcess
 from condor_actors.messages.admin import IdleReading
 from condor_actors.messages.advertise import AdKind
 from condor_actors.messages.claim import ClaimActivity, StarterHostHello
-from condor_actors.messages.envelope import Address, Delivery, Refused, TimerFired
+from condor_actors.messages.envelope import Address, Delivery, PeerDown, Refused, TimerFired
 
 __all__ = ["Startd", "make_daemon"]
 
@@ -84,6 +84,13 @@ class StartdActor(Actor):
         if isinstance(message, TimerFired) and message.key == "no-hello":
             self._start_starter()
             return
+        if isinstance(message, TimerFired) and message.key == "no-word":
+            self._starter_hangs()
+            return
+        if isinstance(message, PeerDown):
+            if self.desk.starter is not None and self.desk.starter.node == message.node:
+                self.context.set_timer("no-word", HELLO_WAIT_S)
+            return
         if isinstance(message, LOCAL_ONLY) and not self._is_ours(delivery):
             self.context.log.warn("{kind} from {who} refused: not of this machine", kind=type(message).__name__,
                                   who=delivery.identity.name)
@@ -91,6 +98,8 @@ class StartdActor(Actor):
             return
         if isinstance(message, StarterHostHello):
             self.context.cancel_timer("no-hello")
+            self.context.cancel_timer("no-word")
+            self.context.watch(delivery.sender.node)
             self.startd.heard_hello(delivery)
         self.decide(delivery if hasattr(message, "KIND") else message)
 
@@ -182,12 +191,20 @@ class StartdActor(Actor):
         else:
             self.context.set_timer("no-hello", self.startd.next_start_s(self.context.now_s()))
 
+    def _starter_hangs(self) -> None:
+        """Its link broke (90 s of silence break one) and it lives but does not come back: nothing there can be
+        suspended or vacated any more, so its jobs end with it."""
+        pid = self.desk.starter_pid
+        if pid and self.startd.starters.living() == pid:
+            self.context.log.error("the starter host (pid {pid}) hangs: it is killed", pid=pid)
+            self.startd.starters.kill(pid)
+
     def _start_starter(self) -> None:
         if self.desk.starter is not None or self.startd.resting is not None:
             return
         stuck = self.startd.starters.living()
         if stuck:
-            self.startd.starters.stop(stuck, fast=True)
+            self.startd.starters.kill(stuck)
         try:
             pid = self.startd.starters.start()
         except OSError as error:
@@ -338,6 +355,7 @@ class Startd:
         actor = self.system.actor("startd")
         if isinstance(actor, StartdActor):
             actor.context.cancel_timer("no-hello")
+            actor.context.cancel_timer("no-word")
             actor.decide(StarterDied(pid))
             if actor.desk.starter is None:
                 actor.need_starter()

@@ -37,6 +37,9 @@ class StarterHosts(Protocol):
     def stop(self, pid: int, fast: bool) -> None:
         """Ask it to end."""
 
+    def kill(self, pid: int) -> None:
+        """End it at once."""
+
 
 class StarterProcess:
     """The real one.
@@ -119,6 +122,13 @@ class StarterProcess:
         """TERM, or QUIT when it has to be fast."""
         try:
             os.kill(pid, 3 if fast else 15)
+        except ProcessLookupError:
+            pass
+
+    def kill(self, pid: int) -> None:
+        """KILL; the jobs' launchers go with it."""
+        try:
+            os.kill(pid, 9)
         except ProcessLookupError:
             pass
 

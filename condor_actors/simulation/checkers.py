@@ -248,7 +248,7 @@ class Checkers:
         if machine.disturbances != disturbances or clock.now_s - machine.last_input_s > 60.0:
             return
         if any(process.frozen for process in machine.processes.values()):
-            return  # nobody watches a starter host that hangs: its programs stay until it goes on
+            return  # what hangs obeys nobody; the startd kills a starter host two minutes later
         for job in machine.jobs.values():
             if 0.0 <= clock.now_s - job.asked_s < VACATE_S:
                 continue  # it may use the time that the policy gives it to go

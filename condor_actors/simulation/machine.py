@@ -337,6 +337,12 @@ class StarterHosts:
         if process is not None:
             self._machine.pool.signal(process, 3 if fast else 15)
 
+    def kill(self, pid: int) -> None:
+        """KILL."""
+        process = self._machine.processes.get(pid)
+        if process is not None:
+            self._machine.kill(process)
+
 
 class ShadowHosts:
     """``ScheddEdges.processes``."""

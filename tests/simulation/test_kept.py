@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from condor_actors.simulation.chance import DESKTOP, QUICK, random_scenario
+from condor_actors.simulation.machine import Machine
 from condor_actors.simulation.scenario import MachineSpec, Scenario, Submission, Wish, run
 
 HOME = MachineSpec("m0", central=True, submits=True, executes=False)
@@ -15,6 +16,13 @@ PLAIN = MachineSpec("m2")
 def alice(**facts: object) -> Submission:
     """Jobs of hers at m0, from second 30 on."""
     return Submission(when_s=30.0, owner="alice", machine="m0", **facts)  # type: ignore[arg-type]
+
+
+def hang(machine: Machine) -> None:
+    """Its starter host stops, and nobody will let it go on."""
+    process = machine.find("starter-host")
+    assert process is not None
+    process.freeze()
 
 
 KEPT = {
@@ -32,6 +40,9 @@ KEPT = {
         machines=(HOME, PLAIN, MachineSpec("m3")), submissions=(alice(cpu_s=250.0, count=2),), config=QUICK,
         wishes=(Wish(when_s=100.0, owner="alice", machine="m0", action="vacate", constraint="ProcId == 0"),),
         faults="at 99s ambush m0/shadow-host on run.HostOrders kill"),
+    "a starter host that hangs is killed, and its jobs begin again": Scenario(
+        machines=(HOME, PLAIN), submissions=(alice(cpu_s=250.0),), config=QUICK, span_s=4000.0,
+        prepare=lambda pool: pool.clock.callLater(100.0, hang, pool.machines["m2"])),
 }
 
 
