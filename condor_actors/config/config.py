@@ -133,6 +133,11 @@ class Config:
         """The path ``name``."""
         return Path(str(self._needed(name, Kind.PATH, Kind.TEXT)))
 
+    def is_debugged(self, subsystem: str) -> bool:
+        """Whether everything that a subsystem does is to be logged (``<SUBSYS>_DEBUG = D_FULLDEBUG``)."""
+        words = " ".join(self.text(name) or "" for name in ("ALL_DEBUG", f"{subsystem}_DEBUG", "DEFAULT_DEBUG"))
+        return any(word in words.upper() for word in ("D_FULLDEBUG", "D_ALL", ":2"))
+
     def settings(self, cls: type[_S]) -> _S:
         """A frozen value whose fields were made with `setting`, filled from here."""
         import attrs

@@ -6,14 +6,16 @@ that were there before is over.  A slot that is not divided takes none once its 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import attrs
 
 from condor_actors.classads import ClassAdSyntaxError, is_true, parse_expression
-from condor_actors.cores.slots import Slots
+from condor_actors.cores.slots import Slot, Slots
 from condor_actors.messages.admin import Drain
 from condor_actors.messages.envelope import Refused
 
-__all__ = ["Draining"]
+__all__ = ["Draining", "expectation"]
 
 HOW = {"graceful": "retire", "quick": "vacate", "fast": "kill", "peaceful": "finish"}
 ON_COMPLETION = ("nothing", "resume", "exit", "restart")
@@ -81,3 +83,29 @@ class Draining:
         self.request = self.former = None
         self.request_id = ""
         return None
+
+
+def expectation(slots: Iterable[Slot], now_s: float) -> dict[str, int]:
+    """What draining the machine now would cost and when it would be empty, as attributes for its slots' ads.
+
+    Graceful: jobs use up their retirement time and then go without saving; quick: they go at once.  What a job has
+    saved in a checkpoint is not lost.  Badput is in seconds of one processor, completion a time of day.
+
+    Source: HTCondor's manual, machine attributes ExpectedMachineGracefulDraining…, ExpectedMachineQuickDraining….
+    """
+    done = {"Graceful": now_s, "Quick": now_s}
+    lost = {"Graceful": 0.0, "Quick": 0.0}
+    for slot in slots:
+        machine, held = slot.machine, slot.claim
+        if held is None or not machine.job_began_s:
+            continue
+        ran_s = max(0.0, now_s - max(machine.job_began_s, held.checkpoint_s))
+        left_s = max(0.0, machine.job_began_s + machine.look.retirement_s - now_s)
+        for how, stays_s in (("Graceful", left_s), ("Quick", 0.0)):
+            lost[how] += slot.total.cpus * (ran_s + stays_s)
+            done[how] = max(done[how], now_s + stays_s + machine.look.vacate_s)
+    found = {}
+    for how, when_s in done.items():
+        found[f"ExpectedMachine{how}DrainingBadput"] = int(lost[how])
+        found[f"ExpectedMachine{how}DrainingCompletion"] = int(when_s)
+    return found

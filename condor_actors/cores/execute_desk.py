@@ -283,7 +283,8 @@ class ExecuteDesk(OwnerDesk):
             if wanted and not wanted & {slot.name, bare, above, above.partition("@")[0], self.slots.settings.host}:
                 continue
             count += 1
-            self._policy(slot, op.Evict("condor_vacate", "kill" if message.fast else "vacate"))
+            how = "kill" if message.fast else "finish" if message.finish else "vacate"
+            self._policy(slot, op.Evict(message.reason or "condor_vacate", how))
         self._do(Reply(Done(text=f"{count} claims are being vacated"), event))
 
     # ---- the starter host
@@ -310,6 +311,8 @@ class ExecuteDesk(OwnerDesk):
             if claim_id in alive:
                 held.job_id = alive[claim_id].partition("#")[0]
                 self._policy(slot, op.Begin(frozen=claim_id in hello.suspended))
+                if slot.machine.state is op.State.PREEMPTING:  # decided while nobody was there to hear of it
+                    self._end_run(slot)
             elif held.job_id:
                 held.job_id = ""
                 self._policy(slot, op.End())
@@ -344,7 +347,7 @@ class ExecuteDesk(OwnerDesk):
             return
         held = slot.claim
         held.cpu_s, held.memory_mib, held.disk_kib = message.cpu_s, message.memory_mib, message.disk_kib
-        if message.activity == "busy":
+        if message.activity in ("busy", "suspended"):
             if message.job_id != held.job_id:
                 held.job_id, held.job_began_s, held.checkpoint_s = message.job_id, self._now_s, 0.0
                 held.jobs += 1
@@ -353,6 +356,8 @@ class ExecuteDesk(OwnerDesk):
                     slot.job = ClassAd.from_bytes(message.job_ad)
             self._unheard.pop(held.claim_id, None)
             self._policy(slot, op.Begin())
+            if message.by_user != slot.machine.halted:
+                self._policy(slot, op.Halt(message.by_user))
         elif message.activity == "idle":
             held.job_id = ""
             self._doubt(held)

@@ -109,7 +109,7 @@ class JobRun:
         self.spec = spec
         self.state = RunState.PREPARING
         self.suspended = False
-        self._by_user = self._by_owner = False
+        self.by_user = self._by_owner = False
         self.connected = True
         self.pid = 0
         self.cause = "exited"
@@ -258,12 +258,18 @@ class JobRun:
 
     def _suspend(self, event: SuspendRun) -> None:
         if self.state is RunState.RUNNING:
-            self._by_user = True
-            self._look_whether_to_stand_still()
+            self._wish_of_user(True)
 
     def _resume(self, event: ContinueRun) -> None:
-        self._by_user = False
+        self._wish_of_user(False)
+
+    def _wish_of_user(self, stand_still: bool) -> None:
+        """The startd hears of it also where the owner of the machine had the run frozen already."""
+        changed, was = self.by_user != stand_still, self.suspended
+        self.by_user = stand_still
         self._look_whether_to_stand_still()
+        if changed and was and self.suspended:
+            self._out.append(Activity("suspended"))
 
     def _owner_suspends(self, event: OwnerSuspends) -> None:
         """Also a program that does not run yet: it stands still as soon as it does."""
@@ -276,7 +282,7 @@ class JobRun:
 
     def _look_whether_to_stand_still(self) -> None:
         """The run goes on when both its user and the machine's owner let it."""
-        wanted = self._by_user or self._by_owner
+        wanted = self.by_user or self._by_owner
         if wanted and not self.suspended and self.state is RunState.RUNNING:
             self.suspended = True
             self._out += [Freeze(), Activity("suspended"),

@@ -8,12 +8,13 @@ the plain one.  An expression that is undefined or an error counts as false, as 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from condor_actors.classads import ClassAd, Expr, is_true
-from condor_actors.cores.owner_policy import Look
+from condor_actors.cores.owner_places import CLAIMED, OWNER, Look, Place
 
-__all__ = ["POLICY_NAMES", "UNIVERSE_SUFFIXES", "Policy"]
+__all__ = ["POLICY_NAMES", "UNIVERSE_SUFFIXES", "Policy", "why"]
 
 POLICY_NAMES = (
     "START", "RANK", "IS_OWNER", "SUSPEND", "CONTINUE", "PREEMPT", "KILL", "WANT_SUSPEND", "WANT_VACATE", "WANT_HOLD",
@@ -21,6 +22,12 @@ POLICY_NAMES = (
     "PERIODIC_CHECKPOINT",
     "LOWER",
 )
+
+CAUSES = {"Owner": ("IS_OWNER", "START"), "Unclaimed": ("START",), "Suspended": ("SUSPEND", "WANT_SUSPEND"),
+          "Busy": ("CONTINUE",), "Retiring": ("PREEMPT", "MAXJOBRETIREMENTTIME"),
+          "Vacating": ("PREEMPT", "WANT_VACATE"), "Killing": ("PREEMPT", "WANT_VACATE", "KILL"),
+          "Benchmarking": ("RUNBENCHMARKS",), "Idle": ("START",)}
+"""Which expressions lead to a state or an activity."""
 
 UNIVERSE_SUFFIXES = {1: "STANDARD", 5: "VANILLA", 9: "GRID", 10: "JAVA", 11: "PARALLEL", 12: "LOCAL", 13: "VM"}
 
@@ -36,6 +43,7 @@ class Policy:
 
     def __init__(self, expressions: Mapping[str, Expr], slot: ClassAd, start_instead: Expr | None = None) -> None:
         self._ad = ClassAd(parent=slot)
+        self._expressions = expressions
         for name, expression in expressions.items():
             self._ad[name] = expression
         self._start_instead = start_instead
@@ -75,6 +83,18 @@ class Policy:
             return granted
         return min(granted, job.get_float("MaxJobRetirementTime", granted))
 
+    def why(self, before: Place, after: Place, job: ClassAd | None, now_s: float) -> str:
+        """The expressions that led from one place to another, with their values and what they looked at."""
+        if before == after:
+            names: tuple[str, ...] = ("LOWER",)
+        elif before == CLAIMED:
+            names = ("IS_OWNER", "START", "PREEMPT")
+        else:
+            names = CAUSES.get("Owner" if after == OWNER else after[1].value, ())
+        suffix = UNIVERSE_SUFFIXES.get(job.get_int("JobUniverse", 5), "") if job is not None else ""
+        variants = (f"{name}_{suffix}" if f"{name}_{suffix}" in self._variants else name for name in names)
+        return why(variants, self._expressions, self._ad, job, now_s)
+
     def wants_checkpoint(self, job: ClassAd, now_s: float) -> bool:
         """Whether a running job is due for a checkpoint: the machine says so, or the job itself."""
         name = "PERIODIC_CHECKPOINT"
@@ -93,3 +113,27 @@ class Policy:
         """How much the machine likes ``job``."""
         value = self._ad.evaluate("RANK", job, now_s=now_s)
         return float(value) if isinstance(value, (int, float)) else 0.0
+
+
+def why(names: Iterable[str], expressions: Mapping[str, Expr], ad: ClassAd, job: ClassAd | None, now_s: float) -> str:
+    """``SUSPEND is true (KeyboardIdle = 3)`` for each of the expressions that is there."""
+    parts = []
+    for name in names:
+        expression = expressions.get(name)
+        if expression is None:
+            continue
+        value = expression.evaluate(ad, job, now_s)
+        mine, others = expression.references(ad)
+        spelled = {each.lower(): each for each in ad}
+        seen = [f"{spelled.get(each.lower(), each)} = {_shown(ad.evaluate(each, job, now_s=now_s))}"
+                for each in sorted({*mine, *others}, key=str.lower) if each.upper() not in expressions and each in ad]
+        parts.append(f"{name} is {_shown(value)}" + (f" ({', '.join(seen)})" if seen else ""))
+    return "; ".join(parts)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return f"{value:g}"
+    return str(value) if isinstance(value, (int, str)) else "undefined"

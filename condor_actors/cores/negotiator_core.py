@@ -148,9 +148,10 @@ class NegotiatorCore:
         effects: list[Effect] = [Persist(DropReservation(name)) for name in reservations.expire(now_s)]
         ads = {slot.key: slot.ad for slot in self.view.slots.values()}
         reservations.set_aside(ads.values(), now_s)
-        for address, slots in reservations.to_vacate(ads, now_s).items():
-            effects += [Send(Address(address, "startd"), VacateSlots(slots=slots)),
-                        Note(f"{', '.join(slots)}: vacated for a reservation")]
+        for (address, name, finish), slots in reservations.to_end(ads, now_s).items():
+            wish = VacateSlots(slots=slots, finish=finish, reason=f"the machine is reserved ({name})")
+            effects += [Send(Address(address, "startd"), wish),
+                        Note(f"{', '.join(slots)}: {'takes nothing new' if finish else 'vacated'} for {name}")]
         next_s = reservations.next_s(now_s)
         if next_s is not None:
             again_s = min(next_s - now_s, RESERVATIONS_S) if reservations.aside else next_s - now_s

@@ -16,6 +16,7 @@ from condor_actors.cores import slot_ad
 from condor_actors.cores.availability import Availability
 from condor_actors.cores.claim import SaveFact
 from condor_actors.cores.desk_events import Benchmarked, Observed, RunBenchmarks, SensorSpoke, StopBenchmarks
+from condor_actors.cores.draining import expectation
 from condor_actors.cores.effects import CancelTimer, Note, Persist, Reply, SetTimer
 from condor_actors.cores.idleness import kind_of
 from condor_actors.cores.latches import latch
@@ -97,11 +98,19 @@ class OwnerDesk(SlotConduct):
                 total_own_load=observed.own_load,
                 keyboard_idle_s=None if keyboard_s is None else keyboard_s + boost_s,
                 console_idle_s=None if console_s is None or number > settings.console_slots else console_s)
+            self._offer_disk(slot)
             latch(slot.ad, settings.latches, slot.job if slot.claim is not None else None, self._now_s)
             self._policy(slot, self._look(slot))
             self._checkpoint_if_due(slot)
         self._note_availability()
+        _write(self.slots.machine_ad, expectation(self.slots, self._now_s))
         self._mind_benchmarks()
+
+    def _offer_disk(self, slot: Slot) -> None:
+        """Not more than the disk has: others write on it too."""
+        free_kib = self._observed.disk_free_kib
+        if free_kib is not None and slot.claim is None:
+            slot.ad["Disk"] = max(0, min(slot.free.disk_kib, free_kib - self.slots.settings.reserved_disk_kib))
 
     def _show_owner(self, observed: Observed) -> None:
         """What all slots' ads say of the owner."""

@@ -13,7 +13,7 @@ import attrs
 __all__ = [
     "Action", "Activity", "BENCHMARKING", "BUSY", "Begin", "CLAIMED", "Claim", "DRAINED", "DRAINING",
     "Drain",
-    "Drop", "EVENTS", "Emptied", "End", "Event", "Evict", "Freeze", "Gone", "KILLING", "Kill", "Look", "Lower",
+    "Drop", "EVENTS", "Emptied", "End", "Event", "Evict", "Freeze", "Gone", "Halt", "KILLING", "Kill", "Look", "Lower",
     "MATCHED",
     "Match", "OWNER", "PLACES", "Place", "RETIRING", "Released", "Revoke", "SUSPENDED", "StartTimer", "State",
     "StopTimer", "Thaw", "Timeout", "UNCLAIMED", "Undrain", "VACATING", "Vacate",
@@ -105,6 +105,13 @@ class Begin:
 
 
 @attrs.frozen
+class Halt:
+    """The run stands still because its user wants it (condor_suspend), or may go on again (``on`` False)."""
+
+    on: bool
+
+
+@attrs.frozen
 class End:
     """The claim's run is over."""
 
@@ -120,7 +127,8 @@ class Released:
 class Evict:
     """The job has to go for another reason than PREEMPT.
 
-    ``how``: ``retire`` (it may use its retirement time), ``vacate`` (it may save its work) or ``kill``.
+    ``how``: ``finish`` (it may run to its end), ``retire`` (it may use its retirement time), ``vacate`` (it may save
+    its work) or ``kill``.
     """
 
     reason: str
@@ -157,7 +165,7 @@ class Timeout:
 
 
 Event = Any
-EVENTS = (Look, Match, Claim, Begin, End, Released, Evict, Gone, Drain, Emptied, Undrain, Timeout)
+EVENTS = (Look, Match, Claim, Begin, Halt, End, Released, Evict, Gone, Drain, Emptied, Undrain, Timeout)
 
 
 # ---- what follows

@@ -13,7 +13,7 @@ Unclaimed / Benchmarking     offered, and measuring its own speed meanwhile
 Matched / Idle               the negotiator gave it to a schedd that has not claimed it yet
 Claimed / Idle               a schedd has it; no job runs
 Claimed / Busy               a job runs
-Claimed / Suspended          its job is frozen
+Claimed / Suspended          its job is frozen, by the policy or by its user
 Claimed / Retiring           its job has to go, and may finish within its retirement time
 Preempting / Vacating        its job was asked to go
 Preempting / Killing         its job is being killed
@@ -62,6 +62,7 @@ from condor_actors.cores.owner_places import (
     Evict,
     Freeze,
     Gone,
+    Halt,
     Kill,
     Look,
     Lower,
@@ -81,7 +82,7 @@ from condor_actors.cores.owner_places import (
 __all__ = [
     "Action", "Activity", "BENCHMARKING", "BUSY", "Begin", "CLAIMED", "Claim", "DRAINED", "DRAINING",
     "Drain",
-    "Drop", "EVENTS", "Emptied", "End", "Event", "Evict", "Freeze", "Gone", "KILLING", "Kill", "Look", "Lower",
+    "Drop", "EVENTS", "Emptied", "End", "Event", "Evict", "Freeze", "Gone", "Halt", "KILLING", "Kill", "Look", "Lower",
     "MATCHED",
     "Machine", "Match", "OWNER", "PLACES", "Place", "RETIRING", "Released", "Revoke", "SUSPENDED", "StartTimer",
     "State", "StopTimer", "Thaw", "Timeout", "UNCLAIMED", "Undrain", "VACATING", "Vacate",     "table",
@@ -104,6 +105,8 @@ class Machine:
         job_began_s: when the running job began; 0: none runs.
         reason: why the claim is ending; empty while it is not.
         lowered: whether its run has only what nobody else wants.
+        frozen: whether the policy had it frozen; halted: whether its user did; while one holds the slot is suspended.
+        resume_to: where a suspended slot goes on.
         draining: whether the slot leaves service when its claim is over.
         story: what happened to it last: (when, event, place afterwards).
     """
@@ -120,6 +123,8 @@ class Machine:
     eviction: str = ""
     resume_to: Place | None = None
     lowered: bool = False
+    frozen: bool = False
+    halted: bool = False
     spent_s: dict[Place, float] = attrs.field(factory=dict)
     story: deque[tuple[float, str, str]] = attrs.field(factory=lambda: deque(maxlen=STORY_LENGTH))
 
@@ -168,6 +173,7 @@ def _ignore(why: str) -> Step:
 
     step.__doc__ = why
     step.__name__ = "ignore"
+    step.why = why  # type: ignore[attr-defined]
     return step
 
 
@@ -217,6 +223,7 @@ def _busy_looks(machine: Machine, look: Look, now_s: float) -> list[Action]:
     machine.look = look
     if look.want_suspend and look.suspend:
         machine.resume_to = machine.place
+        machine.frozen = True
         machine.go(SUSPENDED, now_s)
         return [Freeze()]
     if look.preempt and machine.place != RETIRING:
@@ -232,10 +239,38 @@ def _suspended_looks(machine: Machine, look: Look, now_s: float) -> list[Action]
     machine.look = look
     if look.preempt:
         return _preempt(machine, now_s, look.hold_reason or "suspended for too long")
-    if look.resume and not (look.want_suspend and look.suspend):
+    if look.want_suspend and look.suspend:
+        if machine.frozen:
+            return []
+        machine.frozen = True
+        return [Freeze()]
+    if not (machine.frozen and look.resume):
+        return []
+    machine.frozen = False
+    _go_on(machine, now_s)
+    return [Thaw()]
+
+
+def _go_on(machine: Machine, now_s: float) -> None:
+    """Back to where the slot was when its run was frozen, unless somebody else still wants it to stand still."""
+    if not (machine.frozen or machine.halted):
         machine.go(machine.resume_to or BUSY, now_s)
         machine.resume_to = None
-        return [Thaw()]
+
+
+def _halt(machine: Machine, event: Halt, now_s: float) -> list[Action]:
+    """The user of the run suspends it."""
+    if event.on and not machine.halted:
+        machine.halted = True
+        machine.resume_to = machine.place
+        machine.go(SUSPENDED, now_s)
+    return []
+
+
+def _halt_suspended(machine: Machine, event: Halt, now_s: float) -> list[Action]:
+    """The user of a suspended run suspends it as well, or has done with that."""
+    machine.halted = event.on
+    _go_on(machine, now_s)
     return []
 
 
@@ -256,13 +291,15 @@ def _claim(machine: Machine, event: Claim, now_s: float) -> list[Action]:
     machine.go(CLAIMED, now_s)
     machine.reason = machine.eviction = ""
     machine.resume_to = None
+    machine.frozen = machine.halted = False
     return [StopTimer("match")]
 
 
 def _begin(machine: Machine, event: Begin, now_s: float) -> list[Action]:
     """A job runs."""
     machine.job_began_s = now_s
-    machine.lowered = False
+    machine.lowered = machine.halted = False
+    machine.frozen = event.frozen
     machine.resume_to = BUSY if event.frozen else None
     machine.go(SUSPENDED if event.frozen else BUSY, now_s)
     return []
@@ -278,8 +315,14 @@ def _end(machine: Machine, event: End, now_s: float) -> list[Action]:
     """The claim waits for its next job."""
     machine.job_began_s = 0.0
     machine.resume_to = None
+    machine.frozen = machine.halted = False
     machine.go(CLAIMED, now_s)
     return []
+
+
+def _end_suspended(machine: Machine, event: End, now_s: float) -> list[Action]:
+    """As the slot were going on: a claim that was retiring is over."""
+    return (_end_retiring if machine.resume_to == RETIRING else _end)(machine, event, now_s)
 
 
 def _end_retiring(machine: Machine, event: End, now_s: float) -> list[Action]:
@@ -316,7 +359,7 @@ def _evict_running(machine: Machine, event: Evict, now_s: float) -> list[Action]
 
 def _evict_retiring(machine: Machine, event: Evict, now_s: float) -> list[Action]:
     """A more urgent reason ends the retirement."""
-    if event.how == "retire":
+    if event.how in ("retire", "finish"):
         return []
     return [StopTimer("retire"), *_retire(machine, now_s, event.reason, event.how)]
 
@@ -409,12 +452,14 @@ def _kill_timeout(machine: Machine, event: Timeout, now_s: float) -> list[Action
 
 
 def _retire(machine: Machine, now_s: float, reason: str, how: str) -> list[Action]:
-    """Let the job finish while retirement time is left, else make it go."""
+    """Let the job finish while retirement time is left, else make it go; a frozen one cannot finish."""
     machine.reason = reason
     if how == "kill":
         return [Revoke(reason), *_kill(machine, now_s, reason, thaw=machine.place == SUSPENDED)]
     if how == "finish":
-        if machine.place != SUSPENDED:
+        if machine.place == SUSPENDED:
+            machine.resume_to = RETIRING
+        else:
             machine.go(RETIRING, now_s)
         return [Revoke(reason), StartTimer("retire", FOREVER_S)]
     left_s = machine.job_began_s + machine.look.retirement_s - now_s
@@ -452,6 +497,7 @@ def _rest(machine: Machine, now_s: float) -> None:
     """Where a slot goes when its claim is over."""
     machine.reason = machine.eviction = ""
     machine.resume_to = None
+    machine.frozen = machine.halted = False
     if machine.draining:
         machine.go(DRAINING, now_s)
     else:
@@ -480,7 +526,9 @@ _ROWS: dict[type, tuple[Step, ...]] = {
             _out, _out),
     Begin: (_no_claim, _no_claim, _no_claim, _no_claim, _begin, _ignore("known"), _ignore("known"),
             _ignore("known"), _begin_late, _begin_late, _no_claim, _no_claim),
-    End: (_no_claim, _no_claim, _no_claim, _no_claim, _no_job, _end, _end, _end_retiring,
+    Halt: (_no_claim, _no_claim, _no_claim, _no_claim, _no_job, _halt, _halt_suspended, _halt,
+           _ending, _ending, _no_claim, _no_claim),
+    End: (_no_claim, _no_claim, _no_claim, _no_claim, _no_job, _end, _end_suspended, _end_retiring,
           _end_preempting, _end_preempting, _no_claim, _no_claim),
     Released: (_no_claim, _no_claim, _no_claim, _no_claim, _released_idle, _released_running, _released_running,
                _released_running, _ending, _ending, _no_claim, _no_claim),
@@ -494,7 +542,7 @@ _ROWS: dict[type, tuple[Step, ...]] = {
               _in_service, _in_service, _in_service, _emptied, _ignore("known")),
     Undrain: (_undrain, _undrain, _undrain, _undrain, _undrain, _undrain, _undrain, _undrain, _undrain, _undrain,
               _undrain_drained, _undrain_drained),
-    Timeout: (_no_timer, _no_timer, _no_timer, _match_timeout, _no_timer, _no_timer, _no_timer, _retire_timeout,
+    Timeout: (_no_timer, _no_timer, _no_timer, _match_timeout, _no_timer, _no_timer, _retire_timeout, _retire_timeout,
               _vacate_timeout, _kill_timeout, _no_timer, _no_timer),
 }
 

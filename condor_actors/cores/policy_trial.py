@@ -16,16 +16,12 @@ import attrs
 from condor_actors.classads import ClassAd, Expr
 from condor_actors.cores import owner_policy as op
 from condor_actors.cores import slot_ad
-from condor_actors.cores.judgement import Policy
+from condor_actors.cores.judgement import Policy, why
 from condor_actors.cores.latches import latch
 
 __all__ = ["Happened", "Sample", "Tally", "Trial", "why"]
 
 OWNER_BUSY_S = 60.0
-CAUSES = {"Owner": ("IS_OWNER", "START"), "Unclaimed": ("START",), "Suspended": ("SUSPEND", "WANT_SUSPEND"),
-          "Busy": ("CONTINUE", "START"), "Retiring": ("PREEMPT", "MAXJOBRETIREMENTTIME"),
-          "Vacating": ("PREEMPT", "WANT_VACATE"), "Killing": ("PREEMPT", "WANT_VACATE", "KILL"),
-          "Benchmarking": ("RUNBENCHMARKS",), "Idle": ("START",)}
 
 
 @attrs.frozen
@@ -62,30 +58,6 @@ class Tally:
     evicted: int = 0
     disturbed_s: float = 0.0
     lowered_s: float = 0.0
-
-
-def why(names: Iterable[str], expressions: Mapping[str, Expr], ad: ClassAd, job: ClassAd | None, now_s: float) -> str:
-    """``SUSPEND is true (KeyboardIdle = 3)`` for each of the expressions that is there."""
-    parts = []
-    for name in names:
-        expression = expressions.get(name)
-        if expression is None:
-            continue
-        value = expression.evaluate(ad, job, now_s)
-        mine, others = expression.references(ad)
-        spelled = {each.lower(): each for each in ad}
-        seen = [f"{spelled.get(each.lower(), each)} = {_shown(ad.evaluate(each, job, now_s=now_s))}"
-                for each in sorted({*mine, *others}, key=str.lower) if each.upper() not in expressions and each in ad]
-        parts.append(f"{name} is {_shown(value)}" + (f" ({', '.join(seen)})" if seen else ""))
-    return "; ".join(parts)
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float):
-        return f"{value:g}"
-    return str(value) if isinstance(value, (int, str)) else "undefined"
 
 
 class Trial:
@@ -182,10 +154,7 @@ class Trial:
         actions = self.machine.handle(event, now_s)
         after = self.machine.place
         if after != before:
-            names = CAUSES.get(after[1].value if after[0] is not op.State.OWNER else "Owner", ())
-            if kind is op.Claim:
-                names = ("START",)
-            told = why(names, self._expressions, self._ad, self._job, now_s) if kind in (op.Look, op.Claim) else ""
+            told = self._policy.why(before, after, self._job, now_s) if kind in (op.Look, op.Claim) else ""
             if isinstance(event, op.Timeout):
                 told = f"the {event.what} time is over"
             yield Happened(now_s, before, after, told)

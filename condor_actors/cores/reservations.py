@@ -1,10 +1,11 @@
 """Capacity granted in advance: so many machines, for one user, from one moment to another (H88 section 5.3).
 
-Theory: the pool drains ahead.  From ``ahead_s`` before a reservation begins, enough machines are set aside: nobody else
-gets anything new there.  When it begins, whatever of others still runs on them is vacated (and may save its work);
-until it ends only its user is served there.  A machine whose owner is there is never taken: it is nobody's while its
-owner has it, and another one is set aside in its place as long as there is one.  What is set aside is worked out anew
-from the slots' ads, so a negotiator that is started again needs to know the reservations only.
+Theory: the pool drains ahead.  From ``ahead_s`` before a reservation begins, enough machines are set aside: nobody
+else gets anything new there, and claims of others end with the job that runs on them.  When it begins, whatever of
+others still runs is vacated (and may save its work); until it ends only its user is served there.  A machine whose
+owner is there is never taken: it is nobody's while its owner has it, and another one is set aside in its place as
+long as there is one.  What is set aside is worked out anew from the slots' ads, so a negotiator that is started again
+needs to know the reservations only.
 
 A reservation that cannot be kept is refused when it is made: fewer machines fit than it wants beside those that
 overlapping ones have.
@@ -89,7 +90,8 @@ class Reservations:
         self.all = {each.name: each for each in known}
         self.aside: dict[str, Reservation] = {}
         """Machine to the reservation that it is set aside for."""
-        self.vacated: set[tuple[str, str]] = set()
+        self.told: set[tuple[str, str, bool]] = set()
+        """Reservation, claim, and whether it was let finish."""
 
     def __bool__(self) -> bool:
         return bool(self.all)
@@ -125,7 +127,7 @@ class Reservations:
         """A reservation is over or cancelled."""
         self.all.pop(name, None)
         self.aside = {machine: each for machine, each in self.aside.items() if each.name != name}
-        self.vacated = {item for item in self.vacated if item[0] != name}
+        self.told = {item for item in self.told if item[0] != name}
 
     def next_s(self, now_s: float) -> float | None:
         """When something changes next; None: never."""
@@ -155,19 +157,25 @@ class Reservations:
         holder = self.aside.get(machine)
         return holder is None or holder.is_for(submitter)
 
-    def to_vacate(self, slots: Mapping[str, ClassAd], now_s: float) -> dict[str, tuple[str, ...]]:
-        """Address of a startd to the slots there that have to be vacated now, each told once."""
-        found: dict[str, list[str]] = {}
+    def to_end(self, slots: Mapping[str, ClassAd], now_s: float) -> dict[tuple[str, str, bool], tuple[str, ...]]:
+        """Claims of others that have to go, each told once.
+
+        Returns:
+            (address of a startd, reservation, whether what runs may finish) to the slots there: it may until the
+            reservation begins.
+        """
+        found: dict[tuple[str, str, bool], list[str]] = {}
         for key, ad in slots.items():
             holder = self.aside.get(ad.get_str("Machine"))
             user = ad.get_str("RemoteUser")
-            if holder is None or not holder.runs(now_s) or not user or holder.is_for(user):
+            if holder is None or not user or holder.is_for(user):
                 continue
-            mark = (holder.name, ad.get_str("PublicClaimId") or key)
-            if mark not in self.vacated:
-                self.vacated.add(mark)
-                found.setdefault(ad.get_str("MyAddress"), []).append(key)
-        return {address: tuple(names) for address, names in found.items()}
+            finish = not holder.runs(now_s)
+            mark = (holder.name, ad.get_str("PublicClaimId") or key, finish)
+            if mark not in self.told:
+                self.told.add(mark)
+                found.setdefault((ad.get_str("MyAddress"), holder.name, finish), []).append(key)
+        return {where: tuple(names) for where, names in found.items()}
 
     def ads(self, now_s: float) -> list[ClassAd]:
         """For condor_reserve list."""

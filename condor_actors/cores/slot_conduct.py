@@ -16,7 +16,7 @@ from condor_actors.cores import slot_ad
 from condor_actors.cores.claim import Claim, ClaimRecord, DropClaim
 from condor_actors.cores.desk_events import DeskSettings, Hide, Observed, Show
 from condor_actors.cores.draining import Draining
-from condor_actors.cores.effects import Ask, CancelTimer, Effect, Persist, Reply, Send, SetTimer
+from condor_actors.cores.effects import Ask, CancelTimer, Effect, Note, Persist, Reply, Send, SetTimer
 from condor_actors.cores.idleness import Idleness
 from condor_actors.cores.owner_pause import Pause
 from condor_actors.cores.slot_resources import Share
@@ -146,13 +146,32 @@ class SlotConduct:
         if isinstance(event, op.Look) and slot.claim is not None and not slot.claim.heard:
             return
         before = slot.machine.place
-        for action in slot.machine.handle(event, self._now_s):
+        actions = slot.machine.handle(event, self._now_s)
+        self._tell_story(slot, event, before, bool(actions))
+        for action in actions:
             self._carry_out(slot, action)
         if slot.machine.place != before:
             now_free = slot.machine.claimable or slot.machine.state is not before[0]
             self._dirty_slot(slot, urgent=now_free)
             if isinstance(event, op.Begin):
                 self._policy(slot, self._look(slot))
+
+    def _tell_story(self, slot: Slot, event: Any, before: op.Place, something: bool) -> None:
+        """A line of the log for each change of place, with the reason; of what changed nothing only to who debugs."""
+        after = slot.machine.place
+        looked = isinstance(event, op.Look)
+        if after == before and looked and not something:
+            return
+        often = (after == before and not looked) or type(event) in (op.Begin, op.End)
+        if often and not self.slots.settings.tells_all:
+            return
+        if looked:
+            why = slot.policy.why(before, after, slot.job if slot.claim is not None else None, self._now_s)
+        else:
+            why = getattr(event, "reason", "") or getattr(event, "what", "") or getattr(event, "how", "")
+        way = _name(before) if after == before else f"{_name(before)} -> {_name(after)}"
+        self._do(Note(f"{slot.name}: {way} ({type(event).__name__}{': ' if why else ''}{why})",
+                      "debug" if often else "info"))
 
     def _checkpoint_if_due(self, slot: Slot) -> None:
         """PERIODIC_CHECKPOINT of the machine, ``periodic_checkpoint`` of the job."""
@@ -182,6 +201,18 @@ class SlotConduct:
             self._do(Send(self.starter, self._order(held, action)))
         elif isinstance(action, op.Kill):
             self._do(SetTimer(("slot", slot.name, "kill"), 0.0))
+
+    def _end_run(self, slot: Slot) -> None:
+        """Have the starter host end what runs on a claim that is ending."""
+        machine, held = slot.machine, slot.claim
+        if held is None or self.starter is None:
+            return
+        look = machine.look
+        action: Any = op.Kill(machine.reason)
+        if machine.place == op.VACATING:
+            action = op.Vacate(grace_s=look.vacate_s, reason=machine.reason, hold=look.want_hold,
+                               hold_subcode=look.hold_subcode)
+        self._do(Send(self.starter, self._order(held, action)))
 
     @staticmethod
     def _order(held: Claim, action: Any) -> Any:
@@ -255,6 +286,10 @@ class SlotConduct:
             if slot is not None:
                 self.slots.refresh(slot, self._now_s)
                 self._do(Show(slot))
+
+
+def _name(place: op.Place) -> str:
+    return f"{place[0].value}/{place[1].value}"
 
 
 def _saves(job: ClassAd) -> bool:

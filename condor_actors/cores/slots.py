@@ -44,6 +44,8 @@ class SlotSettings:
         weight: text of SLOT_WEIGHT.
         rounding: what a request becomes where the slot can be divided, by the job's attribute (``RequestCpus`` …):
             expressions over the job's ad (MODIFY_REQUEST_EXPR_…).
+        reserved_disk_kib: what has to stay free on the disk (RESERVED_DISK).
+        tells_all: whether also jobs that begin and end on a claim, and what changes nothing, are logged.
         worklife: seconds for which a claim takes new jobs, over slot and job (CLAIM_WORKLIFE); None, below 0: for ever.
     """
 
@@ -64,6 +66,8 @@ class SlotSettings:
     weight: str = "Cpus"
     rounding: Mapping[str, Expr] = attrs.field(factory=dict)
     worklife: Expr | None = None
+    reserved_disk_kib: int = 0
+    tells_all: bool = False
 
     def policy_of(self, type_id: int) -> dict[str, Expr]:
         """The expressions that hold for a type."""

@@ -1,13 +1,15 @@
-"""The kbdd: tells the startd when somebody uses the displays of this session.
+"""The kbdd: tells the startd when somebody uses the displays, or the desktop, of this session.
 
-Theory: only a process with the session's rights may ask an X server, so this is a process of its own.  A key press or
-a move of the pointer is told at once (at most once a second); otherwise each display's idle time is told every
-``interval_s``, and what cannot be read is told as that.
+Theory: only a process with the session's rights may ask an X server or the session's bus, so this is a process of its
+own.  A key press or a move of the pointer is told at once (at most once a second); otherwise each display's idle time
+and the desktop's own word (:mod:`condor_actors.machine.desktop_idle`) are told every ``interval_s``, and what cannot be
+read is told as that.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 from twisted.internet.defer import Deferred, succeed
@@ -15,6 +17,8 @@ from twisted.internet.defer import Deferred, succeed
 from condor_actors.actors import Actor, World
 from condor_actors.classads import ClassAd
 from condor_actors.config import Config
+from condor_actors.machine.desktop_idle import DesktopIdle
+from condor_actors.machine.readings import IdleNow
 from condor_actors.machine.x_idle import DisplayLost, XDisplay, local_displays
 from condor_actors.messages.admin import IdleReading
 from condor_actors.messages.envelope import Address, Delivery, TimerFired
@@ -40,6 +44,10 @@ class Screens:
         """
         return XDisplay(name)
 
+    def desktop(self, told: Callable[[IdleNow], None]) -> DesktopIdle:
+        """The session's desktop."""
+        return DesktopIdle(told)
+
 
 class KbddActor(Actor):
     """Watches every display it can get into."""
@@ -49,6 +57,7 @@ class KbddActor(Actor):
         self.displays: dict[str, XDisplay] = {}
         self._told_s: dict[str, float] = {}
         self._screens = kbdd.screens
+        self._desktop = kbdd.screens.desktop(self._desktop_says)
 
     def started(self) -> None:
         """Look for displays."""
@@ -62,6 +71,7 @@ class KbddActor(Actor):
 
     def stopped(self) -> None:
         """Let go of the displays."""
+        self._desktop.stop()
         for display in self.displays.values():
             display.close()
 
@@ -74,6 +84,7 @@ class KbddActor(Actor):
                 self._tell(name, display.idle_s())
             except DisplayLost as problem:
                 self._lost(name, str(problem))
+        self._desktop.look(self.context.system.clock)
         self.context.set_timer("look", self.kbdd.interval_s)
 
     def _open(self, name: str) -> None:
@@ -98,8 +109,14 @@ class KbddActor(Actor):
             self.context.log.info("display {name} is gone: {why}", name=name, why=why)
         self._tell(name, None, why)
 
+    def _desktop_says(self, word: IdleNow) -> None:
+        self._say(word.source, word.idle_s, word.text)
+
     def _tell(self, name: str, idle_s: float | None, why: str = "") -> None:
-        reading = IdleReading(source=f"x11:{name}", idle_s=idle_s or 0.0, known=idle_s is not None, text=why)
+        self._say(f"x11:{name}", idle_s, why)
+
+    def _say(self, source: str, idle_s: float | None, why: str) -> None:
+        reading = IdleReading(source=source, idle_s=idle_s or 0.0, known=idle_s is not None, text=why)
         self.context.tell(self.kbdd.startd, reading)
 
 

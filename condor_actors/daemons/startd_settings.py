@@ -72,7 +72,8 @@ def slot_settings(config: Config) -> SlotSettings:
         keyboard_slots=config.integer("SLOTS_CONNECTED_TO_KEYBOARD"),
         console_slots=config.integer("SLOTS_CONNECTED_TO_CONSOLE"),
         idle_boost_s=config.seconds("DISCONNECTED_KEYBOARD_IDLE_BOOST"),
-        weight=_weight(config), rounding=_rounding(config), worklife=expression(config, "CLAIM_WORKLIFE"))
+        weight=_weight(config), rounding=_rounding(config), worklife=expression(config, "CLAIM_WORKLIFE"),
+        reserved_disk_kib=config.integer("RESERVED_DISK") * 1024, tells_all=config.is_debugged("STARTD"))
 
 
 def _weight(config: Config) -> str:

@@ -281,6 +281,7 @@ class StarterHost(Actor):
             self.context.tell(self.daemon.startd, ClaimActivity(
                 claim_id=gate.claim_id, activity=gate.activity, job_id=job_id,
                 job_ad=run.job_ad if run is not None and fresh else b"",
+                by_user=run is not None and run.core.by_user,
                 cpu_s=usage.user_cpu_s + usage.system_cpu_s if usage is not None else 0.0,
                 memory_mib=usage.memory_kib // 1024 if usage is not None else 0,
                 disk_kib=usage.disk_kib if usage is not None else 0))

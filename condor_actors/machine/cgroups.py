@@ -2,8 +2,8 @@
 
 Theory: a claim has one group for all its runs (making and removing groups costs more than joining one); the launcher
 joins it before it becomes the job.  Version 2 needs one directory; version 1 one in each hierarchy that is mounted:
-freezer (tracks and freezes), memory (limits and measures), cpu (weight), cpuacct (measures), pids (limits).  Where
-neither can be used (no rights, not mounted) there are no groups, and the process tree is followed by parentage.
+freezer (tracks and freezes), memory (limits and measures), cpu and blkio (weights), cpuacct (measures), pids (limits).
+Where neither can be used (no rights, not mounted) there are no groups, and the process tree is followed by parentage.
 
 Source: the kernel's documentation, admin-guide/cgroup-v2 and cgroup-v1.
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import attrs
@@ -21,7 +21,11 @@ import attrs
 __all__ = ["CgroupUsage", "Cgroups", "JobCgroup"]
 
 ROOT = Path("/sys/fs/cgroup")
-V1 = ("freezer", "memory", "cpu", "cpuacct", "pids")
+V1 = ("freezer", "memory", "cpu", "cpuacct", "pids", "blkio")
+IO_FILES = {1: ("blkio.bfq.weight", "blkio.weight"), 2: ("io.weight", "io.bfq.weight")}
+"""Weights of disk time; which there are depends on the I/O scheduler."""
+
+NORMAL_IO_WEIGHT = 100
 
 
 @attrs.frozen(kw_only=True)
@@ -72,9 +76,12 @@ class Cgroups:
         parents: hierarchy (``""`` in version 2) to the directory below which jobs get theirs.
     """
 
-    def __init__(self, version: int, parents: dict[str, str]) -> None:
+    def __init__(self, version: int, parents: dict[str, str], top: str, within: str = "") -> None:
         self.version = version
         self.parents = parents
+        self._top = top
+        self._within = within
+        self._idle_above = True
 
     @classmethod
     def find(cls, base: str, root: Path = ROOT) -> Cgroups | None:
@@ -92,7 +99,7 @@ class Cgroups:
                 continue
             if os.access(directory / "cgroup.procs", os.W_OK):
                 parents[name] = str(directory)
-        return cls(1, parents) if "freezer" in parents else None
+        return cls(1, parents, str(root / "cpu")) if "freezer" in parents else None
 
     @classmethod
     def _find_v2(cls, base: str, root: Path) -> Cgroups | None:
@@ -108,8 +115,34 @@ class Cgroups:
             for level in (above, directory):
                 for name in ("cpu", "memory", "pids", "io"):
                     _write(str(level / "cgroup.subtree_control"), f"+{name}")
-            return cls(2, {"": str(directory)})
+            return cls(2, {"": str(directory)}, str(above), "" if above == root else str(above))
         return None
+
+    def settle(self, idle: bool) -> str:
+        """Make the groups above the runs' idle when all that runs below them is, and ordinary when not.
+
+        A group is idle beside its neighbours only: what is to give way to the owner's programs has to be idle on every
+        level up to the top, where those are.
+
+        Args:
+            idle: whether a run was lowered just now; else one has its share.
+
+        Returns:
+            The lowest group that cannot be idle, since others run in it too or it is not ours; empty: all are, or
+            ``idle`` is false.
+        """
+        level = self.parents.get("" if self.version == 2 else "cpu", "")
+        if not idle and not self._idle_above:
+            return ""
+        self._idle_above = idle
+        stop = ""
+        while level and level.startswith(f"{self._top}/"):
+            if idle and not stop and not _all_idle(level):
+                stop = level
+            if not _write(f"{level}/cpu.idle", "1" if idle and not stop else "0"):
+                stop = stop or level
+            level = os.path.dirname(level)
+        return stop or self._within if idle else ""
 
     def group(self, name: str) -> JobCgroup:
         """The group ``name``, made when it is not there.
@@ -123,7 +156,7 @@ class Cgroups:
             with contextlib.suppress(FileExistsError):
                 os.mkdir(directory)
             directories[hierarchy] = directory
-        return JobCgroup(self.version, directories)
+        return JobCgroup(self.version, directories, self.settle)
 
     def leave(self) -> None:
         """Remove the (empty) directories that hold the groups."""
@@ -143,12 +176,14 @@ class Cgroups:
 class JobCgroup:
     """One group."""
 
-    def __init__(self, version: int, directories: dict[str, str]) -> None:
+    def __init__(self, version: int, directories: dict[str, str], settle: Callable[[bool], str]) -> None:
         self.version = version
+        self._settle = settle
         self._directories = directories
         self._track = directories[""] if version == 2 else directories["freezer"]
         self._procs = f"{self._track}/cgroup.procs"
         self._oom_seen = 0
+        self._io_weight = NORMAL_IO_WEIGHT
 
     @property
     def directories(self) -> Sequence[str]:
@@ -180,22 +215,32 @@ class JobCgroup:
         """What the group gets where others want the same; which of it the kernel took."""
         done = []
         cpu_idle = self._file("cpu", "cpu.idle", "cpu.idle")
-        if cpu_idle and os.path.exists(cpu_idle) and _write(cpu_idle, "1" if idle else "0") and idle:
-            done.append("cpu.idle")
+        if cpu_idle and os.path.exists(cpu_idle) and _write(cpu_idle, "1" if idle else "0"):
+            stop = self._settle(idle)
+            if idle:
+                done.append(f"cpu.idle within {stop} only" if stop else "cpu.idle")
         if self.version == 2:
             weight, path = max(1, min(10000, 1 if idle else cpu_weight)), self._file("", "", "cpu.weight")
         else:
             weight = max(2, min(262144, 2 if idle else cpu_weight * 1024 // 100))
             path = self._file("cpu", "cpu.shares", "")
-        if path and "cpu.idle" not in done and _write(path, str(weight)):
+        if path and not done and _write(path, str(weight)):
             done.append("cpu.weight")
-        if io_weight is not None and self.version == 2:
-            for name in ("io.weight", "io.bfq.weight"):
-                io_file = self._file("", "", name)
-                if os.path.exists(io_file) and _write(io_file, f"default {max(1, min(1000, io_weight))}"):
-                    done.append("io.weight")
-                    break
+        if self._share_disk(NORMAL_IO_WEIGHT if io_weight is None else max(1, min(1000, io_weight))):
+            done.append("io.weight")
         return tuple(done)
+
+    def _share_disk(self, weight: int) -> bool:
+        """Whether the group has this weight and it is another than usual."""
+        if weight == self._io_weight:
+            return weight != NORMAL_IO_WEIGHT
+        for name in IO_FILES[self.version]:
+            path = self._file("blkio", name, name)
+            if path and os.path.exists(path) and _write(path, f"default {weight}" if self.version == 2 else str(
+                    max(10, weight) if name == "blkio.weight" else weight)):
+                self._io_weight = weight
+                return weight != NORMAL_IO_WEIGHT
+        return False
 
     def reset_peak(self) -> None:
         """Begin to measure a run: the peak starts anew."""
@@ -271,6 +316,21 @@ class JobCgroup:
             except OSError:
                 gone = False
         return gone
+
+
+def _all_idle(directory: str) -> bool:
+    """Whether nothing runs in a group but in groups below it that are idle."""
+    if _read(f"{directory}/cgroup.procs").strip():
+        return False
+    with contextlib.suppress(OSError), os.scandir(directory) as entries:
+        return all(_read(f"{entry.path}/cpu.idle").strip() == "1" or not _runs(entry.path)
+                   for entry in entries if entry.is_dir())
+    return False
+
+
+def _runs(directory: str) -> bool:
+    """Whether there is a process in a group or below it."""
+    return any(_read(f"{path}/cgroup.procs").strip() for path, _, _ in os.walk(directory))
 
 
 def _kib(text: str) -> int | None:

@@ -52,7 +52,9 @@ def system_bus_path() -> str:
 
 def session_bus_path() -> str:
     """The socket of the session's bus; empty when there is none."""
-    return _path(os.environ.get("DBUS_SESSION_BUS_ADDRESS", ""))
+    named = _path(os.environ.get("DBUS_SESSION_BUS_ADDRESS", ""))
+    usual = os.path.join(os.environ.get("XDG_RUNTIME_DIR", ""), "bus")
+    return named or (usual if os.path.isabs(usual) and os.path.exists(usual) else "")
 
 
 def dial_bus(reactor: Any, path: str) -> Deferred[DBusLine]:

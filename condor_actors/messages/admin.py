@@ -133,7 +133,10 @@ class SetConfig:
 @message
 @attrs.frozen(kw_only=True)
 class VacateSlots:
-    """condor_vacate: startd, vacate the claims of these slots (empty: all)."""
+    """condor_vacate: startd, vacate the claims of these slots (empty: all).
+
+    ``fast``: kill what runs; ``finish``: let it finish, but have the claims take nothing new; ``reason``: for people.
+    """
 
     KIND: ClassVar[str] = "condor.admin.VacateSlots"
     VERSION: ClassVar[int] = 1
@@ -141,6 +144,8 @@ class VacateSlots:
 
     slots: tuple[str, ...] = ()
     fast: bool = False
+    finish: bool = False
+    reason: str = ""
 
 
 @message

@@ -258,7 +258,8 @@ class ClaimActivity:
     """Starter host to startd: what a claim's slot does now.
 
     ``activity`` is ``busy``, ``idle`` (ready for the next activation), ``suspended`` or ``closed`` (the gate is shut
-    and nothing of it is left).  ``job_id`` and usage are those of the current or last run.
+    and nothing of it is left).  ``job_id`` and usage are those of the current or last run; ``by_user``: its user wants
+    it to stand still.
     """
 
     KIND: ClassVar[str] = "condor.claim.ClaimActivity"
@@ -268,6 +269,7 @@ class ClaimActivity:
     activity: str
     job_id: str = ""
     job_ad: bytes = b""
+    by_user: bool = False
     cpu_s: float = 0.0
     memory_mib: int = 0
     disk_kib: int = 0

@@ -89,12 +89,6 @@ def log_name(daemon: str) -> str:
     return "".join(part.capitalize() for part in daemon.split("-")) + "Log"
 
 
-def is_debugged(config: Config, subsystem: str) -> bool:
-    """Whether everything is to be told."""
-    words = " ".join(config.text(name) or "" for name in ("ALL_DEBUG", f"{subsystem}_DEBUG", "DEFAULT_DEBUG"))
-    return any(word in words.upper() for word in ("D_FULLDEBUG", "D_ALL", ":2"))
-
-
 def start_logging(config: Config, daemon: str, *, suffix: str = "") -> Callable[[], None]:
     """Send what is logged in this process to its file.
 
@@ -115,7 +109,7 @@ def start_logging(config: Config, daemon: str, *, suffix: str = "") -> Callable[
     form = as_json if config.text("LOG_FORMAT") == "json" else as_line
     max_bytes = config.size(f"MAX_{subsystem}_LOG") or None
     log = RotatingLog(path.with_name(path.name + suffix), max_bytes, config.integer(f"MAX_NUM_{subsystem}_LOG"), form)
-    everything = is_debugged(config, subsystem)
+    everything = config.is_debugged(subsystem)
     levels = LogLevelFilterPredicate(defaultLogLevel=LogLevel.debug if everything else LogLevel.info)
     if not everything:
         for name in PLUMBING:

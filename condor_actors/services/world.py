@@ -25,7 +25,6 @@ from condor_actors.actors import World
 from condor_actors.classads.builtins.choice import listen_to_debug
 from condor_actors.config import Config, ConfigError
 from condor_actors.config.user_maps import use_user_maps
-from condor_actors.services.logs import is_debugged
 from condor_actors.services.steady_time import SteadyClock, steady_timers
 from condor_actors.wire.authority import PoolFiles, machine_credentials
 from condor_actors.wire.authorization import Authorization
@@ -150,7 +149,7 @@ def real_world(config: Config, name: str, *, reactor: Any, credentials: Credenti
 def classads_of(config: Config) -> None:
     """Give the ClassAd language what it has from the configuration: user maps, and a log for its ``debug()``."""
     use_user_maps(config)
-    listen_to_debug(_tell_debug if is_debugged(config, config.subsystem) else None)
+    listen_to_debug(_tell_debug if config.is_debugged(config.subsystem) else None)
 
 
 def _tell_debug(line: str) -> None:

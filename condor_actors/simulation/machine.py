@@ -251,6 +251,20 @@ class SimulatedScreens:
         """It lets us in."""
         return SimulatedScreen(self._machine)
 
+    def desktop(self, told: Callable[[Any], None]) -> NoDesktop:
+        """There is none."""
+        return NoDesktop()
+
+
+class NoDesktop:
+    """A session without a bus."""
+
+    def look(self, clock: Any) -> None:
+        """Nobody answers."""
+
+    def stop(self) -> None:
+        """Nothing to hang up."""
+
 
 class MasterHost:
     """``World.processes`` of a master: as :class:`~condor_actors.machine.master_host.Host`."""

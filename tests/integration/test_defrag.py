@@ -37,6 +37,7 @@ def test_a_nibbled_machine_is_drained_and_comes_back_whole(pool: PersonalPool) -
     log = pool.dir / "log"
     until(lambda: any("is drained" in path.read_text() for path in log.glob("Defrag*")) or None, "a drain is asked for")
     until(lambda: "004 (" in (pool.work / "job.log").read_text() or None, "the job had to go")
+    assert int(pool.run("condor_status", "-af", "ExpectedMachineQuickDrainingBadput").split()[0]) >= 0, "DEFRAG_RANK"
     pool.run("condor_rm", str(cluster))
     until(lambda: pool.run("condor_status", "-constraint", "PartitionableSlot", "-af", "Cpus", "Draining").split()
           == ["2", "false"] or None, "the machine is back, and whole")

@@ -151,7 +151,8 @@ def test_a_vacated_job_is_asked_to_go_saves_and_runs_again(pool: PersonalPool) -
 
 
 def test_suspended_jobs_stand_still(pool: PersonalPool) -> None:
-    cluster = pool.submit(script("frozen", "i=0; while [ ! -e go ]; do i=`expr $i + 1`; echo $i; sleep 0.05; done"))
+    counts = "(i=0; while [ ! -e go ]; do i=`expr $i + 1`; echo $i; sleep 0.05; done) & wait"
+    cluster = pool.submit(script("frozen", counts))  # the whole tree: a child counts
 
     def count() -> str:
         return pool.tool("condor_tail", "-maxbytes", "8", str(cluster)).stdout.split()[-1:][0]
@@ -162,7 +163,9 @@ def test_suspended_jobs_stand_still(pool: PersonalPool) -> None:
     pool.until_status(f"{cluster}.0", 7)
     first = count()
     assert count() == first
+    until(lambda: "Suspended" in pool.run("condor_status", "-af", "Activity") or None, "the slot says so")
     pool.run("condor_continue", str(cluster))
+    until(lambda: "Suspended" not in pool.run("condor_status", "-af", "Activity") or None, "and that it goes on")
     pool.until_status(f"{cluster}.0", 2)
     until(lambda: count() != first or None, "it counts again")
     pool.run("condor_rm", str(cluster))

@@ -1,7 +1,7 @@
 """An owner who comes and goes at random moments: every job ends with the right output, and nothing of it remains.
 
 Real processes, a real terminal, a seed that a failure names.  Jobs save their work after each step, so an eviction
-costs one step at most.
+costs one step at most; each step leaves a process behind that nobody waits for.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import os
 import pty
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -33,6 +34,7 @@ step=$(($(cat step 2>/dev/null || echo 0) + 1))
 sleep 0.4
 echo "step $step"
 echo $step > step
+setsid sleep 4321 &
 [ $step -ge {STEPS} ] && exit 0
 exit 85
 """
@@ -79,8 +81,15 @@ def come_and_go(pool: PersonalPool, seed: int, visits: int) -> None:
     log = (pool.work / "random.log").read_text()
     assert log.count("\n005 (") + log.startswith("005 (") == jobs, "each completion is recorded once"
     until(lambda: not pool.scratch() or None, "no file of a job remains")
-    until(lambda: not any("steps.sh" in command or "condor_exec" in command for command in pool.processes().values())
-          or None, "no process of a job remains")
+    until(lambda: not any(word in command for command in pool.processes().values() for word in (
+        "steps.sh", "condor_exec", "sleep 4321")) or None, "no process of a job remains")
+    until(lambda: not groups(pool) or None, "no control group remains")
+
+
+def groups(pool: PersonalPool) -> list[Path]:
+    """The control groups of this pool's claims, in whatever hierarchy."""
+    name = str(pool.dir / "execute").strip("/").replace("/", "_")
+    return [path for base in Path("/sys/fs/cgroup").glob(f"**/{name}") for path in base.iterdir() if path.is_dir()]
 
 
 def test_an_owner_at_random_moments(pool: PersonalPool) -> None:

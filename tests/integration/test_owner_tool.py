@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
+import pwd
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,7 +22,9 @@ START = True
 WANT_VACATE = True
 MACHINEMAXVACATETIME = 2
 RunBenchmarks = LastBenchmark == 0
+DESKTOP_OWNERS = daemon
 """
+"""``daemon`` is an ordinary user that every machine has."""
 
 
 @pytest.fixture(scope="module")
@@ -82,13 +87,28 @@ def test_who_does_not_sit_there_may_look_but_not_pause(pool: PersonalPool) -> No
         pytest.skip("only root can be somebody else")
     environment = {**pool.environment}
     command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
-    tool = os.path.join(os.path.dirname(os.sys.executable), "condor_owner")  # type: ignore[attr-defined]
-    done = pool.tool(*command, os.sys.executable, tool, "pause", "1h",
-                     environment=environment)  # type: ignore[attr-defined]
+    tool = os.path.join(os.path.dirname(sys.executable), "condor_owner")
+    done = pool.tool(*command, sys.executable, tool, "pause", "1h",
+                     environment=environment)
     assert done.returncode == 1, done
     assert "does not sit at this machine" in done.stderr, done.stderr
-    done = pool.tool(*command, os.sys.executable, tool, "status", environment=environment)  # type: ignore[attr-defined]
+    done = pool.tool(*command, sys.executable, tool, "status", environment=environment)
     assert "you do not sit at it" in done.stdout, done
+
+
+def test_an_ordinary_user_whose_desktop_it_is_pauses_it(pool: PersonalPool) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can be somebody else")
+    uid, gid = pwd.getpwnam("daemon")[2:4]
+    tool = os.path.join(os.path.dirname(sys.executable), "condor_owner")
+    command = ["setpriv", f"--reuid={uid}", f"--regid={gid}", "--clear-groups", sys.executable, tool]
+    assert "is paused on" in pool.run(*command, "pause", "1h")
+    until(lambda: pool.run("condor_status", "-af", "State").split() == ["Owner"] or None, "the machine is its owner's")
+    shown = pool.run(*command, "status")
+    assert "paused until" in shown
+    assert "daemon" in shown
+    pool.run(*command, "resume")
+    until(lambda: pool.run("condor_status", "-af", "State").split() == ["Unclaimed"] or None, "the pool's again")
 
 
 def test_every_sensor_is_shown_with_its_accuracy(pool: PersonalPool) -> None:
@@ -114,6 +134,44 @@ def test_the_machine_has_measured_its_speed(pool: PersonalPool) -> None:
     assert int(mips) > 100
     assert int(kflops) > 10_000
     assert int(when) > 0
+
+
+def test_a_policy_is_tried_on_this_machine_and_on_a_day(pool: PersonalPool) -> None:
+    shown = pool.run("condor_policy", "check")
+    assert shown.startswith(pool.run("condor_status", "-af", "Name").strip())
+    assert "START is true" in shown
+    pool.run("condor_policy", "record", "today", "-for", "1s", "-every", "1")
+    readings = [json.loads(line) for line in (pool.work / "today").read_text().splitlines()]
+    assert readings
+    assert all("OwnerLoad" in each for each in readings)
+    assert "Jobs were suspended 0 times" in pool.run("condor_policy", "check", "-day", "today")
+
+    began_s = 1_700_000_000
+    quiet = [{"t": began_s + 60 * minute, "KeyboardIdle": 3600 + 60 * minute, "OwnerLoad": 0.0} for minute in range(10)]
+    there = [{"t": began_s + 600 + 30 * half, "KeyboardIdle": 1, "OwnerLoad": 0.1} for half in range(60)]
+    (pool.work / "day").write_text("".join(f"{json.dumps(each)}\n" for each in quiet + there))
+    lines = pool.run("condor_policy", "check", "use POLICY : 1989", "-day", "day").splitlines()
+    moves = [line for line in lines if " -> " in line]
+    frozen = next(line for line in moves if line.split()[3:4] == ["Claimed/Suspended"])
+    assert "SUSPEND is true" in frozen
+    assert "KeyboardIdle = 1" in frozen
+    gone = next(line for line in moves if "Preempting/" in line)
+    assert "Preempting/Killing" in gone, "nothing is written while the owner is there"
+    assert any("had to go 1 times" in line for line in lines)
+
+
+@pytest.mark.parametrize(("words", "status", "said"), [
+    (("check", "SUSPEND = KeyboardIdle <"), 1, "SUSPEND"),
+    (("check", "no-such-file"), 1, "no-such-file"),
+    (("check", "-day", "broken"), 1, "line 1 is no reading"),
+    (("check", "-universe", "parallel-ish"), 2, "-universe is one of"),
+    (("record",), 2, "Usage"),
+    (("dream",), 2, "Usage"),
+])
+def test_policies_that_cannot_be_tried(pool: PersonalPool, words: tuple[str, ...], status: int, said: str) -> None:
+    (pool.work / "broken").write_text("yesterday\n")
+    done = pool.tool("condor_policy", *words)
+    assert (done.returncode, said in done.stderr) == (status, True), done
 
 
 @pytest.mark.parametrize("words", [("pause", "soon"), ("pause",), ("nap",), ("status", "now"), ("pause", "0h")])

@@ -51,6 +51,27 @@ def test_the_user_runs_on_what_is_reserved_and_it_ends_by_itself(pool: PersonalP
     pool.run("condor_rm", str(cluster))
 
 
+def test_the_pool_drains_ahead_what_runs_may_finish_and_nothing_follows(pool: PersonalPool) -> None:
+    cluster = pool.submit("executable = /bin/sh\ntransfer_executable = false\nshould_transfer_files = yes\n"
+                          f"arguments = \"-c 'while [ ! -e {pool.work}/go ]; do sleep 0.1; done'\"\n"
+                          "log = ahead.log\nqueue 3\n")
+    until(lambda: [job["JobStatus"] for job in pool.jobs(str(cluster))].count(2) == 2 or None, "both slots taken")
+    until(lambda: pool.run("condor_status", "-af", "RemoteUser").count("@") == 2 or None, "the claims are advertised")
+    pool.run("condor_reserve", "make", "later", "-user", "somebody@else", "-machines", "1", "-from", "+1h",
+             "-ahead", "2h", "-for", "1h")
+    until(lambda: pool.run("condor_status", "-af", "Activity").split() == ["Retiring"] * 2 or None,
+          "the claims take nothing new")
+    assert [job["JobStatus"] for job in pool.jobs(str(cluster))].count(2) == 2, "but what runs goes on"
+    (pool.work / "go").touch()
+    until(lambda: len(pool.jobs(str(cluster))) == 1 or None, "both have ended")
+    until(lambda: pool.run("condor_status", "-af", "State").split() == ["Unclaimed"] * 2 or None, "an empty machine")
+    until(lambda: "reserved for somebody else" in pool.run("condor_q", "-better-analyze", str(cluster)) or None,
+          "the third has to wait, and learns why")
+    assert pool.jobs(str(cluster))[0]["JobStatus"] == 1
+    pool.run("condor_reserve", "cancel", "later")
+    until(lambda: not pool.jobs(str(cluster)) or None, "now it runs")
+
+
 @pytest.mark.parametrize(("words", "status", "said"), [
     (("make", "x", "-user", "a@b", "-machines", "9"), 1, "could be had"),
     (("make", "x", "-user", "a@b", "-machines", "1", "-constraint", "Memory >"), 1, "cannot be read"),

@@ -51,6 +51,31 @@ def test_a_mail_when_the_job_ends(pool: PersonalPool, server: MailServer) -> Non
     assert "exited with status 4" in mail
 
 
+@pytest.mark.parametrize(("notification", "lines", "said"), [
+    ("error", "arguments = \"-c 'exit 4'\"", "exited with status 4"),
+    ("error", "arguments = \"-c true\"\ntransfer_output_files = never_made", "on hold"),
+    ("always", "arguments = \"-c 'kill -9 $$'\"", "signal 9"),
+])
+def test_mails_about_what_went_wrong(pool: PersonalPool, server: MailServer, notification: str, lines: str,
+                                     said: str) -> None:
+    here = folder(pool, f"mail-{said.replace(' ', '-')}")
+    cluster = pool.submit(f"""
+        initialdir = {here}
+        executable = /bin/sh
+        transfer_executable = false
+        should_transfer_files = yes
+        {lines}
+        notification = {notification}
+        notify_user = ann@example.org
+        queue
+    """)
+    mail = until(lambda: next((each for each in server.mails if f"Job {cluster}.0" in each), None), "the mail")
+    assert said in mail
+    if said == "on hold":
+        assert "never_made" in mail.replace("=\n", ""), "with the reason; long lines are folded"
+        pool.run("condor_rm", str(cluster))
+
+
 def test_a_dead_smtp_server_stops_no_job_and_one_that_recovers_is_used(pool: PersonalPool, server: MailServer) -> None:
     here = folder(pool, "dead-mail")
     description = f"""

@@ -338,6 +338,71 @@ def test_vacate_graceful_and_fast() -> None:
     assert startd.sent(STARTER)[0].vacate_s == 0.0
 
 
+def test_no_more_disk_is_offered_than_there_is() -> None:
+    startd = Startd(num_slots=4)
+    planned = startd.slot("slot1").ad.evaluate("Disk")
+    startd.tell(Observed(total_load=0.0, own_load=0.0, disk_free_kib=100))
+    assert startd.slot("slot1").ad.evaluate("Disk") == 100
+    startd.request("slot1", JOB + "RequestDisk = 101\n")
+    assert "do not hold" in startd.replies()[0].reason
+    startd.tell(Observed(total_load=0.0, own_load=0.0, disk_free_kib=planned * 10))
+    assert startd.slot("slot1").ad.evaluate("Disk") == planned
+    startd.claim("slot1", JOB + "RequestDisk = 101\n")
+
+
+def test_what_draining_would_cost_is_in_the_ads() -> None:
+    startd = Startd({"MAXJOBRETIREMENTTIME": "1000", "MACHINEMAXVACATETIME": "50"}, num_slots=4)
+    startd.tell(Observed(total_load=0.0, own_load=0.0))
+    ad = startd.slot("slot3").ad
+    assert ad.evaluate("ExpectedMachineGracefulDrainingBadput") == 0
+    assert ad.evaluate("ExpectedMachineQuickDrainingCompletion") == int(startd.now_s)
+    startd.busy(startd.claim("slot1"))
+    began_s = startd.now_s
+    startd.tell(Observed(total_load=0.0, own_load=0.0), 100.0)
+    assert ad.evaluate("ExpectedMachineGracefulDrainingBadput") == 1000, "it runs on for 900 s, and all is lost"
+    assert ad.evaluate("ExpectedMachineGracefulDrainingCompletion") == int(began_s + 1050)
+    assert ad.evaluate("ExpectedMachineQuickDrainingBadput") == 100
+    assert ad.evaluate("ExpectedMachineQuickDrainingCompletion") == int(began_s + 150)
+
+
+def test_a_claim_may_finish_what_runs_and_takes_nothing_new() -> None:
+    startd = Startd(num_slots=4)
+    running, idle = startd.claim("slot1"), startd.claim("slot2")
+    startd.busy(running)
+    startd.hear(VacateSlots(finish=True, reason="the machine is reserved (demo)"))
+    assert startd.place("slot1") == op.RETIRING
+    assert [message.claim_id for message in startd.sent(STARTER)] == [idle.claim_id], "only what idles is closed"
+    assert {message.claim_id for message in startd.sent(SCHEDD)} == {running.claim_id, idle.claim_id}
+    startd.hear(VacateSlots())
+    assert startd.place("slot1") == op.VACATING
+
+
+def test_what_was_ended_before_the_starter_host_said_hello_is_closed_when_it_does() -> None:
+    first = Startd()
+    granted = first.claim()
+    record = first.slot("slot1_1").claim.record
+    again = Startd(records=(record,), hello=False)
+    again.hear(VacateSlots(fast=True))
+    assert again.place("slot1_1") == op.KILLING
+    again.hear(StarterHostHello(node=NODE, pid=42, active=((granted.claim_id, "5.0#1"),)), STARTER)
+    closing = [message for message in again.sent(STARTER) if isinstance(message, CloseClaim)]
+    assert [(message.claim_id, message.vacate_s) for message in closing] == [(granted.claim_id, 0.0)]
+
+
+def test_a_run_that_its_user_suspends_shows_in_the_slot() -> None:
+    startd = Startd(num_slots=1)
+    granted = startd.claim()
+    startd.busy(granted)
+    def halted(activity: str, by_user: bool) -> None:
+        startd.hear(ClaimActivity(claim_id=granted.claim_id, activity=activity, job_id="1.0", by_user=by_user), STARTER)
+
+    halted("suspended", True)
+    assert startd.place() == op.SUSPENDED
+    halted("busy", False)
+    assert startd.place() == op.BUSY
+    assert startd.sent(STARTER) == [], "nobody but the user had stopped it"
+
+
 def test_drain_waits_resumes_and_is_cancelled() -> None:
     startd = Startd({"MAXJOBRETIREMENTTIME": "3600"}, num_slots=4)
     granted = startd.claim()

@@ -10,7 +10,7 @@ NOW = 1000.0
 EXAMPLES = {
     op.Look: op.Look(), op.Match: op.Match("a@x"), op.Claim: op.Claim(), op.Begin: op.Begin(), op.End: op.End(),
     op.Released: op.Released("done"), op.Evict: op.Evict("go"), op.Gone: op.Gone(), op.Drain: op.Drain(),
-    op.Emptied: op.Emptied(), op.Undrain: op.Undrain(), op.Timeout: op.Timeout("vacate"),
+    op.Emptied: op.Emptied(), op.Halt: op.Halt(True), op.Undrain: op.Undrain(), op.Timeout: op.Timeout("vacate"),
 }
 
 
@@ -102,6 +102,43 @@ def test_suspended_job_goes_when_preempted() -> None:
     machine = at(op.SUSPENDED)
     machine.handle(op.Look(preempt=True, retirement_s=100.0), NOW)
     assert machine.place == op.VACATING
+
+
+def test_a_run_stands_still_while_its_user_or_the_policy_wants_it() -> None:
+    machine = at(op.BUSY)
+    assert machine.handle(op.Halt(True), NOW) == ()
+    assert machine.place == op.SUSPENDED
+    assert machine.handle(op.Look(resume=True), NOW) == (), "CONTINUE does not speak for the user"
+    assert kinds(machine.handle(op.Look(suspend=True, want_suspend=True), NOW)) == ["Freeze"], "the owner is back too"
+    machine.handle(op.Halt(False), NOW)
+    assert machine.place == op.SUSPENDED
+    assert kinds(machine.handle(op.Look(resume=True), NOW)) == ["Thaw"]
+    assert machine.place == op.BUSY
+    machine.handle(op.Halt(True), NOW)
+    machine.handle(op.Halt(False), NOW)
+    assert machine.place == op.BUSY
+
+
+def test_a_frozen_run_of_a_retiring_claim_goes_on_retiring() -> None:
+    machine = at(op.RETIRING)
+    machine.handle(op.Look(suspend=True, want_suspend=True), NOW)
+    assert machine.place == op.SUSPENDED
+    machine.handle(op.Look(resume=True), NOW)
+    assert machine.place == op.RETIRING
+    machine.handle(op.Look(suspend=True, want_suspend=True), NOW)
+    assert "Vacate" in kinds(machine.handle(op.Timeout("retire"), NOW)), "its time passes also while it is frozen"
+    machine = at(op.SUSPENDED)
+    machine.handle(op.Drain("finish"), NOW)
+    machine.handle(op.Look(resume=True), NOW)
+    assert machine.place == op.SUSPENDED, "nothing had frozen it"
+    machine = at(op.BUSY)
+    machine.handle(op.Look(suspend=True, want_suspend=True), NOW)
+    machine.handle(op.Drain("finish"), NOW)
+    machine.handle(op.Look(resume=True), NOW)
+    assert machine.place == op.RETIRING, "a peaceful drain lets it finish, and no other follows"
+    machine.handle(op.Look(suspend=True, want_suspend=True), NOW)
+    machine.handle(op.End(), NOW)
+    assert machine.place == op.KILLING
 
 
 def test_drain_waits_for_the_claim_and_for_the_rest_of_the_machine() -> None:

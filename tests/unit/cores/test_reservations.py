@@ -45,13 +45,14 @@ def test_an_owner_keeps_the_machine_and_another_takes_its_place() -> None:
     assert sorted(held.aside) == ["m3"], "an owner is never driven out"
 
 
-def test_what_is_left_of_others_is_vacated_once_when_it_begins() -> None:
+def test_claims_of_others_end_with_their_job_and_are_vacated_when_it_begins() -> None:
     slots = {"slot1@m1": slot(1, "Claimed", "bob@x"), "slot1@m2": slot(2, "Claimed", "alice@x")}
     held = Reservations([one()])
     held.set_aside(slots.values(), 950.0)
-    assert held.to_vacate(slots, 950.0) == {}, "not before"
-    assert held.to_vacate(slots, 1000.0) == {"<m1:1>": ("slot1@m1",)}
-    assert held.to_vacate(slots, 1010.0) == {}
+    assert held.to_end(slots, 950.0) == {("<m1:1>", "demo", True): ("slot1@m1",)}, "what runs may finish"
+    assert held.to_end(slots, 960.0) == {}
+    assert held.to_end(slots, 1000.0) == {("<m1:1>", "demo", False): ("slot1@m1",)}
+    assert held.to_end(slots, 1010.0) == {}
 
 
 def test_what_cannot_be_kept_is_refused() -> None:

@@ -1,0 +1,171 @@
+"""Every way of a slot's table is taken by a real startd, with a real starter host and real programs.
+
+What has to be taken is found by walking the table itself: every change of place that can be reached, and every event
+that is heard without one.  What was taken is read in the startd's log.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Iterator
+from copy import copy
+from typing import Any
+
+import pytest
+
+from condor_actors.cores import owner_policy as op
+from tests.harness.slot_bench import CONFIG, SlotBench
+from tests.pool_fixture import PersonalPool, fresh_folder, until
+
+SLOTS = 4
+SOON = "MAXJOBRETIREMENTTIME=time()-EnteredCurrentActivity+4"
+"""Some seconds are left, however long the program has run."""
+
+WAYS = [
+    # the owner, the benchmarks, matches
+    "IS_OWNER=True IS_OWNER=False",
+    "RUNBENCHMARKS=True RUNBENCHMARKS=False RUNBENCHMARKS=True IS_OWNER=True",
+    "RUNBENCHMARKS=True match match claim release ~Gone",
+    "RUNBENCHMARKS=True claim vacate ~Gone",
+    "RUNBENCHMARKS=True quick undrain",
+    "match IS_OWNER=True",
+    "match quick",
+    "MATCH_TIMEOUT=1 match ~Timeout",
+    # a claim without a job
+    "claim IS_OWNER=True ~Gone",
+    "claim quick ~Gone",
+    # a job runs
+    "claim run SUSPEND=True SUSPEND=False,CONTINUE=True vacate ~Gone",
+    "claim run PREEMPT=True ~Gone",
+    "claim run WANT_VACATE=False,PREEMPT=True ~Gone",
+    "claim run fast ~Gone",
+    "claim run MAXJOBRETIREMENTTIME=1000 better fast",
+    "claim run release ~Gone",
+    "claim run WANT_VACATE=False release ~Gone",
+    "claim run quick ~Gone",
+    "claim run drainfast ~Gone",
+    # it stands still
+    "claim run halt unhalt halt vacate ~Gone",
+    "claim run SUSPEND=True fast ~Gone",
+    "claim run SUSPEND=True release ~Gone",
+    "claim run SUSPEND=True WANT_VACATE=False release ~Gone",
+    "claim run SUSPEND=True quick ~Gone",
+    "claim run SUSPEND=True drainfast ~Gone",
+    "claim run SUSPEND=True PREEMPT=True ~Gone",
+    "claim run SUSPEND=True PREEMPT=True,WANT_VACATE=False ~Gone",
+    "claim run SUSPEND=True stop",
+    "claim run SUSPEND=True killstartd ~Begin",
+    # it may finish
+    "claim run PREEMPT=True,MAXJOBRETIREMENTTIME=1000 halt unhalt PREEMPT=False,SUSPEND=True "
+    "SUSPEND=False,CONTINUE=True stop",
+    "claim run MAXJOBRETIREMENTTIME=1000 graceful SUSPEND=True stop",
+    "claim run PREEMPT=True,MAXJOBRETIREMENTTIME=1000 vacate ~Gone",
+    "claim run PREEMPT=True,MAXJOBRETIREMENTTIME=1000 release ~Gone",
+    "claim run PREEMPT=True,MAXJOBRETIREMENTTIME=1000 WANT_VACATE=False release ~Gone",
+    "claim run PREEMPT=True,MAXJOBRETIREMENTTIME=1000 quick ~Gone",
+    "claim run PREEMPT=True,MAXJOBRETIREMENTTIME=1000 drainfast ~Gone",
+    f"claim 2:claim 3:claim 4:claim run 2:run 3:run 4:run {SOON},PREEMPT=True SUSPEND=SlotID<3,WANT_VACATE=SlotID%2==1"
+    " 1:~Timeout 2:~Timeout 3:~Timeout 4:~Timeout",
+    # it is asked to go, and is killed
+    "claim stubborn vacate KILL=True ~Gone",
+    "claim stubborn vacate fast ~Gone",
+    "claim stubborn vacate drainfast ~Gone",
+    "claim run IS_OWNER=True vacate ~Gone",
+    "claim run IS_OWNER=True fast ~Gone",
+    "MACHINEMAXVACATETIME=1,KILLING_TIMEOUT=1 claim run hold vacate ~Timeout ~Timeout unhold ~Gone",
+    "claim run hold fast quick unhold ~Gone",
+    "claim 2:claim run 2:run hold vacate 2:fast late 2:late",
+    # the starter host dies
+    "claim 2:claim 2:run 3:claim 3:run 4:claim 4:run "
+    "SUSPEND=SlotID==3,PREEMPT=SlotID==4,MAXJOBRETIREMENTTIME=1000 killhost",
+    "claim run 2:claim 2:run 3:claim 3:run 4:claim 4:run IS_OWNER=True,"
+    "SUSPEND=SlotID==3,PREEMPT=SlotID==4,MAXJOBRETIREMENTTIME=1000 stop killhost",
+    "3:claim 3:run 4:claim 4:run SUSPEND=SlotID==3 peaceful killhost",
+    # out of service and back
+    "IS_OWNER=True quick undrain",
+    "2:claim 2:stubborn MAXJOBRETIREMENTTIME=1000,IS_OWNER=SlotID==3 graceful undrain",
+    "2:claim 2:run MAXJOBRETIREMENTTIME=1000 drainstart IS_OWNER=SlotID==1,RUNBENCHMARKS=SlotID==3 undrain",
+    "2:claim 2:run MAXJOBRETIREMENTTIME=1000 drainstart match 3:claim 4:claim 4:run undrain",
+    "2:claim 2:run MAXJOBRETIREMENTTIME=1000 drainstart claim stubborn vacate 3:claim 3:run SUSPEND=SlotID==3 "
+    "4:claim 4:run hold 4:fast undrain",
+    "2:claim 2:stubborn peaceful off killstartd",
+]
+LAST = "quick off"
+"""The startd ends, and leaves it at that."""
+
+
+def events() -> Iterator[Any]:
+    """Everything that can happen to a slot."""
+    for owner, suspend, resume, preempt, kill, vacate, benchmark in itertools.product((False, True), repeat=7):
+        for retirement_s in (0.0, 600.0):
+            yield op.Look(is_owner=owner, suspend=suspend, resume=resume, preempt=preempt, kill=kill, want_suspend=True,
+                          want_vacate=vacate, benchmark=benchmark, retirement_s=retirement_s)
+    yield from (op.Match("ann"), op.Claim(), op.Begin(), op.Begin(frozen=True), op.Halt(True), op.Halt(False), op.End(),
+                op.Released(""), op.Gone(), op.Emptied(), op.Undrain())
+    yield from (op.Evict("", how) for how in ("retire", "vacate", "kill"))
+    yield from (op.Drain(how) for how in ("retire", "vacate", "kill", "finish"))
+    yield from (op.Timeout(what) for what in ("match", "retire", "vacate", "kill"))
+
+
+def name(place: op.Place) -> str:
+    return "/".join(each.value for each in place)
+
+
+def reachable() -> set[tuple[str, str, str]]:
+    """(place, event, place afterwards) of every change that the table can bring about, from where slots begin."""
+    def key(machine: op.Machine) -> tuple[object, ...]:
+        look = machine.look
+        return (machine.place, machine.draining, machine.resume_to, machine.frozen, machine.halted, look.is_owner,
+                look.want_vacate, look.retirement_s)
+
+    first = op.Machine(place=op.OWNER)
+    known, new, found = {key(first)}, [first], set()
+    samples = list(events())
+    while new:
+        before = new.pop()
+        for event in samples:
+            after = copy(before)
+            after.spent_s, after.story, after.job_began_s = {}, deque(maxlen=1), 1.0
+            after.handle(event, 10.0)
+            found.add((name(before.place), type(event).__name__, name(after.place)))
+            if key(after) not in known:
+                known.add(key(after))
+                new.append(after)
+    return found
+
+
+def wanted() -> set[tuple[str, str, str]]:
+    """Every change of place, and each event that is heard where it never changes the place."""
+    found = reachable()
+    changes = {each for each in found if each[0] != each[2]}
+    moved = {(before, event) for before, event, _ in changes}
+    heard = {(name(place), event.__name__) for (place, event), step in op.table().items()
+             if not hasattr(step, "why") and event is not op.Look}
+    return changes | {(before, event, before) for before, event in heard - moved}
+
+
+@pytest.fixture
+def bench() -> Iterator[SlotBench]:
+    with fresh_folder() as folder:
+        pool = PersonalPool(folder, slots=SLOTS, config=CONFIG)
+        made = SlotBench(pool, SLOTS)
+        yield made
+        made.close()
+        pool.stop()
+
+
+@pytest.mark.timeout(600)
+def test_every_way_of_the_table_is_taken(bench: SlotBench) -> None:
+    for way in WAYS:
+        try:
+            bench.go(way)
+            bench.rest()
+        except Exception as problem:
+            said = f"{bench.read()[-20:]}\n{bench.pool.logs()}"
+            raise AssertionError(f"on the way {way!r}: {problem}\n{said}") from problem
+    until(lambda: not bench.pool.scratch() or None, "nothing of the jobs is left")
+    bench.go(LAST)
+    taken = {(each.before, each.event, each.after) for each in bench.read()}
+    untaken = wanted() - taken
+    assert not untaken, "\n".join(map(str, sorted(untaken)))
