@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import time
+import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
@@ -98,12 +99,17 @@ def _some(first: int, number: int, machines: Sequence[int]) -> Outcome:
     """Run seeds one after another; also what a worker does."""
     began_s, events, failures = time.process_time(), 0, []
     for seed in range(first, first + number):
-        result = run(random_scenario(seed, machines[seed % len(machines)]))
-        events += result.events
-        if result.violations:
-            size = f"--machines {machines[seed % len(machines)]}"
-            failures.append((seed, f"{_told(result)}\nagain: condor_simulate --seed {seed} {size} --smallest --trace"))
-        del result
+        size = machines[seed % len(machines)]
+        try:
+            result = run(random_scenario(seed, size))
+            events += result.events
+            said = _told(result) if result.violations else ""
+            del result
+        except Exception:  # noqa: BLE001 - the other seeds go on; this one is told like any that failed
+            said = f"seed {seed}: {traceback.format_exc()}"
+        if said:
+            again = f"condor_simulate --seed {seed} --machines {size} --smallest --trace"
+            failures.append((seed, f"{said}\nagain: {again}"))
         gc.collect()
     return Outcome(number, events, time.process_time() - began_s, tuple(failures))
 
