@@ -120,6 +120,7 @@ class _Run:
             )
         self._next_s: float | None = None  # when to ask for the next checkpoint
         self._asked_s: float | None = None  # when the one was asked for that has not come yet
+        self._wanted = False  # by somebody who is to hear what becomes of it
         self._running = False
         self._over = False
         self._failure: str | None = None
@@ -136,6 +137,9 @@ class _Run:
             helpers_run = event.value == errno.EAGAIN
             if not helpers_run:
                 _say(f"no checkpoint: {os.strerror(event.value)} ({event.text})")
+            elif self._wanted:
+                _say(f"no checkpoint yet: {event.text}")
+            self._wanted = False
             self._plan_next(HELPERS_PAUSE_S if helpers_run else self._options.every_s)
         elif event.kind is EventKind.WRITE_LOST:
             _say(f"{event.text}: {os.strerror(event.value)}")
@@ -163,7 +167,12 @@ class _Run:
             f"{done.checkpoints} checkpoints"
         )
 
-    def ask_for_checkpoint(self, *_: object) -> None:
+    def want_checkpoint(self, *_: object) -> None:
+        """The same for somebody who asked on his own."""
+        self._wanted = True
+        self.ask_for_checkpoint()
+
+    def ask_for_checkpoint(self) -> None:
         """Make the program write a checkpoint, if it runs already."""
         if self._running and self._process.poll() is None:
             self._process.send_signal(CHECKPOINT_SIGNAL)
@@ -205,7 +214,7 @@ def _say(words: str) -> None:
 
 
 def _forward_signals(run: _Run) -> None:
-    signal.signal(signal.SIGUSR1, run.ask_for_checkpoint)
+    signal.signal(signal.SIGUSR1, run.want_checkpoint)
 
 
 def _start(executable: str, task: Task, options: _Options) -> int:

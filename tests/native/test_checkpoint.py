@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import subprocess
@@ -14,7 +15,7 @@ from condor_actors.machine.native_image import ImageDamaged, is_image, read_imag
 from condor_actors.machine.native_programs import runtime_path
 from condor_actors.machine.native_shadow import CHECKPOINT_SIGNAL, EventKind
 
-from .chain import DEADLINE_S, Chain, moved_life
+from .chain import DEADLINE_S, MOVED, Chain, moved_life
 from .conftest import Compile, finished, tool
 
 PYTHON = (
@@ -196,3 +197,53 @@ def test_checkpoint_waits_for_helpers(tmp_path: Path) -> None:
     command = tool("run", "--every", "0.05s", "--image", str(image), "--", "/bin/sh", "-c", script)
     status, out, err = finished(command, tmp_path)
     assert (status, out, err) == (3, b"41\n", b"")
+
+
+WAITING = "cat one; read word < two; echo $word; exit 3"
+"""A helper that waits for somebody to write into a pipe, then the shell itself waits for another."""
+
+
+def test_a_checkpoint_waits_for_the_family_to_be_one_process_and_says_so(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        os.mkfifo(tmp_path / name)
+    chain = Chain(["/bin/sh", "-c", WAITING], tmp_path, seed=0)
+    chain.start(runtime_path())
+    assert chain.process
+    chain.expect(EventKind.STARTED)
+    writer = os.open(tmp_path / "one", os.O_WRONLY)  # opens when the helper does
+    chain.process.send_signal(CHECKPOINT_SIGNAL)
+    event = chain.expect(EventKind.IMAGE, EventKind.NO_IMAGE)
+    assert (event.kind, event.value, event.text) == (
+        EventKind.NO_IMAGE,
+        errno.EAGAIN,
+        "the program waits for its helpers",
+    )
+    os.write(writer, b"helped\n")
+    os.close(writer)
+    chain.host.vacate(chain.session)
+    while event.kind is EventKind.NO_IMAGE:
+        assert event.value == errno.EAGAIN
+        chain.process.send_signal(CHECKPOINT_SIGNAL)
+        event = chain.expect(EventKind.IMAGE, EventKind.NO_IMAGE)
+    chain.expect(EventKind.ENDED)
+    assert chain.process.wait(DEADLINE_S) == MOVED
+    chain.start(str(chain.image))
+    chain.expect(EventKind.STARTED)
+    (tmp_path / "two").write_text("moved\n")
+    chain.expect(EventKind.ENDED)
+    assert chain.process.wait(DEADLINE_S) == 3
+    os.close(chain.output)
+    assert (tmp_path / "output").read_bytes() == b"helped\nmoved\n"
+
+
+def test_whoever_asks_for_a_checkpoint_hears_why_there_is_none_yet(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "one")
+    words = tool("run", "--image", str(tmp_path / "image"), "--", "/bin/sh", "-c", "cat one; exit 3")
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    with subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, env=environment, text=True) as run:
+        assert run.stderr
+        writer = os.open(tmp_path / "one", os.O_WRONLY)
+        assert finished(tool("now", str(run.pid)))[0] == 0
+        assert run.stderr.readline() == "condor_checkpoint: no checkpoint yet: the program waits for its helpers\n"
+        os.close(writer)
+        assert run.wait(DEADLINE_S) == 3
