@@ -111,10 +111,13 @@ class AdQuestion:
             return tuple(sorted({name for form in forms for name in form.field.names()}))
         return () if self.form == "table" else None
 
-    def rows(self, ads: Iterable[ClassAd], *, when_empty: str = "") -> Iterable[str] | None:
+    def rows(
+        self, ads: Iterable[ClassAd], *, when_empty: str = "", target: ClassAd | None = None
+    ) -> Iterable[str] | None:
         """The ads in the form asked for; None: the tool's own table.
 
         :param when_empty: what ``-json`` prints when there is no ad.
+        :param target: what TARGET means in the expressions of ``-af`` and ``-format``.
         :raises ToolError: the form cannot be read.
         """
         from condor_actors.tools import print_formats as forms
@@ -122,10 +125,10 @@ class AdQuestion:
         if self.form in WHOLE:
             return projected_rows(self.form, ads, self.attributes, when_empty=when_empty)
         if self.form == "af":
-            return understood(lambda: forms.AutoFormat.of(*self.af)).rows(ads)
+            return understood(lambda: forms.AutoFormat.of(*self.af)).rows(ads, target)
         if self.form == "format":
             chosen = understood(lambda: [forms.Format.of(*each) for each in self.formats])
-            return ("".join(form.text(ad) for form in chosen) for ad in ads)
+            return ("".join(form.text(ad, target) for form in chosen) for ad in ads)
         return None
 
 

@@ -16,8 +16,7 @@ import attrs
 
 from condor_actors.classads import ClassAd, is_true, parse_expression
 from condor_actors.classads.explain import Tally, explain_many
-from condor_actors.classads.text_form import old_to_new
-from condor_actors.tools.command import ToolError
+from condor_actors.tools.ad_output import ads_of_file, checked
 
 if TYPE_CHECKING:
     from condor_actors.tools.q import Answer
@@ -67,20 +66,14 @@ def _slots(answer: Answer) -> list[ClassAd]:
 
     question = answer.question
     if question.slot_file:
-        from condor_actors.classads.text_form import iter_long
-
-        try:
-            with open(question.slot_file, encoding="utf-8", errors="surrogateescape") as file:
-                found = list(iter_long(file))
-        except OSError as error:
-            raise ToolError(f"Error: Can't open slot ads file {question.slot_file}: {error.strerror}") from None
+        found = ads_of_file(question.slot_file, "slot ads file")
     else:
         found = query(answer.config, AdKind.SLOT, pool=question.pool)
     if question.machine:
         name = question.machine.lower()
         found = [ad for ad in found if name in (ad.get_str("Name").lower(), ad.get_str("Machine").lower())]
     if question.machine_constraint:
-        wanted = parse_expression(old_to_new(question.machine_constraint))
+        wanted = parse_expression(checked(question.machine_constraint))
         found = [ad for ad in found if is_true(wanted.evaluate(ad))]
     return [_whole(ad) for ad in found]
 

@@ -9,7 +9,7 @@ an unknown flag       `Words.unknown`                                           
 a value is missing    `Words.missing`                                                   1
 `ToolError`           its text                                                          its own
 a daemon refuses      its sentence, or that it does not answer                          1
-a file, the output    the file's name and the system's reason                           1
+a file, the output    the file's name and the system's reason, or that it is no text    1
 the reader left       nothing                                                           1
 Control-C             nothing                                                           130
 ===================  ================================================================  ======
@@ -104,6 +104,8 @@ def run(
         return _failed(words, _refused(error))
     except BrokenPipeError:
         quiet()
+    except UnicodeDecodeError as error:
+        return _failed(words, f"Error: a file that was given is no text: {error.reason} at byte {error.start}")
     except OSError as error:
         return _failed(words, f"Error: {_where(error)}{error.strerror or error}")
     except KeyboardInterrupt:
@@ -116,7 +118,8 @@ def _failed(words: Words, text: str, status: int = 1) -> int:
         sys.stdout.flush()
     if words.failure != "{text}":
         text = text.removeprefix("Error: ").removeprefix("ERROR: ")
-    print(words.failure.format(text=text), file=sys.stderr)
+    printable = text.encode(errors="backslashreplace").decode()  # bytes of a file that is no text
+    print(words.failure.format(text=printable), file=sys.stderr)
     return status
 
 

@@ -31,6 +31,8 @@ def main(words: Sequence[str] | None = None) -> int:
     """Entry of ``condor_config``; the exit status."""
     given = list(sys.argv[1:] if words is None else words)
     if given[:1] != ["check"]:
+        if given and given[:1] not in (["-help"], ["--help"]):
+            print(f"condor_config: {given[0]} is nothing that it can do", file=sys.stderr)
         print(USAGE, end="", file=sys.stderr if given[:1] not in (["-help"], ["--help"]) else sys.stdout)
         return 0 if given[:1] in (["-help"], ["--help"]) else 1
     try:

@@ -184,11 +184,12 @@ def collector(config: Config, *, pool: str = "") -> Client:
     """
     from condor_actors.wire.nodes import BadNode, tls_node
 
+    here = ""
     if not pool:
         try:
             return connect(local_node(config, "collector"))
-        except Unreachable:
-            pass
+        except Unreachable as error:
+            here = f"\n(on this machine {error}; condor_who -daemons says what runs here)"
         except WireError as error:
             raise ToolError(unreachable("collector", error)) from None
     hosts: Sequence[str] = [pool] if pool else config.list_of("COLLECTOR_HOST")
@@ -198,7 +199,7 @@ def collector(config: Config, *, pool: str = "") -> Client:
             return connect(str(tls_node(host)), credentials(config))
         except (BadNode, WireError) as error:
             problem = unreachable(f"collector {host}", error)
-    raise ToolError(problem)
+    raise ToolError(problem + here)
 
 
 def query(
@@ -229,8 +230,11 @@ def query(
 
 
 def unreachable(who: str, error: Exception) -> str:
-    """The sentence for a daemon that cannot be talked to."""
-    return f"Error: Can't find address of {who}" if isinstance(error, Unreachable) else f"Error: {who}: {error}"
+    """The sentence for a daemon that cannot be talked to, and where to look."""
+    if not isinstance(error, Unreachable):
+        return f"Error: {who}: {error}"
+    return (f"Error: Can't find address of {who}\n({error}; condor_who -daemons says what runs on this machine, "
+            "CONDOR_CONFIG which pool is meant)")  # fmt: skip
 
 
 def refused(error: Exception) -> str:

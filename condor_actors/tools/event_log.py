@@ -39,6 +39,11 @@ class EventReader:
         self.is_xml = False
         self._rest = b""
 
+    @property
+    def has_rest(self) -> bool:
+        """Whether there is more than blanks that has not become an event."""
+        return bool(self._rest.strip())
+
     def feed(self, data: bytes) -> Iterator[Event]:
         """The events that are complete now."""
         self._rest += data

@@ -58,11 +58,13 @@ def jobs_of_log(path: str) -> list[ClassAd]:
     """
     reader = event_log.EventReader()
     jobs: dict[tuple[int, int, int], ClassAd] = {}
+    seen = False
     try:
         with open(path, "rb") as file:
             owner = _name(os.fstat(file.fileno()).st_uid)
             while data := file.read(1 << 20):
                 for event in reader.feed(data):
+                    seen = True
                     job = (event.cluster, event.proc, event.subproc)
                     facts = _xml_facts(event) if reader.is_xml else _text_facts(event)
                     if event.number == event_log.SUBMIT:
@@ -71,6 +73,8 @@ def jobs_of_log(path: str) -> list[ClassAd]:
                         _CHANGES[event.number](jobs[job], facts)
     except OSError as error:
         raise ToolError(f"\nCan't open user log: {path}: {error.strerror}") from None
+    if not jobs and not seen and reader.has_rest:
+        raise ToolError(f"\nCan't read user log: {path}: there is no event in it")
     return list(jobs.values())
 
 

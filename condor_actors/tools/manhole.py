@@ -39,6 +39,9 @@ def main(words: Sequence[str] | None = None) -> int:
     if not words or words[0] in ("-h", "-help", "--help"):
         sys.stdout.write(USAGE)
         return 0 if words else 1
+    if words[0].startswith("-"):
+        sys.stderr.write(f"condor_manhole: {words[0]} is no option\n{USAGE}")
+        return 1
     ssh = shutil.which("ssh")
     if ssh is None:
         sys.stderr.write("condor_manhole: there is no ssh; install openssh-client\n")

@@ -42,7 +42,7 @@ def main() -> int:
     command = words[0] if words else "status"
     takes = {"status": 1, "resume": 1, "pause": 2}
     if command not in takes or len(words) > takes[command] or len(how) > (command == "pause"):
-        print(USAGE, file=sys.stderr)
+        print(f"condor_owner: cannot make sense of '{' '.join(sys.argv[1:])}'\n{USAGE}", file=sys.stderr)
         return 2
     duration_s = span_s(words[1]) if len(words) > 1 else 3600.0
     if duration_s is None:

@@ -50,7 +50,7 @@ def main() -> int:
         else:
             words.append(word)
     if not words or words[0] not in ("check", "record") or len(words) > 2 or any(word[:1] == "-" for word in words):
-        print(USAGE, file=sys.stderr)
+        print(f"condor_policy: cannot make sense of '{' '.join(sys.argv[1:])}'\n{USAGE}", file=sys.stderr)
         return 2
     try:
         if words[0] == "record":

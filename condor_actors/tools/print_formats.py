@@ -150,17 +150,17 @@ class AutoFormat:
             names |= {"ClusterId", "ProcId"}
         return tuple(sorted(names))
 
-    def texts(self, ad: ClassAd) -> list[str]:
-        """The fields of one ad."""
+    def texts(self, ad: ClassAd, target: ClassAd | None = None) -> list[str]:
+        """The fields of one ad; ``target`` is what TARGET means in them."""
         out = []
         for field in self.fields:
-            text = field.raw(ad) if self.is_raw else self.render(field.value(ad))
+            text = field.raw(ad) if self.is_raw else self.render(field.value(ad, target))
             out.append(f"{field.text} = {text}" if self.labels else text)
         return out
 
-    def row(self, ad: ClassAd) -> str:
+    def row(self, ad: ClassAd, target: ClassAd | None = None) -> str:
         """One ad as text, line end included."""
-        parts = self.texts(ad)
+        parts = self.texts(ad, target)
         if self.job_id:
             identity = f"{ad.get_int('ClusterId')}.{ad.get_int('ProcId')}"
             parts.insert(0, f"ID = {identity}" if self.labels else identity)
@@ -168,13 +168,13 @@ class AutoFormat:
             return self.record_prefix + "".join(f"{part}\n" for part in parts)
         return self.record_prefix + (self.suffix + self.separator).join(parts) + "\n"
 
-    def rows(self, ads: Iterable[ClassAd]) -> Iterator[str]:
+    def rows(self, ads: Iterable[ClassAd], target: ClassAd | None = None) -> Iterator[str]:
         """All ads as text; with headings the columns are as wide as their widest value."""
         if not self.headings:
             for ad in ads:
-                yield self.row(ad)
+                yield self.row(ad, target)
             return
-        held = [(self._identity(ad), self.texts(ad)) for ad in ads]
+        held = [(self._identity(ad), self.texts(ad, target)) for ad in ads]
         if not held:
             return
         heads = [field.text for field in self.fields]
@@ -213,9 +213,9 @@ class Format:
             form[: found.start()].replace("%%", "%"), found.group(0), form[found.end() :].replace("%%", "%"), field
         )
 
-    def text(self, ad: ClassAd) -> str:
+    def text(self, ad: ClassAd, target: ClassAd | None = None) -> str:
         """What it prints for an ad; nothing when the value does not fit."""
-        value = self.field.value(ad)
+        value = self.field.value(ad, target)
         if not self.conversion:
             return "" if value is UNDEFINED and self.field.expression is None else self.before
         shape = _CONVERSION.match(self.conversion)

@@ -87,6 +87,8 @@ class PrintTable:
                 return cls.parse(file.read(), path)
         except OSError as error:
             raise FormatError(f"cannot execute print-format file {path}: {error.strerror}") from None
+        except UnicodeDecodeError:
+            raise FormatError(f"cannot execute print-format file {path}: it is no text") from None
 
     @classmethod
     def parse(cls, text: str, source: str = "print format") -> PrintTable:

@@ -51,7 +51,7 @@ def main() -> int:
             words.append(word)
     takes = {"make": 2, "list": 1, "cancel": 2}
     if not words or len(words) != takes.get(words[0]) or any(word[:1] == "-" for word in words):
-        print(USAGE, file=sys.stderr)
+        print(f"condor_reserve: cannot make sense of '{' '.join(sys.argv[1:])}'\n{USAGE}", file=sys.stderr)
         return 2
     try:
         wish = _wish(words[1], given, time.time()) if words[0] == "make" else None

@@ -59,7 +59,7 @@ USAGE = """Usage: condor_status [query] [display] [name ...]
   query:    -avail -claimed -run -state -server -startd -schedd -submitters -collector -master -negotiator
             -accounting -owner -any -absent -constraint EXPR -pool HOST -direct HOST -ads FILE -limit N
   display:  -compact -totals -long -json -xml -attributes A,B -af[:jlhVrTY,tng] ATTR... -format FMT ATTR
-            -print-format FILE -sort EXPR"""
+            -print-format FILE -sort EXPR -target FILE"""
 
 
 @attrs.define
@@ -182,7 +182,8 @@ def _answer(question: Question) -> int:
               f"Projection: {' '.join(projection) or '(all)'}")
         return 0
     ads = _sorted(question, _found(question, projection))
-    rows = question.rows(ads, when_empty="[\n]\n")
+    targets = ad_output.ads_of_file(question.target, "target ad file") if question.target else [None]
+    rows = question.rows(ads, when_empty="[\n]\n", target=targets[0] if targets else None)
     return ad_output.write(_table(question, ads) if rows is None else rows)
 
 
