@@ -164,7 +164,7 @@ def test_totals_alone_and_appended_columns(run: Run) -> None:
 def test_expressions_about_a_target(run: Run, tmp_path: Path) -> None:
     job = tmp_path / "job"
     job.write_text("RequestMemory = 2040\n")
-    said = run("-target", str(job), "-af", "Name", "Memory >= TARGET.RequestMemory", "b.org")
+    said = run("b.org", "-target", str(job), "-af", "Name", "Memory >= TARGET.RequestMemory")
     assert said[1] == "slot1@b.org false\nslot2@b.org false\n"
     assert run("-target", str(job), "-format", "%d\n", "TARGET.RequestMemory", "slot2@b.org")[1] == "2040\n"
     assert "Can't open target ad file" in run("-target", "/no/such", "-af", "Name")[2]
