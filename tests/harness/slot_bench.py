@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import signal
 from collections import Counter
+from typing import Any
 
 import attrs
 
@@ -19,7 +20,7 @@ from condor_actors.messages.admin import CancelDrain, Drain, Reconfigure, Shutdo
 from condor_actors.messages.advertise import AdKind, AdsChanged, SubscribeAds
 from condor_actors.messages.claim import ClaimActivity, ClaimGranted, ReleaseClaim, RequestClaim
 from condor_actors.messages.negotiate import MatchNotice
-from condor_actors.messages.run import ActivateClaim, ContinueRun, OutputsReceived, StopRun, SuspendRun
+from condor_actors.messages.run import ActivateClaim, ContinueRun, OutputsReceived, RunBegan, StopRun, SuspendRun
 from condor_actors.wire.blocking import Client, RequestRefused, TimedOut, WireError, connect
 from condor_actors.wire.tool_credentials import ToolCredentials
 from tests.pool_fixture import PersonalPool, until
@@ -45,6 +46,7 @@ LINE = re.compile(r"slot(\d+)@\S+: (\w+/\w+)(?: -> (\w+/\w+))? \((\w+)")
 PATIENT = ": > {mark}; exec sleep 1000"
 STUBBORN = 'trap "" TERM; : > {mark}; while :; do sleep 0.1; done'
 LEASE_S = 100_000.0
+PATIENCE_S = 60.0
 
 
 @attrs.frozen
@@ -156,6 +158,9 @@ class SlotBench:
             if line is not None:
                 line.close()
 
+    def _ask(self, actor: str, message: Any) -> Any:
+        return self.startd.ask(actor, message, PATIENCE_S)
+
     # ---- deeds: each returns when it is done
 
     def policy(self, **changes: str) -> None:
@@ -163,7 +168,7 @@ class SlotBench:
         self._policy |= changes
         path = self.pool.dir / "config.d" / "20-policy"
         path.write_text("".join(f"{name} = {value}\n" for name, value in self._policy.items()))
-        self.startd.ask("admin", Reconfigure())
+        self._ask("admin", Reconfigure())
 
     def name(self, slot: int) -> str:
         """Its full name."""
@@ -172,7 +177,7 @@ class SlotBench:
 
     def match(self, slot: int) -> None:
         """As the negotiator does."""
-        self.startd.ask("startd", MatchNotice(slot_name=self.name(slot), submitter="ann@x", schedd_address=""))
+        self._ask("startd", MatchNotice(slot_name=self.name(slot), submitter="ann@x", schedd_address=""))
 
     def _wish(self, slot: int, job: str) -> RequestClaim:
         return RequestClaim(slot_name=self.name(slot), capability=self._capabilities[slot], job_ad=job.encode(),
@@ -181,7 +186,7 @@ class SlotBench:
     def claim(self, slot: int) -> None:
         """As a schedd does; again when what it was told of the slot is out of date."""
         def granted() -> ClaimGranted | None:
-            answer = self.startd.ask("startd", self._wish(slot, self._job("")), 60.0)
+            answer = self._ask("startd", self._wish(slot, self._job("")))
             return answer if isinstance(answer, ClaimGranted) else None
 
         self._claims[slot] = until(granted, f"slot {slot} is claimed")
@@ -208,9 +213,12 @@ class SlotBench:
         claim, run_id = self._claims[slot], f"{self._count}.0#1"
         mark = self.pool.work / f"began.{self._count}"
         times = self._times(slot, "Begin")
-        self.host(claim.starter_node).ask("starter-host", ActivateClaim(
+        line = self.host(claim.starter_node)
+        line.ask("starter-host", ActivateClaim(
             claim_id=claim.claim_id, secret=claim.secret, run_id=run_id, lease_s=LEASE_S,
-            job_ad=self._job(program.format(mark=mark)).encode()))
+            job_ad=self._job(program.format(mark=mark)).encode()), PATIENCE_S)
+        while not isinstance(word := line.receive(PATIENCE_S), RunBegan) or word.run_id != run_id:
+            pass
         self._runs[slot] = run_id
         self._started.append(run_id)
         until(lambda: mark.exists() or None, f"{run_id} runs")
@@ -244,44 +252,44 @@ class SlotBench:
     def release(self, slot: int) -> None:
         """The schedd gives the claim up."""
         claim = self._claims[slot]
-        self.startd.ask("startd", ReleaseClaim(claim_id=claim.claim_id, secret=claim.secret))
+        self._ask("startd", ReleaseClaim(claim_id=claim.claim_id, secret=claim.secret))
 
     def vacate(self, slot: int) -> None:
         """condor_vacate."""
-        self.startd.ask("startd", VacateSlots(slots=(self.name(slot),)))
+        self._ask("startd", VacateSlots(slots=(self.name(slot),)))
 
     def fast(self, slot: int) -> None:
         """condor_vacate -fast."""
-        self.startd.ask("startd", VacateSlots(slots=(self.name(slot),), fast=True))
+        self._ask("startd", VacateSlots(slots=(self.name(slot),), fast=True))
 
     def graceful(self, slot: int) -> None:
         """condor_drain -graceful; all slots."""
-        self.startd.ask("startd", Drain(how="graceful"))
+        self._ask("startd", Drain(how="graceful"))
 
     def quick(self, slot: int) -> None:
         """condor_drain -quick; all slots."""
-        self.startd.ask("startd", Drain(how="quick"))
+        self._ask("startd", Drain(how="quick"))
 
     def drainfast(self, slot: int) -> None:
         """condor_drain -fast; all slots."""
-        self.startd.ask("startd", Drain(how="fast"))
+        self._ask("startd", Drain(how="fast"))
 
     def peaceful(self, slot: int) -> None:
         """A drain that lets everything finish; all slots."""
-        self.startd.ask("startd", Drain(how="peaceful"))
+        self._ask("startd", Drain(how="peaceful"))
 
     def drainstart(self, slot: int) -> None:
         """condor_drain -start: what is free takes jobs meanwhile."""
-        self.startd.ask("startd", Drain(how="graceful", start_expr="True"))
+        self._ask("startd", Drain(how="graceful", start_expr="True"))
 
     def undrain(self, slot: int) -> None:
         """condor_drain -cancel."""
-        self.startd.ask("startd", CancelDrain())
+        self._ask("startd", CancelDrain())
 
     def off(self, slot: int) -> None:
         """condor_off -peaceful; all slots."""
         times = self._times(slot, "Drain")
-        self.startd.ask("admin", Shutdown(how="peaceful"))
+        self._ask("admin", Shutdown(how="peaceful"))
         self.until("Drain", slot, times)
 
     def late(self, slot: int) -> None:
@@ -347,10 +355,10 @@ class SlotBench:
         if "starter-host" in self.pool.daemons():
             self.unhold(1)
         try:
-            self.startd.ask("startd", CancelDrain())
+            self._ask("startd", CancelDrain())
         except RequestRefused:
             pass
-        self.startd.ask("startd", VacateSlots(fast=True))
+        self._ask("startd", VacateSlots(fast=True))
         if any(self.place(slot) == "Matched/Idle" for slot in self.slots):
             self.policy(IS_OWNER="True")
         self.policy(**POLICY)

@@ -239,6 +239,25 @@ def test_an_owner_who_returns_gets_the_machine_and_the_job_goes_on_elsewhere() -
             pool.stop()
 
 
+def test_a_light_user_displaces_a_heavy_one_whose_work_is_kept() -> None:
+    with fresh_folder() as folder:
+        pool = PersonalPool(folder, slots=1, config="PRIORITY_POLICY = UP_DOWN\nUP_DOWN_INTERVAL = 1\n")
+        try:
+            job = Job(pool, "heavy", "12 6", accounting_group_user="heavy")
+            job.until_lines(7)
+            light = pool.submit("executable = /bin/true\nrequest_memory = 16MB\naccounting_group_user = light\n"
+                                "log = light.log\nqueue\n")
+            pool.wait("light.log")
+            assert pool.history(str(light))[0]["ExitCode"] == 0
+            job.until_logged("(1) Job was checkpointed.")
+            job.go_on(6)
+            job.wait()
+            job.check(12)
+            assert pool.history(job.id)[0]["NumRestarts"] == 1
+        finally:
+            pool.stop()
+
+
 # ---- deaths
 
 
