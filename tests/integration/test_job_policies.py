@@ -24,7 +24,7 @@ def test_each_policy_does_what_it_says_with_its_reason(pool: PersonalPool) -> No
                 "periodic_hold_reason = \"long enough\"\n"
                 "periodic_hold_subcode = 17\nperiodic_release = HoldReasonSubCode == 17 && NumJobStarts < 2\n",
         "remove": "periodic_remove = (JobStatus == 2) && (time() - EnteredCurrentStatus) > 1\n",
-        "vacate": "periodic_vacate = NumShadowStarts == 1 && NumJobStarts == 1 && RemoteWallClockTime > 1\n",
+        "vacate": "periodic_vacate = NumJobStarts == 1 && LastVacateTime is undefined && RemoteWallClockTime > 1\n",
         "submitted": "hold = true\nperiodic_release = true\nperiodic_remove = JobStatus == 2\n",
     }
     clusters = {
