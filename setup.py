@@ -20,7 +20,7 @@ PROGRAMS = ("condor_launcher", "condor_runtime", "condor_benchmark")
 CLASSADS = Extension(
     "condor_actors.classads._core",
     sorted(str(path.relative_to(HERE)) for path in (HERE / "native" / "classads").glob("*.c")),
-    depends=["native/classads/core.h"],
+    depends=["native/classads/core.h", "native/classads/tokens.h"],
     extra_compile_args=["-O2", "-std=gnu11", "-fvisibility=hidden", "-Wall", "-Wextra", "-Werror"],
 )
 

@@ -5,7 +5,8 @@
  * and column), operands of unusual types go to Python's operators, most functions are Python's.
  *
  *   nodes.c      the types of nodes, equal in face to those of condor_actors/classads/nodes.py
- *   parse.c      text to nodes
+ *   tokens.c     text to tokens
+ *   parse.c      tokens to nodes
  *   evaluate.c   nodes to values: names, operators
  *   functions.c  calls, and the functions that are common enough to be here
  *   module.c     the doors: evaluate, match_ads; what Python hands in at the start

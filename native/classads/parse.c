@@ -1,29 +1,11 @@
-/* Text to nodes: a Pratt parser that reads characters as it goes.
+/* Tokens to nodes: a Pratt parser that takes them as it goes.
  *
  * It takes what the parser in Python takes, except for the rare: comments, octal escapes, strings side by side, names
  * in quotes, numbers of more than 18 digits, times written out. For those, and for whatever is wrong, `parse` gives
  * None, and the parser in Python reads the text, or says what is wrong with it and where.
  */
 
-#include "core.h"
-
-typedef enum { T_OTHER, T_END, T_NAME, T_NUMBER, T_STRING, T_OPERATOR, T_MARK } TokenKind;
-typedef enum { WORD_NONE, WORD_TRUE, WORD_FALSE, WORD_UNDEFINED, WORD_ERROR, WORD_IS, WORD_ISNT, WORD_TIME } Word;
-
-typedef struct {
-    PyObject *text;
-    const void *data;
-    int unit; /* as PyUnicode_KIND has it */
-    Py_ssize_t size, at; /* at: behind the token */
-    /* the token */
-    TokenKind kind;
-    Py_ssize_t start;
-    int sign;       /* T_OPERATOR: an Operator; T_MARK: a character; '=' alone is a mark */
-    bool escapes;   /* T_STRING: whether there are backslashes in it */
-    int depth;
-} Parser;
-
-#define CHARACTER(p, index) ((index) < (p)->size ? PyUnicode_READ((p)->unit, (p)->data, (index)) : 0)
+#include "tokens.h"
 
 const uint8_t operator_binding[BINARY_OPERATORS] = {
     [OR] = 20, [AND] = 30, [BIT_OR] = 40, [BIT_XOR] = 50, [BIT_AND] = 60, [EQUAL] = 70, [UNEQUAL] = 70, [IS] = 70,
@@ -34,223 +16,7 @@ const uint8_t operator_binding[BINARY_OPERATORS] = {
 
 static Node *expression(Parser *p), *binary(Parser *p, int limit), *operand(Parser *p);
 
-/* -- names: a small table of those seen, so that a name costs no new string */
-
-typedef struct {
-    char text[40];
-    uint8_t size;
-    Word word;
-    PyObject *name, *key;
-} Known;
-
-enum { KNOWN = 2048 };
-static Known known_names[KNOWN];
 static Node *constants[WORD_ERROR + 1];
-
-static Word word_of(const char *text, int size)
-{
-    static const struct { const char *text; Word word; } words[] = {
-        {"true", WORD_TRUE}, {"false", WORD_FALSE}, {"undefined", WORD_UNDEFINED}, {"error", WORD_ERROR},
-        {"is", WORD_IS}, {"isnt", WORD_ISNT}, {"abstime", WORD_TIME}, {"reltime", WORD_TIME},
-    };
-    for (size_t at = 0; at < sizeof words / sizeof *words; at++)
-        if ((int)strlen(words[at].text) == size && PyOS_mystrnicmp(words[at].text, text, size) == 0)
-            return words[at].word;
-    return WORD_NONE;
-}
-
-/* The entry of the name token; NULL where it is too long (no exception) or memory is short. */
-static const Known *known_name(Parser *p)
-{
-    char text[sizeof known_names->text] = "";
-    Py_ssize_t size = p->at - p->start;
-    if (size >= (Py_ssize_t)sizeof text)
-        return NULL;
-    uint32_t hash = 2166136261u;
-    for (Py_ssize_t at = 0; at < size; at++) {
-        text[at] = (char)PyUnicode_READ(p->unit, p->data, p->start + at);
-        hash = (hash ^ (uint8_t)text[at]) * 16777619u;
-    }
-    Known *entry = &known_names[(hash ^ hash >> 15) % KNOWN];
-    if (entry->name != NULL && entry->size == size && memcmp(entry->text, text, (size_t)size) == 0)
-        return entry;
-    PyObject *name = PyUnicode_FromStringAndSize(text, size);
-    char lower[sizeof text];
-    for (Py_ssize_t at = 0; at < size; at++)
-        lower[at] = Py_TOLOWER(text[at]);
-    PyObject *key = name == NULL ? NULL : PyUnicode_FromStringAndSize(lower, size);
-    if (key == NULL) {
-        Py_XDECREF(name);
-        return NULL;
-    }
-    PyUnicode_InternInPlace(&name);
-    PyUnicode_InternInPlace(&key);
-    Py_XSETREF(entry->name, name);
-    Py_XSETREF(entry->key, key);
-    memcpy(entry->text, text, (size_t)size);
-    entry->size = (uint8_t)size;
-    entry->word = word_of(text, (int)size);
-    return entry;
-}
-
-/* -- tokens */
-
-static bool is_blank(Py_UCS4 c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
-static bool is_digit(Py_UCS4 c) { return c >= '0' && c <= '9'; }
-static bool is_letter(Py_UCS4 c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-
-static void mark(Parser *p, TokenKind kind, int sign, int length)
-{
-    p->kind = kind;
-    p->sign = sign;
-    p->at = p->start + length;
-}
-
-static void operator_token(Parser *p, Py_UCS4 c)
-{
-    Py_UCS4 second = CHARACTER(p, p->start + 1), third = CHARACTER(p, p->start + 2);
-    switch (c) {
-    case '|': second == '|' ? mark(p, T_OPERATOR, OR, 2) : mark(p, T_OPERATOR, BIT_OR, 1); return;
-    case '&': second == '&' ? mark(p, T_OPERATOR, AND, 2) : mark(p, T_OPERATOR, BIT_AND, 1); return;
-    case '^': mark(p, T_OPERATOR, BIT_XOR, 1); return;
-    case '=':
-        if (second == '=')
-            mark(p, T_OPERATOR, EQUAL, 2);
-        else if ((second == '?' || second == '!') && third == '=')
-            mark(p, T_OPERATOR, second == '?' ? IS : ISNT, 3);
-        else
-            mark(p, T_MARK, '=', 1);
-        return;
-    case '!': second == '=' ? mark(p, T_OPERATOR, UNEQUAL, 2) : mark(p, T_MARK, '!', 1); return;
-    case '<':
-        if (second == '<')
-            mark(p, T_OPERATOR, SHIFT_LEFT, 2);
-        else
-            second == '=' ? mark(p, T_OPERATOR, LESS_EQUAL, 2) : mark(p, T_OPERATOR, LESS, 1);
-        return;
-    case '>':
-        if (second == '>')
-            third == '>' ? mark(p, T_OPERATOR, SHIFT_LOGICAL, 3) : mark(p, T_OPERATOR, SHIFT_RIGHT, 2);
-        else
-            second == '=' ? mark(p, T_OPERATOR, GREATER_EQUAL, 2) : mark(p, T_OPERATOR, GREATER, 1);
-        return;
-    case '+': mark(p, T_OPERATOR, ADD, 1); return;
-    case '-': mark(p, T_OPERATOR, SUBTRACT, 1); return;
-    case '*': mark(p, T_OPERATOR, MULTIPLY, 1); return;
-    case '%': mark(p, T_OPERATOR, MODULUS, 1); return;
-    case '/':
-        if (second == '/' || second == '*') /* a comment: not read here */
-            mark(p, T_OTHER, 0, 1);
-        else
-            mark(p, T_OPERATOR, DIVIDE, 1);
-        return;
-    case '~': case '(': case ')': case '{': case '}': case '[': case ']': case '?': case ':': case '.': case ',': case ';':
-        mark(p, T_MARK, (int)c, 1);
-        return;
-    default: mark(p, T_OTHER, 0, 1);
-    }
-}
-
-/* Behind the digits of an exponent, or `at` itself where none is. */
-static Py_ssize_t behind_exponent(Parser *p, Py_ssize_t at)
-{
-    Py_UCS4 c = CHARACTER(p, at);
-    if (c != 'e' && c != 'E')
-        return at;
-    Py_ssize_t digits = at + 1;
-    c = CHARACTER(p, digits);
-    if (c == '+' || c == '-')
-        digits++;
-    if (!is_digit(CHARACTER(p, digits)))
-        return at;
-    while (is_digit(CHARACTER(p, digits)))
-        digits++;
-    return digits;
-}
-
-static void number_token(Parser *p)
-{
-    Py_ssize_t at = p->start;
-    p->kind = T_NUMBER;
-    p->sign = 0; /* 1 for a real */
-    while (is_digit(CHARACTER(p, at)))
-        at++;
-    Py_ssize_t whole = at - p->start;
-    if (CHARACTER(p, at) == '.') {
-        if (!is_digit(CHARACTER(p, at + 1))) { /* digits are missing */
-            mark(p, T_OTHER, 0, 1);
-            return;
-        }
-        p->sign = 1;
-        for (at++; is_digit(CHARACTER(p, at)); at++)
-            ;
-    }
-    Py_ssize_t end = behind_exponent(p, at);
-    if (end > at)
-        p->sign = 1;
-    if (p->sign == 0 && (whole > 18 || (whole > 1 && CHARACTER(p, p->start) == '0'))) {
-        mark(p, T_OTHER, 0, 1);
-        return;
-    }
-    p->at = end;
-}
-
-static void string_token(Parser *p)
-{
-    p->escapes = false;
-    for (Py_ssize_t at = p->start + 1; at < p->size; at++) {
-        Py_UCS4 c = CHARACTER(p, at);
-        if (c == '"') {
-            p->kind = T_STRING;
-            p->at = at + 1;
-            return;
-        }
-        if (c == 0)
-            break;
-        if (c == '\\') {
-            p->escapes = true;
-            if (CHARACTER(p, ++at) == 0)
-                break;
-        }
-    }
-    mark(p, T_OTHER, 0, 1);
-}
-
-static void next(Parser *p)
-{
-    Py_ssize_t at = p->at;
-    while (is_blank(CHARACTER(p, at)))
-        at++;
-    p->start = at;
-    if (at >= p->size) {
-        p->kind = T_END;
-        p->at = at;
-        return;
-    }
-    Py_UCS4 c = CHARACTER(p, at);
-    if (is_letter(c)) {
-        for (at++; is_letter(CHARACTER(p, at)) || is_digit(CHARACTER(p, at)); at++)
-            ;
-        p->kind = T_NAME;
-        p->at = at;
-    } else if (is_digit(c) || (c == '.' && is_digit(CHARACTER(p, at + 1)))) {
-        number_token(p);
-    } else if (c == '"') {
-        string_token(p);
-    } else {
-        operator_token(p, c);
-    }
-}
-
-static bool is_mark(const Parser *p, int sign) { return p->kind == T_MARK && p->sign == sign; }
-
-static bool take(Parser *p, int sign)
-{
-    if (!is_mark(p, sign))
-        return false;
-    next(p);
-    return true;
-}
 
 /* -- literals */
 
@@ -262,7 +28,7 @@ static Node *number(Parser *p, bool negative)
         int64_t value = 0;
         for (Py_ssize_t at = start; at < end; at++)
             value = value * 10 + (int64_t)(PyUnicode_READ(p->unit, p->data, at) - '0');
-        next(p);
+        next_token(p);
         return make_literal(PyLong_FromLongLong(negative ? -value : value));
     }
     char digits[64];
@@ -274,7 +40,7 @@ static Node *number(Parser *p, bool negative)
     double value = PyOS_string_to_double(digits, NULL, NULL);
     if (value == -1.0 && PyErr_Occurred())
         return NULL;
-    next(p);
+    next_token(p);
     return make_literal(PyFloat_FromDouble(negative ? -value : value));
 }
 
@@ -315,7 +81,7 @@ static Node *string(Parser *p)
     PyObject *text = p->escapes ? unescaped(p) : PyUnicode_Substring(p->text, p->start + 1, p->at - 1);
     if (text == NULL)
         return NULL;
-    next(p);
+    next_token(p);
     if (p->kind == T_STRING) { /* side by side, they are one */
         Py_DECREF(text);
         return NULL;
@@ -373,7 +139,7 @@ static Node *record(Parser *p)
             goto other;
         PyObject *name = known->name;
         Py_INCREF(name);
-        next(p);
+        next_token(p);
         Node *node = take(p, '=') ? expression(p) : NULL;
         PyObject *pair = node == NULL ? NULL : PyTuple_Pack(2, name, node);
         Py_DECREF(name);
@@ -403,14 +169,14 @@ static Node *named(Parser *p)
     if (known->word >= WORD_TRUE && known->word <= WORD_ERROR) {
         Node *constant = constants[known->word];
         Py_INCREF(constant);
-        next(p);
+        next_token(p);
         return constant;
     }
     PyObject *name = known->name, *key = known->key; /* the entry may be another's when arguments have been read */
     bool times = known->word == WORD_TIME;
     Py_INCREF(name);
     Py_INCREF(key);
-    next(p);
+    next_token(p);
     if (!take(p, '('))
         return make_reference(name, key, NULL, false);
     Py_DECREF(key);
@@ -435,7 +201,7 @@ static Node *selected(Parser *p, Node *scope)
     Py_INCREF(known->name);
     Py_INCREF(known->key);
     Node *node = make_reference(known->name, known->key, scope, scope == NULL);
-    next(p);
+    next_token(p);
     return node;
 }
 
@@ -448,7 +214,7 @@ static Node *primary(Parser *p)
     case T_OPERATOR: { /* a minus directly before a number belongs to it */
         Py_ssize_t start = p->start;
         bool minus = p->sign == SUBTRACT;
-        next(p);
+        next_token(p);
         return minus && p->kind == T_NUMBER && p->start == start + 1 ? number(p, true) : NULL;
     }
     case T_MARK: break;
@@ -484,7 +250,7 @@ static Node *unary(Parser *p)
     } else {
         return p->kind == T_OPERATOR ? NULL : operand(p);
     }
-    next(p);
+    next_token(p);
     if (++p->depth > MAX_NESTING)
         return NULL;
     Node *node = unary(p);
@@ -511,10 +277,10 @@ static Node *operand(Parser *p)
             node = make_subscript(node, index);
         } else {
             Parser ahead = *p;
-            next(&ahead);
+            next_token(&ahead);
             if (!is_mark(&ahead, ':'))
                 return node;
-            next(&ahead);
+            next_token(&ahead);
             *p = ahead;
             Node *otherwise = ++p->depth > MAX_NESTING ? NULL : operand(p);
             p->depth--;
@@ -542,7 +308,7 @@ static Node *binary(Parser *p, int limit)
         int binding = operator_binding[operator];
         if (binding <= limit)
             return left;
-        next(p);
+        next_token(p);
         Node *right = ++p->depth > MAX_NESTING ? NULL : binary(p, binding);
         p->depth--;
         left = make_binary((Operator)operator, left, right);
@@ -576,7 +342,7 @@ PyObject *parse(PyObject *module, PyObject *text)
                 .size = PyUnicode_GET_LENGTH(text)};
     Node *node = NULL;
     if (p.size <= 1024 * 1024) {
-        next(&p);
+        next_token(&p);
         node = expression(&p);
     }
     if (node != NULL && p.kind != T_END)
