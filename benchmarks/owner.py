@@ -14,7 +14,7 @@ probability shown.  Wall time is what the owner feels; it is worth something onl
 (``spread``).  Beside it stands what the jobs and the pool's daemons took of the processor meanwhile: that figure
 does not depend on what else runs.
 
-python benchmarks/owner.py [--presses 20] [--rounds 6] [--seconds 5]
+python benchmarks/owner.py [--presses 15] [--rounds 6] [--seconds 4]
 """
 
 from __future__ import annotations
@@ -79,9 +79,9 @@ def main() -> None:
     if sys.argv[1:] == ["--owner"]:
         return work()
     words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    words.add_argument("--presses", type=int, default=20, help="key presses of the reaction")
+    words.add_argument("--presses", type=int, default=15, help="key presses of the reaction")
     words.add_argument("--rounds", type=int, default=6, help="pairs of the slowdown, six at least")
-    words.add_argument("--seconds", type=float, default=5.0, help="of the owner's work at a time")
+    words.add_argument("--seconds", type=float, default=4.0, help="of the owner's work at a time")
     asked = words.parse_args()
     print(f"{CPUS} processors, load {os.getloadavg()[0]:.2f} at the beginning")
     with fresh_folder() as folder:

@@ -115,6 +115,18 @@ def test_a_suspended_job_is_thawed_before_it_goes() -> None:
     assert out.index(jr.Signal(signal.SIGTERM)) < out.index(jr.Thaw())
 
 
+def test_the_startd_hears_of_a_user_who_suspends_what_the_owner_froze() -> None:
+    bench = Bench().running()
+    assert jr.Freeze() in bench.tell(jr.OwnerSuspends())
+    assert not bench.run.by_user
+    assert bench.tell(SuspendRun(run_id=RUN)) == [jr.Activity("suspended")]
+    assert bench.run.by_user
+    assert bench.tell(SuspendRun(run_id=RUN)) == []
+    assert bench.tell(jr.OwnerContinues()) == [], "its user still wants it to stand still"
+    assert jr.Thaw() in bench.tell(ContinueRun(run_id=RUN))
+    assert jr.Activity("busy") in bench.out
+
+
 def test_the_startd_closes_with_a_hold() -> None:
     bench = Bench().running()
     bench.tell(jr.CloseRun(grace_s=5.0, reason="too loud", hold=True, hold_code=21, hold_subcode=3))
