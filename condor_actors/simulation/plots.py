@@ -24,7 +24,7 @@ svg text{font:11px system-ui,sans-serif;fill:var(--soft)} svg .title{font-size:1
 svg .frame{stroke:var(--soft);fill:none} svg .grid{stroke:var(--grid)} svg .mark{stroke:var(--ink);stroke-dasharray:1 3}
 """
 LIGHT = dict(re.findall(r"(--\w+):(#\w+)", STYLE.split("@media", maxsplit=1)[0]))
-LEFT, RIGHT, TOP, BOTTOM = 52.0, 12.0, 42.0, 40.0
+LEFT, RIGHT, TOP, BOTTOM = 60.0, 12.0, 42.0, 40.0
 COLOURS = 5
 DASHES = {"solid": "", "dashed": "6 4", "dotted": "2 3"}
 
