@@ -51,6 +51,7 @@ SEARCH = "/usr/bin:/bin:/usr/local/bin:/usr/games"
 WANTED_LINKS = 5
 MOST_CHAINS = 12
 MOST_S = 300.0
+PATIENCE_S = 900.0
 FIRST_SEED = 1988
 
 
@@ -180,7 +181,7 @@ class _Journey(Chain):
     def _move_on(self, wanted: bool, pause_s: float) -> bool:
         """Wait a random while and take a checkpoint; False when the program ended instead."""
         assert self.process
-        pause = self.random.random() * 2 * pause_s if wanted else DEADLINE_S
+        pause = self.random.random() * 2 * pause_s if wanted else PATIENCE_S
         vacated = False
         while not self.until(EventKind.ENDED, within_s=pause):
             if not wanted:
@@ -253,7 +254,7 @@ class Bench:
         with open(path, "wb") as output:
             done = subprocess.run(
                 program.command, cwd=self.work, env=program.environment(self.work), stdin=subprocess.DEVNULL,
-                stdout=output, stderr=output, check=False, timeout=DEADLINE_S,
+                stdout=output, stderr=output, check=False, timeout=PATIENCE_S,
                 executable=shutil.which(program.command[0], path=SEARCH) if "/" not in program.command[0] else None,
             )  # fmt: skip
         took_s = time.monotonic() - began_s
