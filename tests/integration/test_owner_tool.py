@@ -127,10 +127,12 @@ def test_every_sensor_is_shown_with_its_accuracy(pool: PersonalPool) -> None:
     os.close(theirs)
 
 
+@pytest.mark.timeout(900)
 def test_the_machine_has_measured_its_speed(pool: PersonalPool) -> None:
+    """Benchmarks take what nobody else wants: on a busy machine that is little, and they take long."""
     mips, kflops, when = until(
         lambda: words if (words := pool.run("condor_status", "-af", "Mips", "KFlops", "LastBenchmark").split())
-        and int(words[2]) > 0 else None, "the benchmarks are done")
+        and int(words[2]) > 0 else None, "the benchmarks are done", 800.0)
     assert int(mips) > 100
     assert int(kflops) > 10_000
     assert int(when) > 0
