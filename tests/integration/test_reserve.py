@@ -72,6 +72,20 @@ def test_the_pool_drains_ahead_what_runs_may_finish_and_nothing_follows(pool: Pe
     until(lambda: not pool.jobs(str(cluster)) or None, "now it runs")
 
 
+def test_no_owner_is_driven_out(pool: PersonalPool) -> None:
+    def aside() -> str:
+        line = next(each for each in pool.run("condor_reserve", "list").splitlines() if each.startswith("desk"))
+        return line.partition("running")[2].strip()
+
+    pool.run("condor_owner", "pause", "1h")
+    until(lambda: pool.run("condor_status", "-af", "State").split() == ["Owner"] * 2 or None, "a machine with its owner")
+    pool.run("condor_reserve", "make", "desk", "-user", "somebody@else", "-machines", "1", "-for", "1h", "-ahead", "0")
+    until(lambda: aside() == "" or None, "the owner is there")
+    pool.run("condor_owner", "resume")
+    until(lambda: aside() or None, "the machine is set aside when the owner has gone")
+    pool.run("condor_reserve", "cancel", "desk")
+
+
 @pytest.mark.parametrize(("words", "status", "said"), [
     (("make", "x", "-user", "a@b", "-machines", "9"), 1, "could be had"),
     (("make", "x", "-user", "a@b", "-machines", "1", "-constraint", "Memory >"), 1, "cannot be read"),
