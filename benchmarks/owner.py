@@ -46,8 +46,12 @@ PYTHON = "/usr/bin/python3"
 """One that every user may execute; jobs run as nobody."""
 
 CPUS = os.cpu_count() or 1
+GROUPS = Path("/sys/fs/cgroup")
 POLL_S = 0.5
 AWAY_S = 2.0
+GROUP = "condor-benchmark"
+"""Apart from other pools of the machine: a group is idle only where all that runs in those above it is."""
+
 POLICY = f"""
 POLLING_INTERVAL = {POLL_S}
 START = True
@@ -58,6 +62,7 @@ LOWER = KeyboardIdle < {AWAY_S} && TARGET.Low =?= True
 MaxJobRetirementTime = 0
 MachineMaxVacateTime = 1
 SLOTS_CONNECTED_TO_KEYBOARD = {CPUS}
+BASE_CGROUP = {GROUP}
 """
 JOB = """#!{python}
 import mmap, struct, sys, time
@@ -97,6 +102,8 @@ def main() -> None:
             desk.close()
         finally:
             pool.stop()
+            for path in (*GROUPS.glob(f"*/{GROUP}"), *GROUPS.glob(GROUP)):
+                path.rmdir()
     return None
 
 

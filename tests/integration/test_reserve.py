@@ -78,7 +78,7 @@ def test_no_owner_is_driven_out(pool: PersonalPool) -> None:
         return line.partition("running")[2].strip()
 
     pool.run("condor_owner", "pause", "1h")
-    until(lambda: pool.run("condor_status", "-af", "State").split() == ["Owner"] * 2 or None, "a machine with its owner")
+    until(lambda: pool.run("condor_status", "-af", "State").split() == ["Owner"] * 2 or None, "its owner has it")
     pool.run("condor_reserve", "make", "desk", "-user", "somebody@else", "-machines", "1", "-for", "1h", "-ahead", "0")
     until(lambda: aside() == "" or None, "the owner is there")
     pool.run("condor_owner", "resume")
