@@ -204,8 +204,8 @@ def _paper(arguments: argparse.Namespace) -> int:
     paper = gather("paper", arguments.seeds)
     if not paper:
         return _wrong(f"{arguments.keep} has no month of the present model; leave --only-kept away to compute some")
-    command = f"condor_simulate paper-1988 --seeds {arguments.seeds}"
-    report = Report(paper=paper, saturated=saturated, command=command)
+    command = f"condor_simulate paper-1988 --seeds {arguments.seeds} --saturated {arguments.saturated}"
+    report = Report(paper=paper, saturated=saturated, command=command, seeds_wanted=arguments.seeds)
     arguments.out.write_text(paper_report(report), encoding="utf-8")
     print(f"{arguments.out}: {len(paper)} months, {len(saturated)} saturated ones")
     return 0

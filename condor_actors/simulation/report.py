@@ -129,7 +129,9 @@ def page(title: str, body: Sequence[str]) -> str:
 def _seeds(report: Report) -> str:
     counts = {policy: len(report.records(policy)) for policy in report.policies()}
     if len(set(counts.values())) == 1:
-        return f"{next(iter(counts.values()))} seeds"
+        count = next(iter(counts.values()))
+        wanted = f" of the {report.seeds_wanted} that the command asks for" if count < report.seeds_wanted else ""
+        return f"{count} seeds{wanted}"
     return "seeds: " + ", ".join(f"{policy} {count}" for policy, count in counts.items())
 
 

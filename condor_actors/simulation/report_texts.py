@@ -60,8 +60,8 @@ job for up to five minutes, and a cycle comes every two minutes. A job of a quar
 has a wait ratio of a half. That, not the heavy user, is most of what light users wait; it is there under every
 policy. The paper says that in most cases they did not wait at all; here a third of their jobs waits for more than ten
 minutes, as a batch of ten takes twenty minutes to place.</li>
-<li><b>Leverage</b> of jobs of less than two hours comes out about a tenth below the paper's 600, that of all jobs about
-a twentieth above its 1,300. The paper's numbers of system calls and of moves are not known; 150 calls a job are a
+<li><b>Leverage</b> of jobs of less than two hours comes out about a tenth below the paper's 600, that of all jobs 6 to
+9 % above its 1,300. The paper's numbers of system calls and of moves are not known; 150 calls a job are a
 guess.</li>
 <li><b>The heavy user's jobs of less than an hour</b> wait in their owner's own queue behind the long ones, hence the
 large mean ratios at the left of Figure 4; the ratio of all waiting to all service is what that user feels.</li>
