@@ -120,7 +120,24 @@ struct start {
 };
 
 /* Descriptors of the runtime's process: the program's own ones exist at home only. */
-enum { CHANNEL_FD = 3, MAPS_FD = 4, PAGEMAP_FD = 5, OLD_IMAGE_FD = 6, GIFT_FD = 7, FAULT_FD = 8 };
+enum { CHANNEL_FD = 3, MAPS_FD = 4, PAGEMAP_FD = 5, OLD_IMAGE_FD = 6, GIFT_FD = 7, FAULT_FD = 8, CONTROL_FD = 9 };
+
+/* A channel that goes straight home cannot carry descriptors.  The runtime's first process then has a second
+ * socket, to its starter ("control=FD"), for what would come beside answers and what a relay would see. */
+struct control {
+    uint32_t what, reserved;
+    int64_t value; /* of an answer: 0 or -errno */
+};
+
+enum {
+    CONTROL_BEGAN = 1,   /* signals are safe from now on; no answer */
+    CONTROL_FILE = 2,    /* a checkpoint is to be written: its file comes beside the answer */
+    CONTROL_WRITTEN = 3, /* it is complete: answered when it is at home, before home is told of its end */
+    CONTROL_DROPPED = 4, /* it is given up; no answer */
+    CONTROL_REFUSED = 5, /* value: errno; home takes no checkpoint now; no answer */
+    CONTROL_MEMBER = 6,  /* value: number of a helper: its channel, which is relayed, comes beside the answer */
+    CONTROL_EXITED = 7,  /* value: status; home knows that the program has ended; no answer */
+};
 
 /* One thread signal asks for a checkpoint; the C libraries use it for themselves, so no program can see
  * that it is taken. */

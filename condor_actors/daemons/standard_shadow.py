@@ -1,8 +1,10 @@
 """The shadow of a standard-universe job: its program's system calls are done here, as its owner.
 
-Theory: :class:`~condor_actors.cores.standard_run.StandardRun` decides.  The work is done by three others: the native
-session does the calls, :class:`~condor_actors.machine.standard_stream.HomeEnd` brings them over TLS from the starter
-host, and the job's :class:`~condor_actors.machine.checkpoint_folder.CheckpointFolder` keeps what it can go on from.
+Theory: :class:`~condor_actors.cores.standard_run.StandardRun` decides.  The work is done by four others: the native
+session does the calls, which have a way of their own from the runtime (:mod:`condor_actors.machine.standard_channel`);
+:class:`~condor_actors.machine.standard_home_end.HomeEnd` brings checkpoints and the calls of helpers over TLS from the
+starter host, and the job's :class:`~condor_actors.machine.checkpoint_folder.CheckpointFolder` keeps what it can go on
+from.
 """
 
 from __future__ import annotations
@@ -44,7 +46,8 @@ from condor_actors.machine.native_calls import call_names
 from condor_actors.machine.native_image import ImageDamaged, read_image
 from condor_actors.machine.native_sessions import NativeSessions
 from condor_actors.machine.native_shadow import EventKind, ShadowEvent, Task
-from condor_actors.machine.standard_stream import HomeEnd
+from condor_actors.machine.standard_channel import HomeChannel
+from condor_actors.machine.standard_home_end import HomeEnd
 from condor_actors.messages.envelope import Delivery, Refused
 from condor_actors.messages.run import ReadRunFile, RunFileBytes, RunProgress, StartRun
 from condor_actors.transfer.image_pieces import ImageList
@@ -202,7 +205,8 @@ class StandardShadow(Shadow):
         local = node.startswith(("unix:", "<127.", "<[::1]"))
         stream = self._stream = HomeEnd(
             self._standard.reactor, local=local, run_id=self.core.order.run_id, key=self._key, ready=self._ready,
-            image_kept=self._image_kept, old_image=self._folder.newest, vacating=self._vacate, lost=self._stream_lost)
+            image_kept=self._image_kept, old_image=self._folder.newest,
+            new_image=f"{self._folder.image}.new", vacating=self._vacate, lost=self._stream_lost)
         try:
             connecting = self._standard.endpoint(node).connect(Factory.forProtocol(lambda: stream))
         except (ValueError, OSError) as error:
@@ -222,25 +226,40 @@ class StandardShadow(Shadow):
         elif self._good is not None and self._stream is not None:
             self._stream.send_image(self._good.path, self._good.pieces, self._image_sent)
         else:
-            self._serve()
+            self._dial_channel()
 
     def _image_sent(self, number: int, text: str) -> None:
         if number:
             self._turn(HomeFailed(f"the checkpoint could not be sent: {text or os.strerror(number)}"))
         else:
-            self._serve()
+            self._dial_channel()
 
-    def _serve(self) -> None:
+    def _dial_channel(self) -> None:
+        """A way for the program's calls that nobody relays; where there is none, the stream carries them."""
+        order = self.core.order
+        channel = HomeChannel(self._standard.reactor, order.run_id, self._key, self._serve)
+        connecting = self._standard.endpoint(order.starter_node).connect(Factory.forProtocol(lambda: channel))
+        connecting.addErrback(channel.connectionLost)
+
+    def _serve(self, direct: socket.socket | None, secret: bytes | None) -> None:
         """Open the session: from now on the program's calls are answered."""
         stream = self._stream
         if stream is None or stream.over or self.core.state is not RunState.SENDING:
+            if direct is not None:
+                direct.close()
             return
         opened: list[int] = []
+        theirs: socket.socket | None = None
         try:
             task = self._task(opened)
-            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+            if direct is not None:
+                ours, task = direct, attrs.evolve(task, direct=True, key=secret)
+            else:
+                ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
             self._session = self._standard.sessions.open(ours, task, self._told)
         except _Unusable as problem:
+            if direct is not None:
+                direct.close()
             self._turn(problem.event)
             return
         except OSError as error:
@@ -249,7 +268,8 @@ class StandardShadow(Shadow):
         finally:
             for descriptor in opened:
                 os.close(descriptor)
-        stream.serve(theirs)
+        if theirs is not None:
+            stream.serve(theirs)
         self._turn(HomeOpen(self._good is not None))
 
     def _task(self, opened: list[int]) -> Task:
@@ -319,7 +339,9 @@ class StandardShadow(Shadow):
             self._standard.sessions.close(self._session)
 
     def _stream_lost(self, reason: str) -> None:
-        if self._session < 0 and self._stream is not None:
+        if self._session >= 0:  # its channel may have a connection of its own
+            self._standard.sessions.close(self._session)
+        elif self._stream is not None:
             self._turn(HomeFailed(f"the stream to the starter host ended: {reason}"))
 
     # ---- what the session tells
@@ -340,6 +362,12 @@ class StandardShadow(Shadow):
                                   number=event.value)
         elif kind is EventKind.LOST:
             self._count()
+        elif kind is EventKind.MEMBER:
+            helper = socket.socket(fileno=event.value)
+            if self._stream is not None:
+                self._stream.member_born(helper, event.detail)
+            else:
+                helper.close()
         elif kind is EventKind.ENDED:
             self._session = -1
             stream, self._stream = self._stream, None

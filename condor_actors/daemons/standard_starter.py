@@ -1,7 +1,8 @@
 """The starter of a standard-universe job: the runtime in an empty room, with one stream home.
 
-Theory: nothing of the job's is laid out here.  The shadow dials a stream (:mod:`..transfer.standard_stream`),
-sends the checkpoint to go on from, if there is one, and says that the run may begin.  What is executed then is the
+Theory: nothing of the job's is laid out here.  The shadow dials a stream (:mod:`..transfer.standard_frames`),
+sends the checkpoint to go on from, if there is one, dials a channel (:mod:`..machine.standard_channel`), and says that
+the run may begin.  What is executed then is the
 runtime, or that checkpoint, as the slot's user, in an empty root directory and namespaces of its own where the machine
 allows it; everything it asks for goes home.  When the stream ends, the run does.
 """
@@ -24,7 +25,8 @@ from condor_actors.daemons.starter import Starter
 from condor_actors.machine.launch import Ended, LaunchPlan, close_quietly
 from condor_actors.machine.native_programs import NativeProgramMissing, runtime_path
 from condor_actors.machine.process_tree import MARK
-from condor_actors.machine.standard_stream import FarEnd
+from condor_actors.machine.standard_channel import FarChannel
+from condor_actors.machine.standard_far_end import FarEnd
 from condor_actors.messages.envelope import Delivery, Refused, TimerFired
 from condor_actors.messages.run import FileEntry, OpenShell, ReadRunFile, StopRun
 
@@ -57,6 +59,7 @@ class StandardStarter(Starter):
                  entries: tuple[FileEntry, ...], missing: tuple[str, ...]) -> None:
         super().__init__(host, gate, question, spec, entries, missing)
         self._home: FarEnd | None = None
+        self._channel: FarChannel | None = None
         self._image = ""
         self._images = 0
         self._exit_said = False
@@ -87,6 +90,13 @@ class StandardStarter(Starter):
             return f"the scratch directory cannot be made: {error}"
         self._home = stream
         return ""
+
+    def channelled(self, channel: FarChannel) -> bool:
+        """The channel of the first process is here; whether there is a use for it."""
+        if self._home is None or self._channel is not None or self.core.state is not jr.RunState.PREPARING:
+            return False
+        self._channel = channel
+        return True
 
     def detached(self, stream: FarEnd, reason: str) -> None:
         """Home is gone: whatever the program would do now, nobody would hear of it."""
@@ -196,12 +206,13 @@ class StandardStarter(Starter):
         assert sandbox is not None
         if self._home is None:
             raise OSError("the stream home has ended")
-        channel = self._home.open_channel()
         proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        self._kept = (channel, proc)
+        channel, more = self._open_channel(self._home)
+        self._kept = (channel, proc, *more.values())
         room = os.path.join(sandbox.path, ROOM)
         alone = host.standard_isolation
-        words = [str(channel), str(proc), *(["family"] if "pid" in alone else [])]
+        words = [str(channel), str(proc), *(["family"] if "pid" in alone else []),
+                 *(f"{name}={descriptor}" for name, descriptor in more.items())]
         return LaunchPlan(
             program="/program" if alone else os.path.join(room, "program"), arguments=words,
             environment={MARK: f"{host.root.path}:{self.run_id}"}, directory="/" if alone else room,
@@ -209,6 +220,18 @@ class StandardStarter(Starter):
             cgroups=gate.cgroup.directories if gate.cgroup is not None else (), limits={"core": "0"},
             nice=self._niceness(), isolate=alone, root=room if alone else "",
             keep=self._kept)
+
+    def _open_channel(self, home: FarEnd) -> tuple[int, dict[str, int]]:
+        """The runtime's end of its channel, and the descriptors that belong to it by the words that name them."""
+        if self._channel is None:
+            return home.open_channel(), {}
+        channel, self._channel = self._channel, None
+        more = {"control": home.open_control()}
+        if channel.secret:
+            more["key"], writer = os.pipe2(os.O_CLOEXEC)
+            os.write(writer, channel.secret)
+            os.close(writer)
+        return channel.socket().detach(), more
 
     def _signal(self, effect: jr.Signal) -> None:
         if effect.number != CHECKPOINT_SIGNAL:
@@ -223,6 +246,8 @@ class StandardStarter(Starter):
 
     def _program_ended(self, ended: Ended) -> None:
         stream = self._home
+        if stream is not None:
+            stream.catch_up()
         said = self._exit_said or (stream is not None and stream.exit_said)
         if not said and ended.exit_code >= 0:  # not the program's own end
             if self.core.state is jr.RunState.STARTING:
@@ -242,6 +267,9 @@ class StandardStarter(Starter):
     def _forget(self, effect: jr.Forget) -> None:
         self.host.streams.pop(self.run_id, None)
         stream, self._home = self._home, None
+        channel, self._channel = self._channel, None
+        if channel is not None:
+            channel.cut()
         if stream is not None:
             stream.cut("the run is over")
         super()._forget(effect)

@@ -19,7 +19,8 @@ from condor_actors.daemons.starter_gates import Gate, StarterHost
 from condor_actors.machine.cgroups import Cgroups
 from condor_actors.machine.launch import Launcher, PosixLauncher
 from condor_actors.machine.run_host import RunHost
-from condor_actors.machine.standard_stream import FarEnd
+from condor_actors.machine.standard_channel import FarChannel
+from condor_actors.machine.standard_far_end import FarEnd
 from condor_actors.machine.users import Account
 from condor_actors.messages.envelope import Address, Identity
 from condor_actors.transfer.service import BulkService
@@ -140,6 +141,13 @@ class StarterHostDaemon:
         if not isinstance(host, StarterHost):
             return None
         return FarEnd(self.world.reactor_time, local=identity.method == "local", accept=accept_stream(host))
+
+    def standard_channel(self, identity: Identity) -> FarChannel | None:
+        """A connection that a shadow has dialled for the first process of such a job."""
+        host = self.system.actor("starter-host")
+        if not isinstance(host, StarterHost):
+            return None
+        return FarChannel(self.world.reactor_time, accept_stream(host))
 
     # ---- Daemon
 

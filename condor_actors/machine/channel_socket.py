@@ -167,9 +167,14 @@ class ChannelSocket:
 
     def connectionLost(self, reason: Failure | None = None) -> None:  # noqa: N802 - Twisted's name
         """The reactor says that it is over (hung up, or the reactor stops); what is still there is read first."""
-        while reason is not None and not self._over and self._has_data():
-            self.doRead()
+        if reason is not None:
+            self.read_all()
         self._gone()
+
+    def read_all(self) -> None:
+        """Take everything that is there now."""
+        while not self._over and self._has_data():
+            self.doRead()
 
     def _has_data(self) -> bool:
         try:

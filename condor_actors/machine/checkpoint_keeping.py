@@ -24,7 +24,7 @@ from twisted.python.failure import Failure
 
 from condor_actors.machine.checkpoint_folder import CheckpointFolder, GoodImage
 from condor_actors.machine.standard_stream import StandardStream
-from condor_actors.transfer import standard_stream as ss
+from condor_actors.transfer import standard_frames as ss
 from condor_actors.transfer.image_pieces import ImageList
 from condor_actors.transfer.streams import BadStream
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 from collections.abc import Callable
 from typing import Any
@@ -81,6 +82,8 @@ class NativeSessions:
                 told = self._listeners.get(event.session)
             if told is not None:
                 told(event)
+            elif event.kind is EventKind.MEMBER:
+                os.close(event.value)
 
     def connectionLost(self, reason: Any = None) -> None:  # noqa: N802 - Twisted's name
         """The reactor stops."""

@@ -13,6 +13,7 @@ a reactor or a ``select`` can watch:
 ``NO_IMAGE``   a checkpoint failed (``value``: errno, ``text``: why); the program goes on
 ``BROKEN``     the other side broke the protocol, or the program's files are gone (``text``)
 ``WRITE_LOST`` a write that nobody waited for has failed, and the program ended without asking (``value``: errno)
+``MEMBER``     of a direct channel: a helper's channel (``value``: its descriptor, the taker's; ``detail``: its number)
 ``ENDED``      the session is over and its number is free
 =============  ====================================================================================================
 """
@@ -46,6 +47,7 @@ class EventKind(enum.IntEnum):
     ENDED = 7
     WRITE_LOST = 8
     INCREMENT = 9
+    MEMBER = 10
 
 
 @attrs.frozen(kw_only=True)
@@ -67,6 +69,8 @@ class Task:
     """32 random bytes, of this run only, which the runtime gets as ``key=FD``: the channel is encrypted."""
     increments: bool = False
     """Whether a checkpoint may hold only what changed since the last whole one; see native_image.full_image."""
+    direct: bool = False
+    """Whether the channel cannot carry descriptors: see MEMBER; the other end writes checkpoints to ``<image>.new``."""
     identity: tuple[int, int] | None = None
     """User and group as whom the session's threads do the calls; None: as this process."""
     job_root: str | None = None
@@ -135,6 +139,7 @@ class ShadowHost:
         wanted.stack_bytes = task.stack_bytes
         wanted.journal = 2 if task.journal and task.journal_from_start else task.journal
         wanted.increments = task.increments
+        wanted.direct = task.direct
         key = new("uint8_t[32]", task.key) if task.key is not None else self._ffi.NULL
         wanted.key = key
         wanted.has_identity = task.identity is not None

@@ -1,9 +1,9 @@
-"""Both ends of the stream between a standard-universe job and its home: channels and checkpoints.
+"""What both ends of the stream between a standard-universe job and its home have in common.
 
-Theory: :class:`StandardStream` is what the two ends have in common: frames, the channels of the family's members, and
-the moving of one image at a time in either direction.  :class:`HomeEnd` stands beside the native shadow,
-:class:`FarEnd` beside the runtime.  Where the shadow hands the runtime a descriptor, the far end makes one of its own:
-a file for a checkpoint, which travels home before the shadow hears of its end, and a channel for a new member.
+Theory: frames, the channels of the family's members, and the moving of one image at a time in either direction.
+:class:`~.standard_home_end.HomeEnd` stands beside the native shadow, :class:`~.standard_far_end.FarEnd` beside the
+runtime.  Where the shadow hands the runtime a descriptor, the far end makes one of its own: a file for a checkpoint,
+which travels home before the shadow hears of its end, and a channel for a new member.
 
 The runtime waits while its checkpoint travels: so the shadow empties the undo journal in the same moment in which the
 checkpoint at home is whole, and a crash at any time leaves an image and a journal that belong together.
@@ -11,6 +11,7 @@ checkpoint at home is whole, and a crash at any time leaves an image and a journ
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import struct
@@ -28,35 +29,19 @@ from twisted.protocols.tls import BufferingTLSTransport, TLSMemoryBIOProtocol
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-from condor_actors.machine.channel_socket import (
-    OP_EXIT,
-    OP_FORK,
-    OP_HELLO,
-    OP_IMAGE_BEGIN,
-    OP_IMAGE_END,
-    AnswerFollower,
-    ChannelSocket,
-    RequestFollower,
-)
-from condor_actors.transfer import standard_stream as ss
-from condor_actors.transfer.image_pieces import (
-    ImageList,
-    ImageSink,
-    decode_numbers,
-    encode_numbers,
-    list_image,
-    take_over,
-)
+from condor_actors.machine.channel_socket import ChannelSocket
+from condor_actors.machine.socket_handover import raw_transport
+from condor_actors.transfer import standard_frames as ss
+from condor_actors.transfer.image_pieces import ImageList, ImageSink, decode_numbers, encode_numbers, take_over
 from condor_actors.transfer.streams import BadStream
 
-__all__ = ["FarEnd", "HomeEnd", "StandardStream"]
+__all__ = ["StandardStream"]
 
 _DONE = Failure(ConnectionDone())
 FRAME_BYTES = 256 << 10
 COMPRESSION_PROBE = 16
-KEY_S = 20.0
-"""How long a stream may take to say whose it is."""
-MEMBERS = 1000
+SILENT_S, PROBE_S, PROBES = 20, 10, 3
+"""A stream without a word for so long is asked whether it is alive, so often, before it counts as dead."""
 
 
 @implementer(IPushProducer)
@@ -100,6 +85,12 @@ class StandardStream(Protocol):
         for setting in ("setTcpNoDelay", "setTcpKeepAlive"):
             if hasattr(transport, setting):
                 getattr(transport, setting)(True)
+        sock: Any = getattr(raw_transport(transport), "socket", None)
+        for option, value in ((socket.TCP_KEEPIDLE, SILENT_S), (socket.TCP_KEEPINTVL, PROBE_S),
+                              (socket.TCP_KEEPCNT, PROBES),
+                              (socket.TCP_USER_TIMEOUT, 1000 * (SILENT_S + PROBES * PROBE_S))):
+            with contextlib.suppress(OSError, AttributeError):
+                sock.setsockopt(socket.IPPROTO_TCP, option, value)
 
     def send(self, data: bytes) -> None:
         """Frames to the other end."""
@@ -311,274 +302,3 @@ class StandardStream(Protocol):
     def ended(self, reason: str) -> None:
         """The stream is over."""
         raise NotImplementedError
-
-
-class HomeEnd(StandardStream):
-    """The end beside the native shadow.
-
-    Args:
-        run_id, key: what is shown to the starter host.
-        ready: called with an empty text when the starter takes the run, else with why not.
-        image_kept: called in place of keeping an image: (list, done(errno, text)); the file is complete by then.
-        old_image: where the last image is and what it consists of.
-        vacating: called when the next image is to be the last.
-        lost: called with the reason when the stream is over.
-    """
-
-    def __init__(self, reactor: Any, *, local: bool, run_id: str, key: str, ready: Callable[[str], None],
-                 image_kept: Callable[[ImageList, Callable[[int, str], None]], None],
-                 old_image: Callable[[], tuple[str, ImageList | None]], vacating: Callable[[], None],
-                 lost: Callable[[str], None]) -> None:
-        super().__init__(reactor, local=local)
-        self._run = run_id, key
-        self._ready: Callable[[str], None] | None = ready
-        self._image_kept = image_kept
-        self._old_image = old_image
-        self._vacating = vacating
-        self._lost = lost
-        self._born = 0
-        self._image_fd = -1
-        self._list: ImageList | None = None
-
-    def connectionMade(self) -> None:  # noqa: N802 - Twisted's
-        """Say whose stream it is."""
-        super().connectionMade()
-        self.send(ss.STANDARD_LINE)
-        self.send(ss.message_frame(ss.KEY, *self._run))
-
-    def take(self, letter: int, member: int, payload: bytes) -> None:
-        """Beside the common frames: the starter's yes and no, and that it makes way."""
-        if letter in (ss.READY, ss.NO) and self._ready is not None:
-            ready, self._ready = self._ready, None
-            ready("" if letter == ss.READY else ss.fields_of(letter, payload)[0] or "refused")
-        elif letter == ss.VACATE:
-            self._vacating()
-        else:
-            super().take(letter, member, payload)
-
-    def serve(self, sock: socket.socket) -> None:
-        """Relay the channel of the first process, whose other end the native shadow has."""
-        self.add_member(0, sock, partial(self._answers, 0))
-
-    def _answers(self, member: int, data: bytes, gifts: list[int]) -> None:
-        for gift in gifts:
-            try:
-                sock = socket.socket(fileno=gift)
-            except OSError:  # no socket: the file of an image
-                self._drop_image()
-                self._image_fd = gift
-                continue
-            if len(self.members) >= MEMBERS:
-                sock.close()
-                continue
-            number = self._free_number()
-            self.send(ss.frame(ss.MEMBER, b"", number))
-            self.add_member(number, sock, partial(self._answers, number))
-        self.forward(member, data)
-
-    def _free_number(self) -> int:
-        self._born = self._born % 65535 + 1
-        while self._born in self.members:
-            self._born = self._born % 65535 + 1
-        return self._born
-
-    def channel_data(self, member: int, data: bytes) -> None:
-        """Requests for the native shadow."""
-        channel = self.members.get(member)
-        if channel is not None:
-            channel.write(data)
-
-    def image_place(self, wanted: ImageList) -> tuple[int, str, ImageList | None]:
-        """The file that the native shadow has made."""
-        if self._image_fd < 0:
-            raise BadStream("a checkpoint that nobody began")
-        self._list = wanted
-        return (self._image_fd, *self._old_image())
-
-    def image_here(self, number: int, text: str) -> None:
-        """Whole: its list is kept first, then the shadow hears of it."""
-        wanted, self._list = self._list, None
-        self._drop_image()
-        if number or wanted is None:
-            self.answer_image(number or 5, text)
-        else:
-            self._image_kept(wanted, self.answer_image)
-
-    def _drop_image(self) -> None:
-        if self._image_fd >= 0:
-            os.close(self._image_fd)
-            self._image_fd = -1
-
-    def ended(self, reason: str) -> None:
-        """Nothing comes any more."""
-        self._drop_image()
-        if self._ready is not None:
-            ready, self._ready = self._ready, None
-            ready(f"the stream ended: {reason}")
-        self._lost(reason)
-
-
-class FarEnd(StandardStream):
-    """The end beside the runtime.
-
-    Args:
-        accept: finds the run of (run id, key): None, or the object that gets ``attached(end)``.
-        local: see :class:`StandardStream`.
-
-    Attributes:
-        exit_said: the program has ended by itself and home knows.
-        began: the runtime has said its first words: signals are safe.
-        runtime_gone: the first process has closed its channel.
-    """
-
-    def __init__(self, reactor: Any, *, local: bool, accept: Callable[[str, str], Any]) -> None:
-        super().__init__(reactor, local=local)
-        self._accept = accept
-        self._run: Any = None
-        self.exit_said = False
-        self.began = False
-        self.runtime_gone = False
-        self._requests: dict[int, RequestFollower] = {}
-        self._answers: dict[int, AnswerFollower] = {}
-        self._newborn = 0
-        self._image_fd = -1
-        self._image_path = ""
-        self._patience = reactor.callLater(KEY_S, self._too_slow)
-
-    def _too_slow(self) -> None:
-        if self._run is None:
-            self.cut("nobody said whose stream it is")
-
-    def take(self, letter: int, member: int, payload: bytes) -> None:
-        """Beside the common frames: whose stream it is, and members that are born."""
-        if self._run is None:
-            if letter != ss.KEY:
-                raise BadStream("a stream that does not say whose it is")
-            if self._patience.active():
-                self._patience.cancel()
-            self._run = self._accept(*ss.fields_of(letter, payload))
-            if self._run is None:
-                self.send(ss.message_frame(ss.NO, "there is no such run here, or it has its stream already"))
-                transport: Any = self.transport
-                transport.unregisterProducer()
-                transport.loseConnection()
-                return
-            problem = self._run.attached(self)
-            self.send(ss.message_frame(ss.NO, problem) if problem else ss.frame(ss.READY))
-        elif letter == ss.MEMBER:
-            self._newborn = member
-        else:
-            super().take(letter, member, payload)
-
-    # ---- the runtime
-
-    def open_channel(self) -> int:
-        """Make the first channel; the runtime's end, for the caller to pass on and close."""
-        return self._open(0)
-
-    def _open(self, number: int) -> int:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        calls = {OP_HELLO, OP_EXIT, OP_IMAGE_BEGIN, OP_IMAGE_END, OP_FORK}
-        self._requests[number] = RequestFollower(frozenset(calls))
-        self._answers[number] = AnswerFollower()
-        self.add_member(number, ours, partial(self._requested, number))
-        return theirs.detach()
-
-    def member_ended(self, number: int) -> None:
-        """A member has ended."""
-        self.runtime_gone = self.runtime_gone or number == 0
-        self._requests.pop(number, None)
-        self._answers.pop(number, None)
-
-    def _requested(self, number: int, data: bytes, gifts: list[int]) -> None:
-        for gift in gifts:  # no runtime of ours sends any
-            os.close(gift)
-        for request, part in self._requests[number].feed(data):
-            if request is None:
-                self.began = True
-                self.forward(number, part)
-            elif request.call == OP_IMAGE_END and request.arguments[0] and self._image_path and number == 0:
-                self._image_written(part)
-            else:
-                if request.call != OP_IMAGE_END:
-                    self._answers[number].expected[request.identifier] = request.call
-                elif self._image_path and number == 0:  # given up: its file is not needed
-                    path, self._image_path = self._image_path, ""
-                    self._run.image_sent(path, 5, "given up")
-                self.forward(number, part)
-
-    def channel_data(self, member: int, data: bytes) -> None:
-        """Answers for the runtime, with what it gets beside them."""
-        channel, follower = self.members.get(member), self._answers.get(member)
-        if channel is None or follower is None:
-            return
-        for call, result, part in follower.feed(data):
-            gift = -1
-            if call == OP_IMAGE_BEGIN and result >= 0:
-                gift = self._new_image()
-            elif call == OP_IMAGE_BEGIN:
-                self._run.image_refused(-result)
-            elif call == OP_FORK and result >= 0 and self._newborn:
-                number, self._newborn = self._newborn, 0
-                gift = self._open(number)
-            elif call == OP_EXIT and member == 0:
-                self.exit_said = True
-            channel.write(part, gift)
-
-    # ---- images
-
-    def _new_image(self) -> int:
-        """A file for a checkpoint; the runtime's descriptor of it."""
-        try:
-            self._image_path, descriptor = self._run.new_image()
-        except OSError:
-            return os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)  # its end will be a failure
-        return int(descriptor)
-
-    def _image_written(self, end_frame: bytes) -> None:
-        """The runtime has written a checkpoint: bring it home before the shadow hears of it."""
-        path, self._image_path = self._image_path, ""
-        self._run.image_written()
-
-        def listed(result: Any) -> None:
-            if isinstance(result, Failure):
-                sent(getattr(result.value, "errno", 0) or 5, result.getErrorMessage())
-            else:
-                self.send_image(path, result, sent)
-
-        def sent(number: int, text: str) -> None:
-            self._run.image_sent(path, number, text)
-            frame = end_frame
-            if number:  # not good after all
-                frame = end_frame[:8] + struct.pack("<qq", 0, number) + end_frame[24:]
-            self.forward(0, frame)
-
-        self.beside(list_image, path).addBoth(listed)
-
-    def vacate(self) -> None:
-        """Let the next checkpoint be the program's last act here."""
-        self.send(ss.frame(ss.VACATE))
-
-    def image_place(self, wanted: ImageList) -> tuple[int, str, ImageList | None]:
-        """A file in the sandbox."""
-        if self._image_fd >= 0:
-            raise BadStream("two checkpoints at once")
-        self._image_path, self._image_fd = self._run.new_image()
-        return self._image_fd, "", None
-
-    def image_here(self, number: int, text: str) -> None:
-        """The checkpoint to start from."""
-        os.close(self._image_fd)
-        path, self._image_path, self._image_fd = self._image_path, "", -1
-        self._run.image_received(path, number, text)
-        self.answer_image(number, text)
-
-    def ended(self, reason: str) -> None:
-        """Home is gone."""
-        if self._patience.active():
-            self._patience.cancel()
-        if self._image_fd >= 0:
-            os.close(self._image_fd)
-            self._image_fd = -1
-        if self._run is not None:
-            self._run.detached(self, reason)

@@ -27,7 +27,7 @@ def makeService(options: Options, reactor: Any = None) -> IService:  # noqa: N80
     from condor_actors.daemons.starter_host import StarterHostDaemon, make_starter_host
     from condor_actors.messages.envelope import Address
     from condor_actors.transfer.service import BulkService
-    from condor_actors.transfer.standard_stream import STANDARD_LINE
+    from condor_actors.transfer.standard_frames import CHANNEL_LINE, STANDARD_LINE
     from condor_actors.transfer.streams import BULK_LINE
 
     def make(config: Config, world: World) -> StarterHostDaemon:
@@ -39,6 +39,7 @@ def makeService(options: Options, reactor: Any = None) -> IService:  # noqa: N80
         daemon = make_starter_host(config, attrs.evolve(world, blobs=bulk), Address(f"unix:{socket}", "startd"))
         if services is not None:
             services[STANDARD_LINE] = daemon.standard_stream
+            services[CHANNEL_LINE] = daemon.standard_channel
         return daemon
 
     return daemon_service("starter-host", make, options, reactor)

@@ -170,12 +170,26 @@ def bind_address(config: Config) -> str:
         if address.family == socket.AF_INET
     ]
     fitting = [ip for name, ip in addresses if fnmatchcase(ip, wanted) or fnmatchcase(name, wanted)]
+    if not fitting and _is_loopback(wanted):
+        return wanted
     if not fitting:
         file, line = config.where("NETWORK_INTERFACE")
         known = ", ".join(f"{name} ({ip})" for name, ip in addresses)
         raise ConfigError(f"no interface fits; this machine has {known}", file=file, line=line or None,
                           name="NETWORK_INTERFACE", value=wanted, expected="an address or interface of this machine")
     return min(fitting, key=lambda ip: (ipaddress.ip_address(ip).is_loopback, ipaddress.ip_address(ip).is_private))
+
+
+def _is_loopback(wanted: str) -> bool:
+    """Whether it is another loopback address that this machine has: all of 127.0.0.0/8 on Linux, one elsewhere."""
+    if not wanted.startswith("127."):
+        return False
+    try:
+        with socket.socket() as probe:
+            probe.bind((wanted, 0))
+    except OSError:
+        return False
+    return True
 
 
 def listening_port(config: Config, name: str) -> int:

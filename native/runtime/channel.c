@@ -29,17 +29,6 @@ static struct { /* guarded by sending */
     size_t position_count;
 } owed;
 
-/* As the kernel wants it for recvmsg. */
-struct message {
-    void *name;
-    uint64_t name_size;
-    struct vector *parts;
-    size_t part_count;
-    void *control;
-    size_t control_size;
-    long flags;
-};
-
 static void lost(void) __attribute__((noreturn));
 static void lost(void)
 {

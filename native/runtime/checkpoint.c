@@ -69,10 +69,15 @@ static long write_checkpoint(struct thread *self)
         return failed;
     struct request begin = {.call = OP_IMAGE_BEGIN, .arguments = {(int64_t)base_generation}};
     failed = ask(self, &begin, NULL, 0, NULL, 0, NULL);
-    if (failed < 0)
+    if (failed < 0) {
+        tell_starter(CONTROL_REFUSED, -failed);
         return failed;
+    }
+    long no_file = ask_starter(CONTROL_FILE, 0);
     memory = scratch_memory(sizeof *memory);
-    if (has_children()) {
+    if (no_file < 0) {
+        failed = no_file;
+    } else if (has_children()) {
         failed = -EAGAIN;
     } else if (memory) {
         memory->writer = (struct writer){.increment = failed == 1, .pagemap = memory->pagemap, .same = memory->same,
@@ -81,9 +86,14 @@ static long write_checkpoint(struct thread *self)
     } else {
         failed = -ENOMEM;
     }
+    if (!no_file)
+        SYSTEM(__NR_close, GIFT_FD);
+    if (!failed)
+        failed = ask_starter(CONTROL_WRITTEN, 0);
+    else
+        tell_starter(CONTROL_DROPPED, 0);
     struct request end = {.call = OP_IMAGE_END,
                           .arguments = {!failed, failed ? -failed : (int64_t)memory->writer.offset}};
-    SYSTEM(__NR_close, GIFT_FD);
     long told = ask(self, &end, NULL, 0, NULL, 0, NULL);
     if (told == 1)
         die(EXIT_MOVED); /* the program goes on elsewhere: it must not do another step here */

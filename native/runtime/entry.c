@@ -151,7 +151,7 @@ __attribute__((used)) void runtime_main(unsigned long *stack)
 /* Brings the inherited descriptors to their fixed numbers: argument 1 names the channel, argument 2 a
  * directory that is /proc when the root directory holds none ("-" otherwise); argument 3 is "family" where
  * the program may start others, because signals cannot reach anybody else's; "key=N" a descriptor with the key
- * of the channel. */
+ * of the channel; "control=N" the socket to the starter, where the channel goes straight home. */
 void take_descriptors(unsigned long *stack)
 {
     long count = (long)stack[0];
@@ -162,13 +162,17 @@ void take_descriptors(unsigned long *stack)
         at = words[2];
         proc = (long)read_number(&at, 10);
     }
-    long key = -1;
+    long key = -1, control = -1;
     process.family = false;
     for (long i = 3; i < count; i++) {
         process.family |= !strcmp(words[i], "family");
         if (starts_with(words[i], "key=")) {
             at = words[i] + 4;
             key = (long)read_number(&at, 10);
+        }
+        if (starts_with(words[i], "control=")) {
+            at = words[i] + 8;
+            control = (long)read_number(&at, 10);
         }
     }
     if (!secret_take(key))
@@ -187,8 +191,9 @@ void take_descriptors(unsigned long *stack)
         die(EXIT_CANNOT_START);
     /* Through high numbers first: the fixed ones may be among those just opened. */
     enum { HIGH = 200 };
-    const long found[4] = {channel, maps, pages, image};
-    for (int i = 0; i < 4; i++)
+    const long found[] = {channel, maps, pages, image, control};
+    process.direct = control >= 0;
+    for (int i = 0; i < 4 + process.direct; i++)
         if (SYSTEM(__NR_dup3, found[i], HIGH + i, 02000000) < 0)
             die(EXIT_CANNOT_START);
     for (int i = 0; i < 4; i++)
@@ -197,7 +202,10 @@ void take_descriptors(unsigned long *stack)
     for (int fd = 0; fd <= 2; fd++) /* never free: a descriptor that arrives must become GIFT_FD */
         if (SYSTEM(__NR_fcntl, fd, 1 /* F_GETFD */) < 0)
             SYSTEM(__NR_dup3, MAPS_FD, fd, 0);
-    SYSTEM(__NR_close_range, GIFT_FD, ~0u, 0);
+    if (process.direct && SYSTEM(__NR_dup3, HIGH + 4, CONTROL_FD, 02000000) < 0)
+        die(EXIT_CANNOT_START);
+    SYSTEM(__NR_close_range, GIFT_FD, FAULT_FD, 0);
+    SYSTEM(__NR_close_range, CONTROL_FD + process.direct, ~0u, 0);
     dirty_prepare();
 }
 
@@ -259,6 +267,7 @@ static void begin(void *argument)
     unsigned long entry, stack;
     set_alternate_stack(self);
     install_actions();
+    tell_starter(CONTROL_BEGAN, 0);
     long failed = load_program(self, path, arguments, environment, &entry, &stack);
     SYSTEM(__NR_munmap, strings, MAX_START);
     SYSTEM(__NR_munmap, pointers, pointer_bytes);
@@ -267,6 +276,7 @@ static void begin(void *argument)
     if (failed) {
         struct request request = {.call = OP_EXIT, .arguments = {EXIT_CANNOT_START, -failed}};
         ask(self, &request, NULL, 0, NULL, 0, NULL);
+        tell_starter(CONTROL_EXITED, EXIT_CANNOT_START);
         die(EXIT_CANNOT_START);
     }
     install_filter();

@@ -62,6 +62,9 @@ static void begin_member(struct thread *self, unsigned long flags, const unsigne
     int parent = process.start.virtual_pid;
     SYSTEM(__NR_dup3, GIFT_FD, CHANNEL_FD, 0);
     SYSTEM(__NR_close, GIFT_FD);
+    if (process.direct) /* the starter's relay brings this one's calls home */
+        SYSTEM(__NR_close, CONTROL_FD);
+    process.direct = false;
     channel_reset();
     secret_become_member(number);
     ahead_reset(true);
@@ -106,6 +109,8 @@ long start_member(struct trap *t, unsigned long flags)
     share_positions();
     process.forked = true;
     long result = ask(self, &request, NULL, 0, NULL, 0, NULL);
+    if (result >= 0 && ask_starter(CONTROL_MEMBER, result) < 0)
+        result = -EAGAIN;
     if (result >= 0) {
         lock(&memory_lock); /* so that no other thread is in the middle of what the child gets a copy of */
         lock(&actions_lock);

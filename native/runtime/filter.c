@@ -31,7 +31,7 @@ static void emit(uint16_t op, uint8_t yes, uint8_t no, uint32_t k)
 #define SKIP_IF_EQUAL(value, steps) emit(BPF_JMP | BPF_JEQ | BPF_K, steps, 0, value)
 
 /* What the runtime's text may call. A condition looks at one argument; all must hold. */
-enum test { ANY, IS, IS_OR_FORK, IS_DIRTY_SCAN, HAS_ONLY, HAS_ALL };
+enum test { ANY, IS, IS_OR_CONTROL, IS_OR_FORK, IS_DIRTY_SCAN, HAS_ONLY, HAS_ALL };
 struct condition {
     uint8_t test, argument;
     uint32_t value;
@@ -50,9 +50,9 @@ enum {
 
 static const struct permission permissions[] = {
     {__NR_rt_sigreturn, {{0}}},
-    {__NR_recvmsg, {{IS, 0, CHANNEL_FD}}},
+    {__NR_recvmsg, {{IS_OR_CONTROL, 0, CHANNEL_FD}}},
     {__NR_read, {{IS, 0, CHANNEL_FD}}},
-    {__NR_writev, {{IS, 0, CHANNEL_FD}}},
+    {__NR_writev, {{IS_OR_CONTROL, 0, CHANNEL_FD}}},
     {__NR_mmap, {{HAS_ONLY, 3, PLAIN_MAP}, {HAS_ALL, 3, MAP_ANONYMOUS}}},
     {__NR_munmap, {{0}}},
     {__NR_mremap, {{0}}},
@@ -94,7 +94,7 @@ static const struct permission permissions[] = {
     {__NR_pwrite64, {{IS, 0, GIFT_FD}}},
     {__NR_ftruncate, {{IS, 0, GIFT_FD}}},
     {__NR_fsync, {{IS, 0, GIFT_FD}}},
-    {__NR_close, {{IS, 0, GIFT_FD}}},
+    {__NR_close, {{IS_OR_CONTROL, 0, GIFT_FD}}},
 #ifdef RUNTIME_TRACE
     {__NR_write, {{IS, 0, 2}}},
 #endif
@@ -111,6 +111,10 @@ static void emit_condition(const struct condition *c)
     LOAD_LOW(c->argument);
     switch (c->test) {
     case IS: SKIP_IF_EQUAL(c->value, 1); break;
+    case IS_OR_CONTROL:
+        SKIP_IF_EQUAL(c->value, 2);
+        SKIP_IF_EQUAL(process.direct ? CONTROL_FD : c->value, 1);
+        break;
     case IS_OR_FORK:
         SKIP_IF_EQUAL(c->value, 2);
         SKIP_IF_EQUAL(process.family ? FORK_FLAGS : THREAD_FLAGS, 1);

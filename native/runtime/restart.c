@@ -172,6 +172,7 @@ void restart(unsigned long *stack)
     greet(first);
     restore_clock();
     install_actions();
+    tell_starter(CONTROL_BEGAN, 0);
     install_filter();
     for (int slot = 0; slot < MAX_THREADS && thread_slot_exists(slot); slot++) {
         struct thread *t = thread_at(slot);

@@ -66,6 +66,17 @@ struct vector {
     size_t size;
 };
 
+/* As the kernel wants it for recvmsg. */
+struct message {
+    void *name;
+    uint64_t name_size;
+    struct vector *parts;
+    size_t part_count;
+    void *control;
+    size_t control_size;
+    long flags;
+};
+
 /* What a signal did to a call in progress: bits of thread.signalled. */
 enum { SIGNALLED_CHECKPOINT = 1, SIGNALLED_RESTART = 2, SIGNALLED_PLAIN = 4 };
 
@@ -125,6 +136,7 @@ struct process {
     bool family; /* other processes may be started and signalled: they are in a place of their own */
     bool helper; /* this one was started by the program */
     bool shares; /* it has made memory that members may share */
+    bool direct; /* the channel goes straight home; see control.c */
     bool forked; /* there are, or were, others that got a copy of it */
     int parent_real_id;
     char program[PATH_LIMIT]; /* absolute, for /proc/self/exe */
@@ -333,6 +345,10 @@ __attribute__((noreturn)) void end_program(struct thread *self, int status);
 void forget_other_threads(struct thread *self);
 void end_other_threads(struct thread *self);
 bool must_leave(void);
+
+/* control.c */
+void tell_starter(int what, int64_t value);
+long ask_starter(int what, int64_t value);
 
 /* family.c */
 long start_member(struct trap *t, unsigned long flags);

@@ -240,6 +240,7 @@ void end_program(struct thread *self, int status)
     struct request request = {.call = OP_EXIT, .arguments = {status}};
     write_shared_back(self);
     ask(self, &request, NULL, 0, NULL, 0, NULL);
+    tell_starter(CONTROL_EXITED, status);
     die(status);
 }
 

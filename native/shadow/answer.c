@@ -177,7 +177,8 @@ static bool send_answer(struct work *w, long result)
                           .result = result};
     memcpy(s->out, &head, sizeof head);
     s->statistics.bytes_out += sizeof head + w->out_used + w->bulk.size;
-    return send_all(s, s->out, sizeof head + w->out_used, w->gift, w->bulk.size ? MSG_MORE : 0) &&
+    int gift = s->task.direct ? -1 : w->gift;
+    return send_all(s, s->out, sizeof head + w->out_used, gift, w->bulk.size ? MSG_MORE : 0) &&
            (!w->bulk.size || send_bulk(s, w));
 }
 
@@ -186,6 +187,10 @@ static bool send_answer(struct work *w, long result)
 void answer(struct work *w, long result)
 {
     struct session *s = w->session;
+    if (s->task.direct && w->head.call == OP_FORK && w->gift >= 0) {
+        tell(s, SHADOW_MEMBER, w->gift, result, NULL);
+        w->gift = -1;
+    }
     if (w->head.id == ID_NONE) {
         note_silent(w, result);
     } else if (!s->mute && !send_answer(w, result)) {

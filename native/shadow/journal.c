@@ -396,16 +396,42 @@ static long before(struct work *w, struct journal *j)
     }
 }
 
-/* Called before every call. An error means that the change could not be undone, so it must not be made. */
-long journal_before(struct work *w)
+static long before_alone(struct work *w, struct journal *j)
 {
-    struct journal *j = w->session->root->journal;
-    if (!j || w->again)
-        return 0;
     pthread_mutex_lock(&j->lock);
     long result = before(w, j);
     pthread_mutex_unlock(&j->lock);
     return result;
+}
+
+/* A pool's disk is full: the program, which must not hear of a disk that is not its own, waits until there is
+ * room.  With its channel it ends, and so does the session, before anything is changed. */
+static long wait_for_room(struct work *w, struct journal *j)
+{
+    enum { MOMENT_MS = 1000, PEER_GONE = 0x2000 /* POLLRDHUP */ };
+    struct session *s = w->session;
+    tell(s->root, SHADOW_NO_IMAGE, ENOSPC, 0, "no room to note what the program changes: it waits");
+    for (;;) {
+        struct pollfd channel = {.fd = s->channel, .events = PEER_GONE};
+        if (poll(&channel, 1, MOMENT_MS) > 0) {
+            s->over = true;
+            return -ENOSPC;
+        }
+        long result = before_alone(w, j);
+        if (result != -ENOSPC)
+            return result;
+    }
+}
+
+/* Called before every call. An error means that the change could not be undone, so it must not be made. */
+long journal_before(struct work *w)
+{
+    struct session *root = w->session->root;
+    struct journal *j = root->journal;
+    if (!j || w->again)
+        return 0;
+    long result = before_alone(w, j);
+    return result == -ENOSPC && root->task.journal == JOURNAL_FROM_START ? wait_for_room(w, j) : result;
 }
 
 /* A file that openat has just made needs no saving from now on. */

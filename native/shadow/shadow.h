@@ -25,6 +25,8 @@ struct shadow_task {
                                          program which begins anew finds its files as it found them then */
     const uint8_t *key;               /* 32 bytes for this run only: the channel is encrypted; null: it is plain */
     int increments;                   /* checkpoints after a whole one may be what changed since: <image>.delta */
+    int direct;                       /* the channel cannot carry descriptors: a helper's is told as an event, and who
+                                         serves the other end knows where a checkpoint is to be written */
     int has_identity;                 /* the session's threads become this user, the host stays who it is */
     uint32_t uid, gid;
     const char *job_root;             /* the program gets at what lies below, and to read at what every program needs;
@@ -38,6 +40,8 @@ enum shadow_event_kind {
     SHADOW_IMAGE = 4,    /* a checkpoint is complete; value: bytes; detail: ns it took */
     SHADOW_NO_IMAGE = 5, /* a checkpoint failed; value: errno (EAGAIN: helpers run; ask again); text: why */
     SHADOW_BROKEN = 6,   /* the runtime broke the protocol; text: how */
+    SHADOW_MEMBER = 10,  /* of a direct channel: value: descriptor of a helper's channel, the taker's from then on;
+                            detail: the helper's number */
     SHADOW_ENDED = 7,    /* the session is over; its id is free */
     SHADOW_INCREMENT = 9, /* as SHADOW_IMAGE, of a file that needs the whole image before it; text: its name */
     SHADOW_WRITE_LOST = 8, /* a late write failed after the program had ended; value: errno, detail: descriptor */

@@ -1,0 +1,37 @@
+/* The starter, on a socket of its own, when the channel goes straight home (protocol.h, struct control).
+ *
+ * Where the shadow would hand over a descriptor beside its answer, the starter is asked for one of its machine's. */
+#include "runtime.h"
+
+void tell_starter(int what, int64_t value)
+{
+    struct control said = {.what = (uint32_t)what, .value = value};
+    struct vector part = {&said, sizeof said};
+    if (!process.direct)
+        return;
+    while (SYSTEM(__NR_writev, CONTROL_FD, &part, 1) == -EINTR)
+        ;
+}
+
+/* Says WHAT and waits for the answer: 0 or -errno. A descriptor that comes beside it takes the lowest free number,
+ * which is GIFT_FD. */
+long ask_starter(int what, int64_t value)
+{
+    struct control answer = {0};
+    size_t have = 0;
+    if (!process.direct)
+        return 0;
+    tell_starter(what, value);
+    while (have < sizeof answer) {
+        uint64_t room[4];
+        struct vector part = {(uint8_t *)&answer + have, sizeof answer - have};
+        struct message message = {.parts = &part, .part_count = 1, .control = room, .control_size = sizeof room};
+        long got = SYSTEM(__NR_recvmsg, CONTROL_FD, &message, 0);
+        if (got == -EINTR)
+            continue;
+        if (got <= 0)
+            die(EXIT_CHANNEL_LOST); /* without its starter it is nobody's */
+        have += (size_t)got;
+    }
+    return answer.value;
+}
