@@ -135,7 +135,7 @@ enum {
     CONTROL_WRITTEN = 3, /* it is complete: answered when it is at home, before home is told of its end */
     CONTROL_DROPPED = 4, /* it is given up; no answer */
     CONTROL_REFUSED = 5, /* value: errno; home takes no checkpoint now; no answer */
-    CONTROL_MEMBER = 6,  /* value: number of a helper: its channel, which is relayed, comes beside the answer */
+    CONTROL_MEMBER = 6,  /* value: number of a helper: its channel, plain and relayed, comes beside the answer */
     CONTROL_EXITED = 7,  /* value: status; home knows that the program has ended; no answer */
 };
 

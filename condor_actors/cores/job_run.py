@@ -306,6 +306,8 @@ class JobRun:
         if self.state is RunState.RUNNING and not self.hold[0]:
             self.cause = "exited"
         self.state = RunState.CLEARING
+        if self.suspended:  # it ended in that moment; what is started next begins by not standing still
+            self._thaw()
         self._out += [CancelTimer("grace"), CancelTimer("again"), CancelTimer("measure"), KillTree(),
                       SetTimer("again", KILL_AGAIN_S)]
 

@@ -293,16 +293,17 @@ class JobCgroup:
     def kill(self) -> int:
         """Kill them all; returns how many there were (0: none is left).
 
-        A frozen process dies when it is thawed, so that is done after the signals.
+        A frozen process dies when it is thawed, so that is done after the signals; and also when there is none: one
+        that joins a frozen group would stand still for ever.
         """
         if self.version == 2 and _write(self._file("", "", "cgroup.kill"), "1"):
+            self.thaw()
             return len(self.pids())
         pids = self.pids()
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        if pids:
-            self.thaw()
+        self.thaw()
         return len(pids)
 
     def remove(self) -> bool:

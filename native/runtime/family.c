@@ -62,10 +62,12 @@ static void begin_member(struct thread *self, unsigned long flags, const unsigne
     int parent = process.start.virtual_pid;
     SYSTEM(__NR_dup3, GIFT_FD, CHANNEL_FD, 0);
     SYSTEM(__NR_close, GIFT_FD);
-    if (process.direct) /* the starter's relay brings this one's calls home */
-        SYSTEM(__NR_close, CONTROL_FD);
-    process.direct = false;
     channel_reset();
+    if (process.direct) { /* the starter's relay, which has to see them, brings this one's calls home */
+        SYSTEM(__NR_close, CONTROL_FD);
+        secret_forget();
+    }
+    process.direct = false;
     secret_become_member(number);
     ahead_reset(true);
     plan_reset();

@@ -233,6 +233,7 @@ void wait_for_arrival(volatile uint32_t *state);
 bool secret_take(long fd);
 bool secret_is_kept(void);
 void secret_become_member(long number);
+void secret_forget(void);
 void secret_send(const struct vector *parts, int count, void (*send)(const struct vector *parts, int count));
 long secret_receive(uint8_t *to, size_t room, long (*receive)(void *to, size_t room, bool may_end), bool may_end);
 

@@ -86,7 +86,7 @@ long start_member(struct session *s, int *channel)
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
         return -errno;
     birth.member = copy_session(s, pair[0]);
-    if (birth.member && !secret_begin_member(birth.member, s, number)) {
+    if (birth.member && !s->task.direct && !secret_begin_member(birth.member, s, number)) {
         close_all(birth.member);
         session_free(birth.member);
         birth.member = NULL;

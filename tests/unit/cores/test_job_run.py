@@ -13,6 +13,7 @@ from condor_actors.cores import job_run as jr
 from condor_actors.cores.run_spec import BadJob, RunSettings, environment_of, read_spec
 from condor_actors.messages.envelope import TimerFired
 from condor_actors.messages.run import (
+    CheckpointKept,
     ContinueRun,
     InputsSent,
     OutputsReceived,
@@ -125,6 +126,17 @@ def test_the_startd_hears_of_a_user_who_suspends_what_the_owner_froze() -> None:
     assert bench.tell(jr.OwnerContinues()) == [], "its user still wants it to stand still"
     assert jr.Thaw() in bench.tell(ContinueRun(run_id=RUN))
     assert jr.Activity("busy") in bench.out
+
+
+def test_a_program_that_ends_to_begin_again_while_it_stands_still() -> None:
+    bench = Bench("CheckpointExitCode = 85\nSuccessCheckpointExitCode = 85\n").running()
+    assert jr.Freeze() in bench.tell(jr.OwnerSuspends())
+    out = bench.tell(jr.ProgramEnded(85, -1, False))
+    assert out.index(jr.Thaw()) < out.index(jr.KillTree())
+    bench.tell(jr.TreeGone(Usage()))
+    bench.tell(jr.Gathered())
+    assert jr.Start() in bench.tell(CheckpointKept(run_id=RUN, number=1))
+    assert jr.Freeze() in bench.tell(jr.Began(78, "/scratch")), "the owner is still there"
 
 
 def test_the_startd_closes_with_a_hold() -> None:
