@@ -10,6 +10,7 @@ allows it; everything it asks for goes home.  When the stream ends, the run does
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 from collections.abc import Callable
@@ -133,7 +134,8 @@ class StandardStarter(Starter):
         Raises:
             OSError: no space.
         """
-        assert self.sandbox is not None
+        if self.sandbox is None:
+            raise OSError(errno.ENOENT, "the run is over")
         self._images += 1
         path = os.path.join(self.sandbox.path, f"image.{self._images}")
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o700)
@@ -264,6 +266,15 @@ class StandardStarter(Starter):
     def _gather(self, effect: jr.Gather) -> None:
         self.decide(jr.Gathered())
 
+    def _activity(self, effect: jr.Activity) -> None:
+        """When it is over nothing here is needed, whenever the shadow hears of that."""
+        super()._activity(effect)
+        sandbox = self.sandbox
+        if self.core.state is jr.RunState.ENDED and sandbox is not None:
+            self.sandbox = None
+            self.host.living.discard(sandbox.path)
+            self.host.remove(sandbox)
+
     def _forget(self, effect: jr.Forget) -> None:
         self.host.streams.pop(self.run_id, None)
         stream, self._home = self._home, None
@@ -277,7 +288,7 @@ class StandardStarter(Starter):
 
 _PERFORM: dict[type, Callable[[StandardStarter, Any], None]] = {
     jr.Prepare: StandardStarter._prepare, jr.Start: StandardStarter._start, jr.Signal: StandardStarter._signal,
-    jr.Gather: StandardStarter._gather, jr.Forget: StandardStarter._forget,
+    jr.Gather: StandardStarter._gather, jr.Activity: StandardStarter._activity, jr.Forget: StandardStarter._forget,
 }
 
 
