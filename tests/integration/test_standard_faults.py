@@ -1,0 +1,270 @@
+"""What may break does break while jobs of the standard universe run in a real pool: wires, disks, whole machines.
+
+The program goes on from its last checkpoint, or waits, or begins anew; its output and files are those of an
+undisturbed run, its end is recorded once, and nothing of it is left.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import socket
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from condor_actors.machine.native_programs import runtime_is_there
+from tests.integration.test_standard_universe import PYTHON, Job
+from tests.pool_fixture import PersonalPool, fresh_folder, until
+
+pytestmark = [
+    pytest.mark.skipif(not runtime_is_there(), reason="the runtime is not built"),
+    pytest.mark.skipif(not Path(PYTHON).exists(), reason="needs a Python that every user can read"),
+]
+
+
+# ---- the wire
+
+
+class Wire(threading.Thread):
+    """Carries every connection to ``there``, and cuts all of them when so many bytes more have passed."""
+
+    def __init__(self, here: tuple[str, int], there: tuple[str, int]) -> None:
+        super().__init__(daemon=True)
+        self._there = there
+        self._door = socket.create_server(here)
+        self._others: dict[socket.socket, socket.socket] = {}
+        self._left = -1
+        self.cuts = 0
+        self._over, self._end = os.pipe()
+        self.start()
+
+    def cut_after(self, count: int) -> None:
+        """From now on."""
+        self._left = count
+
+    def run(self) -> None:
+        while True:
+            ready, _, _ = select.select([self._over, self._door, *self._others], [], [])
+            if self._over in ready:
+                break
+            for each in ready:
+                if each is self._door:
+                    self._connect()
+                elif each in self._others:
+                    self._carry(each)
+        self._hang_up()
+        self._door.close()
+
+    def _connect(self) -> None:
+        one, _ = self._door.accept()
+        try:
+            two = socket.create_connection(self._there)
+        except OSError:
+            one.close()
+            return
+        self._others |= {one: two, two: one}
+
+    def _carry(self, end: socket.socket) -> None:
+        other = self._others[end]
+        try:
+            data = end.recv(65536 if self._left < 0 else max(1, min(65536, self._left)))
+            other.sendall(data)
+        except OSError:
+            data = b""
+        if not data:
+            for each in (end, other):
+                del self._others[each]
+                each.close()
+        elif self._left >= 0:
+            self._left -= len(data)
+            if self._left <= 0:
+                self._left = -1
+                self._hang_up()
+                self.cuts += 1
+
+    def _hang_up(self) -> None:
+        for each in self._others:
+            each.close()
+        self._others.clear()
+
+    def stop(self) -> None:
+        os.write(self._end, b"x")
+        self.join()
+        os.close(self._over)
+        os.close(self._end)
+
+
+@pytest.fixture
+def wired() -> Iterator[tuple[PersonalPool, Wire]]:
+    """A pool whose shadows reach the starter host over a wire that can be cut."""
+    with socket.socket() as one:
+        try:
+            one.bind(("127.0.0.2", 0))
+        except OSError:
+            pytest.skip("this machine has one loopback address only")
+        port = one.getsockname()[1]
+    wire = Wire(("127.0.0.1", port), ("127.0.0.2", port))
+    with fresh_folder() as folder:
+        pool = PersonalPool(folder, slots=1, config=f"""
+            STARTER_HOST_PORT = {port}
+            STARTER_HOST.NETWORK_INTERFACE = 127.0.0.2
+            STARTER_HOST.TCP_FORWARDING_HOST = 127.0.0.1
+        """)
+        try:
+            yield pool, wire
+            pool.stop()
+        finally:
+            wire.stop()
+
+
+LEAST_BYTES = {"call": 3000, "checkpoint": 250_000, "vacate": 8_000_000}
+"""What passes at least: by and by, while a checkpoint goes home, and until the program has begun again from its own."""
+
+
+def cut_again_and_again(pool: PersonalPool, wire: Wire, seed: int, count: int) -> None:
+    """Cut the wire COUNT times: in a call, in a checkpoint that leaves the machine or comes to it."""
+    random = Random(seed)
+    pauses = [3 * number + 2 for number in range(count)]
+    steps = pauses[-1] + 3
+    job = Job(pool, "cut", " ".join(map(str, [steps, *pauses])))
+    for number, pause in enumerate(pauses):
+        job.until_lines(pause + 1)
+        if number % 3 == 1:
+            job.checkpoint()
+        starts = job.text("job.log").count("001 (")
+        what = random.choice(tuple(LEAST_BYTES))
+        wire.cut_after(random.randrange(1, LEAST_BYTES[what]))
+        if what == "checkpoint":
+            pool.run("condor_checkpoint", "job", job.id)
+        elif what == "vacate":
+            pool.run("condor_vacate_job", job.id)
+        until(lambda number=number: wire.cuts > number, f"cut {number} in a {what}")  # type: ignore[misc]
+        job.until_logged("001 (", starts + 1)
+        job.go_on(pause)
+    job.wait()
+    job.check(steps)
+
+
+def test_a_wire_that_is_cut_anywhere(wired: tuple[PersonalPool, Wire]) -> None:
+    cut_again_and_again(*wired, seed=1988, count=5)
+
+
+@pytest.mark.soak
+def test_a_wire_that_is_cut_a_hundred_times(wired: tuple[PersonalPool, Wire]) -> None:
+    cut_again_and_again(*wired, seed=1989, count=100)
+
+
+# ---- the disks
+
+
+@pytest.fixture
+def small_disk() -> Iterator[Path]:
+    """A file system of its own, with little room."""
+    with fresh_folder() as folder:
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m,mode=0755", "none", str(folder)],
+                              capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            pytest.skip(f"this machine does not let us mount a small file system: {done.stderr.strip()}")
+        try:
+            yield folder
+        finally:
+            subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+@contextlib.contextmanager
+def full(disk: Path, but: int = 0) -> Iterator[None]:
+    """While there is no room but so many bytes."""
+    filler = disk / "filler"
+    with filler.open("wb", buffering=0) as file:
+        for size in (1 << 20, 4096):
+            with contextlib.suppress(OSError):
+                while True:
+                    file.write(b"x" * size)
+    if but:
+        os.truncate(filler, filler.stat().st_size - but)
+    try:
+        yield
+    finally:
+        filler.unlink()
+
+
+def problem_of(job: Job) -> str:
+    """Why the last checkpoint was not taken."""
+    return str(job.pool.jobs(job.id, "-attributes", "LastCkptProblem")[0].get("LastCkptProblem", ""))
+
+
+@pytest.mark.parametrize("end", ["EXECUTE", "SPOOL"])
+def test_no_room_for_a_checkpoint(small_disk: Path, end: str) -> None:
+    with fresh_folder() as folder:
+        if end == "EXECUTE":
+            small_disk.chmod(0o1777)
+        pool = PersonalPool(folder, slots=1, config=f"{end} = {small_disk}\nRESERVED_DISK = 0\n")
+        try:
+            job = Job(pool, "noroom", "14 4 9", request_disk="1MB")
+            job.until_lines(5)
+            job.checkpoint()
+            with full(small_disk, but=1 << 20):
+                pool.run("condor_checkpoint", "job", job.id)
+                until(lambda: problem_of(job), "a checkpoint that found no room")
+                job.go_on(4)
+                job.until_lines(10)  # it goes on all the same
+            job.checkpoint()
+            pool.run("condor_vacate_job", job.id)
+            job.until_logged("004 (")
+            job.go_on(9)
+            job.wait()
+            job.check(14)
+            assert pool.history(job.id)[0]["NumRestarts"] == 1
+        finally:
+            pool.stop()
+
+
+def test_no_room_to_note_what_a_program_changes(small_disk: Path) -> None:
+    with fresh_folder() as folder:
+        pool = PersonalPool(folder, slots=1, config=f"SPOOL = {small_disk}\n")
+        try:
+            job = Job(pool, "nojournal", "14 4 9")
+            job.until_lines(5)
+            job.checkpoint()
+            with full(small_disk):
+                job.go_on(4)  # its next write has to wait
+                logs = pool.dir / "log"  # the queue cannot note it
+                until(lambda: any("no room to note" in path.read_text() for path in logs.glob("ShadowHostLog*")),
+                      "that it waits for room")
+                before = job.text("out")
+            assert len(before.splitlines()) < 10
+            job.until_lines(10)
+            pool.kill("starter-host")
+            job.until_logged("001 (", 2)
+            job.go_on(9)
+            job.wait()
+            job.check(14)
+        finally:
+            pool.stop()
+
+
+# ---- power
+
+
+def test_everything_dies_at_once(own_pool: PersonalPool) -> None:
+    job = Job(own_pool, "power", "16 5 10")
+    job.until_lines(6)
+    job.checkpoint()
+    job.go_on(5)
+    job.until_lines(11)
+    for pid in own_pool.processes():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    until(lambda: not own_pool.processes(), "everything to be dead")
+    own_pool.run("condor_personal", "start", "--dir", str(own_pool.dir))
+    job.until_logged("001 (", 2)
+    job.go_on(10)
+    job.wait()
+    job.check(16)
