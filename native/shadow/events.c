@@ -34,6 +34,8 @@ void tell(struct session *s, int kind, int64_t value, int64_t detail, const char
         fresh = calloc(1, sizeof *fresh);
     else
         s->over = true;
+    if (!fresh && kind == SHADOW_MEMBER)
+        close((int)value); /* nobody will take it */
     if (!fresh)
         return;
     s->root->untold++;
