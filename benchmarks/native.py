@@ -90,7 +90,7 @@ class Remote:
             image=image,
             standard_fds=(standard[0], standard[1], 2),
             key=key,
-            increments=True,
+            increments=1,
         )
         self.session = host.open(ours, task)
         words = [executable or runtime_path(), str(theirs.fileno()), "-", "family"]

@@ -131,7 +131,7 @@ struct control {
 
 enum {
     CONTROL_BEGAN = 1,   /* signals are safe from now on; no answer */
-    CONTROL_FILE = 2,    /* a checkpoint is to be written: its file comes beside the answer */
+    CONTROL_FILE = 2,    /* a checkpoint is to be written (value 1: an increment): its file comes beside the answer */
     CONTROL_WRITTEN = 3, /* it is complete: answered when it is at home, before home is told of its end */
     CONTROL_DROPPED = 4, /* it is given up; no answer */
     CONTROL_REFUSED = 5, /* value: errno; home takes no checkpoint now; no answer */

@@ -56,6 +56,9 @@ __all__ = ["StandardEdges", "StandardShadow"]
 
 HOLD_OUTPUT, HOLD_INPUT, HOLD_IWD, HOLD_NO_START = 7, 8, 14, 6
 TAIL_BYTES = 256 * 1024
+INCREMENTS_FROM = 64 << 20
+"""Bytes of a whole checkpoint from which on increments to it pay: a smaller one travels as the pieces that changed.  A
+checkpoint server keeps whole ones."""
 _READS = (0, 17, 19, 295, 327, 40, 326)
 _WRITES = (1, 18, 20, 296, 328, 277)
 _SEEK = 8
@@ -100,6 +103,7 @@ class StandardShadow(Shadow):
         self._vacating = False
         self._pending: ImageList | None = None
         self._checkpoint_bytes = 0
+        self._whole_bytes = 0
         self._attic = Attic(standard, self._folder, self._folder.path.name, self.core.job)
         standard.active.add(self._folder.path.name)
 
@@ -175,10 +179,7 @@ class StandardShadow(Shadow):
     def _look(self) -> tuple[GoodImage | None, str]:
         """Find what the program can go on from (beside the reactor: all of it is read)."""
         good, why = self._folder.good_image()
-        if good is not None and good.is_previous:
-            os.rename(good.path, self._folder.image)
-            good = attrs.evolve(good, path=self._folder.image)
-        return good, why
+        return (self._folder.take_up(good) if good is not None else None), why
 
     def _looked(self, result: Any) -> None:
         if isinstance(result, Failure):
@@ -206,7 +207,7 @@ class StandardShadow(Shadow):
         stream = self._stream = HomeEnd(
             self._standard.reactor, local=local, run_id=self.core.order.run_id, key=self._key, ready=self._ready,
             image_kept=self._image_kept, old_image=self._folder.newest,
-            new_image=f"{self._folder.image}.new", vacating=self._vacate, lost=self._stream_lost)
+            image=self._folder.image, vacating=self._vacate, lost=self._stream_lost)
         try:
             connecting = self._standard.endpoint(node).connect(Factory.forProtocol(lambda: stream))
         except (ValueError, OSError) as error:
@@ -289,7 +290,8 @@ class StandardShadow(Shadow):
             program=spec.program, arguments=[spec.program, *spec.arguments], environment=environment,
             directory=spec.iwd, image=self._folder.image, journal_from_start=True,
             standard_fds=self._standard_files(opened, identity),
-            identity=identity, job_root=job.get_str("JobRoot") or None)
+            identity=identity, job_root=job.get_str("JobRoot") or None,
+            increments=0 if self._standard.server() else INCREMENTS_FROM)
 
     def _standard_files(self, opened: list[int], identity: tuple[int, int] | None) -> tuple[int, int, int]:
         """Open them as the owner; a program that goes on finds them where it left them."""
@@ -353,7 +355,7 @@ class StandardShadow(Shadow):
             if not event.detail:
                 self._folder.say_ended(self.core.order.run_id, event.value)
             self._turn(ProgramExited(event.value, event.detail, os.strerror(event.detail)))
-        elif kind is EventKind.IMAGE:
+        elif kind in (EventKind.IMAGE, EventKind.INCREMENT):
             self._checkpointed(event)
         elif kind is EventKind.NO_IMAGE:
             self._turn(NotTaken(event.value, event.text))
@@ -402,17 +404,23 @@ class StandardShadow(Shadow):
         self._count()
         level = threads = 1
         try:
-            image = read_image(self._folder.image)
+            image = read_image(self._folder.image if event.kind is EventKind.IMAGE else self._folder.delta)
             level, threads = image.cpu_level, image.threads
         except (ImageDamaged, OSError) as error:
             self.context.log.error("{run}: the checkpoint cannot be read: {error}", run=self.core.order.run_id,
                                    error=error)
+        stored = pieces.stored_bytes if pieces is not None else event.value
+        if event.kind is EventKind.IMAGE:
+            self._whole_bytes = stored
+        else:
+            stored += self._whole_bytes
         if pieces is not None:
             self._folder.settle(pieces)
-            self._attic.store(pieces)
+            if event.kind is EventKind.IMAGE:
+                self._attic.store(pieces)
         self._turn(Checkpointed(CheckpointFacts(
             digest=pieces.digest if pieces is not None else "", size_bytes=event.value,
-            stored_bytes=pieces.stored_bytes if pieces is not None else event.value, sent_bytes=sent,
+            stored_bytes=stored, sent_bytes=sent,
             cpu_level=level, threads=threads, took_s=event.detail / 1e9), self._vacating))
 
     # ---- statistics

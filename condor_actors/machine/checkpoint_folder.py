@@ -3,14 +3,16 @@
 ::
 
     <folder>/image            the last checkpoint; the native shadow puts a new one in its place when it is whole
+    <folder>/image.delta      where the last one is an increment: what changed since that whole one
     <folder>/image.undo/      what the program changed at home since then (the native shadow's)
     <folder>/image.undo.1/    what it changed between the one before and that
-    <folder>/previous         the one before it
+    <folder>/previous         the one before it, with previous.delta where that was an increment
     <folder>/<digest>.list    of which pieces an image consists, kept before the image takes its place
     <folder>/ended            run id and exit status of a program that has ended
 
 Theory: an image counts when a list says so, piece by piece; whatever crash left the folder in whatever state, the
-newest image that matches a list is the one to start from, and none that does not match is ever started.
+newest image that matches a list is the one to start from, and none that does not match is ever started.  An increment
+and its image count together or not at all: the journals lead back to the state that both describe, not to the image's.
 """
 
 from __future__ import annotations
@@ -18,11 +20,13 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import attrs
 
-from condor_actors.transfer.image_pieces import ImageList, verify_image
+from condor_actors.machine.native_image import ImageDamaged, full_image, read_image
+from condor_actors.transfer.image_pieces import ImageList, list_image, verify_image
 from condor_actors.transfer.streams import BadStream
 
 __all__ = ["CheckpointFolder", "GoodImage"]
@@ -33,7 +37,7 @@ class GoodImage:
     """A checkpoint that was verified.
 
     Attributes:
-        path: the file; pieces: what it consists of.
+        path: the file; pieces: what it consists of; delta: the increment that belongs to it, or nothing.
         is_previous: the last one was damaged or is gone; ``why``: what is wrong with it.
     """
 
@@ -41,6 +45,7 @@ class GoodImage:
     pieces: ImageList
     is_previous: bool = False
     why: str = ""
+    delta: str = ""
 
 
 class CheckpointFolder:
@@ -54,7 +59,9 @@ class CheckpointFolder:
     def __init__(self, path: Path, owner: tuple[int, int] | None = None) -> None:
         self.path = path
         self.image = str(path / "image")
+        self.delta = f"{self.image}.delta"
         self._previous = path / "previous"
+        self._previous_delta = path / "previous.delta"
         self._owner = owner
 
     def make(self) -> None:
@@ -82,20 +89,29 @@ class CheckpointFolder:
                     found.append(ImageList.from_bytes(path.read_bytes()))
         return found
 
-    def newest(self) -> tuple[str, ImageList | None]:
-        """The last image and its list, unverified: what a new one may take pieces from."""
-        lists = self.lists()
+    def newest(self, increment: bool = False) -> tuple[str, ImageList | None]:
+        """The last image (or increment) and its list, unverified: what a new one may take pieces from."""
+        path, lists = self.delta if increment else self.image, self.lists()
         with contextlib.suppress(OSError):
-            size = os.stat(self.image).st_size
-            return self.image, next((each for each in lists if each.size_bytes == size), None)
-        return self.image, None
+            size = os.stat(path).st_size
+            return path, next((each for each in lists if each.size_bytes == size), None)
+        return path, None
 
     def keep_list(self, pieces: ImageList) -> None:
-        """Before the image takes its place: remember what it consists of, and keep the one that is there.
+        """Before the image or increment takes its place: remember what it consists of, and keep what is there.
 
         Raises:
             OSError: the disk is full.
         """
+        self._write_list(pieces)
+        if os.path.exists(self.delta):
+            self._keep(self.delta, self._previous_delta)
+        else:
+            self._previous_delta.unlink(missing_ok=True)
+        self._keep(self.image, self._previous)
+        self._sync()
+
+    def _write_list(self, pieces: ImageList) -> None:
         target = self.path / f"{pieces.digest}.list"
         fresh = self.path / ".list.new"
         descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
@@ -104,24 +120,26 @@ class CheckpointFolder:
             stream.flush()
             os.fsync(stream.fileno())
         os.rename(fresh, target)
+
+    def _keep(self, path: str, to: Path) -> None:
+        """Give a file that may be there a second name."""
         spare = self.path / ".previous.new"
+        spare.unlink(missing_ok=True)
         with contextlib.suppress(FileNotFoundError):
-            spare.unlink()
-        with contextlib.suppress(FileNotFoundError):
-            os.link(self.image, spare)
-            os.rename(spare, self._previous)
-            with contextlib.suppress(FileNotFoundError):  # rename does nothing when both are the same file
-                spare.unlink()
-        self._sync()
+            os.link(path, spare)
+            os.rename(spare, to)
+            spare.unlink(missing_ok=True)  # rename does nothing when both are the same file
 
     def settle(self, pieces: ImageList) -> None:
         """After the image has taken its place: forget lists of images that are gone."""
         sizes = set()
-        for path in (Path(self.image), self._previous):
+        for path in (Path(self.image), Path(self.delta), self._previous, self._previous_delta):
             with contextlib.suppress(OSError):
                 sizes.add(path.stat().st_size)
-        for kept, each in enumerate(self.lists(), 1):
-            if each.digest != pieces.digest and (each.size_bytes not in sizes or kept > 3):
+        kept: Counter[int] = Counter()
+        for each in self.lists():
+            kept[each.size_bytes] += 1  # the last whole one may be older than many increments
+            if each.digest != pieces.digest and (each.size_bytes not in sizes or kept[each.size_bytes] > 3):
                 with contextlib.suppress(OSError):
                     (self.path / f"{each.digest}.list").unlink()
 
@@ -129,16 +147,42 @@ class CheckpointFolder:
         """The newest image that is what a list says, and why a newer one is not; reads all of it."""
         lists = self.lists()
         why = ""
-        for path, is_previous in ((Path(self.image), False), (self._previous, True)):
-            if not path.exists():
+        for path, delta, is_previous in ((self.image, self.delta, False),
+                                         (str(self._previous), str(self._previous_delta), True)):
+            if not os.path.exists(path):
                 continue
-            problem = "nothing says what it should be" if not lists else ""
-            for pieces in lists:
-                problem = verify_image(str(path), pieces)
-                if not problem:
-                    return GoodImage(str(path), pieces, is_previous, why), ""
-            why = why or f"{path.name} is damaged: {problem}"
+            bad, (pieces, problem) = path, _verified(path, lists)
+            added = ""
+            if pieces is not None and os.path.exists(delta) and _adds_to(delta, path):
+                bad, added, (_, problem) = delta, delta, _verified(delta, lists)
+            if pieces is not None and not problem:
+                return GoodImage(path, pieces, is_previous, why, added), ""
+            why = why or f"{os.path.basename(bad)} is damaged: {problem}"
         return None, why
+
+    def take_up(self, good: GoodImage) -> GoodImage:
+        """Make what a program is to go on from the whole image in the first place; may be done again after a crash.
+
+        Raises:
+            OSError: the disk is full.
+            ImageDamaged: image and increment cannot be made one.
+        """
+        if not good.delta and not good.is_previous:
+            return good
+        pieces, spare = good.pieces, str(self.path / ".taken-up")
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(spare)
+        if good.delta:
+            full_image(good.path, good.delta, spare)
+            pieces = list_image(spare)
+            self._write_list(pieces)
+        else:
+            os.link(good.path, spare)
+        os.rename(spare, self.image)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.delta)
+        self._sync()
+        return attrs.evolve(good, path=self.image, pieces=pieces, delta="")
 
     # ---- the end
 
@@ -160,7 +204,8 @@ class CheckpointFolder:
 
     def drop_images(self) -> None:
         """No image is good: the program begins anew, and the journals bring its files back to how they were then."""
-        for path in (Path(self.image), self._previous, *self.path.glob("*.list")):
+        for path in (Path(self.image), Path(self.delta), self._previous, self._previous_delta,
+                     *self.path.glob("*.list")):
             with contextlib.suppress(OSError):
                 path.unlink()
 
@@ -174,3 +219,21 @@ class CheckpointFolder:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def _verified(path: str, lists: list[ImageList]) -> tuple[ImageList | None, str]:
+    """The list that the file at ``path`` matches, or why it matches none."""
+    problem = "nothing says what it should be"
+    for pieces in lists:
+        problem = verify_image(path, pieces)
+        if not problem:
+            return pieces, ""
+    return None, problem
+
+
+def _adds_to(delta: str, path: str) -> bool:
+    """Whether an increment belongs to an image; one that cannot be read may."""
+    try:
+        return read_image(delta).base == read_image(path).generation
+    except (ImageDamaged, OSError):
+        return True

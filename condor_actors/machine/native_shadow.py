@@ -67,8 +67,8 @@ class Task:
     """Whether they also do when it begins anew: the journal is kept from the program's first call on."""
     key: bytes | None = None
     """32 random bytes, of this run only, which the runtime gets as ``key=FD``: the channel is encrypted."""
-    increments: bool = False
-    """Whether a checkpoint may hold only what changed since the last whole one; see native_image.full_image."""
+    increments: int = 0
+    """A checkpoint may hold only what changed since a whole one of so many bytes (native_image.full_image); 0: never."""
     direct: bool = False
     """Whether the channel cannot carry descriptors: see MEMBER; the other end writes checkpoints to ``<image>.new``."""
     identity: tuple[int, int] | None = None

@@ -69,6 +69,7 @@ class FarEnd(StandardStream):
         self._awaited: set[int] = set()
         self._image_fd = -1
         self._image_path = ""
+        self._increment = False
         self._patience = reactor.callLater(KEY_S, self._too_slow)
 
     def _too_slow(self) -> None:
@@ -147,6 +148,7 @@ class FarEnd(StandardStream):
             gift = -1
             if call == OP_IMAGE_BEGIN and result >= 0:
                 gift = self._new_image()
+                self._increment = result == 1
             elif call == OP_IMAGE_BEGIN:
                 self._run.image_refused(-result)
             elif call == OP_FORK and result >= 0 and self._newborn:
@@ -190,6 +192,7 @@ class FarEnd(StandardStream):
         elif what == REFUSED:
             self._run.image_refused(value)
         elif what == FILE:
+            self._increment = value == 1
             self._give_file()
         elif what == WRITTEN:
             self._bring_home(lambda number: self._answer_control(-number))
@@ -243,6 +246,7 @@ class FarEnd(StandardStream):
     def _bring_home(self, brought: Callable[[int], None]) -> None:
         """A checkpoint is whole here: it goes home before the shadow hears of it; ``brought(errno)``."""
         path, self._image_path = self._image_path, ""
+        increment = self._increment
         if not path:
             brought(EIO)
             return
@@ -252,7 +256,7 @@ class FarEnd(StandardStream):
             if isinstance(result, Failure):
                 sent(getattr(result.value, "errno", 0) or EIO, result.getErrorMessage())
             else:
-                self.send_image(path, result, sent)
+                self.send_image(path, result, sent, increment=increment)
 
         def sent(number: int, text: str) -> None:
             self._run.image_sent(path, number, text)

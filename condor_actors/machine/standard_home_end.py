@@ -26,22 +26,22 @@ class HomeEnd(StandardStream):
         run_id, key: what is shown to the starter host.
         ready: called with an empty text when the starter takes the run, else with why not.
         image_kept: called in place of keeping an image: (list, done(errno, text)); the file is complete by then.
-        old_image: where the last image is and what it consists of.
-        new_image: where the native shadow makes the file of a checkpoint.
+        old_image: where the last image (or increment) is and what it consists of.
+        image: where the native shadow puts checkpoints.
         vacating: called when the next image is to be the last.
         lost: called with the reason when the stream is over.
     """
 
     def __init__(self, reactor: Any, *, local: bool, run_id: str, key: str, ready: Callable[[str], None],
                  image_kept: Callable[[ImageList, Callable[[int, str], None]], None],
-                 old_image: Callable[[], tuple[str, ImageList | None]], new_image: str, vacating: Callable[[], None],
+                 old_image: Callable[[bool], tuple[str, ImageList | None]], image: str, vacating: Callable[[], None],
                  lost: Callable[[str], None]) -> None:
         super().__init__(reactor, local=local)
         self._run = run_id, key
         self._ready: Callable[[str], None] | None = ready
         self._image_kept = image_kept
         self._old_image = old_image
-        self._new_image = new_image
+        self._image = image
         self._vacating = vacating
         self._lost = lost
         self._born = 0
@@ -110,12 +110,13 @@ class HomeEnd(StandardStream):
         if self._image_fd < 0:
             self._image_fd = self._open_image()
         self._list = wanted
-        return (self._image_fd, *self._old_image())
+        return (self._image_fd, *self._old_image(self.increment_comes))
 
     def _open_image(self) -> int:
         """The file that did not come along, because the channel goes straight to the native shadow."""
+        place = f"{self._image}.delta.new" if self.increment_comes else f"{self._image}.new"
         try:
-            descriptor = os.open(self._new_image, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+            descriptor = os.open(place, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
         except OSError:
             raise BadStream("a checkpoint that nobody began") from None
         facts = os.fstat(descriptor)

@@ -66,6 +66,7 @@ class StandardStream(Protocol):
         self._resumed: list[Callable[[], None]] = []
         self._sink: ImageSink | None = None
         self._receiving = False
+        self.increment_comes = False
         self._sending: Callable[[int, str], None] | None = None
         self._wanted: Callable[[bytes], None] | None = None
         self._write: Callable[[bytes], None] = lambda data: None
@@ -138,6 +139,7 @@ class StandardStream(Protocol):
             if channel is not None:
                 channel.finish()
         elif letter == ss.IMAGE:
+            self.increment_comes = member == ss.INCREMENT
             self._image_comes(payload)
         elif letter in (ss.PIECE, ss.PACKED):
             if self._sink is None:
@@ -239,8 +241,9 @@ class StandardStream(Protocol):
 
     # ---- an image that goes
 
-    def send_image(self, path: str, wanted: ImageList, done: Callable[[int, str], None]) -> None:
-        """Send the image at ``path``; ``done(errno, text)`` says how that ended."""
+    def send_image(self, path: str, wanted: ImageList, done: Callable[[int, str], None], *,
+                   increment: bool = False) -> None:
+        """Send the image (or increment) at ``path``; ``done(errno, text)`` says how that ended."""
         if self.over or self._sending is not None:
             done(5, "the stream is over")
             return
@@ -252,7 +255,7 @@ class StandardStream(Protocol):
             self._send_pieces(descriptor, wanted, iter(lacking))
 
         self._wanted = numbers
-        self.send(ss.frame(ss.IMAGE, wanted.to_bytes()))
+        self.send(ss.frame(ss.IMAGE, wanted.to_bytes(), ss.INCREMENT if increment else 0))
 
     def _send_pieces(self, descriptor: int, wanted: ImageList, numbers: Iterator[int]) -> None:
         """As many as the other end takes now."""

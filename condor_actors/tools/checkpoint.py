@@ -241,7 +241,7 @@ def _run(words: Sequence[str]) -> int:
         arguments=options.words,
         environment=dict(os.environ),
         image=image,
-        increments=True,
+        increments=1,
         job_root=options.job_root,
     )
     return _start(runtime_path(), task, options)
@@ -261,7 +261,7 @@ def _restart(words: Sequence[str]) -> int:
         arguments=[image.program],
         environment={},
         image=os.path.abspath(options.image or path),
-        increments=True,
+        increments=1,
         job_root=options.job_root,
     )
     return _start(path, task, options)

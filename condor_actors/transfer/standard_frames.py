@@ -15,7 +15,8 @@ letter  payload              means
 ``F``   –                    home: a member with this number is being born; its channel follows
 ``B``   number (8)           home: as ``F``, of the helper that a process whose channel goes straight home has asked for
 ``E``   –                    the channel of a member has ended
-``I``   size, pieces         either: a checkpoint comes; pieces: offset (8), length (4), SHA-256 (32) each
+``I``   size, pieces         either: a checkpoint comes (member 1: an increment to the last whole one that went the same
+                             way); pieces: offset (8), length (4), SHA-256 (32) each
 ``W``   numbers (4 each)     answer to ``I``: these pieces are wanted
 ``P``   number (4), bytes    a piece
 ``Z``   number (4), zstd     a piece, compressed
@@ -35,9 +36,8 @@ import msgpack
 from condor_actors.transfer.streams import BadStream
 
 __all__ = [
-    "BORN", "CHANNEL", "CHANNEL_LINE", "DATA", "ENDED", "IMAGE", "KEPT", "KEY", "MEMBER", "NO", "PACKED", "PIECE",
-    "READY", "STANDARD_LINE",
-    "StreamReader", "VACATE", "WANTED", "fields_of", "frame", "message_frame",
+    "BORN", "CHANNEL", "CHANNEL_LINE", "DATA", "ENDED", "IMAGE", "INCREMENT", "KEPT", "KEY", "MEMBER", "NO", "PACKED",
+    "PIECE", "READY", "STANDARD_LINE", "StreamReader", "VACATE", "WANTED", "fields_of", "frame", "message_frame",
 ]
 
 STANDARD_LINE = b"condor standard 1\n"
@@ -49,6 +49,7 @@ CHANNEL_LINE = b"condor channel 1\n"
 
 KEY, READY, NO, DATA, MEMBER, BORN, ENDED, IMAGE, WANTED, PIECE, PACKED, KEPT, VACATE, CHANNEL = (
     ord(each) for each in "KRNDFBEIWPZYVC")
+INCREMENT = 1
 HEADER = struct.Struct("<IHB")
 MAX_FRAME_BYTES = 1 << 20
 MAX_LIST_BYTES = 32 << 20

@@ -73,7 +73,7 @@ static long write_checkpoint(struct thread *self)
         tell_starter(CONTROL_REFUSED, -failed);
         return failed;
     }
-    long no_file = ask_starter(CONTROL_FILE, 0);
+    long no_file = ask_starter(CONTROL_FILE, failed);
     memory = scratch_memory(sizeof *memory);
     if (no_file < 0) {
         failed = no_file;

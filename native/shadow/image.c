@@ -13,7 +13,7 @@
 static bool increment_is_better(const struct session *s, int64_t generation)
 {
     return s->task.increments && generation && (uint64_t)generation == s->base_generation &&
-           s->increment_bytes * 2 < s->base_bytes;
+           s->base_bytes >= s->task.increments && s->increment_bytes * 2 < s->base_bytes;
 }
 
 static bool name_image(struct session *s, bool increment)

@@ -24,7 +24,8 @@ struct shadow_task {
     int journal;                      /* keep an undo journal beside the image; 2: from the first call on, so that a
                                          program which begins anew finds its files as it found them then */
     const uint8_t *key;               /* 32 bytes for this run only: the channel is encrypted; null: it is plain */
-    int increments;                   /* checkpoints after a whole one may be what changed since: <image>.delta */
+    int64_t increments;               /* checkpoints after a whole one of at least so many bytes may be what changed
+                                         since: <image>.delta; 0: never */
     int direct;                       /* the channel cannot carry descriptors: a helper's is told as an event, and who
                                          serves the other end knows where a checkpoint is to be written */
     int has_identity;                 /* the session's threads become this user, the host stays who it is */

@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import socket
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -186,6 +187,51 @@ def test_an_evicted_job_goes_on_where_it_was(pool: PersonalPool) -> None:
     assert ad["NumCkpts"] == 4
     assert ad["NumRestarts"] == 3
     assert ad["CkptCpuLevel"] >= 1
+
+
+BIG = """
+import os, random, sys, time
+memory = bytearray(random.Random(7).randbytes(1 << 20) * 80)
+for step in range(int(sys.argv[1])):
+    for place in range(step, len(memory), 999_983):
+        memory[place] = memory[place] * 5 + step & 255
+    print(step, sum(memory[:: 4093]), flush=True)
+    while not os.path.exists(f"go-on-{step}"):
+        time.sleep(0.05)
+"""
+
+
+def test_a_big_program_is_saved_in_increments(pool: PersonalPool) -> None:
+    job = Job(pool, "big", "5", BIG, request_memory="400MB")
+    folder = pool.dir / "spool" / "checkpoints" / job.id
+    sent = []
+    for step in range(2):
+        job.until_lines(step + 1)
+        job.checkpoint()
+        sent.append(pool.jobs(job.id, "-attributes", "CkptBytesSent")[0]["CkptBytesSent"])
+        job.go_on(step)
+    assert (folder / "image.delta").exists()
+    assert sent[1] - sent[0] < sent[0] / 2
+    job.until_lines(3)
+    pool.run("condor_vacate_job", job.id)  # the increment is its last act here
+    job.until_logged("004 (")
+    job.go_on(2)
+    job.until_lines(4)
+    assert not (folder / "image.delta").exists(), "the two are one"
+    for _ in range(2):
+        job.checkpoint()
+    delta = folder / "image.delta"
+    os.truncate(delta, delta.stat().st_size // 2)
+    pool.run("condor_vacate_job", "-fast", job.id)  # the one before it is the whole one alone
+    job.until_logged("001 (", 3)
+    job.go_on(3)
+    job.until_lines(5)
+    job.go_on(4)
+    job.wait()
+    expected = subprocess.run([PYTHON, "program.py", "5"], cwd=job.folder, capture_output=True, text=True, check=True)
+    assert (job.text("out"), job.text("err")) == (expected.stdout, "")
+    ad = pool.history(job.id)[0]
+    assert (ad["NumCkpts"], ad["NumRestarts"]) == (5, 2)
 
 
 # ---- the owner of a machine

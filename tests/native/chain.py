@@ -36,7 +36,7 @@ class Life:
 class Chain:
     """Runs one program, checkpointing it at random moments and continuing it from its images."""
 
-    increments = False
+    increments = 0
     job_root: str | None = None
 
     def __init__(

@@ -46,7 +46,7 @@ print(len(memory), hashlib.sha256(memory).hexdigest(), bytes(other[:]).count(0))
 class IncrementChain(Chain):
     """A chain whose checkpoints may be increments."""
 
-    increments = True
+    increments = 1
 
 
 @pytest.mark.parametrize("seed", range(2))

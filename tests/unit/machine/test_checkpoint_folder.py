@@ -77,6 +77,23 @@ def test_lists_do_not_pile_up(tmp_path: Path) -> None:
     assert len(list(folder.path.glob("*.list"))) <= 4
 
 
+def test_the_list_of_a_whole_image_outlives_many_increments(tmp_path: Path) -> None:
+    folder = made(tmp_path)
+    whole = taken(folder, 0)
+    for seed in range(1, 10):
+        fresh = f"{folder.delta}.new"
+        Path(fresh).write_bytes(random.Random(seed).randbytes(200_000))
+        pieces = list_image(fresh)
+        folder.keep_list(pieces)
+        os.rename(fresh, folder.delta)
+        folder.settle(pieces)
+    digests = {each.digest for each in folder.lists()}
+    assert {whole.digest, pieces.digest} <= digests
+    assert len(digests) <= 4
+    assert folder.newest(increment=True) == (folder.delta, pieces)
+    assert folder.newest()[1] == whole
+
+
 def test_how_a_program_ended_is_remembered(tmp_path: Path) -> None:
     folder = made(tmp_path)
     assert folder.how_ended() is None
