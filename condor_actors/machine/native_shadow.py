@@ -68,7 +68,7 @@ class Task:
     key: bytes | None = None
     """32 random bytes, of this run only, which the runtime gets as ``key=FD``: the channel is encrypted."""
     increments: int = 0
-    """A checkpoint may hold only what changed since a whole one of so many bytes (native_image.full_image); 0: never."""
+    """A checkpoint may hold what changed since a whole one of so many bytes (native_image.full_image); 0: never."""
     direct: bool = False
     """Whether the channel cannot carry descriptors: see MEMBER; the other end writes checkpoints to ``<image>.new``."""
     identity: tuple[int, int] | None = None
