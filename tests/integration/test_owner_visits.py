@@ -10,6 +10,8 @@ which steps were done twice.
 
 from __future__ import annotations
 
+import contextlib
+import glob
 import os
 import re
 import threading
@@ -154,11 +156,15 @@ def house() -> Iterator[tuple[PersonalPool, Owner]]:
         pool.stop()
 
 
-def control_groups(pool: PersonalPool) -> list[Path]:
-    """The groups of this pool's jobs: with them goes the memory that they had."""
+def members_of_control_groups(pool: PersonalPool) -> str:
+    """The processes in the groups of this pool's jobs: with them goes the memory that they had."""
     name = str(pool.dir / "execute").strip("/").replace("/", "_")
-    roots = [path for path in Path("/sys/fs/cgroup").glob("*") if path.is_dir()]
-    return [each for root in roots for base in root.glob(f"**/{name}") for each in base.iterdir() if each.is_dir()]
+    found = ""
+    for path in (*glob.glob(f"/sys/fs/cgroup/condor/{name}/*/cgroup.procs"),
+                 *glob.glob(f"/sys/fs/cgroup/*/condor/{name}/*/cgroup.procs")):
+        with contextlib.suppress(OSError):  # a group may be taken away at any time
+            found += Path(path).read_text()
+    return found
 
 
 def processes(pool: PersonalPool) -> list[str]:
@@ -168,8 +174,7 @@ def processes(pool: PersonalPool) -> list[str]:
 def nothing_remains(pool: PersonalPool) -> None:
     until(lambda: not pool.scratch(), "no file of a job remains")
     until(lambda: not processes(pool), "no process of a job remains")
-    until(lambda: not any((group / "cgroup.procs").read_text() for group in control_groups(pool) if group.exists()),
-          "no control group of a job has a process")
+    until(lambda: not members_of_control_groups(pool), "no control group of a job has a process")
 
 
 def submit_standard(pool: PersonalPool) -> tuple[str, Witness]:
