@@ -33,12 +33,20 @@ pytestmark = [
 
 
 class Wire(threading.Thread):
-    """Carries every connection to ``there``, and cuts all of them when so many bytes more have passed."""
+    """Carries every connection to its port on to the same port of ``there``, and cuts all of them when so many bytes
+    more have passed."""
 
-    def __init__(self, here: tuple[str, int], there: tuple[str, int]) -> None:
+    def __init__(self, here: str, there: str) -> None:
         super().__init__(daemon=True)
-        self._there = there
-        self._door = socket.create_server(here)
+        self._door = socket.create_server((here, 0))
+        self.port = self._door.getsockname()[1]
+        self._there = (there, self.port)
+        try:
+            with socket.socket() as probe:
+                probe.bind(self._there)
+        except OSError:
+            self._door.close()
+            raise
         self._others: dict[socket.socket, socket.socket] = {}
         self._left = -1
         self.cuts = 0
@@ -104,16 +112,15 @@ class Wire(threading.Thread):
 @pytest.fixture
 def wired() -> Iterator[tuple[PersonalPool, Wire]]:
     """A pool whose shadows reach the starter host over a wire that can be cut."""
-    with socket.socket() as one:
-        try:
-            one.bind(("127.0.0.2", 0))
-        except OSError:
-            pytest.skip("this machine has one loopback address only")
-        port = one.getsockname()[1]
-    wire = Wire(("127.0.0.1", port), ("127.0.0.2", port))
+    for _ in range(20):
+        with contextlib.suppress(OSError):
+            wire = Wire("127.0.0.1", "127.0.0.2")
+            break
+    else:
+        pytest.skip("this machine has one loopback address only")
     with fresh_folder() as folder:
         pool = PersonalPool(folder, slots=1, config=f"""
-            STARTER_HOST_PORT = {port}
+            STARTER_HOST_PORT = {wire.port}
             STARTER_HOST.NETWORK_INTERFACE = 127.0.0.2
             STARTER_HOST.TCP_FORWARDING_HOST = 127.0.0.1
         """)
