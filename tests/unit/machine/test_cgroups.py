@@ -15,7 +15,7 @@ def test_who_joins_a_group_after_a_kill_does_not_stand_still(tmp_path: Path, ver
                                                              stands: str, goes: str) -> None:
     for name in ("cgroup.procs", "cgroup.kill", file):
         (tmp_path / name).touch()
-    group = JobCgroup(version, {hierarchy: str(tmp_path)})
+    group = JobCgroup(version, {hierarchy: str(tmp_path)}, lambda idle: "")
     group.freeze()
     assert (tmp_path / file).read_text().startswith(stands)
     assert group.kill() == 0
