@@ -7,7 +7,7 @@
 #include "runtime.h"
 
 enum {
-    PROT_READ = 1, PROT_WRITE = 2,
+    PROT_READ = 1, PROT_WRITE = 2, PROT_EXECUTE = 4,
     SHARED = 1, PRIVATE = 2, SHARED_VALIDATE = 3, TYPE = 15, FIXED = 0x10, ANONYMOUS = 0x20, LOW = 0x40,
     NORESERVE = 0x4000, STACKLIKE = 0x20000, HUGE = 0x40000, FIXED_NOREPLACE = 0x100000,
     MOVE = 1, MOVE_FIXED = 2, KEEP_OLD = 4,
@@ -173,6 +173,20 @@ static long remember_shared(struct thread *self, int fd, unsigned long at, size_
     return -ENOMEM;
 }
 
+/* Code that is written through one mapping of a file and executed in another would stay what it was here: each mapping
+ * is memory of its own.  Compilers at run time that do so have another way when they hear that it cannot be. */
+static bool is_second_view_of_code(struct thread *self, int type, int protection, int fd)
+{
+    if (type == PRIVATE || !(protection & PROT_EXECUTE))
+        return false;
+    struct request hold = {.call = OP_HOLD, .arguments = {fd, 0}};
+    long handle = ask(self, &hold, NULL, 0, NULL, 0, NULL);
+    struct request release = {.call = OP_RELEASE, .arguments = {handle}};
+    if (handle >= 0) /* open for writing, too */
+        ask(self, &release, NULL, 0, NULL, 0, NULL);
+    return handle >= 0;
+}
+
 long do_mmap(struct trap *t)
 {
     unsigned long at = t->a[0], size = t->a[1];
@@ -191,6 +205,8 @@ long do_mmap(struct trap *t)
         return map_anonymous(at, size, protection, kept);
     if (offset & (int64_t)(PAGE - 1))
         return -EINVAL;
+    if (is_second_view_of_code(t->self, type, protection, fd))
+        return -EPERM;
     if (flags & FIXED)
         each_shared(t->self, at, at + page_up(size), true);
     long place = map_anonymous(at, size, PROT_READ | PROT_WRITE, kept);

@@ -113,3 +113,16 @@ def test_misuse_is_told_in_one_line() -> None:
         assert status == 1
         assert text in err
         assert err.count(b"\n") == 1
+
+
+def test_code_is_not_written_through_one_mapping_and_run_through_another(tmp_path: Path) -> None:
+    """Each mapping of a file is memory of its own here; compilers at run time that hear so have another way."""
+    code = (
+        "import mmap, os\nfd = os.memfd_create('code')\nos.ftruncate(fd, 4096)\n"
+        "mmap.mmap(fd, 4096, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE)[:2] = b'ok'\n"
+        "try:\n    mmap.mmap(fd, 4096, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_EXEC)\n"
+        "except PermissionError:\n    print('refused')\n"
+        "mmap.mmap(fd, 4096, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC)\n"
+        "mmap.mmap(os.open('/bin/sh', os.O_RDONLY), 4096, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_EXEC)\n"
+    )
+    assert finished(tool("run", "--", sys.executable, "-c", code), tmp_path) == (0, b"refused\n", b"")
