@@ -1,16 +1,20 @@
-"""Races that the simulation has found, made small: each failed before the production code was mended."""
+"""Races that the simulation has found, made small: each failed before the production code was mended.
+
+In parentheses the seed that found it.  What a seed means changes with the faults that there are: schedules are kept.
+"""
 
 from __future__ import annotations
 
 import pytest
 
-from condor_actors.simulation.chance import DESKTOP, QUICK, random_scenario
+from condor_actors.simulation.chance import DESKTOP, QUICK
 from condor_actors.simulation.machine import Machine
 from condor_actors.simulation.scenario import MachineSpec, Scenario, Submission, Wish, run
 
 HOME = MachineSpec("m0", central=True, submits=True, executes=False)
 DESK = MachineSpec("m1", kbdd=True, config=DESKTOP)
 PLAIN = MachineSpec("m2")
+SHORT = {**QUICK, "JOB_DEFAULT_LEASE_DURATION": "60"}
 
 
 def alice(**facts: object) -> Submission:
@@ -40,28 +44,29 @@ KEPT = {
         machines=(HOME, PLAIN, MachineSpec("m3")), submissions=(alice(cpu_s=250.0, count=2),), config=QUICK,
         wishes=(Wish(when_s=100.0, owner="alice", machine="m0", action="vacate", constraint="ProcId == 0"),),
         faults="at 99s ambush m0/shadow-host on run.HostOrders kill"),
+    "a run whose order waited for a spare host is taken up when that dies (3000037)": Scenario(
+        machines=(HOME, PLAIN), submissions=(alice(cpu_s=250.0),), config=QUICK, span_s=4000.0,
+        faults="at 20s ambush m0/schedd on run.NoticesWritten reset\nat 100s crash m0/shadow-host"),
+    "a run that is vacated while its next shadow looks for it has ended before the job is idle (4000204)": Scenario(
+        machines=(HOME, PLAIN, MachineSpec("m3")), config=SHORT, delay_s=0.05,
+        submissions=(alice(cpu_s=250.0, program={"stubborn": 1.0}),),
+        wishes=(Wish(when_s=100.0, owner="alice", machine="m0", action="vacate-fast"),),
+        faults="at 40s ambush m0/shadow-host on run.StopRun kill"),
+    "so has one that is held and released (4000222)": Scenario(
+        machines=(HOME, PLAIN, MachineSpec("m3")), config=SHORT, delay_s=0.2, release_s=0.25,
+        submissions=(alice(cpu_s=250.0, program={"stubborn": 1.0}),),
+        wishes=(Wish(when_s=100.0, owner="alice", machine="m0", action="hold"),),
+        faults="at 40s ambush m0/shadow-host on run.StopRun kill"),
+    "a shadow does not give up a run before its starter has noticed and ended it (4000194)": Scenario(
+        machines=(HOME, PLAIN, MachineSpec("m3")), submissions=(alice(cpu_s=480.0),), config=SHORT,
+        delay_s=0.005, faults="at 100s cut m2 m0 for 384s\nat 110s crash m0/shadow-host"),
     "a starter host that hangs is killed, and its jobs begin again": Scenario(
         machines=(HOME, PLAIN), submissions=(alice(cpu_s=250.0),), config=QUICK, span_s=4000.0,
         prepare=lambda pool: pool.clock.callLater(100.0, hang, pool.machines["m2"])),
 }
 
 
-SEEDS = {
-    "a run whose order waited for a spare host is taken up when that dies": (3000037, 6),
-    "a run that is held or vacated while its next shadow looks for it has ended before the job is idle": (4000204, 6),
-    "a run that is told to stop is not given up with its link": (4000222, 8),
-    "a shadow does not give up a run before its starter has noticed and ended it": (4000194, 6),
-}
-"""Seed and machines."""
-
-
 @pytest.mark.parametrize("name", KEPT)
 def test_what_was_found_stays_mended(name: str) -> None:
     result = run(KEPT[name])
-    assert not result.violations, result.violations[0]
-
-
-@pytest.mark.parametrize("name", SEEDS)
-def test_a_seed_that_failed_is_mended(name: str) -> None:
-    result = run(random_scenario(*SEEDS[name]))
     assert not result.violations, result.violations[0]
