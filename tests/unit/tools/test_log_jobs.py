@@ -74,6 +74,7 @@ def test_a_signal_a_release_and_an_event_of_an_unknown_job(tmp_path: Path) -> No
 def test_condor_q_shows_them_without_a_schedd(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setenv("CONDOR_CONFIG", "ONLY_ENV")
     path = written(tmp_path / "job.log", event_text)
     monkeypatch.setattr(sys, "argv", ["condor_q", "-userlog", str(path), "-nobatch", "-constraint", "JobStatus == 5"])
     assert q.main() == 0
