@@ -7,6 +7,7 @@
     <folder>/image.undo/      what the program changed at home since then (the native shadow's)
     <folder>/image.undo.1/    what it changed between the one before and that
     <folder>/previous         the one before it, with previous.delta where that was an increment
+    <folder>/.next-previous*  what is to be the one before, while a new one is on its way into its place
     <folder>/<digest>.list    of which pieces an image consists, kept before the image takes its place
     <folder>/ended            run id and exit status of a program that has ended
 
@@ -62,6 +63,8 @@ class CheckpointFolder:
         self.delta = f"{self.image}.delta"
         self._previous = path / "previous"
         self._previous_delta = path / "previous.delta"
+        self._next = (path / ".next-previous", path / ".next-previous-added")  # without an increment, and with one
+        self._next_delta = path / ".next-previous.delta"
         self._owner = owner
 
     def make(self) -> None:
@@ -100,15 +103,40 @@ class CheckpointFolder:
     def keep_list(self, pieces: ImageList) -> None:
         """Before the image or increment takes its place: remember what it consists of, and keep what is there.
 
+        What is there becomes the one before when the new one has taken its place, and not sooner: one that never does
+        must not cost the predecessor.
+
         Raises:
             OSError: the disk is full.
         """
+        self._step_back()
         self._write_list(pieces)
-        if os.path.exists(self.delta):
-            self._keep(self.delta, self._previous_delta)
+        added = os.path.exists(self.delta)
+        if added:
+            os.link(self.delta, self._next_delta)
+        with contextlib.suppress(FileNotFoundError):
+            os.link(self.image, self._next[added])
+        self._sync()
+
+    def _step_back(self) -> None:
+        """What keep_list kept becomes the one before, if the new one is in its place; a crash may come at any time."""
+        spare, added = next(((path, added) for added, path in enumerate(self._next) if path.exists()), (None, 0))
+        if spare is None:
+            self._next_delta.unlink(missing_ok=True)
+            return
+        if _same(str(spare), self.image) and (_same(str(self._next_delta), self.delta) if added
+                                              else not os.path.exists(self.delta)):
+            spare.unlink()
+            self._next_delta.unlink(missing_ok=True)
+            return
+        if added:
+            with contextlib.suppress(FileNotFoundError):  # it was done before the crash
+                os.replace(self._next_delta, self._previous_delta)
+                self._next_delta.unlink(missing_ok=True)  # renaming does nothing when both are the same file
         else:
             self._previous_delta.unlink(missing_ok=True)
-        self._keep(self.image, self._previous)
+        os.replace(spare, self._previous)
+        spare.unlink(missing_ok=True)
         self._sync()
 
     def _write_list(self, pieces: ImageList) -> None:
@@ -121,17 +149,9 @@ class CheckpointFolder:
             os.fsync(stream.fileno())
         os.rename(fresh, target)
 
-    def _keep(self, path: str, to: Path) -> None:
-        """Give a file that may be there a second name."""
-        spare = self.path / ".previous.new"
-        spare.unlink(missing_ok=True)
-        with contextlib.suppress(FileNotFoundError):
-            os.link(path, spare)
-            os.rename(spare, to)
-            spare.unlink(missing_ok=True)  # rename does nothing when both are the same file
-
     def settle(self, pieces: ImageList) -> None:
-        """After the image has taken its place: forget lists of images that are gone."""
+        """After the image has taken its place: the one it replaced is the one before; forget lists of images gone."""
+        self._step_back()
         sizes = set()
         for path in (Path(self.image), Path(self.delta), self._previous, self._previous_delta):
             with contextlib.suppress(OSError):
@@ -145,6 +165,8 @@ class CheckpointFolder:
 
     def good_image(self) -> tuple[GoodImage | None, str]:
         """The newest image that is what a list says, and why a newer one is not; reads all of it."""
+        with contextlib.suppress(OSError):
+            self._step_back()
         lists = self.lists()
         why = ""
         for path, delta, is_previous in ((self.image, self.delta, False),
@@ -205,7 +227,7 @@ class CheckpointFolder:
     def drop_images(self) -> None:
         """No image is good: the program begins anew, and the journals bring its files back to how they were then."""
         for path in (Path(self.image), Path(self.delta), self._previous, self._previous_delta,
-                     *self.path.glob("*.list")):
+                     *self._next, self._next_delta, *self.path.glob("*.list")):
             with contextlib.suppress(OSError):
                 path.unlink()
 
@@ -237,3 +259,11 @@ def _adds_to(delta: str, path: str) -> bool:
         return read_image(delta).base == read_image(path).generation
     except (ImageDamaged, OSError):
         return True
+
+
+def _same(one: str, other: str) -> bool:
+    """Whether both are the same file."""
+    try:
+        return os.path.samefile(one, other)
+    except OSError:
+        return False

@@ -6,6 +6,8 @@ import os
 import random
 from pathlib import Path
 
+import pytest
+
 from condor_actors.machine.checkpoint_folder import CheckpointFolder
 from condor_actors.machine.checkpoint_keeping import CheckpointAttic
 from condor_actors.transfer.image_pieces import ImageList, list_image
@@ -68,6 +70,38 @@ def test_a_crash_between_list_and_image_leaves_the_old_one(tmp_path: Path) -> No
     good, _ = folder.good_image()
     assert good is not None
     assert good.pieces.digest == before.digest
+
+
+@pytest.mark.parametrize("increment", [False, True])
+@pytest.mark.parametrize("times", [1, 3])
+def test_an_image_that_never_takes_its_place_costs_nothing(increment: bool, times: int, tmp_path: Path) -> None:
+    folder = made(tmp_path)
+    before = taken(folder, 1)
+    taken(folder, 2)
+    for seed in range(times):
+        fresh = f"{folder.delta if increment else folder.image}.new"
+        Path(fresh).write_bytes(random.Random(7 + seed).randbytes(300_000))
+        folder.keep_list(list_image(fresh))
+        os.unlink(fresh)  # no room, say
+    os.truncate(folder.image, 100)
+    good, _ = folder.good_image()
+    assert good is not None
+    assert (good.pieces.digest, good.is_previous) == (before.digest, True)
+
+
+def test_a_crash_after_the_image_took_its_place(tmp_path: Path) -> None:
+    folder = made(tmp_path)
+    taken(folder, 1)
+    before = taken(folder, 2)
+    fresh = f"{folder.image}.new"
+    Path(fresh).write_bytes(random.Random(3).randbytes(300_000))
+    folder.keep_list(list_image(fresh))
+    os.rename(fresh, folder.image)  # and here it ends
+    os.truncate(folder.image, 100)
+    for _ in range(2):
+        good, _ = CheckpointFolder(folder.path).good_image()
+        assert good is not None
+        assert (good.pieces.digest, good.is_previous) == (before.digest, True)
 
 
 def test_lists_do_not_pile_up(tmp_path: Path) -> None:
