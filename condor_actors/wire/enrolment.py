@@ -226,7 +226,7 @@ class CertificateKeeper(Actor):
             return
         certificate = x509.load_pem_x509_certificate(self._files.host.read_bytes())
         enrolment = Address(self._authority, ACTOR)
-        if renewal_due(certificate, self.context.now_s()):
+        if renewal_due(certificate, self.context.now_s() + LOOK_S):  # at the next look it might be too late
             key = make_key()
             message = RenewMachine(request=make_request(key, names_of(certificate)[0]),
                                    certificate=self._files.host.read_bytes())
