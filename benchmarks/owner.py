@@ -10,9 +10,10 @@ The presses come at random phases of the startd's own clock.
 three ways that follow each other: with all jobs held (``alone``), with jobs that ran until the key press and are frozen
 by it, and with jobs that are only lowered (LOWER).  Each is compared with the ``alone`` beside it, so that slow changes
 of the machine cancel out: the median of the pairs' losses, between two order statistics that hold it with the
-probability shown.  Wall time is what the owner feels; it is worth something only where the loop alone keeps its pace
-(``spread``).  Beside it stands what the jobs and the pool's daemons took of the processor meanwhile: that figure
-does not depend on what else runs.
+probability shown.  Wall time is what the owner feels, but it is worth something only where the loop alone keeps its
+pace (``spread``).  What the kernel says of the loop is exact: for how long it could have run and had to wait for a
+processor (the second number of /proc/self/schedstat), as a share of the time; whatever runs on the machine counts, the
+owner's own tools too.  Beside it stands what the jobs and the pool's daemons took of the processors meanwhile.
 
 python benchmarks/owner.py [--presses 15] [--rounds 6] [--seconds 4]
 """
@@ -114,11 +115,18 @@ def tell_slowdown(rounds: list[dict[str, dict[str, float]]]) -> None:
     for way in (FROZEN, LOWERED):
         low, middle, high, certain = between([1.0 - each[way]["rate"] / each[ALONE]["rate"] for each in rounds])
         taken = statistics.median(each[way]["taken"] for each in rounds)
-        verdict = "under 1 %" if high < 0.01 else "over 1 %" if low > 0.01 else "not decided by wall time"
-        print(f"jobs {way}: the owner's loop loses {middle:.2%} ({certain:.0%}: {low:.2%} to {high:.2%}), {verdict}; "
-              f"jobs and daemons take {taken:.2%} of the machine meanwhile")
-    idle = statistics.median(each[ALONE]["taken"] for each in rounds)
-    print(f"alone: spread {spread:.2%}, daemons {idle:.2%} of the machine ({len(rounds)} rounds)")
+        print(f"jobs {way}: by wall time the owner's loop loses {middle:.2%} ({certain:.0%}: {low:.2%} to {high:.2%}), "
+              f"{_verdict(low, high)}; jobs and daemons take {taken:.2%} of the machine meanwhile")
+        low, middle, high, certain = between([each[way]["waited"] for each in rounds])
+        print(f"jobs {way}: it waits for a processor {middle:.2%} of the time ({certain:.0%}: {low:.2%} to {high:.2%})"
+              f", {_verdict(low, high)}")
+    idle, waited = (statistics.median(each[ALONE][what] for each in rounds) for what in ("taken", "waited"))
+    print(f"alone: spread {spread:.2%}, it waits {waited:.2%} of the time, daemons take {idle:.2%} of the machine "
+          f"({len(rounds)} rounds)")
+
+
+def _verdict(low: float, high: float) -> str:
+    return "under 1 %" if high < 0.01 else "over 1 %" if low > 0.01 else "not decided"
 
 
 def between(values: Sequence[float]) -> tuple[float, float, float, float]:
@@ -208,7 +216,8 @@ class Desk:
         return found
 
     def slowdown(self, rounds: int, seconds: float) -> list[dict[str, dict[str, float]]]:
-        """For each round and way: ``rate`` of the owner's loop per second, ``taken`` share of the machine."""
+        """For each round and way: ``rate`` of the owner's loop per second, the share of the time that it
+        ``waited``, the share of the machine that was ``taken``."""
         found = []
         for number in range(max(6, rounds)):
             ways = [ALONE, FROZEN, LOWERED]
@@ -240,7 +249,8 @@ class Desk:
         taken_s = self._pool_cpu_s() - before_s
         over.set()
         typing.join()
-        return {"rate": done["rounds"] / done["wall_s"], "taken": taken_s / done["wall_s"] / CPUS}
+        return {"rate": done["rounds"] / done["wall_s"], "waited": done["waited_s"] / done["wall_s"],
+                "taken": taken_s / done["wall_s"] / CPUS}
 
     def _pool_cpu_s(self) -> float:
         """Processor time of all the pool's processes that live, jobs included."""
@@ -266,13 +276,20 @@ def work() -> None:
     """The owner's program: for each number of seconds that is asked for, how often its loop went round."""
     for line in sys.stdin:
         rounds, value = 0, 0
+        waited_s = _waited_s()
         began_s = time.monotonic()
         end_s = began_s + float(line)
         while time.monotonic() < end_s:
             for number in range(1000):
                 value = (value * 31 + number) & 0xFFFF
             rounds += 1
-        print(json.dumps({"rounds": rounds, "wall_s": time.monotonic() - began_s}), flush=True)
+        print(json.dumps({"rounds": rounds, "wall_s": time.monotonic() - began_s, "waited_s": _waited_s() - waited_s}),
+              flush=True)
+
+
+def _waited_s() -> float:
+    """For how long this process could have run and did not, as the kernel counts."""
+    return int(Path("/proc/self/schedstat").read_text().split()[1]) / 1e9
 
 
 if __name__ == "__main__":
