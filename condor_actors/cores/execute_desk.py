@@ -311,8 +311,11 @@ class ExecuteDesk(OwnerDesk):
             if claim_id in alive:
                 held.job_id = alive[claim_id].partition("#")[0]
                 self._policy(slot, op.Begin(frozen=claim_id in hello.suspended))
-                if slot.machine.state is op.State.PREEMPTING:  # decided while nobody was there to hear of it
+                # What was decided while nobody was there to hear of it.
+                if slot.machine.state is op.State.PREEMPTING:
                     self._end_run(slot)
+                elif slot.machine.frozen and claim_id not in hello.suspended:
+                    self._do(Send(event.sender, self._order(held, op.Freeze())))
             elif held.job_id:
                 held.job_id = ""
                 self._policy(slot, op.End())

@@ -223,11 +223,12 @@ class JobRun:
             return
         if self.state is RunState.KILLING:
             return
-        if self.state is RunState.RUNNING:
+        asked = self.state is RunState.STOPPING
+        if not asked:
             self.state = RunState.STOPPING
             self._out.append(Signal(number))
-            if self.suspended:
-                self._thaw()
+        if self.suspended and (not asked or self._close is not None):
+            self._thaw()
         self._out.append(SetTimer("grace", grace_s))
 
     def _grace(self) -> tuple[float, int]:
@@ -281,9 +282,14 @@ class JobRun:
         self._look_whether_to_stand_still()
 
     def _look_whether_to_stand_still(self) -> None:
-        """The run goes on when both its user and the machine's owner let it."""
-        wanted = self.by_user or self._by_owner
-        if wanted and not self.suspended and self.state is RunState.RUNNING:
+        """The run goes on when both its user and the machine's owner let it.
+
+        One that its user asked to go stands still for an owner who comes meanwhile, and its time runs on; one that
+        the startd asked to go may use the time that the owner's policy gives it.
+        """
+        going = self.state is RunState.STOPPING and self._close is None
+        wanted = self._by_owner if going else self.by_user or self._by_owner
+        if wanted and not self.suspended and (going or self.state is RunState.RUNNING):
             self.suspended = True
             self._out += [Freeze(), Activity("suspended"),
                           Tell(RunProgress(run_id=self.run_id, usage=self.usage, state="suspended"))]

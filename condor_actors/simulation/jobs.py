@@ -60,7 +60,7 @@ class JobProcess:
     Attributes:
         pid, run_id, job: its number, its run, and ``machine/cluster.proc``.
         done_s: how much it has computed, as of ``since_s``.
-        asked_s: when it was asked to go first.
+        asked_s: since when it is to go.
         frozen, alive: whether it makes progress, and exists.
     """
 
@@ -120,8 +120,10 @@ class JobProcess:
         self._plan_end()
 
     def thaw(self) -> None:
-        """SIGCONT."""
+        """SIGCONT.  What was asked to go and stood still since has its time to go from now on."""
         self.advance()
+        if self.frozen and self.asked_s < self.machine.pool.clock.now_s:
+            self.asked_s = self.machine.pool.clock.now_s
         self.frozen = False
         self._plan_end()
 

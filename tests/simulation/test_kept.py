@@ -57,6 +57,13 @@ KEPT = {
         submissions=(alice(cpu_s=250.0, program={"stubborn": 1.0}),),
         wishes=(Wish(when_s=100.0, owner="alice", machine="m0", action="hold"),),
         faults="at 40s ambush m0/shadow-host on run.StopRun kill"),
+    "a run that takes its time to go stands still for the owner who comes meanwhile (443, 504)": Scenario(
+        machines=(HOME, DESK), config=QUICK, submissions=(alice(cpu_s=400.0, program={"stubborn": 1.0}),),
+        wishes=(Wish(when_s=100.0, owner="alice", machine="m0", action="vacate"),),
+        faults="at 250s owner m1 for 100s"),
+    "what a startd that hung wanted frozen is frozen when its starter host is back (677)": Scenario(
+        machines=(HOME, DESK), config=QUICK, submissions=(alice(cpu_s=400.0),),
+        faults="at 100s freeze m1/startd for 87s\nat 124s owner m1 for 400s"),
     "a shadow does not give up a run before its starter has noticed and ended it (4000194)": Scenario(
         machines=(HOME, PLAIN, MachineSpec("m3")), submissions=(alice(cpu_s=480.0),), config=SHORT,
         delay_s=0.005, faults="at 100s cut m2 m0 for 384s\nat 110s crash m0/shadow-host"),

@@ -389,6 +389,20 @@ def test_what_was_ended_before_the_starter_host_said_hello_is_closed_when_it_doe
     assert [(message.claim_id, message.vacate_s) for message in closing] == [(granted.claim_id, 0.0)]
 
 
+def test_what_was_frozen_while_the_starter_host_was_out_of_reach_is_frozen_when_it_is_back() -> None:
+    startd = Startd({"SUSPEND": "KeyboardIdle < 60", "CONTINUE": "KeyboardIdle > 300", "WANT_SUSPEND": "true"},
+                    num_slots=1)
+    granted = startd.claim()
+    startd.busy(granted)
+    startd.hear(IdleReading(source="x11::0", idle_s=0.0), Address("in:3", "kbdd"))
+    assert startd.sent(STARTER) == [SuspendClaim(claim_id=granted.claim_id)]
+    startd.hear(StarterHostHello(node=NODE, pid=42, active=((granted.claim_id, "5.0#1"),)), STARTER)
+    assert SuspendClaim(claim_id=granted.claim_id) in startd.sent(STARTER), "it had not heard of it"
+    startd.hear(StarterHostHello(node=NODE, pid=42, active=((granted.claim_id, "5.0#1"),),
+                                 suspended=(granted.claim_id,)), STARTER)
+    assert SuspendClaim(claim_id=granted.claim_id) not in startd.sent(STARTER)
+
+
 def test_a_run_that_its_user_suspends_shows_in_the_slot() -> None:
     startd = Startd(num_slots=1)
     granted = startd.claim()

@@ -128,6 +128,24 @@ def test_the_startd_hears_of_a_user_who_suspends_what_the_owner_froze() -> None:
     assert jr.Activity("busy") in bench.out
 
 
+def test_a_run_that_takes_its_time_to_go_stands_still_for_the_owner() -> None:
+    bench = Bench().running()
+    bench.tell(StopRun(run_id=RUN, how="vacate"))
+    assert jr.Freeze() in bench.tell(jr.OwnerSuspends())
+    assert jr.Thaw() not in bench.tell(StopRun(run_id=RUN, how="vacate")), "its user asks again"
+    assert jr.Thaw() in bench.tell(jr.OwnerContinues())
+    bench.tell(jr.OwnerSuspends())
+    assert jr.Thaw() in bench.tell(jr.CloseRun(reason="the owner is back", grace_s=60.0)), "the policy's time"
+    assert jr.Freeze() not in bench.tell(jr.OwnerSuspends())
+
+
+def test_its_time_is_over_while_it_stands_still() -> None:
+    bench = Bench().running()
+    bench.tell(StopRun(run_id=RUN, how="vacate"))
+    bench.tell(jr.OwnerSuspends())
+    assert jr.KillTree() in bench.tell(TimerFired(key="grace"))
+
+
 def test_a_program_that_ends_to_begin_again_while_it_stands_still() -> None:
     bench = Bench("CheckpointExitCode = 85\nSuccessCheckpointExitCode = 85\n").running()
     assert jr.Freeze() in bench.tell(jr.OwnerSuspends())
