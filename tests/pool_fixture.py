@@ -15,6 +15,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 BIN = Path(sys.prefix) / "bin"
 DEADLINE_S = 90.0
 
@@ -47,6 +49,20 @@ def fresh_folder() -> Iterator[Path]:
         folder = Path(name)
         folder.chmod(0o755)
         yield folder
+
+
+@contextmanager
+def small_file_system(size: str) -> Iterator[Path]:
+    """A folder that is a file system of its own with room for ``size`` (as in ``12m``); the test is skipped without."""
+    with fresh_folder() as folder:
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=0755", "none", str(folder)],
+                              capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            pytest.skip(f"this machine does not let us mount a small file system: {done.stderr.strip()}")
+        try:
+            yield folder
+        finally:
+            subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
 class PersonalPool:

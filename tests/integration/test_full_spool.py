@@ -4,29 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.pool_fixture import PersonalPool, fresh_folder, open_to_jobs, until
-
-SIZE = "12m"
+from tests.pool_fixture import PersonalPool, fresh_folder, open_to_jobs, small_file_system, until
 
 
 @pytest.fixture
 def spool() -> Iterator[Path]:
-    """A folder that is a file system of its own, with little room."""
-    with fresh_folder() as folder:
-        done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SIZE},mode=0755", "none", str(folder)],
-                              capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            pytest.skip(f"this machine does not let us mount a small file system: {done.stderr.strip()}")
-        try:
-            yield folder
-        finally:
-            subprocess.run(["umount", "-l", str(folder)], check=True)
+    with small_file_system("12m") as folder:
+        yield folder
 
 
 @pytest.fixture

@@ -9,9 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import signal
 import socket
-import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +19,7 @@ import pytest
 
 from condor_actors.machine.native_programs import runtime_is_there
 from tests.integration.test_standard_universe import PYTHON, Job
-from tests.pool_fixture import PersonalPool, fresh_folder, until
+from tests.pool_fixture import PersonalPool, fresh_folder, small_file_system, until
 
 pytestmark = [
     pytest.mark.skipif(not runtime_is_there(), reason="the runtime is not built"),
@@ -173,16 +171,8 @@ def test_a_wire_that_is_cut_a_hundred_times(wired: tuple[PersonalPool, Wire]) ->
 
 @pytest.fixture
 def small_disk() -> Iterator[Path]:
-    """A file system of its own, with little room."""
-    with fresh_folder() as folder:
-        done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m,mode=0755", "none", str(folder)],
-                              capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            pytest.skip(f"this machine does not let us mount a small file system: {done.stderr.strip()}")
-        try:
-            yield folder
-        finally:
-            subprocess.run(["umount", "-l", str(folder)], check=True)
+    with small_file_system("64m") as folder:
+        yield folder
 
 
 @contextlib.contextmanager
@@ -266,9 +256,7 @@ def test_everything_dies_at_once(own_pool: PersonalPool) -> None:
     job.checkpoint()
     job.go_on(5)
     job.until_lines(11)
-    for pid in own_pool.processes():
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+    own_pool.power_off()
     until(lambda: not own_pool.processes(), "everything to be dead")
     own_pool.run("condor_personal", "start", "--dir", str(own_pool.dir))
     job.until_logged("001 (", 2)
