@@ -128,7 +128,7 @@ def _exactly(data: bytes, size: int, what: str) -> bytes:
 def _read_headers(descriptor: int) -> tuple[int, list[tuple[int, ...]]]:
     head = os.pread(descriptor, _HEADER.size, 0)
     if len(head) < _HEADER.size or head[:6] != b"\x7fELF\x02\x01":
-        raise ImageDamaged("not an ELF file for 64 bits")
+        raise ImageDamaged("not a checkpoint: not an ELF file for 64 bits")
     fields = _HEADER.unpack(head)
     kind, machine, entry, at, size, count = fields[1], fields[2], fields[4], fields[5], fields[9], fields[10]
     if kind != 2 or machine != 62 or size != _SEGMENT.size or at != _HEADER.size or not 0 < count <= 1170:

@@ -65,6 +65,8 @@ class Task:
     """Whether files roll back with the program when it restarts from its image."""
     journal_from_start: bool = False
     """Whether they also do when it begins anew: the journal is kept from the program's first call on."""
+    journal_outlives: bool = False
+    """Whether it stays when the program has ended, for one who starts the image once more."""
     key: bytes | None = None
     """32 random bytes, of this run only, which the runtime gets as ``key=FD``: the channel is encrypted."""
     increments: int = 0
@@ -138,6 +140,7 @@ class ShadowHost:
         wanted.standard = list(task.standard_fds)
         wanted.stack_bytes = task.stack_bytes
         wanted.journal = 2 if task.journal and task.journal_from_start else task.journal
+        wanted.journal_outlives = task.journal_outlives
         wanted.increments = task.increments
         wanted.direct = task.direct
         key = new("uint8_t[32]", task.key) if task.key is not None else self._ffi.NULL

@@ -11,15 +11,15 @@
 ``condor_checkpoint job JOBS``                                have running jobs of the pool take one now
 ============================================================  ==========================================
 
-Options: ``--every TIME`` (60, 60s, 10m, 1h) checkpoints on a timer, ``--image FILE`` says where (default: the
-program's name with ``.ckpt``; after a restart, the file itself), ``--job-root DIR`` lets the program use no
-files but those below DIR, and read those that every program needs, ``--statistics`` tells at the end what was
-done. The exit status is the program's; 115 when it could not be started, 113 when its files were lost.
+``condor_checkpoint COMMAND --help`` shows the options of each. The exit status is the program's; 115 when it could
+not be started, 113 when its files were lost; 1 for a mistake on the command line.
 """
 
 from __future__ import annotations
 
+import argparse
 import errno
+import inspect
 import json
 import os
 import re
@@ -32,6 +32,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 import attrs
 
@@ -57,8 +58,6 @@ class _Options:
     image: str | None = None
     job_root: str | None = None
     statistics: bool = False
-    as_json: bool = False
-    words: list[str] = attrs.field(factory=list)
 
 
 def _interval_s(text: str) -> float:
@@ -68,38 +67,38 @@ def _interval_s(text: str) -> float:
     return float(match[1]) * _UNITS_S[match[2]]
 
 
-def _parse(words: Sequence[str]) -> _Options:
-    options = _Options()
-    left = list(words)
-    while left:
-        word = left.pop(0)
-        name, equals, value = word.partition("=")
-        if name in ("--every", "--image", "--job-root"):
-            if not equals:
-                if not left:
-                    raise _Refused(f"{name} needs a value")
-                value = left.pop(0)
-            if name == "--every":
-                options.every_s = _interval_s(value)
-            elif name == "--job-root":
-                if not os.path.isdir(value):
-                    raise _Refused(f"--job-root {value}: no such directory")
-                options.job_root = os.path.abspath(value)
-            else:
-                options.image = value
-        elif word == "--statistics":
-            options.statistics = True
-        elif word == "--json":
-            options.as_json = True
-        elif word == "--":
-            options.words = left
-            break
-        elif word.startswith("-"):
-            raise _Refused(f"unknown option {word}; see condor_checkpoint --help")
-        else:
-            options.words = [word, *left]
-            break
-    return options
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise _Refused(f"{self.prog.partition(' ')[2]}: {message}; see {self.prog} --help")
+
+
+def _parser(command: str, purpose: str) -> _Parser:
+    return _Parser(prog=f"condor_checkpoint {command}", description=purpose, allow_abbrev=False)
+
+
+def _parser_of_runs(command: str, purpose: str, image: str) -> _Parser:
+    """What ``run`` and ``restart`` have in common; IMAGE says where checkpoints go."""
+    parser = _parser(command, purpose)
+    parser.add_argument("--every", metavar="TIME", help="checkpoints on a timer: 60, 60s, 10m, 1h")
+    parser.add_argument("--image", metavar="FILE", help=f"where checkpoints go (default: {image})")
+    parser.add_argument(
+        "--job-root",
+        metavar="DIR",
+        help="the program uses no files but those below DIR, and reads those that every program needs",
+    )
+    parser.add_argument("--statistics", action="store_true", help="tell at the end what was done")
+    return parser
+
+
+def _options_of(parsed: argparse.Namespace) -> _Options:
+    if parsed.job_root is not None and not os.path.isdir(parsed.job_root):
+        raise _Refused(f"--job-root {parsed.job_root}: no such directory")
+    return _Options(
+        every_s=None if parsed.every is None else _interval_s(parsed.every),
+        image=parsed.image,
+        job_root=parsed.job_root and os.path.abspath(parsed.job_root),
+        statistics=parsed.statistics,
+    )
 
 
 class _Run:
@@ -227,10 +226,14 @@ def _start(executable: str, task: Task, options: _Options) -> int:
 
 
 def _run(words: Sequence[str]) -> int:
-    options = _parse(words)
-    if not options.words:
+    parser = _parser_of_runs("run", "Run a program under the runtime.", "the program's name with .ckpt")
+    parser.add_argument("words", nargs=argparse.REMAINDER, metavar="-- PROGRAM ARGUMENTS")
+    parsed = parser.parse_args(words)
+    options = _options_of(parsed)
+    command = parsed.words[1:] if parsed.words[:1] == ["--"] else parsed.words
+    if not command:
         raise _Refused("run: which program? condor_checkpoint run -- PROGRAM ARGUMENTS")
-    program = options.words[0]
+    program = command[0]
     found = program if "/" in program else shutil.which(program)
     if not found or not os.path.exists(found):
         _say(f"{program}: no such program")
@@ -238,20 +241,22 @@ def _run(words: Sequence[str]) -> int:
     image = os.path.abspath(options.image or f"{os.path.basename(program)}.ckpt")
     task = Task(
         program=found,
-        arguments=options.words,
+        arguments=command,
         environment=dict(os.environ),
         image=image,
         increments=1,
+        journal_outlives=True,
         job_root=options.job_root,
     )
     return _start(runtime_path(), task, options)
 
 
 def _restart(words: Sequence[str]) -> int:
-    options = _parse(words)
-    if len(options.words) != 1:
-        raise _Refused("restart: give one checkpoint file")
-    path = os.path.abspath(options.words[0])
+    parser = _parser_of_runs("restart", "Continue a program from a checkpoint.", "FILE itself")
+    parser.add_argument("file", metavar="FILE")
+    parsed = parser.parse_args(words)
+    options = _options_of(parsed)
+    path = os.path.abspath(parsed.file)
     _whole(path)
     image = _verified(latest_image(path))
     if image.cpu_level > level_of_machine():
@@ -262,16 +267,19 @@ def _restart(words: Sequence[str]) -> int:
         environment={},
         image=os.path.abspath(options.image or path),
         increments=1,
+        journal_outlives=True,
         job_root=options.job_root,
     )
     return _start(path, task, options)
 
 
 def _now(words: Sequence[str]) -> int:
-    options = _parse(words)
-    if len(options.words) != 1 or not options.words[0].isdigit():
-        raise _Refused("now: give the number of one process")
-    pid = int(options.words[0])
+    parser = _parser("now", "Have a program that runs under condor_checkpoint write a checkpoint now.")
+    parser.add_argument("pid", metavar="PID", help="of condor_checkpoint, or of the program itself")
+    number = parser.parse_args(words).pid
+    if not number.isdigit():
+        raise _Refused(f"now: {number}: not the number of a process")
+    pid = int(number)
     try:
         executable = os.readlink(f"/proc/{pid}/exe")
         if os.path.basename(executable) == "condor_runtime" or is_image(f"/proc/{pid}/exe"):
@@ -290,21 +298,28 @@ def _whole(path: str) -> Image:
     try:
         return read_image(path)
     except (ImageDamaged, OSError) as error:
-        raise _Refused(f"{path}: {error}") from error
+        raise _Refused(_of_file(path, error)) from error
+
+
+def _of_file(path: str, error: Exception) -> str:
+    return f"{path}: {(isinstance(error, OSError) and error.strerror) or error}"
 
 
 def _verified(path: str) -> Image:
     try:
         return verify_image(path)
     except (ImageDamaged, OSError) as error:
-        raise _Refused(f"{path}: {error}") from error
+        raise _Refused(_of_file(path, error)) from error
 
 
 def _info(words: Sequence[str]) -> int:
-    options = _parse(words)
-    for path in options.words:
+    parser = _parser("info", "Show what is in a checkpoint.")
+    parser.add_argument("--json", action="store_true", help="for programs")
+    parser.add_argument("files", nargs="+", metavar="FILE")
+    parsed = parser.parse_args(words)
+    for path in parsed.files:
         image = _whole(path)
-        if options.as_json:
+        if parsed.json:
             print(json.dumps(attrs.asdict(image, filter=lambda a, _: a.name != "segments"), indent=2, default=list))
             continue
         print(f"{path}: checkpoint of {image.program}, pid {image.note.get('pid')}, {image.threads} thread(s)")
@@ -318,22 +333,25 @@ def _info(words: Sequence[str]) -> int:
 
 
 def _verify(words: Sequence[str]) -> int:
-    for path in _parse(words).words:
+    parser = _parser("verify", "Look whether a checkpoint is whole.")
+    parser.add_argument("files", nargs="+", metavar="FILE")
+    for path in parser.parse_args(words).files:
         _verified(path)
         print(f"{path}: whole")
     return 0
 
 
 def _core(words: Sequence[str]) -> int:
-    options = _parse(words)
-    if len(options.words) not in (1, 2):
-        raise _Refused("core: give one checkpoint file, and where the core file is to go (default: core)")
-    path, target = (*options.words, "core")[:2]
+    parser = _parser("core", "Make a core file of a checkpoint, for gdb.")
+    parser.add_argument("file", metavar="FILE")
+    parser.add_argument("core", metavar="CORE", nargs="?", default="core", help="where it is to go (default: core)")
+    parsed = parser.parse_args(words)
+    path, target = parsed.file, parsed.core
     image = _whole(path)
     try:
         write_core(image, target)
     except (ImageDamaged, OSError) as error:
-        raise _Refused(f"{path}: {error}") from error
+        raise _Refused(_of_file(path, error)) from error
     print(f"{target}: gdb {image.program} {target}")
     return 0
 
@@ -341,8 +359,10 @@ def _core(words: Sequence[str]) -> int:
 def _preflight(words: Sequence[str]) -> int:
     from condor_actors.machine.native_preflight import examine
 
+    parser = _parser("preflight", "Tell whether and where a program can run, and which of its calls would be refused.")
+    parser.add_argument("programs", nargs="+", metavar="PROGRAM")
     worst = 0
-    for program in _parse(words).words:
+    for program in parser.parse_args(words).programs:
         verdict = examine(program)
         print(f"{program}: {verdict.summary}")
         for remark in verdict.remarks:
@@ -375,7 +395,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the command line says; return the exit status."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if not words or words[0] in ("-h", "-help", "--help", "help"):
-        print(__doc__)
+        print(inspect.cleandoc(__doc__ or ""))
         return 0 if words else USAGE
     command = COMMANDS.get(words[0])
     try:

@@ -335,7 +335,7 @@ void end_family(struct session *root)
 {
     if (--root->members)
         return;
-    journal_close(root, root->state == SHADOW_EXITED);
+    journal_close(root, root->state == SHADOW_EXITED && !root->task.journal_outlives);
     tell(root, SHADOW_ENDED, 0, 0, NULL);
 }
 

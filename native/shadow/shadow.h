@@ -23,6 +23,7 @@ struct shadow_task {
     uint64_t stack_bytes;
     int journal;                      /* keep an undo journal beside the image; 2: from the first call on, so that a
                                          program which begins anew finds its files as it found them then */
+    int journal_outlives;             /* the program's end: its image may be started again, and finds its files */
     const uint8_t *key;               /* 32 bytes for this run only: the channel is encrypted; null: it is plain */
     int64_t increments;               /* checkpoints after a whole one of at least so many bytes may be what changed
                                          since: <image>.delta; 0: never */

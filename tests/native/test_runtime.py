@@ -107,12 +107,23 @@ def test_misuse_is_told_in_one_line() -> None:
         (["run", "--every", "soon", "--", "true"], b"--every soon: not a time"),
         (["jump"], b"unknown command 'jump'"),
         (["restart", "/etc/passwd"], b"not an ELF file"),
+        (["info"], b"info: the following arguments are required: FILE; see condor_checkpoint info --help"),
+        (["verify", "/nowhere"], b"/nowhere: No such file or directory"),
+        (["core", "--x"], b"core: "),
+        (["now", "x"], b"now: x: not the number of a process"),
         (["now", str(os.getpid())], b"does not run under condor_checkpoint"),
     ]:
         status, _out, err = finished(tool(*words))
         assert status == 1
         assert text in err
         assert err.count(b"\n") == 1
+
+
+@pytest.mark.parametrize("command", ["run", "restart", "now", "info", "verify", "core", "preflight"])
+def test_each_command_tells_its_options(command: str) -> None:
+    status, out, err = finished(tool(command, "--help"))
+    assert (status, err) == (0, b"")
+    assert out.startswith(f"usage: condor_checkpoint {command} [-h]".encode())
 
 
 def test_code_is_not_written_through_one_mapping_and_run_through_another(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from condor_actors.machine.native_programs import runtime_path
 from condor_actors.machine.native_shadow import CHECKPOINT_SIGNAL, EventKind
 
 from .chain import DEADLINE_S, Chain
-from .conftest import Compile
+from .conftest import Compile, finished, tool
 
 
 def tree(folder: Path) -> dict[str, object]:
@@ -85,6 +86,28 @@ def run_with_crashes(program: str, folder: Path, seed: int, crashes: int) -> int
 def test_crashes_leave_no_trace(seed: int, compiled: Compile, tmp_path: Path) -> None:
     assert run_with_crashes(compiled("rewriter"), tmp_path, seed, 6) >= 1
     assert not (tmp_path / "moved" / "image.undo").exists()
+
+
+def test_an_image_of_a_program_that_has_ended_finds_its_files(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("there before\n")
+    code = (
+        "log = open('log', 'a', buffering=1)\nlog.write('begun\\n')\nprint('ready', flush=True)\n"
+        "input()\nlog.write('ended\\n')"
+    )
+    command = tool("run", "--statistics", "--image", "image", "--", sys.executable, "-c", code)
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=tmp_path, stdin=pipe, stdout=pipe, stderr=pipe) as run:
+        assert run.stdin
+        assert run.stdout
+        assert run.stderr
+        assert run.stdout.readline() == b"ready\n"
+        run.send_signal(signal.SIGUSR1)
+        assert b"checkpoint" in run.stderr.readline()
+        run.communicate(b"go on\n", timeout=DEADLINE_S)
+    for _ in range(2):
+        assert (tmp_path / "log").read_text() == "there before\nbegun\nended\n"
+        assert finished(tool("restart", "image"), tmp_path, b"go on\n")[0] == 0
+    assert (tmp_path / "log").read_text() == "there before\nbegun\nended\n"
 
 
 @pytest.mark.soak
