@@ -371,9 +371,11 @@ class Runs:
 
     def host_said_hello(self, message: ShadowHostHello, owner: str) -> None:
         """A host is there: give it the runs that nobody has, and take away those that are no more."""
-        theirs = {*message.runs, *message.unsettled}
+        theirs = dict.fromkeys((*message.runs, *message.unsettled))
         self.take_up(owner, theirs)
-        for run_id in theirs - self.runs.keys():
+        for run_id in theirs:
+            if run_id in self.runs:
+                continue
             if run_id in message.runs:
                 self._hosts.tell(owner, StopRun(run_id=run_id, how="fast", reason="the schedd has no such run"))
             else:
@@ -437,7 +439,8 @@ class Runs:
 
     def orphans(self) -> list[str]:
         """Owners of runs that have no host at all (after a restart)."""
-        return [owner for owner in {run.owner for run in self.runs.values()} if owner not in self._hosts.by_owner]
+        owners = dict.fromkeys(run.owner for run in self.runs.values())
+        return [owner for owner in owners if owner not in self._hosts.by_owner]
 
 
 def _weight(slot: ClassAd) -> float:

@@ -178,7 +178,7 @@ class SubmitSide:
         self.desk.now_s = now_s
         self.desk.my_address = my_address
         self.hosts.started()
-        for owner in {*self.runs.orphans(), *(self.notices.owners() - self.hosts.by_owner.keys())}:
+        for owner in sorted({*self.runs.orphans(), *(self.notices.owners() - self.hosts.by_owner.keys())}):
             self.runs.take_up(owner)
         self.claims.started()
         self.policy.started()

@@ -187,3 +187,13 @@ def test_a_run_that_is_told_to_stop_while_its_host_dies_is_stopped_by_the_next(
     told = kinds(schedd.orders("in:2"))
     assert told[:3] == ["become", "take up", "stop"]
     assert set(told[3:]) <= {"stop"}, "a host that has stopped a run does not hear of its start again"
+
+
+def test_what_is_settled_is_said_in_the_order_in_which_the_host_asks(schedd: Schedd) -> None:
+    schedd.submit()
+    host = schedd.started[0]
+    schedd.arrives("in:1")
+    ends = tuple(f"1.{number}#1" for number in range(9, -1, -1))
+    schedd.arrives("in:1", host, owner="ann", unsettled=ends)
+    verdicts = [name for each in schedd.heard["in:1"] if isinstance(each, HostOrders) for name, _ in each.verdicts]
+    assert tuple(verdicts) == ends
