@@ -55,6 +55,7 @@ class Config:
         self.sources = sources
         self.warnings = warnings
         self._values: dict[str, Value] = {}
+        self._texts: dict[str, str | None] = {}
 
     @property
     def subsystem(self) -> str:
@@ -66,14 +67,26 @@ class Config:
         return self.macros.raw(name)
 
     def text(self, name: str) -> str | None:
-        """The expanded value of ``name``; None when undefined or empty."""
+        """The expanded value of ``name``; None when undefined or empty.
+
+        What refers to nothing is kept; a reference may lead to a function of chance.
+        """
+        try:
+            return self._texts[name]
+        except KeyError:
+            pass
         raw = self.macros.raw(name)
         if raw is None or is_job_transform(name):
-            return raw  # the macros of a transform are those of a job
-        try:
-            return self.macros.expand(raw).strip() or None
-        except ConfigError as error:
-            raise self._placed(error, name) from None
+            text = raw  # the macros of a transform are those of a job
+        elif "$" not in raw:
+            text = raw.strip() or None
+        else:
+            try:
+                return self.macros.expand(raw).strip() or None
+            except ConfigError as error:
+                raise self._placed(error, name) from None
+        self._texts[name] = text
+        return text
 
     def expand(self, text: str) -> str:
         """``text`` with its references replaced from this configuration."""
@@ -207,6 +220,11 @@ class Config:
         seen.update(dict.fromkeys(self.macros.detected_names()))
         seen.update(dict.fromkeys(plain_names()))
         yield from sorted(seen)
+
+    def names_like(self, prefix: str) -> list[str]:
+        """The names, set or with a default, that begin with ``prefix`` (in capitals), whatever stands before a dot."""
+        names = (*(definition.name.upper() for definition in self.macros), *plain_names())
+        return sorted({name for name in names if name.rpartition(".")[2].startswith(prefix)})
 
     def _mentioned(self) -> set[str]:
         """Names that the text of some other value contains, be it as a macro or as the name of an attribute."""

@@ -10,6 +10,7 @@ import pwd
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 __all__ = ["Detected", "home_of_condor"]
 
@@ -174,6 +175,12 @@ class Detected(Mapping[str, str]):
         if value is None:
             raise KeyError(name)
         return value
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """As of any mapping; most names that are asked for are none of these."""
+        if name not in self._known and name not in _SOURCES:
+            return default
+        return super().get(name, default)
 
     def __iter__(self) -> Iterator[str]:
         for name in dict.fromkeys([*self._known, *_SOURCES]):

@@ -94,22 +94,15 @@ class MacroSet:
     def __contains__(self, name: str) -> bool:
         return self.find(name) is not None
 
-    def prefixes(self, name: str) -> Iterator[str]:
-        """The keys under which ``name`` may stand, most particular first."""
-        key = name.upper()
-        if self.local_name:
-            yield f"{self.subsystem}.{self.local_name}.{key}"
-            yield f"{self.local_name}.{key}"
-        yield f"{self.subsystem}.{key}"
-        yield key
-
     def find(self, name: str) -> Definition | None:
-        """The definition in force for ``name`` among what was set; None when nobody set it."""
-        for key in self.prefixes(name):
-            found = self._defined.get(key)
+        """The definition in force for ``name`` among what was set, the most particular; None when nobody set it."""
+        key, defined = name.upper(), self._defined
+        if self.local_name:
+            own = f"{self.local_name}.{key}"
+            found = defined.get(f"{self.subsystem}.{own}") or defined.get(own)
             if found is not None:
                 return found
-        return None
+        return defined.get(f"{self.subsystem}.{key}") or defined.get(key)
 
     def is_detected(self, name: str) -> bool:
         """Whether the value of ``name`` comes from the machine."""

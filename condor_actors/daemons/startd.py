@@ -147,8 +147,10 @@ class StartdActor(Actor):
     def _show_sensors(self) -> None:
         """The startd's own ad shows what the sensors say; anew when something was said, and once a minute."""
         now_s = self.context.now_s()
+        if now_s - self._shown[0] < SHOW_SENSORS_S:
+            return
         text = self.desk.sensors_text()
-        if text != self._shown[1] and now_s - self._shown[0] >= SHOW_SENSORS_S:
+        if text != self._shown[1]:
             self._shown = (now_s, text)
             ad = self.startd.ad()
             ad.update(self.desk.owner_ad())

@@ -93,10 +93,10 @@ def _rounding(config: Config) -> dict[str, Expr]:
 def _custom(config: Config) -> dict[str, Custom]:
     wanted = {name.upper() for name in config.list_of("MACHINE_RESOURCE_NAMES")}
     found = {}
-    for name in config.names():
-        upper = name.upper().rpartition(".")[2]
+    for name in config.names_like(RESOURCE):
+        upper = name.rpartition(".")[2]
         bare = upper.removeprefix(RESOURCE)
-        if not upper.startswith(RESOURCE) or bare == "NAMES" or bare.startswith("INVENTORY_"):
+        if bare == "NAMES" or bare.startswith("INVENTORY_"):
             continue
         text = config.text(upper)
         if text is None or (wanted and bare not in wanted):

@@ -30,6 +30,8 @@ __all__ = ["Gate", "StarterHost", "StarterHostDaemon", "make_starter_host"]
 MANIFEST_LIMIT = 1000
 SWEEP_S = 60.0
 HELLO_TIMEOUT_S = 20.0
+ASSIGNED, UNASSIGNED = "ENVIRONMENT_FOR_ASSIGNED", "ENVIRONMENT_VALUE_FOR_UNASSIGNED_"
+"""With the name of a resource behind them: variables that tell a job its units, and what they say without one."""
 
 
 class StarterHostDaemon:
@@ -71,12 +73,11 @@ class StarterHostDaemon:
         self.enforce_disk = config.boolean("STARTD_ENFORCE_DISK_LIMITS")
         variables: dict[str, tuple[str, ...]] = {}
         unassigned: dict[str, str] = {}
-        for name in config.names():
-            lower = name.lower()
-            if lower.startswith("environment_for_assigned"):
-                variables[lower.removeprefix("environment_for_assigned")] = config.list_of(name)
-            elif lower.startswith("environment_value_for_unassigned_") and (text := config.text(name)) is not None:
-                unassigned[lower.removeprefix("environment_value_for_unassigned_")] = text
+        for name in config.names_like(ASSIGNED):
+            variables[name.rpartition(ASSIGNED)[2].lower()] = config.list_of(name)
+        for name in config.names_like(UNASSIGNED):
+            if (text := config.text(name)) is not None:
+                unassigned[name.rpartition(UNASSIGNED)[2].lower()] = text
         common = dict(word.partition("=")[::2] for word in config.list_of("STARTER_JOB_ENVIRONMENT"))
         weight = config.text("JOB_IO_WEIGHT")
         self.run_settings = RunSettings(
