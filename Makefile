@@ -34,9 +34,9 @@ seeds: install               ## 2,000 simulated pools of twenty machines, every 
 soak: install                ## the long runs
 	$(BIN)/python -m pytest -m soak --timeout=3600
 
-corpus: install              ## some 140 programs from Debian, moved at random moments; makes docs/corpus.md
+corpus: install              ## some 140 programs from Debian, moved at random moments; makes docs/corpus.md (CORPUS=--continue)
 	./etc/install-system-packages corpus
-	$(BIN)/python -m tests.native.corpus
+	$(BIN)/python -m tests.native.corpus_run $(CORPUS)
 
 lint: install
 	$(BIN)/ruff check .

@@ -1,10 +1,6 @@
 """The corpus: real programs, each run natively, remotely, and through checkpoint, kill and restart at random moments.
 
-``python -m tests.native.corpus``            every program that is installed; rewrites docs/corpus.md
-``python -m tests.native.corpus NAME...``    some; a word that several names contain means them all
-``python -m tests.native.corpus --packages`` what to install for all of them
-
-The programs are data, in ``corpus/*.toml``:
+``python -m tests.native.corpus_run`` runs all of it. The programs are data, in ``corpus/*.toml``:
 
 ===========  ============================================================================================
 ``name``     unique
@@ -17,6 +13,7 @@ The programs are data, in ``corpus/*.toml``:
 ``drop``     regular expressions: what differs between two native runs is taken out of the standard output
 ``ignore``   files that are too large to be looked at
 ``env``      more environment
+``note``     for the page: what is not compared, and why
 ``core``     part of ``make test``
 ``reason``   why it does not work yet: a difference is expected, and listed
 ===========  ============================================================================================
@@ -31,8 +28,6 @@ import re
 import shutil
 import stat
 import subprocess
-import sys
-import tempfile
 import time
 import tomllib
 from collections.abc import Sequence
@@ -46,13 +41,11 @@ from condor_actors.machine.native_shadow import CHECKPOINT_SIGNAL, EventKind
 from .chain import DEADLINE_S, MOVED, Chain, Stuck
 
 HERE = Path(__file__).parent / "corpus"
-PAGE = Path(__file__).parents[2] / "docs" / "corpus.md"
 SEARCH = "/usr/bin:/bin:/usr/local/bin:/usr/games"
 WANTED_LINKS = 5
 MOST_CHAINS = 12
 MOST_S = 300.0
 PATIENCE_S = 900.0
-FIRST_SEED = 1988
 
 
 @attrs.frozen(kw_only=True)
@@ -69,6 +62,7 @@ class Program:
     drop: list[str] = attrs.field(factory=list)
     ignore: list[str] = attrs.field(factory=list)
     env: dict[str, str] = attrs.field(factory=dict)
+    note: str = ""
     core: bool = False
     reason: str = ""
 
@@ -279,10 +273,15 @@ class Bench:
         absent = program.missing()
         if absent:
             return Result(program=program, absent=absent)
-        self.prepare(program)
-        native, native_s = self.native(program)
+        try:
+            self.prepare(program)
+            native, native_s = self.native(program)
+            again = native if quick else self.native(program)[0]
+        except subprocess.CalledProcessError as error:
+            return Result(program=program, absent=f"setup: {error.cmd}: {error.stderr.decode()[-300:]}")
+        except (Stuck, subprocess.TimeoutExpired):
+            return Result(program=program, absent="takes too long natively")
         result = Result(program=program, native_s=native_s, seed=seed)
-        again = native if quick else self.native(program)[0]
         if again.differs(native):
             return attrs.evolve(result, remote=f"two native runs differ: {again.differs(native)}")
         try:
@@ -316,87 +315,3 @@ class Bench:
                 break
             pause_s = max(0.005, pause_s / 2)  # it was faster, or seldom alone: look more often
         return result
-
-
-def _cell(result: Result) -> str:
-    if result.absent:
-        return f"not run: {result.absent}" if " " in result.absent else f"not installed ({result.absent})"
-    if result.remote:
-        return "does not run: " + (result.program.reason or result.remote)
-    if result.moved:
-        return "runs; does not move: " + (result.program.reason or result.moved)
-    if not result.links:
-        return "same; never one process long enough to be moved"
-    return "same"
-
-
-def machine() -> str:
-    """Return what the results were seen on."""
-    library = os.confstr("CS_GNU_LIBC_VERSION") or "another C library"
-    return f"{os.cpu_count()} cores, kernel {os.uname().release.split('-')[0]}, {library}"
-
-
-def page(results: Sequence[Result], took_s: float) -> str:
-    """Return the documentation page for RESULTS of a run that took TOOK_S."""
-    good = [r for r in results if r.good]
-    moved = [r for r in good if r.links]
-    lines = [
-        "# Programs that were seen to move",
-        "",
-        "Made by `make corpus`, which installs Debian's packages and runs `python -m tests.native.corpus`. Each",
-        "program runs natively (twice), under the runtime, and then through checkpoints at random moments: it is",
-        "killed at each and continued from the image. *Same* means: standard output, exit status and every file that",
-        "it wrote, byte for byte. A checkpoint that comes while a program has helpers (children) waits until it is",
-        "one process again; *waited* counts how often one was put off. The seconds are of a machine that had other",
-        "work, and say only that a program is not too short to be moved. The moments come from the *seed*:",
-        "`CONDOR_CORPUS_SEED=N python -m tests.native.corpus NAME` tries the same ones again.",
-        "",
-        f"Run of {time.strftime('%F', time.gmtime())}, {took_s / 60:.0f} minutes; {machine()}.",
-        "",
-        f"{len(good)} programs of {len([r for r in results if not r.absent])} in "
-        f"{len({r.program.language for r in good})} languages and fields do the same; {len(moved)} of them were moved, "
-        f"{sum(r.links for r in moved)} times in all.",
-        "",
-        "| program | language or field | package | native s | remote s | moves | waited | seed | result |",
-        "|---|---|---|---:|---:|---:|---:|---:|---|",
-    ]
-    for r in sorted(results, key=lambda r: (r.program.language.lower(), r.program.name.lower())):
-        numbers = f"{r.native_s:.2f} | {r.remote_s:.2f} | {r.links} | {r.deferred} | {r.seed}"
-        text = " ".join(_cell(r).replace("|", "\\|").split())
-        lines.append(
-            f"| {r.program.name} | {r.program.language} | {r.program.package} "
-            f"| {numbers if not r.absent else '| | | |'} | {text} |"
-        )
-    return "\n".join(lines) + "\n"
-
-
-def main(words: Sequence[str]) -> int:
-    """Do what the command line asks for; return the number of programs that failed without a known reason."""
-    corpus = programs()
-    if list(words) == ["--packages"]:
-        print(" ".join(sorted({p.package for p in corpus})))
-        return 0
-    chosen = [p for p in corpus if not words or any(word.lower() in p.name.lower() for word in words)]
-    results = []
-    with tempfile.TemporaryDirectory(prefix="corpus") as folder:
-        bench = Bench(Path(folder))
-        began_s = time.monotonic()
-        first = int(os.environ.get("CONDOR_CORPUS_SEED", FIRST_SEED))
-        for number, program in enumerate(chosen):
-            try:
-                result = bench.prove(program, seed=first + MOST_CHAINS * number)
-            except subprocess.CalledProcessError as error:
-                result = Result(program=program, absent=f"setup: {error.cmd}: {error.stderr.decode()[-300:]}")
-            except subprocess.TimeoutExpired:
-                result = Result(program=program, absent="takes too long natively")
-            results.append(result)
-            if not words:
-                PAGE.write_text(page(results, time.monotonic() - began_s))
-            text = " ".join(_cell(result).split())[:300]
-            print(f"{program.name}: {text} ({result.native_s:.2f} s, {result.remote_s:.2f} s, "
-                  f"{result.links} links, {result.deferred} waited, seed {result.seed})", flush=True)  # fmt: skip
-    return len([r for r in results if not r.good and not r.absent and not r.program.reason])
-
-
-if __name__ == "__main__":
-    raise SystemExit(min(main(sys.argv[1:]), 1))
