@@ -19,6 +19,8 @@ from .running import plain, run_attribute
 from .spellings import first_spelling, lower_name
 from .values import UNDEFINED, ListValue, Value, wrap
 
+_ALL_FIRST: Final[Mapping[str, str]] = {}
+
 
 def checked(value: Value) -> Value:
     """Bring a Python value into the language.
@@ -152,12 +154,19 @@ class ClassAd(MutableMapping[str, Any]):
 
     def stored_items(self) -> Iterator[tuple[str, Value]]:
         """Spelling and stored value of every attribute, the chained ones first."""
-        if self.parent is not None or self.spellings is not None:
-            for key, value in self._merged().items():
-                yield self.spelling(key), value
-            return
-        for key, value in self.own.items():
-            yield first_spelling.get(key, key), value
+        values, spelled = self.merged()
+        for key, value in values.items():
+            yield spelled.get(key) or first_spelling.get(key, key), value
+
+    def merged(self) -> tuple[Mapping[str, Value], Mapping[str, str]]:
+        """What is stored here and along the chain by lower-case name, and the spellings that are not the first seen."""
+        parent, own = self.parent, self.spellings
+        if parent is None:
+            return self.own, own or _ALL_FIRST
+        _, above = parent.merged() if parent.parent is not None else (None, parent.spellings)
+        if above:
+            own = {**{key: name for key, name in above.items() if key not in self.own}, **(own or {})}
+        return self._merged(), own or _ALL_FIRST
 
     def _merged(self) -> dict[str, Any]:
         if self.parent is None:

@@ -9,7 +9,7 @@ sent five minutes ago.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from .ad import ClassAd, lower_name
@@ -17,7 +17,8 @@ from .errors import ClassAdSyntaxError
 from .expr import Expr, Reference, stored
 from .parser import fresh, parse_assignment, parse_expression
 from .recent import Recent
-from .unparse import name_text, quote, unparse
+from .spellings import first_spelling
+from .unparse import name_text, quote, real_text, unparse
 from .values import INT_MAX, INT_MIN, Value
 
 _LINE: Final = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*|'(?:[^'\\]|\\.)*')\s*=\s*(.*\S)\s*\Z", re.DOTALL)
@@ -98,18 +99,26 @@ def write_wire(ad: ClassAd) -> bytes:
     :returns: UTF-8 lines.
     """
     lines = []
-    strings = _QUOTED.young
-    for name, value in ad.stored_items():
-        left = _names.get(name) or _name(name)
-        if value.__class__ is int:
+    strings, lefts = _QUOTED.young, _lefts
+    values, spelled = ad.merged()
+    for key, value in values.items():
+        left = lefts.get(key)
+        if left is None or key in spelled:
+            left = _left(key, spelled)
+        kind = value.__class__
+        if kind is int:
             lines.append(f"{left} = {value}")
             continue
-        if value.__class__ is str:
+        if kind is str:
             text = strings.get(value)
             if text is None:
                 text = quote(value, "wire")
                 _QUOTED.put(value, text)
                 strings = _QUOTED.young
+        elif kind is bool:
+            text = "true" if value else "false"
+        elif kind is float:
+            text = real_text(value, "wire")
         elif isinstance(value, Expr):
             memory = value.memory
             text = memory.get("wire") if memory is not None else None
@@ -126,6 +135,16 @@ def _wire_text(value: Expr) -> str:
     return unparse(value, style="wire")
 
 
+def _left(key: str, spelled: Mapping[str, str]) -> str:
+    """The text of a name given in lower case, remembered where it is spelled as at first."""
+    if key in spelled:
+        return _name(spelled[key])
+    left = _name(first_spelling.get(key, key))
+    if key in first_spelling:
+        _lefts[key] = left
+    return left
+
+
 def _name(name: str) -> str:
     written = _names.get(name)
     if written is None:
@@ -136,6 +155,7 @@ def _name(name: str) -> str:
 
 
 _names: dict[str, str] = {}
+_lefts: dict[str, str] = {}
 
 
 def write_long(ad: ClassAd) -> str:

@@ -26,6 +26,7 @@ import attrs
 
 from condor_actors.classads import ClassAd, match_ads
 from condor_actors.cores.claim import matches
+from condor_actors.cores.effects import Ask
 from condor_actors.cores.job_moves import JobMoves
 from condor_actors.cores.job_queue import Job
 from condor_actors.cores.queue_operations import DropClaim, SaveClaim
@@ -128,6 +129,8 @@ class Claims:
         self.held: dict[str, HeldClaim] = {}
         self._asked: dict[int, _Asked] = {}
         self._given_back: dict[str, _GivenBack] = {}
+        self._renewals: dict[str, Ask] = {}
+        """What renews all claims at a startd, as long as they stay the same."""
         self._serial = 0
         self._paused: deque[HeldClaim] = deque()
         self._starts_left = desk.settings.job_start_count
@@ -225,6 +228,7 @@ class Claims:
         claim = self._holding(row)
         claim.autocluster, claim.limits = asked.match.autocluster, asked.job.ad.find("concurrencylimits")
         self.held[row.claim_id] = claim
+        self._renewals.pop(row.startd, None)
         self._desk.persist(row)
         self._moves.offer(asked.job)
         self.use(claim, asked.job)
@@ -358,6 +362,7 @@ class Claims:
     def forget(self, claim: HeldClaim) -> None:
         """A claim is no longer ours."""
         if self.held.pop(claim.row.claim_id, None) is not None:
+            self._renewals.pop(claim.row.startd, None)
             self._desk.persist(DropClaim(claim.row.claim_id))
 
     def release_idle(self, reason: str) -> None:
@@ -367,13 +372,17 @@ class Claims:
 
     def renew(self) -> None:
         """The leases of all our claims start anew."""
-        by_startd: dict[str, list[tuple[str, str]]] = {}
+        by_startd: dict[str, list[SaveClaim]] = {}
         for claim in self.held.values():
-            by_startd.setdefault(claim.row.startd, []).append((claim.row.claim_id, claim.row.secret))
-        for startd, pairs in by_startd.items():
-            self._desk.ask(Address(startd, "startd"),
-                           RenewClaims(claims=tuple(pairs), schedd_node=self._desk.my_address), REQUEST_PATIENCE_S,
-                           ("renewed",))
+            by_startd.setdefault(claim.row.startd, []).append(claim.row)
+        for startd, rows in by_startd.items():
+            renewal = self._renewals.get(startd)
+            if renewal is None:
+                pairs = tuple((row.claim_id, row.secret) for row in rows)
+                message = RenewClaims(claims=pairs, schedd_node=self._desk.my_address)
+                renewal = Ask(Address(startd, "startd"), message, REQUEST_PATIENCE_S, ("renewed",))
+                self._renewals[startd] = renewal
+            self._desk.out.append(renewal)
         self._desk.timer(("renew",), self._renew_s())
 
     def kept(self, question: ClaimsKept) -> None:
@@ -384,7 +393,9 @@ class Claims:
             if claim is None or not matches(claim.row.secret, secret):
                 gone.append(claim_id)
             elif claim.row.startd != question.startd:
+                self._renewals.pop(claim.row.startd, None)
                 claim.row = attrs.evolve(claim.row, startd=question.startd)
+                self._renewals.pop(question.startd, None)
                 self._desk.persist(claim.row)
         self._desk.reply(ClaimsRenewed(gone=tuple(gone)))
 

@@ -44,6 +44,7 @@ __all__ = ["Benchmarked", "DeskSettings", "EndStartd", "ExecuteDesk", "Hide", "N
 STARTD_HELD_JOB = 21
 STARTER_ACTOR = "starter-host"
 SCHEDD_ACTOR = "schedd"
+ALL_RENEWED = claim.ClaimsRenewed(gone=())
 KEPT_PATIENCE_S = 30.0
 KEPT_AFTER_S = 20.0
 """A claim on which nothing has run for this long is asked about: its schedd may never have heard of it."""
@@ -252,7 +253,7 @@ class ExecuteDesk(OwnerDesk):
                 held.record = attrs.evolve(held.record, schedd_node=message.schedd_node)
                 self._do(Persist(SaveClaim(held.record)))
             self._renewed(held)
-        self._do(Reply(claim.ClaimsRenewed(gone=tuple(gone)), event))
+        self._do(Reply(claim.ClaimsRenewed(gone=tuple(gone)) if gone else ALL_RENEWED, event))
 
     def _release(self, event: Delivery, message: claim.ReleaseClaim) -> None:
         slot = self._owned(message.claim_id, message.secret)

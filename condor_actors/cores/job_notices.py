@@ -140,6 +140,8 @@ class JobNotices:
 
     def take_due(self) -> dict[str, list[Notice]]:
         """New notices per owner since the last call."""
+        if not self._due:
+            return {}
         due, self._due = self._due, {}
         return due
 

@@ -252,6 +252,8 @@ class JobQueue:
 
     def take_touched(self) -> Iterable[str]:
         """Submitters whose counts changed since the last call."""
+        if not self._touched:
+            return ()
         touched, self._touched = self._touched, {}
         return touched
 

@@ -355,6 +355,8 @@ class Runs:
 
     def give_orders(self, notices: dict[str, list[Notice]]) -> None:
         """At the end of a turn: tell each shadow host all that was decided for it."""
+        if not (self._verdicts or self._starts or notices):
+            return
         verdicts, self._verdicts = self._verdicts, {}
         starts, self._starts = self._starts, {}
         for owner in {**verdicts, **starts, **notices}:

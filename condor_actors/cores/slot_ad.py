@@ -22,7 +22,9 @@ CLAIM_NAMES = (
     "LastPeriodicCheckpoint", "ConcurrencyLimits", "RemoteNegotiatingGroup", "RemoteAutoregroup", "PreemptingOwner",
 )
 
+CLAIM_KEYS = tuple(name.lower() for name in CLAIM_NAMES)
 _TIMES: dict[Place, str] = {}
+"""The name of the attribute that says how long a slot was in a place."""
 
 
 def within_limits(custom: Iterable[str]) -> str:
@@ -62,22 +64,27 @@ def write_share(ad: ClassAd, share: Share, total: Share, *, requirements: str, w
 
 def write_state(ad: ClassAd, machine: Machine, now_s: float) -> None:
     """State, activity, since when, and how long in each."""
-    ad["State"] = machine.state.value
-    ad["Activity"] = machine.activity.value
-    ad["EnteredCurrentState"] = int(machine.state_since_s)
-    ad["EnteredCurrentActivity"] = int(machine.activity_since_s)
-    ad["MyCurrentTime"] = int(now_s)
-    ad["Draining"] = machine.draining
-    for (state, activity), spent_s in machine.spent_s.items():
+    store = ad.store
+    store("State", machine.state.value)
+    store("Activity", machine.activity.value)
+    store("EnteredCurrentState", int(machine.state_since_s))
+    store("EnteredCurrentActivity", int(machine.activity_since_s))
+    store("MyCurrentTime", int(now_s))
+    store("Draining", machine.draining)
+    for place, spent_s in machine.spent_s.items():
         if spent_s >= 1.0:
-            ad[f"TotalTime{state.value}{activity.value}"] = int(spent_s)
+            name = _TIMES.get(place)
+            if name is None:
+                name = _TIMES[place] = f"TotalTime{place[0].value}{place[1].value}"
+            store(name, int(spent_s))
 
 
 def write_claim(ad: ClassAd, claim: Claim | None, machine: Machine, now_s: float) -> None:
     """Who uses the slot, for what, and how much."""
-    for name in CLAIM_NAMES:
-        if name in ad.own or name.lower() in ad.own:
-            del ad[name]
+    own = ad.own
+    for key in CLAIM_KEYS:
+        if key in own:
+            del ad[key]
     if claim is None:
         ad["CurrentRank"] = 0.0
         return
@@ -90,13 +97,14 @@ def write_claim(ad: ClassAd, claim: Claim | None, machine: Machine, now_s: float
     ad["RemoteScheddName"] = record.schedd_name
     ad["PublicClaimId"] = record.claim_id
     ad["CurrentRank"] = record.rank
-    ad["NumJobStarts"] = claim.jobs
-    ad["TotalClaimRunTime"] = max(0, int(now_s - record.granted_s))
+    store = ad.store
+    store("NumJobStarts", claim.jobs)
+    store("TotalClaimRunTime", max(0, int(now_s - record.granted_s)))
     if claim.job_id and machine.state in (State.CLAIMED, State.PREEMPTING):
         ad["JobId"] = claim.job_id
-        ad["JobStart"] = int(claim.job_began_s)
-        ad["LastPeriodicCheckpoint"] = int(max(claim.checkpoint_s, claim.job_began_s))
-        ad["TotalJobRunTime"] = max(0, int(now_s - claim.job_began_s))
+        store("JobStart", int(claim.job_began_s))
+        store("LastPeriodicCheckpoint", int(max(claim.checkpoint_s, claim.job_began_s)))
+        store("TotalJobRunTime", max(0, int(now_s - claim.job_began_s)))
         ad["MemoryUsage"] = claim.memory_mib
         ad["DiskUsage"] = claim.disk_kib
         ad["ImageSize"] = claim.memory_mib * 1024

@@ -209,7 +209,9 @@ class SubmitSide:
         desk = self.desk
         if self.moves.local and self.claims.accepting:
             self.runs.start_locals()
-        desk.out += [Persist(operation) for operation in desk.queue.take_dirty()]
+        changed = desk.queue.take_dirty()
+        if changed:
+            desk.out += [Persist(operation) for operation in changed]
         self.runs.give_orders(self.notices.take_due())
         self.demand.look()
         if self._finishing and not self.runs.runs and not self.notices.owners():

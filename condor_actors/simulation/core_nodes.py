@@ -34,7 +34,7 @@ class Mesh:
     """Carries messages between nodes, in order, each :data:`LATENCY_S` later.
 
     Attributes:
-        clock: simulated time; messages: how many were carried.
+        clock: simulated time, whose ``soon_s`` is :data:`LATENCY_S`; messages: how many were carried.
     """
 
     def __init__(self, clock: HeapClock) -> None:
@@ -47,7 +47,7 @@ class Mesh:
     def carry(self, to: str, delivery: Delivery) -> None:
         """Hand a delivery to a node."""
         self.messages += 1
-        self.clock.callLater(LATENCY_S, self._arrive, to, delivery)
+        self.clock.soon(self._arrive, to, delivery)
 
     def _arrive(self, to: str, delivery: Delivery) -> None:
         node = self.nodes.get(to)
@@ -57,7 +57,7 @@ class Mesh:
     def answer(self, message_id: str, message: Any) -> None:
         """Answer a question, if anybody still waits."""
         self.messages += 1
-        self.clock.callLater(LATENCY_S, self.settle, message_id, message)
+        self.clock.soon(self.settle, message_id, message)
 
     def settle(self, message_id: str, message: Any) -> None:
         """The answer is there."""
@@ -81,6 +81,8 @@ class Node:
         self.clock = mesh.clock
         self.name = name
         self.core: Any = None
+        self.address = Address(name, self.actor)
+        self._itself = Address("", self.actor)
         self._wrapped = wrapped
         self._timers: dict[Hashable, SimulatedCall] = {}
         mesh.nodes[name] = self
@@ -92,27 +94,27 @@ class Node:
     def event(self, event: Any) -> None:
         """Something happened at this node itself."""
         if self._wrapped:
-            event = Delivery(message=event, sender=Address("", self.actor), message_id="")
+            event = Delivery(message=event, sender=self._itself)
         self.perform(self.core.handle(event, self.clock.wall()), None)
 
-    def perform(self, effects: tuple[Effect, ...], delivery: Delivery | None) -> None:
+    def perform(self, effects: tuple[Any, ...], delivery: Delivery | None) -> None:
         """Do what the core wants."""
         for effect in effects:
             kind = type(effect)
             if kind is Persist or kind is Note:
                 continue
-            if isinstance(effect, Send):
-                self.mesh.carry(effect.to.node, Delivery(message=effect.message, sender=Address(self.name, self.actor),
-                                                         identity=POOL, message_id="", answerable=False))
-            elif isinstance(effect, Ask):
+            if kind is SetTimer:
+                self._set_timer(effect.key, effect.delay_s)
+            elif kind is Send:
+                self.mesh.carry(effect.to.node, Delivery(message=effect.message, sender=self.address, identity=POOL,
+                                                         answerable=False))
+            elif kind is Ask:
                 self._ask(effect)
-            elif isinstance(effect, Reply):
+            elif kind is Reply:
                 to = effect.to or delivery
                 if to is not None and to.answerable:
                     self.mesh.answer(to.message_id, effect.message)
-            elif isinstance(effect, SetTimer):
-                self._set_timer(effect.key, effect.delay_s)
-            elif isinstance(effect, CancelTimer):
+            elif kind is CancelTimer:
                 call = self._timers.pop(effect.key, None)
                 if call is not None and call.active():
                     call.cancel()
@@ -125,7 +127,7 @@ class Node:
     def _ask(self, ask: Ask) -> None:
         message_id = str(next(self.mesh.ids))
         self.mesh.pending[message_id] = (self, ask.tag)
-        self.mesh.carry(ask.to.node, Delivery(message=ask.message, sender=Address(self.name, self.actor), identity=POOL,
+        self.mesh.carry(ask.to.node, Delivery(message=ask.message, sender=self.address, identity=POOL,
                                               message_id=message_id))
         if isinstance(ask.message, SLOW):
             failed = AskFailed(reason="timeout", text="no answer in time", question=ask.message)
@@ -167,7 +169,7 @@ class Collector:
         """An ad is new or has changed."""
         self.updates += 1
         if not self._changes:
-            self.mesh.clock.callLater(LATENCY_S, self._tell)
+            self.mesh.clock.soon(self._tell)
         self._changes[kind, name] = AdChange(ad_kind=kind, name=name, ad=ad, private=private)
 
     def _tell(self) -> None:

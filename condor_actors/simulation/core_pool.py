@@ -37,7 +37,7 @@ from condor_actors.cores.user_priority import PriorityPolicy
 from condor_actors.simulation import events
 from condor_actors.simulation.clock import HeapClock
 from condor_actors.simulation.core_homes import Home
-from condor_actors.simulation.core_nodes import Collector, Mesh, Negotiator
+from condor_actors.simulation.core_nodes import LATENCY_S, Collector, Mesh, Negotiator
 from condor_actors.simulation.core_stations import Station
 
 __all__ = ["MONDAY_S", "CorePool", "PoolSettings"]
@@ -107,7 +107,7 @@ class CorePool:
                  watch: Callable[[Any, Callable[[], None]], None] | None = None) -> None:
         self.settings = settings
         self.observe = observe
-        self.clock = HeapClock(MONDAY_S)
+        self.clock = HeapClock(MONDAY_S, LATENCY_S)
         self.mesh = Mesh(self.clock)
         self.polls = 0
         self.collector = Collector(self.mesh)

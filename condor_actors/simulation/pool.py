@@ -7,7 +7,6 @@ every time.
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import os
 import time
@@ -31,6 +30,7 @@ from condor_actors.simulation.faults import Faults, parse_schedule
 from condor_actors.simulation.hosting import host
 from condor_actors.simulation.jobs import JobProcess
 from condor_actors.simulation.machine import Machine
+from condor_actors.simulation.memory import unhurried_collector
 from condor_actors.simulation.network import Network
 from condor_actors.simulation.process import Process
 from condor_actors.simulation.queue_disk import QueueFile
@@ -66,17 +66,6 @@ def universal_time() -> Iterator[None]:
         else:
             os.environ["TZ"] = before
         time.tzset()
-
-
-@contextmanager
-def unhurried_collector() -> Iterator[None]:
-    """Python's cyclic collector runs seldom meanwhile: what a simulated pool makes mostly lives until its end."""
-    before = gc.get_threshold()
-    gc.set_threshold(200_000, 50, 100)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
 
 
 class Pool:

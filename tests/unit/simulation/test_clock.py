@@ -58,6 +58,28 @@ def test_every_call_runs_once_at_its_time_unless_cancelled(plan: list[tuple[floa
     assert clock.getDelayedCalls() == []
 
 
+@given(st.lists(st.sampled_from(["soon", "later", "much later", "step"]), max_size=60))
+def test_what_runs_soon_keeps_the_order_of_scheduling(plan: list[str]) -> None:
+    clock, plain = HeapClock(soon_s=2.0), HeapClock()
+    seen: list[tuple[int, float]] = []
+    expected: list[tuple[int, float]] = []
+    for number, word in enumerate(plan):
+        if word == "step":
+            clock.run_until(clock.seconds() + 1.0)
+            plain.run_until(plain.seconds() + 1.0)
+            continue
+        delay_s = 3.0 if word == "much later" else 2.0
+        plain.callLater(delay_s, lambda number=number: expected.append((number, plain.seconds())))
+        if word == "soon":
+            clock.soon(lambda number: seen.append((number, clock.seconds())), number)
+        else:
+            clock.callLater(delay_s, lambda number=number: seen.append((number, clock.seconds())))
+    clock.run_until(100.0)
+    plain.run_until(100.0)
+    assert seen == expected
+    assert clock.events == plain.events
+
+
 def test_says_what_twisted_says_of_calls_that_are_over() -> None:
     clock = HeapClock()
     ran = clock.callLater(0, int)
