@@ -1,10 +1,10 @@
 """The actor by which every daemon tells the collectors what it is.
 
 Theory: the advertiser keeps the latest form of each ad of its process.  A change is told at once, further changes of
-the same ad within :data:`COALESCE_S` seconds together; everything is told again every ``interval_s`` seconds (so that
-it does not expire) and whenever a collector's link comes up (so that a collector that was restarted knows everything
-again within moments); and everything is withdrawn when the daemon stops.  Who asks the daemon itself (``QueryAds`` to
-its advertiser) is told the same.
+the same ad within :data:`COALESCE_S` seconds together; what has not been told for ``interval_s`` seconds is told again
+(so that it does not expire; an ad that its daemon makes anew that often is not told twice), and everything whenever a
+collector's link comes up (so that a collector that was restarted knows everything again within moments); and everything
+is withdrawn when the daemon stops.  Who asks the daemon itself (``QueryAds`` to its advertiser) is told the same.
 
 Use, from any actor of the process::
 
@@ -35,6 +35,9 @@ COLLECTOR = "collector"
 COALESCE_S = 0.02
 LIFETIMES = 3
 """An ad outlives this many intervals without news."""
+
+LOOSE = 0.1
+"""By this part of the interval an unchanged ad may be late."""
 
 
 @attrs.frozen
@@ -119,9 +122,7 @@ class Advertiser(Actor):
             for told in self.ads.items():
                 self._send(message.node, told)
         elif isinstance(message, TimerFired) and message.key == "heartbeat":
-            self.context.set_timer("heartbeat", self.interval_s * (0.9 + 0.1 * self.context.random.random()))
-            self._waiting |= self.ads.keys()
-            self._flush()
+            self._repeat()
         elif isinstance(message, TimerFired):
             self._flush()
 
@@ -174,6 +175,15 @@ class Advertiser(Actor):
         self._waiting.discard(key)
         if told is not None:
             self._invalidate(message.ad_kind, (message.name,), told.my_address)
+
+    def _repeat(self) -> None:
+        """Tell again what was not told for so long, and look again a little after the next ad has come to that."""
+        late_s = self._clock_s() - self.interval_s
+        self._waiting |= {key for key, told in self.ads.items() if told.sent_s <= late_s}
+        self._flush()
+        oldest_s = min([told.sent_s for told in self.ads.values()], default=0.0)
+        rest_s = max(0.0, oldest_s - late_s) + LOOSE * self.interval_s * (0.5 + 0.5 * self.context.random.random())
+        self.context.set_timer("heartbeat", rest_s)
 
     def _flush(self) -> None:
         """Send what waits and may go; keep the timer for the rest."""

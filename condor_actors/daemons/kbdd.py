@@ -1,9 +1,10 @@
 """The kbdd: tells the startd when somebody uses the displays, or the desktop, of this session.
 
 Theory: only a process with the session's rights may ask an X server or the session's bus, so this is a process of its
-own.  A key press or a move of the pointer is told at once (at most once a second); otherwise each display's idle time
-and the desktop's own word (:mod:`condor_actors.machine.desktop_idle`) are told every ``interval_s``, and what cannot be
-read is told as that.
+own.  A key press or a move of the pointer is told at once (at most once a second); otherwise each display is read every
+``interval_s``, and the desktop asked for its own word (:mod:`condor_actors.machine.desktop_idle`).  What cannot be read
+is told as that.  An idle time grows by itself at the startd: where nothing has happened since, it is told again only
+every :data:`REPEAT_S` seconds, and to a startd that has come up.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+import attrs
 from twisted.internet.defer import Deferred, succeed
 
 from condor_actors.actors import Actor, World
@@ -21,12 +23,32 @@ from condor_actors.machine.desktop_idle import DesktopIdle
 from condor_actors.machine.readings import IdleNow
 from condor_actors.machine.x_idle import DisplayLost, XDisplay, local_displays
 from condor_actors.messages.admin import IdleReading
-from condor_actors.messages.envelope import Address, Delivery, TimerFired
+from condor_actors.messages.envelope import Address, Delivery, PeerUp, TimerFired
 
 __all__ = ["Kbdd", "make_daemon"]
 
 INTERVAL_S = 5.0
 TELL_AGAIN_S = 1.0
+REPEAT_S = 60.0
+SAME_S = 0.5
+"""Two readings of one input may differ by so much."""
+
+
+@attrs.frozen
+class Word:
+    """What a sensor said: when, when its last input was (None: nobody knows), and its comment; by the boot clock."""
+
+    when_s: float
+    input_s: float | None
+    text: str
+
+    def is_news_after(self, before: Word) -> bool:
+        """Whether the startd has to hear of it that has heard ``before``."""
+        if self.text != before.text or self.when_s - before.when_s >= REPEAT_S:
+            return True
+        if self.input_s is None or before.input_s is None:
+            return self.input_s is not before.input_s
+        return self.input_s > before.input_s + SAME_S
 
 
 class Screens:
@@ -55,7 +77,8 @@ class KbddActor(Actor):
     def __init__(self, kbdd: Kbdd) -> None:
         self.kbdd = kbdd
         self.displays: dict[str, XDisplay] = {}
-        self._told_s: dict[str, float] = {}
+        self._touched_s: dict[str, float] = {}
+        self._told: dict[str, Word] = {}
         self._screens = kbdd.screens
         self._desktop = kbdd.screens.desktop(self._desktop_says)
 
@@ -65,8 +88,11 @@ class KbddActor(Actor):
         self._look()
 
     def receive(self, delivery: Delivery) -> None:
-        """Time to look again."""
-        if isinstance(delivery.message, TimerFired):
+        """Time to look again, or a startd that knows nothing yet."""
+        if isinstance(delivery.message, PeerUp):
+            self._told.clear()
+            self._read()
+        elif isinstance(delivery.message, TimerFired):
             self._look()
 
     def stopped(self) -> None:
@@ -76,6 +102,10 @@ class KbddActor(Actor):
             display.close()
 
     def _look(self) -> None:
+        self._read()
+        self.context.set_timer("look", self.kbdd.interval_s)
+
+    def _read(self) -> None:
         for name in self._screens.names():
             if name not in self.displays:
                 self._open(name)
@@ -85,7 +115,6 @@ class KbddActor(Actor):
             except DisplayLost as problem:
                 self._lost(name, str(problem))
         self._desktop.look(self.context.system.clock)
-        self.context.set_timer("look", self.kbdd.interval_s)
 
     def _open(self, name: str) -> None:
         try:
@@ -98,8 +127,8 @@ class KbddActor(Actor):
 
     def _touched(self, name: str) -> None:
         now_s = self.context.system.clock.seconds()
-        if now_s - self._told_s.get(name, -TELL_AGAIN_S) >= TELL_AGAIN_S:
-            self._told_s[name] = now_s
+        if now_s - self._touched_s.get(name, -TELL_AGAIN_S) >= TELL_AGAIN_S:
+            self._touched_s[name] = now_s
             self._tell(name, 0.0)
 
     def _lost(self, name: str, why: str) -> None:
@@ -115,9 +144,15 @@ class KbddActor(Actor):
     def _tell(self, name: str, idle_s: float | None, why: str = "") -> None:
         self._say(f"x11:{name}", idle_s, why)
 
-    def _say(self, source: str, idle_s: float | None, why: str) -> None:
-        reading = IdleReading(source=source, idle_s=idle_s or 0.0, known=idle_s is not None, text=why)
-        self.context.tell(self.kbdd.startd, reading)
+    def _say(self, source: str, idle_s: float | None, text: str) -> None:
+        """Tell of a sensor, unless the startd knows it already."""
+        now_s = self.context.system.clock.seconds()
+        word = Word(now_s, None if idle_s is None else now_s - idle_s, text)
+        told = self._told.get(source)
+        if told is None or word.is_news_after(told):
+            self._told[source] = word
+            reading = IdleReading(source=source, idle_s=idle_s or 0.0, known=idle_s is not None, text=text)
+            self.context.tell(self.kbdd.startd, reading)
 
 
 class Kbdd:

@@ -34,6 +34,7 @@ from condor_actors.cores.execute_desk import (
     StarterDied,
     StopBenchmarks,
 )
+from condor_actors.cores.idleness import Idleness
 from condor_actors.cores.slots import Slots
 from condor_actors.daemons.advertiser import ADVERTISER, Advertise, Advertiser, Withdraw, collector_nodes
 from condor_actors.daemons.startd_settings import machine_ad, machine_share, slot_plans, slot_settings, startd_name
@@ -222,7 +223,7 @@ class Startd:
     Attributes:
         system, name: of every daemon.
         claims: the claim file; readings: the host; starters: the starter host's process.
-        last_hello: the living starter host's introduction, for a rebuilt actor.
+        last_hello: the living starter host's introduction, idleness: what sensors have said, both for a rebuilt actor.
         resting: fires when the last claim is over, while the startd stops.
     """
 
@@ -245,6 +246,7 @@ class Startd:
         self.system = world.make_system(commit=self.claims.commit)
         self.poll_s = config.seconds("POLLING_INTERVAL")
         self.last_hello: Delivery | None = None
+        self.idleness = Idleness()
         self.resting: Deferred[None] | None = None
         self.shut_down: Callable[[], None] = lambda: os.kill(os.getpid(), signal.SIGTERM)
         self._starter_pid = 0
@@ -330,7 +332,9 @@ class Startd:
         settings = DeskSettings(
             address=address, update_interval_s=self.config.seconds("UPDATE_INTERVAL"), own_uid=self.world.uid,
             owners=frozenset(self.config.list_of("DESKTOP_OWNERS")))
-        return ExecuteDesk(slots, settings, birth_s=self.started_s, new_secret=self.world.new_secret)
+        desk = ExecuteDesk(slots, settings, birth_s=self.started_s, new_secret=self.world.new_secret)
+        desk.idleness = self.idleness
+        return desk
 
     def utc_offset_s(self) -> int:
         """How far this machine's clock is ahead of UTC, summer time and all."""

@@ -12,6 +12,7 @@ from condor_actors.config import load_config
 from condor_actors.daemons import collector
 from condor_actors.daemons.advertiser import ADVERTISER, Advertise, Advertiser, Withdraw
 from condor_actors.messages.advertise import AdKind, AdsChanged, AdsPage, InvalidateAd, QueryAds, SubscribeAds, UpdateAd
+from condor_actors.messages.codec import decode
 from condor_actors.messages.envelope import Address, Done, Identity, Level, Refused
 from tests.harness.local_post import LocalNetwork, Probe
 
@@ -209,3 +210,20 @@ def test_an_advertiser_says_the_same_only_once_and_fast_changes_together(net: Lo
     sent = [each for _, to, each in net.carried[before:] if to == NODE and "UpdateAd" in each.kind]
     assert len(sent) == 2
     assert names(ask(net, probe, QueryAds(ad_kind=AdKind.SLOT, constraint="Cpus == 4"))) == ["a"]
+
+
+def test_an_advertiser_repeats_only_what_was_not_told_within_the_interval(net: LocalNetwork) -> None:
+    start_collector(net)
+    system = net.system("<m:1>")
+    system.spawn(ADVERTISER, lambda: Advertiser((NODE,), 300.0))
+    probe = net.probe(system)
+    net.run(1.0)
+    before = len(net.carried)
+    probe.tell(LOCAL, Advertise(AdKind.SLOT, slot("same")))
+    for cpus in range(1, 12):
+        probe.tell(LOCAL, Advertise(AdKind.SLOT, slot("new", Cpus=cpus)))
+        net.run(300.0)
+    told = [decode(each.kind, each.version, each.body).ad for _, to, each in net.carried[before:]
+            if to == NODE and "UpdateAd" in each.kind]
+    assert len([ad for ad in told if b'"new"' in ad]) == 11
+    assert 10 <= len([ad for ad in told if b'"same"' in ad]) <= 11
