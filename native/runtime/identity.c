@@ -191,7 +191,14 @@ long do_setrlimit(struct trap *t)
 
 long do_personality(struct trap *t)
 {
-    return t->a[0] == 0xffffffff || t->a[0] == 0 ? 0 : -EINVAL;
+    enum { COMPATIBLE_LAYOUT = 0x200000, NO_RANDOMIZE = 0x40000 }; /* places are never random here */
+    uint32_t wanted = (uint32_t)t->a[0], before = process.personality;
+    if (wanted == 0xffffffff)
+        return before;
+    if (wanted & ~(READ_IMPLIES_EXEC | COMPATIBLE_LAYOUT | NO_RANDOMIZE))
+        return -EINVAL;
+    process.personality = wanted;
+    return before;
 }
 
 long do_prctl(struct trap *t)

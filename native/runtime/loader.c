@@ -323,7 +323,9 @@ long load_program(struct thread *self, char *path, char **arguments, char **envi
     if (failed)
         return failed;
     name_program(self, where);
-    process.break_now = BREAK_START;
+    /* Programs at fixed places may count on what the kernel does with them: their break follows them. */
+    process.break_low = process.break_now = program.base ? BREAK_START : program.high;
+    process.personality &= ~READ_IMPLIES_EXEC;
     failed = build_stack(&program, &interpreter, where, list, environment, stack);
     *entry = program.interpreter[0] ? interpreter.entry : program.entry;
     return failed;

@@ -155,7 +155,6 @@ void drop_program_memory(struct thread *self)
     SYSTEM(__NR_munmap, LOWEST, THREAD_PLACE - LOWEST);
     space_forget();
     from_image.count = 0;
-    process.break_now = BREAK_START;
     unlock(&memory_lock);
 }
 
@@ -187,6 +186,11 @@ static bool is_second_view_of_code(struct thread *self, int type, int protection
     return handle >= 0;
 }
 
+static int with_implied(int protection)
+{
+    return (protection & PROT_READ) && (process.personality & READ_IMPLIES_EXEC) ? protection | PROT_EXECUTE : protection;
+}
+
 long do_mmap(struct trap *t)
 {
     unsigned long at = t->a[0], size = t->a[1];
@@ -198,6 +202,7 @@ long do_mmap(struct trap *t)
         return -EINVAL;
     if (flags & HUGE)
         return -EINVAL;
+    protection = with_implied(protection);
     int kept = flags & (FIXED | FIXED_NOREPLACE | NORESERVE | STACKLIKE | LOW);
     if (process.family && type != PRIVATE && ((flags & ANONYMOUS) || (protection & PROT_WRITE)))
         kept |= SHARED, process.shares = true;
@@ -302,9 +307,10 @@ long do_brk(struct trap *t)
     unsigned long wanted = t->a[0];
     lock(&memory_lock);
     unsigned long now = page_up(process.break_now), to = page_up(wanted);
-    long failed = wanted < BREAK_START || to > BREAK_END;
+    unsigned long end = process.break_low < BREAK_START ? ARENA_START : BREAK_END;
+    long failed = wanted < process.break_low || wanted > end;
     if (!failed && to > now)
-        failed = map(now, to - now, PROT_READ | PROT_WRITE, FIXED_NOREPLACE) < 0;
+        failed = map(now, to - now, with_implied(PROT_READ | PROT_WRITE), FIXED_NOREPLACE) < 0;
     else if (!failed && to < now)
         failed = SYSTEM(__NR_munmap, to, now - to) < 0;
     if (!failed)

@@ -43,6 +43,7 @@ enum { /* as <errno.h>, which belongs to a C library */
 #define RUNTIME_PLACE 0x6fff00000000ul
 #define KERNEL_PLACES 0x700000000000ul
 #define PAGE 4096ul
+#define READ_IMPLIES_EXEC 0x400000u /* of personality */
 
 #define SLOT_BYTES 0x40000ul
 #define MAX_THREADS 1024
@@ -130,7 +131,8 @@ typedef long emulation(struct trap *t);
 struct process {
     struct start start;
     int real_id;
-    uint64_t break_now;
+    uint64_t break_low, break_now; /* where the break began and where it is */
+    uint32_t personality;          /* as the program set it */
     int64_t monotonic_offset_ns; /* the program's clock minus this machine's */
     bool restarted;
     bool family; /* other processes may be started and signalled: they are in a place of their own */

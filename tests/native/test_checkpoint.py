@@ -16,7 +16,7 @@ from condor_actors.machine.native_programs import runtime_path
 from condor_actors.machine.native_shadow import CHECKPOINT_SIGNAL, EventKind
 
 from .chain import DEADLINE_S, MOVED, Chain, moved_life
-from .conftest import Compile, finished, tool
+from .conftest import SOURCES, Compile, finished, tool
 
 PYTHON = (
     "import hashlib\nh = hashlib.sha256()\n"
@@ -60,6 +60,15 @@ def test_chain_of_images_gives_the_same_end(name: str, tmp_path: Path) -> None:
 def test_threads_survive(seed: int, compiled: Compile, tmp_path: Path) -> None:
     life = moved_life([compiled("threads")], tmp_path, seed, links=12, pause_s=0.02, least=2)
     assert (life.status, life.output) == (0, b"9000 9000\n")
+
+
+def test_a_program_at_fixed_places(tmp_path: Path) -> None:
+    program = str(tmp_path / "fixed")
+    subprocess.run(["gcc", "-O1", "-no-pie", "-o", program, str(SOURCES / "fixed.c")], check=True)
+    native = subprocess.run([program], capture_output=True, check=True)
+    assert native.stdout == b"440000\nnear 1, absurd -1\n20000000\n"
+    life = moved_life([program], tmp_path, seed=7, links=8, pause_s=0.02)
+    assert (life.status, life.output) == (0, native.stdout)
 
 
 def test_files_at_their_positions(compiled: Compile, tmp_path: Path) -> None:
