@@ -3,6 +3,7 @@
 ``python -m tests.native.corpus_run``            every program that is installed, two at a time
 ``python -m tests.native.corpus_run --continue`` the same, but what an earlier run found out is kept
 ``python -m tests.native.corpus_run NAME...``    these anew (a word that several names contain means them all)
+``python -m tests.native.corpus_run --workers=3`` so many at a time
 ``python -m tests.native.corpus_run --packages`` what to install for all of them
 
 Each program has a process of its own and ten minutes. What came of it is written at once to ``build/corpus``, one file
@@ -167,7 +168,7 @@ def page(entries: Sequence[Entry]) -> str:
         "moved. The moments come from the *seed*: `CONDOR_CORPUS_SEED=N python -m tests.native.corpus_run NAME` tries",
         "the same ones again.",
         "",
-        f"Begun {first}, last program begun {last} UTC, {whole_s / 60:.0f} minutes of programs, {WORKERS} at a time; "
+        f"Begun {first}, last program begun {last} UTC, {whole_s / 60:.0f} minutes of programs; "
         f"{machine()}; of commit {', '.join(commits)}.",
         "",
         f"{len(good)} programs of {len([r for r in results if not r.absent])} in "
@@ -188,7 +189,7 @@ def page(entries: Sequence[Entry]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def run(chosen: Sequence[Program], anew: bool, first: int | None) -> list[Result]:
+def run(chosen: Sequence[Program], anew: bool, first: int | None, workers: int) -> list[Result]:
     """Run CHOSEN, those with a kept result only when ANEW; FIRST: the first one's seed, else each has its own."""
     corpus = programs()
     seeds = {p.name: FIRST_SEED + MOST_CHAINS * n for n, p in enumerate(corpus)}
@@ -200,7 +201,7 @@ def run(chosen: Sequence[Program], anew: bool, first: int | None) -> list[Result
     wanted = [p for p in chosen if _kept(p) is None]
     absent = {p.name: p.missing() for p in wanted}
     seen: list[Result] = []
-    with ThreadPoolExecutor(WORKERS) as workers:
+    with ThreadPoolExecutor(workers) as pool:
         waiting = []
         for program in wanted:
             if absent[program.name]:
@@ -208,7 +209,7 @@ def run(chosen: Sequence[Program], anew: bool, first: int | None) -> list[Result
                 now = time.time()
                 _keep(Entry(result=seen[-1], entry=_digest(program), began=now, ended=now))
             else:
-                waiting.append(workers.submit(_prove_apart, program, seeds[program.name]))
+                waiting.append(pool.submit(_prove_apart, program, seeds[program.name]))
         for number, done in enumerate(as_completed(waiting), 1):
             r = done.result().result
             seen.append(r)
@@ -232,7 +233,8 @@ def main(words: list[str]) -> int:
     names = [word.lower() for word in words if not word.startswith("--")]
     chosen = [p for p in corpus if not names or any(name in p.name.lower() for name in names)]
     seed = os.environ.get("CONDOR_CORPUS_SEED")
-    seen = run(chosen, anew, int(seed) if seed else None)
+    workers = [int(word.partition("=")[2]) for word in words if word.startswith("--workers=")] or [WORKERS]
+    seen = run(chosen, anew, int(seed) if seed else None, workers[-1])
     return int(any(not (r.good or r.absent or r.program.reason) for r in seen))
 
 
