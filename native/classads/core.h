@@ -7,7 +7,8 @@
  *   nodes.c      the types of nodes, equal in face to those of condor_actors/classads/nodes.py
  *   tokens.c     text to tokens
  *   parse.c      tokens to nodes
- *   evaluate.c   nodes to values: names, operators
+ *   evaluate.c   nodes to values: names, chains of operators
+ *   operators.c  what an operator makes of its operands
  *   functions.c  calls, and the functions that are common enough to be here
  *   module.c     the doors: evaluate, match_ads; what Python hands in at the start
  */
@@ -132,8 +133,9 @@ enum { MAX_DEPTH = 400, MAX_STEPS = 200000, MAX_FRAMES = 4000, MAX_NESTING = 200
 Value run(Node *node, PyObject *ad, State *state);
 Value enter(PyObject *stored, PyObject *ad, State *state);
 Value element(PyObject *item, PyObject *ad, State *state);
-Value truth(Value value);                               /* takes it; TRUTH, UNDEFINED, ERROR or FAILED */
+Value truth(Value value); /* takes it; TRUTH, UNDEFINED, ERROR or FAILED */
 Value operate(Operator operator, Value left, Value right); /* takes both */
+Value operate_on_one(Operator operator, Value value); /* takes it */
 Value call(Call *node, PyObject *ad, State *state);
 Value run_attribute(Node *node, PyObject *my, PyObject *target, PyObject *now_s);
 PyObject *find(PyObject *ad, PyObject *key);            /* borrowed, NULL without exception when there is none */

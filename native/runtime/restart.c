@@ -168,6 +168,8 @@ void restart(unsigned long *stack)
     for (int slot = 0; slot < MAX_THREADS && thread_slot_exists(slot) && !first; slot++)
         if (thread_at(slot)->state == THREAD_PARKED)
             first = thread_at(slot);
+    if (!first)
+        die(EXIT_RUNTIME_FAULT);
     first->waiter.state = WAITER_IDLE;
     greet(first);
     restore_clock();
