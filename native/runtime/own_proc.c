@@ -41,31 +41,53 @@ const char *own_proc_name(const char *path)
 
 struct lock proc_lock; /* of the one room for reading the maps */
 
+static void put_place(struct text *text, unsigned long place)
+{
+    for (unsigned long digit = 1ul << 28; digit > place && digit > 1; digit >>= 4)
+        put(text, "0");
+    put_number(text, place, 16);
+}
+
+static void put_mapping(struct text *text, unsigned long from, unsigned long to, const char *protection)
+{
+    put_place(text, from);
+    put(text, "-");
+    put_place(text, to);
+    put(text, " ");
+    put(text, protection);
+    put(text, to == process.stack_high ? " 00000000 00:00 0 [stack]\n" : " 00000000 00:00 0\n");
+}
+
+/* All memory is the program's own and has no name; that an image gave it in pieces is not to be seen.  (The C library
+ * finds the size of the first thread's stack in here.) */
 static void make_maps(struct text *text)
 {
-    static char raw[1 << 18];
+    static char raw[1 << 20];
+    char protection[5] = "";
+    unsigned long from = 0, to = 0;
     long size = 0, got;
     lock(&proc_lock);
     while (size < (long)sizeof raw - 1 &&
            (got = SYSTEM(__NR_pread64, MAPS_FD, raw + size, sizeof raw - 1 - (size_t)size, size)) > 0)
         size += got;
     raw[size] = 0;
-    for (char *line = raw; *line;) {
-        char *end = line;
-        while (*end && *end != '\n')
-            end++;
-        const char *at = line;
-        unsigned long from = read_number(&at, 16);
-        char next = *end;
-        *end = 0;
-        if (from < THREAD_PLACE) {
-            put(text, line);
-            if (from <= process.stack_high - 1 && from >= process.stack_low)
-                put(text, " [stack]");
-            put(text, "\n");
+    for (const char *at = raw; *at;) {
+        unsigned long start = read_number(&at, 16), end = (at++, read_number(&at, 16));
+        if (start >= THREAD_PLACE || strlen(at) < 5)
+            break;
+        at++;
+        if (start != to || memcmp(at, protection, 4) || protection[3] == 's') {
+            if (to)
+                put_mapping(text, from, to, protection);
+            from = start;
+            memcpy(protection, at, 4);
         }
-        line = next ? end + 1 : end;
+        to = end;
+        while (*at && *at++ != '\n')
+            ;
     }
+    if (to)
+        put_mapping(text, from, to, protection);
     unlock(&proc_lock);
 }
 

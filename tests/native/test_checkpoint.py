@@ -71,6 +71,11 @@ def test_a_program_at_fixed_places(tmp_path: Path) -> None:
     assert (life.status, life.output) == (0, native.stdout)
 
 
+def test_the_stack_is_still_one(compiled: Compile, tmp_path: Path) -> None:
+    life = moved_life([compiled("bounds")], tmp_path, seed=8, links=5, pause_s=0.1, least=2)
+    assert (life.status, life.output) == (0, b"0 2\n")
+
+
 def test_files_at_their_positions(compiled: Compile, tmp_path: Path) -> None:
     (tmp_path / "native").mkdir()
     (tmp_path / "moved").mkdir()
