@@ -147,9 +147,9 @@ def cut_again_and_again(pool: PersonalPool, wire: Wire, seed: int, count: int) -
         what = random.choice(tuple(LEAST_BYTES))
         wire.cut_after(random.randrange(1, LEAST_BYTES[what]))
         if what == "checkpoint":
-            pool.run("condor_checkpoint", "job", job.id)
+            pool.tool("condor_checkpoint", "job", job.id)  # may find the wire cut already: the program calls meanwhile
         elif what == "vacate":
-            pool.run("condor_vacate_job", job.id)
+            pool.tool("condor_vacate_job", job.id)
         until(lambda number=number: wire.cuts > number, f"cut {number} in a {what}")  # type: ignore[misc]
         job.until_logged("001 (", starts + 1)
         job.go_on(pause)
