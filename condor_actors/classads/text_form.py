@@ -9,22 +9,26 @@ sent five minutes ago.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from .ad import ClassAd, lower_name
 from .errors import ClassAdSyntaxError
 from .expr import Expr, Reference, stored
+from .native import core
 from .parser import fresh, parse_assignment, parse_expression
 from .recent import Recent
 from .spellings import first_spelling
 from .unparse import name_text, quote, real_text, unparse
 from .values import INT_MAX, INT_MIN, Value
 
+Entry = tuple[str, str, Any]
+"""What a line says: the name's key, its spelling where that is not the one on record, the value."""
+
 _LINE: Final = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*|'(?:[^'\\]|\\.)*')\s*=\s*(.*\S)\s*\Z", re.DOTALL)
-_WIRE_LINES: Final[Recent[bytes, tuple[str, str, Any]]] = Recent(50_000)
+_WIRE_LINES: Final[Recent[bytes, Entry]] = Recent(50_000)
 _NAMES: Final[Recent[bytes, tuple[str, str]]] = Recent(10_000)
-_NUMBER_LINES: Final[Recent[bytes, tuple[str, str, Any]]] = Recent(30_000)
+_NUMBER_LINES: Final[Recent[bytes, Entry]] = Recent(30_000)
 _QUOTED: Final[Recent[str, str]] = Recent(20_000)
 _LONG_LINES: Final[Recent[str, tuple[str, str, Any]]] = Recent(20_000)
 _STRING: Final = re.compile(r'"((?:[^"\\]|\\(?!"\s*\Z).|\\(?="\s*\Z))*)"', re.DOTALL)
@@ -39,24 +43,36 @@ def read_wire(data: bytes) -> ClassAd:
     """
     ad = ClassAd()
     own = ad.own = {}
-    known, numbers = _WIRE_LINES.young, _NUMBER_LINES.young
-    for line in data.split(b"\n"):
-        entry = known.get(line) or numbers.get(line)
-        if entry is None:
-            if not line:
-                continue
-            entry = _wire_line(line, data)
-            known, numbers = _WIRE_LINES.young, _NUMBER_LINES.young
-        key, spelling, value = entry
-        own[key] = value
-        if spelling:
-            if ad.spellings is None:
-                ad.spellings = {}
-            ad.spellings[key] = spelling
+    ad.spellings = _read_lines(own, data, _WIRE_LINES.young, _NUMBER_LINES.young, _wire_line)
     return ad
 
 
-def _wire_line(line: bytes, data: bytes) -> tuple[str, str, Any]:
+def _lines_into(own: dict[str, Any], data: bytes, known: dict[bytes, Entry], numbers: dict[bytes, Entry],
+                miss: Callable[[bytes, bytes], Entry]) -> dict[str, str] | None:
+    """Put lines into an ad's own attributes.
+
+    :param own: the attributes.
+    :param data: the lines.
+    :param known: lines that were read lately; numbers: those with a whole number.
+    :param miss: reads a line that is in neither.
+    :returns: spellings that differ from those on record.
+    """
+    spellings: dict[str, str] | None = None
+    for line in data.split(b"\n"):
+        if not line:
+            continue
+        key, spelling, value = known.get(line) or numbers.get(line) or miss(line, data)
+        own[key] = value
+        if spelling:
+            spellings = spellings or {}
+            spellings[key] = spelling
+    return spellings
+
+
+_read_lines: Final = getattr(core, "read_lines", _lines_into)
+
+
+def _wire_line(line: bytes, data: bytes) -> Entry:
     name, _, text = line.partition(b" = ")
     if text.isdigit() and len(text) < 18 and (text[0] != 48 or len(text) == 1):
         named = _NAMES.get(name)
@@ -98,47 +114,52 @@ def write_wire(ad: ClassAd) -> bytes:
     :param ad: the ad.
     :returns: UTF-8 lines.
     """
-    lines = []
-    strings, lefts = _QUOTED.young, _lefts
+    written = None
+    if _write_lines is not None:
+        written = _write_lines(ad, _lefts, _QUOTED.young, _left, _name, _value_text)
+    return _lines_of(ad) if written is None else written
+
+
+def _lines_of(ad: ClassAd) -> bytes:
+    lefts = _lefts
     values, spelled = ad.merged()
+    lines = []
     for key, value in values.items():
-        left = lefts.get(key)
-        if left is None or key in spelled:
-            left = _left(key, spelled)
-        kind = value.__class__
-        if kind is int:
-            lines.append(f"{left} = {value}")
-            continue
-        if kind is str:
-            text = strings.get(value)
-            if text is None:
-                text = quote(value, "wire")
-                _QUOTED.put(value, text)
-                strings = _QUOTED.young
-        elif kind is bool:
-            text = "true" if value else "false"
-        elif kind is float:
-            text = real_text(value, "wire")
-        elif isinstance(value, Expr):
-            memory = value.memory
-            text = memory.get("wire") if memory is not None else None
-            if text is None:
-                text = value.remembered("wire", _wire_text)
-        else:
-            text = unparse(value, style="wire")
-        lines.append(f"{left} = {text}")
+        left = _name(spelled[key]) if key in spelled else lefts.get(key) or _left(key)
+        lines.append(f"{left} = {_value_text(value)}")
     lines.append("")
     return "\n".join(lines).encode("utf-8", "surrogateescape")
+
+
+def _value_text(value: Value) -> str:
+    """The text of a value in the wire dialect; strings and expressions remember theirs."""
+    kind = value.__class__
+    if kind is int:
+        return str(value)
+    if kind is str:
+        text = _QUOTED.get(value)
+        if text is None:
+            text = quote(value, "wire")
+            _QUOTED.put(value, text)
+        return text
+    if kind is float:
+        return real_text(value, "wire")
+    if isinstance(value, Expr):
+        memory = value.memory
+        known: str | None = memory.get("wire") if memory is not None else None
+        return known if known is not None else value.remembered("wire", _wire_text)
+    return unparse(value, style="wire")
+
+
+_write_lines: Final = getattr(core, "write_lines", None)
 
 
 def _wire_text(value: Expr) -> str:
     return unparse(value, style="wire")
 
 
-def _left(key: str, spelled: Mapping[str, str]) -> str:
-    """The text of a name given in lower case, remembered where it is spelled as at first."""
-    if key in spelled:
-        return _name(spelled[key])
+def _left(key: str) -> str:
+    """The text of a name given in lower case, spelled as at first and remembered."""
     left = _name(first_spelling.get(key, key))
     if key in first_spelling:
         _lefts[key] = left

@@ -48,11 +48,14 @@ class Advertise:
         ad_kind: its table.
         ad: the ad (read at once, the caller may change it later) or its wire form.
         private: what only negotiators may see.
+        name, my_address: of an ad in its wire form, where the teller knows them; else they are read there.
     """
 
     ad_kind: AdKind
     ad: ClassAd | bytes
     private: ClassAd | bytes = b""
+    name: str = ""
+    my_address: str = ""
 
 
 @attrs.frozen
@@ -150,18 +153,20 @@ class Advertiser(Actor):
     # ---- what is told
 
     def _advertise(self, message: Advertise) -> None:
-        ad = message.ad if isinstance(message.ad, ClassAd) else ClassAd.from_bytes(message.ad)
         data = message.ad if isinstance(message.ad, bytes) else message.ad.to_bytes()
         private = message.private if isinstance(message.private, bytes) else message.private.to_bytes()
-        name = ad.get_str("Name")
-        key = (message.ad_kind, ad_key(message.ad_kind, name, ad.get_str("ScheddName")))
+        name, schedd_name, my_address = message.name, "", message.my_address
+        if not name:
+            ad = message.ad if isinstance(message.ad, ClassAd) else ClassAd.from_bytes(message.ad)
+            name, schedd_name, my_address = ad.get_str("Name"), ad.get_str("ScheddName"), ad.get_str("MyAddress")
+        key = (message.ad_kind, ad_key(message.ad_kind, name, schedd_name))
         told = self.ads.get(key)
         if told is None:
-            self.ads[key] = told = _Told(name, ad.get_str("MyAddress"), data, private)
+            self.ads[key] = told = _Told(name, my_address, data, private)
         elif told.ad == data and told.private == private:
             return
         else:
-            told.ad, told.private, told.my_address = data, private, ad.get_str("MyAddress")
+            told.ad, told.private, told.my_address = data, private, my_address
         self._waiting.add(key)
         wait_s = told.sent_s + COALESCE_S - self._clock_s()
         if not self.context.has_timer("flush"):

@@ -167,8 +167,10 @@ class StartdActor(Actor):
     def perform_own(self, effect: Effect, delivery: Delivery | None) -> None:
         """Advertise, and mind the starter host."""
         if isinstance(effect, Show):
-            private = ClassAd({"Name": effect.slot.name, "Capability": effect.slot.capability})
-            self.context.tell(Address("", ADVERTISER), Advertise(AdKind.SLOT, effect.slot.ad.to_bytes(), private))
+            slot = effect.slot
+            private = ClassAd({"Name": slot.name, "Capability": slot.capability}).to_bytes()
+            self.context.tell(Address("", ADVERTISER), Advertise(
+                AdKind.SLOT, slot.ad.to_bytes(), private, name=slot.name, my_address=self.desk.settings.address))
         elif isinstance(effect, Hide):
             self.context.tell(Address("", ADVERTISER), Withdraw(AdKind.SLOT, effect.name))
         elif isinstance(effect, NeedStarter):

@@ -10,6 +10,7 @@
  *   evaluate.c   nodes to values: names, chains of operators
  *   operators.c  what an operator makes of its operands
  *   functions.c  calls, and the functions that are common enough to be here
+ *   lines.c      the wire form of ads, line by line
  *   module.c     the doors: evaluate, match_ads; what Python hands in at the start
  */
 
@@ -149,7 +150,7 @@ typedef struct {
     PyObject *operators[OPERATORS];
     PyObject *resolve, *deep, *plain;
     PyObject *clock, *time_module; /* time.time as it was at first, and the dictionary it lies in */
-    Py_ssize_t own, parent, scope, list_elements, list_ad; /* where the slots are */
+    Py_ssize_t own, parent, scope, spellings, list_elements, list_ad; /* where the slots are */
 } Python;
 
 extern Python python;
@@ -166,5 +167,10 @@ static inline bool is_ad(PyObject *object) { return PyObject_TypeCheck(object, p
 
 PyObject *parse(PyObject *module, PyObject *text);
 int prepare_parser(void);
+
+/* -- the wire form */
+
+PyObject *read_lines(PyObject *module, PyObject *const *args, Py_ssize_t count);
+PyObject *write_lines(PyObject *module, PyObject *const *args, Py_ssize_t count);
 
 #endif

@@ -417,6 +417,7 @@ static PyObject *core_setup(PyObject *module, PyObject *args, PyObject *kwds)
                                      &given.clock, &PyDict_Type, &given.time_module)
         || take_operators(binary, unary) < 0 || slot_of(given.ad, "own", &given.own) < 0
         || slot_of(given.ad, "parent", &given.parent) < 0 || slot_of(given.ad, "scope", &given.scope) < 0
+        || slot_of(given.ad, "spellings", &given.spellings) < 0
         || slot_of(given.list, "elements", &given.list_elements) < 0 || slot_of(given.list, "ad", &given.list_ad) < 0)
         return NULL;
     PyObject *kept[] = {(PyObject *)given.ad, (PyObject *)given.list, (PyObject *)given.absolute_time,
@@ -451,6 +452,8 @@ static PyMethodDef methods[] = {
     {"run_attribute", (PyCFunction)(void (*)(void))core_run_attribute, METH_FASTCALL, NULL},
     {"requirements_hold", (PyCFunction)(void (*)(void))core_requirements_hold, METH_FASTCALL, NULL},
     {"match_ads", (PyCFunction)(void (*)(void))core_match_ads, METH_FASTCALL, NULL},
+    {"read_lines", (PyCFunction)(void (*)(void))read_lines, METH_FASTCALL, NULL},
+    {"write_lines", (PyCFunction)(void (*)(void))write_lines, METH_FASTCALL, NULL},
     {"rank", (PyCFunction)(void (*)(void))core_rank, METH_FASTCALL, NULL},
     {0}};
 

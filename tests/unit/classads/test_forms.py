@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+from typing import Any
 
 import pytest
 
-from condor_actors.classads import ClassAd, ClassAdSyntaxError, RelativeTime, parse_expression
+from condor_actors.classads import ClassAd, ClassAdSyntaxError, RelativeTime, parse_expression, text_form
 from condor_actors.classads.forms import FORMS, ad_of, iter_ads, iter_new, recognise, write_ad, write_ads
 from condor_actors.classads.json_form import iter_json
 from condor_actors.classads.text_form import iter_long
@@ -126,3 +127,28 @@ def test_streams() -> None:
     assert [dict(ad) for ad in iter_new(["[a=1]\n", "[b=\n", "2]", "[c=3]"])] == [{"a": 1}, {"b": 2}, {"c": 3}]
     with pytest.raises(ClassAdSyntaxError):
         list(iter_new(["[a=1]\n", "[b=]\n", "[c=3]"]))
+
+
+def chained(levels: int) -> ClassAd:
+    """An ad with everything a line can hold, chained to so many others; names spelled anew, hidden, changed."""
+    ad = ClassAd({"Count": 7, "lOaD": 0.5, "Name": "a \"b\" \\ ä \udce9", "Idle": True, "Large": 2**63 - 1,
+                  "Requirements": parse_expression("TARGET.Memory >= 5 && Idle"), "Tags": ["x", 2], "Gone": 1,
+                  "Inner": {"A": 1}, "parent": "quoted", "No Word": 1})
+    for level in range(levels):
+        ad = ClassAd({"count": level, "LOAD": 1.5, f"New{level}": "x"}, parent=ad)
+        if level == 0:
+            del ad["gone"]
+    return ad
+
+
+@pytest.mark.parametrize("levels", range(4))
+def test_the_wire_form_is_the_same_with_and_without_the_core(levels: int) -> None:
+    ad = chained(levels)
+    data = ad.to_bytes()
+    assert data == text_form._lines_of(ad)
+    for _ in range(2):
+        own: dict[str, Any] = {}
+        spellings = text_form._lines_into(own, data, {}, {}, text_form._wire_line)
+        again = ClassAd.from_bytes(data)
+        assert (own, spellings) == (again.own, again.spellings)
+    assert again.to_bytes() == data
