@@ -266,7 +266,8 @@ class AdIndex:
         for position, ad in enumerate(self.ads):
             if ad is None:
                 continue
-            found = [ad.find(name) for name in names]
+            find = ad.own.get if ad.parent is None else ad.find
+            found = [find(name) for name in names]
             key = tuple(id(value) if isinstance(value, Expr) else 0 for value in found)
             clauses = known.get(key)
             if clauses is None:

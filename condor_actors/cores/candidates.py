@@ -41,6 +41,8 @@ class Candidate:
         externals: names of the job that its ranks depend on.
         entry: its place in the order for jobs that have none of these and no Rank of their own.
         weight: what it counts for as it is; by_cpus: whether a part counts for its cpus.
+        rank: the machine's Rank of the job that it runs; plain_rank: of any job, None when it depends on the job.
+        promised: whether that job was promised time (MaxJobRetirementTime).
     """
 
     slot: Slot
@@ -54,6 +56,9 @@ class Candidate:
     entry: Entry | None = None
     weight: float = 0.0
     by_cpus: bool = True
+    rank: float = 0.0
+    plain_rank: float | None = None
+    promised: bool = False
 
 
 class CandidateSet:
@@ -170,6 +175,11 @@ class CandidateSet:
         self.external_sets.add(candidate.externals)
         if candidate.preempts:
             candidate.entry = None
+            candidate.rank = ad.get_float("CurrentRank")
+            stored = ad.find("rank")
+            if not isinstance(stored, Expr):
+                candidate.plain_rank = float(stored) if isinstance(stored, (int, float)) else 0.0
+            candidate.promised = ad.find("maxjobretirementtime") is not None
             return
         candidate.entry = (
             -number(settings.pre_job_rank, ad, NOBODY, self.now_s), 0.0,

@@ -124,8 +124,7 @@ def why(names: Iterable[str], expressions: Mapping[str, Expr], ad: ClassAd, job:
             continue
         value = expression.evaluate(ad, job, now_s)
         mine, others = expression.references(ad)
-        spelled = {each.lower(): each for each in ad}
-        seen = [f"{spelled.get(each.lower(), each)} = {_shown(ad.evaluate(each, job, now_s=now_s))}"
+        seen = [f"{ad.spelling(each.lower())} = {_shown(ad.evaluate(each, job, now_s=now_s))}"
                 for each in sorted({*mine, *others}, key=str.lower) if each.upper() not in expressions and each in ad]
         parts.append(f"{name} is {_shown(value)}" + (f" ({', '.join(seen)})" if seen else ""))
     return "; ".join(parts)

@@ -34,6 +34,9 @@ __all__ = ["SHARE_USED_UP", "MatchSettings", "Matchmaker", "Pick", "Request"]
 PREEMPT_FOR_PRIORITY, PREEMPT_FOR_RANK = 0, 1
 SHARE_USED_UP = "the submitter's share of the pool is used up"
 REFUSED_BY_JOB = "are rejected by your job's requirements"
+OWN_JOBS = "run your own jobs"
+OWNER_PREFERS = "serve a job that their owner prefers"
+BETTER_PRIORITY = "serve users with a better priority in the pool"
 REFUSED_BY_SLOT = "reject your job because of their own requirements"
 
 Cost = dict[str, int]
@@ -217,9 +220,12 @@ class Matchmaker:
         standard = candidate.entry
         kind, preemption_rank = NO_PREEMPTION, 0.0
         if candidate.preempts:
-            ad = ad.copy()
-            ad["RemoteUserPrio"] = self.priority_of(candidate.slot.user)
-            verdict = self._preemption(request, candidate, ad)
+            holding = self.priority_of(candidate.slot.user)
+            verdict: int | str = self._hopeless(request, candidate, holding)
+            if not verdict:
+                ad = ad.copy()
+                ad["RemoteUserPrio"] = holding
+                verdict = self._preemption(request, candidate, ad, holding)
             if isinstance(verdict, str):
                 request.causes[verdict] += 1
                 return None
@@ -233,20 +239,31 @@ class Matchmaker:
                 -number(settings.post_job_rank, ad, job, now_s), -float(kind), -preemption_rank,
                 candidate.position, candidate.version, candidate)
 
-    def _preemption(self, request: Request, candidate: Candidate, ad: ClassAd) -> int | str:
+    def _hopeless(self, request: Request, candidate: Candidate, holding: float) -> str:
+        """Why the candidate must not be preempted, as far as that is known without a look at its ad; empty: it may."""
+        if candidate.promised or candidate.plain_rank is None or candidate.plain_rank > candidate.rank:
+            return ""
+        return self._by_rank_and_priority(request, candidate, candidate.plain_rank, holding)
+
+    def _by_rank_and_priority(self, request: Request, candidate: Candidate, mine: float, holding: float) -> str:
+        """Why a job that the machine likes as much as ``mine`` or less must not displace the one that runs there."""
+        if candidate.slot.user == request.submitter:
+            return OWN_JOBS
+        if mine < candidate.rank:
+            return OWNER_PREFERS
+        return "" if self._beats(request.priority, holding) else BETTER_PRIORITY
+
+    def _preemption(self, request: Request, candidate: Candidate, ad: ClassAd, holding: float) -> int | str:
         """Which kind of preemption a claim on the candidate would be, or why it must not be."""
         job, now_s = request.ad, self.candidates.now_s
-        if not self.settings.early_preemption and _promised_s(ad, now_s) > 0.0:
+        if candidate.promised and not self.settings.early_preemption and _promised_s(ad, now_s) > 0.0:
             return "have promised their job more time (MaxJobRetirementTime)"
-        mine, current = rank(ad, job, now_s), ad.get_float("CurrentRank")
-        if mine > current:
+        mine = rank(ad, job, now_s)
+        if mine > candidate.rank:
             return PREEMPT_FOR_RANK
-        if candidate.slot.user == request.submitter:
-            return "run your own jobs"
-        if mine < current:
-            return "serve a job that their owner prefers"
-        if not self._beats(request.priority, ad.get_float("RemoteUserPrio")):
-            return "serve users with a better priority in the pool"
+        hopeless = self._by_rank_and_priority(request, candidate, mine, holding)
+        if hopeless:
+            return hopeless
         requirements = self.settings.preemption_requirements
         if requirements is None or not is_true(requirements.evaluate(ad, job, now_s)):
             return "are not to be preempted (PREEMPTION_REQUIREMENTS)"

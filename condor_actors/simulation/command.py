@@ -2,6 +2,7 @@
 
 ================  ==================================================================================================
 ``paper-1988``    the month of 1988 under four policies, as one HTML page
+``month``         the same users and owners in a pool of any size, under one policy
 ``availability``  what the history of stations' availability is worth to long jobs
 ``scale``         pools of many machines for a day: what breaks first
 ``--seed N``      the world of whole daemons, with the faults that the seed says (``replay --seed N``)
@@ -90,6 +91,13 @@ def _parser() -> argparse.ArgumentParser:
     paper.add_argument("--only-kept", action="store_true", help="compute nothing: report on what --keep has")
     paper.add_argument("--workers", type=_positive, default=1, metavar="N", help="processes (default 1)")
     paper.set_defaults(run=_paper)
+    month = commands.add_parser("month", help="the users and owners of 1988 in a pool of any size, under one policy")
+    month.add_argument("--machines", type=_positive, default=23, metavar="N",
+                       help="workstations; five users for every 23 (default 23)")
+    month.add_argument("--days", type=float, default=30.0, metavar="D", help="how long (default 30)")
+    month.add_argument("--policy", type=_policies, default=["UP_DOWN"], metavar="P", help="which (default UP_DOWN)")
+    month.add_argument("--seed", type=_positive, default=1, metavar="N", help="of owners and users (default 1)")
+    month.set_defaults(run=_month)
     history = commands.add_parser("availability",
                                   help="what the history of stations' availability is worth to long jobs")
     history.add_argument("--seeds", type=_positive, default=5, metavar="N", help="months each (default 5)")
@@ -208,6 +216,22 @@ def _paper(arguments: argparse.Namespace) -> int:
     report = Report(paper=paper, saturated=saturated, command=command, seeds_wanted=arguments.seeds)
     arguments.out.write_text(paper_report(report), encoding="utf-8")
     print(f"{arguments.out}: {len(paper)} months, {len(saturated)} saturated ones")
+    return 0
+
+
+def _month(arguments: argparse.Namespace) -> int:
+    from condor_actors.simulation.month import describe, run_month, users_for
+    from condor_actors.simulation.scale import memory_mib
+
+    if arguments.days <= 0.0:
+        return _wrong("--days is above 0")
+    users = users_for(arguments.machines)
+    for policy in arguments.policy:
+        began_s = time.process_time()
+        result = run_month(policy, arguments.seed, users, stations=arguments.machines,
+                           length_s=arguments.days * 86400.0, progress=Progress(f"{policy}, days"))
+        print(f"{policy}, seed {arguments.seed}\n{describe(result, users)}")
+        print(f"processor time {time.process_time() - began_s:,.0f} s, memory {memory_mib():,.0f} MiB", flush=True)
     return 0
 
 

@@ -33,12 +33,13 @@ from condor_actors.cores.schedd_settings import schedd_settings
 from condor_actors.cores.user_priority import PriorityPolicy
 from condor_actors.daemons.startd_settings import slot_settings
 from condor_actors.simulation.core_pool import CorePool, PoolSettings
+from condor_actors.simulation.memory import unhurried_collector
 from condor_actors.simulation.owners import Visit, visits_of_all
 from condor_actors.simulation.recorder import Record, Recorder
-from condor_actors.simulation.workload import MONTH_S, PAPER_USERS, Batch, User, month_of_work
+from condor_actors.simulation.workload import DAY_S, MONTH_S, PAPER_USERS, Batch, User, month_of_work
 
-__all__ = ["IMAGE_MIB", "POLICIES", "STATIONS", "FirstCome", "MonthResult", "paper_config", "pool_settings",
-           "run_month", "run_pool"]
+__all__ = ["IMAGE_MIB", "POLICIES", "STATIONS", "FirstCome", "MonthResult", "describe", "paper_config",
+           "pool_settings", "run_month", "run_pool", "users_for"]
 
 POLICIES = ("UP_DOWN", "UPDATE_PRIO", "FAIR_SHARE", "FIFO")
 STATIONS = 23
@@ -140,11 +141,11 @@ def run_pool(settings: PoolSettings, visits: Sequence[Sequence[Visit]], batches:
     homes.update(pool.homes)
     for batch in batches:
         pool.submit_at(batch.when_s, batch.user, batch.demands_s, batch.calls)
-    day_s = 86400.0
-    while pool.clock.now_s < length_s:
-        pool.run_until(min(length_s, pool.clock.now_s + day_s))
-        if progress is not None:
-            progress(pool.clock.now_s / length_s)
+    with unhurried_collector():
+        while pool.clock.now_s < length_s:
+            pool.run_until(min(length_s, pool.clock.now_s + DAY_S))
+            if progress is not None:
+                progress(pool.clock.now_s / length_s)
     return MonthResult(record=recorder.finish(length_s), cycles=pool.negotiator.core.cycle.cycle,
                        events=pool.clock.events, messages=pool.mesh.messages, polls=pool.polls)
 
@@ -175,3 +176,32 @@ def run_month(policy: str, seed: int, users: Sequence[User] = PAPER_USERS, *, st
     settings = pool_settings(paper_config(policy, overrides), settled_s=SETTLED_S)
     return run_pool(settings, visits_of_all(stations, seed, length_s), month_of_work(users, seed, length_s),
                     [user.name for user in users], length_s, fifo=policy == "FIFO", progress=progress, **more)
+
+
+def users_for(stations: int) -> tuple[User, ...]:
+    """As many times the five users of 1988 as there are times their 23 stations, at least once."""
+    groups = max(1, round(stations / STATIONS))
+    if groups == 1:
+        return PAPER_USERS
+    return tuple(attrs.evolve(user, name=f"{user.name}{group}") for group in range(1, groups + 1)
+                 for user in PAPER_USERS)
+
+
+def describe(result: MonthResult, users: Sequence[User]) -> str:
+    """A month in some lines: hours, jobs, waits, moves, and what was simulated."""
+    record = result.record
+    done = record.completed
+    moves = sum(sum(job.moves.values()) for job in done)
+    work_h = sum(job.demand_s for job in done) / 3600.0
+    ratios = {heavy: record.open_wait_ratio(user.name for user in users if user.heavy is heavy)
+              for heavy in (False, True)}
+    return "\n".join((
+        f"stations {record.stations:,}, users {len(users):,}, days {record.length_s / DAY_S:g}",
+        f"station-hours: owners {record.local_h:,.0f}, available {record.served_h:,.0f}, "
+        f"consumed {record.running_h:,.0f}",
+        f"jobs: {len(record.jobs):,} submitted, {len(done):,} completed with {work_h:,.0f} h of work",
+        f"waiting per service: {ratios[False]:.3f} of light users, {ratios[True]:.3f} of heavy ones",
+        f"moves per hour of completed work: {moves / work_h if work_h else 0.0:.3f}",
+        f"simulated: {result.events:,} events, {result.messages:,} messages, {result.polls:,} readings, "
+        f"{result.cycles:,} negotiation cycles",
+    ))
