@@ -18,6 +18,7 @@ from condor_actors.simulation.month import (
     pool_settings,
     run_month,
     run_pool,
+    users_for,
 )
 from condor_actors.simulation.months import months, users_of
 from condor_actors.simulation.owners import visits_of_all
@@ -103,6 +104,17 @@ def test_the_availability_command_tells_both(capsys: pytest.CaptureFixture[str])
     assert [re.sub(r"  .*", "", row) for row in rows] == ["all jobs", "less than 8 h", "8 h and more"]
     for row in rows:
         assert re.search(r" 0\.\d{3} +0\.\d{3} +-?\d+\.\d$", row), row
+
+
+def test_the_month_command_takes_any_size(capsys: pytest.CaptureFixture[str]) -> None:
+    assert len({user.name for user in users_for(500)}) == 110
+    assert users_for(23) == PAPER_USERS
+    assert main(["month", "--machines", "35", "--days", "0.2", "--policy", "fair_share"]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith("FAIR_SHARE, seed 1\nstations 35, users 10, days 0.2\n")
+    assert re.search(r"^jobs: \d+ submitted, \d+ completed with \d+ h of work$", told, re.M)
+    assert re.search(r"^processor time \d+ s, memory \d+ MiB$", told, re.M)
+    assert main(["month", "--days", "0"]) == 2
 
 
 def test_owners_come_first_and_no_work_is_lost() -> None:
