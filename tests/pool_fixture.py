@@ -1,4 +1,4 @@
-"""A real personal pool for tests: separate processes, real TLS, real SQLite, driven by the ``condor_*`` tools."""
+"""Real pools for tests: separate processes, real TLS, real SQLite, driven by the ``condor_*`` tools."""
 
 from __future__ import annotations
 
@@ -65,34 +65,32 @@ def small_file_system(size: str) -> Iterator[Path]:
             subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
-class PersonalPool:
-    """A personal pool in ``folder``; ``stop()`` also checks that nothing is left."""
+class Host:
+    """A machine of a pool as whoever sits there sees it: its tools.
 
-    def __init__(self, folder: Path, *, slots: int = 4, config: str = "") -> None:
-        self.folder = folder
-        self.work = folder / "work"
+    Attributes:
+        dir: where the pool's folders (``spool``, ``execute``, ``log`` …) are.
+        work: where the tools are run and jobs write.
+        environment: of the tools.
+    """
+
+    def __init__(self, directory: Path, work: Path) -> None:
+        self.dir = directory
+        self.work = work
         self.work.mkdir(parents=True, exist_ok=True)
         open_to_jobs(self.work)
-        self.dir = folder / "p"
         clean = {name: value for name, value in os.environ.items() if "CONDOR" not in name.upper()}
-        clean["PATH"] = f"{BIN}:{clean.get('PATH', '')}"
-        self.environment: dict[str, str] = clean
-        arguments = ["start", "--dir", str(self.dir), "--slots", str(slots)]
-        if config:
-            extra = folder / "extra.config"
-            extra.write_text(config)
-            arguments += ["--config", str(extra)]
-        self.run("condor_personal", *arguments)
-        for line in self.run("condor_personal", "env", "--dir", str(self.dir)).splitlines():
-            name, _, value = line.removeprefix("export ").partition("=")
-            self.environment[name.strip()] = shlex.split(value.rstrip(";"))[0]
+        self.environment: dict[str, str] = {**clean, "PATH": f"{BIN}:{clean.get('PATH', '')}"}
+
+    def command(self, *words: str) -> list[str]:
+        """The command line that runs ``words`` there."""
+        return [str(BIN / words[0]) if (BIN / words[0]).exists() else words[0], *words[1:]]
 
     def tool(self, *command: str, stdin: str | None = None, cwd: Path | None = None,
              environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
         """Run a tool; whatever it exits with."""
         return subprocess.run(
-            [str(BIN / command[0]) if (BIN / command[0]).exists() else command[0], *command[1:]],
-            cwd=cwd or self.work, env={**self.environment, **(environment or {})}, input=stdin,
+            self.command(*command), cwd=cwd or self.work, env={**self.environment, **(environment or {})}, input=stdin,
             stdin=subprocess.DEVNULL if stdin is None else None,
             capture_output=True, text=True, timeout=180, check=False,
         )
@@ -140,6 +138,35 @@ class PersonalPool:
         """Until the job has one of these states (0: left the queue)."""
         until(lambda: self.status_of(job) in status or None, f"job {job} in state {status}", deadline_s)
 
+    def logs(self, lines: int = 12) -> str:
+        """The ends of the daemons' logs, for failures."""
+        out = []
+        for path in sorted((self.dir / "log").glob("*Log*")) if (self.dir / "log").is_dir() else []:
+            tail = path.read_text(errors="replace").splitlines()[-lines:]
+            out.append(f"--- {path.name}\n" + "\n".join(tail))
+        return "\n".join(out)
+
+    def scratch(self) -> list[str]:
+        """Scratch directories of runs that exist now."""
+        return [path.name for path in (self.dir / "execute").glob("dir_*")]
+
+
+class PersonalPool(Host):
+    """A personal pool in ``folder``; ``stop()`` also checks that nothing is left."""
+
+    def __init__(self, folder: Path, *, slots: int = 4, config: str = "") -> None:
+        super().__init__(folder / "p", folder / "work")
+        self.folder = folder
+        arguments = ["start", "--dir", str(self.dir), "--slots", str(slots)]
+        if config:
+            extra = folder / "extra.config"
+            extra.write_text(config)
+            arguments += ["--config", str(extra)]
+        self.run("condor_personal", *arguments)
+        for line in self.run("condor_personal", "env", "--dir", str(self.dir)).splitlines():
+            name, _, value = line.removeprefix("export ").partition("=")
+            self.environment[name.strip()] = shlex.split(value.rstrip(";"))[0]
+
     def daemons(self) -> dict[str, int]:
         """Name and process id of the living daemons of this pool, hosts included."""
         found = {}
@@ -185,18 +212,6 @@ class PersonalPool:
     def until_restarted(self, daemon: str, old_pid: int, deadline_s: float = DEADLINE_S) -> None:
         """Until the daemon runs as another process."""
         until(lambda: self.daemons().get(daemon) not in (None, old_pid), f"{daemon} started again", deadline_s)
-
-    def logs(self, lines: int = 12) -> str:
-        """The ends of the daemons' logs, for failures."""
-        out = []
-        for path in sorted((self.dir / "log").glob("*Log*")) if (self.dir / "log").is_dir() else []:
-            tail = path.read_text(errors="replace").splitlines()[-lines:]
-            out.append(f"--- {path.name}\n" + "\n".join(tail))
-        return "\n".join(out)
-
-    def scratch(self) -> list[str]:
-        """Scratch directories of runs that exist now."""
-        return [path.name for path in (self.dir / "execute").glob("dir_*")]
 
     def stop(self) -> None:
         """Stop the pool; nothing of it may live on."""

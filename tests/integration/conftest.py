@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.harness.namespaces import Wire, a_wire
 from tests.pool_fixture import PersonalPool, fresh_folder
 
 
@@ -25,3 +26,10 @@ def own_pool() -> Iterator[PersonalPool]:
         made = PersonalPool(folder)
         yield made
         made.stop()
+
+
+@pytest.fixture
+def wire() -> Iterator[Wire]:
+    """A wire to hang machines on."""
+    with a_wire() as made:
+        yield made

@@ -1,273 +1,306 @@
-"""An owner who comes and goes while standard and vanilla jobs run: nothing is lost, and nothing of a job remains.
+"""Owners who come and go while standard and vanilla jobs run on their machines: nothing is lost, and nothing remains.
 
-What the papers promise, in scaled time.  A visit begins when the standard job has done a seeded amount of work, and a
-long one ends when the owner has the machine to himself; so the test waits for events only.  One slot lets jobs leave in
-an orderly way, the other kills them at once, which costs what came after the last periodic checkpoint.
+What the papers promise, in scaled time, on machines that share nothing but a wire: one where jobs are submitted, and
+three with an owner each.  A visit begins when the standard jobs have done a seeded amount of work, and a long one ends
+when the owner has the machine to himself; so the test waits for events only.
 
-The standard job tells each step to a FIFO at home: what it says there cannot be undone by a roll-back, so the test sees
-which steps were done twice.
+A standard job tells each step to a FIFO at home: what it says there cannot be undone by a roll-back, so the test sees
+which steps were done twice, and what they had cost.
 """
 
 from __future__ import annotations
 
-import contextlib
 import glob
 import os
 import re
 import threading
 import time
 from collections.abc import Iterator
-from datetime import datetime
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 
+import attrs
 import pytest
 
-from condor_actors.machine.native_programs import runtime_is_there
-from tests.pool_fixture import PersonalPool, fresh_folder, open_to_jobs, until
+from tests.harness.namespaces import NEED_NAMESPACES, Machine, Wire
+from tests.harness.standard_jobs import NEED_RUNTIME, Job
+from tests.pool_fixture import open_to_jobs, until
 
-PYTHON = "/usr/bin/python3"
-pytestmark = [
-    pytest.mark.skipif(not runtime_is_there(), reason="the runtime is not built"),
-    pytest.mark.skipif(not Path(PYTHON).exists(), reason="needs a Python that every user can read"),
-]
+pytestmark = [*NEED_NAMESPACES, *NEED_RUNTIME]
 
-INTERVAL_S = 2
-POLICY = """
+INTERVAL_S = 2.0
+DOCTRINES = {
+    "vacates": "use POLICY : 1988",  # suspends, then has the job leave with a checkpoint
+    "reclaims": "use POLICY : 1989",  # suspends, then kills: the last periodic checkpoint is what the job keeps
+    "kills": "use POLICY : 1989\nWANT_SUSPEND = False\nPREEMPT = $(KeyboardBusy)",
+}
+SCALED = """
+DAEMON_LIST = MASTER STARTD
+NUM_SLOTS = 2
 POLLING_INTERVAL = 0.3
-CONSOLE_DEVICES = ..{device}
 SLOTS_CONNECTED_TO_CONSOLE = 2
 SLOTS_CONNECTED_TO_KEYBOARD = 0
-START = ConsoleIdle =?= undefined || ConsoleIdle > 2
-WANT_SUSPEND = True
-SUSPEND = ConsoleIdle < 2
-CONTINUE = ConsoleIdle > 2
-PREEMPT = Activity == "Suspended" && ConsoleIdle < 1 && (time() - EnteredCurrentActivity) >= 1
-WANT_VACATE = SlotID == 1
-MACHINEMAXVACATETIME = 60
+KeyboardBusy = (ConsoleIdle < 1)
+CPUBusy = False
+START = (ConsoleIdle =?= undefined || ConsoleIdle > 1)
+CONTINUE = (ConsoleIdle > 1)
+MINUTE = 0.4
+HOUR = 0.5
+MaxSuspendTime = 2
 KILLING_TIMEOUT = 2
-PERIODIC_CHECKPOINT = (time() - LastPeriodicCheckpoint) >= {interval}
 """
-STANDARD = """
-import os, sys
-log, witness = open("log", "a"), os.open("witness", os.O_WRONLY)
-total = step = 0
-while not os.path.exists("enough"):
-    for i in range(30000):
-        total += i * step % 7
-    print(step, total, flush=True)
-    log.write(f"{step}\\n"); log.flush()
-    with open("state.new", "w") as state:
-        state.write(str(total))
-    os.rename("state.new", "state")
-    os.write(witness, f"{step}\\n".encode())
-    step += 1
-print("done", total)
-"""
+"""The time of the policies: more than five minutes of suspension are three seconds, and more than three hours between
+checkpoints are two (ads count whole ones).  Other work on the machine that all of this runs on is no owner's."""
+
+STANDARD_JOBS = 2
+VANILLA_JOBS = 6
 STEPS = 5
 VANILLA = f"""#!/bin/sh
+sleep 600 &
 step=$(($(cat step 2>/dev/null || echo 0) + 1))
 n=0; while [ $n -lt 20000 ]; do n=$((n + 1)); done
+sleep 0.5
 echo "step $step"
 echo $step > step
 [ $step -ge {STEPS} ] && exit 0
 exit 85
 """
-
-
-def expected(steps: int) -> str:
-    """What STANDARD prints when it is told to stop after so many steps."""
-    total = 0
-    lines = []
-    for step in range(steps):
-        total += sum(i * step % 7 for i in range(30000))
-        lines.append(f"{step} {total}")
-    return "\n".join([*lines, f"done {total}", ""])
+"""A job that saves what it has done after each step, and leaves a process behind if it is let."""
 
 
 class Owner:
-    """Somebody at the console: a device whose times say when it was used last."""
+    """Somebody with a machine: its console is a device whose times say when it was used last."""
 
-    def __init__(self, device: Path) -> None:
-        self._device = device
-        device.touch()
-        os.utime(device, (1, 1))
+    def __init__(self, wire: Wire, manager: Machine, doctrine: str) -> None:
+        self._device = wire.folder / f"console-{doctrine}"
+        self._device.touch()
+        os.utime(self._device, (1, 1))
+        self.machine = wire.member(manager, doctrine, "master,startd",
+                                   f"{DOCTRINES[doctrine]}\n{SCALED}CONSOLE_DEVICES = ..{self._device}\n")
 
-    def touch(self) -> None:
+    def touches(self) -> None:
         """A key is pressed."""
         os.utime(self._device)
 
-    def __enter__(self) -> None:
-        self._over = threading.Event()
-        self._typing = threading.Thread(target=self._type)
-        self._typing.start()
+    @contextmanager
+    def types(self) -> Iterator[None]:
+        """One key after the other."""
+        over = threading.Event()
 
-    def _type(self) -> None:
-        while not self._over.wait(0.1):
-            self.touch()
+        def type_on() -> None:
+            while not over.wait(0.1):
+                self.touches()
 
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._typing.join()
+        self.touches()
+        typing = threading.Thread(target=type_on)
+        typing.start()
+        try:
+            yield
+        finally:
+            over.set()
+            typing.join()
+
+    def remains(self) -> list[str]:
+        """What of jobs is on the machine: processes, files, control groups (which hold their memory)."""
+        processes = []
+        for pid in self.machine.pids():
+            try:
+                command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            except OSError:  # it has ended since
+                continue
+            if "condor_actors.services" not in command:
+                processes.append(command)
+        name = str(self.machine.dir / "execute").strip("/").replace("/", "_")
+        groups = [*glob.glob(f"/sys/fs/cgroup/condor/{name}/*/"), *glob.glob(f"/sys/fs/cgroup/*/condor/{name}/*/")]
+        return [*processes, *self.machine.scratch(), *groups]
+
+
+@attrs.frozen
+class Repetition:
+    """A standard job went back.
+
+    Attributes:
+        to: the first step that it did again.
+        worked_s: processor seconds that the repeated steps had taken.
+        took_s: how long they had taken, seconds; not while the program stood still.
+    """
+
+    to: int
+    worked_s: float
+    took_s: float
 
 
 class Witness(threading.Thread):
-    """Reads the FIFO: every step that was done, and when, the repeated ones too."""
+    """Reads a FIFO: every step that was done, when, and what it cost in processor seconds."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(daemon=True)
         os.mkfifo(path)
         path.chmod(0o666)
         self._descriptor = os.open(path, os.O_RDWR)  # so it never ends before it is told to
-        self.steps: list[tuple[int, float]] = []
+        self.steps: list[tuple[int, float, float]] = []
         self.start()
 
     def run(self) -> None:
         left = b""
         while b"over" not in left:
             *lines, left = (left + os.read(self._descriptor, 65536)).split(b"\n")
-            self.steps += [(int(line), time.time()) for line in lines]
+            for step, worked_s in map(bytes.split, lines):
+                self.steps.append((int(step), float(worked_s), time.monotonic()))
 
     def stop(self) -> None:
         os.write(self._descriptor, b"over")
         self.join()
         os.close(self._descriptor)
 
-    def repetitions(self) -> list[tuple[int, int, float]]:
-        """For each time it went back: from which step to which, and how many seconds of work were done again."""
-        took: dict[int, float] = {}
+    def repetitions(self) -> list[Repetition]:
+        """Each time it went back."""
+        cost: dict[int, tuple[float, float]] = {}
         found = []
-        before, last = -1, self.steps[0][1]
-        for step, at in self.steps:
+        before, last = -1, self.steps[0][2] if self.steps else 0.0
+        for step, worked_s, at in self.steps:
             if step <= before:
-                found.append((before, step, sum(took[each] for each in range(step, before + 1))))
-            took[step] = min(at - last, 0.5)  # the rest it was suspended, or on its way
+                again = [cost[each] for each in range(step, before + 1)]
+                found.append(Repetition(step, sum(worked for worked, _ in again), sum(took for _, took in again)))
+            took = min(at - last, 0.5)  # the rest it was suspended, or on its way
+            cost[step] = (max(0.0, min(worked_s, took)), took)  # a program that moves in a step has another's clock
             before, last = step, at
         return found
 
 
-@pytest.fixture
-def house() -> Iterator[tuple[PersonalPool, Owner]]:
-    """A machine and its owner."""
-    with fresh_folder() as folder:
-        owner = Owner(folder / "console")
-        pool = PersonalPool(folder, slots=2, config=POLICY.format(device=folder / "console", interval=INTERVAL_S))
-        yield pool, owner
-        pool.stop()
+class Home:
+    """The machine where the jobs are submitted, and the jobs."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.standard: list[tuple[Job, Witness]] = []
+        for number in range(STANDARD_JOBS):
+            folder = machine.work / f"standard-{number}"
+            folder.mkdir()
+            open_to_jobs(folder)
+            witness = Witness(folder / "witness")
+            self.standard.append((Job(machine, folder.name, "1000000", priority="10"), witness))
+        self.clusters: list[int] = []
+        (machine.work / "steps.sh").write_text(VANILLA)
+        (machine.work / "steps.sh").chmod(0o755)
+        self.more_vanilla()
+
+    def worked(self) -> int:
+        """How many steps standard jobs have done."""
+        return sum(len(witness.steps) for _, witness in self.standard)
+
+    def vanilla_jobs(self) -> int:
+        """How many were submitted."""
+        return len(self.clusters) * VANILLA_JOBS
+
+    def vanilla_ended(self) -> int:
+        """How many have completed, by their log."""
+        return len(re.findall(r"^005 \(", (self.machine.work / "vanilla.log").read_text(), re.MULTILINE))
+
+    def more_vanilla(self) -> None:
+        """Submit new ones when the others will end soon."""
+        if self.clusters and self.vanilla_jobs() - self.vanilla_ended() > VANILLA_JOBS / 2:
+            return
+        self.clusters.append(self.machine.submit(f"""
+            executable = steps.sh
+            checkpoint_exit_code = 85
+            transfer_checkpoint_files = step
+            should_transfer_files = yes
+            output = out.$(Cluster).$(Process)
+            transfer_output_remaps = "step=step.$(Cluster).$(Process)"
+            log = vanilla.log
+            queue {VANILLA_JOBS}
+        """))
+
+    def finish(self) -> None:
+        """Have the standard jobs end, and wait for all."""
+        for job, _ in self.standard:
+            (job.folder / "enough").touch()
+        for job, _ in self.standard:
+            job.wait()
+        self.machine.wait("vanilla.log", 180.0)
+
+    def check(self) -> None:
+        """Output and files are those of undisturbed runs."""
+        for job, _ in self.standard:
+            steps = len(job.text("out").splitlines()) - 1  # it may have gone back and been told to stop earlier
+            assert steps > 0
+            job.check(steps)
+        for cluster in self.clusters:
+            for name in (f"{cluster}.{process}" for process in range(VANILLA_JOBS)):
+                lines = (self.machine.work / f"out.{name}").read_text().splitlines()
+                assert sorted(set(lines), key=lines.index) == [f"step {n + 1}" for n in range(STEPS)], (name, lines)
+                assert (self.machine.work / f"step.{name}").read_text() == f"{STEPS}\n"
+        assert self.vanilla_ended() == self.vanilla_jobs(), "each ends once"
+        assert len(self.machine.history()) == self.vanilla_jobs() + STANDARD_JOBS
+
+    def losses(self) -> list[Repetition]:
+        """What the standard jobs did twice: only who is killed does, and never more than since a checkpoint."""
+        found = []
+        for job, witness in self.standard:
+            log = job.text("job.log")
+            evicted = re.findall(r"^004 \(.*?^\.\.\.", log, re.MULTILINE | re.DOTALL)
+            orderly = sum("(1) Job was checkpointed." in event for event in evicted)
+            repeated = witness.repetitions()
+            assert len(repeated) <= len(evicted) - orderly, "only who is killed repeats anything"
+            found += repeated
+        assert max((each.worked_s for each in found), default=0.0) <= INTERVAL_S, found
+        return found
+
+    def count(self, number: str) -> int:
+        """How many events of this number (``010``: suspended) there are in the logs of the standard jobs."""
+        return sum(len(re.findall(rf"^{number} \(", job.text("job.log"), re.MULTILINE)) for job, _ in self.standard)
 
 
-def members_of_control_groups(pool: PersonalPool) -> str:
-    """The processes in the groups of this pool's jobs: with them goes the memory that they had."""
-    name = str(pool.dir / "execute").strip("/").replace("/", "_")
-    found = ""
-    for path in (*glob.glob(f"/sys/fs/cgroup/condor/{name}/*/cgroup.procs"),
-                 *glob.glob(f"/sys/fs/cgroup/*/condor/{name}/*/cgroup.procs")):
-        with contextlib.suppress(OSError):  # a group may be taken away at any time
-            found += Path(path).read_text()
-    return found
-
-
-def processes(pool: PersonalPool) -> list[str]:
-    return [command for command in pool.processes().values() if re.search(r"steps\.sh|condor_exec|/program", command)]
-
-
-def nothing_remains(pool: PersonalPool) -> None:
-    until(lambda: not pool.scratch(), "no file of a job remains")
-    until(lambda: not processes(pool), "no process of a job remains")
-    until(lambda: not members_of_control_groups(pool), "no control group of a job has a process")
-
-
-def submit_standard(pool: PersonalPool) -> tuple[str, Witness]:
-    home = pool.work / "standard"
-    home.mkdir()
-    open_to_jobs(home)
-    (home / "program.py").write_text(STANDARD)
-    witness = Witness(home / "witness")
-    cluster = pool.submit(f"universe = standard\nexecutable = {PYTHON}\narguments = program.py\n"
-                          "initialdir = standard\noutput = out\nerror = err\nlog = job.log\npriority = 10\n"
-                          "rank = MY.NumJobStarts % 2 == 0 ? SlotID : -SlotID\nqueue\n")
-    return f"{cluster}.0", witness
-
-
-def submit_vanilla(pool: PersonalPool, jobs: int) -> int:
-    program = pool.work / "steps.sh"
-    program.write_text(VANILLA)
-    program.chmod(0o755)
-    return pool.submit("executable = steps.sh\ncheckpoint_exit_code = 85\ntransfer_checkpoint_files = step\n"
-                       "should_transfer_files = yes\noutput = out.$(Process)\ntransfer_output_remaps = "
-                       f"\"step=step.$(Process)\"\nlog = vanilla.log\nqueue {jobs}\n")
-
-
-def visit(pool: PersonalPool, owner: Owner, job: str, witness: Witness, random: Random) -> None:
-    """One visit at a random moment of the standard job's work."""
-    aim = len(witness.steps) + random.randrange(1, 40)
-    until(lambda: len(witness.steps) >= aim, f"the standard job to work (it is {pool.status_of(job)})")
+def visit(home: Home, owner: Owner, random: Random) -> None:
+    """One visit at a random moment of the standard jobs' work."""
+    aim = home.worked() + random.randrange(1, 60)
+    until(lambda: home.worked() >= aim, "the standard jobs to work")
     if random.random() < 0.3:
-        owner.touch()  # and goes away: jobs are suspended, and go on where they are
+        owner.touches()  # and goes away: jobs are suspended, and go on where they are
         return
-    with owner:
-        until(lambda: pool.run("condor_status", "-af", "State").split() == ["Owner", "Owner"], "the owner's machine")
-        nothing_remains(pool)
+    name = f'Machine == "{owner.machine.name}.trio"'
+    with owner.types():
+        until(lambda: not owner.remains(), "the jobs to leave")
+        until(lambda: home.machine.run("condor_status", "-constraint", name, "-af", "State").split() == ["Owner"] * 2,
+              "the owner to have the machine")
+        assert owner.remains() == []
 
 
-def come_and_go(pool: PersonalPool, owner: Owner, seed: int, visits: int) -> list[tuple[int, int, float]]:
-    """Visits while jobs of both kinds run; returns what the standard job did twice."""
+def come_and_go(wire: Wire, seed: int, visits: int) -> None:
+    """Visits to the three owners in turn, in a random order, while jobs of both kinds run."""
+    print(f"\nseed {seed}")
     random = Random(seed)
-    job, witness = submit_standard(pool)
-    vanilla_jobs = max(3, visits // 4)
-    vanilla = submit_vanilla(pool, vanilla_jobs)
-    home = pool.work / "standard"
+    manager = wire.manager(config="DAEMON_LIST = MASTER COLLECTOR NEGOTIATOR SCHEDD\n")
+    owners = [Owner(wire, manager, doctrine) for doctrine in DOCTRINES]
+    began = time.monotonic()
+    home = Home(manager)
     try:
+        turn: list[Owner] = []
         for _ in range(visits):
-            visit(pool, owner, job, witness, random)
-        (home / "enough").touch()
-        pool.wait(str(home / "job.log"))
-        pool.wait("vanilla.log", 90.0 + 10.0 * vanilla_jobs)
+            turn = turn or random.sample(owners, len(owners))
+            visit(home, turn.pop(), random)
+            home.more_vanilla()
+        home.finish()
     finally:
-        witness.stop()
-    assert (home / "err").read_text() == ""
-    steps = len((home / "out").read_text().splitlines()) - 1  # it may have gone back and been told to stop earlier
-    assert steps > 0
-    assert (home / "out").read_text() == expected(steps), f"seed {seed}"
-    assert (home / "log").read_text() == "".join(f"{step}\n" for step in range(steps))
-    assert (home / "state").read_text() == (home / "out").read_text().split()[-1]
-    wanted = [f"step {number}" for number in range(1, STEPS + 1)]
-    for number in range(vanilla_jobs):
-        lines = (pool.work / f"out.{number}").read_text().splitlines()
-        assert [line for n, line in enumerate(lines) if line not in lines[:n]] == wanted, (seed, number, lines)
-        assert (pool.work / f"step.{number}").read_text() == f"{STEPS}\n"
-    for log, count in ((home / "job.log", 1), (pool.work / "vanilla.log", vanilla_jobs)):
-        assert len(re.findall(r"^005 \(", log.read_text(), re.MULTILINE)) == count, "each completion once"
-    assert len(pool.history(str(vanilla))) == vanilla_jobs
-    nothing_remains(pool)
-    return witness.repetitions()
+        for _, witness in home.standard:
+            witness.stop()
+    home.check()
+    until(lambda: not any(owner.remains() for owner in owners), "nothing of a job is left anywhere")
+    lost = home.losses()
+    assert home.count("004"), "an owner got a machine back"
+    worked_s, took_s = (max((getattr(each, what) for each in lost), default=0.0) for what in ("worked_s", "took_s"))
+    suspensions, evictions, checkpoints = (home.count(number) for number in ("010", "004", "003"))
+    print(f"{visits} visits in {time.monotonic() - began:.0f} s; {home.vanilla_jobs()} vanilla jobs; standard jobs: "
+          f"{suspensions} suspensions, {evictions} evictions, {checkpoints} checkpoints, work repeated {len(lost)} "
+          f"times (at most {worked_s:.2f} s of the processor's, {took_s:.2f} s by the clock)")
 
 
-def check_losses(pool: PersonalPool, repeated: list[tuple[int, int, float]]) -> None:
-    """It never went back beyond its last checkpoint, and an orderly departure cost nothing."""
-    log = (pool.work / "standard" / "job.log").read_text()
-    evicted = re.findall(r"^004 \(.*?^\.\.\.", log, re.MULTILINE | re.DOTALL)
-    orderly = sum("(1) Job was checkpointed." in event for event in evicted)
-    assert evicted, "the owner got the machine"
-    assert len(repeated) <= len(evicted) - orderly, "only who is killed repeats anything"
-    first = re.search(r"^003 \(", log, re.MULTILINE)
-    for _, to, _ in repeated:
-        assert to > 0 or first is None or log.index("004 (") < first.start(), "it went back to the very beginning"
-
-
-def test_an_owner_who_comes_and_goes(house: tuple[PersonalPool, Owner]) -> None:
-    pool, owner = house
-    check_losses(pool, come_and_go(pool, owner, seed=1988, visits=4))
+def test_owners_who_come_and_go(wire: Wire) -> None:
+    come_and_go(wire, seed=1988, visits=4)
 
 
 @pytest.mark.soak
-def test_two_hundred_visits(house: tuple[PersonalPool, Owner]) -> None:
-    pool, owner = house
-    repeated = come_and_go(pool, owner, seed=2004, visits=200)
-    check_losses(pool, repeated)
-    log = (pool.work / "standard" / "job.log").read_text()
-    began = [datetime.fromisoformat(found) for found in re.findall(r"^00[13] \(.*?\) (\S+ \S+)", log, re.MULTILINE)]
-    worst = max((lost for _, _, lost in repeated), default=0.0)
-    assert worst <= 2 * INTERVAL_S, "no more than an interval's work was lost, and what a checkpoint takes"
-    print(f"\n{log.count('004 (')} evictions, {len(repeated)} of them repeated work, at most {worst:.1f} s; "
-          f"{log.count('003 (')} checkpoints, {log.count('010 (')} suspensions in {began[-1] - began[0]}")
+def test_two_hundred_visits(wire: Wire) -> None:
+    come_and_go(wire, seed=2004, visits=200)

@@ -17,14 +17,10 @@ from random import Random
 
 import pytest
 
-from condor_actors.machine.native_programs import runtime_is_there
-from tests.integration.test_standard_universe import PYTHON, Job
+from tests.harness.standard_jobs import NEED_RUNTIME, Job
 from tests.pool_fixture import PersonalPool, fresh_folder, small_file_system, until
 
-pytestmark = [
-    pytest.mark.skipif(not runtime_is_there(), reason="the runtime is not built"),
-    pytest.mark.skipif(not Path(PYTHON).exists(), reason="needs a Python that every user can read"),
-]
+pytestmark = NEED_RUNTIME
 
 
 # ---- the wire

@@ -12,43 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from condor_actors.machine.native_programs import runtime_is_there
+from tests.harness.standard_jobs import LONG, NEED_RUNTIME, PYTHON, Job, expected
 from tests.pool_fixture import PersonalPool, fresh_folder, until
 
-PYTHON = "/usr/bin/python3"
-pytestmark = [
-    pytest.mark.skipif(not runtime_is_there(), reason="the runtime is not built"),
-    pytest.mark.skipif(not Path(PYTHON).exists(), reason="needs a Python that every user can read"),
-]
-
-LONG = """
-import os, sys, time
-steps, pauses = int(sys.argv[1]), [int(word) for word in sys.argv[2:]]
-log = open("log", "a")
-total = 0
-for step in range(steps):
-    for i in range(60000):
-        total += i * step % 7
-    print(step, total, flush=True)
-    log.write(f"{step}\\n"); log.flush()
-    with open("state.new", "w") as state:
-        state.write(str(total))
-    os.rename("state.new", "state")
-    while step in pauses and not os.path.exists(f"go-on-{step}"):
-        time.sleep(0.05)
-print("done", total, sys.stdin.read().strip())
-"""
-"""Prints, appends, rewrites and renames; waits after some steps until the test has done what it is about."""
-
-
-def expected(steps: int, words: str = "hello") -> str:
-    """What LONG prints."""
-    total = 0
-    lines = []
-    for step in range(steps):
-        total += sum(i * step % 7 for i in range(60000))
-        lines.append(f"{step} {total}")
-    return "\n".join([*lines, f"done {total} {words}", ""])
+pytestmark = NEED_RUNTIME
 
 
 @pytest.fixture(scope="module")
@@ -58,61 +25,6 @@ def pool() -> Iterator[PersonalPool]:
         made = PersonalPool(folder, slots=2)
         yield made
         made.stop()
-
-
-class Job:
-    """One job with a folder of its own."""
-
-    def __init__(self, pool: PersonalPool, name: str, arguments: str, program: str = LONG, **commands: str) -> None:
-        self.pool = pool
-        self.folder = pool.work / name
-        self.folder.mkdir()
-        self.folder.chmod(0o777)
-        (self.folder / "program.py").write_text(program)
-        (self.folder / "in").write_text("hello\n")
-        lines = {
-            "universe": "standard", "executable": PYTHON, "arguments": f"program.py {arguments}", "initialdir": name,
-            "input": "in", "output": "out", "error": "err", "log": "job.log", **commands,
-        }  # fmt: skip
-        self.id = f"{pool.submit(chr(10).join(f'{k} = {v}' for k, v in lines.items()) + chr(10) + 'queue' + chr(10))}.0"
-
-    def text(self, name: str) -> str:
-        """The content of a file of the job's."""
-        path = self.folder / name
-        return path.read_text() if path.exists() else ""
-
-    def until_lines(self, count: int) -> None:
-        """Until it has printed so much."""
-        until(lambda: len(self.text("out").splitlines()) >= count, f"{count} lines of output of {self.id}")
-
-    def go_on(self, step: int) -> None:
-        """Let it do the steps after this one."""
-        (self.folder / f"go-on-{step}").touch()
-
-    def until_logged(self, words: str, count: int = 1) -> None:
-        """Until its log says so."""
-        until(lambda: self.text("job.log").count(words) >= count, f"{count} times {words!r} in the log of {self.id}")
-
-    def checkpoint(self) -> None:
-        """Have a checkpoint taken."""
-        count = self.text("job.log").count("003 (")
-        self.pool.run("condor_checkpoint", "job", self.id)
-        self.until_logged("003 (", count + 1)
-
-    def wait(self) -> None:
-        """Until it has ended."""
-        self.pool.wait(str(self.folder / "job.log"))
-
-    def check(self, steps: int) -> None:
-        """It has printed and written what it would have without us."""
-        assert self.text("err") == ""
-        assert self.text("out") == expected(steps)
-        assert self.text("log") == "".join(f"{step}\n" for step in range(steps))
-        assert self.text("state") == self.text("out").split()[-2]
-        assert "001 (" in self.text("job.log")
-        assert self.text("job.log").count("005 (") == 1
-        until(lambda: not self.pool.scratch(), "no scratch directory left")
-        until(lambda: not (self.pool.dir / "spool" / "checkpoints" / self.id).exists(), "no checkpoint left")
 
 
 def test_a_job_runs_with_its_files_at_home(pool: PersonalPool) -> None:

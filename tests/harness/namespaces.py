@@ -1,0 +1,148 @@
+"""Machines of a pool as network namespaces of this one: they share nothing but a wire between them.
+
+Each has an address, a host name, folders and a configuration of its own, and there is TLS between them as between real
+ones.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.pool_fixture import Host, fresh_folder, until
+
+__all__ = ["NEED_NAMESPACES", "Machine", "Wire", "ip", "a_wire"]
+
+NEED_NAMESPACES = [
+    pytest.mark.root,
+    pytest.mark.skipif(os.geteuid() != 0 or shutil.which("ip") is None,
+                       reason="needs root and iproute2 for network namespaces"),
+]
+
+
+def ip(*words: str) -> str:
+    """Run iproute2's tool; what it prints."""
+    return subprocess.run(["ip", *words], check=True, capture_output=True, text=True).stdout
+
+
+class Wire:
+    """A bridge in a namespace of its own, and the machines that hang on it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.tag = f"ca{os.getpid() % 100000}"
+        self.hub = f"{self.tag}hub"
+        self.machines: list[Machine] = []
+        ip("netns", "add", self.hub)
+        ip("-n", self.hub, "link", "add", "br0", "type", "bridge")
+        ip("-n", self.hub, "link", "set", "br0", "up")
+
+    def machine(self, name: str, config: str = "") -> Machine:
+        """One more host on the wire."""
+        made = Machine(self, name, len(self.machines) + 1, config)
+        self.machines.append(made)
+        return made
+
+    def manager(self, name: str = "manager", config: str = "") -> Machine:
+        """One more host, the central manager of a new pool."""
+        made = self.machine(name, config)
+        made.run("condor_pool", "create", "--name", "trio", "--interface", made.address)
+        made.start()
+        until((made.dir / "run" / "collector.address").exists, "the collector to listen")
+        return made
+
+    def member(self, manager: Machine, name: str, roles: str, config: str = "") -> Machine:
+        """One more host, which joins the pool with a token."""
+        made = self.machine(name, config)
+        made.run("condor_pool", "join", manager.run("condor_pool", "token", "--roles", roles).strip())
+        made.start()
+        return made
+
+    def trio(self) -> tuple[Machine, Machine, Machine]:
+        """A pool of a manager, a machine to submit from, and one more to execute on."""
+        manager = self.manager()
+        submit = self.member(manager, "submit", "master,schedd")
+        execute = self.member(manager, "execute", "master,startd")
+        until(lambda: {"manager.trio", "execute.trio"} <= set(manager.run("condor_status", "-af", "Machine").split()),
+              "both execute machines in the collector")
+        until((submit.dir / "run" / "schedd.address").exists, "the schedd to listen")
+        return manager, submit, execute
+
+    def close(self) -> None:
+        """Stop everything and take the namespaces away."""
+        for machine in self.machines:
+            machine.stop()
+        for machine in self.machines:
+            subprocess.run(["ip", "netns", "del", machine.namespace], check=False, capture_output=True)
+        subprocess.run(["ip", "netns", "del", self.hub], check=False, capture_output=True)
+
+
+class Machine(Host):
+    """A host: namespaces for network and host name, folders and configuration of its own."""
+
+    def __init__(self, wire: Wire, name: str, number: int, config: str) -> None:
+        folder = wire.folder / name
+        super().__init__(folder, folder / "work")
+        self.name = name
+        self.address = f"10.88.7.{number}"
+        self.namespace = f"{wire.tag}{name}"
+        inner, outer = f"{wire.tag}i{number}", f"{wire.tag}o{number}"
+        ip("netns", "add", self.namespace)
+        ip("link", "add", inner, "netns", self.namespace, "type", "veth", "peer", "name", outer, "netns", wire.hub)
+        ip("-n", wire.hub, "link", "set", outer, "master", "br0", "up")
+        ip("-n", self.namespace, "addr", "add", f"{self.address}/24", "dev", inner)
+        ip("-n", self.namespace, "link", "set", inner, "up")
+        ip("-n", self.namespace, "link", "set", "lo", "up")
+        local = folder / "config.d"
+        local.mkdir()
+        (local / "zz.config").write_text(config)  # what condor_pool writes comes before it
+        (folder / "condor_config").write_text(
+            f"LOCAL_DIR = {folder}\nETC = {folder}/etc\nLOCAL_CONFIG_DIR = {local}\n"
+            "NUM_CPUS = 2\nMEMORY = 512\nUID_DOMAIN = trio\nFILESYSTEM_DOMAIN = $(FULL_HOSTNAME)\n"
+        )
+        self.environment["CONDOR_CONFIG"] = str(folder / "condor_config")
+        self.master: subprocess.Popen[bytes] | None = None
+
+    def command(self, *words: str) -> list[str]:
+        """The command line that runs ``words`` on this machine."""
+        return ["ip", "netns", "exec", self.namespace, "unshare", "--uts", "sh", "-c",
+                f'hostname {self.name}.trio && exec "$@"', "sh", *super().command(*words)]
+
+    def pids(self) -> list[int]:
+        """Every process that runs on this machine."""
+        return [int(word) for word in ip("netns", "pids", self.namespace).split()]
+
+    def start(self) -> None:
+        """Start the master in the foreground of a process of ours."""
+        command = self.command("python", "-m", "condor_actors.services", "master")
+        self.master = subprocess.Popen(command, env=self.environment, cwd=self.work, start_new_session=True,
+                                       stdin=subprocess.DEVNULL)
+
+    def stop(self) -> None:
+        """Stop the master and, through it, its daemons."""
+        if self.master is None:
+            return
+        self.master.send_signal(signal.SIGTERM)
+        try:
+            self.master.wait(60)
+        except subprocess.TimeoutExpired:
+            self.master.kill()
+            raise
+
+
+@contextmanager
+def a_wire() -> Iterator[Wire]:
+    """A wire without machines yet; they and it are gone afterwards."""
+    with fresh_folder() as folder:
+        made = Wire(folder)
+        try:
+            yield made
+        finally:
+            made.close()
