@@ -25,15 +25,18 @@ class ToolFailed(AssertionError):
     """A tool exited with another status than expected; the text has all it printed."""
 
 
-def until(condition: Callable[[], Any], what: str, deadline_s: float = DEADLINE_S) -> Any:
-    """The first true value of ``condition``, looked at again and again; for what no event tells of."""
+def until(condition: Callable[[], Any], what: str | Callable[[], str], deadline_s: float = DEADLINE_S) -> Any:
+    """The first true value of ``condition``, looked at again and again; for what no event tells of.
+
+    What it waits for is said in words, or by a function that says how far it has come.
+    """
     end = time.monotonic() + deadline_s
     while True:
         value = condition()
         if value:
             return value
         if time.monotonic() > end:
-            raise AssertionError(f"not within {deadline_s:g} s: {what}")
+            raise AssertionError(f"not within {deadline_s:g} s: {what if isinstance(what, str) else what()}")
         time.sleep(0.05)
 
 

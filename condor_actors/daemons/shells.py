@@ -110,7 +110,8 @@ class Shell:
             program="/bin/sh", arguments=("-c", claim, "sh", *command), environment=variables,
             directory=run.sandbox.path if run.spec.transfers else run.spec.iwd, stdin=terminal, stdout=terminal,
             stderr=terminal, account=run.account,
-            cgroups=run.gate.cgroup.directories if run.gate.cgroup is not None else ())
+            cgroups=run.gate.cgroup.directories if run.gate.cgroup is not None else (),
+            join=[f"/proc/{run.core.pid}/ns/{'mnt' if name == 'mount' else name}" for name in host.isolation])
 
     # ---- the terminal
 

@@ -304,12 +304,13 @@ class Starter(Actor):
             assigned=gate.assigned, user=account.name, home=account.home)
         variables[MARK] = f"{host.root.path}:{self.run_id}"
         limits = {"core": "0" if spec.core_kib is None else str(spec.core_kib * 1024)}
+        program, directory = os.path.join(sandbox.path, spec.program), sandbox.path if spec.transfers else spec.iwd
+        binds, tmpfs = host.own_places(sandbox, (sandbox.path, directory, program))
         return LaunchPlan(
-            program=os.path.join(sandbox.path, spec.program), arguments=spec.arguments, environment=variables,
-            directory=sandbox.path if spec.transfers else spec.iwd, stdin=stdin, stdout=stdout, stderr=stderr,
-            account=self.account, cgroups=gate.cgroup.directories if gate.cgroup is not None else (), limits=limits,
-            nice=self._niceness(),
-            isolate=host.isolation, binds=host.binds(sandbox.path))
+            program=program, arguments=spec.arguments, environment=variables, directory=directory, stdin=stdin,
+            stdout=stdout, stderr=stderr, account=self.account,
+            cgroups=gate.cgroup.directories if gate.cgroup is not None else (), limits=limits, nice=self._niceness(),
+            isolate=host.isolation, binds=binds, tmpfs=tmpfs)
 
     def _niceness(self) -> int:
         job, slot = ClassAd.from_bytes(self.job_ad), ClassAd.from_bytes(self.gate.slot_ad)

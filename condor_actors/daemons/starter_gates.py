@@ -9,7 +9,8 @@ processes, scratch directories.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 __all__ = ["Gate", "StarterHost"]
 
 MANIFEST_LIMIT = 1000
+SHARED_MEMORY = "/dev/shm"
 SWEEP_S = 60.0
 FROM_STARTD = (OpenClaim, CloseClaim, SuspendClaim, ContinueClaim, CheckpointClaim, LowerClaim)
 HELLO_TIMEOUT_S = 20.0
@@ -101,7 +103,6 @@ class StarterHost(Actor):
         self.null = daemon.host.null
         self.own_account = daemon.host.own_account
         self.enforce_disk = daemon.enforce_disk
-        self.isolation = daemon.isolation
         self.manifest_limit = MANIFEST_LIMIT
         self.shells = Shells(self)
         self.gates: dict[str, Gate] = {}
@@ -395,9 +396,25 @@ class StarterHost(Actor):
         """Namespaces of standard-universe jobs."""
         return self.host.standard_isolation
 
-    def binds(self, scratch: str) -> tuple[tuple[str, str], ...]:
-        """Private folders of a run (MOUNT_UNDER_SCRATCH)."""
-        return ()
+    @property
+    def isolation(self) -> tuple[str, ...]:
+        """Namespaces of other jobs: for folders and shared memory that are theirs alone and go when they do."""
+        allowed = self.host.mount_isolation
+        if not self.daemon.private_memory:
+            allowed = tuple(name for name in allowed if name != "ipc")
+        return allowed if self.daemon.private_memory or self.daemon.private_folders else ()
+
+    def own_places(self, sandbox: Sandbox, needed: Collection[str],
+                   ) -> tuple[Sequence[tuple[str, str]], Sequence[str]]:
+        """Private folders of a run (MOUNT_UNDER_SCRATCH), and its memory to share (MOUNT_PRIVATE_DEV_SHM).
+
+        Raises:
+            OSError: see :meth:`Sandbox.private`.
+        """
+        if not self.isolation:
+            return (), ()
+        shared = (SHARED_MEMORY,) if self.daemon.private_memory and os.path.isdir(SHARED_MEMORY) else ()
+        return sandbox.private(self.daemon.private_folders, needed), shared
 
     def read_manifest(self, digest: str) -> tuple[FileEntry, ...]:
         """A manifest that came as a blob.

@@ -62,7 +62,6 @@ class StarterHostDaemon:
         self.bulk: BulkService = world.blobs or BulkService(world.reactor_time, world.log)
         self.cgroups = Cgroups.find(self._base()) if config.boolean("USE_CGROUPS") else None
         self.launcher: Launcher = world.processes or PosixLauncher(world.reactor_time, config.text("JOB_LAUNCHER"))
-        self.isolation: tuple[str, ...] = ()
         self._read(config)
 
     def _read(self, config: Config) -> None:
@@ -71,6 +70,8 @@ class StarterHostDaemon:
         self.memory_policy = config.text("CGROUP_MEMORY_LIMIT_POLICY") or "hard"
         self.allow_owner = config.boolean("STARTER_ALLOW_RUNAS_OWNER")
         self.enforce_disk = config.boolean("STARTD_ENFORCE_DISK_LIMITS")
+        self.private_folders = tuple(word.strip('"') for word in config.list_of("MOUNT_UNDER_SCRATCH"))
+        self.private_memory = config.boolean("MOUNT_PRIVATE_DEV_SHM")
         variables: dict[str, tuple[str, ...]] = {}
         unassigned: dict[str, str] = {}
         for name in config.names_like(ASSIGNED):

@@ -38,7 +38,8 @@ class LaunchPlan:
         account: as whom; None: as this process.
         cgroups: directories to join.
         limits: name to soft and hard limit, as the launcher knows them.
-        isolate: namespaces; binds: mounts in them.
+        isolate: namespaces; binds: mounts in them; tmpfs: file systems in memory that are mounted there and go with it.
+        join: files of another process's namespaces.
         root: the process's root directory; ``program`` and ``directory`` are seen from there.  Empty: ours.
         keep: descriptors that it keeps beside the first three, by the numbers they have here.
         foreground: keep the caller's session (a shell on a terminal makes its own).
@@ -57,6 +58,8 @@ class LaunchPlan:
     nice: int = 0
     isolate: Sequence[str] = ()
     binds: Sequence[tuple[str, str]] = ()
+    tmpfs: Sequence[str] = ()
+    join: Sequence[str] = ()
     root: str = ""
     keep: Sequence[int] = ()
     death_signal: int = DEATH_SIGNAL
@@ -143,10 +146,14 @@ class PosixLauncher:
             words += ["--rlimit", f"{name}={value}"]
         if plan.nice:
             words += ["--nice", str(plan.nice)]
+        for path in plan.join:
+            words += ["--join", path]
         if plan.isolate:
             words += ["--isolate", ",".join(plan.isolate)]
         for source, target in plan.binds:
             words += ["--bind", source, target]
+        for target in plan.tmpfs:
+            words += ["--tmpfs", target]
         if plan.root:
             words += ["--root", plan.root]
         for number in plan.keep:

@@ -74,16 +74,12 @@ class RunHost:
     @cached_property
     def standard_isolation(self) -> tuple[str, ...]:
         """Namespaces that this process can give to jobs of the standard universe; empty: none."""
-        try:
-            launcher = launcher_path()
-        except NativeProgramMissing:
-            return ()
-        for names in (("pid", "mount", "net", "ipc"), ("user", "pid", "mount", "net", "ipc")):
-            command = [launcher, "--isolate", ",".join(names), "--root", "/", "--", "/bin/true"]
-            done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=10, check=False)
-            if done.returncode == 0:
-                return names
-        return ()
+        return _allowed(("pid", "mount", "net", "ipc"), ("user", "pid", "mount", "net", "ipc"))
+
+    @cached_property
+    def mount_isolation(self) -> tuple[str, ...]:
+        """Namespaces in which a job can have folders and shared memory of its own; empty: none."""
+        return _allowed(("mount", "ipc")) if may_change_user() else ()
 
     def become_parent_of_orphans(self) -> None:
         """Have what jobs leave behind re-parented to this process."""
@@ -104,3 +100,17 @@ class RunHost:
     def own_peak_kib(self) -> int:
         """The most memory this process has had: the kernel counts it as the first peak of every child it spawns."""
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def _allowed(*choices: tuple[str, ...]) -> tuple[str, ...]:
+    """The first choice of namespaces that the kernel lets this process make; empty: none."""
+    try:
+        launcher = launcher_path()
+    except NativeProgramMissing:
+        return ()
+    for names in choices:
+        command = [launcher, "--isolate", ",".join(names), "--root", "/", "--", "/bin/true"]
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=10, check=False)
+        if done.returncode == 0:
+            return names
+    return ()

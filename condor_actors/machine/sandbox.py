@@ -22,9 +22,10 @@ from condor_actors.transfer.blob_store import BlobStore
 from condor_actors.transfer.layout import lay_out
 from condor_actors.transfer.manifest import ManifestBuilder, check_path
 
-__all__ = ["MissingOutputs", "Sandbox", "SandboxRoot"]
+__all__ = ["MissingOutputs", "Sandbox", "SandboxRoot", "places_of_sandboxes"]
 
 PREFIX = "dir_"
+PRIVATE = ".condor_private"
 OWN_FILES = frozenset({
     ".job.ad", ".machine.ad", "_condor_stdin", "condor_exec.exe", ".condor_creds", "_condor_stdout", "_condor_stderr",
     ".docker_sock", ".condor_shell",
@@ -40,6 +41,13 @@ class MissingOutputs(Exception):
         self.names = tuple(names)
 
 
+def places_of_sandboxes(execute: str) -> tuple[str, str]:
+    """Where the sandboxes of EXECUTE are, and where they go when a job's account cannot get there."""
+    path = os.path.realpath(execute)
+    name = hashlib.sha256(path.encode()).hexdigest()[:12]
+    return path, os.path.join(tempfile.gettempdir(), f"condor_execute_{name}")
+
+
 class SandboxRoot:
     """The directory of all sandboxes.
 
@@ -53,15 +61,14 @@ class SandboxRoot:
     """
 
     def __init__(self, execute: str, account: Account | None = None) -> None:
-        self.path = os.path.realpath(execute)
+        self.path = places_of_sandboxes(execute)[0]
         self.notice = ""
         self._count = 0
         os.makedirs(self.path, mode=0o755, exist_ok=True)
         if account is not None and account.uid != 0 and os.geteuid() == 0:
             blocked = self._blocked(account)
             if blocked:
-                name = hashlib.sha256(self.path.encode()).hexdigest()[:12]
-                elsewhere = os.path.join(tempfile.gettempdir(), f"condor_execute_{name}")
+                elsewhere = places_of_sandboxes(execute)[1]
                 self.notice = (f"{account.name} cannot get into {self.path} (no search permission on {blocked}); "
                                f"sandboxes go to {elsewhere}")
                 os.makedirs(elsewhere, mode=0o755, exist_ok=True)
@@ -145,6 +152,31 @@ class Sandbox:
             descriptor = os.open(f"{self.path}/{name}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
             os.write(descriptor, data)
             os.close(descriptor)
+
+    def private(self, folders: Iterable[str], needed: Collection[str]) -> tuple[tuple[str, str], ...]:
+        """Make folders of the run's own that are to take the place of the machine's.
+
+        Args:
+            folders: those of the machine; what is none, or would hide something ``needed``, is left out.
+            needed: paths that the run must see as they are.
+
+        Returns:
+            (its own folder, the machine's).
+
+        Raises:
+            OSError: one cannot be made.
+        """
+        binds = {}
+        seen = [os.path.realpath(path) for path in needed]
+        with acting_as(self._me()):
+            for target in map(os.path.realpath, folders):
+                if not os.path.isdir(target) or any(f"{path}/".startswith(f"{target.rstrip('/')}/") for path in seen):
+                    continue
+                own = f"{self.path}/{PRIVATE}/{target.strip('/').replace('/', '_')}"
+                os.makedirs(own, exist_ok=True)
+                os.chmod(own, 0o1777)
+                binds[target] = own
+        return tuple((own, target) for target, own in binds.items())
 
     def _give(self, entries: Sequence[FileEntry]) -> None:
         if self.account is None or os.geteuid() != 0:

@@ -423,6 +423,11 @@ class SimulatedRunHost:
         """None."""
         return ()
 
+    @property
+    def mount_isolation(self) -> tuple[str, ...]:
+        """None."""
+        return ()
+
     def become_parent_of_orphans(self) -> None:
         """Jobs here have no children."""
 

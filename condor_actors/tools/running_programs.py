@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from condor_actors.classads import ClassAd
 from condor_actors.machine.process_marks import all_processes, command_line, environment_of, start_ticks
+from condor_actors.machine.sandbox import places_of_sandboxes
 
 if TYPE_CHECKING:
     from condor_actors.config import Config
@@ -22,7 +23,7 @@ RUN_MARK = b"_CONDOR_RUN="
 
 def add_programs(config: Config, ads: list[ClassAd]) -> None:
     """Give each slot's ad ``JobPid`` and ``JobProgram``, where they can be found out."""
-    first = _first_processes()
+    first = _first_processes(tuple(map(os.fsencode, places_of_sandboxes(str(config.path("EXECUTE"))))))
     missing: dict[str, list[ClassAd]] = {}
     for ad in ads:
         job = ad.get_str("JobId")
@@ -38,13 +39,14 @@ def add_programs(config: Config, ads: list[ClassAd]) -> None:
                 ad["JobProgram"] = program
 
 
-def _first_processes() -> dict[str, int]:
-    """The process of each run that began first, by job id."""
+def _first_processes(executes: tuple[bytes, ...]) -> dict[str, int]:
+    """The process of each run of these EXECUTE folders that began first, by job id."""
     found: dict[str, tuple[int, int]] = {}
     for pid in all_processes():
         for item in environment_of(pid):
-            if item.startswith(RUN_MARK):
-                job = os.fsdecode(item).rpartition(":")[2].partition("#")[0]
+            execute, _, run = item.removeprefix(RUN_MARK).rpartition(b":")
+            if item.startswith(RUN_MARK) and execute in executes:
+                job = os.fsdecode(run).partition("#")[0]
                 began = start_ticks(pid)
                 if began is not None and any(command_line(pid)):
                     found[job] = min(found.get(job, (began, pid)), (began, pid))

@@ -19,6 +19,7 @@ enum {
     MAX_CGROUPS = 16,
     MAX_LIMITS = 16,
     MAX_BINDS = 32,
+    MAX_JOINED = 8,
     MAX_KEPT = 8,
     LAUNCH_FAILED = 127,
 };
@@ -30,7 +31,7 @@ struct limit {
 };
 
 struct bind {
-    const char *from;
+    const char *from; /* NULL: a file system in memory that goes with the namespace */
     const char *to;
 };
 
@@ -42,7 +43,9 @@ struct plan {
     size_t group_count;
     mode_t mask;
     int nice_increment;
-    int isolate; /* CLONE_NEW* bits */
+    int isolate;                    /* CLONE_NEW* bits */
+    const char *joined[MAX_JOINED]; /* namespaces of another process, /proc/PID/ns/... */
+    size_t joined_count;
     const char *root;
     const char *directory;
     const char *cgroups[MAX_CGROUPS];

@@ -62,6 +62,12 @@ static void raise_loopback(void)
 
 void enter_namespaces(const struct plan *plan)
 {
+    for (size_t i = 0; i < plan->joined_count; i++) {
+        int fd = open(plan->joined[i], O_RDONLY | O_CLOEXEC);
+        if (fd < 0 || setns(fd, 0) < 0)
+            fail("join", errno, plan->joined[i]);
+        close(fd);
+    }
     if (!plan->isolate)
         return;
     uid_t uid = geteuid();
@@ -80,9 +86,13 @@ void arrange_mounts(const struct plan *plan)
         /* Slave: what the host mounts or unmounts later reaches the job, never the other way. */
         if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
             fail("mount", errno, "/");
-        for (size_t i = 0; i < plan->bind_count; i++)
-            if (mount(plan->binds[i].from, plan->binds[i].to, NULL, MS_BIND | MS_REC, NULL) < 0)
-                fail("bind", errno, plan->binds[i].to);
+        for (size_t i = 0; i < plan->bind_count; i++) {
+            const struct bind *each = &plan->binds[i];
+            int done = each->from ? mount(each->from, each->to, NULL, MS_BIND | MS_REC, NULL)
+                                  : mount("tmpfs", each->to, "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777");
+            if (done < 0)
+                fail("bind", errno, each->to);
+        }
         if ((plan->isolate & CLONE_NEWPID) && !plan->root &&
             mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
             fail("mount", errno, "/proc");

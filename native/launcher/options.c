@@ -94,6 +94,13 @@ static void keep_descriptor(struct plan *plan, const char *option, const char *t
     plan->kept[plan->kept_count++] = (int)number(option, text, 10, 3, INT_MAX);
 }
 
+static void add_bind(struct plan *plan, const char *option, const char *from, const char *to)
+{
+    if (plan->bind_count == MAX_BINDS)
+        fail("options", E2BIG, option);
+    plan->binds[plan->bind_count++] = (struct bind){from, to};
+}
+
 /* Options with one argument. Returns whether NAME is one of them. */
 static bool read_valued(struct plan *plan, const char *name, char *value)
 {
@@ -123,6 +130,12 @@ static bool read_valued(struct plan *plan, const char *name, char *value)
         plan->has_umask = true;
     } else if (strcmp(name, "--isolate") == 0) {
         read_isolation(plan, value);
+    } else if (strcmp(name, "--join") == 0) {
+        if (plan->joined_count == MAX_JOINED)
+            fail("options", E2BIG, name);
+        plan->joined[plan->joined_count++] = value;
+    } else if (strcmp(name, "--tmpfs") == 0) {
+        add_bind(plan, name, NULL, value);
     } else if (strcmp(name, "--death-signal") == 0) {
         plan->death_signal = (int)number(name, value, 10, 1, 64);
     } else if (strcmp(name, "--status-fd") == 0) {
@@ -143,7 +156,7 @@ static void check(const struct plan *plan)
     if (plan->group_count && !plan->has_gid)
         fail("options", EINVAL, "--groups needs --gid");
     if (plan->bind_count && !(plan->isolate & CLONE_NEWNS))
-        fail("options", EINVAL, "--bind needs --isolate mount");
+        fail("options", EINVAL, "--bind and --tmpfs need --isolate mount");
     for (size_t i = 0; i < plan->kept_count; i++)
         if (plan->kept[i] == plan->status_fd)
             fail("options", EINVAL, "--keep-fd names the status descriptor");
@@ -158,9 +171,7 @@ void read_options(struct plan *plan, int count, char **words)
             plan->new_session = true;
             i += 1;
         } else if (strcmp(name, "--bind") == 0 && i + 2 < count) {
-            if (plan->bind_count == MAX_BINDS)
-                fail("options", E2BIG, name);
-            plan->binds[plan->bind_count++] = (struct bind){words[i + 1], words[i + 2]};
+            add_bind(plan, name, words[i + 1], words[i + 2]);
             i += 3;
         } else if (i + 1 < count && read_valued(plan, name, words[i + 1])) {
             i += 2;

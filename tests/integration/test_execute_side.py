@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from condor_actors.machine.run_host import RunHost
 from tests.pool_fixture import PersonalPool, until
 
 SCRIPT = """
@@ -98,6 +99,23 @@ def test_environment_and_scratch(pool: PersonalPool) -> None:
     assert "OMP_NUM_THREADS=1" in lines
     assert any(line.startswith("ClusterId =") for line in lines)
     assert any(line.startswith("SlotID =") for line in lines)
+
+
+@pytest.mark.skipif(not RunHost().mount_isolation, reason="daemons cannot give jobs folders of their own here")
+def test_what_a_job_leaves_in_the_machines_folders_goes_with_it(pool: PersonalPool) -> None:
+    left = [Path(folder) / pool.folder.name for folder in ("/dev/shm", "/var/tmp")]
+    code = "".join(f"test -e {path} || echo mine > {path}; " for path in left)
+    cluster = pool.submit(script("private", code + "while ! test -e stop; do sleep 0.05; done"))
+    job = f"{cluster}.0"
+    pool.until_status(job, 2)
+    look = ["condor_ssh_to_job", job, "cat", *map(str, left)]
+    until(lambda: pool.tool(*look, stdin="").stdout.split() == ["mine"] * 2, "whoever looks into the job to see them")
+    assert not any(path.exists() for path in left)
+    pool.run("condor_ssh_to_job", job, "touch stop", stdin="")
+    pool.wait("private.log")
+    assert (pool.work / "private.err").read_text() == ""
+    until(lambda: not pool.scratch(), "scratch directories freed")
+    assert not any(path.exists() for path in left)
 
 
 def test_new_and_changed_files_come_home(pool: PersonalPool) -> None:

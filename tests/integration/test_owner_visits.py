@@ -39,6 +39,7 @@ SCALED = """
 DAEMON_LIST = MASTER STARTD
 NUM_SLOTS = 2
 POLLING_INTERVAL = 0.3
+RunBenchmarks = False
 SLOTS_CONNECTED_TO_CONSOLE = 2
 SLOTS_CONNECTED_TO_KEYBOARD = 0
 KeyboardBusy = (ConsoleIdle < 1)
@@ -58,6 +59,7 @@ VANILLA_JOBS = 6
 STEPS = 5
 VANILLA = f"""#!/bin/sh
 sleep 600 &
+echo memory > /dev/shm/$1.$$; echo file > /var/tmp/$1.$$
 step=$(($(cat step 2>/dev/null || echo 0) + 1))
 n=0; while [ $n -lt 20000 ]; do n=$((n + 1)); done
 sleep 0.5
@@ -66,7 +68,7 @@ echo $step > step
 [ $step -ge {STEPS} ] && exit 0
 exit 85
 """
-"""A job that saves what it has done after each step, and leaves a process behind if it is let."""
+"""A job that saves what it has done after each step, and leaves a process, memory and a file behind if it is let."""
 
 
 class Owner:
@@ -74,6 +76,7 @@ class Owner:
 
     def __init__(self, wire: Wire, manager: Machine, doctrine: str) -> None:
         self._device = wire.folder / f"console-{doctrine}"
+        self._mark = manager.namespace
         self._device.touch()
         os.utime(self._device, (1, 1))
         self.machine = wire.member(manager, doctrine, "master,startd",
@@ -113,7 +116,8 @@ class Owner:
                 processes.append(command)
         name = str(self.machine.dir / "execute").strip("/").replace("/", "_")
         groups = [*glob.glob(f"/sys/fs/cgroup/condor/{name}/*/"), *glob.glob(f"/sys/fs/cgroup/*/condor/{name}/*/")]
-        return [*processes, *self.machine.scratch(), *groups]
+        shared = [*glob.glob(f"/dev/shm/{self._mark}.*"), *glob.glob(f"/var/tmp/{self._mark}.*")]
+        return [*processes, *self.machine.scratch(), *groups, *shared]
 
 
 @attrs.frozen
@@ -204,6 +208,7 @@ class Home:
             return
         self.clusters.append(self.machine.submit(f"""
             executable = steps.sh
+            arguments = {self.machine.namespace}
             checkpoint_exit_code = 85
             transfer_checkpoint_files = step
             should_transfer_files = yes
@@ -262,7 +267,7 @@ def visit(home: Home, owner: Owner, random: Random) -> None:
         return
     name = f'Machine == "{owner.machine.name}.trio"'
     with owner.types():
-        until(lambda: not owner.remains(), "the jobs to leave")
+        until(lambda: not owner.remains(), lambda: f"the jobs to leave {owner.machine.name}: {owner.remains()}")
         until(lambda: home.machine.run("condor_status", "-constraint", name, "-af", "State").split() == ["Owner"] * 2,
               "the owner to have the machine")
         assert owner.remains() == []
@@ -287,7 +292,8 @@ def come_and_go(wire: Wire, seed: int, visits: int) -> None:
         for _, witness in home.standard:
             witness.stop()
     home.check()
-    until(lambda: not any(owner.remains() for owner in owners), "nothing of a job is left anywhere")
+    until(lambda: not any(owner.remains() for owner in owners),
+          lambda: f"the last jobs to leave: {[owner.remains() for owner in owners]}")
     lost = home.losses()
     assert home.count("004"), "an owner got a machine back"
     worked_s, took_s = (max((getattr(each, what) for each in lost), default=0.0) for what in ("worked_s", "took_s"))

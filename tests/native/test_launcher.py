@@ -66,7 +66,9 @@ def test_death_by_signal_is_the_parents_to_see() -> None:
         (["--rlimit", "cores=1"], "options 22 cores"),
         (["--rlimit", "core=ten"], "options 22 --rlimit"),
         (["--isolate", "net,moon"], "options 22 moon"),
-        (["--bind", "/tmp", "/var/tmp"], "options 22 --bind needs"),
+        (["--bind", "/tmp", "/var/tmp"], "options 22 --bind and --tmpfs need"),
+        (["--tmpfs", "/dev/shm"], "options 22 --bind and --tmpfs need"),
+        (["--join", "/no/such/namespace"], "join 2 /no/such/namespace"),
         (["--keep-fd", "999"], "descriptors 9 --keep-fd"),
         (["--frobnicate"], "options 22 --frobnicate"),
     ],
@@ -241,3 +243,19 @@ def test_bind_puts_a_directory_over_another(tmp_path: Path) -> None:
     done, said = launch("--isolate", "mount", "--bind", str(tmp_path), "/mnt", "--", "/bin/ls", "/mnt")
     assert (done.stdout, said) == ("mark\n", "")
     assert not Path("/mnt/mark").exists()
+
+
+@root_only
+@isolating
+def test_a_file_system_in_memory_goes_with_its_namespace_which_others_may_join() -> None:
+    with subprocess.Popen([launcher_path(), "--isolate", "mount,ipc", "--tmpfs", "/mnt", "--", "/bin/sh", "-c",
+                           "echo kept > /mnt/mark; echo there; read word"], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, text=True) as job:
+        assert job.stdin is not None
+        assert job.stdout is not None
+        assert job.stdout.readline() == "there\n"
+        beside = ["--join", f"/proc/{job.pid}/ns/mnt", "--join", f"/proc/{job.pid}/ns/ipc"]
+        done, said = launch(*beside, "--", "/bin/cat", "/mnt/mark")
+        assert (done.stdout, said) == ("kept\n", "")
+        assert not Path("/mnt/mark").exists()
+        job.stdin.write("go\n")

@@ -248,7 +248,15 @@ ROWS = (
     words(
         "MOUNT_UNDER_SCRATCH",
         "/tmp,/var/tmp",
-        "Folders of which each job has its own, below its scratch directory, where the machine allows it.",
+        "Folders of which each job has its own, below its scratch directory, where daemons run as root; not one in"
+        " which EXECUTE or the job's own files are. Jobs of the standard universe see no folder of the machine.",
+        read_by=STARTER,
+    ),
+    boolean(
+        "MOUNT_PRIVATE_DEV_SHM",
+        True,
+        "Whether each job has a /dev/shm and System V memory, queues and semaphores of its own, which go when it does;"
+        " where daemons run as root.",
         read_by=STARTER,
     ),
     boolean(
