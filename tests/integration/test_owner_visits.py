@@ -287,6 +287,7 @@ def come_and_go(wire: Wire, seed: int, visits: int) -> None:
             turn = turn or random.sample(owners, len(owners))
             visit(home, turn.pop(), random)
             home.more_vanilla()
+        lasted_s = time.monotonic() - began
         home.finish()
     finally:
         for _, witness in home.standard:
@@ -298,7 +299,7 @@ def come_and_go(wire: Wire, seed: int, visits: int) -> None:
     assert home.count("004"), "an owner got a machine back"
     worked_s, took_s = (max((getattr(each, what) for each in lost), default=0.0) for what in ("worked_s", "took_s"))
     suspensions, evictions, checkpoints = (home.count(number) for number in ("010", "004", "003"))
-    print(f"{visits} visits in {time.monotonic() - began:.0f} s; {home.vanilla_jobs()} vanilla jobs; standard jobs: "
+    print(f"{visits} visits in {lasted_s:.0f} s; {home.vanilla_jobs()} vanilla jobs; standard jobs: "
           f"{suspensions} suspensions, {evictions} evictions, {checkpoints} checkpoints, work repeated {len(lost)} "
           f"times (at most {worked_s:.2f} s of the processor's, {took_s:.2f} s by the clock)")
 
