@@ -477,7 +477,7 @@ class ActorSystem(Arrivals):
     @property
     def backlog(self) -> int:
         """Turns that wait in all mailboxes."""
-        return sum(len(cell.inbox) for cell in self._ready)
+        return sum([len(cell.inbox) for cell in self._ready]) if self._ready else 0
 
     def stop(self) -> None:
         """Stop every actor (``stopped`` is called), commit, send what they said, and run no more turns."""

@@ -17,7 +17,7 @@ from .nodes import late
 from .parser import parse_expression
 from .running import plain, run_attribute
 from .spellings import first_spelling, lower_name
-from .values import UNDEFINED, ListValue, Value, wrap
+from .values import INT_MAX, INT_MIN, UNDEFINED, ListValue, Value, wrap
 
 _ALL_FIRST: Final[Mapping[str, str]] = {}
 
@@ -58,6 +58,26 @@ def checked(value: Value) -> Value:
     if isinstance(value, str):
         return checked(str.__str__(value))
     raise TypeError(f"a ClassAd cannot hold a {kind.__name__} ({value!r:.60})")
+
+
+_MAX_NAMES: Final = 20_000
+_fit_names: Final[dict[str, str]] = {}
+"""Names that were given before and are fit to be stored under, with their keys."""
+
+
+def _fit_key(name: str) -> str:
+    """The key of an attribute name.
+
+    :param name: as spelled.
+    :returns: in lower case.
+    :raises ValueError: for a name that no attribute can have.
+    """
+    if not isinstance(name, str) or not name or "\0" in name or "\n" in name:
+        raise ValueError(f"not an attribute name: {name!r}")
+    key = lower_name(name)
+    if len(_fit_names) < _MAX_NAMES:
+        _fit_names[name] = key
+    return key
 
 
 _NOTHING: Final[dict[str, Any]] = {}
@@ -203,9 +223,28 @@ class ClassAd(MutableMapping[str, Any]):
         return _shown(value) if type(value) is ListExpr or type(value) is RecordExpr else value
 
     def __setitem__(self, name: str, value: Value) -> None:
-        if not isinstance(name, str) or not name or "\0" in name or "\n" in name:
-            raise ValueError(f"not an attribute name: {name!r}")
-        self.store(name, checked(value))
+        key = _fit_names.get(name)
+        if key is None:
+            key = _fit_key(name)
+        kind = value.__class__
+        if kind is int:
+            if not INT_MIN <= value <= INT_MAX:
+                value = wrap(value)
+        elif kind is str:
+            if "\0" in value:
+                value = checked(value)
+        elif kind is not float and kind is not bool:
+            value = checked(value)
+        if self.own is _NOTHING:
+            self.own = {key: value}
+        else:
+            self.own[key] = value
+        if first_spelling.get(key) != name:
+            if self.spellings is None:
+                self.spellings = {}
+            self.spellings[key] = name
+        elif self.spellings is not None:
+            self.spellings.pop(key, None)
 
     def __delitem__(self, name: str) -> None:
         key = name.lower()

@@ -56,8 +56,9 @@ class Policy:
             suffix = UNIVERSE_SUFFIXES.get(job.get_int("JobUniverse", 5), "")
 
         def value(name: str) -> object:
-            variant = f"{name}_{suffix}"
-            return self._ad.evaluate(variant if variant in self._variants else name, job, now_s=now_s)
+            if suffix and f"{name}_{suffix}" in self._variants:
+                name = f"{name}_{suffix}"
+            return self._ad.evaluate(name, job, now_s=now_s)
 
         def number(name: str, default: float) -> float:
             found = value(name)

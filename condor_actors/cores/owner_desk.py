@@ -8,6 +8,7 @@ there and pause it (:mod:`condor_actors.cores.owner_pause`).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from condor_actors.classads import ClassAd, quote
@@ -232,19 +233,10 @@ class OwnerDesk(SlotConduct):
 
     def sensors_text(self) -> str:
         """All readings as a list of records."""
-        records = []
-        for report in self.idleness.readings(self._now_s):
-            kind = kind_of(report.source)
-            parts = [f"Source = {quote(report.source)}", f"Says = {quote(report.text)}"]
-            if report.last_input_s is not None:
-                parts.append(f"LastInput = {int(report.last_input_s)}")
-            if kind is not None:
-                parts += [f"Reads = {quote(kind.reads)}", f"Accuracy = {quote(kind.error)}"]
-            records.append("[ " + "; ".join(parts) + " ]")
         load = max(0.0, self._observed.total_load - self._observed.own_load)
-        records.append(f'[ Source = "load:"; Says = "{load:.2f} that is not the pool\'s"; Reads = "the kernel\'s load '
-                       'average less the processor time of the jobs"; Accuracy = "settles within five minutes" ]')
-        return "{" + ", ".join(records) + "}"
+        reports = tuple((each.source, each.text, None if each.last_input_s is None else int(each.last_input_s))
+                        for each in self.idleness.readings(self._now_s))
+        return _sensors_text(f"{load:.2f}", reports)
 
     @staticmethod
     def _slot_text(slot: Slot) -> str:
@@ -267,3 +259,18 @@ def _write(ad: ClassAd, values: Mapping[str, Any]) -> None:
             del ad[name]
 
 
+@lru_cache(maxsize=64)
+def _sensors_text(load: str, reports: tuple[tuple[str, str, int | None], ...]) -> str:
+    """Source, comment and last input of each sensor, and the load, as a list of records."""
+    records = []
+    for source, text, last_input_s in reports:
+        kind = kind_of(source)
+        parts = [f"Source = {quote(source)}", f"Says = {quote(text)}"]
+        if last_input_s is not None:
+            parts.append(f"LastInput = {last_input_s}")
+        if kind is not None:
+            parts += [f"Reads = {quote(kind.reads)}", f"Accuracy = {quote(kind.error)}"]
+        records.append("[ " + "; ".join(parts) + " ]")
+    records.append(f'[ Source = "load:"; Says = "{load} that is not the pool\'s"; Reads = "the kernel\'s load average '
+                   'less the processor time of the jobs"; Accuracy = "settles within five minutes" ]')
+    return "{" + ", ".join(records) + "}"

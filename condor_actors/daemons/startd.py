@@ -260,6 +260,7 @@ class Startd:
         self._share = machine_share(config, self._facts, self.readings.disk_free_kib(str(execute)))
         self._plans = slot_plans(config, self._share)
         self._slot_settings = slot_settings(config)
+        self._made: tuple[Any, ClassAd] = (None, ClassAd())
 
     # ---- Daemon
 
@@ -315,11 +316,19 @@ class Startd:
 
     def ad(self) -> ClassAd:
         """The startd's own ad."""
-        ad = machine_ad(self.config, self._facts, self._share, self.world.post.public_node, self.started_s)
+        ad = self._machine_ad()
         ad["MyType"] = "StartDaemon"
         ad["Name"] = startd_name(self.config)
-        ad["TotalSlots"] = len(self._plans)
         return ad
+
+    def _machine_ad(self) -> ClassAd:
+        """What all ads of the machine share, made once for a configuration and an address."""
+        made_of = (self.config, self.world.post.public_node)
+        if self._made[0] != made_of:
+            ad = machine_ad(self.config, self._facts, self._share, made_of[1], self.started_s)
+            ad["TotalSlots"] = len(self._plans)
+            self._made = (made_of, ad)
+        return self._made[1].copy()
 
     # ---- for the actor
 
@@ -327,9 +336,7 @@ class Startd:
         """A desk with fresh slots."""
         now_s = self.world.wall_clock()
         address = self.world.post.public_node
-        facts = machine_ad(self.config, self._facts, self._share, address, self.started_s)
-        facts["TotalSlots"] = len(self._plans)
-        slots = Slots(self._slot_settings, facts, self.world.new_secret)
+        slots = Slots(self._slot_settings, self._machine_ad(), self.world.new_secret)
         slots.create(self._plans, now_s)
         settings = DeskSettings(
             address=address, update_interval_s=self.config.seconds("UPDATE_INTERVAL"), own_uid=self.world.uid,

@@ -45,7 +45,8 @@ class SteadyClock:
         """The time now."""
         now_s = self._elapsed()
         error_s = self._wall() - now_s - self._offset_s
-        limit_s = MAX_SLEW * (now_s - self._last_s)
+        if error_s:
+            limit_s = MAX_SLEW * (now_s - self._last_s)
+            self._offset_s += max(-limit_s, min(limit_s, error_s))
         self._last_s = now_s
-        self._offset_s += max(-limit_s, min(limit_s, error_s))
         return now_s + self._offset_s

@@ -112,10 +112,15 @@ class HeapClock:
     def callLater(self, delay: float, callable: Callable[..., Any], *args: Any,  # noqa: A002 - Twisted's name
                   **kw: Any) -> SimulatedCall:
         """Run ``callable`` in ``delay`` simulated seconds (not negative)."""
-        if delay < 0:
-            raise ValueError(f"a call cannot run {-delay} s ago")
-        time_s = self.now_s + delay
-        call = SimulatedCall(self, time_s, callable, args, kw)
+        return self.later(delay, callable, args, kw)
+
+    def later(self, delay_s: float, function: Callable[..., Any], arguments: tuple[Any, ...],
+              keywords: dict[str, Any]) -> SimulatedCall:
+        """As ``callLater``, for who has the arguments in hand."""
+        if delay_s < 0:
+            raise ValueError(f"a call cannot run {-delay_s} s ago")
+        time_s = self.now_s + delay_s
+        call = SimulatedCall(self, time_s, function, arguments, keywords)
         self._order += 1
         heappush(self._heap, (time_s, self._order, call))
         return call

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 __all__ = ["Killed", "Process", "ProcessClock"]
 
 
+NO_KEYWORDS: dict[str, Any] = {}
+
+
 class Killed(BaseException):
     """The process dies at this point of its turn."""
 
@@ -50,7 +53,7 @@ class ProcessClock:
     def callLater(self, delay: float, callable: Callable[..., Any], *args: Any,  # noqa: A002 - Twisted's name
                   **kw: Any) -> SimulatedCall:
         """Run ``callable`` in ``delay`` seconds, if the process lives."""
-        return self._clock.callLater(delay / self._rate, self._due, callable, args, kw)
+        return self._clock.later(delay / self._rate, self._due, (callable, args, kw), NO_KEYWORDS)
 
     def getDelayedCalls(self) -> list[IDelayedCall]:
         """Not kept by process."""

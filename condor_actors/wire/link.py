@@ -27,8 +27,9 @@ from condor_actors.wire import frames
 from condor_actors.wire.broker import LinkBroker
 
 GREETING_S = 20.0
-SIGN_OF_LIFE_S = 30.0
+SIGN_OF_LIFE_S = 40.0
 SILENCE_S = 90.0
+SAME_MOMENT_S = 0.001
 ACK_DELAY_S = 0.5
 CONGESTED_S = 0.05
 MAX_QUEUED = 50_000
@@ -237,15 +238,17 @@ class Link:
         self.broker.violated(self._farewell)
 
     def _look(self) -> None:
-        """Every 30 s: is the other side alive, and does it know that we are?"""
+        """When we, or the other side, may have said nothing for too long: is it alive, and does it know that we are?"""
         now_s = self._clock.seconds()
-        if now_s - self._heard_s >= SILENCE_S:
+        silent_s = now_s - self._heard_s
+        if silent_s >= SILENCE_S:
             self._watch_call = None
-            self.broker.violated(f"{now_s - self._heard_s:.0f} s of silence")
+            self.broker.violated(f"{silent_s:.0f} s of silence")
             return
-        if now_s - self._spoke_s >= SIGN_OF_LIFE_S / 2:
+        if now_s - self._spoke_s >= SIGN_OF_LIFE_S - SAME_MOMENT_S:
             self._frame(frames.pack_ack(self._grant()))
-        self._watch_call = self._clock.callLater(SIGN_OF_LIFE_S, self._look)
+        rest_s = min(self._spoke_s + SIGN_OF_LIFE_S - now_s, SILENCE_S - silent_s)
+        self._watch_call = self._clock.callLater(max(rest_s, SAME_MOMENT_S), self._look)
 
     def close(self, code: str, text: str) -> None:
         """Say why and hang up, after what was sent."""
