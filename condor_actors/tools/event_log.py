@@ -14,6 +14,9 @@ import attrs
 SUBMIT, EXECUTE, TERMINATED, ABORTED = 0, 1, 5, 9
 
 _HEAD = re.compile(rb"(\d{3}) \((-?\d+)\.(-?\d+)\.(-?\d+)\) ")
+_BEGINNING = re.compile(rb"\d{3} \(|\d{0,3}\Z|\d{3} \Z")
+_XML_BEGINNINGS = (b"<?xml", b"<!DOCTYPE", b"<eventlog", b"<classads", b"<c>")
+_SHOWN_BYTES = 60
 _XML_NUMBER = re.compile(rb'<a n="(Cluster|Proc|Subproc|EventTypeNumber)">\s*<i>(-?\d+)</i>')
 
 
@@ -38,11 +41,22 @@ class EventReader:
     def __init__(self) -> None:
         self.is_xml = False
         self._rest = b""
+        self._skipped = b""
+        self._found = False
 
     @property
     def has_rest(self) -> bool:
         """Whether there is more than blanks that has not become an event."""
         return bool(self._rest.strip())
+
+    @property
+    def stranger(self) -> str:
+        """The first line of a file that is no event log; empty as long as it may be one: it has an event, or nothing
+        but the beginning of one."""
+        first = (self._skipped or self._rest).lstrip()
+        if self._found or not first or not (self._skipped or _is_foreign(first)):
+            return ""
+        return first.split(b"\n", 1)[0][:_SHOWN_BYTES].decode("utf-8", "replace")
 
     def feed(self, data: bytes) -> Iterator[Event]:
         """The events that are complete now."""
@@ -54,7 +68,17 @@ class EventReader:
             piece, self._rest = self._rest[: end + len(ending)], self._rest[end + len(ending) :]
             event = _xml(piece) if self.is_xml else _text(piece)
             if event is not None:
+                self._found = True
                 yield event
+            else:
+                self._skipped = self._skipped or piece
+
+
+def _is_foreign(first: bytes) -> bool:
+    """Whether no event log begins so."""
+    if first.startswith(b"<"):
+        return not any(first.startswith(each[: len(first)]) for each in _XML_BEGINNINGS)
+    return _BEGINNING.match(first) is None
 
 
 def _text(piece: bytes) -> Event | None:

@@ -168,6 +168,9 @@ def _wait(call: Call) -> int:
             data = log.read()
             for event in reader.feed(data):
                 watch.take(event)
+            if reader.stranger:
+                return _say(f"{call.log}:1: {reader.stranger!r} is no event of a job: this is no event log; give the "
+                            "one that 'log = FILE' in the submit description names")
             status = watch.verdict(is_first)
             if status is not None:
                 return status

@@ -86,6 +86,25 @@ def test_one_job_or_some(tmp_path: Path, arguments: tuple[str, ...], status: int
     assert said in done.stdout
 
 
+@pytest.mark.parametrize("text", ["Hello, world\n", "nothing", "<html>\n", "[section]\n...\nmore\n", "\x00\x01", "12a"])
+def test_a_file_that_is_no_event_log_is_not_waited_for(tmp_path: Path, text: str) -> None:
+    log = tmp_path / "program.c"
+    log.write_text(text)
+    done = wait(log)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"{log}:1: {text.splitlines()[0]!r} is no event of a job")
+    assert "log = FILE" in done.stderr
+
+
+@pytest.mark.parametrize("text", ["", "\n", "0", "000", "000 ", "000 (1", "<", "<?xml version", "<c>\n",
+                                  event(0, 1, 0)[:30],
+                                  "garbage of a disk that was full\n" + event(0, 1, 0)])
+def test_the_beginning_of_an_event_is_one(text: str) -> None:
+    reader = EventReader()
+    list(reader.feed(text.encode()))
+    assert reader.stranger == ""
+
+
 def test_a_file_that_was_replaced_is_read_from_its_start(tmp_path: Path) -> None:
     log = tmp_path / "a.log"
     log.write_text("one\n")
