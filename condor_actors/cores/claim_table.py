@@ -31,6 +31,7 @@ from condor_actors.cores.job_moves import JobMoves
 from condor_actors.cores.job_queue import Job
 from condor_actors.cores.queue_operations import DropClaim, SaveClaim
 from condor_actors.cores.schedd_desk import ScheddDesk
+from condor_actors.cores.startd_doubts import Doubts
 from condor_actors.messages.claim import (
     ClaimGranted,
     ClaimRefused,
@@ -53,6 +54,9 @@ from condor_actors.messages.negotiate import (
 __all__ = ["Claims", "HeldClaim", "Starter"]
 
 REQUEST_PATIENCE_S = 30.0
+DOUBTED_PATIENCE_S = 5.0
+"""For a match that was made before the negotiator heard of the doubt; its slot is kept for us longer than that, so the
+next cycle gives us another."""
 RELEASE_AGAIN_S = 30.0
 REQUEST_BYTES = 400_000
 CANDIDATES = 20
@@ -133,6 +137,7 @@ class Claims:
         """What renews all claims at a startd, as long as they stay the same."""
         self._serial = 0
         self._paused: deque[HeldClaim] = deque()
+        self.doubts = Doubts(desk)
         self._starts_left = desk.settings.job_start_count
         self.accepting = True
 
@@ -176,11 +181,12 @@ class Claims:
             if index < start:
                 continue
             if len(found) >= question.limit or size > REQUEST_BYTES:
-                return ResourceRequests(submitter=question.submitter, requests=tuple(found), cursor=str(index))
+                return ResourceRequests(submitter=question.submitter, requests=tuple(found), cursor=str(index),
+                                        avoided=self.doubts.named())
             text = job.text
             size += len(text) + 40
             found.append(ResourceRequest(autocluster=autocluster.number, job_id=job.name, count=count, job_ad=text))
-        return ResourceRequests(submitter=question.submitter, requests=tuple(found))
+        return ResourceRequests(submitter=question.submitter, requests=tuple(found), avoided=self.doubts.named())
 
     def matched(self, message: MatchesMade) -> None:
         """Ask for the slots we were matched with."""
@@ -194,12 +200,13 @@ class Claims:
             self._asked[self._serial] = _Asked(job, match, message.submitter)
             desk = self._desk
             desk.queue.set(job, NumJobMatches=job.ad.get_int("NumJobMatches") + 1, LastMatchTime=int(desk.now_s))
+            patience_s = DOUBTED_PATIENCE_S if match.startd_address in self.doubts else REQUEST_PATIENCE_S
             desk.ask(
                 Address(match.startd_address, "startd"),
                 RequestClaim(slot_name=match.slot_name, capability=match.capability, job_ad=job.text,
                              submitter=message.submitter, schedd_name=desk.settings.name,
                              lease_s=desk.settings.claim_lease_s, schedd_node=desk.my_address),
-                REQUEST_PATIENCE_S, ("claim", self._serial),
+                patience_s, ("claim", self._serial),
             )
 
     def _job_for(self, match: Match, submitter: str) -> Job | None:
@@ -218,10 +225,13 @@ class Claims:
         if asked is None:
             return
         asked.job.reserved = False
+        self.doubts.heard(asked.match.startd_address, message)
         if not isinstance(message, ClaimGranted):
             reason = message.reason if isinstance(message, ClaimRefused) else getattr(message, "text", str(message))
             self._desk.note(f"{asked.match.slot_name} was not granted for {asked.job.name}: {reason}")
             self._moves.offer(asked.job)
+            if isinstance(message, AskFailed):
+                self.doubts.wish_cycle()
             return
         row = SaveClaim(message.claim_id, message.secret, asked.match.startd_address, message.starter_node,
                         message.slot_name, message.slot_ad, asked.submitter, message.lease_s)
@@ -354,6 +364,7 @@ class Claims:
     def released(self, claim_id: str, message: Any) -> None:
         """The startd has heard, or not."""
         given = self._given_back[claim_id]
+        self.doubts.heard(given.startd.node, message)
         if isinstance(message, AskFailed) and self._desk.now_s < given.until_s:
             self._desk.timer(("release-again", claim_id), RELEASE_AGAIN_S)
         else:
@@ -380,13 +391,14 @@ class Claims:
             if renewal is None:
                 pairs = tuple((row.claim_id, row.secret) for row in rows)
                 message = RenewClaims(claims=pairs, schedd_node=self._desk.my_address)
-                renewal = Ask(Address(startd, "startd"), message, REQUEST_PATIENCE_S, ("renewed",))
+                renewal = Ask(Address(startd, "startd"), message, REQUEST_PATIENCE_S, ("renewed", startd))
                 self._renewals[startd] = renewal
             self._desk.out.append(renewal)
         self._desk.timer(("renew",), self._renew_s())
 
     def kept(self, question: ClaimsKept) -> None:
         """A startd was started again: it is where it says now, and may forget what we do not hold."""
+        self.doubts.trust(question.startd)
         gone = []
         for claim_id, secret in question.claims:
             claim = self.held.get(claim_id)
@@ -399,8 +411,9 @@ class Claims:
                 self._desk.persist(claim.row)
         self._desk.reply(ClaimsRenewed(gone=tuple(gone)))
 
-    def renewed(self, message: Any) -> None:
+    def renewed(self, startd: str, message: Any) -> None:
         """Some of them may be gone."""
+        self.doubts.heard(startd, message)
         if not isinstance(message, ClaimsRenewed):
             return
         for claim_id in message.gone:

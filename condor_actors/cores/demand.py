@@ -52,8 +52,16 @@ class Demand:
                 said = self._said.get(submitter)
                 self._hidden = self._hidden or (said is not None and idle <= said[S.IDLE])
             self._seen[submitter] = idle
-        if not self._changed:
-            return
+        if self._changed:
+            self._plan(eager)
+
+    def wish_cycle(self) -> None:
+        """What we want may be given now, although we want no more than before."""
+        self._hidden = True
+        self._plan(eager=True)
+
+    def _plan(self, eager: bool) -> None:
+        desk = self._desk
         due_s = max(desk.now_s, self._last_s + EAGER_GAP_S) if eager else desk.now_s + LAZY_GAP_S
         if due_s < self._due_s:
             self._due_s = due_s

@@ -32,6 +32,7 @@ from condor_actors.cores.reservations import Reservations
 __all__ = ["SHARE_USED_UP", "MatchSettings", "Matchmaker", "Pick", "Request"]
 
 PREEMPT_FOR_PRIORITY, PREEMPT_FOR_RANK = 0, 1
+OUT_OF_REACH = "do not answer your schedd"
 SHARE_USED_UP = "the submitter's share of the pool is used up"
 REFUSED_BY_JOB = "are rejected by your job's requirements"
 OWN_JOBS = "run your own jobs"
@@ -56,6 +57,7 @@ class Request:
         fitted, looked_at: how many candidates fitted when it was first looked at, of how many.
         causes: slots by why they do not fit.
         limits: the concurrency limits that each of its jobs holds.
+        avoided: startds that the schedd cannot reach.
         costs: what the job takes, by the resources a slot counts, where that does not depend on the slot.
     """
 
@@ -72,6 +74,7 @@ class Request:
     causes: Counter[str] = attrs.field(factory=Counter)
     costs: dict[tuple[str, ...], Cost | None] = attrs.field(factory=dict)
     limits: Mapping[str, float] = attrs.field(factory=dict)
+    avoided: frozenset[str] = frozenset()
     rank: Expr | None = None
     dependent: frozenset[frozenset[str]] = frozenset()
 
@@ -139,6 +142,10 @@ class Matchmaker:
                 continue
             if self.reservations.aside and not self._may_have(request, candidate):
                 request.causes["are reserved for somebody else"] += 1
+                heappop(heap)
+                continue
+            if candidate.slot.startd in request.avoided:
+                request.causes[OUT_OF_REACH] += 1
                 heappop(heap)
                 continue
             cost = self._cost(request, candidate)

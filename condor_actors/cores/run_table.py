@@ -258,6 +258,8 @@ class Runs:
         if claim is not None:
             self._notices.free(run.run_id, job, claim.row.starter_node)
             claim.run_id = ""
+            if message.outcome == "lost":
+                self._claims.doubts.doubt(claim.row.startd)
             if not message.claim_usable:
                 claim.usable = False
             self._claims.use(claim)

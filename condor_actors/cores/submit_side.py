@@ -102,6 +102,7 @@ class SubmitSide:
         self.actions = JobActions(desk, self.moves, self.runs)
         self.submissions = Submissions(desk, self.moves, self.notices)
         self.demand = Demand(desk, started_s, version)
+        self.claims.doubts.wish_cycle = self.demand.wish_cycle
         self.submissions.schedd_ad = self.runs.schedd_ad = self.demand.schedd_ad
         self.relays = Relays(desk, self.hosts)
         self._finishing = False
@@ -159,6 +160,7 @@ class SubmitSide:
             "renew": self.claims.renew,
             "idle-claim": self.claims.rested,
             "release-again": self.claims.give_back,
+            "probe-startd": self.claims.doubts.probe,
             "policy": self.policy.round,
             "policy-slice": self.policy.slice,
             "submit-log": self.submissions.answer,
@@ -226,7 +228,9 @@ class SubmitSide:
         if kind == "claim":
             self.claims.answered(answer.tag[1], answer.message)
         elif kind == "renewed":
-            self.claims.renewed(answer.message)
+            self.claims.renewed(answer.tag[1], answer.message)
+        elif kind == "probed":
+            self.claims.doubts.probed(answer.tag[1], answer.message)
         elif kind == "released":
             self.claims.released(answer.tag[1], answer.message)
         elif kind == "relay":

@@ -51,7 +51,7 @@ class ResourceRequest:
 @message
 @attrs.frozen(kw_only=True)
 class ResourceRequests:
-    """Answer to :class:`NegotiateRequests`."""
+    """Answer to :class:`NegotiateRequests`; slots of the startds ``avoided`` (nodes) are of no use to it now."""
 
     KIND: ClassVar[str] = "condor.negotiate.ResourceRequests"
     VERSION: ClassVar[int] = 1
@@ -59,6 +59,7 @@ class ResourceRequests:
     submitter: str
     requests: tuple[ResourceRequest, ...]
     cursor: str = ""
+    avoided: tuple[str, ...] = ()
 
 
 @attrs.frozen(kw_only=True)

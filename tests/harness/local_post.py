@@ -11,7 +11,8 @@ Use::
     assert isinstance(probe.answers[0], Pong)
 
 Nodes are as in production: who is dialled keeps its name, who dialled appears as ``in:N``.  ``net.cut(a, b)`` and
-``net.heal(a, b)`` break and mend the path, ``net.crash(node)`` is ``kill -9``; ``net.system(node)`` again is a restart.
+``net.heal(a, b)`` break and mend the path, ``net.silence(a, b)`` loses what is said on it; ``net.crash(node)`` is
+``kill -9``, ``net.system(node)`` again is a restart.
 Everything that crosses is encoded and decoded.
 """
 
@@ -122,6 +123,7 @@ class LocalNetwork:
         self.carried: list[tuple[str, str, Envelope]] = []
         self.exhausted: list[str] = []
         self._cuts: set[frozenset[str]] = set()
+        self._silent: set[frozenset[str]] = set()
         self._links: list[_Link] = []
 
     def world(self, node: str, *, identity: Identity = SELF,
@@ -180,7 +182,7 @@ class LocalNetwork:
 
     def _arrive(self, link: _Link, sender: LocalPost, envelope: Envelope) -> None:
         target = link.other(sender)
-        if not link.up or not target.alive:
+        if not link.up or not target.alive or frozenset((sender.public_node, target.public_node)) in self._silent:
             return
         self.carried.append((sender.public_node, target.public_node, envelope))
         assert target.receiver is not None
@@ -191,9 +193,14 @@ class LocalNetwork:
         self._cuts.add(frozenset((one, other)))
         self._drop(lambda link: {link.dialler.public_node, link.listener.public_node} == {one, other})
 
+    def silence(self, one: str, other: str) -> None:
+        """Lose everything on the path between two nodes; neither notices."""
+        self._silent.add(frozenset((one, other)))
+
     def heal(self, one: str, other: str) -> None:
         """Mend the path."""
         self._cuts.discard(frozenset((one, other)))
+        self._silent.discard(frozenset((one, other)))
 
     def crash(self, node: str) -> None:
         """``kill -9`` the process at ``node``."""

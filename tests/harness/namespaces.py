@@ -75,6 +75,10 @@ class Wire:
         until((submit.dir / "run" / "schedd.address").exists, "the schedd to listen")
         return manager, submit, execute
 
+    def logs(self, lines: int = 12) -> str:
+        """The ends of all machines' logs."""
+        return "\n".join(f"=== {machine.name}\n{machine.logs(lines)}" for machine in self.machines)
+
     def close(self) -> None:
         """Stop everything and take the namespaces away."""
         for machine in self.machines:

@@ -64,7 +64,7 @@ def dies_meanwhile(wire: Wire, silently: bool) -> None:
     if silently:  # it says no other word
         ip("-n", wire.hub, "link", "set", f"{wire.tag}o{execute.address.rpartition('.')[2]}", "down")
     kill_everything(execute)
-    until(lambda: job.text("job.log").count("001 (") == 2, "it runs elsewhere", 800.0 if silently else 120.0)
+    until(lambda: job.text("job.log").count("001 (") == 2, "it runs elsewhere", 120.0)
     assert where(job).endswith("@manager.trio")
     job.go_on(8)
     job.wait()

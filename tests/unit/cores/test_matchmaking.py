@@ -127,6 +127,17 @@ def test_causes_of_refusal() -> None:
                                     "reject your job because of their own requirements": 1}
 
 
+def test_slots_that_the_schedd_cannot_reach_are_left_to_others() -> None:
+    made, _ = matchmaker(slot_change("dead", MyAddress="<m:2>"), slot_change("alive"))
+    avoiding = request(count=2)
+    avoiding.avoided = frozenset({"<m:2>"})
+    assert name_of(choose(made, avoiding)) == "alive"
+    assert name_of(choose(made, request())) == "dead"
+    made.candidates.take_whole(made.candidates.by_key["alive"])
+    pick, causes = made.choose(avoiding, lambda weight: True, lambda candidate: True)
+    assert (pick, causes["do not answer your schedd"]) == (None, 1)
+
+
 def test_preemption_prefers_idle_slots_and_asks_both_priorities() -> None:
     rules = parse_expression("RemoteUserPrio > 1000")
     busy = slot_change("busy", State="Claimed", RemoteUser=BOB)

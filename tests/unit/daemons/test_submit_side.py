@@ -12,10 +12,11 @@ from condor_actors.cores.shadow_events import RunState
 from condor_actors.cores.shadow_run import ShadowRun
 from condor_actors.messages.claim import ClaimRevoked, ClaimsKept, ClaimsRenewed
 from condor_actors.messages.envelope import Address, AskFailed, TimerFired
+from condor_actors.messages.negotiate import NegotiateRequests, RequestCycle
 from condor_actors.messages.queue import ActionResult
 from condor_actors.messages.run import FileEntry, StartRun
 from condor_actors.transfer.manifest import digest_bytes
-from tests.harness.submit_side import SLOT_AD, SubmitPool
+from tests.harness.submit_side import EXECUTE, SCHEDD, SLOT_AD, USER, SubmitPool
 
 
 @pytest.fixture
@@ -244,6 +245,76 @@ def test_a_claim_is_given_back_though_its_startd_was_not_there(pool: SubmitPool)
     pool.net.heal("<schedd:1>", "<execute:1>")
     pool.run(40.0)
     assert pool.execute.released == pool.execute.granted
+
+
+def avoided(pool: SubmitPool) -> tuple[str, ...]:
+    """The startds that the schedd wants no matches with."""
+    found: tuple[str, ...] = pool.ask(NegotiateRequests(cycle=9, submitter=f"{USER}@test"), pool.central).avoided
+    return found
+
+
+def cycles_wished(pool: SubmitPool) -> int:
+    return sum(isinstance(each, RequestCycle) for each in pool.central.messages)
+
+
+def test_a_startd_that_does_not_answer_is_avoided_until_it_does(pool: SubmitPool) -> None:
+    cluster = pool.submit()
+    pool.net.silence(SCHEDD, EXECUTE)
+    pool.match()
+    pool.run(28.0)
+    assert avoided(pool) == ()
+    before = cycles_wished(pool)
+    pool.run(3.0)
+    assert avoided(pool) == (EXECUTE,)
+    assert cycles_wished(pool) == before + 1, "there may be other slots for the job"
+    assert pool.status(cluster) == 1
+    pool.net.heal(SCHEDD, EXECUTE)
+    pool.run(31.0)
+    assert avoided(pool) == ()
+    assert cycles_wished(pool) == before + 2, "its slots are good again"
+    pool.match()
+    assert len(pool.execute.runs) == 1
+
+
+def test_a_match_with_a_startd_in_doubt_is_given_up_soon(pool: SubmitPool) -> None:
+    pool.submit(procs=2)
+    pool.net.silence(SCHEDD, EXECUTE)
+    pool.match(1)
+    pool.run(31.0)
+    pool.match()
+    before = cycles_wished(pool)
+    pool.run(5.0)
+    assert cycles_wished(pool) == before + 1
+
+
+def test_a_run_that_is_lost_puts_its_startd_in_doubt_until_it_answers(pool: SubmitPool) -> None:
+    cluster = pool.submit(b"JobLeaseDuration = 20\n")
+    pool.match()
+    pool.execute.begin(f"{cluster}.0#1")
+    pool.run()
+    host = f"<host:{pool.owner_host_pid()}>"
+    pool.net.silence(SCHEDD, EXECUTE)
+    pool.net.cut(host, EXECUTE)
+    pool.run(171.0)
+    assert pool.status(cluster) == 1
+    assert avoided(pool) == (EXECUTE,), "nobody has to find out first that its claim is not granted"
+    pool.net.heal(host, EXECUTE)
+    pool.net.heal(SCHEDD, EXECUTE)
+    pool.run(31.0)
+    assert avoided(pool) == ()
+    pool.match()
+    assert list(pool.execute.runs)[-1] == f"{cluster}.0#2"
+
+
+def test_doubts_end_with_the_ads_of_the_machine(pool: SubmitPool) -> None:
+    pool.submit()
+    pool.net.silence(SCHEDD, EXECUTE)
+    pool.match()
+    pool.run(31.0)
+    assert avoided(pool) == (EXECUTE,)
+    pool.run(30 * 40.0)
+    assert avoided(pool) == ()
+    assert not pool.schedd.system.actor("schedd").core.claims.doubts.named()  # type: ignore[union-attr]
 
 
 def test_a_claim_that_is_over_ends_a_run_nobody_can_reach(pool: SubmitPool) -> None:
