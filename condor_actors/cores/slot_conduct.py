@@ -13,7 +13,7 @@ from typing import Any
 from condor_actors.classads import ClassAd, match_ads, requirements_hold
 from condor_actors.cores import owner_policy as op
 from condor_actors.cores import slot_ad
-from condor_actors.cores.claim import Claim, ClaimRecord, DropClaim
+from condor_actors.cores.claim import Claim, ClaimRecord, DropClaim, matches
 from condor_actors.cores.desk_events import DeskSettings, Hide, Observed, Show
 from condor_actors.cores.draining import Draining
 from condor_actors.cores.effects import Ask, CancelTimer, Effect, Note, Persist, Reply, Send, SetTimer
@@ -80,8 +80,11 @@ class SlotConduct:
         name = event.message.slot_name
         self._do(Reply(claim.ClaimRefused(slot_name=name, reason=reason, retry_after_s=retry_after_s), event))
         slot = self.slots.get(name)
-        if slot is not None:
-            self._dirty_slot(slot, urgent=True)
+        if slot is None:
+            return
+        if slot.machine.place == op.MATCHED and matches(slot.capability, event.message.capability):
+            self._policy(slot, op.Timeout("match"))  # whom the negotiator gave it to has come, in vain
+        self._dirty_slot(slot, urgent=True)
 
     def _admissible(self, slot: Slot, job: ClassAd) -> Share | str:
         """The share the job would get; the situation is looked at again, for it may have changed since the match."""

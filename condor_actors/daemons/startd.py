@@ -51,6 +51,8 @@ from condor_actors.messages.envelope import Address, Delivery, PeerDown, Refused
 __all__ = ["Startd", "make_daemon"]
 
 HELLO_WAIT_S = 20.0
+STARVED_S = 600.0
+"""For so long a starter host that is silent for want of the processor is not taken for one that hangs."""
 SHOW_SENSORS_S = 15.0
 LOCAL_ONLY = (StarterHostHello, ClaimActivity, IdleReading)
 START_AGAIN_S = (0.0, 1.0, 2.0, 5.0, 10.0, 30.0)
@@ -65,6 +67,7 @@ class StartdActor(Actor):
         self.startd = startd
         self.desk = startd.make_desk()
         self._shown: tuple[float, str] = (0.0, "")
+        self._starved_since_s: float | None = None
 
     def started(self) -> None:
         """Take up former claims, take the first readings."""
@@ -90,6 +93,7 @@ class StartdActor(Actor):
             return
         if isinstance(message, PeerDown):
             if self.desk.starter is not None and self.desk.starter.node == message.node:
+                self.startd.starters.lacks_processor(self.desk.starter_pid)  # from now on
                 self.context.set_timer("no-word", HELLO_WAIT_S)
             return
         if isinstance(message, LOCAL_ONLY) and not self._is_ours(delivery):
@@ -100,6 +104,7 @@ class StartdActor(Actor):
         if isinstance(message, StarterHostHello):
             self.context.cancel_timer("no-hello")
             self.context.cancel_timer("no-word")
+            self._starved_since_s = None
             self.context.watch(delivery.sender.node)
             self.startd.heard_hello(delivery)
         self.decide(delivery if hasattr(message, "KIND") else message)
@@ -201,15 +206,36 @@ class StartdActor(Actor):
         suspended or vacated any more, so its jobs end with it."""
         pid = self.desk.starter_pid
         if pid and self.startd.starters.living() == pid:
+            if self._is_starved(pid):
+                self.context.set_timer("no-word", HELLO_WAIT_S)
+                return
             self.context.log.error("the starter host (pid {pid}) hangs: it is killed", pid=pid)
             self.startd.starters.kill(pid)
+
+    def _is_starved(self, pid: int) -> bool:
+        """Whether a silent starter host wants the processor and does not get it: that will end, and nothing is wrong
+        with its jobs."""
+        now_s = self.context.now_s()
+        if not self.startd.starters.lacks_processor(pid):
+            self._starved_since_s = None
+            return False
+        if self._starved_since_s is None:
+            self._starved_since_s = now_s
+            self.context.log.warn("the starter host (pid {pid}) is silent because it hardly gets the processor: it is "
+                                  "waited for", pid=pid)
+        return now_s - self._starved_since_s < STARVED_S
 
     def _start_starter(self) -> None:
         if self.desk.starter is not None or self.startd.resting is not None:
             return
         stuck = self.startd.starters.living()
-        if stuck:
-            self.startd.starters.kill(stuck)
+        if stuck:  # it has not said hello in time; the next one is started when its end is seen
+            self.startd.watch_starter(stuck)
+            if not self._is_starved(stuck):
+                self.context.log.error("the starter host (pid {pid}) does not say hello: it is killed", pid=stuck)
+                self.startd.starters.kill(stuck)
+            self.context.set_timer("no-hello", HELLO_WAIT_S)
+            return
         try:
             pid = self.startd.starters.start()
         except OSError as error:

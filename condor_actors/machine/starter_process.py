@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from condor_actors.machine.process_watch import ProcessWatch
+from condor_actors.machine.processor_wait import ProcessorWait
 
 __all__ = ["StarterHosts", "StarterProcess"]
 
@@ -26,7 +27,7 @@ class StarterHosts(Protocol):
     """What a startd needs: start a starter host, find a living one, hear of its end."""
 
     def living(self) -> int:
-        """The pid of a starter host that runs already; 0: none."""
+        """The pid of a starter host that runs already, or is about to; 0: none."""
 
     def start(self) -> int:
         """Start one; returns its pid."""
@@ -39,6 +40,10 @@ class StarterHosts(Protocol):
 
     def kill(self, pid: int) -> None:
         """End it at once."""
+
+    def lacks_processor(self, pid: int) -> bool:
+        """Whether it wanted the processor most of the time since this was last asked (or since it is watched), and did
+        not get it."""
 
 
 class StarterProcess:
@@ -60,9 +65,15 @@ class StarterProcess:
         self._children: dict[int, subprocess.Popen[bytes]] = {}
         self._started_s = -HASTY_S
         self._gave_port = False
+        self._wait = ProcessorWait()
 
     def living(self) -> int:
-        """The pid in the address file, when that process is a starter host of this folder."""
+        """The pid in the address file, when that process is a starter host of this folder; else a child of ours that
+        has not come so far as to write its own."""
+        pid = self._listening()
+        return pid or next((pid for pid, child in self._children.items() if child.poll() is None), 0)
+
+    def _listening(self) -> int:
         try:
             words = (self._run / "starter-host.address").read_text().split()
             pid = int(words[-1])
@@ -108,6 +119,7 @@ class StarterProcess:
             if self._watched.pid == pid:
                 return
             self._watched.stop()
+        self._wait.since_last(pid)
 
         def gone() -> None:
             child = self._children.pop(pid, None)
@@ -131,6 +143,10 @@ class StarterProcess:
             os.kill(pid, 9)
         except ProcessLookupError:
             pass
+
+    def lacks_processor(self, pid: int) -> bool:
+        """Whether it waited for the processor most of the time since this was last asked."""
+        return self._wait.since_last(pid)
 
     def close(self) -> None:
         """Watch nothing any more; the process goes on."""

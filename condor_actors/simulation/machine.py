@@ -357,6 +357,10 @@ class StarterHosts:
         if process is not None:
             self._machine.kill(process)
 
+    def lacks_processor(self, pid: int) -> bool:
+        """Nobody does here."""
+        return False
+
 
 class ShadowHosts:
     """``ScheddEdges.processes``."""

@@ -124,6 +124,18 @@ def test_a_claim_is_opened_then_stored_then_told() -> None:
     assert (granted.claim_id, granted.slot_name, granted.starter_node) == ("<s:9>#1000#1", "slot1_1@h", NODE)
 
 
+def test_a_match_is_over_when_its_claim_is_declined() -> None:
+    startd = Startd(types={1: "cpus=1"}, counts={1: 2}, hello=False)
+    startd.hear(MatchNotice(slot_name="slot1@h", submitter="alice@x", schedd_address="<q:1>"))
+    assert startd.place() == op.MATCHED
+    startd.request(capability="of a former match")
+    assert startd.place() == op.MATCHED, "it is somebody else's"
+    startd.request()
+    startd.tell(TimerFired(key="starter-wait"), 20.0)
+    assert [reply.reason for reply in startd.replies()] == ["the starter host does not start"]
+    assert startd.place() == op.UNCLAIMED, "the negotiator may give it to the next"
+
+
 def test_a_partitionable_slot_is_carved_and_joined() -> None:
     startd = Startd()
     first, second = startd.claim(), startd.claim(job=JOB + "RequestGPUs = 1\n")
