@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import socket
 from pathlib import Path
@@ -16,6 +17,8 @@ __all__ = ["PersonalFiles", "Setup", "SetupError", "default_folder"]
 
 DAEMONS: Final = ("COLLECTOR", "NEGOTIATOR", "SCHEDD", "STARTD")
 MOST_SLOTS: Final = 10_000
+LOWEST_PORT: Final = 20_000
+PORTS_TRIED: Final = 50
 
 
 class SetupError(Exception):
@@ -116,7 +119,7 @@ class Setup:
         port, slots = self._before()
         text = CONFIG.format(
             folder=str(self.files.folder).replace("$", "$(DOLLAR)"),
-            port=port if port and (self.inhabited or _is_free(port)) else _free_port(),
+            port=port if port and (self.inhabited or _is_free(port)) else free_port(),
             slots=(slots if self.inhabited else self.slots) or slots or max(os.cpu_count() or 1, 2),
         )
         fresh = self.files.config.with_name(".condor_config.new")
@@ -149,10 +152,25 @@ class Setup:
         create_pool(files, "personal", tuple(hosts))
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port that is free now, and that the kernel gives to nobody who asks for any: the collector begins to listen
+    there a while later, and again whenever it is started."""
+    candidates = range(LOWEST_PORT, max(LOWEST_PORT + 1000, _lowest_ephemeral()))
+    for port in random.SystemRandom().sample(candidates, min(PORTS_TRIED, len(candidates))):
+        if _is_free(port):
+            return port
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+        port = probe.getsockname()[1]
+        assert isinstance(port, int)
+        return port
+
+
+def _lowest_ephemeral() -> int:
+    try:
+        return int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    except (OSError, ValueError, IndexError):
+        return 32768
 
 
 def _is_free(port: int) -> bool:
