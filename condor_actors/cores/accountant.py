@@ -24,9 +24,10 @@ __all__ = ["Accountant", "ForgetUsers", "SaveUsers"]
 
 @attrs.frozen
 class SaveUsers:
-    """Operation: these records are so now."""
+    """Operation: these records are so now; ``may_wait``: whoever keeps them in memory may store them later."""
 
     records: tuple[UserRecord, ...]
+    may_wait: bool = False
 
 
 @attrs.frozen
@@ -74,8 +75,8 @@ class Accountant:
 
     # ---- saving
 
-    def save(self, now_s: float) -> tuple[Effect, ...]:
-        """Save what has changed since the last time."""
+    def save(self, now_s: float, *, may_wait: bool = True) -> tuple[Effect, ...]:
+        """Save what has changed since the last time; soon, or before anybody hears of it."""
         self.policy.advance(now_s)
         changed = []
         for record in self.policy.users.values():
@@ -84,7 +85,7 @@ class Accountant:
             if self._saved.get(record.name) != state:
                 self._saved[record.name] = state
                 changed.append(attrs.evolve(record))
-        return (Persist(SaveUsers(tuple(changed))),) if changed else ()
+        return (Persist(SaveUsers(tuple(changed), may_wait)),) if changed else ()
 
     # ---- administrators
 
@@ -93,7 +94,7 @@ class Accountant:
         if event.what == "reset-all":
             for each in self.policy.users.values():
                 each.weighted_usage_s = each.usage_s = 0.0
-            return (*self.save(now_s), Reply(Done()), Note("the usage of all users was reset"))
+            return (*self.save(now_s, may_wait=False), Reply(Done()), Note("the usage of all users was reset"))
         if event.what == "delete":
             if self.policy.users.pop(event.submitter, None) is None:
                 return (Reply(Refused(code="not-found", text=f"there is no user {event.submitter!r}")),)
@@ -115,7 +116,7 @@ class Accountant:
             return (Reply(Refused(code="invalid", text=problem)),)
         self.policy.users[event.submitter] = record
         text = f"{event.what} of {event.submitter} set to {event.value:g}"
-        return (*self.save(now_s), Reply(Done()), Note(text))
+        return (*self.save(now_s, may_wait=False), Reply(Done()), Note(text))
 
     # ---- answers
 

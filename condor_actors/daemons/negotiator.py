@@ -2,12 +2,14 @@
 
 Theory: it keeps nothing but the accountant's records.  After ``kill -9`` it reads these, subscribes, and the snapshot
 tells it the pool.  When its collector is gone it takes the next of COLLECTOR_HOST; meanwhile it goes on with what it
-knows, since running jobs and claims need no central manager.
+knows, since running jobs and claims need no central manager.  A full disk does not end it either
+(:mod:`condor_actors.daemons.accountant_outage`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from twisted.internet.defer import Deferred, succeed
 
@@ -20,12 +22,14 @@ from condor_actors.cores.negotiator_core import NegotiatorCore
 from condor_actors.cores.negotiator_settings import cycle_rules, cycle_settings, match_settings, priority_policy
 from condor_actors.cores.pool_view import PoolView
 from condor_actors.cores.reservations import Reservations
-from condor_actors.cores.user_priority import UserRecord
+from condor_actors.daemons.accountant_outage import AccountantOutage
 from condor_actors.daemons.admin import package_version
 from condor_actors.daemons.advertiser import ADVERTISER, COLLECTOR, Advertise, Advertiser, collector_nodes
 from condor_actors.messages.advertise import AdKind, AdsChanged, SubscribeAds
 from condor_actors.messages.envelope import Address, AskFailed, Delivery, PeerDown, PeerUp, Refused, TimerFired
+from condor_actors.messages.negotiate import CancelReservation, MakeReservation, SetPriority
 from condor_actors.store.accountant import AccountantStore
+from condor_actors.store.database import has_room
 
 __all__ = ["NegotiatorActor", "make_daemon"]
 
@@ -33,13 +37,16 @@ ACTOR = "negotiator"
 INBOX_LIMIT = 100_000
 SUBSCRIBED = (AdKind.SLOT, AdKind.SUBMITTER)
 SUBSCRIBE_TIMEOUT_S = 30.0
+DECREES = (SetPriority, MakeReservation, CancelReservation)
+"""What changes something that has to be stored before it is answered."""
 
 
 class NegotiatorActor(CoreActor):
     """The actor ``negotiator``: the core, and the subscription to one of the collectors.
 
     Args:
-        core: decides.
+        make_core: makes what decides, from what is stored.
+        outage: whether anything can be stored.
         collectors: their nodes, the preferred one first.
         stopwatch: measures how long a decision takes.
         own_ad: the negotiator's ad as it is now.
@@ -47,9 +54,12 @@ class NegotiatorActor(CoreActor):
 
     core: NegotiatorCore
 
-    def __init__(self, core: NegotiatorCore, collectors: tuple[str, ...], stopwatch: Callable[[], float],
-                 own_ad: Callable[[], ClassAd]) -> None:
-        super().__init__(core)
+    def __init__(self, make_core: Callable[[], NegotiatorCore], outage: AccountantOutage, collectors: tuple[str, ...],
+                 stopwatch: Callable[[], float], own_ad: Callable[[], ClassAd]) -> None:
+        super().__init__(make_core())
+        self._make_core = make_core
+        self._outage = outage
+        self._is_ignorant = outage.is_ignorant
         self._collectors = collectors
         self._stopwatch = stopwatch
         self._own_ad = own_ad
@@ -59,6 +69,14 @@ class NegotiatorActor(CoreActor):
         """The number of the next message of the subscription."""
 
     def started(self) -> None:
+        """The first turn."""
+        if self._is_ignorant:
+            self.context.log.error("{problem}; nobody is matched until that is mended", problem=self._outage.problem)
+            self.context.set_timer("store", self._outage.next_look_s())
+        else:
+            self._begin()
+
+    def _begin(self) -> None:
         """Keep a link to every collector."""
         self.context.perform(self.core.started())
         for node in self._collectors:
@@ -67,6 +85,14 @@ class NegotiatorActor(CoreActor):
     def receive(self, delivery: Delivery) -> None:
         """Links are ours, the rest the core decides."""
         message = delivery.message
+        if self._is_ignorant:
+            self._wait(delivery)
+            return
+        if isinstance(message, DECREES) and (refused := self._outage.why_not()) is not None:
+            self.context.reply(delivery, refused)
+            return
+        if isinstance(message, TimerFired) and message.key == "save":
+            self._outage.save_late()
         if isinstance(message, PeerUp):
             self._up.add(message.node)
             self._choose_source()
@@ -88,6 +114,17 @@ class NegotiatorActor(CoreActor):
             if isinstance(message, TimerFired) and message.key == "interval":
                 self._advertise()
 
+    def _wait(self, delivery: Delivery) -> None:
+        """Nobody knows what is stored: look again from time to time."""
+        message = delivery.message
+        if not isinstance(message, TimerFired):
+            self.context.reply(delivery, self._outage.refusal())
+        elif self._outage.opened():
+            self.core, self._is_ignorant = self._make_core(), False
+            self._begin()
+        else:
+            self.context.set_timer("store", self._outage.next_look_s())
+
     def _advertise(self) -> None:
         """Tell the collectors of the last cycle, and what the accountant knows of each user."""
         to = Address("", ADVERTISER)
@@ -97,6 +134,8 @@ class NegotiatorActor(CoreActor):
 
     def stopped(self) -> None:
         """Save the accountant's records."""
+        if self._is_ignorant:
+            return
         self.context.perform(self.core.accountant.save(self.context.now_s()))
 
     def _choose_source(self) -> None:
@@ -145,32 +184,31 @@ class NegotiatorDaemon:
         self._config = config
         self._started_s = world.wall_clock()
         path = config.path("ACCOUNTANT_DATABASE")
-        self._store = world.stores.open_accountant(path) if world.stores is not None else AccountantStore(path)
-        self._core = self._make_core(self._store.load())
-        self.system: ActorSystem = world.make_system(commit=self._store.commit)
+        simulated = world.stores.open_accountant(path) if world.stores is not None else None
+        self._store = simulated or AccountantStore(path, patient=True)
+        self._outage = AccountantOutage(self._store, path, partial(has_room, path.parent) if simulated is None
+                                        else lambda: None, world.log)
+        self._core = self._make_core()
+        self.system: ActorSystem = world.make_system(commit=self._outage.commit)
 
-    def _make_core(self, users: dict[str, UserRecord]) -> NegotiatorCore:
-        policy = priority_policy(self._config, users)
+    def _make_core(self) -> NegotiatorCore:
+        """A core of what is known of users and reservations."""
+        policy = priority_policy(self._config, self._outage.load())
         view = PoolView(weighs=self._config.boolean("NEGOTIATOR_USE_SLOT_WEIGHTS"))
         rules = cycle_rules(self._config)
         cycle = NegotiationCycle(cycle_settings(self._config), match_settings(self._config), view, policy, rules)
-        kept = getattr(self._store, "reservations", None)
-        cycle.keep(Reservations(kept() if kept is not None else ()))
+        cycle.keep(Reservations(self._store.reservations()))
         accountant = Accountant(policy)
         accountant.groups = rules.groups
-        return NegotiatorCore(view, cycle, accountant)
+        self._core = NegotiatorCore(view, cycle, accountant)
+        return self._core
 
     def start(self) -> None:
         """Spawn the actors."""
         nodes = collector_nodes(self._config)
-        first: list[NegotiatorCore] = [self._core]
-
-        def make_actor() -> NegotiatorActor:
-            self._core = core = first.pop() if first else self._make_core(self._store.load())
-            return NegotiatorActor(core, nodes, self._world.stopwatch, self.ad)
-
         self.system.spawn(ADVERTISER, lambda: Advertiser(nodes, self._config.seconds("UPDATE_INTERVAL")))
-        self.system.spawn(ACTOR, make_actor, inbox_limit=INBOX_LIMIT)
+        self.system.spawn(ACTOR, lambda: NegotiatorActor(self._make_core, self._outage, nodes, self._world.stopwatch,
+                                                         self.ad), inbox_limit=INBOX_LIMIT)
         self._advertise()
 
     def _advertise(self) -> None:

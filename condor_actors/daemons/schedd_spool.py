@@ -17,6 +17,7 @@ from condor_actors.cores.schedd_desk import ScheddDesk
 from condor_actors.daemons.shadow_processes import user_ids
 from condor_actors.messages.envelope import Done, Identity, Refused
 from condor_actors.messages.queue import ListSpool, ReadSpool, SpoolBytes, SpoolChunk, SpoolListing
+from condor_actors.store.database import has_room
 from condor_actors.transfer.manifest import BadManifest, check_path
 
 __all__ = ["SPOOL_MESSAGES", "Spool"]
@@ -25,8 +26,6 @@ SPOOL_READS = (ListSpool, ReadSpool)
 SPOOL_MESSAGES = (SpoolChunk, *SPOOL_READS)
 EVICTED, CHECKPOINTS = "evicted", "checkpoints"
 MAX_READ_BYTES = 400_000
-ROOM_BYTES = 256 * 1024
-"""What has to be free for a full SPOOL to count as one with room again."""
 
 
 class Spool:
@@ -53,16 +52,7 @@ class Spool:
         Raises:
             OSError: the folder takes nothing.
         """
-        path = self.root / f".room.{os.getpid()}"
-        try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-            try:
-                os.posix_fallocate(descriptor, 0, ROOM_BYTES)
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-        finally:
-            path.unlink(missing_ok=True)
+        has_room(self.root)
 
     def folder(self, cluster: int, proc: int) -> Path:
         """The folder of a job."""

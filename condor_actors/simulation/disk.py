@@ -294,7 +294,11 @@ class SimulatedClaims(Committer):
 class SimulatedAccountant(Committer):
     """As :class:`~condor_actors.store.accountant.AccountantStore`."""
 
+    problem = ""
     _kept: UsersOnDisk
+
+    def open(self) -> None:
+        """It is."""
 
     def reservations(self) -> tuple[Reservation, ...]:
         """Every reservation."""

@@ -23,6 +23,8 @@ from condor_actors.actors.supervision import StoreUnavailable
 
 STEP = re.compile(r"(?P<name>[a-z_]+)_(?P<number>\d{3})\.sql\Z")
 BUSY_TIMEOUT_S = 10.0
+ROOM_BYTES = 256 * 1024
+"""What has to be free for a full folder to count as one with room again."""
 UNAVAILABLE = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_BUSY", "SQLITE_NOMEM")
 """What SQLite calls a disk that takes nothing; all else is a mistake of ours."""
 
@@ -75,6 +77,24 @@ def disk_fails(path: Path) -> bool:
     except OSError as error:
         return error.errno in NO_ROOM_NUMBERS
     return False
+
+
+def has_room(folder: Path) -> None:
+    """Write something into a folder, and remove it.
+
+    Raises:
+        OSError: the folder takes nothing.
+    """
+    path = folder / f".room.{os.getpid()}"
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            os.posix_fallocate(descriptor, 0, ROOM_BYTES)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    finally:
+        path.unlink(missing_ok=True)
 
 
 def make_private(path: Path) -> None:

@@ -26,6 +26,15 @@ def pool(spool: Path) -> Iterator[PersonalPool]:
         made.stop()
 
 
+@pytest.fixture
+def negotiators_pool(spool: Path) -> Iterator[PersonalPool]:
+    """Of which the negotiator alone has the small SPOOL."""
+    with fresh_folder() as folder:
+        made = PersonalPool(folder, config=f"NEGOTIATOR.SPOOL = {spool}\n")
+        yield made
+        made.stop()
+
+
 class Full:
     """The file system without room."""
 
@@ -111,3 +120,33 @@ def test_a_schedd_that_starts_on_a_full_spool_waits_for_room(pool: PersonalPool,
     until(lambda: pool.tool("condor_q", str(cluster), "-af", "JobStatus").stdout.strip() == "1", "the queue as it was")
     assert pool.daemons()["schedd"] == schedd
     pool.run("condor_rm", str(cluster))
+
+
+def test_a_negotiator_without_room_matches_on_and_refuses_what_it_could_not_keep(
+        negotiators_pool: PersonalPool, spool: Path) -> None:
+    pool, set_factor = negotiators_pool, ("condor_userprio", "-setfactor", "bob@x", "5")
+    negotiator = pool.daemons()["negotiator"]
+    with Full(spool):
+        refused = pool.tool(*set_factor)
+        assert refused.returncode == 1
+        assert f"{spool}/accountant" in refused.stderr
+        assert "nothing was changed" in refused.stderr
+        pool.submit("executable = /bin/true\nlog = job.log\nqueue\n")
+        pool.wait()
+    pool.run(*set_factor)
+    assert pool.daemons()["negotiator"] == negotiator
+
+
+def test_a_negotiator_that_starts_without_room_waits_for_it(negotiators_pool: PersonalPool, spool: Path) -> None:
+    pool = negotiators_pool
+    pool.run("condor_userprio", "-setfactor", "bob@x", "5")
+    pool.run("condor_off", "-daemon", "negotiator")
+    until(lambda: "negotiator" not in pool.daemons(), "the negotiator's end")
+    with Full(spool):
+        pool.run("condor_on", "-daemon", "negotiator")
+        until(lambda: "cannot be opened" in pool.tool("condor_userprio", "-allusers").stderr, "the reason")
+        negotiator = pool.daemons()["negotiator"]
+    until(lambda: "bob@x" in pool.tool("condor_userprio", "-allusers").stdout, "the records as they were")
+    assert pool.daemons()["negotiator"] == negotiator
+    pool.submit("executable = /bin/true\nlog = job.log\nqueue\n")
+    pool.wait()
