@@ -4,8 +4,9 @@ Usage: python benchmarks/native.py [--megabytes N] [--jobs N] [--only WORD]
 
 Everything runs on this machine; small C programs are compiled for it.  Each line has the figure, the native one or
 the floor, their ratio, and what the ratio (or, where the aim has a unit, the figure) is to be.  The two are measured in
-turns, so compare within a line only.  Delays are made by a relay that keeps every piece for half the round trip
-(benchmarks/delay.c).  All of it takes some five minutes of an idle machine; the last line says which aims were missed.
+turns, so compare within a line only; both ends of a single call, and of its floor, share one processor.  Delays are
+made by a relay that keeps every piece for half the round trip (benchmarks/delay.c).  All of it takes some five minutes
+of an idle machine; the last line says which aims were missed.
 """
 
 from __future__ import annotations
@@ -202,19 +203,35 @@ def launching(folder: Path, _megabytes: int, _jobs: int) -> None:
     line("spawn through condor_launcher / directly", through, directly, "ms", 1e3)
 
 
+@contextlib.contextmanager
+def one_processor() -> Iterator[None]:
+    """Keep what is started meanwhile, threads and processes, on one processor: both ends of what is compared.
+
+    Left to the scheduler, a ping-pong between two processors takes several times as long as one on a single one, and
+    which of them it is changes from run to run.
+    """
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(before)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
 def calls(folder: Path, _megabytes: int, _jobs: int) -> None:
     """Measure single calls."""
     program, count = compiled(folder, "calls"), 50000
     text = str(count)
-    found = in_turns(
-        lambda: printed_s([program, "local", text]),
-        lambda: printed_s([program, "local", text], remote=False),
-        lambda: printed_s([program, "remote", text]),
-        lambda: printed_s([program, "pingpong", text], remote=False),
-        lambda: printed_s([program, "remote", text], tcp=True),
-        lambda: printed_s([program, "remote", text], tcp=True, encrypted=True),
-        lambda: printed_s([program, "pingpong", text, "tcp"], remote=False),
-    )
+    with one_processor():
+        found = in_turns(
+            lambda: printed_s([program, "local", text]),
+            lambda: printed_s([program, "local", text], remote=False),
+            lambda: printed_s([program, "remote", text]),
+            lambda: printed_s([program, "pingpong", text], remote=False),
+            lambda: printed_s([program, "remote", text], tcp=True),
+            lambda: printed_s([program, "remote", text], tcp=True, encrypted=True),
+            lambda: printed_s([program, "pingpong", text, "tcp"], remote=False),
+        )
     local, native, far, floor, far_tcp, sealed, floor_tcp = (value / count for value in found)
     line("call done inside the runtime / native", local, native, "us", 1e6)
     line("trivial remote call / C ping-pong, both on socket pairs", far, floor, "us", 1e6, "<= 1.5")

@@ -231,15 +231,23 @@ def is_image(path: str) -> bool:
     return True
 
 
-def _digest(descriptor: int) -> tuple[int, int]:
-    """Return the digest of the open image and the one it was written with."""
+def _verified(descriptor: int, moved: Sequence[tuple[int, int, int]] = ()) -> int:
+    """Read the whole open image; return what its MOVED pieces (to, from, bytes) add to the digest of another one.
+
+    Raises ImageDamaged when its digest is not the one it was written with.
+    """
     from condor_actors.machine import _native
 
-    found = _native.ffi.new("uint64_t[2]")
-    failed = int(_native.lib.shadow_digest_image(descriptor, found, found + 1))
+    ffi = _native.ffi
+    pieces = b"".join(_SAME.pack(*piece) for piece in sorted(moved, key=lambda piece: piece[1]))
+    found = ffi.new("struct shadow_digest *")
+    table = ffi.cast("struct shadow_moved *", ffi.from_buffer(pieces))
+    failed = int(_native.lib.shadow_digest_image(descriptor, table, len(moved), found))
     if failed:
         raise ImageDamaged(f"its digest cannot be computed ({os.strerror(-failed)})")
-    return int(found[0]), int(found[1])
+    if found.computed != found.stored:
+        raise ImageDamaged("its content differs from what was written")
+    return int(found.moved)
 
 
 def verify_image(path: str) -> Image:
@@ -251,11 +259,9 @@ def verify_image(path: str) -> Image:
     image = read_image(path)
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        computed, stored = _digest(descriptor)
+        _verified(descriptor)
     finally:
         os.close(descriptor)
-    if computed != stored:
-        raise ImageDamaged("its content differs from what was written")
     return image
 
 
@@ -287,23 +293,26 @@ def full_image(base: str, increment: str, to: str) -> Image:
     Raises ImageDamaged when one is damaged or they do not belong together, OSError when a file cannot be read or
     written.
     """
-    before, after = verify_image(base), verify_image(increment)
+    before, after = read_image(base), read_image(increment)
     if before.base is not None or after.base != before.generation:
         raise ImageDamaged(f"{increment} does not add to {base}")
     whole, count = int(after.note["bytes"]), int(after.note["same_count"])
     temporary = f"{to}.new"
     old, new = os.open(base, os.O_RDONLY | os.O_CLOEXEC), os.open(increment, os.O_RDONLY | os.O_CLOEXEC)
     try:
+        digest = _verified(new, [(0, 0, whole)])
+        table = _exactly(os.pread(new, count * _SAME.size, whole), count * _SAME.size, "the table of pages")
+        same = list(_SAME.iter_unpack(table))
+        if any(at + size > whole or old_at + size > before.size_bytes for at, old_at, size in same):
+            raise ImageDamaged("its table of pages leads out of the image")
+        digest = (digest + _verified(old, same)) % (1 << 64)
         target = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o700)
         try:
             os.ftruncate(target, whole)
             _copy_data(new, target, whole)
-            table = _exactly(os.pread(new, count * _SAME.size, whole), count * _SAME.size, "the table of pages")
-            for offset, base_offset, size in _SAME.iter_unpack(table):
-                if offset + size > whole or base_offset + size > before.size_bytes:
-                    raise ImageDamaged("its table of pages leads out of the image")
+            for offset, base_offset, size in same:
                 _copy(old, target, base_offset, offset, size)
-            os.pwrite(target, _DIGEST_MAGIC + _digest(target)[0].to_bytes(8, "little"), _DIGEST_AT)
+            os.pwrite(target, _DIGEST_MAGIC + digest.to_bytes(8, "little"), _DIGEST_AT)
             os.fsync(target)
         finally:
             os.close(target)

@@ -51,7 +51,8 @@ static void send_plain(const struct vector *parts, int count)
     memcpy(left, parts, (size_t)count * sizeof *parts);
     struct vector *at = left;
     while (count > 0) {
-        long sent = SYSTEM(__NR_writev, CHANNEL_FD, at, count);
+        long sent = count == 1 ? SYSTEM(__NR_write, CHANNEL_FD, at->base, at->size)
+                               : SYSTEM(__NR_writev, CHANNEL_FD, at, count);
         if (sent == -EINTR)
             continue;
         if (sent <= 0)
@@ -207,21 +208,28 @@ long tell_home(const struct request *request, const struct vector in[], int in_c
 static struct trap *may_end;
 static const uint64_t *may_end_mask;
 
+/* This thread asks for something that a descriptor comes with. Others may as well, if there are any. */
+static bool gift_awaited;
+
 /* What the socket has. -EINTR only when INTERRUPTIBLE and nothing came.  A descriptor that comes beside an answer
- * takes the lowest free number, which is GIFT_FD. */
+ * takes the lowest free number, which is GIFT_FD; where none can come, reading is the shorter way. */
 static long receive_plain(void *to, size_t size, bool interruptible)
 {
-    long got;
+    long got, number = __NR_recvmsg;
     uint64_t control[4];
     struct vector room = {to, size};
     struct message message = {.parts = &room, .part_count = 1, .control = control,
                               .control_size = sizeof control};
-    if (interruptible && may_end) {
-        long a[6] = {CHANNEL_FD, (long)&message, 0};
-        return interruptible_system(__NR_recvmsg, a, may_end_mask);
+    long a[6] = {CHANNEL_FD, (long)&message, 0};
+    if (process.direct || (threads_live == 1 && !gift_awaited)) {
+        number = __NR_read;
+        a[1] = (long)to;
+        a[2] = (long)size;
     }
+    if (interruptible && may_end)
+        return interruptible_system(number, a, may_end_mask);
     do
-        got = SYSTEM(__NR_recvmsg, CHANNEL_FD, &message, 0);
+        got = SYSTEM(number, a[0], a[1], a[2]);
     while (got == -EINTR);
     return got;
 }
@@ -420,6 +428,7 @@ static long ask_and_wait(struct thread *self, struct trap *interruptible, const 
     struct waiter *w = &self->waiter;
     memcpy(w->out, out, (size_t)out_count * sizeof *out);
     w->out_count = out_count;
+    gift_awaited = request->call == OP_FORK || request->call == OP_IMAGE_BEGIN;
     __atomic_store_n(&w->state, WAITER_ASKED, __ATOMIC_RELEASE);
     long failed = send_request((unsigned)self->slot, request, in, in_count);
     if (failed) {

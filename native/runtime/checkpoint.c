@@ -25,15 +25,17 @@ static void *scratch_memory(size_t size) /* where the kernel likes: beyond what 
     return at < 0 && at > -4096 ? NULL : (void *)at;
 }
 
-/* From now on pages tell whether they changed. */
+/* From now on pages tell whether they changed; those that cannot be written now may become writable. */
 static void protect_all(const struct mapping *list, long count)
 {
+    bool some = false;
     for (long i = 0; i < count; i++) {
         const struct mapping *m = &list[i];
-        if (m->to <= THREAD_PLACE && !m->shared && (m->protection & WRITE))
-            dirty_protect(m->from, m->to);
+        if (m->to <= THREAD_PLACE && !m->shared)
+            some |= dirty_protect(m->from, m->to);
     }
-    dirty_begin(image_generation());
+    if (some)
+        dirty_begin(image_generation());
 }
 
 static long describe_files(struct thread *self)
@@ -63,6 +65,7 @@ static long write_checkpoint(struct thread *self)
         struct mapping list[MOST_REGIONS];
         char room[MAPS_ROOM];
         struct same same[MOST_SAME];
+        struct run runs[MOST_RUNS];
     } *memory;
     long failed = describe_files(self), count = 0;
     if (failed)
@@ -81,7 +84,7 @@ static long write_checkpoint(struct thread *self)
         failed = -EAGAIN;
     } else if (memory) {
         memory->writer = (struct writer){.increment = failed == 1, .pagemap = memory->pagemap, .same = memory->same,
-                                         .bounce = memory->bounce, .header = memory->header};
+                                         .runs = memory->runs, .bounce = memory->bounce, .header = memory->header};
         failed = write_image(&memory->writer, &memory->plan, memory->list, memory->room, &count);
     } else {
         failed = -ENOMEM;

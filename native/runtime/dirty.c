@@ -1,8 +1,9 @@
 /* Which pages changed since the last whole image.
  *
  * After a whole image the program's pages are write-protected by userfaultfd in its asynchronous mode: the kernel
- * itself lifts the protection at the first write and keeps the mark in the page table, where /proc/self/pagemap
- * shows it.  Nothing of it is visible to the program.  Where the kernel has it not, every image is whole.
+ * itself lifts the protection at the first write and keeps the mark in the page table, where a scan of
+ * /proc/self/pagemap finds it.  Nothing of it is visible to the program.  Where the kernel has it not, every image
+ * is whole.
  */
 #include "runtime.h"
 
@@ -10,14 +11,14 @@
 
 #define FAULT_API 0xc018aa3f /* UFFDIO_API, whose own definition needs a C library */
 
-enum { USER_FAULTS_ONLY = 1, MARKED_BIT = 57, WRITE_PROTECT_ASYNC = 1 << 15 };
+enum { USER_FAULTS_ONLY = 1, WRITE_PROTECT_ASYNC = 1 << 15 };
 
 /* As <linux/fs.h> of newer kernels has it. */
 struct scan {
     uint64_t size, flags, start, end, walk_end, vec, vec_len, max_pages;
     uint64_t category_inverted, category_mask, category_any, return_mask;
 };
-enum { PROTECT_MATCHING = 1, CHECK_ASYNC = 2, IS_PRESENT = 1 << 3, IS_SWAPPED = 1 << 4 };
+enum { PROTECT_MATCHING = 1, CHECK_ASYNC = 2, IS_WRITTEN = 1 << 1, IS_PRESENT = 1 << 3, IS_SWAPPED = 1 << 4 };
 
 static struct placed {
     unsigned long from, to;
@@ -74,12 +75,26 @@ void dirty_begin(uint64_t generation)
     base_generation = base_count <= COUNT(base) ? generation : 0;
 }
 
-bool dirty_is_marked(uint64_t pagemap_entry)
+/* Finds the pages of FROM..TO that are there, as many runs as LIST holds; *NEXT: how far it looked.  Returns their
+ * number or -errno.  WRITTEN tells changed pages from the others.  A kernel that comes to the end after it had to
+ * empty its own buffer says it had stopped there: what it found beyond is found all the same. */
+long dirty_scan(unsigned long from, unsigned long to, bool written, struct page_run *list, size_t room,
+                unsigned long *next)
 {
-    return pagemap_entry >> MARKED_BIT & 1;
+    struct scan scan = {.size = sizeof scan, .start = from, .end = to, .vec = (uint64_t)list, .vec_len = room,
+                        .category_any = IS_PRESENT | IS_SWAPPED,
+                        .return_mask = IS_PRESENT | IS_SWAPPED | (written ? IS_WRITTEN : 0)};
+    long found = SYSTEM(__NR_ioctl, PAGEMAP_FD, DIRTY_SCAN, &scan);
+    *next = found > 0 && list[found - 1].to > scan.walk_end ? list[found - 1].to : scan.walk_end;
+    return found;
 }
 
-/* Where AT lies in the base; *TO: as far as that goes. False: there it was zero. */
+bool dirty_is_written(const struct page_run *run)
+{
+    return run->categories & IS_WRITTEN;
+}
+
+/* Where AT lies in the base. False: there it was zero. *TO: as far as that goes. */
 bool dirty_base_place(unsigned long at, unsigned long *to, uint64_t *offset)
 {
     size_t low = 0, high = base_count;
@@ -90,8 +105,10 @@ bool dirty_base_place(unsigned long at, unsigned long *to, uint64_t *offset)
         else
             high = middle;
     }
-    if (low == base_count || at < base[low].from)
+    if (low == base_count || at < base[low].from) {
+        *to = low == base_count ? ~0ul : base[low].from;
         return false;
+    }
     *to = base[low].to;
     *offset = base[low].offset + (at - base[low].from);
     return true;

@@ -52,6 +52,10 @@ static const struct permission permissions[] = {
     {__NR_rt_sigreturn, {{0}}},
     {__NR_recvmsg, {{IS_OR_CONTROL, 0, CHANNEL_FD}}},
     {__NR_read, {{IS, 0, CHANNEL_FD}}},
+#ifdef RUNTIME_TRACE
+    {__NR_write, {{0}}},
+#endif
+    {__NR_write, {{IS, 0, CHANNEL_FD}}},
     {__NR_writev, {{IS_OR_CONTROL, 0, CHANNEL_FD}}},
     {__NR_mmap, {{HAS_ONLY, 3, PLAIN_MAP}, {HAS_ALL, 3, MAP_ANONYMOUS}}},
     {__NR_munmap, {{0}}},
@@ -95,9 +99,6 @@ static const struct permission permissions[] = {
     {__NR_ftruncate, {{IS, 0, GIFT_FD}}},
     {__NR_fsync, {{IS, 0, GIFT_FD}}},
     {__NR_close, {{IS_OR_CONTROL, 0, GIFT_FD}}},
-#ifdef RUNTIME_TRACE
-    {__NR_write, {{IS, 0, 2}}},
-#endif
 };
 
 /* Each test falls through when it holds and ends the process when it does not. */

@@ -81,7 +81,7 @@ static void write_mapping(struct writer *w, const struct mapping *m, unsigned lo
     w->offset = offset;
     if (!(m->protection & READ))
         SYSTEM(__NR_mprotect, m->from, m->to - m->from, READ);
-    each_run(w, &part, true, write_run);
+    each_run(w, &part, write_run);
     if (!w->increment)
         dirty_note_place(from, to, offset);
     if (!(m->protection & READ))

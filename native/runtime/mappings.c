@@ -43,44 +43,144 @@ long read_mappings(char *room, struct mapping *list)
     return count;
 }
 
-static enum kind kind_of(const struct writer *w, const struct mapping *m, uint64_t entry, unsigned long at)
+/* ---- runs of pages of one kind */
+
+struct pieces {
+    struct writer *w;
+    const struct mapping *m;
+    bool look; /* pages of zeros are nothing */
+    each *each;
+    struct run run;
+};
+
+static void end_run(struct pieces *p)
 {
-    unsigned long to;
-    uint64_t offset;
-    if (!m->inode && !(entry >> 62)) /* never touched, and no file behind it */
-        return NOTHING;
-    if (w->increment && !m->shared && dirty_is_marked(entry))
-        return dirty_base_place(at, &to, &offset) ? SAME : NOTHING;
-    return DATA;
+    if (p->run.kind != NOTHING)
+        p->each(p->w, p->m, p->run.kind, p->run.from, p->run.to);
 }
 
-/* Calls EACH for every run of pages of one kind in M. LOOK: pages of zeros are nothing. */
-void each_run(struct writer *w, const struct mapping *m, bool look, each *each)
+static void join_piece(struct pieces *p, unsigned long from, unsigned long to, enum kind kind)
 {
-    unsigned long run = m->from;
-    enum kind before = NOTHING;
-    for (unsigned long at = m->from; at < m->to;) {
+    if (kind == p->run.kind && from == p->run.to) {
+        p->run.to = to;
+        return;
+    }
+    end_run(p);
+    p->run = (struct run){from, to, kind};
+}
+
+/* Pieces come in ascending order; between them is nothing. */
+static void add_piece(struct pieces *p, unsigned long from, unsigned long to, enum kind kind)
+{
+    if (!p->look || kind != DATA)
+        join_piece(p, from, to, kind);
+    else
+        for (; from < to; from += PAGE)
+            join_piece(p, from, from + PAGE, digest_is_zero((void *)from) ? NOTHING : DATA);
+}
+
+/* Pages that are as they were when the base was written. */
+static void add_unchanged(struct pieces *p, unsigned long from, unsigned long to)
+{
+    while (from < to) {
+        unsigned long end;
+        uint64_t offset;
+        bool placed = dirty_base_place(from, &end, &offset);
+        if (end > to)
+            end = to;
+        add_piece(p, from, end, placed ? SAME : NOTHING);
+        from = end;
+    }
+}
+
+/* As the kernel's page table has it. False: from *AT on it must be asked in another way. */
+static bool add_scanned(struct pieces *p, unsigned long *at)
+{
+    const struct mapping *m = p->m;
+    enum kind untouched = m->inode ? DATA : NOTHING; /* it has its file's content */
+    struct page_run *list = (struct page_run *)p->w->pagemap;
+    while (*at < m->to) {
+        unsigned long next;
+        long count = dirty_scan(*at, m->to, p->w->increment, list, PAGEMAP_ENTRIES * 8 / sizeof *list, &next);
+        bool good = count >= 0 && next > *at && next <= m->to;
+        for (long i = 0; i < count && good; i++) {
+            good = list[i].from >= *at && list[i].to > list[i].from && list[i].to <= next;
+            if (!good)
+                break;
+            add_piece(p, *at, list[i].from, untouched);
+            if (p->w->increment && !m->shared && !dirty_is_written(&list[i]))
+                add_unchanged(p, list[i].from, list[i].to);
+            else
+                add_piece(p, list[i].from, list[i].to, DATA);
+            *at = list[i].to;
+        }
+        if (!good) {
+            p->w->cannot_scan = true;
+            return false;
+        }
+        add_piece(p, *at, next, untouched);
+        *at = next;
+    }
+    return true;
+}
+
+/* The same from a number for each page, without knowing what changed. */
+static void add_listed(struct pieces *p, unsigned long at)
+{
+    const struct mapping *m = p->m;
+    uint64_t *entry = p->w->pagemap;
+    while (at < m->to) {
         size_t pages = (m->to - at) / PAGE;
         if (pages > PAGEMAP_ENTRIES)
             pages = PAGEMAP_ENTRIES;
-        if (SYSTEM(__NR_pread64, PAGEMAP_FD, w->pagemap, pages * 8, at / PAGE * 8) != (long)(pages * 8)) {
-            w->failed = -EIO;
+        if (SYSTEM(__NR_pread64, PAGEMAP_FD, entry, pages * 8, at / PAGE * 8) != (long)(pages * 8)) {
+            p->w->failed = -EIO;
             return;
         }
-        for (size_t i = 0; i < pages; i++, at += PAGE) {
-            enum kind kind = kind_of(w, m, w->pagemap[i], at);
-            if (kind == DATA && look && digest_is_zero((void *)at))
-                kind = NOTHING;
-            if (kind != before) {
-                if (before != NOTHING)
-                    each(w, m, before, run, at);
-                run = at;
-                before = kind;
-            }
-        }
+        for (size_t i = 0; i < pages; i++, at += PAGE)
+            add_piece(p, at, at + PAGE, m->inode || entry[i] >> 62 ? DATA : NOTHING); /* there, or in a file */
     }
-    if (before != NOTHING)
-        each(w, m, before, run, m->to);
+}
+
+static bool is_programs(const struct mapping *m)
+{
+    return m->to <= THREAD_PLACE;
+}
+
+/* What was found in M when its place was given out. */
+static void add_known(struct pieces *p)
+{
+    const struct run *runs = p->w->runs;
+    size_t low = 0, high = p->w->run_count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (runs[middle].to <= p->m->from)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low < p->w->run_count && runs[low].from < p->m->to; low++) {
+        unsigned long from = runs[low].from > p->m->from ? runs[low].from : p->m->from;
+        unsigned long to = runs[low].to < p->m->to ? runs[low].to : p->m->to;
+        add_piece(p, from, to, runs[low].kind);
+    }
+}
+
+static void look_through(struct writer *w, const struct mapping *m, bool look, each *each)
+{
+    struct pieces pieces = {w, m, look, each, {m->from, m->from, NOTHING}};
+    unsigned long at = m->from;
+    if (look && is_programs(m) && !w->too_many)
+        add_known(&pieces);
+    else if (w->cannot_scan || !add_scanned(&pieces, &at))
+        add_listed(&pieces, at);
+    end_run(&pieces);
+}
+
+/* Calls EACH for every run of pages of one kind in M that is to be written. */
+void each_run(struct writer *w, const struct mapping *m, each *each)
+{
+    look_through(w, m, true, each);
 }
 
 /* ---- where it goes */
@@ -89,12 +189,14 @@ static struct { unsigned long first, last; } extent;
 
 static void measure_run(struct writer *w, const struct mapping *m, enum kind kind, unsigned long from, unsigned long to)
 {
-    (void)w;
-    (void)m;
-    (void)kind;
     if (!extent.last)
         extent.first = from;
     extent.last = to;
+    if (!is_programs(m))
+        return;
+    w->too_many |= w->run_count == MOST_RUNS;
+    if (!w->too_many)
+        w->runs[w->run_count++] = (struct run){from, to, kind};
 }
 
 bool is_runtimes(const struct mapping *m)
@@ -129,7 +231,7 @@ long plan_mapping(struct writer *w, struct plan *plan, const struct mapping *m)
     if (is_runtimes(m))
         extent.first = m->from, extent.last = m->to;
     else
-        each_run(w, m, false, measure_run);
+        look_through(w, m, false, measure_run);
     if (!extent.last)
         return add_late(m->from, m->to, m, 0, false) ? 0 : -E2BIG;
     bool room = is_runtimes(m) || plan->count + plan->reserved < MOST_SEGMENTS - 8;

@@ -392,7 +392,12 @@ void dirty_forget(void);
 void dirty_note_place(unsigned long from, unsigned long to, uint64_t offset);
 bool dirty_protect(unsigned long from, unsigned long to);
 void dirty_begin(uint64_t generation);
-bool dirty_is_marked(uint64_t pagemap_entry);
+struct page_run { /* as PAGEMAP_SCAN tells it */
+    uint64_t from, to, categories;
+};
+long dirty_scan(unsigned long from, unsigned long to, bool written, struct page_run *list, size_t room,
+                unsigned long *next);
+bool dirty_is_written(const struct page_run *run);
 bool dirty_base_place(unsigned long at, unsigned long *to, uint64_t *offset);
 
 /* park.c */

@@ -25,24 +25,25 @@ static bool wait_for_room(struct session *s)
     return !(one.revents & POLLHUP);
 }
 
-static bool send_plain(struct session *s, const uint8_t *at, size_t size, int gift, int flags)
+static ssize_t send_with_gift(int channel, const uint8_t *at, size_t size, int gift, int flags)
 {
     union {
         struct cmsghdr head;
         char room[CMSG_SPACE(sizeof(int))];
-    } control = {0};
+    } control = {.head = {.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))}};
+    struct iovec part = {(void *)(uintptr_t)at, size};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control,
+                             .msg_controllen = sizeof control.room};
+    memcpy(CMSG_DATA(&control.head), &gift, sizeof gift);
+    return sendmsg(channel, &message, flags);
+}
+
+static bool send_plain(struct session *s, const uint8_t *at, size_t size, int gift, int flags)
+{
+    flags |= MSG_NOSIGNAL | MSG_DONTWAIT;
     while (size) {
-        struct iovec part = {(void *)(uintptr_t)at, size};
-        struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-        if (gift >= 0) {
-            message.msg_control = &control;
-            message.msg_controllen = sizeof control.room;
-            control.head.cmsg_level = SOL_SOCKET;
-            control.head.cmsg_type = SCM_RIGHTS;
-            control.head.cmsg_len = CMSG_LEN(sizeof(int));
-            memcpy(CMSG_DATA(&control.head), &gift, sizeof gift);
-        }
-        ssize_t sent = sendmsg(s->channel, &message, MSG_NOSIGNAL | MSG_DONTWAIT | flags);
+        ssize_t sent = gift < 0 ? send(s->channel, at, size, flags)
+                                : send_with_gift(s->channel, at, size, gift, flags);
         if (sent < 0 && (errno == EINTR || ((errno == EAGAIN || errno == EWOULDBLOCK) && wait_for_room(s))))
             continue;
         if (sent <= 0)

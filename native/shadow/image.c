@@ -95,21 +95,35 @@ long serve_image_end(struct work *w)
     return result;
 }
 
-int shadow_digest_image(int file, uint64_t *computed, uint64_t *stored)
+/* The last piece of the COUNT at MOVED, in the order of FROM, that begins at or before AT; NULL: none. */
+static const struct shadow_moved *piece_at(const struct shadow_moved *moved, size_t count, int64_t at)
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (moved[middle].from <= at)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low ? &moved[low - 1] : NULL;
+}
+
+int shadow_digest_image(int file, const struct shadow_moved *moved, size_t count, struct shadow_digest *found)
 {
     enum { ROOM = 1 << 20 };
     uint8_t *room = NULL;
     uint64_t seal[2];
     off_t at = 0, end;
     ssize_t got;
-    *computed = *stored = 0;
+    *found = (struct shadow_digest){0};
     if (posix_memalign((void **)&room, DIGEST_PAGE, ROOM))
         return -ENOMEM;
     if (pread(file, seal, sizeof seal, DIGEST_AT) != sizeof seal || seal[0] != DIGEST_MAGIC) {
         free(room);
         return -ENODATA;
     }
-    *stored = seal[1];
+    found->stored = seal[1];
     for (; (at = lseek(file, at, SEEK_DATA)) >= 0; at = end) {
         at -= at % DIGEST_PAGE;
         end = lseek(file, at, SEEK_HOLE);
@@ -117,9 +131,15 @@ int shadow_digest_image(int file, uint64_t *computed, uint64_t *stored)
             memset(room + got, 0, (size_t)(-got & (DIGEST_PAGE - 1)));
             if (at <= DIGEST_AT && at + got > DIGEST_AT)
                 memset(room + DIGEST_AT - at, 0, DIGEST_BYTES);
-            for (ssize_t page = 0; page < got && at + page < end; page += DIGEST_PAGE)
-                if (!digest_is_zero((uint64_t *)(void *)(room + page)))
-                    *computed += digest_page((uint64_t *)(void *)(room + page), (uint64_t)(at + page));
+            for (ssize_t page = 0; page < got && at + page < end; page += DIGEST_PAGE) {
+                const uint64_t *words = (uint64_t *)(void *)(room + page);
+                if (digest_is_zero(words))
+                    continue;
+                const struct shadow_moved *piece = piece_at(moved, count, at + page);
+                found->computed += digest_page(words, (uint64_t)(at + page));
+                if (piece && at + page < piece->from + piece->size)
+                    found->moved += digest_page(words, (uint64_t)(at + page - piece->from + piece->to));
+            }
             at += got;
         }
         if (at < end) {

@@ -77,8 +77,18 @@ int shadow_read_statistics(int session, struct shadow_statistics *to);
 /* From now on a complete checkpoint ends the program: it is to go on elsewhere. Returns 0 or -errno. */
 int shadow_vacate(int session);
 
-/* The digest of an image, computed and as its header has it. Returns 0, or -errno; -ENODATA: it has none. */
-int shadow_digest_image(int file, uint64_t *computed, uint64_t *stored);
+/* A piece of an image that is to lie elsewhere, in whole pages. */
+struct shadow_moved {
+    int64_t to, from, size;
+};
+
+struct shadow_digest {
+    uint64_t computed, stored; /* of all pages, and as the header has it */
+    uint64_t moved;            /* what the moved pieces add to another image's digest */
+};
+
+/* The digest of an image. MOVED: COUNT pieces in the order of FROM. Returns 0, or -errno; -ENODATA: it has none. */
+int shadow_digest_image(int file, const struct shadow_moved *moved, size_t count, struct shadow_digest *found);
 
 /* Ends a session: its channel is shut, which ends the program. */
 int shadow_close(int session);

@@ -38,6 +38,8 @@ class Chain:
 
     increments = 0
     job_root: str | None = None
+    through: Sequence[str] = ()
+    """A command that executes the runtime or image whose words follow it."""
 
     def __init__(
         self,
@@ -74,7 +76,7 @@ class Chain:
         )
         with theirs:
             self.session = self.host.open(ours, task)
-            words = [executable, str(theirs.fileno()), "-", "family"]
+            words = [*self.through, executable, str(theirs.fileno()), "-", "family"]
             self.process = subprocess.Popen(
                 words, pass_fds=(theirs.fileno(),), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
             )

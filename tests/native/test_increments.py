@@ -16,7 +16,7 @@ from condor_actors.machine.native_programs import runtime_path
 from condor_actors.machine.native_shadow import CHECKPOINT_SIGNAL, EventKind
 
 from .chain import DEADLINE_S, Chain
-from .conftest import finished, tool
+from .conftest import Compile, finished, tool
 
 CHANGER = """
 import hashlib, mmap, random, sys
@@ -88,6 +88,34 @@ def test_programs_go_on_from_increments(seed: int, tmp_path: Path) -> None:
     assert (tmp_path / "output").read_bytes() == native.stdout
     if kinds[0] is EventKind.IMAGE and EventKind.INCREMENT not in kinds:
         pytest.skip("this kernel does not tell which pages were written")
+
+
+@pytest.mark.parametrize("missing", ["userfaultfd", "scan"])
+def test_kernels_that_tell_less_get_whole_images(missing: str, tmp_path: Path, compiled: Compile) -> None:
+    command = [sys.executable, "-c", CHANGER, "120"]
+    native = subprocess.run(command, capture_output=True, check=True)
+    chain = IncrementChain(command, tmp_path, seed=1)
+    chain.through = [compiled("without"), missing]
+    chain.start(runtime_path())
+    for link in range(2):
+        assert chain.process
+        chain.expect(EventKind.STARTED)
+        for last in (False, True):
+            if last:
+                chain.host.vacate(chain.session)
+            chain.process.send_signal(CHECKPOINT_SIGNAL)
+            assert chain.expect(EventKind.IMAGE, EventKind.INCREMENT).kind is EventKind.IMAGE
+            verify_image(str(chain.image))
+        chain.expect(EventKind.ENDED)
+        assert chain.process.wait(DEADLINE_S) == 112
+        image = tmp_path / f"image.{link}"
+        chain.image.replace(image)
+        chain.start(str(image))
+    chain.expect(EventKind.ENDED)
+    assert chain.process
+    assert chain.process.wait(DEADLINE_S) == 0
+    os.close(chain.output)
+    assert (tmp_path / "output").read_bytes() == native.stdout
 
 
 def an_image(folder: Path) -> Path:
