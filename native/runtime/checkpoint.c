@@ -15,7 +15,7 @@ struct region late[4096];
 size_t late_count;
 struct region shared_memory[256];
 size_t shared_count;
-uint8_t files[4 << 20];
+uint8_t files[MAX_BLOB];
 size_t files_size;
 int coordinator_slot;
 
@@ -43,7 +43,10 @@ static long describe_files(struct thread *self)
     struct request request = {.call = OP_DESCRIBE, .arguments = {sizeof files}};
     struct vector out = {files, sizeof files};
     long size = ask(self, &request, NULL, 0, &out, 1, NULL);
+    size_t before = files_size;
     files_size = size < 0 ? 0 : (size_t)size;
+    if (before > files_size) /* what was longer once is not to be in every image from now on */
+        memset(files + files_size, 0, before - files_size);
     return size < 0 ? size : 0;
 }
 

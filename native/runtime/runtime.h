@@ -422,7 +422,7 @@ extern size_t late_count;
 /* What the family shares; at a restart it is made sharable again. */
 extern struct region shared_memory[256];
 extern size_t shared_count;
-extern uint8_t files[4 << 20]; /* the open files, as the shadow describes them */
+extern uint8_t files[MAX_BLOB]; /* the open files, as the shadow describes them */
 extern size_t files_size;
 extern int coordinator_slot;
 extern volatile uint32_t checkpoint_phase;

@@ -20,7 +20,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-enum { DESCRIBED_MAGIC = 0x46534443, MAX_CONTENT = 1 << 20 };
+enum { DESCRIBED_MAGIC = 0x46534443, MAX_CONTENT = 1 << 20, MAX_NAMELESS = MAX_BLOB, PIECE = 1 << 16 };
 
 struct described {
     uint32_t magic, files, entries, handles;
@@ -29,7 +29,8 @@ struct described {
 };
 
 struct described_file {
-    uint8_t kind, end, wants_nonblocking, padding;
+    uint8_t kind, end, wants_nonblocking;
+    uint8_t sparse; /* the content is the size of a file, and what it has besides zeros */
     uint32_t number;
     int32_t flags;
     uint32_t mode;
@@ -45,6 +46,11 @@ struct described_entry {
 struct described_interest {
     uint32_t file, events;
     uint64_t data;
+};
+
+/* A piece of a sparse file; its bytes follow. */
+struct described_piece {
+    int64_t at, size;
 };
 
 struct list {
@@ -89,14 +95,39 @@ static ssize_t pipe_content(int real, uint8_t *to, size_t room)
     return size;
 }
 
-static ssize_t nameless_content(int real, uint8_t *to, size_t room)
+/* Returns what it took of TO: nothing for zeros. */
+static ssize_t read_piece(int real, int64_t at, int64_t size, uint8_t *to, size_t room)
 {
-    struct stat st;
-    if (fstat(real, &st) < 0)
-        return -errno;
-    if ((size_t)st.st_size > room)
+    struct described_piece piece = {at, size};
+    if (room < sizeof piece + (size_t)size)
         return -EFBIG;
-    return pread(real, to, (size_t)st.st_size, 0);
+    ssize_t got = pread(real, to + sizeof piece, (size_t)size, at);
+    if (got != size)
+        return got < 0 ? -errno : -EIO;
+    memcpy(to, &piece, sizeof piece);
+    to += sizeof piece;
+    return to[0] || memcmp(to, to + 1, (size_t)size - 1) ? (ssize_t)(sizeof piece + (size_t)size) : 0;
+}
+
+/* Opened once more: the program's descriptor may be for writing only, and its position is not to move. */
+static ssize_t nameless_content(const char *link, int64_t size, uint8_t *to, size_t room)
+{
+    int real = open(link, O_RDONLY | O_CLOEXEC);
+    if (real < 0)
+        return -errno;
+    ssize_t used = sizeof size, got = 0;
+    int64_t at = 0, end = 0;
+    memcpy(to, &size, sizeof size);
+    while (got >= 0 && (at < end || (at = lseek(real, at, SEEK_DATA)) >= 0)) {
+        if (at >= end)
+            end = lseek(real, at, SEEK_HOLE);
+        int64_t next = end - at < PIECE ? end : at + PIECE;
+        got = read_piece(real, at, next - at, to + used, room - (size_t)used);
+        used += got;
+        at = next;
+    }
+    close(real);
+    return got < 0 ? got : used;
 }
 
 /* Lines of /proc/self/fdinfo: "tfd:  N events:  HEX data:  HEX ..." and "eventfd-count: HEX". */
@@ -139,8 +170,7 @@ static int64_t fdinfo_value(int real, const char *key, const char *format)
     return (int64_t)value;
 }
 
-static ssize_t content_of(struct list *list, struct file *file, struct described_file *d, bool nameless,
-                          uint8_t *to, size_t room)
+static ssize_t content_of(struct list *list, struct file *file, struct described_file *d, uint8_t *to, size_t room)
 {
     struct itimerspec setting;
     switch (file->kind) {
@@ -157,7 +187,7 @@ static ssize_t content_of(struct list *list, struct file *file, struct described
             return -errno;
         memcpy(to, &setting, sizeof setting);
         return sizeof setting;
-    default: return nameless ? nameless_content(file->real, to, room) : 0;
+    default: return 0;
     }
 }
 
@@ -165,7 +195,6 @@ static long describe_file(struct work *w, struct list *list, struct file *file)
 {
     char link[64], path[PATH_LIMIT] = {0};
     struct stat st;
-    static const size_t room = MAX_CONTENT;
     if (file->late_error) /* not told yet: an image would not know of it */
         return -file->late_error;
     if (fstat(file->real, &st) < 0)
@@ -173,13 +202,16 @@ static long describe_file(struct work *w, struct list *list, struct file *file)
     snprintf(link, sizeof link, "/proc/self/fd/%d", file->real);
     ssize_t length = readlink(link, path, sizeof path - 1);
     bool nameless = file->kind == FILE_TEXT || (file->kind == FILE_PLAIN && S_ISREG(st.st_mode) && st.st_nlink == 0);
-    struct described_file d = {.kind = nameless ? FILE_TEXT : file->kind, .end = file->end,
+    const size_t room = nameless ? MAX_NAMELESS : MAX_CONTENT;
+    struct described_file d = {.kind = nameless ? FILE_TEXT : file->kind, .end = file->end, .sparse = nameless,
                                .wants_nonblocking = file->wants_nonblocking, .number = file->number,
                                .flags = file->flags, .mode = st.st_mode};
     off_t offset = file->regular ? lseek(file->real, 0, SEEK_CUR) : 0;
     d.offset = offset < 0 ? 0 : offset;
     uint8_t *content = malloc(room);
-    ssize_t size = content ? content_of(list, file, &d, nameless, content, room) : -ENOMEM;
+    ssize_t size = !content   ? -ENOMEM
+                   : nameless ? nameless_content(link, st.st_size, content, room)
+                              : content_of(list, file, &d, content, room);
     if (size >= 0) {
         d.path_size = file->kind == FILE_PLAIN && !nameless && length > 0 ? (uint32_t)length + 1 : 0;
         d.content_size = (uint32_t)size;
@@ -260,13 +292,36 @@ static int reopen_plain(const struct session *s, const struct described_file *d,
     return real;
 }
 
+static bool write_pieces(int real, const uint8_t *from, size_t left)
+{
+    int64_t size;
+    struct described_piece piece;
+    if (left < sizeof size)
+        return false;
+    memcpy(&size, from, sizeof size);
+    if (ftruncate(real, size) < 0)
+        return false;
+    for (from += sizeof size, left -= sizeof size; left; from += piece.size, left -= (size_t)piece.size) {
+        if (left < sizeof piece)
+            return false;
+        memcpy(&piece, from, sizeof piece);
+        from += sizeof piece;
+        left -= sizeof piece;
+        if (piece.at < 0 || piece.size < 0 || piece.at > size || (uint64_t)piece.size > left ||
+            piece.size > size - piece.at || pwrite(real, from, (size_t)piece.size, piece.at) != piece.size)
+            return false;
+    }
+    return true;
+}
+
 static int reopen_nameless(const struct described_file *d, const void *content)
 {
     int real = memfd_create("restored", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (real < 0)
         return -1;
-    if (write(real, content, d->content_size) != (ssize_t)d->content_size ||
-        lseek(real, d->offset, SEEK_SET) < 0) {
+    bool whole = d->sparse ? write_pieces(real, content, d->content_size)
+                           : write(real, content, d->content_size) == (ssize_t)d->content_size;
+    if (!whole || lseek(real, d->offset, SEEK_SET) < 0) {
         close(real);
         return -1;
     }

@@ -30,6 +30,17 @@ SLEEPER = (
     "[t.start() for t in threads]\n[t.join() for t in threads]\n"
     "print(0.6 <= time.monotonic() - began < 60)"
 )
+NAMELESS = (
+    "import hashlib, os, tempfile, time\n"
+    "gone = tempfile.TemporaryFile(dir='.'); gone.write(b'0123456789abcdef' * 500000); gone.seek(7)\n"
+    "far = os.memfd_create('far'); os.ftruncate(far, 1 << 40); places = [(1 << 39) + k * 8192 for k in range(40)]\n"
+    "for at in places: os.pwrite(far, b'far away', at)\n"
+    "only = os.open('only', os.O_CREAT | os.O_WRONLY | os.O_APPEND); os.unlink('only')\n"
+    "for i in range(60): os.write(only, b'x' * 100); time.sleep(0.01)\n"
+    "print(gone.read(3), hashlib.file_digest(gone, 'md5').hexdigest() if hasattr(hashlib, 'file_digest')"
+    " else hashlib.md5(gone.read()).hexdigest())\n"
+    "print([os.pread(far, 10, at - 1) for at in places], os.fstat(far).st_size, os.fstat(only).st_size)\n"
+)
 PIPES = (
     "import os, select\nr, w = os.pipe()\nos.write(w, b'left in the pipe')\n"
     "e = select.epoll(); e.register(r, select.EPOLLIN)\ns = 0\n"
@@ -40,6 +51,7 @@ PROGRAMS = {
     "python": [sys.executable, "-c", PYTHON],
     "perl": ["/usr/bin/perl", "-e", PERL],
     "sleeping threads": [sys.executable, "-c", SLEEPER],
+    "nameless files": [sys.executable, "-c", NAMELESS],
     "pipes and epoll": [sys.executable, "-c", PIPES],
     "node": ["/usr/bin/node", "-e", "let s=0;for(let i=0;i<5e7;i++)s=(s+i*i)%1000003;console.log(s)"],
     "awk": ["/usr/bin/awk", "BEGIN { for (i = 0; i < 6000000; i++) s += i % 7; print s }"],
@@ -51,7 +63,7 @@ def test_chain_of_images_gives_the_same_end(name: str, tmp_path: Path) -> None:
     command = PROGRAMS[name]
     if not os.path.exists(command[0]):
         pytest.skip(f"{command[0]} is not installed")
-    native = subprocess.run(command, capture_output=True, check=False)
+    native = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)
     life = moved_life(command, tmp_path, seed=1, links=5, pause_s=0.08)
     assert (life.status, life.output) == (native.returncode, native.stdout)
 
