@@ -148,6 +148,8 @@ def play(path: str, services: list[str]) -> None:
         for key, _ in selector.select():
             if key.fileobj is bus.sock:
                 desktop.asked(bus.receive())
+                while (another := bus.parser.get_next_message()) is not None:  # what came in the same packet
+                    desktop.asked(another)
                 continue
             text = os.read(sys.stdin.fileno(), 4096).decode()
             if not text:
