@@ -15,14 +15,15 @@ from condor_actors.classads import ClassAd
 from condor_actors.cores import job_run as jr
 from condor_actors.cores.effects import Effect
 from condor_actors.cores.run_spec import EXECUTABLE, NULL, RunSpec, environment_of
+from condor_actors.daemons.run_files import StreamedFiles, read_run_file
 from condor_actors.machine.launch import Ended, Launched, LaunchPlan, close_quietly
 from condor_actors.machine.lowering import Share
 from condor_actors.machine.process_tree import MARK
 from condor_actors.machine.run_processes import RunProcesses
 from condor_actors.machine.sandbox import MissingOutputs, Sandbox
 from condor_actors.machine.url_fetch import FetchFailed, fetch
-from condor_actors.machine.users import Account, acting_as
-from condor_actors.messages.envelope import Address, Delivery, Refused, TimerFired
+from condor_actors.machine.users import Account
+from condor_actors.messages.envelope import Address, Delivery, TimerFired
 from condor_actors.messages.run import (
     ActivateClaim,
     Activated,
@@ -30,7 +31,6 @@ from condor_actors.messages.run import (
     OpenShell,
     ReadRunFile,
     RunExited,
-    RunFileBytes,
     RunProgress,
     ShellData,
     Usage,
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 __all__ = ["Starter"]
 
 STREAM_S = 1.0
-STREAM_BYTES = 128 * 1024
 STRAGGLER_S = (0.002, 0.01, 0.05, 0.2)
 
 
@@ -85,7 +84,7 @@ class Starter(Actor):
         self._began_s = 0.0
         self._tries = 0
         self._asked: Delivery | None = None
-        self._streams: dict[str, tuple[str, int]] = {}
+        self._streamed = StreamedFiles(spec, lambda attribute: host.home_name(self, attribute))
         self._grant_open = False
         self._preparing = False
         self._gathering = False
@@ -111,7 +110,8 @@ class Starter(Actor):
         """A message of the shadow, a timer, a question about the sandbox."""
         message = delivery.message
         if isinstance(message, ReadRunFile):
-            self._read_file(delivery, message)
+            account = self.account or self.host.own_account
+            self.context.reply(delivery, read_run_file(message, self.spec, self.sandbox, account))
         elif isinstance(message, (OpenShell, ShellData)):
             self.host.shells.receive(self, delivery)
         elif isinstance(message, TimerFired) and message.key == "measure":
@@ -150,7 +150,7 @@ class Starter(Actor):
     # ---- effects
 
     def _tell(self, effect: jr.Tell) -> None:
-        if self._streams and isinstance(effect.message, RunExited):
+        if self._streamed.paths and isinstance(effect.message, RunExited):
             self._stream(last=True)
         if self.core.connected:
             self.context.tell(self.shadow, effect.message)
@@ -248,7 +248,7 @@ class Starter(Actor):
 
     def _start(self, effect: jr.Start) -> None:
         assert self.sandbox is not None
-        spec, gate, sandbox = self.spec, self.gate, self.sandbox
+        gate, sandbox = self.gate, self.sandbox
         opened: list[int] = []
         try:
             stdin, stdout, stderr = self._open_standard(opened)
@@ -265,11 +265,7 @@ class Starter(Actor):
         self.processes.leader(self._launched.pid)
         if self._share().idle:
             self.processes.share(self._share())
-        if spec.transfers and (spec.stream_stdout or spec.stream_stderr):
-            if spec.stream_stdout and spec.stdout != NULL:
-                self._streams[spec.stdout] = ("stdout", 0)
-            if spec.stream_stderr and spec.stderr not in (NULL, spec.stdout):
-                self._streams[spec.stderr] = ("stderr", 0)
+        if self._streamed.paths:
             self.context.set_timer("stream", STREAM_S)
         self.host.living.add(sandbox.path)
 
@@ -386,7 +382,7 @@ class Starter(Actor):
             named = spec.checkpoint_files
         if self._gathering:
             return
-        sandbox, streams, complete = self.sandbox, tuple(self._streams), effect.complete
+        sandbox, streams, complete = self.sandbox, self._streamed.paths, effect.complete
         try:
             builder: Any = sandbox.gather(named, streams, complete=complete, light=True)
         except HeavyManifest:
@@ -479,58 +475,12 @@ class Starter(Actor):
 
     def _stream(self, last: bool = False) -> None:
         """Send what was written since the last time."""
-        pieces = []
-        names = {"stdout": self.host.home_name(self, "Out"), "stderr": self.host.home_name(self, "Err")}
         assert self.sandbox is not None
-        for path, (which, offset) in tuple(self._streams.items()):
-            while True:
-                try:
-                    _, data, _ = self.sandbox.read(path, offset, STREAM_BYTES)
-                except (OSError, ValueError):
-                    break
-                if not data:
-                    break
-                pieces.append((names[which], offset, data))
-                offset += len(data)
-                self._streams[path] = (which, offset)
-                if not last:
-                    break
-        for piece in pieces:
+        for piece in self._streamed.grown(self.sandbox, everything=last):
             if self.core.connected:
                 self.context.tell(self.shadow, RunProgress(run_id=self.run_id, usage=self.core.usage, streams=(piece,)))
         if not last and self.core.state in jr.ALIVE:
             self.context.set_timer("stream", STREAM_S)
-
-    # ---- questions
-
-    def _read_file(self, delivery: Delivery, message: ReadRunFile) -> None:
-        if self.sandbox is None:
-            self.context.reply(delivery, Refused(code="not-found", text="the job has no scratch directory yet"))
-            return
-        path = message.path
-        if not self.spec.transfers and path in ("_condor_stdout", "_condor_stderr"):
-            path = self.spec.stdout if path.endswith("out") else self.spec.stderr
-        try:
-            if self.spec.transfers:
-                start, data, size = self.sandbox.read(path, message.offset, min(message.max_bytes, 256 * 1024))
-            else:
-                start, data, size = self._read_shared(path, message)
-        except ValueError as error:
-            self.context.reply(delivery, Refused(code="denied", text=str(error)))
-        except OSError as error:
-            self.context.reply(delivery, Refused(code="not-found", text=f"{path}: {error.strerror}"))
-        else:
-            self.context.reply(delivery, RunFileBytes(offset=start, data=data, size_bytes=size))
-
-    def _read_shared(self, path: str, message: ReadRunFile) -> tuple[int, bytes, int]:
-        with acting_as(self.account or self.host.own_account):
-            descriptor = os.open(os.path.join(self.spec.iwd, path), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-            try:
-                size = os.fstat(descriptor).st_size
-                start = max(0, size - message.max_bytes) if message.offset < 0 else message.offset
-                return start, os.pread(descriptor, min(message.max_bytes, 256 * 1024), start), size
-            finally:
-                os.close(descriptor)
 
     # ---- bulk
 
