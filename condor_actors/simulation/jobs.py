@@ -20,7 +20,7 @@ argument       meaning
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -351,6 +351,10 @@ class SimulatedSandbox:
         """Remove everything."""
         self._machine.scratch.pop(self.path, None)
         return True
+
+    def private(self, folders: Iterable[str], needed: Collection[str]) -> tuple[tuple[str, str], ...]:
+        """No machine here has folders of its own to hide."""
+        return ()
 
 
 class SimulatedSandboxes:
