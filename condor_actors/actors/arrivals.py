@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
-from condor_actors.actors.cell import Cell, Question
+from condor_actors.actors.cell import Cell
 from condor_actors.actors.post import Post
+from condor_actors.actors.questions import Questions
 from condor_actors.messages.codec import MalformedMessage, decode, encode, message_class
 from condor_actors.messages.envelope import (
     Address,
@@ -37,26 +37,21 @@ SEEN_PER_IDENTITY = 8_000
 BUSY_RETRY_S = 1.0
 
 
-class Arrivals:
+class Arrivals(Questions):
     """The part of :class:`ActorSystem` that a :class:`Post` talks to."""
 
-    clock: IReactorTime
     log: Logger
     stopped: bool
     _post: Post
     _cells: dict[str, Cell]
-    _questions: dict[str, Question]
     _watchers: dict[str, dict[str, None]]
 
     if TYPE_CHECKING:
-        def _make_ready(self, cell: Cell) -> None: ...
         def notify(self, name: str, event: Any) -> None: ...
-        def fail_question(self, message_id: str, reason: str, text: str) -> None: ...
-        def settle(self, message_id: str, message: Any, sender: Address, identity: Identity = ...,
-                   trace_id: str = "") -> None: ...
         def next_id(self) -> str: ...
 
     def __init__(self, authorize: Callable[[Identity, Level], bool]) -> None:
+        super().__init__()
         self._authorize = authorize
         self._seen: dict[str, dict[str, None]] = {}
         self._up: dict[str, Identity] = {}

@@ -3,8 +3,8 @@
 Theory: messages, answers, timers and results of I/O all become *turns* in the mailbox of one actor.  The loop runs at
 the end of a reactor iteration: some hundred turns or some milliseconds, then one commit of everything they persisted,
 then the release of everything their actors sent.  Only an actor with uncommitted operations is held back; the others'
-messages move at once.  So nobody hears of a state that a crash could take back, and a commit is shared by all turns of
-an iteration.
+messages move at once.  So nobody ever hears of a state that a crash could take back, and a commit is shared by all
+turns of an iteration.  A timer of a process that stores nothing has its turn at once: there is no commit to share.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from twisted.python.failure import Failure
 
 from condor_actors.actors.actor import Actor
 from condor_actors.actors.arrivals import Arrivals
-from condor_actors.actors.cell import Action, Cell, LocalPost, Outgoing, Question, RemotePost, Turn
+from condor_actors.actors.cell import Action, Cell, LocalPost, Outgoing, RemotePost, Turn
 from condor_actors.actors.context import Context
 from condor_actors.actors.post import Post
+from condor_actors.actors.questions import NOBODY
 from condor_actors.actors.status import ActorStatus, status_of
 from condor_actors.actors.supervision import (
     PERMANENT,
@@ -34,9 +35,7 @@ from condor_actors.actors.supervision import (
 )
 from condor_actors.messages.codec import decode, encode
 from condor_actors.messages.envelope import (
-    SELF,
     Address,
-    AskFailed,
     Delivery,
     Envelope,
     Identity,
@@ -49,8 +48,6 @@ TURNS_PER_COMMIT = 512
 TURNS_PER_ACTOR = 32
 PUMP_S = 0.005
 """Turns of one iteration may take this long: what they sent should not wait for many others' work."""
-
-NOBODY = Address("", "")
 
 
 class ActorSystem(Arrivals):
@@ -76,7 +73,6 @@ class ActorSystem(Arrivals):
         self._operations: list[Any] = []
         self._held: list[Outgoing] = []
         self._dirty: list[tuple[Cell, Delivery | None]] = []
-        self._questions: dict[str, Question] = {}
         self._restarts: dict[str, IDelayedCall] = {}
         self._watchers: dict[str, dict[str, None]] = {}
         self._prefix = f"{random.getrandbits(64):x}."
@@ -363,54 +359,10 @@ class ActorSystem(Arrivals):
         else:
             self.settle(delivery.message_id, refusal, NOBODY)
 
-    # ---- questions
-
     def next_id(self) -> str:
         """A message_id that no other process uses."""
         self._sequence += 1
         return f"{self._prefix}{self._sequence:x}"
-
-    def expect(self, cell: Cell, message_id: str, node: str, message: Any, timeout_s: float,
-               then: Callable[[Delivery], None]) -> None:
-        """Note a question; its actor gets exactly one answer."""
-        if timeout_s <= 0.0:
-            raise ValueError("a question needs a timeout")
-        question = Question(message_id, cell, node, message, then)
-        question.timer = self.clock.callLater(timeout_s, self._timed_out, question)
-        self._questions[message_id] = cell.questions[message_id] = question
-
-    def _timed_out(self, question: Question) -> None:
-        self.fail_question(question.message_id, "timeout", "no answer in time")
-
-    def fail_question(self, message_id: str, reason: str, text: str) -> None:
-        """Answer a question with ``AskFailed``; one that is settled already is left alone."""
-        question = self._questions.get(message_id)
-        if question is not None:
-            failed = AskFailed(reason=reason, text=text, question=question.message)
-            self.settle(message_id, failed, Address(question.node, ""))
-
-    def settle(self, message_id: str, message: Any, sender: Address, identity: Identity = SELF,
-               trace_id: str = "") -> None:
-        """Give a question its answer; the second and later ones are dropped."""
-        question = self._questions.get(message_id)
-        if question is None:
-            return
-        self._drop_question(question)
-        answer = Delivery(message=message, sender=sender, identity=identity, in_reply_to=message_id,
-                          trace_id=trace_id, answerable=False)
-        question.cell.inbox.append((question.then, answer, 0.0))
-        self._make_ready(question.cell)
-
-    def _answer(self, delivery: Delivery) -> None:
-        question = self._questions.get(delivery.in_reply_to)
-        if question is not None and question.node == delivery.sender.node:
-            self.settle(delivery.in_reply_to, delivery.message, delivery.sender, delivery.identity, delivery.trace_id)
-
-    def _drop_question(self, question: Question) -> None:
-        self._questions.pop(question.message_id, None)
-        question.cell.questions.pop(question.message_id, None)
-        if question.timer is not None and question.timer.active():
-            question.timer.cancel()
 
     # ---- timers and other local events
 
@@ -435,7 +387,12 @@ class ActorSystem(Arrivals):
                 cell.actor.receive(event)
 
         cell.inbox.append((fire, Delivery(message=TimerFired(key=key), sender=NOBODY, answerable=False), 0.0))
-        self._make_ready(cell)
+        if self._commit_batch is None and self._pump_call is None and not self._ready and not self.stopped:
+            cell.queued = True
+            self._ready.append(cell)
+            self._pump()
+        else:
+            self._make_ready(cell)
 
     def add_turn(self, cell: Cell, incarnation: int, then: Callable[[Any], None], result: Any) -> None:
         """Queue a turn with the result of an I/O edge; dropped when the actor was rebuilt meanwhile."""

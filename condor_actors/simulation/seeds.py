@@ -110,7 +110,7 @@ def _some(first: int, number: int, machines: Sequence[int]) -> Outcome:
         if said:
             again = f"condor_simulate --seed {seed} --machines {size} --smallest --trace"
             failures.append((seed, f"{said}\nagain: {again}"))
-        gc.collect()
+    gc.collect()
     return Outcome(number, events, time.process_time() - began_s, tuple(failures))
 
 

@@ -82,6 +82,18 @@ static bool put(Writer *writer, const char *text, size_t size)
     return true;
 }
 
+static bool put_number(Writer *writer, long long number)
+{
+    char digits[24], *first = digits + sizeof digits;
+    unsigned long long left = number < 0 ? 0ULL - (unsigned long long)number : (unsigned long long)number;
+    do
+        *--first = (char)('0' + left % 10);
+    while ((left /= 10) > 0);
+    if (number < 0)
+        *--first = '-';
+    return put(writer, first, (size_t)(digits + sizeof digits - first));
+}
+
 /* Append a text, taking the reference. */
 static bool put_taken(Writer *writer, PyObject *text)
 {
@@ -117,9 +129,8 @@ static bool put_value(Writer *writer, PyObject *value)
     if (PyLong_CheckExact(value)) {
         int overflow;
         long long number = PyLong_AsLongLongAndOverflow(value, &overflow);
-        char digits[32];
         if (!overflow)
-            return put(writer, digits, (size_t)snprintf(digits, sizeof digits, "%lld", number));
+            return put_number(writer, number);
     } else if (PyUnicode_CheckExact(value)) {
         return put_taken(writer, looked_up(writer->strings, value, writer->text_of));
     } else if (value == Py_True || value == Py_False) {

@@ -131,9 +131,9 @@ def test_streams() -> None:
 
 def chained(levels: int) -> ClassAd:
     """An ad with everything a line can hold, chained to so many others; names spelled anew, hidden, changed."""
-    ad = ClassAd({"Count": 7, "lOaD": 0.5, "Name": "a \"b\" \\ ä \udce9", "Idle": True, "Large": 2**63 - 1,
-                  "Requirements": parse_expression("TARGET.Memory >= 5 && Idle"), "Tags": ["x", 2], "Gone": 1,
-                  "Inner": {"A": 1}, "parent": "quoted", "No Word": 1})
+    ad = ClassAd({"Count": 7, "None": 0, "Below": -12, "Least": -2**63, "Large": 2**63 - 1, "lOaD": 0.5, "Idle": True,
+                  "Name": "a \"b\" \\ ä \udce9", "Tags": ["x", 2], "Gone": 1, "Inner": {"A": 1},
+                  "Requirements": parse_expression("TARGET.Memory >= 5 && Idle"), "parent": "quoted", "No Word": 1})
     for level in range(levels):
         ad = ClassAd({"count": level, "LOAD": 1.5, f"New{level}": "x"}, parent=ad)
         if level == 0:
