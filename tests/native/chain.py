@@ -50,6 +50,7 @@ class Chain:
         environment: Mapping[str, str] | None = None,
     ) -> None:
         self.host = ShadowHost()
+        self.program = command[0]
         self.command = command
         self.folder = folder
         self.work = work or folder
@@ -65,7 +66,7 @@ class Chain:
         ours, theirs = socket.socketpair()
         null = os.open("/dev/null", os.O_RDWR)
         task = Task(
-            program=self.command[0],
+            program=self.program,
             arguments=self.command,
             environment=self.environment,
             directory=str(self.work),

@@ -11,7 +11,7 @@
 ``setup``    shell commands, run natively beforehand (compilers, inputs)
 ``command``  what is compared
 ``drop``     regular expressions: what differs between two native runs is taken out of the standard output
-``ignore``   files that are too large to be looked at
+``ignore``   files (patterns) that are too large to be looked at, or nobody's business
 ``env``      more environment
 ``note``     for the page: what is not compared, and why
 ``core``     part of ``make test``
@@ -22,6 +22,7 @@
 from __future__ import annotations
 
 import errno
+import fnmatch
 import hashlib
 import os
 import re
@@ -143,8 +144,8 @@ class _Journey(Chain):
     def __init__(self, program: Program, base: Path, seed: int) -> None:
         work = base / "work"
         path = shutil.which(program.command[0], path=SEARCH) if "/" not in program.command[0] else None
-        command = [path or program.command[0], *program.command[1:]]
-        super().__init__(command, base, seed, work=work, environment=program.environment(work))
+        super().__init__(program.command, base, seed, work=work, environment=program.environment(work))
+        self.program = path or program.command[0]
         self.deferred = 0
         self.image_bytes = 0
 
@@ -202,7 +203,7 @@ def _contents(folder: Path, ignore: Sequence[str]) -> dict[str, tuple[int, str]]
         for name in names:
             path = Path(place) / name
             known = str(path.relative_to(folder))
-            if known in ignore:
+            if any(fnmatch.fnmatch(known, pattern) for pattern in ignore):
                 continue
             mode = path.lstat().st_mode
             content = path.read_bytes() if stat.S_ISREG(mode) else os.fsencode(os.readlink(path))
