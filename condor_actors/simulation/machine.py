@@ -358,8 +358,9 @@ class StarterHosts:
             self._machine.kill(process)
 
     def lacks_processor(self, pid: int) -> bool:
-        """Nobody does here."""
-        return False
+        """Whether it stands still for that."""
+        process = self._machine.processes.get(pid)
+        return process is not None and process.frozen and process.starved
 
 
 class ShadowHosts:

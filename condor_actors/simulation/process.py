@@ -124,6 +124,7 @@ class Process:
         pid, birth_s: its number and when it began.
         uid, owner: as whom it runs; a shadow host becomes its owner.
         alive, frozen: whether it exists, and runs.
+        starved: it stands still for want of the processor.
         system: its actors, once it runs.
         ended: called with (exit status, signal) when it is gone.
     """
@@ -139,6 +140,7 @@ class Process:
         self.birth_s = machine.pool.clock.now_s
         self.alive = True
         self.frozen = False
+        self.starved = False
         self.late: list[SimulatedCall] = []
         self.random = Random(machine.pool.random.getrandbits(64))
         self.clock = ProcessClock(machine.pool.clock, self, machine.clock_rate)

@@ -9,6 +9,7 @@ import pytest
 
 from condor_actors.simulation.chance import DESKTOP, QUICK
 from condor_actors.simulation.machine import Machine
+from condor_actors.simulation.pool import Pool
 from condor_actors.simulation.scenario import MachineSpec, Scenario, Submission, Wish, run
 
 HOME = MachineSpec("m0", central=True, submits=True, executes=False)
@@ -77,3 +78,20 @@ KEPT = {
 def test_what_was_found_stays_mended(name: str) -> None:
     result = run(KEPT[name])
     assert not result.violations, result.violations[0]
+
+
+@pytest.mark.parametrize(("span_s", "starts"), [(400.0, 1), (900.0, 2)])
+def test_a_starter_host_that_lacks_the_processor_is_waited_for_but_not_for_ever(span_s: float, starts: int) -> None:
+    def starve(pool: Pool) -> None:
+        machine = pool.machines["m2"]
+        process = machine.find("starter-host")
+        assert process is not None
+        process.starved = True
+        process.freeze()
+        pool.clock.callLater(span_s, lambda: process.thaw() if process.alive else None)
+
+    result = run(Scenario(machines=(HOME, PLAIN), submissions=(alice(cpu_s=2000.0),), config=QUICK, span_s=8000.0,
+                          prepare=lambda pool: pool.clock.callLater(100.0, starve, pool)))
+    assert not result.violations, result.violations[0]
+    (job,) = result.jobs.values()
+    assert (job.starts, job.completed_s is not None) == (starts, True)
