@@ -33,6 +33,8 @@ from condor_actors.cores.user_priority import PriorityPolicy
 __all__ = ["Placement", "Rejected", "Spinner", "UserTurn"]
 
 EPSILON = 1e-9
+LASTING_PASSES = 5
+"""Nobody takes a slot by an index that would be the worse one after so many passes (ten minutes, usually)."""
 NOTHING_LEFT = "no slots are left in this cycle"
 
 
@@ -217,14 +219,24 @@ class Spinner:
             self._lost[user] = self._lost.get(user, 0) + 1
 
     def _may_displace(self, turn: UserTurn, candidate: Candidate) -> bool:
-        """Whether a user served by index may still displace another, after what both gained and lost in the cycle."""
+        """Whether a user served by index may still displace another, after what both gained and lost in the cycle.
+
+        An index rises with each pass by what its user holds.  A slot that would soon go back is not taken: two users of
+        equal indices would exchange their slots for ever, and their jobs would hardly run.
+        """
         policy = self._policy
         if policy.BY_SHARES or candidate.preference == 1:
             return True
-        step = policy.step
-        user = candidate.slot.user
-        theirs = self.matchmaker.priority_of(user) - step * self._lost.get(user, 0)
-        return policy.beats(turn.priority + step * turn.slots, theirs)
+        step, user = policy.step, candidate.slot.user
+        lost = self._lost.get(user, 0)
+        mine, theirs = turn.priority + step * turn.slots, self.matchmaker.priority_of(user) - step * lost
+        lead = self._holds(turn.name) + turn.slots - self._holds(user) + lost + 2
+        return policy.beats(mine, theirs) and (lead <= 0 or policy.beats(mine + step * lead * LASTING_PASSES, theirs))
+
+    def _holds(self, user: str) -> int:
+        """Slots that a user held before the cycle."""
+        record = self._policy.users.get(user)
+        return record.slots if record is not None else 0
 
     @property
     def limits(self) -> ConcurrencyLimits:

@@ -18,6 +18,7 @@ from condor_actors.cores.match_settings import MatchSettings
 from condor_actors.cores.negotiation_cycle import CycleSettings, NegotiationCycle
 from condor_actors.cores.pool_view import PoolView
 from condor_actors.cores.up_down import UpDown, UpDownSettings
+from condor_actors.cores.update_prio import UpdatePrio, UpdatePrioSettings
 from condor_actors.cores.user_priority import PriorityPolicy
 from condor_actors.messages.advertise import AdChange, AdKind
 from condor_actors.messages.negotiate import MatchesMade, NegotiateRequests, ResourceRequest, ResourceRequests
@@ -66,6 +67,7 @@ class Month:
         self.running: dict[str, Job] = {}
         self.waiting: dict[str, list[Job]] = {user: [] for user in (HEAVY, *LIGHT)}
         self.finished: list[tuple[Job, float]] = []
+        self.displaced = 0
         self.serial = dict.fromkeys((f"m{number}" for number in range(MACHINES)), 0)
         self.now_s = 0.0
 
@@ -124,6 +126,7 @@ class Month:
     def _start(self, machine: str, job: Job) -> None:
         displaced = self.running.pop(machine, None)
         if displaced is not None:
+            self.displaced += 1
             self.waiting[displaced.user].insert(0, displaced)
         self.running[machine] = job
         self.serial[machine] += 1
@@ -149,6 +152,19 @@ def test_light_users_hardly_wait_while_a_heavy_one_saturates_the_pool(policy: Ca
     assert made.wait_ratio(LIGHT) < 0.2
     heavy = sum(job.served_s for job, _ in made.finished if job.user == HEAVY)
     assert heavy > 0.7 * MACHINES * made.now_s, "the heavy user still gets what is left over"
+
+
+@pytest.mark.parametrize("policy", [lambda: UpDown(UpDownSettings()), lambda: UpdatePrio(UpdatePrioSettings())],
+                         ids=["UP_DOWN", "UPDATE_PRIO"])
+def test_two_heavy_users_share_the_pool_and_do_not_exchange_their_slots(policy: Callable[[], PriorityPolicy]) -> None:
+    made = Month(policy())
+    other = LIGHT[0]
+    made.waiting[other] = [Job(other, 6 * HOUR_S, 0.0) for _ in range(1000)]
+    made.run(2)
+    parts = [sum(job.served_s for job, _ in made.finished if job.user == user) for user in (HEAVY, other)]
+    assert min(parts) > 0.4 * sum(parts)
+    assert sum(parts) > 0.75 * MACHINES * made.now_s
+    assert made.displaced < 3 * len(made.finished)
 
 
 def test_first_come_first_served_drowns_them() -> None:

@@ -306,7 +306,7 @@ def test_ceilings(net: LocalNetwork, tmp_path: Path) -> None:
 
 
 def test_up_down_lets_the_light_user_in_when_a_heavy_one_has_everything(net: LocalNetwork, tmp_path: Path) -> None:
-    start_negotiator(net, tmp_path, {"PRIORITY_POLICY": "UP_DOWN"})
+    start_negotiator(net, tmp_path, {"PRIORITY_POLICY": "UP_DOWN", "UP_DOWN_INTERVAL": "24"})
     machine, schedd = Machine(net), Schedd(net)
     for number in range(4):
         machine.show(f"slot{number}@m", State="Claimed", RemoteUser=ALICE, RemoteOwner=ALICE)
@@ -315,7 +315,7 @@ def test_up_down_lets_the_light_user_in_when_a_heavy_one_has_everything(net: Loc
     net.run(1.0)
     assert [match.preempting for _, match in schedd.matches] == [True, True, True]
     page = ask(net, schedd.probe, QueryPriorities())
-    assert user(page, ALICE)["Priority"] == 8.0
+    assert user(page, ALICE)["Priority"] == 40.0
 
 
 def test_who_has_no_idle_jobs_any_more_is_not_denied_anything(net: LocalNetwork, tmp_path: Path) -> None:
