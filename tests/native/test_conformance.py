@@ -58,7 +58,7 @@ def run(how: str, command: list[str], folder: Path) -> list[str]:
         cwd=folder,
         env=environment,
         capture_output=True,
-        timeout=200,
+        timeout=600,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, b"")
@@ -80,6 +80,7 @@ def compiled_here(name: str, folder: Path) -> str:
     return str(target)
 
 
+@pytest.mark.timeout(1300)
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs a C compiler")
 def test_every_call_has_the_same_result_and_errno(place: Path) -> None:
     (place / "conformance_cases.h").write_text(cases())

@@ -107,6 +107,7 @@ def mutant(dice: random.Random, inputs: list[bytes]) -> bytes:
     return bytes(data[:8192])
 
 
+@pytest.mark.timeout(1300)
 def test_kept_frames_extremes_and_mutants(fuzzer: Path, place: Path) -> None:
     inputs = place / "inputs"
     inputs.mkdir()
