@@ -434,6 +434,13 @@ def pool(folder: Path, _megabytes: int, _jobs: int) -> None:
             floor = printed_s([program, "pingpong", str(count), "tcp"], remote=False)
             line("remote call of a job in a pool / C ping-pong on TCP", took / count, floor / count, "us", 1e6, "<= 3")
             line("processor time of both hosts for each / C ping-pong on TCP", paid / count, floor / count, "us", 1e6)
+            script = personal.work / "helper.sh"
+            script.write_text(f"{program} remote {count}\necho\n")  # something after it: no exec in place
+            personal.submit(f"universe = standard\nexecutable = /bin/sh\narguments = {script}\n"
+                            "output = out\nlog = log.helper\nqueue\n")
+            personal.wait("log.helper")
+            took = float((personal.work / "out").read_text())
+            line("remote call of its helper / C ping-pong on TCP", took / count, floor / count, "us", 1e6, "<= 3")
         finally:
             personal.stop()
 

@@ -73,7 +73,8 @@ enum {
     OP_NOTE = 1010,        /* argument 0: call number refused; for the event log */
     OP_HOLD = 1011,        /* fd: keep its file under a handle of the runtime's, for mappings */
     OP_RELEASE = 1012,     /* handle: forget it */
-    OP_FORK = 1013,        /* a channel for a new member of the family comes beside the answer */
+    OP_FORK = 1013,        /* a channel for a new member of the family comes beside the answer; argument 0: it may be
+                            * one that goes straight home (CONTROL_MEMBER) */
     OP_WAIT = 1014,        /* pid, options; out: int status */
     OP_KILL = 1015,        /* pid, signal: to another member */
     OP_EXEC = 1016,        /* close the descriptors marked close-on-exec */
@@ -120,7 +121,8 @@ struct start {
 };
 
 /* Descriptors of the runtime's process: the program's own ones exist at home only. */
-enum { CHANNEL_FD = 3, MAPS_FD = 4, PAGEMAP_FD = 5, OLD_IMAGE_FD = 6, GIFT_FD = 7, FAULT_FD = 8, CONTROL_FD = 9 };
+enum { CHANNEL_FD = 3, MAPS_FD = 4, PAGEMAP_FD = 5, OLD_IMAGE_FD = 6, GIFT_FD = 7, FAULT_FD = 8, CONTROL_FD = 9,
+       OTHER_CONTROL_FD = 10 /* of a helper whose parent has the one before, and so on in turns */ };
 
 /* A channel that goes straight home cannot carry descriptors.  The runtime's first process then has a second
  * socket, to its starter ("control=FD"), for what would come beside answers and what a relay would see. */
@@ -135,7 +137,8 @@ enum {
     CONTROL_WRITTEN = 3, /* it is complete: answered when it is at home, before home is told of its end */
     CONTROL_DROPPED = 4, /* it is given up; no answer */
     CONTROL_REFUSED = 5, /* value: errno; home takes no checkpoint now; no answer */
-    CONTROL_MEMBER = 6,  /* value: number of a helper: its channel, plain and relayed, comes beside the answer */
+    CONTROL_MEMBER = 6,  /* value: number of a helper: its channel comes beside the answer; of that, value 0: plain,
+                            * and relayed; 1: it goes straight home, and a control socket of its own comes as well */
     CONTROL_EXITED = 7,  /* value: status; home knows that the program has ended; no answer */
 };
 

@@ -14,6 +14,7 @@ import os
 import socket
 import stat
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,8 @@ TAIL_BYTES = 256 * 1024
 INCREMENTS_FROM = 64 << 20
 """Bytes of a whole checkpoint from which on increments to it pay: a smaller one travels as the pieces that changed.  A
 checkpoint server keeps whole ones."""
+SPARES = 2
+"""Connections that are kept for the next helpers of a program that has started some."""
 _READS = (0, 17, 19, 295, 327, 40, 326)
 _WRITES = (1, 18, 20, 296, 328, 277)
 _SEEK = 8
@@ -88,6 +91,10 @@ class StandardEdges:
     active: set[str] = attrs.field(factory=set)
 
 
+def _only(channel: HomeChannel) -> Factory:
+    return Factory.forProtocol(lambda: channel)
+
+
 class StandardShadow(Shadow):
     """See the module; ``standard`` are its own edges."""
 
@@ -100,6 +107,7 @@ class StandardShadow(Shadow):
         self._good: GoodImage | None = None
         self._stream: HomeEnd | None = None
         self._session = -1
+        self._spares = self._label = 0
         self._vacating = False
         self._pending: ImageList | None = None
         self._checkpoint_bytes = 0
@@ -242,6 +250,25 @@ class StandardShadow(Shadow):
         connecting = self._standard.endpoint(order.starter_node).connect(Factory.forProtocol(lambda: channel))
         connecting.addErrback(channel.connectionLost)
 
+    def _dial_spares(self) -> None:
+        """Connections that become the channels of the next helpers: some are kept, once the program has started any."""
+        order = self.core.order
+        while self._spares < SPARES and self._stream is not None:
+            self._spares += 1
+            self._label += 1
+            channel = HomeChannel(self._standard.reactor, order.run_id, self._key, partial(self._spare, self._label),
+                                  self._label)
+            connecting = self._standard.endpoint(order.starter_node).connect(_only(channel))
+            connecting.addErrback(channel.connectionLost)
+
+    def _spare(self, label: int, sock: socket.socket | None, _secret: bytes | None) -> None:
+        """One is there, or will not be: then helpers' calls are relayed."""
+        self._spares -= sock is None
+        if self._session >= 0:
+            self._standard.sessions.spare(self._session, sock, label)
+        elif sock is not None:
+            sock.close()
+
     def _serve(self, direct: socket.socket | None, secret: bytes | None) -> None:
         """Open the session: from now on the program's calls are answered."""
         stream = self._stream
@@ -254,7 +281,7 @@ class StandardShadow(Shadow):
         try:
             task = self._task(opened)
             if direct is not None:
-                ours, task = direct, attrs.evolve(task, direct=True, key=secret)
+                ours, task = direct, attrs.evolve(task, direct=True, spares=True, key=secret)
             else:
                 ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
             self._session = self._standard.sessions.open(ours, task, self._told)
@@ -370,6 +397,13 @@ class StandardShadow(Shadow):
                 self._stream.member_born(helper, event.detail)
             else:
                 helper.close()
+        elif kind is EventKind.MEMBER_STRAIGHT:
+            self._spares -= 1
+            if self._stream is not None:
+                self._stream.member_straight(event.detail, event.value)
+            self._dial_spares()
+        elif kind is EventKind.WANTS_SPARE:
+            self._dial_spares()
         elif kind is EventKind.ENDED:
             self._session = -1
             stream, self._stream = self._stream, None

@@ -99,6 +99,10 @@ class StandardStarter(Starter):
         self._channel = channel
         return True
 
+    def spared(self, channel: FarChannel, label: int) -> bool:
+        """The channel of a helper is here, before it is needed; whether there is a use for it."""
+        return self._home is not None and self._home.spare(channel, label)
+
     def detached(self, stream: FarEnd, reason: str) -> None:
         """Home is gone: whatever the program would do now, nobody would hear of it."""
         if stream is not self._home:

@@ -53,7 +53,7 @@ class ChannelSocket:
         self._reactor = reactor
         self._received = received
         self._closed = closed
-        self._out: deque[tuple[bytes, int]] = deque()
+        self._out: deque[tuple[bytes, tuple[int, ...]]] = deque()
         self._waiting = 0
         self._over = False
         self._ending = False
@@ -98,14 +98,15 @@ class ChannelSocket:
 
     # ---- out
 
-    def write(self, data: bytes, gift: int = -1) -> None:
-        """Send bytes, with a descriptor beside the first of them; the descriptor is closed afterwards."""
+    def write(self, data: bytes, *gifts: int) -> None:
+        """Send bytes, with descriptors (-1: none) beside the first of them, which are closed afterwards."""
+        beside = tuple(gift for gift in gifts if gift >= 0)
         if self._over:
-            if gift >= 0:
+            for gift in beside:
                 os.close(gift)
             return
         if data:
-            self._out.append((data, gift))
+            self._out.append((data, beside))
             self._waiting += len(data)
             if len(self._out) == 1:
                 self.doWrite()
@@ -113,8 +114,8 @@ class ChannelSocket:
     def doWrite(self) -> None:  # noqa: N802 - Twisted's name
         """Send what waits."""
         while self._out:
-            data, gift = self._out[0]
-            beside = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [gift]))] if gift >= 0 else []
+            data, gifts = self._out[0]
+            beside = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", gifts))] if gifts else []
             try:
                 sent = self._socket.sendmsg([data], beside, socket.MSG_NOSIGNAL)
             except (BlockingIOError, InterruptedError):
@@ -123,11 +124,11 @@ class ChannelSocket:
             except OSError:
                 self._gone()
                 return
-            if gift >= 0:
+            for gift in gifts:
                 os.close(gift)
             self._waiting -= sent
             if sent < len(data):
-                self._out[0] = (data[sent:], -1)
+                self._out[0] = (data[sent:], ())
             else:
                 self._out.popleft()
         self._reactor.removeWriter(self)
@@ -159,8 +160,8 @@ class ChannelSocket:
         self._reactor.removeReader(self)
         self._reactor.removeWriter(self)
         self._socket.close()
-        for _, gift in self._out:
-            if gift >= 0:
+        for _, gifts in self._out:
+            for gift in gifts:
                 os.close(gift)
         self._out.clear()
         self._closed()

@@ -57,6 +57,14 @@ class NativeSessions:
         """Make the next checkpoint its last act."""
         self.load().vacate(session)
 
+    def spare(self, session: int, sock: socket.socket | None, label: int) -> None:
+        """Give a session a connection for its next helper, or say that there will be none."""
+        try:
+            self.load().spare(session, sock, label)
+        except OSError:  # it is over
+            if sock is not None:
+                sock.close()
+
     def close(self, session: int) -> None:
         """End a session; its ENDED event follows."""
         self.load().close(session)

@@ -4,19 +4,22 @@ A session does the system calls of one running program at home, in a thread of i
 path of a call.  Everything that happens to sessions comes as events through one descriptor per process, which
 a reactor or a ``select`` can watch:
 
-=============  ====================================================================================================
-``STARTED``    the program runs (``value``: pid of the runtime, ``detail`` 1 after a restart)
-``EXITED``     it has ended (``value``: exit status; ``detail``: errno when it could not be started)
-``LOST``       the channel ended without an exit: killed, or its machine is gone
-``IMAGE``      a checkpoint is complete (``value``: bytes, ``detail``: ns it took, ``text``: the file)
-``INCREMENT``  as ``IMAGE``: what changed since the last whole image (``text``: ``<image>.delta``)
-``NO_IMAGE``   a checkpoint failed (``value``: errno, ``text``: why); the program goes on
-``BROKEN``     the other side broke the protocol, or the program's files are gone (``text``)
-``WRITE_LOST`` a write that nobody waited for has failed, and the program ended without asking (``value``: errno)
-``MEMBER``     of a direct channel: a helper's channel (``value``: its descriptor, the taker's; ``detail``: its number)
-``ENDED``      the session is over and its number is free
-=============  ====================================================================================================
+=================== ====================================================================================================
+``STARTED``         the program runs (``value``: pid of the runtime, ``detail`` 1 after a restart)
+``EXITED``          it has ended (``value``: exit status; ``detail``: errno when it could not be started)
+``LOST``            the channel ended without an exit: killed, or its machine is gone
+``IMAGE``           a checkpoint is complete (``value``: bytes, ``detail``: ns it took, ``text``: the file)
+``INCREMENT``       as ``IMAGE``: what changed since the last whole image (``text``: ``<image>.delta``)
+``NO_IMAGE``        a checkpoint failed (``value``: errno, ``text``: why); the program goes on
+``BROKEN``          the other side broke the protocol, or the program's files are gone (``text``)
+``WRITE_LOST``      a write that nobody waited for has failed, and the program ended without asking (``value``: errno)
+``MEMBER``          of a direct channel: a helper's (``value``: its descriptor, the taker's; ``detail``: its number)
+``MEMBER_STRAIGHT`` a helper has a connection of its own straight home (``value``: its label; ``detail``: its number)
+``WANTS_SPARE``     a helper waits for such a connection: ``spare``
+``ENDED``           the session is over and its number is free
+=================== ====================================================================================================
 """
+
 
 from __future__ import annotations
 
@@ -48,6 +51,8 @@ class EventKind(enum.IntEnum):
     WRITE_LOST = 8
     INCREMENT = 9
     MEMBER = 10
+    MEMBER_STRAIGHT = 11
+    WANTS_SPARE = 12
 
 
 @attrs.frozen(kw_only=True)
@@ -73,6 +78,8 @@ class Task:
     """A checkpoint may hold what changed since a whole one of so many bytes (native_image.full_image); 0: never."""
     direct: bool = False
     """Whether the channel cannot carry descriptors: see MEMBER; the other end writes checkpoints to ``<image>.new``."""
+    spares: bool = False
+    """Of a direct channel: helpers wait for connections of their own (``ShadowHost.spare``)."""
     identity: tuple[int, int] | None = None
     """User and group as whom the session's threads do the calls; None: as this process."""
     job_root: str | None = None
@@ -143,6 +150,7 @@ class ShadowHost:
         wanted.journal_outlives = task.journal_outlives
         wanted.increments = task.increments
         wanted.direct = task.direct
+        wanted.spares = task.direct and task.spares
         key = new("uint8_t[32]", task.key) if task.key is not None else self._ffi.NULL
         wanted.key = key
         wanted.has_identity = task.identity is not None
@@ -188,6 +196,17 @@ class ShadowHost:
         The checkpoint itself is asked for by the signal, as ever.
         """
         self._lib.shadow_vacate(session)
+
+    def spare(self, session: int, channel: socket.socket | None, label: int) -> None:
+        """Give SESSION the connection LABEL for its next helper; None: there will be none.
+
+        The socket is the session's from then on.  Raises OSError: the session is over, or has enough.
+        """
+        failed = int(self._lib.shadow_spare(session, -1 if channel is None else channel.fileno(), label))
+        if failed:
+            raise OSError(-failed, os.strerror(-failed))
+        if channel is not None:
+            channel.detach()
 
     def close(self, session: int) -> None:
         """End SESSION: its program loses its files and ends."""

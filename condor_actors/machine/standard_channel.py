@@ -7,6 +7,9 @@ native shadow serves one end, the runtime is executed with the other, and what t
 home has told the starter to begin: so nothing is said before both have taken their ends.
 
 Where that cannot be (an older starter host), the stream carries the channel.
+
+The helpers that a program starts get connections of the same kind, dialled before they are needed: each has a label, by
+which home says whose it becomes.  Keys of theirs follow from their parent's.
 """
 
 from __future__ import annotations
@@ -69,18 +72,23 @@ class HomeChannel(_Channel):
     Args:
         run_id, key: what is shown to the starter host.
         ready: called once: with the socket and the secret of its encryption (None: it needs none), or with None.
+        label: it is to be the channel of a helper, whose encryption follows from the first process's.
     """
 
     def __init__(self, reactor: Any, run_id: str, key: str,
-                 ready: Callable[[socket.socket | None, bytes | None], None]) -> None:
+                 ready: Callable[[socket.socket | None, bytes | None], None], label: int | None = None) -> None:
         super().__init__(reactor)
         self._run = run_id, key
+        self._label = label
         self._ready: Callable[[socket.socket | None, bytes | None], None] | None = ready
         self._secret: bytes | None = None
 
     def connectionMade(self) -> None:  # noqa: N802 - Twisted's
         """Say what it is to be."""
         transport: Any = self.transport
+        if self._label is not None:
+            transport.write(ss.CHANNEL_LINE + ss.message_frame(ss.SPARE, *self._run, self._label))
+            return
         if raw_transport(transport) is not transport:
             self._secret = os.urandom(SECRET_BYTES)
         transport.write(ss.CHANNEL_LINE + ss.message_frame(ss.CHANNEL, *self._run, self._secret or b""))
@@ -110,7 +118,8 @@ class FarChannel(_Channel):
     """The end beside the runtime.
 
     Args:
-        accept: finds the run of (run id, key): None, or the object whose ``channelled(channel)`` takes it or not.
+        accept: finds the run of (run id, key): None, or the object whose ``channelled(channel)``, or ``spared(channel,
+            label)`` of a helper's, takes it or not.
     """
 
     def __init__(self, reactor: Any, accept: Callable[[str, str], Any]) -> None:
@@ -120,13 +129,19 @@ class FarChannel(_Channel):
 
     def take(self, letter: int, payload: bytes) -> None:
         """Whose channel it is to be."""
-        if letter != ss.CHANNEL:
+        if letter not in (ss.CHANNEL, ss.SPARE):
             raise BadStream("a channel that does not say whose it is")
-        run_id, key, self.secret = ss.fields_of(letter, payload)
+        run_id, key, what = ss.fields_of(letter, payload)
         self.calm()
         run = self._accept(run_id, key)
         transport: Any = self.transport
-        if len(self.secret) not in (0, SECRET_BYTES) or run is None or not run.channelled(self):
+        taken = False
+        if run is not None and letter == ss.SPARE:
+            taken = run.spared(self, what)
+        elif run is not None and len(what) in (0, SECRET_BYTES):
+            self.secret = what
+            taken = run.channelled(self)
+        if not taken:
             transport.write(ss.message_frame(ss.NO, "there is no such run here, or it has its channel already"))
             transport.loseConnection()
             return

@@ -1,7 +1,7 @@
 """The far end of a standard-universe job's stream: beside the runtime, on the execute machine.
 
-The first process has its channel straight home where that can be (:mod:`.standard_channel`), and a control socket to
-this end for what cannot come that way; else, and for the helpers that a program starts, the stream carries the channel.
+A process has its channel straight home where that can be (:mod:`.standard_channel`), and a control socket to this end
+for what cannot come that way; else the stream carries the channel.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from condor_actors.machine.channel_socket import (
     ChannelSocket,
     RequestFollower,
 )
+from condor_actors.machine.standard_channel import FarChannel
 from condor_actors.machine.standard_stream import StandardStream
 from condor_actors.transfer import standard_frames as ss
 from condor_actors.transfer.image_pieces import ImageList, list_image
@@ -36,8 +37,33 @@ KEY_S = 20.0
 """How long a stream may take to say whose it is."""
 CONTROL = struct.Struct("<IIq")
 """What the runtime's first process says and is answered on its control socket (native/protocol.h)."""
+LABELLED = struct.Struct("<QQ")
+SPARES, MOST_AWAITED = 16, 1000
 BEGAN, FILE, WRITTEN, DROPPED, REFUSED, MEMBER, EXITED = range(1, 8)
-EIO = 5
+EIO, EAGAIN = 5, 11
+
+
+class _Control:
+    """The control socket of one process: whole records for ``hear(control, what, value)``, and answers."""
+
+    def __init__(self, sock: socket.socket, reactor: Any, hear: Callable[[_Control, int, int], None],
+                 ended: Callable[[_Control], None]) -> None:
+        self._said = b""
+        self._hear = hear
+        self.socket = ChannelSocket(sock, reactor, self._take, lambda: ended(self))
+
+    def _take(self, data: bytes, gifts: list[int]) -> None:
+        for gift in gifts:
+            os.close(gift)
+        self._said += data
+        while len(self._said) >= CONTROL.size:
+            what, _, value = CONTROL.unpack_from(self._said)
+            self._said = self._said[CONTROL.size :]
+            self._hear(self, what, value)
+
+    def answer(self, value: int, *gifts: int) -> None:
+        """0 or more, or -errno, with descriptors that are this object's to close."""
+        self.socket.write(CONTROL.pack(0, 0, value), *gifts)
 
 
 class FarEnd(StandardStream):
@@ -63,10 +89,12 @@ class FarEnd(StandardStream):
         self._requests: dict[int, RequestFollower] = {}
         self._answers: dict[int, AnswerFollower] = {}
         self._newborn = 0
-        self._control: ChannelSocket | None = None
-        self._said = b""
+        self._control: _Control | None = None
+        self._helpers: set[_Control] = set()
+        self._spares: dict[int, FarChannel] = {}
         self._born: dict[int, int] = {}
-        self._awaited: set[int] = set()
+        self._straight: dict[int, int] = {}
+        self._awaited: dict[int, _Control] = {}
         self._image_fd = -1
         self._image_path = ""
         self._increment = False
@@ -98,7 +126,14 @@ class FarEnd(StandardStream):
             child = int.from_bytes(payload, "little")
             self._born[child] = member
             if child in self._awaited:
-                self._give_member(child)
+                self._give_member(child, self._awaited.pop(child))
+        elif letter == ss.STRAIGHT:
+            if len(payload) != LABELLED.size:
+                raise BadStream("a helper without a connection")
+            child, label = LABELLED.unpack(payload)
+            self._straight[child] = label
+            if child in self._awaited:
+                self._give_member(child, self._awaited.pop(child))
         else:
             super().take(letter, member, payload)
 
@@ -162,30 +197,37 @@ class FarEnd(StandardStream):
 
     def open_control(self) -> int:
         """Make it; the runtime's end, for the caller to pass on and close."""
+        self._control, theirs = self._new_control()
+        return theirs
+
+    def _new_control(self) -> tuple[_Control, int]:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._control = ChannelSocket(ours, self.reactor, self._controlled, self._control_ended)
-        return theirs.detach()
+        return _Control(ours, self.reactor, self._hear, self._control_ended), theirs.detach()
 
     def catch_up(self) -> None:
         """Hear what a process has said before it ended."""
         if self._control is not None:
-            self._control.read_all()
+            self._control.socket.read_all()
 
-    def _control_ended(self) -> None:
-        self._control = None
-        self.runtime_gone = True
+    def _control_ended(self, control: _Control) -> None:
+        self._helpers.discard(control)
+        if control is self._control:
+            self._control = None
+            self.runtime_gone = True
 
-    def _controlled(self, data: bytes, gifts: list[int]) -> None:
-        for gift in gifts:
-            os.close(gift)
-        self._said += data
-        while len(self._said) >= CONTROL.size and not self.over:
-            what, _, value = CONTROL.unpack_from(self._said)
-            self._said = self._said[CONTROL.size :]
-            self._hear(what, value)
-
-    def _hear(self, what: int, value: int) -> None:
-        if what == BEGAN:
+    def _hear(self, control: _Control, what: int, value: int) -> None:
+        if self.over:
+            return
+        if what == MEMBER:
+            if value in self._born or value in self._straight:
+                self._give_member(value, control)
+            elif len(self._awaited) < MOST_AWAITED:
+                self._awaited[value] = control
+            else:
+                control.answer(-EAGAIN)
+        elif control is not self._control:
+            return  # a helper has no say in the rest
+        elif what == BEGAN:
             self.began = True
         elif what == EXITED:
             self.exit_said = True
@@ -199,15 +241,10 @@ class FarEnd(StandardStream):
         elif what == DROPPED and self._image_path:
             path, self._image_path = self._image_path, ""
             self._run.image_sent(path, EIO, "given up")
-        elif what == MEMBER:
-            if value in self._born:
-                self._give_member(value)
-            else:
-                self._awaited.add(value)
 
     def _answer_control(self, value: int, gift: int = -1) -> None:
         if self._control is not None:
-            self._control.write(CONTROL.pack(0, 0, value), gift)
+            self._control.answer(value, gift)
         elif gift >= 0:
             os.close(gift)
 
@@ -219,9 +256,28 @@ class FarEnd(StandardStream):
         else:
             self._answer_control(0, descriptor)
 
-    def _give_member(self, child: int) -> None:
-        self._awaited.discard(child)
-        self._answer_control(0, self._open(self._born.pop(child)))
+    def spare(self, channel: FarChannel, label: int) -> bool:
+        """A connection that is to become the channel of a helper; whether there is a use for it."""
+        if self.over or self._control is None or len(self._spares) >= SPARES or label in self._spares:
+            return False
+        self._spares[label] = channel
+        return True
+
+    def _give_member(self, child: int, control: _Control) -> None:
+        if child in self._born:
+            control.answer(0, self._open(self._born.pop(child)))
+            return
+        channel = self._spares.pop(self._straight.pop(child), None)
+        try:
+            straight = channel.socket() if channel is not None else None
+        except OSError:
+            straight = None
+        if straight is None:  # it has ended meanwhile
+            control.answer(-EIO)
+            return
+        own, theirs = self._new_control()
+        self._helpers.add(own)
+        control.answer(1, straight.detach(), theirs)
 
     # ---- images
 
@@ -291,6 +347,12 @@ class FarEnd(StandardStream):
             self._image_fd = -1
         control, self._control = self._control, None
         if control is not None:
-            control.close()
+            self._helpers.add(control)
+        for each in tuple(self._helpers):
+            each.socket.close()
+        self._helpers.clear()
+        for channel in self._spares.values():
+            channel.cut()
+        self._spares.clear()
         if self._run is not None:
             self._run.detached(self, reason)

@@ -93,6 +93,10 @@ class HomeEnd(StandardStream):
         self.send(ss.frame(ss.BORN, child.to_bytes(8, "little"), number))
         self.add_member(number, sock, partial(self._answers, number))
 
+    def member_straight(self, child: int, label: int) -> None:
+        """A helper has a channel of its own, straight home: the connection with that label."""
+        self.send(ss.frame(ss.STRAIGHT, child.to_bytes(8, "little") + label.to_bytes(8, "little")))
+
     def _free_number(self) -> int:
         self._born = self._born % 65535 + 1
         while self._born in self.members:

@@ -14,6 +14,7 @@ letter  payload              means
 ``D``   bytes                of the channel of a member
 ``F``   –                    home: a member with this number is being born; its channel follows
 ``B``   number (8)           home: as ``F``, of the helper that a process whose channel goes straight home has asked for
+``L``   number, label (8)    home: the channel of that helper is the connection with that label, and goes straight home
 ``E``   –                    the channel of a member has ended
 ``I``   size, pieces         either: a checkpoint comes (member 1: an increment to the last whole one that went the same
                              way); pieces: offset (8), length (4), SHA-256 (32) each
@@ -22,6 +23,7 @@ letter  payload              means
 ``Z``   number (4), zstd     a piece, compressed
 ``Y``   errno, text          the checkpoint is whole and kept (0), or not
 ``C``   run id, key, secret  home, on another connection: it is to be the channel; secret: 32 bytes, or none
+``S``   run id, key, label   home, on another connection: it is to be the channel of a helper, which ``L`` names
 ``V``   –                    starter: the next checkpoint is to be the program's last act here
 ======  ===================  ==============================================================================
 """
@@ -37,7 +39,8 @@ from condor_actors.transfer.streams import BadStream
 
 __all__ = [
     "BORN", "CHANNEL", "CHANNEL_LINE", "DATA", "ENDED", "IMAGE", "INCREMENT", "KEPT", "KEY", "MEMBER", "NO", "PACKED",
-    "PIECE", "READY", "STANDARD_LINE", "StreamReader", "VACATE", "WANTED", "fields_of", "frame", "message_frame",
+    "PIECE", "READY", "SPARE", "STANDARD_LINE", "STRAIGHT", "StreamReader", "VACATE", "WANTED", "fields_of", "frame",
+    "message_frame",
 ]
 
 STANDARD_LINE = b"condor standard 1\n"
@@ -47,15 +50,16 @@ CHANNEL_LINE = b"condor channel 1\n"
 """The first line of a connection that becomes the channel of a run's first process: ``C`` and its answer, ``R`` or
 ``N``; from then on it is neither TLS nor frames, but what the runtime and the native shadow say to each other."""
 
-KEY, READY, NO, DATA, MEMBER, BORN, ENDED, IMAGE, WANTED, PIECE, PACKED, KEPT, VACATE, CHANNEL = (
-    ord(each) for each in "KRNDFBEIWPZYVC")
+KEY, READY, NO, DATA, MEMBER, BORN, ENDED, IMAGE, WANTED, PIECE, PACKED, KEPT, VACATE, CHANNEL, SPARE, STRAIGHT = (
+    ord(each) for each in "KRNDFBEIWPZYVCSL")
 INCREMENT = 1
 HEADER = struct.Struct("<IHB")
 MAX_FRAME_BYTES = 1 << 20
 MAX_LIST_BYTES = 32 << 20
 """Of the lists of pieces: enough for 180 GiB."""
 
-_SHAPES: dict[int, tuple[type, ...]] = {KEY: (str, str), CHANNEL: (str, str, bytes), NO: (str,), KEPT: (int, str)}
+_SHAPES: dict[int, tuple[type, ...]] = {
+    KEY: (str, str), CHANNEL: (str, str, bytes), SPARE: (str, str, int), NO: (str,), KEPT: (int, str)}
 
 
 def frame(letter: int, payload: bytes = b"", member: int = 0) -> bytes:

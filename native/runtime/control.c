@@ -3,13 +3,15 @@
  * Where the shadow would hand over a descriptor beside its answer, the starter is asked for one of its machine's. */
 #include "runtime.h"
 
+int given_control; /* came as the second descriptor beside the last answer; 0: none did */
+
 void tell_starter(int what, int64_t value)
 {
     struct control said = {.what = (uint32_t)what, .value = value};
     struct vector part = {&said, sizeof said};
     if (!process.direct)
         return;
-    while (SYSTEM(__NR_writev, CONTROL_FD, &part, 1) == -EINTR)
+    while (SYSTEM(__NR_writev, process.control, &part, 1) == -EINTR)
         ;
 }
 
@@ -19,18 +21,21 @@ long ask_starter(int what, int64_t value)
 {
     struct control answer = {0};
     size_t have = 0;
+    given_control = 0;
     if (!process.direct)
         return 0;
     tell_starter(what, value);
     while (have < sizeof answer) {
-        uint64_t room[4];
+        uint64_t room[4] = {0}; /* length, kind, up to two descriptors */
         struct vector part = {(uint8_t *)&answer + have, sizeof answer - have};
         struct message message = {.parts = &part, .part_count = 1, .control = room, .control_size = sizeof room};
-        long got = SYSTEM(__NR_recvmsg, CONTROL_FD, &message, 0);
+        long got = SYSTEM(__NR_recvmsg, process.control, &message, 0);
         if (got == -EINTR)
             continue;
         if (got <= 0)
             die(EXIT_CHANNEL_LOST); /* without its starter it is nobody's */
+        if (message.control_size && room[0] == 24 /* of two */)
+            given_control = (int)(room[2] >> 32);
         have += (size_t)got;
     }
     return answer.value;

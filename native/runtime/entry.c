@@ -206,6 +206,8 @@ void take_descriptors(unsigned long *stack)
         die(EXIT_CANNOT_START);
     SYSTEM(__NR_close_range, GIFT_FD, FAULT_FD, 0);
     SYSTEM(__NR_close_range, CONTROL_FD + process.direct, ~0u, 0);
+    process.control = CONTROL_FD;
+    SYSTEM(__NR_dup3, MAPS_FD, FAULT_FD, 02000000); /* not free either, with or without what belongs there */
     dirty_prepare();
 }
 

@@ -57,17 +57,19 @@ static int virtual_child_id(int real_id, bool forget)
 }
 
 /* The child is alone: of its parent's threads only the one that forked is here. */
-static void begin_member(struct thread *self, unsigned long flags, const unsigned long a[6], long number)
+static void begin_member(struct thread *self, unsigned long flags, const unsigned long a[6], long number, bool straight)
 {
     int parent = process.start.virtual_pid;
     SYSTEM(__NR_dup3, GIFT_FD, CHANNEL_FD, 0);
     SYSTEM(__NR_close, GIFT_FD);
     channel_reset();
-    if (process.direct) { /* the starter's relay, which has to see them, brings this one's calls home */
-        SYSTEM(__NR_close, CONTROL_FD);
-        secret_forget();
+    if (process.direct) {
+        SYSTEM(__NR_close, process.control);
+        process.control = given_control;
+        if (!straight) /* the starter's relay, which has to see them, brings this one's calls home */
+            secret_forget();
     }
-    process.direct = false;
+    process.direct = straight;
     secret_become_member(number);
     ahead_reset(true);
     plan_reset();
@@ -103,7 +105,7 @@ static void begin_member(struct thread *self, unsigned long flags, const unsigne
 long start_member(struct trap *t, unsigned long flags)
 {
     struct thread *self = t->self;
-    struct request request = {.call = OP_FORK};
+    struct request request = {.call = OP_FORK, .arguments = {process.direct}};
     if (!process.family)
         return -EAGAIN;
     static struct lock one_at_a_time; /* the channel for the child has one number */
@@ -111,7 +113,9 @@ long start_member(struct trap *t, unsigned long flags)
     share_positions();
     process.forked = true;
     long result = ask(self, &request, NULL, 0, NULL, 0, NULL);
-    if (result >= 0 && ask_starter(CONTROL_MEMBER, result) < 0)
+    long way = result < 0 ? result : ask_starter(CONTROL_MEMBER, result);
+    bool straight = way == 1 && (given_control == CONTROL_FD || given_control == OTHER_CONTROL_FD);
+    if (way < 0 || (way == 1 && !straight))
         result = -EAGAIN;
     if (result >= 0) {
         lock(&memory_lock); /* so that no other thread is in the middle of what the child gets a copy of */
@@ -121,7 +125,7 @@ long start_member(struct trap *t, unsigned long flags)
         result = SYSTEM(__NR_clone, 17 /* SIGCHLD */, 0, 0, 0, 0);
         if (result == 0) {
             one_at_a_time.word = 0;
-            begin_member(self, flags, t->a, number);
+            begin_member(self, flags, t->a, number, straight);
             if (t->a[1])
                 t->frame->uc_mcontext.rsp = t->a[1];
             return 0;
@@ -135,6 +139,8 @@ long start_member(struct trap *t, unsigned long flags)
         unlock(&actions_lock);
         unlock(&memory_lock);
         SYSTEM(__NR_close, GIFT_FD);
+        if (straight)
+            SYSTEM(__NR_close, given_control);
         if (id && (flags & PARENT_SETS))
             copy_user((void *)t->a[2], &id, sizeof id);
     }

@@ -113,8 +113,9 @@ static void emit_condition(const struct condition *c)
     switch (c->test) {
     case IS: SKIP_IF_EQUAL(c->value, 1); break;
     case IS_OR_CONTROL:
-        SKIP_IF_EQUAL(c->value, 2);
-        SKIP_IF_EQUAL(process.direct ? CONTROL_FD : c->value, 1);
+        SKIP_IF_EQUAL(c->value, 3);
+        SKIP_IF_EQUAL(process.direct ? CONTROL_FD : c->value, 2);
+        SKIP_IF_EQUAL(process.direct ? OTHER_CONTROL_FD : c->value, 1);
         break;
     case IS_OR_FORK:
         SKIP_IF_EQUAL(c->value, 2);

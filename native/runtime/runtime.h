@@ -139,6 +139,7 @@ struct process {
     bool helper; /* this one was started by the program */
     bool shares; /* it has made memory that members may share */
     bool direct; /* the channel goes straight home; see control.c */
+    int control; /* then: the socket to the starter */
     bool forked; /* there are, or were, others that got a copy of it */
     int parent_real_id;
     char program[PATH_LIMIT]; /* absolute, for /proc/self/exe */
@@ -352,6 +353,7 @@ bool must_leave(void);
 /* control.c */
 void tell_starter(int what, int64_t value);
 long ask_starter(int what, int64_t value);
+extern int given_control;
 
 /* family.c */
 long start_member(struct trap *t, unsigned long flags);

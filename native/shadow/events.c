@@ -27,7 +27,8 @@ int shadow_event_descriptor(void)
 
 void tell(struct session *s, int kind, int64_t value, int64_t detail, const char *text)
 {
-    if (s->root != s && kind != SHADOW_BROKEN)
+    bool of_members = kind == SHADOW_MEMBER || kind == SHADOW_MEMBER_STRAIGHT || kind == SHADOW_WANTS_SPARE;
+    if (s->root != s && kind != SHADOW_BROKEN && !of_members)
         return; /* helpers come and go in silence */
     struct queued *fresh = NULL;
     if (s->root->untold < MOST_UNTOLD || kind == SHADOW_ENDED)

@@ -1,11 +1,15 @@
 /* Helpers: sessions with a copy of another one's descriptors. */
-#include "session.h"
+#include "serve.h"
 
 #include <sched.h>
 #include <semaphore.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+enum { SPARE_LOOK_NS = 500000 };
+#define SPARE_WAIT_NS 2000000000ll
 
 struct birth {
     struct session *member;
@@ -74,56 +78,132 @@ bool member_is_gone(struct session *root, int real_pid)
     return gone;
 }
 
-/* A new session whose channel's other end becomes *CHANNEL. Returns its number among those this one asked for. */
-long start_member(struct session *s, int *channel)
+/* What the host gave for the next helper; *NEVER: there will be nothing. False: nothing now. */
+static bool take_spare(struct session *root, int *channel, int64_t *label, bool *never)
 {
-    uint64_t number = ++s->helpers_asked;
-    int pair[2];
-    pthread_t thread;
-    struct birth birth;
-    if (s->root->members > 500)
-        return -EAGAIN;
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
-        return -errno;
-    birth.member = copy_session(s, pair[0]);
-    if (birth.member && !s->task.direct && !secret_begin_member(birth.member, s, number)) {
-        close_all(birth.member);
-        session_free(birth.member);
-        birth.member = NULL;
-    }
-    if (!birth.member) {
-        close(pair[0]);
-        close(pair[1]);
-        return -ENOMEM;
-    }
-    sem_init(&birth.ready, 0, 0);
-    s->root->members++;
     pthread_mutex_lock(&table_lock);
-    birth.member->next_member = s->root->next_member;
-    s->root->next_member = birth.member;
+    *never = root->no_spares || root->closing;
+    bool found = root->spare_count && !root->closing;
+    if (found) {
+        *channel = root->spares[0].channel;
+        *label = root->spares[0].label;
+        memmove(root->spares, root->spares + 1, --root->spare_count * sizeof root->spares[0]);
+    }
     pthread_mutex_unlock(&table_lock);
+    return found;
+}
+
+/* The family is over. */
+void drop_spares(struct session *root)
+{
+    pthread_mutex_lock(&table_lock);
+    while (root->spare_count)
+        close(root->spares[--root->spare_count].channel);
+    root->closing = true;
+    pthread_mutex_unlock(&table_lock);
+}
+
+static void forget_member(struct session *member)
+{
+    secret_end(member);
+    close_all(member);
+    session_free(member);
+}
+
+static bool begin_thread(struct birth *birth)
+{
+    pthread_t thread;
     pthread_attr_t attributes;
+    sem_init(&birth->ready, 0, 0);
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, STACK_BYTES);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    int failed = pthread_create(&thread, &attributes, run_member, &birth);
+    bool begun = !pthread_create(&thread, &attributes, run_member, birth);
     pthread_attr_destroy(&attributes);
-    if (failed) {
-        s->root->members--;
-        pthread_mutex_lock(&table_lock);
-        s->root->next_member = birth.member->next_member;
-        pthread_mutex_unlock(&table_lock);
+    while (begun && sem_wait(&birth->ready) < 0)
+        ;
+    sem_destroy(&birth->ready);
+    return begun;
+}
+
+/* A new session that serves CHANNEL. STRAIGHT: its other end is the helper's own, and the two encrypt. Returns its
+ * number in the family, or -errno, and the channel is the caller's. */
+static long start_member(struct session *s, int channel, bool straight)
+{
+    struct session *root = s->root;
+    uint64_t number = ++root->helpers_asked;
+    struct birth birth = {.member = copy_session(s, channel)};
+    if (!birth.member)
+        return -ENOMEM;
+    birth.member->task.direct = straight;
+    if ((straight || !s->task.direct) && !secret_begin_member(birth.member, s, number)) {
+        forget_member(birth.member);
+        return -ENOMEM;
+    }
+    root->members++;
+    pthread_mutex_lock(&table_lock);
+    birth.member->next_member = root->next_member;
+    root->next_member = birth.member;
+    if (root->closing)
+        shutdown(channel, SHUT_RDWR);
+    pthread_mutex_unlock(&table_lock);
+    if (begin_thread(&birth))
+        return (long)number;
+    root->members--;
+    pthread_mutex_lock(&table_lock);
+    struct session **place = &root->next_member;
+    while (*place != birth.member)
+        place = &(*place)->next_member;
+    *place = birth.member->next_member;
+    pthread_mutex_unlock(&table_lock);
+    forget_member(birth.member);
+    return -EAGAIN;
+}
+
+/* A channel whose other end goes beside the answer, or to who relays it. */
+static long start_near(struct session *s, int *gift)
+{
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+        return -errno;
+    long number = start_member(s, pair[0], false);
+    if (number < 0) {
         close(pair[0]);
         close(pair[1]);
-        secret_end(birth.member);
-        close_all(birth.member);
-        session_free(birth.member);
-        sem_destroy(&birth.ready);
-        return -failed;
+        return number;
     }
-    while (sem_wait(&birth.ready) < 0)
-        ;
-    sem_destroy(&birth.ready);
-    *channel = pair[1];
-    return (long)number;
+    *gift = pair[1];
+    return number;
+}
+
+/* A helper of a program whose channel goes straight home gets a connection of the same kind, if the host has one or
+ * gets one in time. */
+long serve_fork(struct work *w)
+{
+    struct session *s = w->session;
+    int channel;
+    int64_t label;
+    bool never;
+    if (s->root->members > 500)
+        return -EAGAIN;
+    if (!s->task.direct || !ARGUMENT(0))
+        return start_near(s, &w->gift);
+    if (take_spare(s->root, &channel, &label, &never)) {
+        long number = start_member(s, channel, true);
+        if (number < 0)
+            close(channel);
+        else
+            tell(s, SHADOW_MEMBER_STRAIGHT, label, number, NULL);
+        return number;
+    }
+    if (never)
+        return start_near(s, &w->gift);
+    if (!w->again) {
+        tell(s, SHADOW_WANTS_SPARE, 0, 0, NULL);
+        w->until_ns = now_ns() + SPARE_WAIT_NS;
+    }
+    if (now_ns() >= w->until_ns)
+        return start_near(s, &w->gift);
+    w->retry_ns = now_ns() + SPARE_LOOK_NS;
+    return PARKED;
 }

@@ -311,7 +311,7 @@ static long serve_operation(struct work *w)
     case OP_TAKE: return serve_take(w);
     case OP_PLAN_END: return serve_plan_end(w);
     case OP_MEMBER_GONE: return serve_member_gone(w);
-    case OP_FORK: return start_member(w->session, &w->gift);
+    case OP_FORK: return serve_fork(w);
     default: return -ENOSYS;
     }
 }

@@ -27,6 +27,9 @@ long serve_facts(struct work *w);
 long serve_take(struct work *w);
 long serve_plan_end(struct work *w);
 
+/* members.c */
+long serve_fork(struct work *w);
+
 /* waits.c */
 long serve_poll_all(struct work *w);
 long serve_epoll_set(struct work *w);

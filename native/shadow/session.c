@@ -335,6 +335,7 @@ void end_family(struct session *root)
 {
     if (--root->members)
         return;
+    drop_spares(root);
     journal_close(root, root->state == SHADOW_EXITED && !root->task.journal_outlives);
     tell(root, SHADOW_ENDED, 0, 0, NULL);
 }
@@ -425,6 +426,7 @@ int shadow_open(int channel, const struct shadow_task *task)
     s->task = *task;
     s->root = s;
     s->members = 1;
+    s->no_spares = !task->spares;
     s->channel = channel;
     s->image_fd = -1;
     if (!gather_strings(s, task) || !secret_begin(s, task->key)) {
@@ -478,12 +480,33 @@ int shadow_vacate(int session)
     return result;
 }
 
+int shadow_spare(int session, int channel, int64_t label)
+{
+    int result = -ESRCH;
+    pthread_mutex_lock(&table_lock);
+    if (session >= 0 && session < MAX_SESSIONS && sessions[session]) {
+        struct session *root = sessions[session];
+        result = root->closing || root->spare_count == MOST_SPARES ? -EBUSY : 0;
+        root->no_spares = channel < 0;
+        if (!result && channel >= 0) {
+            root->spares[root->spare_count].channel = channel;
+            root->spares[root->spare_count++].label = label;
+        }
+    }
+    pthread_mutex_unlock(&table_lock);
+    return result;
+}
+
 int shadow_close(int session)
 {
     int result = -ESRCH;
     pthread_mutex_lock(&table_lock);
     if (session >= 0 && session < MAX_SESSIONS && sessions[session]) {
-        shutdown(sessions[session]->channel, SHUT_RDWR);
+        struct session *root = sessions[session];
+        root->closing = true;
+        shutdown(root->channel, SHUT_RDWR);
+        for (struct session *s = root->next_member; s; s = s->next_member)
+            shutdown(s->channel, SHUT_RDWR);
         result = 0;
     }
     pthread_mutex_unlock(&table_lock);

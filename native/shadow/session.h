@@ -17,7 +17,7 @@
 #include "../protocol.h"
 #include "shadow.h"
 
-enum { MAX_FILES = 4096, MAX_HANDLES = 1024, PARKED = -100000, MAX_PARKED = 2048 };
+enum { MOST_SPARES = 16, MAX_FILES = 4096, MAX_HANDLES = 1024, PARKED = -100000, MAX_PARKED = 2048 };
 
 /* An open file, as several descriptors may share it. */
 struct file {
@@ -105,7 +105,14 @@ struct session {
     uint64_t generation;     /* of the image that is being written */
     struct session *root; /* of the family; itself if it is the first */
     struct secret *secret; /* NULL: the channel is plain */
-    uint64_t helpers_asked;
+    atomic_ullong helpers_asked; /* of the root */
+    struct {
+        int channel;
+        int64_t label;
+    } spares[MOST_SPARES]; /* of the root, guarded by the table's lock, as are the next three */
+    size_t spare_count;
+    bool no_spares; /* none will come */
+    bool closing;
     struct plan *plan; /* that this session adds to, while its program begins */
     int64_t plan_until_ns;
     struct file **tickets; /* files opened before they were asked for */
@@ -159,7 +166,7 @@ void plan_learn(struct work *w, long result);
 void plan_forget(struct session *s);
 
 /* members.c */
-long start_member(struct session *s, int *channel);
+void drop_spares(struct session *root);
 bool member_is_gone(struct session *root, int real_pid);
 
 /* files.c */

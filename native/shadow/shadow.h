@@ -11,6 +11,7 @@
 #ifndef CONDOR_SHADOW_H
 #define CONDOR_SHADOW_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct shadow_task {
@@ -29,6 +30,7 @@ struct shadow_task {
                                          since: <image>.delta; 0: never */
     int direct;                       /* the channel cannot carry descriptors: a helper's is told as an event, and who
                                          serves the other end knows where a checkpoint is to be written */
+    int spares;                       /* direct: a helper waits for a connection of its own, see shadow_spare */
     int has_identity;                 /* the session's threads become this user, the host stays who it is */
     uint32_t uid, gid;
     const char *job_root;             /* the program gets at what lies below, and to read at what every program needs;
@@ -44,6 +46,10 @@ enum shadow_event_kind {
     SHADOW_BROKEN = 6,   /* the runtime broke the protocol; text: how */
     SHADOW_MEMBER = 10,  /* of a direct channel: value: descriptor of a helper's channel, the taker's from then on;
                             detail: the helper's number */
+    SHADOW_MEMBER_STRAIGHT = 11, /* a helper has a channel of its own straight home; value: label of the connection;
+                                    detail: the helper's number */
+    SHADOW_WANTS_SPARE = 12, /* a helper waits, for a while: see shadow_spare. Whoever gives one gives another when a
+                                    helper has taken it, since it need not be the one that waited */
     SHADOW_ENDED = 7,    /* the session is over; its id is free */
     SHADOW_INCREMENT = 9, /* as SHADOW_IMAGE, of a file that needs the whole image before it; text: its name */
     SHADOW_WRITE_LOST = 8, /* a late write failed after the program had ended; value: errno, detail: descriptor */
@@ -90,7 +96,11 @@ struct shadow_digest {
 /* The digest of an image. MOVED: COUNT pieces in the order of FROM. Returns 0, or -errno; -ENODATA: it has none. */
 int shadow_digest_image(int file, const struct shadow_moved *moved, size_t count, struct shadow_digest *found);
 
-/* Ends a session: its channel is shut, which ends the program. */
+/* Gives a direct session a connection, called LABEL, that becomes the channel of its next helper; CHANNEL -1: none will
+ * come. Returns 0, and the connection is the session's; or -errno. */
+int shadow_spare(int session, int channel, int64_t label);
+
+/* Ends a session: its channel is shut, and its helpers', which ends the program. */
 int shadow_close(int session);
 
 #endif

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import signal
@@ -10,6 +11,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.harness.standard_jobs import LONG, NEED_RUNTIME, PYTHON, Job, expected
@@ -58,6 +60,22 @@ def test_helpers_of_a_shell_script(pool: PersonalPool) -> None:
     job = Job(pool, "helpers", "", script, executable="/bin/sh")
     job.wait()
     assert job.text("out") == "1 2 3 0\n"
+
+
+def test_a_helper_has_a_connection_of_its_own(pool: PersonalPool) -> None:
+    script = "echo one; sh -c 'echo two; while ! test -e go-on-0; do sleep 0.1; done'; echo three\n"
+    job = Job(pool, "straight", "", script, executable="/bin/sh")
+    job.until_lines(2)
+    connected = 0
+    for pid, command in pool.processes().items():
+        if "starter-host" in command:
+            for process in psutil.Process(pid).children(recursive=True):
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    connected += bool(process.net_connections("tcp"))
+    assert connected >= 2  # the shell and its helper
+    job.go_on(0)
+    job.wait()
+    assert job.text("out") == "one\ntwo\nthree\n"
 
 
 def test_the_binary_of_the_machines_architecture(pool: PersonalPool) -> None:

@@ -18,6 +18,7 @@ from condor_actors.wire.credentials import Credentials
 from tests.wire.conftest import Process
 
 RUN, KEY = "1.0#1", "a-transfer-key"
+Dial = Callable[..., Deferred[tuple[socket.socket | None, bytes | None]]]
 
 
 class Run:
@@ -26,6 +27,11 @@ class Run:
     def __init__(self, takes: bool) -> None:
         self.takes = takes
         self.channel: FarChannel | None = None
+        self.label = 0
+
+    def spared(self, channel: FarChannel, label: int) -> bool:
+        self.channel, self.label = channel, label
+        return self.takes
 
     def channelled(self, channel: FarChannel) -> bool:
         self.channel = channel
@@ -34,7 +40,7 @@ class Run:
 
 @pytest.fixture(params=["unix", "tls"])
 def dial(request: pytest.FixtureRequest, processes: Callable[..., Process], short_dir: Path,
-         credentials: Credentials) -> Callable[[Run, str], Deferred[tuple[socket.socket | None, bytes | None]]]:
+         credentials: Credentials) -> Dial:
     """Dials a starter host that has one run, with a key."""
     server, client = processes("starter-host", credentials), processes("shadow-host", credentials)
     if request.param == "unix":
@@ -43,11 +49,11 @@ def dial(request: pytest.FixtureRequest, processes: Callable[..., Process], shor
     else:
         node = server.office.listen_tls("127.0.0.1", 0)
 
-    def dialled(run: Run, key: str) -> Deferred[tuple[socket.socket | None, bytes | None]]:
+    def dialled(run: Run, key: str, label: int | None = None) -> Deferred[tuple[socket.socket | None, bytes | None]]:
         server.office.services[CHANNEL_LINE] = lambda identity: FarChannel(
             reactor, lambda run_id, shown: run if (run_id, shown) == (RUN, KEY) else None)
         found: Deferred[tuple[socket.socket | None, bytes | None]] = Deferred()
-        home = HomeChannel(reactor, RUN, key, lambda sock, secret: found.callback((sock, secret)))
+        home = HomeChannel(reactor, RUN, key, lambda sock, secret: found.callback((sock, secret)), label)
         client.office.endpoint(node).connect(Factory.forProtocol(lambda: home))
         return found
 
@@ -55,8 +61,7 @@ def dial(request: pytest.FixtureRequest, processes: Callable[..., Process], shor
 
 
 @pytest_twisted.ensureDeferred
-async def test_both_ends_become_sockets(
-        dial: Callable[[Run, str], Deferred[tuple[socket.socket | None, bytes | None]]]) -> None:
+async def test_both_ends_become_sockets(dial: Dial) -> None:
     run = Run(takes=True)
     home, secret = await dial(run, KEY)
     assert run.channel is not None
@@ -73,11 +78,23 @@ async def test_both_ends_become_sockets(
         assert home.recv(1) == b""
 
 
+@pytest_twisted.ensureDeferred
+async def test_a_helpers_connection_has_a_label_and_no_secret(dial: Dial) -> None:
+    run = Run(takes=True)
+    home, secret = await dial(run, KEY, 7)
+    assert run.channel is not None
+    assert home is not None
+    assert (run.label, run.channel.secret, secret) == (7, b"", None)
+    with home, run.channel.socket() as far:
+        far.sendall(b"as it is")
+        assert home.recv(8, socket.MSG_WAITALL) == b"as it is"
+
+
+@pytest.mark.parametrize("label", [None, 7])
 @pytest.mark.parametrize(("takes", "key"), [(False, KEY), (True, "another key")])
 @pytest_twisted.ensureDeferred
-async def test_a_run_that_has_no_use_for_it(
-        dial: Callable[[Run, str], Deferred[tuple[socket.socket | None, bytes | None]]], takes: bool, key: str) -> None:
-    assert (await dial(Run(takes=takes), key))[0] is None
+async def test_a_run_that_has_no_use_for_it(dial: Dial, takes: bool, key: str, label: int | None) -> None:
+    assert (await dial(Run(takes=takes), key, label))[0] is None
 
 
 @pytest_twisted.ensureDeferred
