@@ -17,7 +17,9 @@ ended       outputs received, or nobody left to receive them → gone
 gone        –
 =========== ================================================================================================
 
-Suspension is a flag beside the state; a frozen job is thawed before it is asked to go.
+Suspension is a flag beside the state.  A frozen job that is asked to go is sent its signal and thawed, but not while
+the machine's owner has it frozen and only its user wants it to go: then it stands still until the owner leaves, his
+policy ends the claim, or its time is over.
 """
 
 from __future__ import annotations
@@ -180,8 +182,7 @@ class JobRun:
         self._out.append(SetTimer("measure", self._first_update_s))
         if self._stop is not None or self._close is not None:
             self._go()
-        else:
-            self._look_whether_to_stand_still()
+        self._look_whether_to_stand_still()
 
     # ---- stop
 
@@ -223,11 +224,10 @@ class JobRun:
             return
         if self.state is RunState.KILLING:
             return
-        asked = self.state is RunState.STOPPING
-        if not asked:
+        if self.state is not RunState.STOPPING:
             self.state = RunState.STOPPING
             self._out.append(Signal(number))
-        if self.suspended and (not asked or self._close is not None):
+        if self.suspended and (self._close is not None or not self._by_owner):
             self._thaw()
         self._out.append(SetTimer("grace", grace_s))
 
@@ -284,8 +284,8 @@ class JobRun:
     def _look_whether_to_stand_still(self) -> None:
         """The run goes on when both its user and the machine's owner let it.
 
-        One that its user asked to go stands still for an owner who comes meanwhile, and its time runs on; one that
-        the startd asked to go may use the time that the owner's policy gives it.
+        One that its user asked to go stands still for an owner who is there or comes meanwhile, and its time runs
+        on; one that the startd asked to go may use the time that the owner's policy gives it.
         """
         going = self.state is RunState.STOPPING and self._close is None
         wanted = self._by_owner if going else self.by_user or self._by_owner

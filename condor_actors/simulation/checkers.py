@@ -33,6 +33,7 @@ from condor_actors.cores.claim import ClaimRecord
 from condor_actors.daemons.collector import Collector
 from condor_actors.daemons.schedd import ScheddActor
 from condor_actors.daemons.startd import StartdActor
+from condor_actors.daemons.starter import Starter
 from condor_actors.messages.envelope import Envelope, Identity
 from condor_actors.simulation.disk import ClaimsOnDisk, LogOnDisk
 from condor_actors.simulation.queue_disk import QueueFile
@@ -250,7 +251,7 @@ class Checkers:
         if any(process.frozen for process in machine.processes.values()):
             return  # what hangs obeys nobody; the startd kills a starter host two minutes later
         for job in machine.jobs.values():
-            if 0.0 <= clock.now_s - job.asked_s < VACATE_S:
+            if 0.0 <= clock.now_s - job.asked_s < VACATE_S and _policy_lets_go(job):
                 continue  # it may use the time that the policy gives it to go
             if job.begun and not job.frozen and clock.now_s - job.began_s > FREE_IN_S:
                 self._pool.violate(f"run {job.run_id} computes at {machine.name} {FREE_IN_S + machine.poll_s:g} s "
@@ -273,6 +274,13 @@ class Checkers:
             key = (f"{name}:{home}", _header(number))
             if record.completed_s is not None and key not in self._logged:
                 self._pool.violate(f"the user log does not say that job {job} is done", job)
+
+
+def _policy_lets_go(job: JobProcess) -> bool:
+    """Whether the owner's policy, and not only its user, wants it to go."""
+    system = job.host.system
+    starter = system.actor(f"starter/{job.run_id}") if system is not None else None
+    return isinstance(starter, Starter) and not starter.core.claim_open
 
 
 def _header(number: str) -> bytes:

@@ -62,6 +62,10 @@ KEPT = {
         machines=(HOME, DESK), config=QUICK, submissions=(alice(cpu_s=400.0, program={"stubborn": 1.0}),),
         wishes=(Wish(when_s=100.0, owner="alice", machine="m0", action="vacate"),),
         faults="at 250s owner m1 for 100s"),
+    "what the owner froze is not thawed because its user wants it to go": Scenario(
+        machines=(HOME, DESK), submissions=(alice(cpu_s=400.0, program={"stubborn": 1.0}),), config=QUICK,
+        wishes=(Wish(when_s=120.0, owner="alice", machine="m0", action="vacate"),),
+        faults="at 100s owner m1 for 100s"),
     "what a startd that hung wanted frozen is frozen when its starter host is back (677)": Scenario(
         machines=(HOME, DESK), config=QUICK, submissions=(alice(cpu_s=400.0),),
         faults="at 100s freeze m1/startd for 87s\nat 124s owner m1 for 400s"),

@@ -139,6 +139,30 @@ def test_a_run_that_takes_its_time_to_go_stands_still_for_the_owner() -> None:
     assert jr.Freeze() not in bench.tell(jr.OwnerSuspends())
 
 
+def test_what_the_owner_froze_is_not_thawed_for_its_user() -> None:
+    bench = Bench().running()
+    bench.tell(jr.OwnerSuspends())
+    out = bench.tell(StopRun(run_id=RUN, how="vacate"))
+    assert jr.Signal(signal.SIGTERM) in out
+    assert jr.Thaw() not in out
+    assert jr.Thaw() in bench.tell(jr.OwnerContinues()), "it may go now"
+    bench = Bench().running()
+    bench.tell(jr.OwnerSuspends())
+    bench.tell(StopRun(run_id=RUN, how="remove"))
+    assert jr.KillTree() in bench.tell(TimerFired(key="grace")), "its time is over"
+    bench = Bench().running()
+    bench.tell(jr.OwnerSuspends())
+    assert jr.KillTree() in bench.tell(StopRun(run_id=RUN, how="fast"))
+
+
+def test_what_is_to_go_before_it_began_does_not_compute_beside_the_owner() -> None:
+    bench = Bench()
+    bench.tell(jr.Prepared())
+    bench.tell(jr.OwnerSuspends())
+    bench.tell(StopRun(run_id=RUN, how="vacate"))
+    assert jr.Freeze() in bench.tell(jr.Began(77, "/scratch"))
+
+
 def test_its_time_is_over_while_it_stands_still() -> None:
     bench = Bench().running()
     bench.tell(StopRun(run_id=RUN, how="vacate"))
