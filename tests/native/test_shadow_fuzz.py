@@ -1,10 +1,10 @@
 """The shadow's decoder under clang's address and undefined-behaviour checks.
 
 In the gate the inputs are the same each time: what earlier searches kept (fuzz/frames), each call and operation with
-arguments at the edges of their types (fuzz/extremes.py), and mutants of the kept ones made with a fixed dice.  The
-coverage-guided search, whose inputs nobody knows beforehand, is the soak's; ``CONDOR_KEEP_FRAMES=1`` copies what it
-finds worth keeping to fuzz/frames.  The harness confines itself (an empty root directory, nobody's rights) and works
-in a folder of its own.
+arguments at the edges of their types (fuzz/extremes.py), mutants of the kept ones made with a fixed dice, and a
+coverage-guided search of a fixed length from a fixed number.  The soak searches from a fresh number and for long;
+``CONDOR_KEEP_FRAMES=1`` copies what it finds worth keeping to fuzz/frames.  The harness confines itself (an empty root
+directory, nobody's rights) and works in a folder of its own.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ NATIVE = Path(__file__).parents[2] / "native"
 HERE = Path(__file__).parent / "fuzz"
 KEPT = HERE / "frames"
 MUTANTS = 4000
+SEARCHED = 20_000
 LONG_S = 900
 MARKS = ("runtime error:", "ERROR:", "SUMMARY:")
 
@@ -120,14 +121,23 @@ def test_kept_frames_extremes_and_mutants(fuzzer: Path, place: Path) -> None:
     run(fuzzer, place, *(f"inputs/{name}" for name in cases))
 
 
+@pytest.fixture
+def frames(place: Path) -> Path:
+    """Return a copy of the kept frames that the search may add to."""
+    shutil.copytree(KEPT, place / "frames").chmod(0o777)
+    return place / "frames"
+
+
+@pytest.mark.timeout(1300)
+def test_short_search_for_hostile_frames(fuzzer: Path, place: Path, frames: Path) -> None:
+    run(fuzzer, place, "-seed=1988", f"-runs={SEARCHED}", frames.name)
+
+
 @pytest.mark.soak
-def test_search_for_hostile_frames(fuzzer: Path, place: Path) -> None:
-    frames = place / "frames"
-    shutil.copytree(KEPT, frames)
-    frames.chmod(0o777)
+def test_search_for_hostile_frames(fuzzer: Path, place: Path, frames: Path) -> None:
     seed = os.environ.get("CONDOR_FUZZ_SEED") or str(random.SystemRandom().randrange(1, 1 << 31))
     print(f"CONDOR_FUZZ_SEED={seed}")
-    run(fuzzer, place, f"-seed={seed}", f"-max_total_time={LONG_S}", "frames")
+    run(fuzzer, place, f"-seed={seed}", f"-max_total_time={LONG_S}", frames.name)
     if os.environ.get("CONDOR_KEEP_FRAMES"):
         for path in frames.iterdir():
             content = path.read_bytes()
