@@ -83,6 +83,7 @@ enum {
     OP_FACTS = 1019,       /* fd; result: its position; out: struct stat; hints FACT_... */
     OP_TAKE = 1021,        /* ticket, descriptor: a foreseen file is open under that number; no answer */
     OP_PLAN_END = 1022,    /* the other foreseen files are not needed; argument 0: answers used; no answer */
+    OP_LIMIT_FILES = 1023, /* argument 0: descriptors are below it from now on (RLIMIT_NOFILE) */
     OP_MEMBER_GONE = 1020, /* pid of a member that a signal ended; answered when its last call is done */
 };
 

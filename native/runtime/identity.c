@@ -127,7 +127,8 @@ long do_capget(struct trap *t)
     return t->a[1] && copy_user((void *)t->a[1], none, old ? 12 : 24) ? -EFAULT : 0;
 }
 
-/* Limits: the memory and processor ones are the kernel's and may only be read; the rest is a note. */
+/* Limits: the memory and processor ones are the kernel's and may only be read; that of descriptors holds at home; the
+ * rest is a note. */
 static void read_limit(unsigned which, struct limit *to)
 {
     *to = (struct limit){~0ul, ~0ul};
@@ -143,7 +144,15 @@ static void read_limit(unsigned which, struct limit *to)
         SYSTEM(__NR_prlimit64, 0, which, 0, to);
 }
 
-static long change_limit(unsigned which, const void *from)
+/* Descriptors are given out at home: the shadow has to know how many there may be.  After a restart, again. */
+void tell_limits(struct thread *self)
+{
+    struct request request = {.call = OP_LIMIT_FILES, .arguments = {(int64_t)own_limits[LIMIT_FILES].soft}};
+    if (limit_is_own[LIMIT_FILES])
+        ask(self, &request, NULL, 0, NULL, 0, NULL);
+}
+
+static long change_limit(struct thread *self, unsigned which, const void *from)
 {
     struct limit fresh, old;
     if (copy_user(&fresh, from, sizeof fresh))
@@ -155,6 +164,10 @@ static long change_limit(unsigned which, const void *from)
         return -EPERM;
     own_limits[which] = fresh;
     limit_is_own[which] = true;
+    if (which == LIMIT_FILES) {
+        plan_end(); /* what is foreseen was opened under the old one */
+        tell_limits(self);
+    }
     return 0;
 }
 
@@ -168,7 +181,7 @@ long do_prlimit64(struct trap *t)
         return -ESRCH;
     read_limit(which, &old);
     if (t->a[2]) {
-        long failed = change_limit(which, (void *)t->a[2]);
+        long failed = change_limit(t->self, which, (void *)t->a[2]);
         if (failed)
             return failed;
     }
@@ -186,7 +199,7 @@ long do_getrlimit(struct trap *t)
 
 long do_setrlimit(struct trap *t)
 {
-    return (unsigned)t->a[0] < COUNT(own_limits) ? change_limit((unsigned)t->a[0], (void *)t->a[1]) : -EINVAL;
+    return (unsigned)t->a[0] < COUNT(own_limits) ? change_limit(t->self, (unsigned)t->a[0], (void *)t->a[1]) : -EINVAL;
 }
 
 long do_personality(struct trap *t)

@@ -107,6 +107,7 @@ static void greet(struct thread *self)
     struct vector blob = {files, files_size};
     if (ask(self, &adopt, &blob, 1, NULL, 0, NULL) < 0)
         die(EXIT_CANNOT_START);
+    tell_limits(self);
 }
 
 static void come_back(void *argument)

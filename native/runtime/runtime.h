@@ -366,6 +366,9 @@ long load_program(struct thread *self, char *path, char **arguments, char **envi
                   unsigned long *entry, unsigned long *stack);
 extern unsigned long kernel_auxiliary[32][2];
 
+/* identity.c */
+void tell_limits(struct thread *self);
+
 /* time.c */
 int64_t monotonic_ns(void);
 int64_t wait_end(struct trap *t, int64_t timeout_ns);

@@ -33,8 +33,11 @@ bool buffer_size(uint8_t **at, size_t *room, size_t size)
 /* A session is large and mostly empty: pages that are never touched cost nothing. */
 struct session *session_new(void)
 {
-    void *at = mmap(NULL, sizeof(struct session), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return at == MAP_FAILED ? NULL : at;
+    struct session *s = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (s == MAP_FAILED)
+        return NULL;
+    s->most_files = MAX_FILES;
+    return s;
 }
 
 void session_free(struct session *s)

@@ -135,7 +135,7 @@ static long duplicate(struct work *w, int from, bool closes_on_exec)
     struct file *file = file_of(w->session, ARGUMENT(0));
     if (!file)
         return -EBADF;
-    if (from < 0 || from >= MAX_FILES)
+    if (from < 0 || (from && from >= w->session->most_files))
         return -EINVAL;
     file_keep(file);
     return enter_file(w->session, file, from, closes_on_exec);
@@ -148,7 +148,7 @@ static long duplicate_to(struct work *w, bool closes_on_exec)
     struct session *s = w->session;
     struct file *file = file_of(s, ARGUMENT(0));
     int64_t to = ARGUMENT(1);
-    if (!file || to < 0 || to >= MAX_FILES)
+    if (!file || to < 0 || to >= s->most_files)
         return -EBADF;
     file_keep(file);
     close_entry(s, to);

@@ -77,7 +77,7 @@ long enter_file(struct session *s, struct file *file, int from, bool closes_on_e
 {
     if (!file)
         return -ENFILE;
-    for (int i = from; i < MAX_FILES; i++)
+    for (int i = from; i < s->most_files; i++)
         if (!s->entries[i].file) {
             s->entries[i] = (struct entry){file, closes_on_exec};
             return i;

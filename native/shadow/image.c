@@ -51,6 +51,7 @@ long serve_image_begin(struct work *w)
 
 static long complete(struct session *s, const struct stat *st)
 {
+    bool last = s->vacates; /* who hears of this image and then wants the next to be the last gets a next one */
     if (s->image_is_increment) {
         s->increment_bytes = st->st_blocks * 512;
     } else {
@@ -69,7 +70,7 @@ static long complete(struct session *s, const struct stat *st)
         tell(s, SHADOW_NO_IMAGE, -failed, 0, "the image is good, but files will not roll back to it");
     tell(s, s->image_is_increment ? SHADOW_INCREMENT : SHADOW_IMAGE, st->st_size, now_ns() - s->image_began_ns,
          s->image_final);
-    return s->vacates;
+    return last;
 }
 
 long serve_image_end(struct work *w)

@@ -54,6 +54,7 @@ static struct session *copy_session(struct session *s, int channel)
     member->root = s->root;
     member->channel = channel;
     member->image_fd = -1;
+    member->most_files = s->most_files;
     for (int i = 0; i < 3; i++)
         member->task.standard[i] = -1;
     for (int i = 0; i < MAX_FILES; i++)

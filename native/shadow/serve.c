@@ -263,6 +263,14 @@ static long serve_exec(struct work *w)
     return 0;
 }
 
+/* Descriptors beyond a limit that was lowered stay. */
+static long serve_limit_files(struct work *w)
+{
+    int64_t most = ARGUMENT(0);
+    w->session->most_files = most >= 0 && most < MAX_FILES ? (int)most : MAX_FILES;
+    return 0;
+}
+
 static long serve_member_gone(struct work *w)
 {
     if (member_is_gone(w->session->root, (int)ARGUMENT(0)))
@@ -312,6 +320,7 @@ static long serve_operation(struct work *w)
     case OP_PLAN_END: return serve_plan_end(w);
     case OP_MEMBER_GONE: return serve_member_gone(w);
     case OP_FORK: return serve_fork(w);
+    case OP_LIMIT_FILES: return serve_limit_files(w);
     default: return -ENOSYS;
     }
 }

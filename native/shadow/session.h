@@ -83,6 +83,7 @@ struct session {
     char *image, *directory;
     char *job_root; /* of the root: what the family may use of home; NULL: what its owner may */
     struct entry entries[MAX_FILES];
+    int most_files; /* the program's own limit; at most MAX_FILES */
     struct file *handles[MAX_HANDLES];
     uint8_t *in;
     size_t in_used, in_room;

@@ -63,6 +63,16 @@ def test_compiled_programs_do_the_same(program: str, compiled: Compile, tmp_path
     assert remote == native
 
 
+def test_limits_give_the_same_errors(compiled: Compile, tmp_path: Path) -> None:
+    """ENAMETOOLONG, ELOOP, EMFILE; a limit on descriptors is heeded although they exist only at home."""
+    said = []
+    for place, words in (("native", [compiled("limits")]), ("here", tool("run", "--", compiled("limits")))):
+        (tmp_path / place).mkdir()
+        said.append(finished(words, tmp_path / place))
+    assert said[0] == said[1]
+    assert b"up to 23: EMFILE" in said[0][1]
+
+
 def test_scripts_and_their_interpreters(tmp_path: Path) -> None:
     script = tmp_path / "script"
     script.write_text('#!/bin/sh -e\necho "$0 $1 $#"\n')

@@ -42,7 +42,7 @@ def random_frame(dice: random.Random) -> bytes:
 
     The only path it names is one of the working directory.
     """
-    call = dice.choice([dice.randrange(460), dice.randrange(1000, 1022), dice.randrange(65536)])
+    call = dice.choice([dice.randrange(460), dice.randrange(1000, 1024), dice.randrange(65536)])
     interesting = [0, 1, 2, 3, -1, -100, 4095, 4096, 5120, 1 << 20, (1 << 20) + 1, 1 << 31, 1 << 62, -(1 << 63)]
     arguments = tuple(dice.choice([*interesting, dice.randrange(-(1 << 63), 1 << 63)]) for _ in range(6))
     payload = dice.randbytes(dice.choice([0, 0, 1, 8, 16, 32, 100, 5000]))

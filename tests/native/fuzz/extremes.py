@@ -15,7 +15,7 @@ from native.generate import Call, parse
 
 REQUEST = struct.Struct("<IHH6q")
 TABLE = Path(__file__).parents[3] / "native" / "syscalls.tbl"
-OPERATIONS = range(1001, 1022)
+OPERATIONS = range(1001, 1024)
 REMOVED = {"sync", "syncfs", "fsync", "fdatasync"}  # heard on the whole machine
 AT_HERE = -100
 LOWEST, HIGHEST = -(1 << 63), (1 << 63) - 1
