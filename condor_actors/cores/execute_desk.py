@@ -294,7 +294,7 @@ class ExecuteDesk(OwnerDesk):
         self._do(CancelTimer("starter-wait"))
         moved = hello.node != self.starter_node
         self.starter, self.starter_pid, self.starter_node = event.sender, hello.pid, hello.node
-        alive = dict(hello.active)
+        alive, closing = dict(hello.active), dict(hello.closing)
         self._do(Reply(Done(), event))
         for claim_id, slot in tuple(self._by_claim.items()):
             held = slot.claim
@@ -313,7 +313,9 @@ class ExecuteDesk(OwnerDesk):
                 held.job_id = alive[claim_id].partition("#")[0]
                 self._policy(slot, op.Begin(frozen=claim_id in hello.suspended))
                 # What was decided while nobody was there to hear of it.
-                if slot.machine.state is op.State.PREEMPTING:
+                if claim_id in closing and slot.machine.state is op.State.CLAIMED:
+                    self._go_on_ending(slot, closing[claim_id])
+                elif slot.machine.state is op.State.PREEMPTING:
                     self._end_run(slot)
                 elif slot.machine.frozen and claim_id not in hello.suspended:
                     self._do(Send(event.sender, self._order(held, op.Freeze())))
@@ -329,6 +331,12 @@ class ExecuteDesk(OwnerDesk):
         waiting, self._waiting = self._waiting, []
         for request in waiting:
             self._request_claim(request, request.message)
+
+    def _go_on_ending(self, slot: Slot, asked_s: float) -> None:
+        """A startd that has died since had asked the run to go so many seconds ago: that time counts."""
+        self._policy(slot, op.Evict("a startd before had asked it to go", "vacate"))
+        if slot.machine.place == op.VACATING:
+            slot.machine.state_since_s = slot.machine.activity_since_s = self._now_s - asked_s
 
     def _starter_died(self, event: Any, died: StarterDied) -> None:
         if died.pid != self.starter_pid:

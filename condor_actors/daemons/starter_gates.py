@@ -65,7 +65,7 @@ class Gate:
         assigned: devices by resource.
         cgroup: the processes of its runs.
         run: the run that is active on it.
-        closing: the startd wants it back; frozen: the startd had its run suspended.
+        closing: the startd wants it back, asked_s: since when; frozen: the startd had its run suspended.
         told: the last activity told to the startd; job: whose.
     """
 
@@ -81,6 +81,7 @@ class Gate:
     cgroup: JobCgroup | None = None
     run: Starter | None = None
     closing: bool = False
+    asked_s: float = 0.0
     frozen: bool = False
     activity: str = "idle"
     told: tuple[str, str] = ("idle", "")
@@ -177,7 +178,11 @@ class StarterHost(Actor):
     def _hello(self) -> None:
         active = tuple((gate.claim_id, gate.run.run_id) for gate in self.gates.values() if gate.run is not None)
         suspended = tuple(gate.claim_id for gate in self.gates.values() if gate.frozen and gate.run is not None)
-        hello = StarterHostHello(node=self.daemon.public_node, pid=self.host.pid, active=active, suspended=suspended)
+        now_s = self.reactor.seconds()
+        closing = tuple((gate.claim_id, max(0.0, now_s - gate.asked_s)) for gate in self.gates.values()
+                        if gate.closing and gate.run is not None)
+        hello = StarterHostHello(node=self.daemon.public_node, pid=self.host.pid, active=active, suspended=suspended,
+                                 closing=closing)
         self.context.ask(self.daemon.startd, hello, timeout_s=HELLO_TIMEOUT_S, then=self._welcomed)
 
     def _welcomed(self, answer: Delivery) -> None:
@@ -216,7 +221,9 @@ class StarterHost(Actor):
         if gate is None:
             self.context.tell(self.daemon.startd, ClaimActivity(claim_id=message.claim_id, activity="closed"))
             return
-        gate.closing = True
+        if not gate.closing:
+            gate.closing, gate.asked_s = True, self.reactor.seconds()
+        gate.frozen = False  # what is to go may run
         if gate.run is None:
             self._shut(gate)
         else:
@@ -236,7 +243,7 @@ class StarterHost(Actor):
     def _suspend(self, message: SuspendClaim | ContinueClaim) -> None:
         gate = self.gates.get(message.claim_id)
         if gate is not None and gate.run is not None:
-            gate.frozen = isinstance(message, SuspendClaim)
+            gate.frozen = isinstance(message, SuspendClaim) and not gate.closing
             gate.run.decide(jr.OwnerSuspends() if isinstance(message, SuspendClaim) else jr.OwnerContinues())
 
     def _influence(self, message: CheckpointClaim | LowerClaim) -> None:

@@ -164,6 +164,8 @@ class StarterHostHello:
     """Pairs (claim id, run id) of living runs."""
     suspended: tuple[str, ...] = ()
     """The claims whose runs are frozen because the startd wanted it."""
+    closing: tuple[tuple[str, float], ...] = ()
+    """Pairs (claim id, seconds since) of claims whose runs the startd asked to go."""
 
 
 @message

@@ -69,6 +69,9 @@ KEPT = {
     "what a startd that hung wanted frozen is frozen when its starter host is back (677)": Scenario(
         machines=(HOME, DESK), config=QUICK, submissions=(alice(cpu_s=400.0),),
         faults="at 100s freeze m1/startd for 87s\nat 124s owner m1 for 400s"),
+    "what a startd had asked to go before it died has no more time than the owner's policy gives (1078)": Scenario(
+        machines=(HOME, DESK), submissions=(alice(cpu_s=900.0, program={"stubborn": 1.0}),), config=QUICK,
+        faults="at 100s owner m1 for 400s\nat 250s crash m1/startd"),
     "a shadow does not give up a run before its starter has noticed and ended it (4000194)": Scenario(
         machines=(HOME, PLAIN, MachineSpec("m3")), submissions=(alice(cpu_s=480.0),), config=SHORT,
         delay_s=0.005, faults="at 100s cut m2 m0 for 384s\nat 110s crash m0/shadow-host"),

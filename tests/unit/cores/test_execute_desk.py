@@ -401,6 +401,19 @@ def test_what_was_ended_before_the_starter_host_said_hello_is_closed_when_it_doe
     assert [(message.claim_id, message.vacate_s) for message in closing] == [(granted.claim_id, 0.0)]
 
 
+def test_a_startd_goes_on_ending_what_the_one_before_had_asked_to_go() -> None:
+    policy = {"KILL": '(Activity == "Vacating") && (time() - EnteredCurrentActivity) > 60', "WANT_VACATE": "true"}
+    first = Startd(policy)
+    granted = first.claim()
+    again = Startd(policy, records=(first.slot("slot1_1").claim.record,), hello=False)
+    again.hear(StarterHostHello(node=NODE, pid=42, active=((granted.claim_id, "5.0#1"),),
+                                closing=((granted.claim_id, 45.0),)), STARTER)
+    slot = again.slot("slot1_1")
+    assert slot.machine.place == op.VACATING
+    assert again.now_s - slot.machine.activity_since_s == 45.0
+    assert [each.claim_id for each in again.sent(STARTER) if isinstance(each, CloseClaim)] == [granted.claim_id]
+
+
 def test_what_was_frozen_while_the_starter_host_was_out_of_reach_is_frozen_when_it_is_back() -> None:
     startd = Startd({"SUSPEND": "KeyboardIdle < 60", "CONTINUE": "KeyboardIdle > 300", "WANT_SUSPEND": "true"},
                     num_slots=1)
