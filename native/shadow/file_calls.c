@@ -51,6 +51,9 @@ long serve_read(struct work *w)
     return got;
 }
 
+/* What is left of a short write that nobody waits for is tried at once: its error is why it was short. */
+static bool is_silent(const struct work *w) { return w->head.id == ID_NONE; }
+
 /* A write that may wait goes on until everything is written, as the kernel's does. */
 long serve_write(struct work *w)
 {
@@ -71,9 +74,9 @@ long serve_write(struct work *w)
             return would_wait(w, file, POLLOUT);
         }
         if (put < 0)
-            return w->progress ? (long)w->progress : put;
+            return w->progress && !is_silent(w) ? (long)w->progress : put;
         w->progress += (size_t)put;
-        if (file->regular)
+        if (!put || (file->regular && !is_silent(w)))
             break;
     } while (w->progress < size);
     return (long)w->progress;
@@ -125,7 +128,12 @@ long serve_pwrite64(struct work *w)
     if (size > w->head.size)
         return -EINVAL;
     w->hints = HINT_MORE | (file->steady ? HINT_STEADY : 0);
-    return result_of(pwrite(file->real, w->payload, size, ARGUMENT(3)));
+    long put, done = 0;
+    do {
+        put = result_of(pwrite(file->real, w->payload + done, size - (size_t)done, ARGUMENT(3) + done));
+        done += put > 0 ? put : 0;
+    } while (is_silent(w) && put > 0 && (size_t)done < size);
+    return put < 0 ? put : done;
 }
 
 long serve_close(struct work *w) { return close_entry(w->session, ARGUMENT(0)); }

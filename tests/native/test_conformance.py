@@ -48,13 +48,14 @@ AWAY = (
 )
 
 
-def run(how: str, command: list[str], folder: Path) -> list[str]:
+def run(how: str, command: list[str], folder: Path, under: tuple[str, ...] = ()) -> list[str]:
+    """Run COMMAND in a fresh FOLDER, natively or away, all of it by the command UNDER; return the lines it writes."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     folder.chmod(0o777)
     environment = {"PATH": os.environ["PATH"], "LC_ALL": "C", "PYTHONPATH": str(ROOT), "HOME": "/nonexistent"}
     done = subprocess.run(
-        [sys.executable, "-c", how, *command],
+        [*under, sys.executable, "-c", how, *command],
         cwd=folder,
         env=environment,
         capture_output=True,
