@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
+from typing import ClassVar
 
 from condor_actors.actors.supervision import StoreUnavailable
 
@@ -188,3 +189,51 @@ class Database:
     def close(self) -> None:
         """Give the file back; what was committed is there."""
         self.connection.close()
+
+
+class Store:
+    """What a daemon keeps in one database; a subclass says which schema, and knows its tables.
+
+    Args:
+        path: of the file; made when it does not exist.
+        patient: on a disk that takes nothing the file is opened later, when something is to be stored.
+
+    Attributes:
+        problem: why the file is not open (see ``patient``); empty: it is.
+
+    Raises:
+        StoreError: the file cannot be used.
+    """
+
+    schema: ClassVar[str]
+    database: Database
+    problem = ""
+
+    def __init__(self, path: Path, *, patient: bool = False) -> None:
+        self._path = path
+        try:
+            self.database = Database(path, self.schema)
+        except StoreError as error:
+            if not (patient and error.is_passing):
+                raise
+            self.problem = str(error)
+
+    def open(self) -> None:
+        """Open what could not be opened at first; nothing otherwise.
+
+        Raises:
+            StoreUnavailable: it still cannot.
+        """
+        if not self.problem:
+            return
+        try:
+            self.database = Database(self._path, self.schema)
+        except StoreError as error:
+            self.problem = str(error)
+            raise StoreUnavailable(self.problem) from error
+        self.problem = ""
+
+    def close(self) -> None:
+        """Give the file back."""
+        if not self.problem:
+            self.database.close()

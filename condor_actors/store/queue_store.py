@@ -34,7 +34,7 @@ from condor_actors.cores.queue_operations import (
     SaveNotice,
     SaveRun,
 )
-from condor_actors.store.database import Database, StoreError, disk_fails, takes_nothing
+from condor_actors.store.database import Store, disk_fails, takes_nothing
 
 FILE_NAME = "job_queue.sqlite"
 
@@ -62,45 +62,21 @@ class HistoryReader(Protocol):
         """Close it."""
 
 
-class QueueStore:
+class QueueStore(Store):
     """The real one; ``commit`` is what :class:`~condor_actors.actors.ActorSystem` calls.
 
     Args:
         directory: where the file is, normally ``$(SPOOL)``.
-        patient: on a disk that takes nothing the file is opened later, when something is to be stored.
-
-    Attributes:
-        problem: why the file is not open (see ``patient``); empty: it is.
+        patient: see :class:`Store`.
 
     Raises:
         StoreError: the file cannot be used.
     """
 
-    problem = ""
+    schema = "queue"
 
     def __init__(self, directory: Path, *, patient: bool = False) -> None:
-        self._path = directory / FILE_NAME
-        try:
-            self.database = Database(self._path, "queue")
-        except StoreError as error:
-            if not (patient and error.is_passing):
-                raise
-            self.problem = str(error)
-
-    def open(self) -> None:
-        """Open what could not be opened at first; nothing otherwise.
-
-        Raises:
-            StoreUnavailable: it still cannot.
-        """
-        if not self.problem:
-            return
-        try:
-            self.database = Database(self._path, "queue")
-        except StoreError as error:
-            self.problem = str(error)
-            raise StoreUnavailable(self.problem) from error
-        self.problem = ""
+        super().__init__(directory / FILE_NAME, patient=patient)
 
     def commit(self, operations: Sequence[QueueOperation]) -> None:
         """Write a batch, all or nothing; on the disk when it returns.
@@ -166,11 +142,6 @@ class QueueStore:
                 connection.execute(
                     "DELETE FROM history_clusters WHERE cluster NOT IN (SELECT cluster FROM history)")
             return gone
-
-    def close(self) -> None:
-        """Give the file back."""
-        if not self.problem:
-            self.database.close()
 
 
 class _SqliteHistory:

@@ -13,7 +13,7 @@ from condor_actors.daemons import negotiator
 from condor_actors.messages.advertise import AdKind, AdsChanged, AdsPage, QueryAds
 from condor_actors.messages.envelope import Address, Done, Refused
 from condor_actors.messages.negotiate import QueryPriorities, QueryTrace, RequestCycle, SetPriority
-from condor_actors.store import accountant as accountant_store
+from condor_actors.store import database as database_module
 from condor_actors.store.accountant import AccountantStore
 from condor_actors.store.database import StoreError
 from tests.harness.local_post import LocalNetwork
@@ -434,7 +434,7 @@ class FullDisk:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.is_full = False
-        commit, database = AccountantStore.commit, accountant_store.Database
+        commit, database = AccountantStore.commit, database_module.Database
 
         def has_room(folder: Path) -> None:
             if self.is_full:
@@ -452,7 +452,7 @@ class FullDisk:
 
         patch.setattr(negotiator, "has_room", has_room)
         patch.setattr(AccountantStore, "commit", committing)
-        patch.setattr(accountant_store, "Database", opening)
+        patch.setattr(database_module, "Database", opening)
 
 
 @pytest.fixture
