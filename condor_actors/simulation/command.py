@@ -151,6 +151,8 @@ def _add_replay(commands: Any) -> None:
                        help="of the pools; of several sizes each seed takes the one at its remainder (default 20)")
     seeds.add_argument("--seconds", type=float, metavar="S", help="begin none after that")
     seeds.add_argument("--workers", type=_positive, default=1, metavar="N", help="processes (default 1)")
+    seeds.add_argument("--keep", type=Path, metavar="FILE",
+                       help="append what came of them to FILE, and do not run again what stands there for this commit")
     seeds.set_defaults(run=_seeds)
 
 
@@ -165,9 +167,12 @@ def _replay(arguments: argparse.Namespace) -> int:
 
 
 def _seeds(arguments: argparse.Namespace) -> int:
+    from condor_actors.simulation.kept_seeds import KeptSeeds
     from condor_actors.simulation.replay import commit
     from condor_actors.simulation.seeds import Sum, run_seeds
 
+    of = commit()
+    kept = KeptSeeds(arguments.keep, of, arguments.machines) if arguments.keep is not None else None
     number = arguments.count or (2000 if arguments.seconds is None else None)
     progress, said = Progress("seeds"), 0
 
@@ -183,9 +188,10 @@ def _seeds(arguments: argparse.Namespace) -> int:
 
     began_s = time.monotonic()
     done = run_seeds(arguments.first, number, machines=arguments.machines, workers=arguments.workers,
-                     seconds=arguments.seconds, progress=show)
+                     seconds=arguments.seconds, kept=kept, progress=show)
+    if kept is not None:
+        kept.close()
     sizes = ", ".join(map(str, arguments.machines))
-    of = commit()
     print(f"seeds {arguments.first} to {arguments.first + done.seeds - 1} with {sizes} machines"
           f"{f', commit {of}' if of else ''}: {len(done.failures)} failed; {done.events:,} events, "
           f"{done.cpu_s:.0f} s of processor time, {time.monotonic() - began_s:.0f} s")
@@ -296,5 +302,5 @@ def main(words: Sequence[str] | None = None) -> int:
     except OSError as error:
         return _wrong(f"{error.filename or ''}: {error.strerror or error}".removeprefix(": "))
     except KeyboardInterrupt:
-        print("\ncondor_simulate: interrupted; months that --keep has are kept", file=sys.stderr)
+        print("\ncondor_simulate: interrupted; what --keep has is kept", file=sys.stderr)
         return 130

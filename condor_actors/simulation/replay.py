@@ -16,10 +16,11 @@ __all__ = ["commit", "replay", "report_of", "scenario_of"]
 
 
 def commit() -> str:
-    """The commit that this program is of; empty when it does not come from a repository."""
+    """The commit that this program is of, with ``-dirty`` if it was changed since; empty outside of a repository."""
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
     try:
-        done = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], cwd=Path(__file__).parent, text=True,  # noqa: S607
-                              capture_output=True, timeout=10, check=False)
+        done = subprocess.run(command, cwd=Path(__file__).parent, text=True, capture_output=True, timeout=10,
+                              check=False)
     except OSError:
         return ""
     return done.stdout.strip() if done.returncode == 0 else ""

@@ -12,17 +12,19 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
-from itertools import count, islice
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import ExitStack
+from itertools import count
 
 import attrs
 
 from condor_actors.daemons.schedd import ScheddActor
 from condor_actors.simulation.chance import random_scenario, shrink
+from condor_actors.simulation.kept_seeds import KeptSeeds, Outcome
 from condor_actors.simulation.replay import report_of
 from condor_actors.simulation.scenario import Result, Scenario, run
 
-__all__ = ["Outcome", "Sum", "run_seeds", "story_of"]
+__all__ = ["Sum", "run_seeds", "story_of"]
 
 AT_A_TIME = 4
 """Seeds a worker is given at once."""
@@ -32,21 +34,6 @@ SHRUNK = 3
 """So many failures of one worker are made smaller, which takes some :data:`SMALLER_TRIES` runs each."""
 
 _shrunk = 0
-
-
-@attrs.frozen
-class Outcome:
-    """What came of some seeds.
-
-    Attributes:
-        seeds, events, cpu_s: how many they were, what happened in them, what they cost.
-        failures: by seed, what there is to say about each that broke a rule.
-    """
-
-    seeds: int
-    events: int
-    cpu_s: float
-    failures: tuple[tuple[int, str], ...] = ()
 
 
 @attrs.define
@@ -123,7 +110,8 @@ def _chunks(first: int, number: int | None) -> Iterator[tuple[int, int]]:
 
 
 def run_seeds(first: int, number: int | None, *, machines: Sequence[int] = (20,), workers: int = 1,
-              seconds: float | None = None, progress: Callable[[Sum], None] = lambda so_far: None) -> Sum:
+              seconds: float | None = None, kept: KeptSeeds | None = None,
+              progress: Callable[[Sum], None] = lambda so_far: None) -> Sum:
     """Run ``number`` seeds from ``first`` on.
 
     Args:
@@ -131,28 +119,41 @@ def run_seeds(first: int, number: int | None, *, machines: Sequence[int] = (20,)
         machines: sizes of pools; a seed takes the one at its remainder.
         workers: processes.
         seconds: begin none after that.
+        kept: what is found there is not run again; the rest is added to it.
         progress: told the sum now and then.
     """
     end_s = float("inf") if seconds is None else time.monotonic() + seconds
     chunks, so_far = _chunks(first, number), Sum()
-    if workers <= 1:
-        gc.freeze()
-        for start, size in chunks:
-            if time.monotonic() >= end_s:
-                break
-            so_far.add(_some(start, size, machines))
+    under_way: deque[tuple[int, Callable[[], Outcome]]] = deque()
+    with ExitStack() as stack:
+        pool: Executor | None = None
+        if workers > 1:
+            pool = stack.enter_context(ProcessPoolExecutor(workers, initializer=gc.freeze))
+        else:
+            gc.freeze()
+            stack.callback(gc.unfreeze)
+        while True:
+            while len(under_way) < (2 * workers if pool else 1) and time.monotonic() < end_s:
+                chunk = next(chunks, None)
+                if chunk is None:
+                    break
+                under_way.append((chunk[0], _begin(*chunk, machines, kept, pool)))
+            if not under_way:
+                return so_far
+            start, outcome_of = under_way.popleft()
+            outcome = outcome_of()
+            if kept is not None:
+                kept.add(start, outcome)
+            so_far.add(outcome)
             progress(so_far)
-        gc.unfreeze()
-        return so_far
-    with ProcessPoolExecutor(workers, initializer=gc.freeze) as pool:
-        under_way = deque(_submit(pool, each, machines) for each in islice(chunks, 2 * workers))
-        while under_way:
-            so_far.add(under_way.popleft().result())
-            progress(so_far)
-            if time.monotonic() < end_s:
-                under_way.extend(_submit(pool, each, machines) for each in islice(chunks, 1))
-    return so_far
 
 
-def _submit(pool: Executor, chunk: tuple[int, int], machines: Sequence[int]) -> Future[Outcome]:
-    return pool.submit(_some, *chunk, machines)
+def _begin(first: int, number: int, machines: Sequence[int], kept: KeptSeeds | None,
+           pool: Executor | None) -> Callable[[], Outcome]:
+    """Have some seeds run, in another process if there are any; what is returned waits for them."""
+    known = kept.find(first, number) if kept is not None else None
+    if known is not None:
+        return lambda: known
+    if pool is not None:
+        return pool.submit(_some, first, number, machines).result
+    return lambda: _some(first, number, machines)

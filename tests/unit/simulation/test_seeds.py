@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from condor_actors.cores.run_table import Runs
+from condor_actors.simulation import seeds
 from condor_actors.simulation.command import main
+from condor_actors.simulation.kept_seeds import KeptSeeds, Outcome
 from condor_actors.simulation.seeds import Sum, run_seeds
 
 
@@ -46,3 +50,45 @@ def test_seeds_that_pass(capsys: pytest.CaptureFixture[str]) -> None:
     said = capsys.readouterr().out
     assert "seeds 2 to 3 with 4 machines" in said
     assert "0 failed" in said
+
+
+def test_what_is_kept_is_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "kept.jsonl"
+    kept = KeptSeeds(path, "c0ffee", (4,))
+    once = run_seeds(1, 6, machines=(4,), kept=kept)
+    kept.close()
+    with path.open("ab") as file:
+        file.write(b'{"commit": "c0f')  # killed while it wrote
+    run: list[int] = []
+    monkeypatch.setattr(seeds, "_some", lambda first, number, machines: run.append(first) or Outcome(number, 0, 0.0))
+    again = KeptSeeds(path, "c0ffee", (4,))
+    assert run_seeds(1, 6, machines=(4,), kept=again) == once
+    assert not run
+    run_seeds(1, 10, machines=(4,), kept=again)
+    assert run == [5, 9]  # the last piece was of two seeds, and is of four now
+    again.close()
+    for commit, machines in (("decaf", (4,)), ("c0ffee", (6,))):
+        other = KeptSeeds(path, commit, machines)
+        assert other.find(1, 4) is None
+        other.close()
+    assert path.read_text().count("\n") == 4
+
+
+def test_failures_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "kept.jsonl"
+    for outcome in (Outcome(4, 10, 0.5, ((7, "two\nlines"),)), Outcome(4, 0, 0.0)):
+        kept = KeptSeeds(path, "c0ffee", (20,))
+        kept.add(5, outcome)  # the second is known already
+        kept.close()
+    kept = KeptSeeds(path, "c0ffee", (20,))
+    assert kept.find(5, 4) == Outcome(4, 10, 0.5, ((7, "two\nlines"),))
+    kept.close()
+
+
+@pytest.mark.parametrize("line", ["nonsense", "[]", '{"first": 1}', "12"])
+def test_another_file_is_refused(tmp_path: Path, line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "kept.jsonl"
+    path.write_text(f"{line}\n")
+    assert main(["seeds", "--count", "1", "--machines", "4", "--keep", str(path)]) == 2
+    assert f"{path}:1: not a line that" in capsys.readouterr().err
+    assert path.read_text() == f"{line}\n"
