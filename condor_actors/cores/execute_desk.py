@@ -150,9 +150,12 @@ class ExecuteDesk(OwnerDesk):
         held = slot.claim if slot is not None else None
         if slot is None or held is None:
             return
+        if event_waiting is None and isinstance(answer.message, AskFailed):
+            return  # it was granted before; what the starter host has is in its next hello
         if not isinstance(answer.message, Done):
             why = answer.message.text if isinstance(answer.message, (Refused, AskFailed)) else "no answer"
             self._do(Note(f"{slot.name}: the starter host does not open the claim: {why}", "warn"))
+            self._close(claim_id, "it was not opened in time")
             if event_waiting is not None:
                 self._decline(event_waiting, f"the starter host does not open the claim: {why}", 5.0)
             self._policy(slot, op.Gone())
@@ -169,6 +172,11 @@ class ExecuteDesk(OwnerDesk):
         self._dirty_slot(slot, urgent=True)
         if slot.parent is not None:
             self._dirty_slot(slot.parent, urgent=True)
+
+    def _close(self, claim_id: str, reason: str) -> None:
+        """Have the starter host shut a gate that belongs to no claim here."""
+        if self.starter is not None:
+            self._do(Send(self.starter, claim.CloseClaim(claim_id=claim_id, vacate_s=0.0, reason=reason)))
 
     def _restore(self, record: ClaimRecord) -> None:
         """Take up a claim of the startd's former life."""
@@ -296,6 +304,9 @@ class ExecuteDesk(OwnerDesk):
         self.starter, self.starter_pid, self.starter_node = event.sender, hello.pid, hello.node
         alive, closing = dict(hello.active), dict(hello.closing)
         self._do(Reply(Done(), event))
+        for claim_id in (*alive, *hello.idle):
+            if claim_id not in self._by_claim:
+                self._close(claim_id, "the claim is over")
         for claim_id, slot in tuple(self._by_claim.items()):
             held = slot.claim
             if held is None or claim_id in self._opening:
@@ -306,6 +317,8 @@ class ExecuteDesk(OwnerDesk):
             held.heard = True
             if slot.machine.state is op.State.CLAIMED:
                 self._open(slot)
+            elif claim_id in hello.idle:
+                self._end_run(slot)  # it has not heard that the claim is over
             elif claim_id not in alive:
                 self._lose(slot)
                 continue
@@ -322,10 +335,6 @@ class ExecuteDesk(OwnerDesk):
             elif held.job_id:
                 held.job_id = ""
                 self._policy(slot, op.End())
-        for claim_id in alive:
-            if claim_id not in self._by_claim:
-                self._do(Send(event.sender, claim.CloseClaim(claim_id=claim_id, vacate_s=0.0,
-                                                            reason="the claim is over")))
         if moved:
             self._do(Note(f"the starter host (pid {hello.pid}) is at {hello.node}"))
         waiting, self._waiting = self._waiting, []

@@ -181,8 +181,9 @@ class StarterHost(Actor):
         now_s = self.reactor.seconds()
         closing = tuple((gate.claim_id, max(0.0, now_s - gate.asked_s)) for gate in self.gates.values()
                         if gate.closing and gate.run is not None)
+        idle = tuple(gate.claim_id for gate in self.gates.values() if gate.run is None)
         hello = StarterHostHello(node=self.daemon.public_node, pid=self.host.pid, active=active, suspended=suspended,
-                                 closing=closing)
+                                 closing=closing, idle=idle)
         self.context.ask(self.daemon.startd, hello, timeout_s=HELLO_TIMEOUT_S, then=self._welcomed)
 
     def _welcomed(self, answer: Delivery) -> None:

@@ -166,6 +166,8 @@ class StarterHostHello:
     """The claims whose runs are frozen because the startd wanted it."""
     closing: tuple[tuple[str, float], ...] = ()
     """Pairs (claim id, seconds since) of claims whose runs the startd asked to go."""
+    idle: tuple[str, ...] = ()
+    """The claims that are open and on which nothing runs."""
 
 
 @message

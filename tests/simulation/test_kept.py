@@ -72,6 +72,12 @@ KEPT = {
     "what a startd had asked to go before it died has no more time than the owner's policy gives (1078)": Scenario(
         machines=(HOME, DESK), submissions=(alice(cpu_s=900.0, program={"stubborn": 1.0}),), config=QUICK,
         faults="at 100s owner m1 for 400s\nat 250s crash m1/startd"),
+    "a claim whose gate could not be opened again because the link broke is still there (1953)": Scenario(
+        machines=(HOME, PLAIN), config=QUICK,
+        submissions=(Submission(when_s=60.0, owner="alice", machine="m0", cpu_s=250.0),
+                     Submission(when_s=72.0, owner="bob", machine="m0", cpu_s=250.0)),
+        faults="at 50s freeze m0/shadow-host for 40s\nat 69s ambush m2/startd on claim.StarterHostHello reset\n"
+               "at 70s crash m2/startd"),
     "a shadow does not give up a run before its starter has noticed and ended it (4000194)": Scenario(
         machines=(HOME, PLAIN, MachineSpec("m3")), submissions=(alice(cpu_s=480.0),), config=SHORT,
         delay_s=0.005, faults="at 100s cut m2 m0 for 384s\nat 110s crash m0/shadow-host"),

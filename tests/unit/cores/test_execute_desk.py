@@ -183,6 +183,32 @@ def test_a_starter_that_does_not_open_refuses_the_claim() -> None:
     startd.opened(AskFailed(reason="timeout", text="too slow"))
     assert isinstance(startd.replies()[0], ClaimRefused)
     assert startd.slot().free.cpus == 4
+    assert [type(message) for message in startd.sent(STARTER)] == [CloseClaim], "it may open it yet"
+
+
+def test_a_granted_claim_outlives_a_link_that_breaks_while_it_is_opened_again() -> None:
+    startd = Startd()
+    granted = startd.claim()
+    startd.busy(granted)
+    hello = StarterHostHello(node=NODE, pid=42, active=((granted.claim_id, "1.0#1"),))
+    startd.hear(hello, STARTER)
+    startd.opened(AskFailed(reason="link-lost", text=""))
+    assert (startd.out, startd.place("slot1_1")) == ([], op.BUSY)
+    startd.hear(hello, STARTER)
+    startd.opened()
+    assert startd.place("slot1_1") == op.BUSY
+
+
+def test_gates_of_no_claim_are_shut_when_the_starter_host_says_hello() -> None:
+    startd = Startd()
+    granted = startd.claim()
+    startd.hear(ReleaseClaim(claim_id=granted.claim_id, secret=granted.secret))
+    assert startd.place("slot1_1") == op.KILLING
+    startd.hear(StarterHostHello(node=NODE, pid=42, idle=(granted.claim_id, "forgotten")), STARTER)
+    assert [message.claim_id for message in startd.sent(STARTER)] == ["forgotten", granted.claim_id]
+    assert startd.place("slot1_1") == op.KILLING, "until the gate is shut"
+    startd.closed(granted)
+    assert startd.slot("slot1_1") is None
 
 
 def test_leases_are_renewed_and_run_out() -> None:
