@@ -213,6 +213,8 @@ uint64_t journal_new_generation(void);
 
 /* describe.c */
 long serve_describe(struct work *w);
+
+/* adopt.c */
 long serve_adopt(struct work *w);
 
 #endif

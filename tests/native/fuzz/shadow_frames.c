@@ -7,10 +7,12 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -24,6 +26,7 @@
 enum { STUCK_MS = 300000 };
 
 static int standard;
+static char below[PATH_LIMIT];
 
 static void must(int result, const char *what)
 {
@@ -40,11 +43,28 @@ static void give_up(const char *what, int error)
     abort();
 }
 
+/* The shadow looks up what descriptors stand for: of /proc this is all that the empty root directory gets, where the
+ * machine allows a mount. */
+static void keep_own_descriptors(void)
+{
+    static const char *const kept[] = {"/proc/self/fd", "/proc/self/fdinfo"};
+    if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+        return;
+    mkdir("proc", 0755);
+    mkdir("proc/self", 0755);
+    for (int i = 0; i < 2; i++) {
+        mkdir(kept[i] + 1, 0755);
+        if (mount(kept[i], kept[i] + 1, NULL, MS_BIND, NULL) < 0)
+            perror(kept[i]);
+    }
+}
+
 int LLVMFuzzerInitialize(int *count, char ***words)
 {
     (void)count;
     (void)words;
     if (geteuid() == 0) {
+        keep_own_descriptors();
         must(chroot("."), "the working directory as an empty root directory");
         must(chdir("/"), "the root directory");
         must(setgroups(0, NULL), "no groups");
@@ -53,6 +73,9 @@ int LLVMFuzzerInitialize(int *count, char ***words)
     }
     struct rlimit small = {16 << 20, 16 << 20};
     setrlimit(RLIMIT_FSIZE, &small);
+    mkdir("below", 0700);
+    if (!realpath("below", below))
+        must(-1, "a directory");
     unlink("standard");
     standard = open("standard", O_RDWR | O_CREAT | O_EXCL, 0600);
     must(standard, "a file");
@@ -143,12 +166,31 @@ static bool take_events(int session)
     return over;
 }
 
+/* How a session is served: what an input's size says, so that a search changes it too. */
+struct mode {
+    int journal;    /* as in struct shadow_task; of the second kind it is gone back by when the session is repeated */
+    bool foresees;  /* the second session is told what the first one asked */
+    bool confined;  /* to a directory below */
+    int times;
+};
+
+static struct mode mode_of(size_t size)
+{
+    static const struct mode modes[4] = {{0, false, false, 1}, {1, false, false, 1}, {0, true, false, 2},
+                                         {2, false, false, 2}};
+    struct mode mode = modes[size % 4];
+    mode.confined = size % 8 >= 4;
+    return mode;
+}
+
 /* One session from its greeting to its end. */
-static void converse(const char *program, const uint8_t *words, size_t size, bool foresees, bool journal)
+static void converse(const char *program, const uint8_t *words, size_t size, const struct mode *mode)
 {
     const char *const arguments[] = {"x", NULL}, *const none[] = {NULL};
     struct shadow_task task = {.program = program, .arguments = arguments, .environment = none, .image = "image",
-                               .standard = {standard, standard, standard}, .journal = journal};
+                               .standard = {standard, standard, standard}, .journal = mode->journal,
+                               .directory = mode->confined ? below : NULL,
+                               .job_root = mode->confined ? below : NULL};
     int pair[2];
     if (fchmod(standard, 0600) < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
         give_up("nothing to begin with", errno);
@@ -156,7 +198,7 @@ static void converse(const char *program, const uint8_t *words, size_t size, boo
     if (session < 0)
         give_up("the shadow opens no session", -session);
     struct request *head = (void *)(uintptr_t)words;
-    head->arguments[1] = foresees;
+    head->arguments[1] = mode->foresees;
     struct talk talks[2] = {{pair[1], words, size}, {-1, words, size}};
     for (bool over = false; !over;) {
         struct pollfd wait[3] = {{shadow_event_descriptor(), POLLIN, 0}};
@@ -192,9 +234,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(words + sizeof greeting, data, size);
     tame(words + sizeof greeting, size);
     snprintf(program, sizeof program, "program %u", runs++);
-    bool foresees = size % 4 == 2; /* then the second session is told what the first one asked */
-    for (int i = 0; i < 1 + foresees; i++)
-        converse(program, words, sizeof greeting + size, foresees, size % 2);
+    struct mode mode = mode_of(size);
+    for (int i = 0; i < mode.times; i++)
+        converse(program, words, sizeof greeting + size, &mode);
     free(words);
     return 0;
 }

@@ -1,0 +1,45 @@
+/* The open files of a program as bytes: what its checkpoint says of them, and a restarted one brings along.
+ *
+ * A description is its head, the working directory, each file once (with its path and content) and the descriptors and
+ * handles that it has.
+ */
+#ifndef CONDOR_DESCRIBED_H
+#define CONDOR_DESCRIBED_H
+
+#include "session.h"
+
+#include <sys/types.h>
+
+enum { DESCRIBED_MAGIC = 0x46534443 };
+
+struct described {
+    uint32_t magic, files, entries, handles;
+    uint32_t umask, directory_size;
+    uint64_t generation; /* of the image, and of the journal that leads back to it */
+};
+
+struct described_file {
+    uint8_t kind, end, wants_nonblocking;
+    uint8_t sparse; /* the content is the size of a file, and what it has besides zeros */
+    uint32_t number;
+    int32_t flags;
+    uint32_t mode;
+    int64_t offset; /* or the event counter, or the timer's clock */
+    uint32_t path_size, content_size;
+};
+
+struct described_entry {
+    uint32_t descriptor, file, closes_on_exec;
+};
+
+/* One member of an epoll set, and the setting of a timer: content of their files. */
+struct described_interest {
+    uint32_t file, events;
+    uint64_t data;
+};
+
+/* nameless.c */
+ssize_t nameless_content(const char *link, int64_t size, uint8_t *to, size_t room);
+int reopen_nameless(const struct described_file *d, const void *content);
+
+#endif

@@ -1,0 +1,155 @@
+"""What an image says of its open files, sound and hostile, as frames for the shadow (native/shadow/described.h).
+
+No search finds its way into a description by luck: it begins with a number of 32 bits.  Here are sound ones of every
+kind of file, and then each of their numbers at the edges of its type, all cut short at every byte, and contents of
+nameless files whose pieces lie.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+from tests.native.fuzz.extremes import EDGES, HIGHEST, MODES, frame, prologue
+
+PWRITE, DESCRIBE, ADOPT = 18, 1006, 1007
+UNANSWERED = 0xFFFF  # slot of a request that wants no answer
+MAGIC, GENERATION = 0x46534443, 1
+HEAD = struct.Struct("<6IQ")
+FILE = struct.Struct("<4BIiIqII")
+ENTRY = struct.Struct("<3I")
+PIECE = struct.Struct("<2q")
+PLAIN, STANDARD, PIPE, PAIR, EVENT, EPOLL, TIMER, TEXT = range(8)
+PATH_SIZE, CONTENT_SIZE = 8, 9  # places among a file's numbers
+FIRST_HANDLE = 4096
+A_SECOND = struct.pack("<4q", 0, 0, 1, 0)
+
+File = tuple[tuple[int, ...], bytes, bytes]
+Pieces = list[tuple[int, int, bytes]]
+
+
+def pieces(size: int, parts: Pieces) -> bytes:
+    """Return the content of a nameless file of SIZE bytes: PARTS are (place, the size it says it has, bytes)."""
+    return struct.pack("<q", size) + b"".join(PIECE.pack(at, told) + data for at, told, data in parts)
+
+
+def file(kind: int, number: int = 0, end: int = 0, flags: int = 2, sparse: int = 0, offset: int = 0,
+         path: bytes = b"", content: bytes = b"") -> File:  # fmt: skip
+    """Return the numbers, the path and the content of one open file."""
+    return (kind, end, 0, sparse, number, flags, 0o100600, offset, len(path), len(content)), path, content
+
+
+NAMELESS = pieces(1 << 20, [(0, 5, b"first"), (65536, 6, b"second"), ((1 << 20) - 4, 4, b"last")])
+FILES = {
+    "plain": file(PLAIN, path=b"file\0", offset=7),
+    "name only": file(PLAIN, path=b"/file\0", flags=0o10000000),
+    "standard": file(STANDARD, number=1),
+    "pipe to read": file(PIPE, number=1, content=b"in the pipe"),
+    "pipe to write": file(PIPE, number=1, end=1),
+    "one of a pair": file(PAIR, number=2, content=b"in one direction"),
+    "the other": file(PAIR, number=2, end=1, content=b"in the other"),
+    "event counter": file(EVENT, offset=3),
+    "epoll set": file(EPOLL, content=struct.pack("<IIQ", 3, 1, 99) + struct.pack("<IIQ", 7, 5, 1)),
+    "timer": file(TIMER, offset=1, content=A_SECOND),
+    "nameless": file(TEXT, sparse=1, offset=9, flags=0o2002, content=NAMELESS),
+    "nameless and whole": file(TEXT, content=b"as it was"),
+}  # fmt: skip
+
+
+def description(files: list[File], head: tuple[int, ...] = (), entries: list[tuple[int, int, int]] | None = None,
+                directory: bytes = b"/\0") -> bytes:  # fmt: skip
+    """Return a description of FILES; unless ENTRIES say otherwise each has a descriptor, and the first one a handle."""
+    if entries is None:
+        entries = [(3 + i, i, i % 2) for i in range(len(files))] + [(FIRST_HANDLE, 0, 0)] * bool(files)
+    handles = sum(descriptor >= FIRST_HANDLE for descriptor, _, _ in entries)
+    sound = (MAGIC, len(files), len(entries) - handles, handles, 0o22, len(directory), GENERATION)
+    return b"".join(
+        (
+            HEAD.pack(*(head or sound)),
+            directory,
+            *(FILE.pack(*numbers) + path + content for numbers, path, content in files),
+            *(ENTRY.pack(*entry) for entry in entries),
+        )
+    )
+
+
+def adopt(data: bytes) -> bytes:
+    """Return the request to open again what DATA describes."""
+    return frame(ADOPT, (), data)
+
+
+def edges(layout: str) -> list[int]:
+    """Return the edges that fit in a number of LAYOUT, a letter of struct's."""
+    bits = 8 * struct.calcsize(f"<{layout}")
+    signed = layout.islower()
+    values = {edge & ((1 << bits) - 1) for edge in EDGES}
+    return sorted(value - (1 << bits) if signed and value >> (bits - 1) else value for value in values)
+
+
+def changed(numbers: tuple[int, ...], layouts: str) -> Iterator[tuple[int, ...]]:
+    """Yield NUMBERS with one of them at a time at each edge of its type."""
+    for place, layout in enumerate(layouts):
+        for edge in edges(layout):
+            yield (*numbers[:place], edge, *numbers[place + 1 :])
+
+
+def hostile_pieces() -> Iterator[bytes]:
+    """Yield contents of nameless files whose sizes and places do not fit."""
+    for edge in edges("q"):
+        yield pieces(edge, [(0, 4, b"data")])
+        yield pieces(edge, [(edge, 4, b"data")])
+        yield pieces(4096, [(edge, 4, b"data")])
+        yield pieces(4096, [(0, edge, b"data"), (8, 4, b"data")])
+        yield pieces(4096, [(0, 4, b"data"), (8, edge, b"")])
+    for cut in range(len(NAMELESS)):
+        yield NAMELESS[:cut]
+
+
+def saved() -> bytes:
+    """Return requests that make a file of each kind, give it content and have all of them described."""
+    gone = b"gone\0"
+    opened = (
+        prologue(100),
+        frame(257, (-100, 5, 0o102, 0o600), gone),
+        frame(PWRITE, (15, 5, 5, 100_000), b"end\0\0"),
+        frame(PWRITE, (15, 5, 5, 0), b"begin"),
+        frame(263, (-100, 5, 0), gone),
+        frame(PWRITE, (13, 4, 4, 70_000), b"data"),
+        frame(1, (7, 4, 4), b"pipe"),
+        frame(1, (8, 4, 4), b"pair"),
+        frame(286, (11, 0, 0), A_SECOND),
+    )
+    asked = [frame(DESCRIBE, (capacity,)) for capacity in (1 << 20, 1 << 26, (1 << 26) + 1, 4000, 500, 40, 10, 0, -1)]
+    refused = frame(PWRITE, (3, 4, 4, HIGHEST - 8), b"late", UNANSWERED)
+    return b"".join((*opened, *asked, refused, asked[0]))
+
+
+def seeds() -> dict[str, bytes]:
+    """Return what a search should begin with, by name: sound frames of each kind."""
+    found = {f"adopt {name}": adopt(description([one])) for name, one in FILES.items()}
+    return {**found, "adopt all": adopt(description(list(FILES.values()))), "describe": saved()}
+
+
+def inputs() -> Iterator[tuple[str, bytes]]:
+    """Yield a name and an input for all that can be wrong with a description, a part of it in each."""
+    everything = list(FILES.values())
+    whole = description(everything)
+    sound_head = HEAD.unpack_from(whole)
+    groups = {f"seed {name}": [data] for name, data in seeds().items()}
+    groups["heads"] = [adopt(description(everything, head)) for head in changed(sound_head, "IIIIIIQ")]
+    for name, (numbers, path, content) in FILES.items():
+        groups[f"file {name}"] = [
+            adopt(description([(wrong, path, content)])) for wrong in changed(numbers, "BBBBIiIqII")
+        ]
+    groups["entries"] = [adopt(description(everything, entries=[wrong])) for wrong in changed((3, 0, 0), "III")]
+    groups["pieces"] = [adopt(description([file(TEXT, sparse=1, content=one)])) for one in hostile_pieces()]
+    groups["cut"] = [adopt(whole[:cut]) for cut in range(len(whole))]
+    groups["too much"] = [
+        adopt(description([file(PAIR, content=bytes(1 << 20))])),
+        adopt(description([file(PIPE, number=number) for number in range(600)])),
+    ]
+    groups["directories"] = [adopt(description([], directory=name)) for name in (b"", b"/", b"none\0", b"file\0")]
+    for name, requests in groups.items():
+        data = prologue() + b"".join(requests)
+        for mode in range(MODES):
+            yield f"{name} {mode}", data + bytes((mode - len(data)) % MODES)
