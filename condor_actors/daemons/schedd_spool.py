@@ -7,14 +7,16 @@ When the schedd runs as root, everything in it belongs to the job's owner.
 
 from __future__ import annotations
 
+import errno
 import os
-import shutil
+import stat
 from pathlib import Path
 from typing import Any
 
 from condor_actors.cores.job_queue import Job
 from condor_actors.cores.schedd_desk import ScheddDesk
 from condor_actors.daemons.shadow_processes import user_ids
+from condor_actors.machine.tree_removal import remove_tree
 from condor_actors.messages.envelope import Done, Identity, Refused
 from condor_actors.messages.queue import ListSpool, ReadSpool, SpoolBytes, SpoolChunk, SpoolListing
 from condor_actors.store.database import has_room
@@ -77,7 +79,7 @@ class Spool:
             return Refused(code="invalid", text=f"spool of job {job.name}: {error.strerror}: {error.filename}")
 
     def _open(self, job: Job, path: str, flags: int, mode: int = 0o600) -> int:
-        """A descriptor of a file below the job's folder; no link on the way is followed."""
+        """A descriptor of a file below the job's folder; no link is followed, no pipe waited for."""
         parts = check_path(path).split("/")
         directory = self._open_folder(job)
         try:
@@ -91,7 +93,7 @@ class Spool:
                 below = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=directory)
                 os.close(directory)
                 directory = below
-            return os.open(parts[-1], flags | os.O_NOFOLLOW, mode, dir_fd=directory)
+            return os.open(parts[-1], flags | os.O_NOFOLLOW | os.O_NONBLOCK, mode, dir_fd=directory)
         finally:
             os.close(directory)
 
@@ -122,11 +124,15 @@ class Spool:
             os.chown(name, user.uid, user.gid, dir_fd=directory, follow_symlinks=False)
 
     def _write(self, job: Job, message: SpoolChunk) -> Any:
-        flags = os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if message.offset == 0 else 0)
-        descriptor = self._open(job, message.path, flags, message.mode & 0o777 | 0o600)
+        descriptor = self._open(job, message.path, os.O_WRONLY | os.O_CREAT, message.mode & 0o777 | 0o600)
         try:
+            facts = os.fstat(descriptor)
+            if not stat.S_ISREG(facts.st_mode) or facts.st_nlink != 1:  # the folder is the user's
+                raise OSError(errno.EPERM, "not a plain file with one name", message.path)
             if message.offset:
                 os.lseek(descriptor, message.offset, os.SEEK_SET)
+            else:
+                os.ftruncate(descriptor, 0)
             view = memoryview(message.data)
             while view:
                 view = view[os.write(descriptor, view):]
@@ -162,8 +168,8 @@ class Spool:
     def forget(self, cluster: int, proc: int) -> None:
         """The job has left the queue: its files go."""
         for name in (EVICTED, CHECKPOINTS):
-            shutil.rmtree(self.root / name / f"{cluster}.{proc}", ignore_errors=True)
-        shutil.rmtree(self.folder(cluster, proc), ignore_errors=True)
+            remove_tree(str(self.root / name / f"{cluster}.{proc}"))
+        remove_tree(str(self.folder(cluster, proc)))
         try:
             (self.root / str(cluster)).rmdir()
         except OSError:

@@ -26,6 +26,7 @@ from condor_actors.daemons.starter import Starter
 from condor_actors.machine.launch import Ended, LaunchPlan, close_quietly
 from condor_actors.machine.native_programs import NativeProgramMissing, runtime_path
 from condor_actors.machine.process_tree import MARK
+from condor_actors.machine.sandbox import Sandbox
 from condor_actors.machine.standard_channel import FarChannel
 from condor_actors.machine.standard_far_end import FarEnd
 from condor_actors.messages.envelope import Delivery, Refused, TimerFired
@@ -84,9 +85,8 @@ class StandardStarter(Starter):
         try:
             self.account = self.host.account_for(self.spec, self.gate)
             self.sandbox = self.host.root.create(self.account)
-            os.mkdir(os.path.join(self.sandbox.path, ROOM), 0o755)
-            if self.account is not None:
-                os.chown(os.path.join(self.sandbox.path, ROOM), self.account.uid, self.account.gid)
+            with self.sandbox.rights():
+                os.mkdir(os.path.join(self.sandbox.path, ROOM), 0o755)
         except OSError as error:
             return f"the scratch directory cannot be made: {error}"
         self._home = stream
@@ -142,7 +142,8 @@ class StandardStarter(Starter):
             raise OSError(errno.ENOENT, "the run is over")
         self._images += 1
         path = os.path.join(self.sandbox.path, f"image.{self._images}")
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o700)
+        with self.sandbox.rights():
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o700)
         return path, descriptor
 
     def image_written(self) -> None:
@@ -188,16 +189,25 @@ class StandardStarter(Starter):
             self.decide(jr.PrepareFailed("the stream home is not there"))
             return
         try:
-            place = os.path.join(self.sandbox.path, ROOM, "program")
-            if self._image:
-                os.rename(self._image, place)
-            else:
-                shutil.copyfile(runtime_path(), place)
-            os.chmod(place, 0o555)
+            self._lay_program(self.sandbox)
         except (OSError, NativeProgramMissing) as error:
             self.decide(jr.PrepareFailed(f"the runtime cannot be laid out: {error}"))
             return
         self.decide(jr.Prepared())
+
+    def _lay_program(self, sandbox: Sandbox) -> None:
+        """Put the checkpoint, or the runtime, where it is executed."""
+        place = os.path.join(sandbox.path, ROOM, "program")
+        if self._image:
+            with sandbox.rights():
+                os.rename(self._image, place)
+                os.chmod(place, 0o555)
+            return
+        with open(runtime_path(), "rb") as source, sandbox.rights():
+            descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o555)
+            with open(descriptor, "wb") as target:
+                shutil.copyfileobj(source, target)
+                os.fchmod(descriptor, 0o555)
 
     def _open_standard(self, opened: list[int]) -> tuple[int, int, int]:
         return self.host.null, self.host.null, self.host.null

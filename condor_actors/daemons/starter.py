@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -232,7 +233,9 @@ class Starter(Actor):
             return
 
         def fetched(result: Any) -> None:
-            os.fchmod(descriptor, entry.mode)
+            assert self.sandbox is not None
+            with self.sandbox.rights(), contextlib.suppress(PermissionError):
+                os.fchmod(descriptor, entry.mode)
             os.close(descriptor)
             if isinstance(result, Failure):
                 result.trap(FetchFailed)

@@ -20,13 +20,15 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
+import stat
 from collections import Counter
 from pathlib import Path
+from typing import BinaryIO
 
 import attrs
 
 from condor_actors.machine.native_image import ImageDamaged, full_image, read_image
+from condor_actors.machine.tree_removal import remove_tree
 from condor_actors.transfer.image_pieces import ImageList, list_image, verify_image
 from condor_actors.transfer.streams import BadStream
 
@@ -78,10 +80,10 @@ class CheckpointFolder:
             self.path.mkdir(mode=0o700)
         facts = self.path.lstat()
         uid = os.geteuid()
-        if facts.st_uid not in (uid, self._owner[0] if self._owner else uid):
+        if not stat.S_ISDIR(facts.st_mode) or facts.st_uid not in (uid, self._owner[0] if self._owner else uid):
             raise PermissionError(1, "another user's folder lies there", str(self.path))
         if self._owner is not None and uid == 0:
-            os.chown(self.path, *self._owner)
+            os.chown(self.path, *self._owner, follow_symlinks=False)
 
     def lists(self) -> list[ImageList]:
         """All lists of pieces that can be read, the newest first."""
@@ -142,8 +144,7 @@ class CheckpointFolder:
     def _write_list(self, pieces: ImageList) -> None:
         target = self.path / f"{pieces.digest}.list"
         fresh = self.path / ".list.new"
-        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        with open(descriptor, "wb") as stream:
+        with _new_file(fresh) as stream:
             stream.write(pieces.to_bytes())
             stream.flush()
             os.fsync(stream.fileno())
@@ -212,7 +213,8 @@ class CheckpointFolder:
         """The program has ended by itself: it must never be continued from a checkpoint again."""
         with contextlib.suppress(OSError):
             fresh = self.path / ".ended.new"
-            fresh.write_text(f"{run_id} {status}\n")
+            with _new_file(fresh) as stream:
+                stream.write(f"{run_id} {status}\n".encode())
             os.rename(fresh, self.path / "ended")
             self._sync()
 
@@ -233,7 +235,7 @@ class CheckpointFolder:
 
     def clear(self) -> None:
         """Forget everything: the program begins anew, or the job is gone."""
-        shutil.rmtree(self.path, ignore_errors=True)
+        remove_tree(str(self.path))
 
     def _sync(self) -> None:
         descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -259,6 +261,14 @@ def _adds_to(delta: str, path: str) -> bool:
         return read_image(delta).base == read_image(path).generation
     except (ImageDamaged, OSError):
         return True
+
+
+def _new_file(path: Path) -> BinaryIO:
+    """A file that was not there before: where this process is root, the folder is a user's, who may have put a link in
+    its place."""
+    with contextlib.suppress(FileNotFoundError):
+        path.unlink()
+    return open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb")
 
 
 def _same(one: str, other: str) -> bool:

@@ -17,6 +17,7 @@ Nothing here runs anything; every number read is checked against the file's size
 
 from __future__ import annotations
 
+import contextlib
 import os
 import struct
 from collections.abc import Mapping, Sequence
@@ -306,7 +307,9 @@ def full_image(base: str, increment: str, to: str) -> Image:
         if any(at + size > whole or old_at + size > before.size_bytes for at, old_at, size in same):
             raise ImageDamaged("its table of pages leads out of the image")
         digest = (digest + _verified(old, same)) % (1 << 64)
-        target = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o700)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        target = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o700)
         try:
             os.ftruncate(target, whole)
             _copy_data(new, target, whole)

@@ -18,7 +18,8 @@ from condor_actors.machine import process_tree
 from condor_actors.machine.cgroups import JobCgroup
 from condor_actors.machine.native_programs import NativeProgramMissing, launcher_path
 from condor_actors.machine.run_processes import RunProcesses
-from condor_actors.machine.sandbox import SandboxRoot, remove_tree
+from condor_actors.machine.sandbox import SandboxRoot
+from condor_actors.machine.tree_removal import remove_tree
 from condor_actors.machine.users import Account, NoAccount, account_of_uid, may_change_user, named_account
 from condor_actors.transfer.blob_store import BlobStore
 

@@ -8,14 +8,15 @@ is done in it after the job began is done with the job's rights (:mod:`users`).
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
-import shutil
 import stat
 import tempfile
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
+from condor_actors.machine.tree_removal import remove_tree
 from condor_actors.machine.users import Account, acting_as
 from condor_actors.messages.run import FileEntry
 from condor_actors.transfer.blob_store import BlobStore
@@ -142,10 +143,23 @@ class Sandbox:
                 lay_out(entries, self.path, store)
                 self._write_ads(job_ad, machine_ad)
         else:
+            self._shut()
             lay_out(entries, self.path, store)
             self._give(entries)
             with acting_as(self._me()):
                 self._write_ads(job_ad, machine_ad)
+
+    def _shut(self) -> None:
+        """Nobody gets in while root names files here: another process of the account could put links in their way.
+
+        Raises:
+            OSError: somebody was quicker.
+        """
+        if self.account is not None and os.geteuid() == 0:
+            os.chown(self.path, 0, -1)
+            os.chmod(self.path, 0o700)
+            if os.listdir(self.path):
+                raise OSError(errno.ENOTEMPTY, "somebody else's files are in it", self.path)
 
     def _write_ads(self, job_ad: bytes, machine_ad: bytes) -> None:
         for name, data in ((".job.ad", job_ad), (".machine.ad", machine_ad)):
@@ -187,6 +201,7 @@ class Sandbox:
                 while len(target) > len(self.path):
                     os.chown(target, self.account.uid, self.account.gid, follow_symlinks=False)
                     target = os.path.dirname(target)
+        os.chown(self.path, self.account.uid, self.account.gid)
 
     def remember(self, but: Collection[str] = ()) -> None:
         """Note what is there before the job begins, ``but`` what an earlier run has made: that is the job's own
@@ -202,16 +217,20 @@ class Sandbox:
                 found.append((entry.name, (facts.st_mtime_ns, size)))
         return found
 
+    def rights(self) -> contextlib.AbstractContextManager[None]:
+        """The job's rights, for a moment."""
+        return acting_as(self._me())
+
     def open_output(self, path: str, go_on: bool = False) -> int:
         """Open a file the program writes to, made or emptied, or with ``go_on`` as it is; relative paths are in the
-        sandbox.
+        sandbox.  A pipe must have its reader.
 
         Raises:
             OSError: with the file's name.
         """
         with acting_as(self._me()):
-            return os.open(os.path.join(self.path, path),
-                           os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | (0 if go_on else os.O_TRUNC), 0o644)
+            return _open_at_once(os.path.join(self.path, path),
+                                 os.O_WRONLY | os.O_CREAT | os.O_APPEND | (0 if go_on else os.O_TRUNC))
 
     def open_input(self, path: str) -> int:
         """Open a file the program reads.
@@ -220,7 +239,7 @@ class Sandbox:
             OSError: with the file's name.
         """
         with acting_as(self._me()):
-            return os.open(os.path.join(self.path, path), os.O_RDONLY | os.O_CLOEXEC)
+            return _open_at_once(os.path.join(self.path, path), os.O_RDONLY)
 
     def gather(self, named: Sequence[str] | None, streamed: Iterable[str] = (), *, complete: bool = True,
                inline_limit_bytes: int | None = None, light: bool = False) -> ManifestBuilder:
@@ -321,39 +340,11 @@ class Sandbox:
 
     def remove(self) -> bool:
         """Remove everything; False when something resists."""
-        return remove_tree(self.path, self._me())
+        return remove_tree(self.path)
 
 
-def remove_tree(path: str, account: Account | None = None) -> bool:
-    """Remove a sandbox, whatever modes its directories have; returns whether it is gone.
-
-    The flat common case costs one listing; links are never followed.
-    """
-    try:
-        with os.scandir(path) as entries:
-            names = [(entry.path, entry.is_dir(follow_symlinks=False)) for entry in entries]
-        for name, is_directory in names:
-            if is_directory:
-                _remove_deep(name)
-            else:
-                os.unlink(name)
-        os.rmdir(path)
-    except FileNotFoundError:
-        return not os.path.lexists(path)
-    except OSError:
-        _remove_deep(path)
-    return not os.path.lexists(path)
-
-
-def _remove_deep(path: str) -> None:
-    def retry(function: object, name: str, _: object) -> None:
-        with contextlib.suppress(OSError):
-            os.chmod(os.path.dirname(name), 0o700)
-            if not os.path.islink(name):
-                os.chmod(name, 0o700)
-            if os.path.isdir(name) and not os.path.islink(name):
-                shutil.rmtree(name, ignore_errors=True)
-            else:
-                os.unlink(name)
-
-    shutil.rmtree(path, onerror=retry)
+def _open_at_once(path: str, flags: int) -> int:
+    """Open a file without waiting for anybody, as a pipe's other end; reading and writing wait as usual."""
+    descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK, 0o644)
+    os.set_blocking(descriptor, True)
+    return descriptor

@@ -158,3 +158,21 @@ def test_names_lead_nowhere_else(tmp_path: Path) -> None:
     attic = CheckpointAttic(tmp_path, lease_s=1.0)
     for name in ("../../etc", "..", "/etc/passwd", "a/../../b"):
         assert attic.folder(name, name).path.parent.parent == tmp_path
+
+
+def test_what_a_user_puts_in_its_way_is_not_written_through(tmp_path: Path) -> None:
+    folder, outside = made(tmp_path), tmp_path / "outside"
+    outside.write_text("kept")
+    for name in (".list.new", ".ended.new"):
+        (folder.path / name).symlink_to(outside)
+    taken(folder, 1)
+    folder.say_ended("1.0#1", 0)
+    assert outside.read_text() == "kept"
+    assert folder.how_ended() == ("1.0#1", 0)
+
+
+def test_a_link_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "checkpoints" / "1.0").symlink_to(tmp_path)
+    with pytest.raises(PermissionError):
+        CheckpointFolder(tmp_path / "checkpoints" / "1.0").make()

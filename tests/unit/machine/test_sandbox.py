@@ -6,12 +6,15 @@ import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from condor_actors.machine.sandbox import MissingOutputs, Sandbox, SandboxRoot
 from condor_actors.machine.users import Account, named_account
 from condor_actors.messages.run import FileEntry
+from condor_actors.transfer.blob_store import BlobStore
+from condor_actors.transfer.layout import lay_out
 from condor_actors.transfer.manifest import digest_bytes
 
 
@@ -95,6 +98,45 @@ def test_closed_folders_and_links_are_removed(sandbox: Sandbox) -> None:
     assert sandbox.remove()
     assert not os.path.lexists(sandbox.path)
     assert os.path.exists("/etc/passwd")
+
+
+def test_a_pipe_is_opened_without_its_other_end(sandbox: Sandbox) -> None:
+    pipe = f"{sandbox.path}/pipe"
+    os.mkfifo(pipe)
+    os.chmod(pipe, 0o666)
+    descriptor = sandbox.open_input("pipe")
+    assert os.get_blocking(descriptor)
+    os.close(sandbox.open_output("pipe", go_on=True))
+    os.close(descriptor)
+    with pytest.raises(OSError, match="No such device"):
+        sandbox.open_output("pipe")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root fills for another account")
+def test_nobody_gets_in_while_root_fills_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tmp_path.chmod(0o755)
+    nobody = named_account("nobody")
+    store = BlobStore(tmp_path / "blobs", 1 << 20)
+    digest = store.put_bytes(b"large")
+    large = FileEntry(path="folder/large", mode=0o644, size_bytes=5, digest=digest)
+    root = SandboxRoot(str(tmp_path / "execute"), nobody)
+    made, seen = root.create(nobody), []
+
+    def lay(*arguments: Any) -> None:
+        facts = os.stat(made.path)
+        seen.append((facts.st_uid, facts.st_mode & 0o777))
+        lay_out(*arguments)
+
+    monkeypatch.setattr("condor_actors.machine.sandbox.lay_out", lay)
+    made.fill([large], store, b"", b"")
+    assert seen == [(0, 0o700)]
+    assert os.stat(made.path).st_uid == os.stat(f"{made.path}/folder/large").st_uid == nobody.uid
+    made.remove()
+    taken = root.create(nobody)
+    os.symlink("/etc", f"{taken.path}/folder")
+    with pytest.raises(OSError, match="somebody else's files"):
+        taken.fill([large], store, b"", b"")
+    taken.remove()
 
 
 def test_leftovers_are_found_but_those_in_use(sandbox: Sandbox, account: Account | None) -> None:
