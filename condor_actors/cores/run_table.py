@@ -63,7 +63,10 @@ def _take(items: list[_T], size: Callable[[_T], int]) -> list[_T]:
 
 @attrs.define(eq=False)
 class Run:
-    """One run; ``claim`` is None in the local universes."""
+    """One run; ``claim`` is None in the local universes.
+
+    ``run_id`` is ``cluster.proc#start@schedd``: machines that run the jobs of several schedds tell them apart.
+    """
 
     run_id: str
     job: Job
@@ -147,7 +150,7 @@ class Runs:
         desk, ad = self._desk, job.ad
         now = int(desk.now_s)
         number = ad.get_int("NumShadowStarts") + 1
-        run = Run(f"{job.name}#{number}", job, job.cluster.owner, claim, desk.now_s)
+        run = Run(f"{job.name}#{number}@{desk.settings.name}", job, job.cluster.owner, claim, desk.now_s)
         job.run_id = run.run_id
         self.runs[run.run_id] = run
         self._starts.setdefault(run.owner, []).append(run)
@@ -248,7 +251,7 @@ class Runs:
             self._verdict(owner, message.run_id, "settled")
             return
         job, claim = run.job, run.claim
-        self._desk.remember(job, f"run {message.run_id} ended: {message.outcome} {message.reason}")
+        self._desk.remember(job, f"run {job.ad.get_int('NumShadowStarts')} ended: {message.outcome} {message.reason}")
         if message.outcome == "exited":
             self._record_start(run)
         self._account(run, message)

@@ -56,11 +56,17 @@ CENTRAL = Identity(name="condor@pool", roles=frozenset({"negotiator"}), method="
 SLOT_AD = b'Name = "slot1@execute"\nRequirements = true\nCpus = 1\nMemory = 1024\nDisk = 100000\nArch = "X86_64"\n'
 
 
+def short(run_id: str) -> str:
+    """A run's name in its own queue."""
+    return run_id.partition("@")[0]
+
+
 class PlayedExecute(Actor):
     """A startd and a starter host in one, which do what the test says.
 
     Attributes:
-        runs: what was activated and not yet freed, by run id, with where its shadow is.
+        runs: what was activated and not yet freed, with where its shadow is; by run id without the schedd's name
+            (``1.0#1``), as tests say it everywhere here.
         granted, released: claim ids.
         refuse: answer claims with a refusal.
         forget: answer reattachment with "not found".
@@ -94,17 +100,18 @@ class PlayedExecute(Actor):
             self._adopt(message, delivery)
             self.context.reply(delivery, Activated(run_id=message.run_id))
         elif isinstance(message, ReattachRun):
-            if message.run_id not in self.runs:
+            if short(message.run_id) not in self.runs:
                 self.context.reply(delivery, Refused(code="not-found", text="no such run"))
                 return
             self._adopt(message, delivery)
-            ended = message.run_id in self.exits
-            self.context.reply(delivery, Reattached(run_id=message.run_id, pid=1, ended=ended))
-            if ended:
-                self.tell_shadow(message.run_id, self.exits[message.run_id])
+            exited = self.exits.get(short(message.run_id))
+            self.context.reply(delivery, Reattached(run_id=message.run_id, pid=1,
+                                                        ended=exited is not None))
+            if exited is not None:
+                self.tell_shadow(short(message.run_id), exited)
 
     def _adopt(self, message: ActivateClaim | ReattachRun, delivery: Delivery) -> None:
-        self.runs[message.run_id] = (message, delivery.sender)
+        self.runs[short(message.run_id)] = (message, delivery.sender)
         name = f"starter/{message.run_id}"
         if self.context.system.actor(name) is None:
             self.context.system.spawn(name, lambda: _PlayedStarter(self, message.run_id))
@@ -113,13 +120,14 @@ class PlayedExecute(Actor):
         self.context.tell(self.runs[run_id][1], message)
 
     def begin(self, run_id: str) -> None:
-        self.tell_shadow(run_id, RunBegan(run_id=run_id, when_s=self.context.now_s(), pid=7, scratch_dir="/scratch"))
+        self.tell_shadow(run_id, RunBegan(run_id=self.runs[run_id][0].run_id, when_s=self.context.now_s(), pid=7,
+                                          scratch_dir="/scratch"))
 
     def finish(self, run_id: str, *, exit_code: int = 0, exit_signal: int = -1, cause: str = "exited",
                outputs: tuple[FileEntry, ...] = (), **more: Any) -> None:
-        exited = RunExited(run_id=run_id, cause=cause, usage=Usage(user_cpu_s=1.5, wall_s=2.0, memory_kib=2048),
-                           when_s=self.context.now_s(), exit_code=exit_code, exit_signal=exit_signal, outputs=outputs,
-                           **more)
+        exited = RunExited(run_id=self.runs[run_id][0].run_id, cause=cause,
+                           usage=Usage(user_cpu_s=1.5, wall_s=2.0, memory_kib=2048), when_s=self.context.now_s(),
+                           exit_code=exit_code, exit_signal=exit_signal, outputs=outputs, **more)
         self.exits[run_id] = exited
         self.tell_shadow(run_id, exited)
 
@@ -133,11 +141,11 @@ class _PlayedStarter(Actor):
         message = delivery.message
         self._execute.log.append(message)
         if isinstance(message, OutputsReceived):
-            self._execute.runs.pop(self._run_id, None)
-            self._execute.exits.pop(self._run_id, None)
+            self._execute.runs.pop(short(self._run_id), None)
+            self._execute.exits.pop(short(self._run_id), None)
             self.context.stop_actor(f"starter/{self._run_id}")
         elif isinstance(message, StopRun):
-            self._execute.finish(self._run_id, cause="killed", exit_code=-1)
+            self._execute.finish(short(self._run_id), cause="killed", exit_code=-1)
 
 
 class NoBulk:

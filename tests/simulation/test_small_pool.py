@@ -24,6 +24,20 @@ def test_ten_jobs_complete_on_three_machines() -> None:
     assert all(job.starts == 1 for job in result.jobs.values())
 
 
+def test_jobs_of_one_number_from_two_schedds_run_beside_each_other() -> None:
+    central, *_ = SMALL.machines
+    result = run(Scenario(
+        machines=(central, MachineSpec("m1", submits=True, executes=False), MachineSpec("m2", cpus=2)),
+        submissions=tuple(Submission(when_s=60.0, owner="alice", machine=name, cpu_s=300.0) for name in ("m0", "m1")),
+        span_s=7200.0))
+    assert not result.violations
+    assert sorted(result.jobs) == ["m0/1.0", "m1/1.0"]
+    for job in result.jobs.values():
+        assert (job.starts, job.completed_s is not None) == (1, True)
+        assert job.first_start_s is not None
+        assert job.first_start_s - job.submitted_s < 5.0
+
+
 def test_a_seed_gives_the_same_trace_whatever_the_order_of_hashes_and_the_place() -> None:
     program = "from tests.simulation.test_small_pool import SMALL, run; print(run(SMALL).digest)"
     digests = set()

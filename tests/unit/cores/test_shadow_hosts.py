@@ -32,7 +32,7 @@ class Schedd:
         self.heard: dict[str, list[Any]] = {}
         self.asked: list[Ask] = []
         self.started: list[str] = []
-        self.core = SubmitSide(ScheddSettings(uid_domain="dom"), store.load(), Random(1), self.now_s, "v")
+        self.core = SubmitSide(ScheddSettings(name="ann", uid_domain="dom"), store.load(), Random(1), self.now_s, "v")
         self._perform(self.core.start(self.now_s, "<s:1>"))
 
     def _perform(self, effects: tuple[Any, ...]) -> list[Any]:
@@ -161,7 +161,7 @@ def test_a_host_whose_link_broke_keeps_its_runs(schedd: Schedd) -> None:
     schedd.submit()
     schedd.match()
     schedd.link_breaks("in:1")
-    schedd.arrives("in:2", host_id=schedd.core.hosts.by_owner["ann"].host_id, owner="ann", runs=("1.0#1",))
+    schedd.arrives("in:2", host_id=schedd.core.hosts.by_owner["ann"].host_id, owner="ann", runs=("1.0#1@ann",))
     assert kinds(schedd.orders("in:2")) == []
 
 
@@ -193,7 +193,7 @@ def test_what_is_settled_is_said_in_the_order_in_which_the_host_asks(schedd: Sch
     schedd.submit()
     host = schedd.started[0]
     schedd.arrives("in:1")
-    ends = tuple(f"1.{number}#1" for number in range(9, -1, -1))
+    ends = tuple(f"1.{number}#1@ann" for number in range(9, -1, -1))
     schedd.arrives("in:1", host, owner="ann", unsettled=ends)
     verdicts = [name for each in schedd.heard["in:1"] if isinstance(each, HostOrders) for name, _ in each.verdicts]
     assert tuple(verdicts) == ends

@@ -431,7 +431,7 @@ def test_a_full_disk_refuses_and_loses_nothing(pool: SubmitPool, monkeypatch: py
         assert any(isinstance(message, RenewClaims) for message in pool.execute.log)
     pool.run(60.0)
     assert [job.get_int("ExitCode", -1) for job in pool.history()] == [0]
-    assert pool.execute.activations[0].run_id == run_id
+    assert pool.execute.activations[0].run_id == f"{run_id}@schedd@test"
     assert len(pool.processes.alive) == spares
     after = pool.submit()
     assert after > before
