@@ -189,6 +189,7 @@ def counted(build: Path, place: Path) -> dict[str, int]:
     }
 
 
+@pytest.mark.timeout(1300)
 @pytest.mark.skipif(os.geteuid() == 0 and not may_mount(), reason="the harness cannot see its own descriptors")
 def test_the_inputs_reach_the_shadows_code(replay: Path, place: Path) -> None:
     names = written(place, fixed_inputs())

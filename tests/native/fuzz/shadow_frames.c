@@ -25,6 +25,9 @@
 /* Far beyond what a slow machine needs: a session that says nothing for so long never will. */
 enum { STUCK_MS = 300000 };
 
+/* What is there before a journal is: it is saved when it is written over. */
+enum { STANDARD_BYTES = 100000 };
+
 static int standard;
 static char below[PATH_LIMIT];
 
@@ -157,12 +160,18 @@ static void say(struct talk *talk)
         shutdown(talk->channel, SHUT_WR);
 }
 
-static bool take_events(int session)
+/* A session without room for its journal waits for some, or for its program's end: that comes now. */
+static bool take_events(int session, struct talk talks[2])
 {
     struct shadow_event event;
     bool over = false;
-    while (shadow_next_event(&event))
+    while (shadow_next_event(&event)) {
         over |= event.kind == SHADOW_ENDED && event.session == session;
+        if (event.kind == SHADOW_NO_IMAGE && event.value == ENOSPC) {
+            end_talk(&talks[0]);
+            end_talk(&talks[1]);
+        }
+    }
     return over;
 }
 
@@ -192,7 +201,8 @@ static void converse(const char *program, const uint8_t *words, size_t size, con
                                .directory = mode->confined ? below : NULL,
                                .job_root = mode->confined ? below : NULL};
     int pair[2];
-    if (fchmod(standard, 0600) < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+    if (fchmod(standard, 0600) < 0 || ftruncate(standard, 0) < 0 || ftruncate(standard, STANDARD_BYTES) < 0 ||
+        lseek(standard, 0, SEEK_SET) < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
         give_up("nothing to begin with", errno);
     int session = shadow_open(pair[0], &task);
     if (session < 0)
@@ -211,7 +221,7 @@ static void converse(const char *program, const uint8_t *words, size_t size, con
             if (talks[i].channel >= 0 && (wait[i + 1].revents & ~POLLOUT))
                 listen_to(&talks[i], i ? NULL : &talks[1]);
         }
-        over = wait[0].revents && take_events(session);
+        over = wait[0].revents && take_events(session, talks);
     }
     end_talk(&talks[0]);
     end_talk(&talks[1]);
