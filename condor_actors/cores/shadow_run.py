@@ -191,17 +191,24 @@ class ShadowRun:
                 self._reattached(event.message)
 
     def _activated(self, message: Any) -> None:
-        if isinstance(message, Activated):
-            if message.missing:
-                self.state = RunState.SENDING
-                self._out.append(SendBlobs(message.missing))
-            else:
-                self.state = RunState.WAITING
+        if isinstance(message, Activated) and self._stopping is not None:  # told to stop meanwhile
+            self.state = RunState.WAITING
+            self._out.append(Send(self._starter, self._stopping))
+        elif isinstance(message, Activated):
+            self._send_inputs(message.missing)
         elif isinstance(message, AskFailed) and message.reason != "unreachable":
             self._go_apart(f"no answer to the activation: {message.reason}")
         else:
             text = getattr(message, "text", "") or getattr(message, "reason", "")
             self._end("failed", f"the claim could not be activated: {text}", claim_usable=False)
+
+    def _send_inputs(self, missing: tuple[str, ...]) -> None:
+        """The starter has the job; it gets what it lacks of the inputs."""
+        if missing:
+            self.state = RunState.SENDING
+            self._out.append(SendBlobs(missing))
+        else:
+            self.state = RunState.WAITING
 
     def _more_wanted(self, event: Activated) -> None:
         """The starter has read a manifest that came as a blob, and lacks contents that it names."""
@@ -309,8 +316,8 @@ class ShadowRun:
             self._end("evicted", event.reason)
         elif self.state is RunState.APART:
             self._leave_removed()
-        elif self.state is not RunState.BRINGING:
-            self._out.append(Send(self._starter, event))
+        elif self.state not in (RunState.ACTIVATING, RunState.BRINGING):
+            self._out.append(Send(self._starter, event))  # while activating, nobody may be there yet to hear of it
 
     def _leave_removed(self) -> None:
         """Apart, nobody waits for a job that was removed.  Any other may be started again, so its run must be over
@@ -387,6 +394,12 @@ class ShadowRun:
         else:
             self._refusals = 0
             self._out.append(SetTimer("reattach", REATTACH_RETRY_S))
+            if isinstance(message, AskFailed) and message.reason != "unreachable":
+                self._heard_perhaps()
+
+    def _heard_perhaps(self) -> None:
+        """The starter may have been asked, and its answer been lost: then its lease began anew, and ours does."""
+        self._out.append(SetTimer("lease", self.order.lease_s + NOTICE_S))
 
     def _saved_itself(self, event: RunCheckpointed) -> None:
         if self.state is RunState.RUNNING and event.number != self._keeping:

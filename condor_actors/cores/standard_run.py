@@ -33,7 +33,6 @@ from condor_actors.cores.shadow_events import RunState
 from condor_actors.cores.shadow_run import ShadowRun
 from condor_actors.messages.envelope import TimerFired
 from condor_actors.messages.run import (
-    Activated,
     CheckpointRun,
     InputsSent,
     Reattached,
@@ -197,12 +196,9 @@ class StandardRun(ShadowRun):
 
     # ---- begin
 
-    def _activated(self, message: Any) -> None:
-        if isinstance(message, Activated):
-            self.state = RunState.SENDING
-            self._out.append(OpenHome())
-        else:
-            super()._activated(message)
+    def _send_inputs(self, missing: tuple[str, ...]) -> None:
+        self.state = RunState.SENDING
+        self._out.append(OpenHome())
 
     def _home_open(self, event: HomeOpen) -> None:
         if self.state is not RunState.SENDING:
@@ -373,6 +369,9 @@ class StandardRun(ShadowRun):
                 self._give_up(self._home_ended)
             else:
                 self._out.append(SetTimer("lease", min(APART_S, self.order.lease_s)))
+
+    def _heard_perhaps(self) -> None:
+        """Its program depends on its home, not on a lease."""
 
     def _reattached(self, message: Any) -> None:
         if not isinstance(message, Reattached) or self._home:

@@ -11,10 +11,10 @@ import pytest
 
 from condor_actors.classads import ClassAd
 from condor_actors.cores.effects import Answer, Ask, Send, SetTimer
-from condor_actors.cores.shadow_events import Report
+from condor_actors.cores.shadow_events import InputsReady, Report, SendBlobs
 from condor_actors.cores.shadow_run import NOTICE_S, ShadowRun
 from condor_actors.messages.envelope import AskFailed, PeerDown, Refused, TimerFired
-from condor_actors.messages.run import Reattached, ReattachRun, RunEnded, StartRun, StopRun
+from condor_actors.messages.run import Activated, Reattached, ReattachRun, RunEnded, StartRun, StopRun
 
 LEASE_S = 300.0
 SILENCE_S = 120.0
@@ -22,12 +22,12 @@ SILENCE_S = 120.0
 
 
 class Bench:
-    """A shadow's run that another one began."""
+    """A shadow's run, by default one that another began."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, reattach: bool = True) -> None:
         self.run = ShadowRun(StartRun(
             run_id="1.0#1", job_ad=b"ProcId = 0\n", claim_id="c", secret="s", starter_node="<e:1>", slot_name="slot1@e",
-            slot_ad=b"", lease_s=LEASE_S, reattach=True), ClassAd.from_bytes(b"ProcId = 0\n"), "key")
+            slot_ad=b"", lease_s=LEASE_S, reattach=reattach), ClassAd.from_bytes(b"ProcId = 0\n"), "key")
         self.out = list(self.run.start(1000.0))
 
     def tell(self, event: Any) -> None:
@@ -95,3 +95,25 @@ def test_a_claim_that_is_over_need_not_be_waited_for() -> None:
     bench = Bench()
     bench.tell(StopRun(run_id="1.0#1", how="lost", reason="the starter host was started again"))
     assert bench.ends == ["lost"]
+
+
+@pytest.mark.parametrize("how", ["fast", "hold", "vacate", "remove"])
+@pytest.mark.parametrize("missing", [(), ("digest",)])
+def test_a_stop_that_crosses_the_activation_is_told_to_who_can_hear_it(how: str, missing: tuple[str, ...]) -> None:
+    bench = Bench(reattach=False)
+    bench.tell(InputsReady(()))
+    bench.tell(StopRun(run_id="1.0#1", how=how))
+    assert not bench.sent(StopRun)
+    assert not bench.ends
+    bench.tell(Answer("activate", Activated(run_id="1.0#1", missing=missing)))
+    assert [message.how for message in bench.sent(StopRun)] == [how]
+    assert not any(isinstance(each, SendBlobs) for each in bench.out)
+
+
+@pytest.mark.parametrize(("reason", "again"), [("link-lost", True), ("timeout", True), ("unreachable", False)])
+def test_the_lease_begins_anew_when_the_starter_may_have_been_asked(reason: str, again: bool) -> None:
+    bench = Bench()
+    bench.out.clear()
+    bench.tell(Answer("reattach", AskFailed(reason=reason, text="", question=None)))
+    waits = {each.key: each.delay_s for each in bench.out if isinstance(each, SetTimer)}
+    assert waits.get("lease") == (LEASE_S + NOTICE_S if again else None)
