@@ -361,8 +361,6 @@ class Shadow(CoreActor):
             if bringing.kept:
                 shutil.rmtree(bringing.part, ignore_errors=True)
                 os.makedirs(bringing.part, exist_ok=True)
-            else:
-                self._drop_kept(self._kept_folder())
         except BadManifest as error:
             self._later(bringing.failed(str(error)))
             return
@@ -415,9 +413,11 @@ class Shadow(CoreActor):
             self._brought(bringing, size)
 
     def _brought(self, bringing: _Bringing, size: int) -> None:
-        """Everything is here; what is kept takes the place of what was kept before, at once."""
+        """Everything is here; what is kept takes the place of what was kept before, at once; outputs end its use."""
         try:
             bringing.take_place()
+            if not bringing.kept:
+                self._drop_kept(self._kept_folder())
         except OSError as error:
             self._event(bringing.failed(f"{error.filename}: {error.strerror}", error.errno or 0))
         else:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from twisted.internet.defer import fail
+from twisted.internet.error import ConnectionLost
 
 from condor_actors.classads import ClassAd
 from condor_actors.cores.effects import Answer
@@ -16,7 +18,7 @@ from condor_actors.messages.negotiate import NegotiateRequests, RequestCycle
 from condor_actors.messages.queue import ActionResult
 from condor_actors.messages.run import FileEntry, StartRun
 from condor_actors.transfer.manifest import digest_bytes
-from tests.harness.submit_side import EXECUTE, SCHEDD, SLOT_AD, USER, SubmitPool
+from tests.harness.submit_side import EXECUTE, SCHEDD, SLOT_AD, USER, NoBulk, SubmitPool
 
 
 @pytest.fixture
@@ -51,6 +53,28 @@ def test_a_job_runs_and_leaves_for_the_history(pool: SubmitPool) -> None:
         "000", "040", "001", "006", "040", "040", "005"] or "return value 3" in log
     assert pool.execute.runs == {}
     assert len(pool.execute.released) == 1
+
+
+def test_a_kept_checkpoint_stays_until_the_outputs_are_home(pool: SubmitPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = pool.submit()
+    kept = pool.folder / "spool" / "evicted" / f"{cluster}.0" / "state"
+    kept.parent.mkdir(parents=True)
+    kept.write_bytes(b"a week of work")
+    big = FileEntry(path="big", size_bytes=1 << 20, digest="0" * 64)
+    monkeypatch.setattr(NoBulk, "fetch_file", lambda self, *args: fail(ConnectionLost()))
+    pool.match()
+    pool.execute.begin(f"{cluster}.0#1")
+    pool.execute.finish(f"{cluster}.0#1", outputs=(big,))
+    pool.run(10.0)
+    assert pool.status(cluster) == 1
+    assert kept.read_bytes() == b"a week of work"
+    monkeypatch.undo()
+    pool.match()
+    pool.execute.begin(f"{cluster}.0#2")
+    pool.execute.finish(f"{cluster}.0#2", outputs=(big,))
+    pool.run()
+    assert pool.status(cluster) == 0
+    assert not kept.exists()
 
 
 def test_a_claim_takes_the_next_job_at_once(pool: SubmitPool) -> None:
