@@ -90,7 +90,7 @@ __all__ = [
 ]
 
 UNCLAIMED_KEEP_S = 600.0
-"""How long outputs of a run wait for its shadow after its claim is over."""
+"""How long outputs of a run wait for its shadow after its claim, or the lease of its job, is over."""
 
 KILL_AGAIN_S = 2.0
 REMOVE_GRACE_S = 30.0
@@ -118,6 +118,7 @@ class JobRun:
         self.reason = ""
         self.hold = (0, 0)
         self.claim_open = True
+        self.waits_for_inputs = False
         self.usage = Usage()
         self.exited: RunExited | None = None
         self.events: list[tuple[float, str]] = []
@@ -137,6 +138,7 @@ class JobRun:
     def start(self, now_s: float, *, missing: bool) -> tuple[Effect, ...]:
         """The first turn; ``missing``: the shadow sends blobs first."""
         self._now_s = now_s
+        self.waits_for_inputs = missing
         self.events.append((now_s, "activated"))
         return (Activity("busy"),) if missing else (Activity("busy"), Prepare())
 
@@ -157,6 +159,7 @@ class JobRun:
 
     def _inputs_sent(self, event: InputsSent) -> None:
         if self.state is RunState.PREPARING:
+            self.waits_for_inputs = False
             self._out.append(Prepare())
 
     def _prepared(self, event: Prepared) -> None:
@@ -403,7 +406,7 @@ class JobRun:
         self.state = RunState.ENDED
         self.exited = message
         self._out += [Tell(message, lasting=True), Activity("idle")]
-        if not self.claim_open:
+        if self._close is not None:
             self._out.append(SetTimer("keep", UNCLAIMED_KEEP_S))
 
     def _received(self, event: OutputsReceived) -> None:
@@ -435,6 +438,8 @@ class JobRun:
                       ReturnTo(Reattached(run_id=self.run_id, pid=self.pid, ended=self.state is RunState.ENDED))]
         if self.exited is not None:
             self._out += [CancelTimer("keep"), Tell(self.exited, lasting=True)]
+        elif self.state is RunState.PREPARING and self.waits_for_inputs:  # whoever sent them does so no more
+            self._end("transfer-failed", "the link broke while the input files were on their way")
         elif self._checkpoint is not None:
             self._out.append(Tell(self._checkpoint, lasting=True))
         elif self.state is RunState.RUNNING:  # what was said of it while the link was broken was not heard

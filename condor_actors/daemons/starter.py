@@ -120,7 +120,8 @@ class Starter(Actor):
         elif isinstance(message, TimerFired) and message.key == "stream":
             self._stream()
         elif isinstance(message, TimerFired) and message.key == "straggler":
-            self._kill_tree()
+            if self.core.state is jr.RunState.CLEARING:  # not what a checkpoint has begun since
+                self._kill_tree()
         else:
             self._asked = delivery
             self.decide(message)
@@ -144,6 +145,10 @@ class Starter(Actor):
         self.decide(message)
         self._asked = None
 
+    def discard(self) -> None:
+        """Leave nothing of the run here."""
+        self._forget(jr.Forget())
+
     def perform_own(self, effect: Effect, delivery: Delivery | None) -> None:
         """Carry out one effect of the core."""
         _PERFORM[type(effect)](self, effect)
@@ -151,7 +156,7 @@ class Starter(Actor):
     # ---- effects
 
     def _tell(self, effect: jr.Tell) -> None:
-        if self._streamed.paths and isinstance(effect.message, RunExited):
+        if self._streamed.paths and self.sandbox is not None and isinstance(effect.message, RunExited):
             self._stream(last=True)
         if self.core.connected:
             self.context.tell(self.shadow, effect.message)
@@ -214,6 +219,7 @@ class Starter(Actor):
         if not missing:
             return False
         self._preparing = False
+        self.core.waits_for_inputs = True
         self._open_grant(Grant(store=self.host.store, writable=frozenset(missing)))
         self.context.tell(self.shadow, Activated(run_id=self.run_id, missing=missing))
         return True

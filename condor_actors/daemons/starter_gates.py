@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 from twisted.internet.defer import Deferred
 
-from condor_actors.actors import Actor
+from condor_actors.actors import Actor, ChildDown
 from condor_actors.classads import ClassAd, ClassAdSyntaxError
 from condor_actors.cores import job_run as jr
 from condor_actors.cores.claim import matches
@@ -40,7 +40,7 @@ from condor_actors.messages.claim import (
 )
 from condor_actors.messages.codec import MalformedMessage, decode_parts, encode_parts
 from condor_actors.messages.envelope import AskFailed, Delivery, Done, PeerDown, PeerUp, Refused, TimerFired
-from condor_actors.messages.run import ActivateClaim, CheckpointRun, FileEntry, ReattachRun
+from condor_actors.messages.run import ActivateClaim, CheckpointRun, FileEntry, ReattachRun, RunExited
 from condor_actors.transfer.manifest import BadManifest, check_manifest
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ __all__ = ["Gate", "StarterHost"]
 MANIFEST_LIMIT = 1000
 SHARED_MEMORY = "/dev/shm"
 SWEEP_S = 60.0
+KILL_AGAIN_S = 0.2
 FROM_STARTD = (OpenClaim, CloseClaim, SuspendClaim, ContinueClaim, CheckpointClaim, LowerClaim)
 HELLO_TIMEOUT_S = 20.0
 
@@ -146,6 +147,8 @@ class StarterHost(Actor):
             self._peer_down(message.node)
         elif isinstance(message, TimerFired):
             self._timer(message.key)
+        elif isinstance(message, ChildDown):
+            self._starter_failed(message)
         elif hasattr(message, "KIND"):
             self.context.reply(delivery, Refused(code="invalid", text=f"a starter host does not take {message.KIND}"))
 
@@ -157,6 +160,8 @@ class StarterHost(Actor):
         elif key == "sweep":
             self._sweep_directories()
             self.context.set_timer("sweep", SWEEP_S)
+        elif isinstance(key, ChildDown):
+            self._starter_failed(key)
 
     # ---- the startd
 
@@ -351,6 +356,20 @@ class StarterHost(Actor):
         if node and node not in self._nodes:
             self._nodes[node] = 1
             self.context.watch(node)
+
+    def _starter_failed(self, event: ChildDown) -> None:
+        """The actor of a run has crashed: nothing of the run may live on, and then its shadow hears that it failed."""
+        run = self.runs.get(event.name.removeprefix("starter/"))
+        if run is None:
+            return
+        run.core.state = jr.RunState.GONE
+        if run.processes is not None and run.processes.kill():
+            self.context.set_timer(event, KILL_AGAIN_S)
+            return
+        self.context.tell(run.shadow, RunExited(
+            run_id=run.run_id, cause="failed", usage=run.core.usage, when_s=self.context.now_s(),
+            reason=f"the starter failed: {event.reason}", claim_open=not run.gate.closing))
+        run.discard()
 
     def forgotten(self, run: Starter) -> None:
         """Nothing of the run is left."""

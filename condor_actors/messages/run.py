@@ -397,7 +397,8 @@ class RunExited:
 
     Attributes:
         exit_code, exit_signal: one of them; both -1 when the program could not be started or was evicted before.
-        cause: ``exited`` ``evicted`` ``killed`` (StopRun) ``start-failed`` ``transfer-failed`` ``limit`` ``hold``.
+        cause: ``exited`` ``evicted`` ``killed`` (StopRun) ``start-failed`` ``transfer-failed`` ``limit`` ``hold``,
+            ``failed`` (the starter itself).
         outputs: manifest of what goes home per transfer_output_files and when_to_transfer_output.
     """
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 
+from condor_actors.daemons.starter import Starter
 from condor_actors.simulation.chance import DESKTOP, QUICK
 from condor_actors.simulation.machine import Machine
 from condor_actors.simulation.pool import Pool
@@ -81,6 +82,18 @@ KEPT = {
     "a shadow does not give up a run before its starter has noticed and ended it (4000194)": Scenario(
         machines=(HOME, PLAIN, MachineSpec("m3")), submissions=(alice(cpu_s=480.0),), config=SHORT,
         delay_s=0.005, faults="at 100s cut m2 m0 for 384s\nat 110s crash m0/shadow-host"),
+    "a job that is removed while its run is being activated does not run to its end": Scenario(
+        machines=(HOME, PLAIN), submissions=(alice(cpu_s=9000.0),), config=QUICK, delay_s=0.2,
+        wishes=(Wish(when_s=31.4, owner="alice", machine="m0", action="remove"),)),
+    "the starter's lease begins anew when only its answer to the shadow is lost, and so does the shadow's": Scenario(
+        machines=(HOME, PLAIN, MachineSpec("m3")), submissions=(alice(cpu_s=2000.0),), delay_s=0.2, span_s=6000.0,
+        config={**QUICK, "JOB_DEFAULT_LEASE_DURATION": "300"},
+        faults="at 60s reset m0 m2\nat 60s cut m0 m2 for 265s\nat 336.2s cut m2 > m0 for 900s"),
+    "a run whose output is streamed can fail before it has a scratch directory": Scenario(
+        machines=(HOME, PLAIN), config=QUICK, delay_s=0.2,
+        submissions=(alice(ad={"StreamOut": "true", "Out": '"out"', "ShouldTransferFiles": '"YES"'}),),
+        wishes=(Wish(when_s=200.0, owner="alice", machine="m0", action="remove"),),
+        faults="at 31.7s disk-full m2 for 20s"),
     "a starter host that hangs is killed, and its jobs begin again": Scenario(
         machines=(HOME, PLAIN), submissions=(alice(cpu_s=250.0),), config=QUICK, span_s=4000.0,
         prepare=lambda pool: pool.clock.callLater(100.0, hang, pool.machines["m2"])),
@@ -108,3 +121,29 @@ def test_a_starter_host_that_lacks_the_processor_is_waited_for_but_not_for_ever(
     assert not result.violations, result.violations[0]
     (job,) = result.jobs.values()
     assert (job.starts, job.completed_s is not None) == (starts, True)
+
+
+def test_a_starter_frees_what_it_has_when_the_lease_is_over() -> None:
+    pools: list[Pool] = []
+    result = run(Scenario(machines=(HOME, PLAIN, MachineSpec("m3")), submissions=(alice(cpu_s=900.0),), config=SHORT,
+                          faults="at 60s cut m0 m2 for 700s", span_s=2000.0, drain=False, prepare=pools.append))
+    assert not result.violations, result.violations[0]
+    assert [machine.name for machine in pools[0].machines.values() if machine.scratch] == []
+
+
+def test_a_run_whose_starter_fails_begins_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    failed: list[str] = []
+
+    def fail_once(starter: Starter, disk_kib: object) -> None:
+        if not failed:
+            failed.append(starter.run_id)
+            raise RuntimeError("a fault of the starter's")
+        measured(starter, disk_kib)
+
+    measured = Starter._measured
+    monkeypatch.setattr(Starter, "_measured", fail_once)
+    result = run(Scenario(machines=(HOME, PLAIN), submissions=(alice(cpu_s=300.0),), config=QUICK,
+                          checks=False))
+    assert len(failed) == 1
+    (job,) = result.jobs.values()
+    assert (job.starts, job.completed_s is not None) == (2, True)

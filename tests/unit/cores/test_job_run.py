@@ -10,6 +10,7 @@ import pytest
 
 from condor_actors.classads import ClassAd
 from condor_actors.cores import job_run as jr
+from condor_actors.cores.effects import SetTimer
 from condor_actors.cores.run_spec import BadJob, RunSettings, environment_of, read_spec
 from condor_actors.messages.envelope import TimerFired
 from condor_actors.messages.run import (
@@ -236,6 +237,27 @@ def test_without_its_shadow_it_lives_as_long_as_its_lease() -> None:
     assert bench.run.connected
     bench.tell(jr.LinkLost())
     assert jr.KillTree() in bench.tell(TimerFired(key="lease"))
+
+
+def test_what_is_left_when_the_lease_is_over_is_not_kept_for_ever() -> None:
+    bench = Bench().running()
+    bench.tell(jr.LinkLost())
+    bench.tell(TimerFired(key="lease"))
+    bench.tell(jr.ProgramEnded(-1, 9, False))
+    bench.tell(jr.TreeGone(Usage()))
+    assert [each.key for each in bench.out if isinstance(each, SetTimer)] == ["keep"]
+    assert jr.Forget() in bench.tell(TimerFired(key="keep"))
+
+
+def test_a_run_whose_inputs_were_cut_short_fails_when_a_shadow_looks_for_it() -> None:
+    bench = Bench(missing=True)
+    bench.tell(jr.LinkLost())
+    bench.tell(ReattachRun(claim_id="c", secret="s", run_id=RUN))
+    assert [(each.cause, each.hold_code) for each in bench.said()] == [("transfer-failed", 0)]
+    bench = Bench(missing=True)
+    bench.tell(InputsSent(run_id=RUN))
+    bench.tell(ReattachRun(claim_id="c", secret="s", run_id=RUN))
+    assert not bench.said()
 
 
 def test_an_end_without_a_shadow_is_told_again() -> None:
