@@ -89,7 +89,10 @@ class Gate:
 
 
 class StarterHost(Actor):
-    """The actor ``starter-host``; see the module."""
+    """The actor ``starter-host``; see the module.
+
+    A slot has one gate at a time: its control group is killed when that is shut.
+    """
 
     def __init__(self, daemon: StarterHostDaemon) -> None:
         self.daemon = daemon
@@ -202,6 +205,9 @@ class StarterHost(Actor):
     def _open(self, delivery: Delivery, message: OpenClaim) -> None:
         gate = self.gates.get(message.claim_id)
         if gate is None:
+            if any(other.slot_name == message.slot_name for other in self.gates.values()):
+                self.context.reply(delivery, Refused(code="busy", text="what ran there before is not gone yet"))
+                return
             try:
                 ad = ClassAd.from_bytes(message.slot_ad)
                 gate = Gate(

@@ -9,6 +9,7 @@ import pytest
 
 from condor_actors.daemons.starter import Starter
 from condor_actors.simulation.chance import DESKTOP, QUICK
+from condor_actors.simulation.disk import ClaimsOnDisk
 from condor_actors.simulation.machine import Machine
 from condor_actors.simulation.pool import Pool
 from condor_actors.simulation.scenario import MachineSpec, Scenario, Submission, Wish, run
@@ -147,3 +148,23 @@ def test_a_run_whose_starter_fails_begins_again(monkeypatch: pytest.MonkeyPatch)
     assert len(failed) == 1
     (job,) = result.jobs.values()
     assert (job.starts, job.completed_s is not None) == (2, True)
+
+
+def test_a_slot_is_given_to_the_next_when_nothing_of_the_last_run_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A startd that has lost its claim file has what runs killed; a program that waits for its disk takes its time."""
+    def lose(pool: Pool) -> None:
+        machine = pool.machines["m2"]
+        process = machine.find("startd")
+        assert process is not None
+        for file in machine.disk.files.values():
+            if isinstance(file, ClaimsOnDisk):
+                file.seen.clear()
+                file.platter.clear()
+        machine.kill(process)
+
+    monkeypatch.setattr("condor_actors.simulation.jobs.DIES_IN_S", 2.0)
+    result = run(Scenario(machines=(HOME, PLAIN), config=QUICK, submissions=(alice(cpu_s=400.0, count=2),),
+                          prepare=lambda pool: pool.clock.callLater(100.0, lose, pool)))
+    assert not result.violations, result.violations[0]
+    assert sorted(job.starts for job in result.jobs.values()) == [1, 2]
+    assert all(job.completed_s is not None for job in result.jobs.values())
