@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { PINNED_NAME = 32, PINNED_FRONT = sizeof "/proc/self/fd/" - 1, NOFOLLOW_FLAG = 0x100, FOLLOW_FLAG = 0x400 };
+enum { PINNED_FRONT = sizeof "/proc/self/fd/" - 1, NOFOLLOW_FLAG = 0x100, FOLLOW_FLAG = 0x400 };
 
 /* What a call does to the file that a name of its arguments stands for. */
 enum use { LOOKS, READS, WRITES };
@@ -49,23 +49,36 @@ static bool may_be_at(const struct session *s, const char *path, enum use use)
     return use == LOOKS && above; /* the way down to it: programs look at each part of their own name */
 }
 
-/* Whether what REAL stands for may be used so. What has no name any more is nobody else's. */
+static bool name_now(int real, char path[PATH_LIMIT])
+{
+    char link[64];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", real);
+    ssize_t length = readlink(link, path, PATH_LIMIT - 1);
+    path[length < 0 ? 0 : length] = 0;
+    return length > 0;
+}
+
+/* Whether the descriptor REAL, which the program has, may be used so. What has no name any more is nobody else's. */
 static bool may_use(const struct session *s, int real, enum use use)
 {
-    char link[64], path[PATH_LIMIT];
+    char path[PATH_LIMIT];
     struct stat st;
-    snprintf(link, sizeof link, "/proc/self/fd/%d", real);
-    ssize_t length = readlink(link, path, sizeof path - 1);
-    if (length <= 0 || fstat(real, &st) < 0)
-        return false;
-    path[length] = 0;
-    return path[0] != '/' || st.st_nlink == 0 || may_be_at(s, path, use);
+    return name_now(real, path) && fstat(real, &st) == 0 &&
+           (path[0] != '/' || st.st_nlink == 0 || may_be_at(s, path, use));
+}
+
+/* The same of what a name has led to. Names under /proc lead also to what has none: pipes, deleted files, the memory of
+ * other processes of the owner's. */
+static bool may_reach(const struct session *s, int real, enum use use)
+{
+    char path[PATH_LIMIT];
+    return name_now(real, path) && may_be_at(s, path, use);
 }
 
 /* A file that was opened by other ways than a call with its name. */
 bool may_have(const struct session *s, int real, bool writes)
 {
-    return !s->root->job_root || may_use(s, real, writes ? WRITES : READS);
+    return !s->root->job_root || may_reach(s, real, writes ? WRITES : READS);
 }
 
 /* Names of which calls, in the order of the payload; returns how many. Other strings there are no names of files. */
@@ -88,7 +101,9 @@ static int names_of(const struct request *r, struct name names[2])
     case __NR_fchownat: names[0] = (struct name){0, !(a[4] & NOFOLLOW_FLAG), WRITES}; return 1;
     case __NR_futimesat: names[0] = (struct name){0, true, WRITES}; return a[1] ? 1 : 0;
     case __NR_utimensat: names[0] = (struct name){0, !(a[3] & NOFOLLOW_FLAG), WRITES}; return a[1] ? 1 : 0;
-    case __NR_mkdirat: case __NR_mknodat: case __NR_unlinkat: names[0] = (struct name){0, false, WRITES}; return 1;
+    case __NR_mkdirat: case __NR_mknodat: case __NR_unlinkat:
+        names[0] = (struct name){0, false, WRITES};
+        return 1;
     case __NR_renameat: case __NR_renameat2: case __NR_linkat:
         names[0] = (struct name){0, r->call == __NR_linkat && (a[4] & FOLLOW_FLAG), WRITES};
         names[1] = (struct name){2, false, WRITES};
@@ -105,6 +120,13 @@ static int names_of(const struct request *r, struct name names[2])
     }
 }
 
+/* Calls that make, move or remove a name: they follow none, not even for a slash behind it. */
+static bool is_about_names(uint16_t call)
+{
+    return call == __NR_mkdirat || call == __NR_mknodat || call == __NR_unlinkat || call == __NR_renameat ||
+           call == __NR_renameat2 || call == __NR_linkat || call == __NR_symlinkat;
+}
+
 /* Calls that change what a descriptor stands for, though it may be open for reading only. */
 static bool changes_descriptor(const struct request *r)
 {
@@ -117,7 +139,7 @@ static int pin_allowed(const struct session *s, int directory, const char *path,
     int pin = openat(directory, path, O_PATH | O_CLOEXEC | flags);
     if (pin < 0)
         return -errno;
-    if (may_use(s, pin, use))
+    if (may_reach(s, pin, use))
         return pin;
     close(pin);
     return -EACCES;
@@ -132,7 +154,8 @@ static int pin_object(const struct session *s, int directory, const char *path, 
     return pin;
 }
 
-/* The same of its directory; the last part of the name is added, and not followed by the call. */
+/* The same of its directory; the last part of the name is added, and not followed by the call; nor is the slash behind
+ * the LENGTH, if there is one. */
 static int pin_directory(const struct session *s, int directory, const char *path, size_t length, enum use use, char *to)
 {
     char front[PATH_LIMIT];
@@ -142,8 +165,8 @@ static int pin_directory(const struct session *s, int directory, const char *pat
     memcpy(front, path, slash);
     front[slash] = 0;
     int pin = pin_object(s, directory, slash ? front : ".", use, to);
-    if (pin >= 0 && snprintf(to, PINNED_NAME + PATH_LIMIT, "/proc/self/fd/%d/%.*s", pin, (int)(length - slash),
-                             path + slash) < 0)
+    if (pin >= 0 && snprintf(to, PINNED_NAME + PATH_LIMIT, "/proc/self/fd/%d/%.*s%s", pin, (int)(length - slash),
+                             path + slash, path[length] ? "/" : "") < 0)
         return -EINVAL;
     return pin;
 }
@@ -162,10 +185,16 @@ static int pin_name(struct work *w, const struct name *name, const char *path, c
     last = last ? last + 1 : path;
     size_t last_length = (size_t)(path + length - last);
     bool dots = (last_length == 1 && last[0] == '.') || (last_length == 2 && last[0] == '.' && last[1] == '.');
-    if (name->follows || dots || path[length] == '/' || !last_length) { /* a slash behind it follows, too */
+    bool slash = path[length] == '/' && !is_about_names(w->head.call);
+    if (name->follows || dots || slash || !last_length) { /* a slash behind it follows, too */
+        bool makes = w->head.call == __NR_openat && (w->head.arguments[2] & O_CREAT);
         int pin = pin_object(s, directory, path, name->use, to);
-        if (pin != -ENOENT || dots)
+        if (pin >= 0 && !name->follows)
+            strcat(to, "/."); /* a directory: the call is not to stop at the name's own link */
+        if (pin != -ENOENT || dots || !makes) /* what is not there now may be a link in a moment */
             return pin;
+        if (slash)
+            return -EISDIR;
     }
     if (name->use == LOOKS) { /* who may look at a directory on the way may not look at what else is in it */
         int pin = pin_allowed(s, directory, path, O_NOFOLLOW, LOOKS);
@@ -175,6 +204,17 @@ static int pin_name(struct work *w, const struct name *name, const char *path, c
             close(pin);
     }
     return pin_directory(s, directory, path, length, name->use, to);
+}
+
+/* An empty name: a call that changes what its descriptor stands for. */
+static bool may_change(const struct session *s, const struct request *r, const struct name *name)
+{
+    int64_t given = name->at < 0 ? AT_FDCWD : r->arguments[name->at];
+    int real = given == AT_FDCWD ? open(".", O_PATH | O_CLOEXEC) : real_of((struct session *)(uintptr_t)s, given);
+    bool allowed = name->use != WRITES || real < 0 || may_use(s, real, WRITES);
+    if (given == AT_FDCWD && real >= 0)
+        close(real);
+    return allowed;
 }
 
 /* The names of W's payload, replaced by safe ones. Returns 0, -errno; what was there is in BEFORE. */
@@ -203,7 +243,9 @@ long confine(struct work *w, struct confined *before)
         char to[PINNED_NAME + PATH_LIMIT] = "";
         if (!path)
             return -EFAULT;
-        if (path[0]) { /* an empty name is the descriptor itself */
+        if (!path[0] && !may_change(w->session, &w->head, &names[i]))
+            return -EACCES;
+        if (path[0]) {
             before->pins[i] = pin_name(w, &names[i], path, to);
             if (before->pins[i] < 0)
                 return before->pins[i];
@@ -247,17 +289,17 @@ bool confined_name(const struct work *w, const char *name, char *to)
     return length > 0;
 }
 
-/* Whether a file of this name may be brought back: nobody runs who could change what its directory's name means. */
-bool may_bring_back(const struct session *s, const char *path)
+/* Whether a file of this name may be brought back; then *NAME is one that means the same until *PIN, unless that is
+ * negative, is closed: another program with the same root may be running. TO: room for it. */
+bool may_bring_back(const struct session *s, const char **name, char to[PINNED_NAME + PATH_LIMIT], int *pin)
 {
-    char to[PINNED_NAME + PATH_LIMIT];
-    size_t length = strlen(path);
+    size_t length = strlen(*name);
+    *pin = -1;
     if (!s->root->job_root)
         return true;
-    int pin = length && length < PATH_LIMIT ? pin_directory(s, AT_FDCWD, path, length, WRITES, to) : -1;
-    if (pin >= 0)
-        close(pin);
-    return pin >= 0;
+    *pin = length && length < PATH_LIMIT ? pin_directory(s, AT_FDCWD, *name, length, WRITES, to) : -1;
+    *name = to;
+    return *pin >= 0;
 }
 
 /* The session's thread, as the owner, finds out where its root really is. Returns NULL, or what is wrong. */

@@ -81,14 +81,17 @@ long serve_image_end(struct work *w)
         return -EBADF;
     long result = 0;
     if (ARGUMENT(0)) {
-        if (fstat(s->image_fd, &st) < 0 || st.st_size != ARGUMENT(1) || fsync(s->image_fd) < 0 ||
-            close(s->image_fd) < 0 || rename(s->image_temporary, s->image_final) < 0)
+        errno = 0;
+        if (fstat(s->image_fd, &st) < 0 || st.st_size != ARGUMENT(1) || fsync(s->image_fd) < 0)
             result = errno ? -errno : -EIO;
     } else {
-        close(s->image_fd);
         result = ARGUMENT(1) > 0 && ARGUMENT(1) < 4096 ? -ARGUMENT(1) : -EIO; /* errno of the one who gave up */
     }
+    if (close(s->image_fd) < 0 && !result)
+        result = -errno;
     s->image_fd = -1;
+    if (!result && rename(s->image_temporary, s->image_final) < 0)
+        result = -errno;
     if (!result)
         return complete(s, &st);
     unlink(s->image_temporary);

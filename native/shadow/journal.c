@@ -204,17 +204,18 @@ bool copy_content(int from, int to)
     return fstat(from, &st) == 0 && at == st.st_size;
 }
 
-/* A file that is about to lose its name is copied: whoever has it open may go on changing it. */
-static long save_removed(struct journal *j, const char *path)
+/* A file that is about to lose its name, NAME below DIRECTORY and PATH in the record, is copied: whoever has it open may
+ * go on changing it. */
+static long save_removed(struct journal *j, int directory, const char *name, const char *path)
 {
     struct stat st;
     char other[PATH_LIMIT];
-    if (lstat(path, &st) < 0)
+    if (fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return 0;
     struct record record = make(RECORD_REMOVED, path, NULL);
     record.mode = st.st_mode;
     if (S_ISLNK(st.st_mode)) {
-        ssize_t length = readlink(path, other, sizeof other - 1);
+        ssize_t length = readlinkat(directory, name, other, sizeof other - 1);
         if (length < 0)
             return -errno;
         other[length] = 0;
@@ -225,7 +226,7 @@ static long save_removed(struct journal *j, const char *path)
             return 0;
         }
         snprintf(other, sizeof other, "%llu", (unsigned long long)++j->copies);
-        int from = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+        int from = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
         int to = openat(j->directory, other, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
         bool copied = from >= 0 && to >= 0 && copy_content(from, to);
         if (from >= 0)
@@ -265,11 +266,16 @@ static const char *string_at(const struct work *w, size_t which)
     }
 }
 
+static int directory_of(const struct work *w, int directory_argument)
+{
+    int64_t given = directory_argument < 0 ? AT_FDCWD : w->head.arguments[directory_argument];
+    return given == AT_FDCWD ? AT_FDCWD : real_of(w->session, given);
+}
+
 static bool name_of(struct work *w, int directory_argument, size_t which, char *to)
 {
     const char *name = string_at(w, which);
-    int64_t given = directory_argument < 0 ? AT_FDCWD : w->head.arguments[directory_argument];
-    int directory = given == AT_FDCWD ? AT_FDCWD : real_of(w->session, given);
+    int directory = directory_of(w, directory_argument);
     return name && (confined_name(w, name, to) || absolute(directory, name, to));
 }
 
@@ -320,7 +326,8 @@ static long before_rename(struct work *w, struct journal *j)
         return 0;
     if (w->head.call == __NR_renameat2 && (w->head.arguments[4] & 2)) /* exchange: its own undoing */
         return -EINVAL;
-    long result = lstat(to, &st) == 0 && !S_ISDIR(st.st_mode) ? save_removed(j, to) : 0;
+    bool replaces = lstat(to, &st) == 0 && !S_ISDIR(st.st_mode);
+    long result = replaces ? save_removed(j, directory_of(w, 2), string_at(w, 1), to) : 0;
     struct record record = make(RECORD_MOVED, from, to);
     return result ? result : append(j, &record, from, to, NULL) ? 0 : -ENOSPC;
 }
@@ -335,7 +342,7 @@ static long before_new_name(struct work *w, struct journal *j, int directory_arg
 static long before_removal(struct work *w, struct journal *j)
 {
     char path[PATH_LIMIT];
-    return name_of(w, 0, 0, path) ? save_removed(j, path) : 0;
+    return name_of(w, 0, 0, path) ? save_removed(j, directory_of(w, 0), string_at(w, 0), path) : 0;
 }
 
 static long before_status(struct work *w, struct journal *j, bool descriptor)
@@ -354,7 +361,7 @@ static long before_truncation(struct work *w, struct journal *j)
     int real = real_of(w->session, w->head.arguments[0]);
     if (w->head.call == __NR_truncate) {
         char path[PATH_LIMIT];
-        real = name_of(w, -1, 0, path) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+        real = name_of(w, -1, 0, path) ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
         long result = before_descriptor(w, j, real, 0, UINT64_MAX);
         if (real >= 0)
             close(real);

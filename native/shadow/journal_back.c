@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -206,8 +207,8 @@ static void undo_content(const struct record *r, const char *path, const void *d
     close(real);
 }
 
-static void undo(const struct journal *j, const struct record *r, const char *path, const char *other,
-                 const void *data)
+static void undo(const struct session *s, const struct journal *j, const struct record *r, const char *path,
+                 const char *other, const void *data)
 {
     struct stat st;
     const struct timespec times[2] = {{r->times[0], r->times[1]}, {r->times[2], r->times[3]}};
@@ -226,11 +227,28 @@ static void undo(const struct journal *j, const struct record *r, const char *pa
     case RECORD_STATUS:
         if (lchown(path, r->uid, r->gid) < 0)
             errno = 0;
-        chmod(path, r->mode & 07777);
+        fchmodat(AT_FDCWD, path, r->mode & 07777, s->root->job_root ? AT_SYMLINK_NOFOLLOW : 0);
         utimensat(AT_FDCWD, path, times, AT_SYMLINK_NOFOLLOW);
         break;
     default: break;
     }
+}
+
+/* Where the program is confined, names are looked up once and stay what they were then. */
+static void undo_confined(const struct session *s, const struct journal *j, const struct record *r, const char *path,
+                          const char *other, const void *data)
+{
+    char safe_path[PINNED_NAME + PATH_LIMIT], safe_other[PINNED_NAME + PATH_LIMIT];
+    int pin = -1, other_pin = -1;
+    bool allowed = may_bring_back(s, &path, safe_path, &pin);
+    if (allowed && r->kind == RECORD_MOVED)
+        allowed = r->other_size && may_bring_back(s, &other, safe_other, &other_pin);
+    if (allowed)
+        undo(s, j, r, path, other, data);
+    if (pin >= 0)
+        close(pin);
+    if (other_pin >= 0)
+        close(other_pin);
 }
 
 /* Applies the records backwards. An incomplete last one was never followed by its change. */
@@ -262,8 +280,7 @@ static long go_back(const struct session *s, struct journal *j, const uint8_t *b
     while (count--) {
         memcpy(&r, bytes + starts[count], sizeof r);
         const char *path = (const char *)bytes + starts[count] + sizeof r, *other = path + r.path_size;
-        if (may_bring_back(s, path) && (r.kind != RECORD_MOVED || (r.other_size && may_bring_back(s, other))))
-            undo(j, &r, path, r.other_size ? other : "", other + r.other_size);
+        undo_confined(s, j, &r, path, r.other_size ? other : "", other + r.other_size);
     }
     free(starts);
     return 0;
@@ -274,11 +291,13 @@ static long apply_all(const struct session *s, struct journal *j)
     struct stat st;
     if (fstat(j->file, &st) < 0)
         return -errno;
-    uint8_t *bytes = malloc((size_t)st.st_size);
-    long result = !bytes ? -ENOMEM : pread(j->file, bytes, (size_t)st.st_size, 0) != st.st_size ? -EIO : 0;
-    if (!result)
-        result = go_back(s, j, bytes, (size_t)st.st_size);
-    free(bytes);
+    if (!st.st_size)
+        return 0;
+    uint8_t *bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, j->file, 0); /* it may be large */
+    if (bytes == MAP_FAILED)
+        return -errno;
+    long result = go_back(s, j, bytes, (size_t)st.st_size);
+    munmap(bytes, (size_t)st.st_size);
     return result;
 }
 

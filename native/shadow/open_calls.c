@@ -8,17 +8,22 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-/* Whether a part of NAME is the number of one of this process's threads: each has a directory under /proc. */
-static bool names_own_thread(const char *name)
+/* Whether a part of NAME is the number of one of this process's threads, or of one that was until a moment ago: each
+ * has a directory under /proc. */
+static bool names_own_thread(char *name)
 {
     char own[64];
-    while ((name = strchr(name, '/'))) {
-        size_t digits = strspn(++name, "0123456789");
-        if (digits && digits < 16 && (name[digits] == '/' || !name[digits])) {
-            snprintf(own, sizeof own, "/proc/self/task/%.*s", (int)digits, name);
-            if (access(own, F_OK) == 0)
-                return true;
-        }
+    for (char *at = name; (at = strchr(at, '/'));) {
+        size_t digits = strspn(++at, "0123456789");
+        char after = at[digits];
+        if (!digits || digits >= 16 || (after && after != '/'))
+            continue;
+        snprintf(own, sizeof own, "/proc/self/task/%.*s", (int)digits, at);
+        at[digits] = 0;
+        bool gone = access(name, F_OK) < 0;
+        at[digits] = after;
+        if (gone || access(own, F_OK) == 0)
+            return true;
     }
     return false;
 }

@@ -269,6 +269,7 @@ static void wait_with_parked(struct session *s)
     struct timespec limit = {left > 0 ? left / 1000000000 : 0, left > 0 ? left % 1000000000 : 0};
     int ready = ppoll(fds, count, until < 0 ? NULL : &limit, NULL);
     bool input = ready > 0 && fds[0].revents;
+    uint64_t heard = s->statistics.bytes_in;
     if (ready - input > 0 || until >= 0) {
         struct work **place = &s->parked;
         while (*place && !s->over) {
@@ -279,7 +280,7 @@ static void wait_with_parked(struct session *s)
         }
     }
     free(fds);
-    if (input && !s->over)
+    if (input && !s->over && s->statistics.bytes_in == heard) /* else an answer that had to wait has taken it in */
         receive(s);
 }
 

@@ -200,7 +200,8 @@ long confine(struct work *w, struct confined *before);
 void confine_end(struct work *w, struct confined *before);
 bool confined_name(const struct work *w, const char *name, char *to);
 bool may_have(const struct session *s, int real, bool writes);
-bool may_bring_back(const struct session *s, const char *path);
+enum { PINNED_NAME = 32 };
+bool may_bring_back(const struct session *s, const char **name, char to[PINNED_NAME + PATH_LIMIT], int *pin);
 
 /* journal.c */
 void journal_close(struct session *s, bool finished);

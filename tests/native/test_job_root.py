@@ -39,7 +39,7 @@ def places(tmp_path: Path) -> Path:
 class Confined(Peer):
     """A hostile runtime whose session has a root."""
 
-    def __init__(self, places: Path) -> None:
+    def __init__(self, places: Path, standard: tuple[int, int, int] = (-1, -1, -1)) -> None:
         import socket
 
         ours, self.socket = socket.socketpair()
@@ -48,7 +48,7 @@ class Confined(Peer):
         self.over = False
         task = Task(
             program="x", arguments=["x"], environment={}, directory=str(places / "root"),
-            job_root=str(places / "root"), image=str(places / "image"), standard_fds=(-1, -1, -1),
+            job_root=str(places / "root"), image=str(places / "image"), standard_fds=standard,
         )  # fmt: skip
         self.host.open(ours, task)
 

@@ -1,0 +1,76 @@
+"""The shadow where things are larger, or of another kind, than usual."""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from condor_actors.machine.native_shadow import ShadowHost, Task
+
+from .test_shadow_frames import ADOPT, Peer, described_file, hello, request
+
+HERE, IMAGE_BEGIN, IMAGE_END = -100, 1008, 1009
+
+
+class Keeping(Peer):
+    """A session that has an image, and a journal."""
+
+    def __init__(self, folder: Path) -> None:
+        ours, self.socket = socket.socketpair()
+        self.socket.settimeout(10)
+        self.host = ShadowHost()
+        self.over = False
+        task = Task(program="x", arguments=["x"], environment={}, directory=str(folder), image=str(folder / "image"),
+                    standard_fds=(-1, -1, -1))
+        self.host.open(ours, task)
+
+
+@pytest.fixture
+def peer(tmp_path: Path) -> Iterator[Keeping]:
+    with Keeping(tmp_path) as it:
+        assert it.ask(hello())[0] == 0
+        yield it
+
+
+def adopt(peer: Peer, folder: Path) -> int:
+    (folder / "file").touch()
+    return peer.ask(request(ADOPT, (), described_file(bytes(folder / "file") + b"\0", os.O_RDONLY)))[0]
+
+
+def record(kind: int, path: Path, size: int) -> bytes:
+    name = bytes(path) + b"\0"
+    return struct.pack("<4I2Q2I4q", kind, len(name), 0, 0, 0, size, 0, 0, 0, 0, 0, 0) + name
+
+
+def test_a_journal_of_more_than_one_read_gives(peer: Keeping, tmp_path: Path) -> None:
+    """A program may overwrite more than 2 GiB between two checkpoints."""
+    made = [tmp_path / "before", tmp_path / "after"]
+    for path in made:
+        path.touch()
+    (tmp_path / "image.undo").mkdir()
+    with open(tmp_path / "image.undo" / "journal", "wb") as journal:
+        journal.write(struct.pack("<2IQ", 0x4F444E55, 1, 1) + record(3, made[0], 0))
+        journal.write(record(2, tmp_path / "no such file", 3 << 30))
+        journal.seek(3 << 30, os.SEEK_CUR)
+        journal.write(record(3, made[1], 0))
+    assert adopt(peer, tmp_path) == 0
+    assert not any(path.exists() for path in made)
+
+
+def test_a_pipe_that_is_truncated_is_not_waited_for(peer: Keeping, tmp_path: Path) -> None:
+    assert adopt(peer, tmp_path) == 0  # from now on there is a journal
+    os.mkfifo(tmp_path / "pipe")
+    assert peer.ask(request(76, (1, 0), bytes(tmp_path / "pipe") + b"\0"))[0] == -22
+
+
+def test_images_that_are_given_up_leave_no_descriptors(peer: Keeping) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(20):
+        assert peer.ask(request(IMAGE_BEGIN))[0] == 0
+        assert peer.ask(request(IMAGE_END, (1, 12345)))[0] < 0
+    assert len(os.listdir("/proc/self/fd")) <= before + 1
