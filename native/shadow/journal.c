@@ -227,14 +227,17 @@ static long save_removed(struct journal *j, int directory, const char *name, con
         }
         snprintf(other, sizeof other, "%llu", (unsigned long long)++j->copies);
         int from = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+        if (from < 0)
+            return -EACCES; /* what cannot be read cannot be brought back */
         int to = openat(j->directory, other, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-        bool copied = from >= 0 && to >= 0 && copy_content(from, to);
-        if (from >= 0)
-            close(from);
+        bool copied = to >= 0 && copy_content(from, to);
+        close(from);
         if (to >= 0)
             close(to);
-        if (!copied)
+        if (!copied) {
+            unlinkat(j->directory, other, 0);
             return -ENOSPC;
+        }
     } else {
         other[0] = 0; /* directories and pipes: made again as they were */
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import struct
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from condor_actors.machine.native_shadow import ShadowHost, Task
 from .test_shadow_frames import ADOPT, Peer, described_file, hello, request
 
 HERE, IMAGE_BEGIN, IMAGE_END = -100, 1008, 1009
+NOBODY = (65534, 65534)
 
 
 class Keeping(Peer):
@@ -26,13 +28,21 @@ class Keeping(Peer):
         self.host = ShadowHost()
         self.over = False
         task = Task(program="x", arguments=["x"], environment={}, directory=str(folder), image=str(folder / "image"),
-                    standard_fds=(-1, -1, -1))
+                    journal_from_start=True, identity=NOBODY if os.geteuid() == 0 else None, standard_fds=(-1, -1, -1))
         self.host.open(ours, task)
 
 
 @pytest.fixture
-def peer(tmp_path: Path) -> Iterator[Keeping]:
-    with Keeping(tmp_path) as it:
+def folder() -> Iterator[Path]:
+    """Return a place that somebody without rights can reach."""
+    with tempfile.TemporaryDirectory() as name:
+        os.chmod(name, 0o777)
+        yield Path(name)
+
+
+@pytest.fixture
+def peer(folder: Path) -> Iterator[Keeping]:
+    with Keeping(folder) as it:
         assert it.ask(hello())[0] == 0
         yield it
 
@@ -47,25 +57,24 @@ def record(kind: int, path: Path, size: int) -> bytes:
     return struct.pack("<4I2Q2I4q", kind, len(name), 0, 0, 0, size, 0, 0, 0, 0, 0, 0) + name
 
 
-def test_a_journal_of_more_than_one_read_gives(peer: Keeping, tmp_path: Path) -> None:
+def test_a_journal_of_more_than_one_read_gives(peer: Keeping, folder: Path) -> None:
     """A program may overwrite more than 2 GiB between two checkpoints."""
-    made = [tmp_path / "before", tmp_path / "after"]
+    made = [folder / "before", folder / "after"]
     for path in made:
         path.touch()
-    (tmp_path / "image.undo").mkdir()
-    with open(tmp_path / "image.undo" / "journal", "wb") as journal:
+    with open(folder / "image.undo" / "journal", "wb") as journal:
         journal.write(struct.pack("<2IQ", 0x4F444E55, 1, 1) + record(3, made[0], 0))
-        journal.write(record(2, tmp_path / "no such file", 3 << 30))
+        journal.write(record(2, folder / "no such file", 3 << 30))
         journal.seek(3 << 30, os.SEEK_CUR)
         journal.write(record(3, made[1], 0))
-    assert adopt(peer, tmp_path) == 0
+    assert adopt(peer, folder) == 0
     assert not any(path.exists() for path in made)
 
 
-def test_a_pipe_that_is_truncated_is_not_waited_for(peer: Keeping, tmp_path: Path) -> None:
-    assert adopt(peer, tmp_path) == 0  # from now on there is a journal
-    os.mkfifo(tmp_path / "pipe")
-    assert peer.ask(request(76, (1, 0), bytes(tmp_path / "pipe") + b"\0"))[0] == -22
+def test_a_pipe_that_is_truncated_is_not_waited_for(peer: Keeping, folder: Path) -> None:
+    assert adopt(peer, folder) == 0  # from now on there is a journal
+    os.mkfifo(folder / "pipe")
+    assert peer.ask(request(76, (1, 0), bytes(folder / "pipe") + b"\0"))[0] == -22
 
 
 def test_images_that_are_given_up_leave_no_descriptors(peer: Keeping) -> None:
@@ -74,3 +83,10 @@ def test_images_that_are_given_up_leave_no_descriptors(peer: Keeping) -> None:
         assert peer.ask(request(IMAGE_BEGIN))[0] == 0
         assert peer.ask(request(IMAGE_END, (1, 12345)))[0] < 0
     assert len(os.listdir("/proc/self/fd")) <= before + 1
+
+
+def test_a_file_that_cannot_be_read_cannot_be_deleted(peer: Keeping, folder: Path) -> None:
+    """Since it could not be brought back; and the program does not wait for room."""
+    (folder / "closed").touch(mode=0)
+    assert peer.ask(request(263, (HERE, 1, 0), b"closed\0"))[0] == -13
+    assert (folder / "closed").exists()
