@@ -24,6 +24,13 @@ static void replace(struct intervals *s, size_t at, size_t old, const struct int
     s->count = s->count - old + new;
 }
 
+/* Hardly any room is left: what would make more pieces must not be begun. */
+bool intervals_full(const struct intervals *s)
+{
+    enum { KEPT_BACK = 16 };
+    return s->count + KEPT_BACK > s->room;
+}
+
 void intervals_add(struct intervals *s, unsigned long from, unsigned long to)
 {
     struct interval all = {from, to};

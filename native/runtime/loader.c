@@ -11,7 +11,7 @@ struct image {
     char interpreter[PATH_LIMIT];
 };
 
-enum { READ = 1, WRITE = 2, EXECUTE = 4, MAP_FIXED = 0x10, MOST_WORDS = 1 << 16 };
+enum { READ = 1, WRITE = 2, EXECUTE = 4, MAP_FIXED = 0x10 };
 
 static int protection(uint32_t flags)
 {
@@ -153,12 +153,24 @@ static unsigned long push_strings(struct stack *stack, char **list, unsigned lon
     return count;
 }
 
+static unsigned long length_of(char **list, unsigned long *bytes)
+{
+    unsigned long count = 0;
+    for (; list[count]; count++)
+        *bytes += strlen(list[count]) + 1 + sizeof *list;
+    return count;
+}
+
 static long build_stack(const struct image *program, const struct image *interpreter, const char *path,
                         char **arguments, char **environment, unsigned long *result)
 {
     unsigned long size = page_up(process.start.stack_bytes);
     if (size < (1ul << 17) || size > (1ul << 32))
         size = 8ul << 20;
+    unsigned long needed = 0, argument_room = length_of(arguments, &needed) + 1;
+    unsigned long room_bytes = (argument_room + length_of(environment, &needed) + 1) * sizeof(long);
+    if (needed + (1ul << 16) > size)
+        return -E2BIG;
     size += PAGE;
     long low = map_anonymous(STACK_PLACE, size, READ | WRITE, 0x100000 | 0x4000 | 0x20000);
     if (low < 0)
@@ -167,10 +179,10 @@ static long build_stack(const struct image *program, const struct image *interpr
     process.stack_low = (unsigned long)low;
     process.stack_high = (unsigned long)low + size;
     struct stack stack = {process.stack_high - 8};
-    long room = map_anonymous(0, 2 * MOST_WORDS * sizeof(long), READ | WRITE, 0x4000);
+    long room = map_anonymous(0, room_bytes, READ | WRITE, 0x4000);
     if (room < 0)
         return room;
-    unsigned long *pointers = (unsigned long *)room, *environment_at = pointers + MOST_WORDS;
+    unsigned long *pointers = (unsigned long *)room, *environment_at = pointers + argument_room;
     unsigned long name = push(&stack, path, strlen(path) + 1);
     process.environment_end = stack.top;
     unsigned long environment_count = push_strings(&stack, environment, environment_at);
@@ -214,8 +226,8 @@ static long build_stack(const struct image *program, const struct image *interpr
     push(&stack, &zero, 8);
     push(&stack, pointers, count * 8);
     *result = push(&stack, &count, 8);
-    SYSTEM(__NR_munmap, room, 2 * MOST_WORDS * sizeof(long));
-    space_give((unsigned long)room, (unsigned long)room + 2 * MOST_WORDS * sizeof(long));
+    SYSTEM(__NR_munmap, room, room_bytes);
+    space_give((unsigned long)room, (unsigned long)room + page_up(room_bytes));
     return 0;
 }
 
@@ -295,27 +307,11 @@ static void name_program(struct thread *self, const char *path)
         self->name[i] = name[i];
 }
 
-/* PATH (PATH_LIMIT bytes of room) and ARGUMENTS (with room for 8 more) are changed for scripts. */
-long load_program(struct thread *self, char *path, char **arguments, char **environment,
-                  unsigned long *entry, unsigned long *stack)
+static long load_words(struct thread *self, char *where, char **words, char **environment,
+                       unsigned long *entry, unsigned long *stack)
 {
     static struct image program, interpreter;
-    static char *room[4096], *words[4096];
-    char where[PATH_LIMIT];
-    size_t count = 0;
-    while (arguments[count])
-        count++;
-    long failed = copy_path(where, path);
-    if (failed < 0)
-        return failed;
-    char **list = arguments;
-    if (count + 16 < COUNT(words)) {
-        memcpy(words, arguments, (count + 1) * sizeof *words);
-        list = words;
-        failed = follow_scripts(self, where, words, room, COUNT(room));
-        if (failed < 0)
-            return failed;
-    }
+    long failed;
     memset(&interpreter, 0, sizeof interpreter);
     failed = load_image(self, where, &program);
     if (!failed && program.interpreter[0])
@@ -326,7 +322,29 @@ long load_program(struct thread *self, char *path, char **arguments, char **envi
     /* Programs at fixed places may count on what the kernel does with them: their break follows them. */
     process.break_low = process.break_now = program.base ? BREAK_START : program.high;
     process.personality &= ~READ_IMPLIES_EXEC;
-    failed = build_stack(&program, &interpreter, where, list, environment, stack);
+    failed = build_stack(&program, &interpreter, where, words, environment, stack);
     *entry = program.interpreter[0] ? interpreter.entry : program.entry;
+    return failed;
+}
+
+long load_program(struct thread *self, const char *path, char **arguments, char **environment,
+                  unsigned long *entry, unsigned long *stack)
+{
+    enum { MORE = 16 }; /* words that scripts put in front */
+    char where[PATH_LIMIT];
+    size_t count = 0;
+    while (arguments[count])
+        count++;
+    size_t bytes = page_up(2 * (count + MORE) * sizeof(char *));
+    long failed = copy_path(where, path), memory = SYSTEM(__NR_mmap, 0, bytes, 3, 0x4022, -1, 0);
+    if (memory < 0 && memory > -4096)
+        return memory;
+    char **words = (char **)memory;
+    memcpy(words, arguments, (count + 1) * sizeof *words);
+    if (failed >= 0)
+        failed = follow_scripts(self, where, words, words + count + MORE, count + MORE);
+    if (failed >= 0)
+        failed = load_words(self, where, words, environment, entry, stack);
+    SYSTEM(__NR_munmap, memory, bytes);
     return failed;
 }

@@ -55,6 +55,8 @@ static long map_at(unsigned long at, size_t size, int protection, int flags)
 {
     long place;
     size = page_up(size);
+    if (space_is_full() || intervals_full(&from_image))
+        return -ENOMEM;
     if (flags & (FIXED | FIXED_NOREPLACE)) {
         if (at & (PAGE - 1))
             return -EINVAL;
@@ -64,10 +66,10 @@ static long map_at(unsigned long at, size_t size, int protection, int flags)
     } else if (flags & LOW) {
         at = page_down(at);
         place = at >= LOWEST && at + size <= LOW_END ? map(at, size, protection, (flags & ~LOW) | FIXED_NOREPLACE) : 0;
-        if (place > 0)
-            return place;
-        place = (long)low_place(size);
-        return place ? map((unsigned long)place, size, protection, (flags & ~LOW) | FIXED) : -ENOMEM;
+        if (place <= 0) {
+            place = (long)low_place(size);
+            place = place ? map((unsigned long)place, size, protection, (flags & ~LOW) | FIXED) : -ENOMEM;
+        }
     } else {
         place = -ENOMEM;
         at = page_down(at);
@@ -84,8 +86,10 @@ static long map_at(unsigned long at, size_t size, int protection, int flags)
                 space_take(gap, gap + size); /* somebody is there whom we do not know */
         }
     }
-    if (place > 0)
+    if (place > 0) {
         space_take((unsigned long)place, (unsigned long)place + size);
+        intervals_remove(&from_image, (unsigned long)place, (unsigned long)place + size);
+    }
     return place;
 }
 
@@ -239,9 +243,12 @@ long do_munmap(struct trap *t)
         return -EINVAL;
     each_shared(t->self, at, at + size, true);
     lock(&memory_lock);
-    long result = SYSTEM(__NR_munmap, at, size);
-    if (!result)
+    bool full = space_is_full() || intervals_full(&from_image);
+    long result = full ? -ENOMEM : SYSTEM(__NR_munmap, at, size);
+    if (!result) {
         space_give(at, at + size);
+        intervals_remove(&from_image, at, at + size);
+    }
     unlock(&memory_lock);
     return result;
 }
@@ -263,13 +270,26 @@ static long grow_by_copy(unsigned long old, size_t old_size, size_t size)
     return place;
 }
 
+/* The same at a place of the program's choice. */
+static long move_to(unsigned long old, size_t old_size, size_t size, int flags, unsigned long to)
+{
+    bool grows = process.restarted && old_size && size > old_size;
+    if (!is_programs_range(to, size) || (to & (PAGE - 1)) || (to < old + old_size && old < to + size))
+        return -EINVAL;
+    if (grows && map(to + old_size, size - old_size, PROT_READ | PROT_WRITE, FIXED) < 0)
+        return -ENOMEM;
+    return SYSTEM(__NR_mremap, old, old_size, grows ? old_size : size, flags, to);
+}
+
 static long move(unsigned long old, size_t old_size, size_t size, int flags, unsigned long to)
 {
     long place;
+    struct interval piece;
+    if (space_is_full() || intervals_full(&from_image))
+        return -ENOMEM;
+    bool was_image = intervals_next(&from_image, old, old + old_size, &piece);
     if (flags & MOVE_FIXED) {
-        if (!is_programs_range(to, size))
-            return -EINVAL;
-        place = SYSTEM(__NR_mremap, old, old_size, size, flags, to);
+        place = move_to(old, old_size, size, flags, to);
     } else if (size <= old_size && !(flags & KEEP_OLD)) {
         place = SYSTEM(__NR_mremap, old, old_size, size, 0);
     } else {
@@ -287,6 +307,9 @@ static long move(unsigned long old, size_t old_size, size_t size, int flags, uns
         if (!(flags & KEEP_OLD))
             space_give(old, old + old_size);
         space_take((unsigned long)place, (unsigned long)place + size);
+        intervals_remove(&from_image, (unsigned long)place, (unsigned long)place + size);
+        if (was_image) /* some of it: to take all for that costs nothing but time */
+            intervals_add(&from_image, (unsigned long)place, (unsigned long)place + size);
     }
     return place;
 }
@@ -338,10 +361,10 @@ long do_set_mempolicy(struct trap *t) { (void)t; return 0; }
 
 /* What came from an image is a private mapping of a file: to give its pages up must make zeros, not the
  * file's content again.  It is replaced by fresh memory of the same kind as far as that shows. */
-static struct interval from_image_list[8192];
+static struct interval from_image_list[1 << 17];
 struct intervals from_image = {from_image_list, 0, COUNT(from_image_list)};
 
-static void renew(const struct interval *piece)
+static bool renew(const struct interval *piece)
 {
     char byte;
     int protection = 0;
@@ -350,20 +373,52 @@ static void renew(const struct interval *piece)
         if (!copy_user((void *)piece->from, &byte, 1))
             protection |= PROT_WRITE;
     }
-    map(piece->from, piece->to - piece->from, protection, FIXED);
+    if (intervals_full(&from_image) || map(piece->from, piece->to - piece->from, protection, FIXED) < 0)
+        return false;
     intervals_remove(&from_image, piece->from, piece->to);
+    return true;
+}
+
+/* There are as many mappings as the kernel allows: the pages stay and become zero. */
+static bool make_zero(const struct interval *piece)
+{
+    static const uint8_t zeros[PAGE];
+    for (unsigned long at = piece->from; at < piece->to; at += PAGE)
+        if (copy_user((void *)at, zeros, PAGE))
+            return false;
+    return true;
+}
+
+/* What did not come from an image. */
+static void advise_others(unsigned long from, unsigned long to, unsigned long advice)
+{
+    struct interval piece = {from, from};
+    for (; from < to; from = piece.to) {
+        if (!intervals_next(&from_image, from, to, &piece))
+            piece = (struct interval){to, to};
+        if (piece.from > from)
+            SYSTEM(__NR_madvise, from, piece.from - from, advice);
+    }
 }
 
 long do_madvise(struct trap *t)
 {
     enum { DONT_NEED = 4, FREE = 8, REMOVE = 9, DONT_NEED_LOCKED = 24 };
     unsigned long from = t->a[0], to = from + page_up(t->a[1]), advice = t->a[2];
-    struct interval piece;
+    struct interval piece = {0};
+    bool stays = false, zero = true;
     if (advice == DONT_NEED || advice == FREE || advice == REMOVE || advice == DONT_NEED_LOCKED) {
         lock(&memory_lock);
-        while (intervals_next(&from_image, from, to, &piece))
-            renew(&piece);
+        for (unsigned long at = from; at < to && intervals_next(&from_image, at, to, &piece); at = piece.to)
+            if (!renew(&piece)) {
+                stays = true;
+                zero &= make_zero(&piece);
+            }
+        if (stays)
+            advise_others(from, to, advice);
         unlock(&memory_lock);
     }
+    if (stays)
+        return zero ? 0 : -ENOMEM;
     return SYSTEM(__NR_madvise, from, t->a[1], advice);
 }

@@ -300,6 +300,7 @@ struct intervals {
     struct interval *list;
     size_t count, room;
 };
+bool intervals_full(const struct intervals *s);
 void intervals_add(struct intervals *s, unsigned long from, unsigned long to);
 void intervals_remove(struct intervals *s, unsigned long from, unsigned long to);
 bool intervals_next(const struct intervals *s, unsigned long from, unsigned long to, struct interval *found);
@@ -307,6 +308,7 @@ unsigned long intervals_gap(const struct intervals *s, unsigned long from, unsig
                             unsigned long size);
 
 /* space.c: which parts of the arena are taken */
+bool space_is_full(void);
 void space_forget(void);
 void space_take(unsigned long from, unsigned long to);
 void space_give(unsigned long from, unsigned long to);
@@ -344,7 +346,7 @@ extern long clone_thread(long flags, void *stack, void (*function)(void *), void
 extern void switch_stack(void (*function)(void *), void *argument, unsigned long stack);
 extern struct lock threads_lock;
 extern volatile uint32_t threads_live;
-__attribute__((noreturn)) void leave(struct thread *self);
+__attribute__((noreturn)) void leave(struct thread *self, int status);
 __attribute__((noreturn)) void end_program(struct thread *self, int status);
 void forget_other_threads(struct thread *self);
 void end_other_threads(struct thread *self);
@@ -362,7 +364,7 @@ long signal_member(int virtual_id, int number);
 int real_thread_id(int virtual_id);
 
 /* loader.c */
-long load_program(struct thread *self, char *path, char **arguments, char **environment,
+long load_program(struct thread *self, const char *path, char **arguments, char **environment,
                   unsigned long *entry, unsigned long *stack);
 extern unsigned long kernel_auxiliary[32][2];
 

@@ -2,7 +2,7 @@
  * and a place must be free again on another machine. */
 #include "runtime.h"
 
-static struct interval list[32768];
+static struct interval list[1 << 17]; /* twice what a kernel usually allows; pages that are not needed are not there */
 static struct intervals taken = {list, 0, COUNT(list)};
 static unsigned long next = ARENA_START; /* where the last search ended */
 
@@ -30,6 +30,11 @@ unsigned long space_find(unsigned long size)
     if (at)
         next = at;
     return at;
+}
+
+bool space_is_full(void)
+{
+    return intervals_full(&taken);
 }
 
 void space_forget(void)

@@ -192,7 +192,7 @@ void forget_other_threads(struct thread *self)
 /* The last thing a thread does: it gives its slot away while still standing on it, so the kernel's exit
  * follows in the same breath, without touching the stack.  Whoever joins it is told before that, and not by
  * the kernel: a checkpoint between the two would have a thread that is gone and was never seen to go. */
-void leave(struct thread *self)
+void leave(struct thread *self, int status)
 {
     enum { WAKE = 1 };
     static const int gone;
@@ -200,7 +200,10 @@ void leave(struct thread *self)
         SYSTEM(__NR_set_tid_address, NULL);
         SYSTEM(__NR_futex, self->clear_at_exit, WAKE, 1);
     }
-    __atomic_sub_fetch(&threads_live, 1, __ATOMIC_SEQ_CST);
+    if (__atomic_sub_fetch(&threads_live, 1, __ATOMIC_SEQ_CST) == 0) { /* the others left in the same moment */
+        __atomic_add_fetch(&threads_live, 1, __ATOMIC_SEQ_CST);
+        end_program(self, status);
+    }
     __asm__ volatile("movl $0, (%0)\n"
                      "xor %%edi, %%edi\n"
                      "mov $60, %%eax\n"
@@ -248,7 +251,7 @@ long do_exit(struct trap *t)
 {
     if (__atomic_load_n(&threads_live, __ATOMIC_SEQ_CST) == 1)
         end_program(t->self, (int)t->a[0]);
-    leave(t->self);
+    leave(t->self, (int)t->a[0]);
 }
 
 long do_exit_group(struct trap *t)
