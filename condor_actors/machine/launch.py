@@ -18,12 +18,16 @@ from twisted.internet.interfaces import IReadDescriptor
 from zope.interface import implementer
 
 from condor_actors.machine.native_programs import launcher_path
+from condor_actors.machine.process_tree import MARK
 from condor_actors.machine.process_watch import ProcessWatch
 from condor_actors.machine.users import Account, may_change_user
 
 __all__ = ["Ended", "LaunchPlan", "Launched", "Launcher", "PosixLauncher"]
 
 DEATH_SIGNAL = 9
+VEIL = "_CONDOR_JOB_ENV_"
+"""Stands before the names of the job's variables until the launcher takes it away: what a dynamic linker does for
+``LD_PRELOAD`` must not happen before the job, with the launcher's rights."""
 
 
 @attrs.frozen(kw_only=True)
@@ -121,7 +125,8 @@ class PosixLauncher:
                      (os.POSIX_SPAWN_DUP2, plan.stderr, 2)]
             for number in plan.keep:
                 os.set_inheritable(number, True)
-            pid = os.posix_spawn(self._program, words, plan.environment, file_actions=files)
+            variables = {name if name == MARK else VEIL + name: value for name, value in plan.environment.items()}
+            pid = os.posix_spawn(self._program, words, variables, file_actions=files)
         except BaseException:
             os.close(reading)
             raise

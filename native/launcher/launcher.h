@@ -64,6 +64,10 @@ struct plan {
 /* options.c */
 void read_options(struct plan *plan, int count, char **words);
 
+/* The program's variables come under names that mean nothing to a dynamic linker or a shell on the way to it, which
+ * have the launcher's rights; others stay as they are. */
+#define VEIL "_CONDOR_JOB_ENV_"
+
 /* report.c */
 void report_to(int status_fd);
 void fail(const char *stage, int error, const char *detail) __attribute__((noreturn));

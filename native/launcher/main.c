@@ -4,7 +4,15 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <string.h>
 #include <unistd.h>
+
+static void unveil(char **variables)
+{
+    for (; *variables; variables++)
+        if (strncmp(*variables, VEIL, sizeof VEIL - 1) == 0)
+            *variables += sizeof VEIL - 1;
+}
 
 int main(int count, char **words)
 {
@@ -31,6 +39,7 @@ int main(int count, char **words)
     reset_signals();
     if (plan.death_signal && !(plan.isolate & CLONE_NEWPID))
         set_death_signal(plan.death_signal, parent);
+    unveil(environ);
     execve(plan.program[0], plan.program, environ);
     fail("exec", errno, plan.program[0]);
 }

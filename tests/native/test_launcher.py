@@ -51,6 +51,12 @@ def test_program_gets_arguments_environment_and_status() -> None:
     assert (done.stdout, done.returncode, said) == ("a b c value\n", 42, "")
 
 
+def test_the_programs_variables_are_the_programs() -> None:
+    veiled = {"_CONDOR_JOB_ENV_KEY": "value", "_CONDOR_JOB_ENV__CONDOR_JOB_ENV_X": "", "OTHER": "b"}
+    done, said = launch("--", "/usr/bin/env", env=veiled)
+    assert (sorted(done.stdout.split()), said) == (["KEY=value", "OTHER=b", "_CONDOR_JOB_ENV_X="], "")
+
+
 def test_death_by_signal_is_the_parents_to_see() -> None:
     done, said = launch("--", "/bin/sh", "-c", "kill -SEGV $$")
     assert (done.returncode, said) == (-signal.SIGSEGV, "")

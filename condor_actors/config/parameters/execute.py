@@ -345,7 +345,8 @@ ROWS = (
     path(
         "JOB_LAUNCHER",
         None,
-        "The program that becomes a job's process; the built-in one when unset.",
+        "The program that becomes a job's process; the built-in one when unset. The job's variables reach it with "
+        "_CONDOR_JOB_ENV_ before their names.",
         read_by=STARTER,
     ),
     words(

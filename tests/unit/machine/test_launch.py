@@ -1,0 +1,28 @@
+"""Starting the launcher."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from condor_actors.machine.launch import LaunchPlan, PosixLauncher
+from condor_actors.machine.process_tree import MARK
+
+
+def test_the_launcher_itself_has_no_variables_of_the_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be root, and a dynamic linker would do for the job's variables what they say."""
+    seen: dict[str, str] = {}
+
+    def spawn(program: str, words: list[str], environment: Mapping[str, str], **_: Any) -> int:
+        seen.update(environment)
+        raise OSError("enough")
+
+    monkeypatch.setattr(os, "posix_spawn", spawn)
+    plan = LaunchPlan(program="/bin/true", arguments=(), environment={"LD_PRELOAD": "/tmp/x.so", MARK: "here"},
+                      directory="/", stdin=0, stdout=1, stderr=2)
+    with pytest.raises(OSError, match="enough"):
+        PosixLauncher(None, "/launcher").launch(plan, lambda: None, lambda _: None, lambda _: None)
+    assert seen == {"_CONDOR_JOB_ENV_LD_PRELOAD": "/tmp/x.so", MARK: "here"}
