@@ -185,7 +185,7 @@ static int pin_name(struct work *w, const struct name *name, const char *path, c
     last = last ? last + 1 : path;
     size_t last_length = (size_t)(path + length - last);
     bool dots = (last_length == 1 && last[0] == '.') || (last_length == 2 && last[0] == '.' && last[1] == '.');
-    bool slash = path[length] == '/' && !is_about_names(w->head.call);
+    bool slash = !is_about_names(w->head.call) && path[length] == '/';
     if (name->follows || dots || slash || !last_length) { /* a slash behind it follows, too */
         bool makes = w->head.call == __NR_openat && (w->head.arguments[2] & O_CREAT);
         int pin = pin_object(s, directory, path, name->use, to);
