@@ -57,7 +57,7 @@ class ExecuteDesk(OwnerDesk):
         slots: the slots, already created.
         settings: times and addresses.
         birth_s: when this startd began; part of its claims' ids.
-        new_secret: gives fresh secrets.
+        new_secret: gives fresh secrets; numbers: of claims.
     """
 
     # ---- the door

@@ -7,7 +7,8 @@ adds the conversations.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import count
 from typing import Any
 
 from condor_actors.classads import ClassAd, match_ads, requirements_hold
@@ -37,10 +38,11 @@ class SlotConduct:
         settings: times and addresses.
         birth_s: when this startd began; part of its claims' ids.
         new_secret: gives fresh secrets.
+        numbers: of claims, none twice while the process lives: a desk that is made anew goes on with them.
     """
 
-    def __init__(self, slots: Slots, settings: DeskSettings, *, birth_s: float,
-                 new_secret: Callable[[], str]) -> None:
+    def __init__(self, slots: Slots, settings: DeskSettings, *, birth_s: float, new_secret: Callable[[], str],
+                 numbers: Iterator[int] | None = None) -> None:
         self.slots = slots
         self.settings = settings
         self.idleness = Idleness()
@@ -50,7 +52,7 @@ class SlotConduct:
         self.starter_pid = 0
         self.starter_node = ""
         self._birth = int(birth_s)
-        self._sequence = 0
+        self._numbers = numbers if numbers is not None else count(1)
         self._new_secret = new_secret
         self._by_claim: dict[str, Slot] = {}
         self._opening: dict[str, Delivery] = {}
@@ -106,10 +108,9 @@ class SlotConduct:
 
     def _grant(self, event: Delivery, request: claim.RequestClaim, slot: Slot, job: ClassAd) -> None:
         assert self.starter is not None
-        self._sequence += 1
         rank = slot.policy.rank(job, self._now_s)
         record = ClaimRecord(
-            claim_id=f"{self.settings.address}#{self._birth}#{self._sequence}", secret=self._new_secret(),
+            claim_id=f"{self.settings.address}#{self._birth}#{next(self._numbers)}", secret=self._new_secret(),
             slot_name=slot.name, share=slot.total, submitter=request.submitter, schedd_name=request.schedd_name,
             lease_s=request.lease_s, starter_node=self.starter_node, job_ad=request.job_ad, rank=rank,
             granted_s=self._now_s, schedd_node=request.schedd_node)

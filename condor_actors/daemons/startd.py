@@ -10,6 +10,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,7 @@ from condor_actors.messages.admin import IdleReading
 from condor_actors.messages.advertise import AdKind
 from condor_actors.messages.claim import ClaimActivity, StarterHostHello
 from condor_actors.messages.envelope import Address, Delivery, PeerDown, Refused, TimerFired
+from condor_actors.messages.run import SayHello
 
 __all__ = ["Startd", "make_daemon"]
 
@@ -76,8 +78,8 @@ class StartdActor(Actor):
         if self.startd.sensors is not None:
             self.startd.sensors.start(self.context.system.clock, self._sensed, lambda: self.desk.starter_pid)
         self._poll()
-        if self.startd.last_hello is not None:
-            self.receive(self.startd.last_hello)
+        if self.startd.last_hello is not None:  # an actor that is built anew does not know what runs by now
+            self.context.tell(self.startd.last_hello.sender, SayHello())
 
     def receive(self, delivery: Delivery) -> None:
         """One event for the desk."""
@@ -279,6 +281,7 @@ class Startd:
         self.shut_down: Callable[[], None] = lambda: os.kill(os.getpid(), signal.SIGTERM)
         self._starter_pid = 0
         self._starts_s: list[float] = []
+        self._claim_numbers = count(1)
         self._hello_s = 0.0
         execute = config.path("EXECUTE")
         self.execute = str(execute)
@@ -367,7 +370,8 @@ class Startd:
         settings = DeskSettings(
             address=address, update_interval_s=self.config.seconds("UPDATE_INTERVAL"), own_uid=self.world.uid,
             owners=frozenset(self.config.list_of("DESKTOP_OWNERS")))
-        desk = ExecuteDesk(slots, settings, birth_s=self.started_s, new_secret=self.world.new_secret)
+        desk = ExecuteDesk(slots, settings, birth_s=self.started_s, new_secret=self.world.new_secret,
+                           numbers=self._claim_numbers)
         desk.idleness = self.idleness
         return desk
 

@@ -40,7 +40,7 @@ from condor_actors.messages.claim import (
 )
 from condor_actors.messages.codec import MalformedMessage, decode_parts, encode_parts
 from condor_actors.messages.envelope import AskFailed, Delivery, Done, PeerDown, PeerUp, Refused, TimerFired
-from condor_actors.messages.run import ActivateClaim, CheckpointRun, FileEntry, ReattachRun, RunExited
+from condor_actors.messages.run import ActivateClaim, CheckpointRun, FileEntry, ReattachRun, RunExited, SayHello
 from condor_actors.transfer.manifest import BadManifest, check_manifest
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ MANIFEST_LIMIT = 1000
 SHARED_MEMORY = "/dev/shm"
 SWEEP_S = 60.0
 KILL_AGAIN_S = 0.2
-FROM_STARTD = (OpenClaim, CloseClaim, SuspendClaim, ContinueClaim, CheckpointClaim, LowerClaim)
+FROM_STARTD = (OpenClaim, CloseClaim, SuspendClaim, ContinueClaim, CheckpointClaim, LowerClaim, SayHello)
 HELLO_TIMEOUT_S = 20.0
 
 
@@ -138,6 +138,8 @@ class StarterHost(Actor):
             self.context.reply(delivery, Refused(code="denied", text="only this machine's startd says that"))
         elif isinstance(message, OpenClaim):
             self._open(delivery, message)
+        elif isinstance(message, SayHello):
+            self._hello()
         elif isinstance(message, CloseClaim):
             self._close(message)
         elif isinstance(message, (SuspendClaim, ContinueClaim)):

@@ -243,7 +243,8 @@ class DismissHost:
 @message
 @attrs.frozen(kw_only=True)
 class SayHello:
-    """Schedd to shadow host: it has begun anew over a link that did not break, and knows nothing of the host."""
+    """Schedd to shadow host, or startd to starter host: it has begun anew over a link that did not break, and knows
+    nothing of the host."""
 
     KIND: ClassVar[str] = "condor.run.SayHello"
     VERSION: ClassVar[int] = 1
