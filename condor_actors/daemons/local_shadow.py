@@ -128,7 +128,7 @@ class LocalShadow(Actor):
 
     def _signal(self, number: int) -> None:
         if self._process is not None:
-            with contextlib.suppress(ProcessLookupError):
+            with contextlib.suppress(ProcessLookupError, PermissionError):  # another user's may be what is left of it
                 os.killpg(self._process.pid, number)
 
     # ---- words
