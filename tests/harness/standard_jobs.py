@@ -23,7 +23,7 @@ steps, pauses = int(sys.argv[1]), [int(word) for word in sys.argv[2:]]
 log = open("log", "a")
 witness = os.open("witness", os.O_WRONLY) if os.path.exists("witness") else -1
 total = step = 0
-while step < steps and not os.path.exists("enough"):
+while step < steps and not (step and os.path.exists("enough")):
     began = time.process_time()
     for i in range(60000):
         total += i * step % 7
@@ -39,9 +39,9 @@ while step < steps and not os.path.exists("enough"):
     step += 1
 print("done", total, sys.stdin.read().strip())
 """
-"""Prints, appends, rewrites and renames, for so many steps or until there is a file ``enough``; waits after some steps
-until the test has done what it is about, and tells each step, with the processor time that it took, to a FIFO
-``witness``, if there is one: no roll-back takes back what it said there."""
+"""Prints, appends, rewrites and renames, for so many steps or, after the first, until there is a file ``enough``; waits
+after some steps until the test has done what it is about, and tells each step, with the processor time that it took, to
+a FIFO ``witness``, if there is one: no roll-back takes back what it said there."""
 
 
 def expected(steps: int, words: str = "hello") -> str:

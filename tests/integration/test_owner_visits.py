@@ -229,9 +229,7 @@ class Home:
     def check(self) -> None:
         """Output and files are those of undisturbed runs."""
         for job, _ in self.standard:
-            steps = len(job.text("out").splitlines()) - 1  # it may have gone back and been told to stop earlier
-            assert steps > 0
-            job.check(steps)
+            job.check(len(job.text("out").splitlines()) - 1)  # it may have gone back and been told to stop earlier
         for cluster in self.clusters:
             for name in (f"{cluster}.{process}" for process in range(VANILLA_JOBS)):
                 lines = (self.machine.work / f"out.{name}").read_text().splitlines()
