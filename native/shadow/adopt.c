@@ -231,13 +231,13 @@ long serve_adopt(struct work *w)
     long gone_back = journal_apply(s, head.generation); /* a copied image has no journal beside it */
     if (gone_back && gone_back != -ENOENT)
         return gone_back;
-    if (chdir(directory) < 0)
+    int here = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (here < 0)
         return -errno;
-    int here = open(".", O_PATH | O_CLOEXEC);
-    bool allowed = here >= 0 && may_have(s, here, false);
+    long refused = !may_have(s, here, false) ? -EACCES : fchdir(here) < 0 ? -errno : 0;
     close(here);
-    if (!allowed)
-        return -EACCES;
+    if (refused)
+        return refused;
     umask(head.umask & 0777);
     for (int i = 0; i < 3; i++)
         close_entry(s, i);
