@@ -261,7 +261,8 @@ class JobRun:
     # ---- suspend
 
     def _suspend(self, event: SuspendRun) -> None:
-        if self.state is RunState.RUNNING:
+        """Also a program that does not run yet, or that has saved its work and is to go on."""
+        if self._stop is None and self._close is None:
             self._wish_of_user(True)
 
     def _resume(self, event: ContinueRun) -> None:

@@ -17,8 +17,8 @@ bringing      outputs home → ended; not writable → ended (hold)
 ended         –
 ============= ==============================================================================================
 
-``StopRun`` is taken in every state.  The starter keeps a run that has ended until the schedd has committed its end, so
-whoever dies in between finds it there again.
+``StopRun`` is taken in every state; a wish to suspend or continue waits for the starter.  The starter keeps a run that
+has ended until the schedd has committed its end, so whoever dies in between finds it there again.
 """
 
 from __future__ import annotations
@@ -110,6 +110,7 @@ class ShadowRun:
         self._starter = Address(order.starter_node, f"starter/{order.run_id}")
         self._began = False
         self._stopping: StopRun | None = None
+        self._wish: SuspendRun | ContinueRun | None = None
         self._exited: RunExited | None = None
         self._keeping = 0
         self._apart_since_s = 0.0
@@ -196,6 +197,7 @@ class ShadowRun:
             self._out.append(Send(self._starter, self._stopping))
         elif isinstance(message, Activated):
             self._send_inputs(message.missing)
+            self._tell_wish()
         elif isinstance(message, AskFailed) and message.reason != "unreachable":
             self._go_apart(f"no answer to the activation: {message.reason}")
         else:
@@ -269,7 +271,9 @@ class ShadowRun:
             self._reattach()
 
     def _report_now(self, event: str) -> None:
-        self._told = ""
+        before, self._told = self._told.strip(), ""
+        if before and event and before != event:
+            self._report_now(before)
         self._out.append(Report(RunUpdated(run_id=self.order.run_id, attributes=self.attributes.to_bytes(),
                                            event=event)))
 
@@ -302,16 +306,24 @@ class ShadowRun:
             self._log(IMAGE_SIZE, ImageSize=memory_kib, ResidentSetSize=memory_kib,
                       MemoryUsage=(memory_kib + 1023) // 1024)
 
-    def _suspend(self, event: SuspendRun) -> None:
-        if self.state is RunState.RUNNING:
-            self._out.append(Send(self._starter, event))
+    def _suspend(self, event: SuspendRun | ContinueRun) -> None:
+        """What the user wishes is told as soon as a starter can be; it carries it out when the program runs."""
+        if self._stopping is None:
+            self._wish = event
+        if self.state in (RunState.SENDING, RunState.WAITING, RunState.RUNNING):
+            self._tell_wish()
+
+    def _tell_wish(self) -> None:
+        if self._wish is not None:
+            self._out.append(Send(self._starter, self._wish))
+            self._wish = None
 
     def _stop(self, event: StopRun) -> None:
         """The user (or the schedd) wants the run to end; ``lost``: the claim is over, so nobody may be there to ask."""
         if event.how == "lost":
             self._lost(event.reason)
             return
-        self._stopping = event
+        self._stopping, self._wish = event, None
         if self.state is RunState.PREPARING:
             self._end("evicted", event.reason)
         elif self.state is RunState.APART:
@@ -383,6 +395,7 @@ class ShadowRun:
                 self._count_start(self._now_s)
             if self._stopping is not None:
                 self._out.append(Send(self._starter, self._stopping))
+            self._tell_wish()
         elif isinstance(message, Refused) and message.code != "busy":
             self._give_up(f"the run is not to be found any more: {message.text}")
         elif isinstance(message, AskFailed) and "refused" in message.text.lower():

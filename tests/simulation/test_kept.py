@@ -178,3 +178,13 @@ def test_a_startd_whose_disk_was_full_for_a_moment_knows_what_runs_and_uses_no_n
         faults="at 100s disk-full m1 for 20s\nat 125s owner m1 for 8s"))
     assert not result.violations, result.violations[0]
     assert [job.starts for job in result.jobs.values()] == [1, 1]
+
+
+@pytest.mark.parametrize("when_s", [31.2, 31.4, 31.6, 31.8, 32.0])
+def test_a_job_that_is_suspended_while_it_begins_stands_still(when_s: float) -> None:
+    result = run(Scenario(
+        machines=(HOME, PLAIN), submissions=(alice(cpu_s=100.0),), config=QUICK, delay_s=0.2, span_s=600.0,
+        drain=False, wishes=(Wish(when_s=when_s, owner="alice", machine="m0", action="suspend"),)))
+    assert not result.violations, result.violations[0]
+    (job,) = result.jobs.values()
+    assert job.completed_s is None

@@ -117,6 +117,23 @@ def test_a_suspended_job_is_thawed_before_it_goes() -> None:
     assert out.index(jr.Signal(signal.SIGTERM)) < out.index(jr.Thaw())
 
 
+def test_what_is_suspended_before_it_runs_stands_still_from_the_beginning() -> None:
+    bench = Bench()
+    assert jr.Freeze() not in bench.tell(SuspendRun(run_id=RUN))
+    bench.tell(jr.Prepared())
+    assert jr.Freeze() in bench.tell(jr.Began(77, "/scratch"))
+    assert [type(message).__name__ for message in bench.said()] == ["RunBegan", "RunProgress"]
+
+
+@pytest.mark.parametrize("after", [ContinueRun(run_id=RUN), StopRun(run_id=RUN, how="vacate")])
+def test_unless_its_user_thinks_otherwise_before_it_runs(after: Any) -> None:
+    bench = Bench()
+    bench.tell(jr.Prepared())
+    bench.tell(SuspendRun(run_id=RUN))
+    bench.tell(after)
+    assert jr.Freeze() not in bench.tell(jr.Began(77, "/scratch"))
+
+
 def test_the_startd_hears_of_a_user_who_suspends_what_the_owner_froze() -> None:
     bench = Bench().running()
     assert jr.Freeze() in bench.tell(jr.OwnerSuspends())

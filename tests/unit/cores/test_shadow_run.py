@@ -14,7 +14,20 @@ from condor_actors.cores.effects import Answer, Ask, Send, SetTimer
 from condor_actors.cores.shadow_events import InputsReady, Report, SendBlobs
 from condor_actors.cores.shadow_run import NOTICE_S, ShadowRun
 from condor_actors.messages.envelope import AskFailed, PeerDown, Refused, TimerFired
-from condor_actors.messages.run import Activated, Reattached, ReattachRun, RunEnded, StartRun, StopRun
+from condor_actors.messages.run import (
+    Activated,
+    ContinueRun,
+    Reattached,
+    ReattachRun,
+    RunBegan,
+    RunEnded,
+    RunProgress,
+    RunUpdated,
+    StartRun,
+    StopRun,
+    SuspendRun,
+    Usage,
+)
 
 LEASE_S = 300.0
 SILENCE_S = 120.0
@@ -117,3 +130,42 @@ def test_the_lease_begins_anew_when_the_starter_may_have_been_asked(reason: str,
     bench.tell(Answer("reattach", AskFailed(reason=reason, text="", question=None)))
     waits = {each.key: each.delay_s for each in bench.out if isinstance(each, SetTimer)}
     assert waits.get("lease") == (LEASE_S + NOTICE_S if again else None)
+
+
+def test_a_wish_waits_until_there_is_a_starter() -> None:
+    bench = Bench(reattach=False)
+    bench.tell(SuspendRun(run_id="1.0#1"))
+    bench.tell(InputsReady((), transfers=False))
+    assert not bench.sent(SuspendRun)
+    bench.tell(Answer("activate", Activated(run_id="1.0#1", missing=())))
+    assert len(bench.sent(SuspendRun)) == 1
+    bench.tell(ContinueRun(run_id="1.0#1"))
+    assert len(bench.sent(ContinueRun)) == 1
+
+
+def test_so_does_one_while_the_starter_is_out_of_reach() -> None:
+    bench = Bench()
+    bench.tell(SuspendRun(run_id="1.0#1"))
+    bench.reattached()
+    assert len(bench.sent(SuspendRun)) == 1
+
+
+@pytest.mark.parametrize("after", [ContinueRun(run_id="1.0#1"), StopRun(run_id="1.0#1", how="vacate")])
+def test_a_wish_is_forgotten_when_another_follows(after: Any) -> None:
+    bench = Bench(reattach=False)
+    bench.tell(InputsReady((), transfers=False))
+    bench.tell(SuspendRun(run_id="1.0#1"))
+    bench.tell(after)
+    bench.tell(Answer("activate", Activated(run_id="1.0#1", missing=())))
+    assert not bench.sent(SuspendRun)
+
+
+def test_that_it_began_is_told_before_that_it_stands_still() -> None:
+    bench = Bench(reattach=False)
+    bench.tell(InputsReady((), transfers=False))
+    bench.tell(Answer("activate", Activated(run_id="1.0#1", missing=())))
+    bench.tell(RunBegan(run_id="1.0#1", when_s=1001.0, pid=7, scratch_dir="/s"))
+    bench.tell(RunProgress(run_id="1.0#1", usage=Usage(), state="suspended"))
+    told = [each.message.event for each in bench.out if isinstance(each, Report)
+            and isinstance(each.message, RunUpdated)]
+    assert told == ["executing", "suspended"]
