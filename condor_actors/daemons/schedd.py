@@ -284,8 +284,8 @@ class ScheddDaemon:
         self._version = package_version()
 
     def _commit(self, operations: Sequence[Any]) -> None:
-        self._edges.records.archived(operations)
         self._outage.commit(operations)
+        self._edges.records.archived(operations)
 
     def _make_core(self) -> SubmitSide:
         return SubmitSide(self._settings, self._edges.store.load(), self._world.random, self._started_s, self._version)

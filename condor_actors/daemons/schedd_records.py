@@ -8,9 +8,9 @@ parameter                             gets
 ``PER_JOB_HISTORY_DIR``               the same, a file ``history.CLUSTER.PROC`` for each job
 ====================================  ==================================================================
 
-A job is written to the histories before the transaction in which it leaves the queue, so none is missing from them;
-after a crash in between it may be in ``HISTORY`` twice.  The database has each once, and is what ``condor_history``
-asks.  Whatever cannot be written is reported and stops nothing.
+A job is written to the histories behind the transaction in which it leaves the queue, so none is there twice, or with
+an end that was taken back; after a crash in between it is missing there.  The database has each once, and is what
+``condor_history`` asks.  Whatever cannot be written is reported and stops nothing.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Records:
     # ---- histories
 
     def archived(self, operations: Sequence[Any]) -> None:
-        """Write the jobs that are about to leave the queue."""
+        """Write the jobs that have left the queue."""
         settings = self.settings
         if not settings.history and not settings.per_job:
             return

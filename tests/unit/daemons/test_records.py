@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import errno
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from condor_actors.classads import ClassAd
 from condor_actors.config import load_config
+from condor_actors.cores.queue_operations import ArchiveJob
 from condor_actors.daemons.schedd_records import record_settings
+from condor_actors.store.queue_store import QueueStore
 from tests.harness.submit_side import SubmitPool
 
 
@@ -91,3 +98,23 @@ def test_what_cannot_be_written_stops_nothing(tmp_path: Path) -> None:
 def test_a_history_that_nobody_set_is_not_written() -> None:
     settings = record_settings(load_config(files=[], environ={}, overrides={"SPOOL": "/spool"}))
     assert settings.history == ""
+
+
+def test_an_end_that_could_not_be_stored_is_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    history = tmp_path / "history"
+    pool = pool_with(tmp_path, HISTORY=str(history))
+    failed: list[object] = []
+
+    def fail_once(store: QueueStore, operations: Sequence[Any]) -> None:
+        if not failed and any(isinstance(each, ArchiveJob) for each in operations):
+            failed.append(operations)
+            raise OSError(errno.ENOSPC, "No space left on device")
+        commit(store, operations)
+
+    commit = QueueStore.commit
+    monkeypatch.setattr(QueueStore, "commit", fail_once)
+    run_job(pool)
+    pool.run(120.0)
+    assert len(failed) == 1
+    assert len(pool.history()) == 1
+    assert history.read_text().count("*** ClusterId = ") == 1
