@@ -12,11 +12,13 @@ import errno
 import hashlib
 import os
 import stat
+import tempfile
 from collections.abc import Iterable, Sequence
 
 import attrs
 
 from condor_actors.classads import ClassAd
+from condor_actors.messages.codec import encode_parts
 from condor_actors.messages.run import FileEntry
 from condor_actors.transfer.manifest import (
     INLINE_LIMIT_BYTES,
@@ -24,9 +26,10 @@ from condor_actors.transfer.manifest import (
     BadManifest,
     ManifestBuilder,
     check_path,
+    digest_bytes,
 )
 
-__all__ = ["FileCache", "FileTrouble", "OutputPlaces", "Outgoing", "input_manifest", "write_whole"]
+__all__ = ["FileCache", "FileTrouble", "OutputPlaces", "Outgoing", "input_manifest", "manifest_file", "write_whole"]
 
 EXECUTABLE = "condor_exec.exe"
 STDIN, STDOUT, STDERR = "_condor_stdin", "_condor_stdout", "_condor_stderr"
@@ -205,6 +208,23 @@ def input_manifest(job: ClassAd, cache: FileCache, extra: Iterable[tuple[str, st
 
 
 # ---- outputs
+
+
+def manifest_file(entries: Sequence[FileEntry]) -> tuple[str, str, int]:
+    """Put a manifest into a new file that nobody else can have made: its path, digest and size in bytes.
+
+    Raises:
+        OSError: it cannot be written; nothing is left of it.
+    """
+    data = encode_parts(entries)
+    descriptor, path = tempfile.mkstemp(prefix=".condor-manifest-")
+    try:
+        with open(descriptor, "wb") as stream:
+            stream.write(data)
+    except OSError:
+        os.unlink(path)
+        raise
+    return path, digest_bytes(data), len(data)
 
 
 class OutputPlaces:

@@ -48,14 +48,15 @@ from condor_actors.daemons.home_files import (
     OutputPlaces,
     input_manifest,
     is_quick,
+    manifest_file,
     place_inline,
     write_piece,
 )
 from condor_actors.daemons.user_log import UserLogs
-from condor_actors.messages.codec import MalformedMessage, decode_parts, encode_parts
+from condor_actors.messages.codec import MalformedMessage, decode_parts
 from condor_actors.messages.envelope import Address, AskFailed, Delivery, Refused
 from condor_actors.messages.run import FileEntry, OpenShell, ReadRunFile, ShellData, StartRun
-from condor_actors.transfer.manifest import BadManifest, check_manifest, digest_bytes
+from condor_actors.transfer.manifest import BadManifest, check_manifest
 
 __all__ = ["Bulk", "Shadow", "ShadowEdges"]
 
@@ -289,13 +290,8 @@ class Shadow(CoreActor):
 
     def _manifest_blob(self, entries: Sequence[FileEntry]) -> str:
         """Put a large manifest into a file, to be sent as a blob."""
-        data = encode_parts(entries)
-        digest = digest_bytes(data)
-        self._manifest_file = f"/tmp/.condor-manifest-{os.getpid()}-{digest[:16]}"
-        descriptor = os.open(self._manifest_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-        with open(descriptor, "wb") as stream:
-            stream.write(data)
-        self._sources[digest] = (self._manifest_file, len(data))
+        self._manifest_file, digest, size = manifest_file(entries)
+        self._sources[digest] = (self._manifest_file, size)
         return digest
 
     def _send_blobs(self, digests: Sequence[str]) -> None:
