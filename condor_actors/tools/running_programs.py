@@ -20,40 +20,44 @@ __all__ = ["add_programs"]
 
 RUN_MARK = b"_CONDOR_RUN="
 
+Whose = tuple[str, str]
+"""A job: its schedd's name and its id there."""
+
 
 def add_programs(config: Config, ads: list[ClassAd]) -> None:
     """Give each slot's ad ``JobPid`` and ``JobProgram``, where they can be found out."""
     first = _first_processes(tuple(map(os.fsencode, places_of_sandboxes(str(config.path("EXECUTE"))))))
-    missing: dict[str, list[ClassAd]] = {}
+    missing: dict[Whose, list[ClassAd]] = {}
     for ad in ads:
-        job = ad.get_str("JobId")
+        job = ad.get_str("RemoteScheddName"), ad.get_str("JobId")
         pid = first.get(job)
         if pid is not None:
             ad["JobPid"] = pid
             ad["JobProgram"] = command_line(pid)[0]
-        elif job:
+        elif job[1]:
             missing.setdefault(job, []).append(ad)
     if missing:
-        for job, program in _programs_of_queue(config, tuple(missing)).items():
+        for job, program in _programs_of_queue(config, tuple(dict.fromkeys(job_id for _, job_id in missing))).items():
             for ad in missing.get(job, ()):
                 ad["JobProgram"] = program
 
 
-def _first_processes(executes: tuple[bytes, ...]) -> dict[str, int]:
-    """The process of each run of these EXECUTE folders that began first, by job id."""
-    found: dict[str, tuple[int, int]] = {}
+def _first_processes(executes: tuple[bytes, ...]) -> dict[Whose, int]:
+    """The process of each run of these EXECUTE folders that began first."""
+    found: dict[Whose, tuple[int, int]] = {}
     for pid in all_processes():
         for item in environment_of(pid):
             execute, _, run = item.removeprefix(RUN_MARK).rpartition(b":")
             if item.startswith(RUN_MARK) and execute in executes:
-                job = os.fsdecode(run).partition("#")[0]
+                job_id, _, start = os.fsdecode(run).partition("#")
+                job = start.partition("@")[2], job_id
                 began = start_ticks(pid)
                 if began is not None and any(command_line(pid)):
                     found[job] = min(found.get(job, (began, pid)), (began, pid))
     return {job: pid for job, (_, pid) in found.items()}
 
 
-def _programs_of_queue(config: Config, jobs: tuple[str, ...]) -> dict[str, str]:
+def _programs_of_queue(config: Config, jobs: tuple[str, ...]) -> dict[Whose, str]:
     from condor_actors.messages.queue import QueryJobs
     from condor_actors.tools.command import ToolError
     from condor_actors.tools.contact import schedd
@@ -63,8 +67,9 @@ def _programs_of_queue(config: Config, jobs: tuple[str, ...]) -> dict[str, str]:
     ids = tuple(found for job in jobs if (found := parse_id(job)) is not None)
     try:
         with schedd(config) as there:
-            page = there.ask(QueryJobs(ids=ids, projection=("ClusterId", "ProcId", "Cmd")))
+            page = there.ask(QueryJobs(ids=ids, projection=("ClusterId", "ProcId", "GlobalJobId", "Cmd")))
     except (ToolError, WireError):
         return {}
     ads = [ClassAd.from_bytes(text) for text in page.ads]
-    return {f"{ad.get_int('ClusterId')}.{ad.get_int('ProcId')}": ad.get_str("Cmd") for ad in ads}
+    return {(ad.get_str("GlobalJobId").partition("#")[0], f"{ad.get_int('ClusterId')}.{ad.get_int('ProcId')}"):
+            ad.get_str("Cmd") for ad in ads}

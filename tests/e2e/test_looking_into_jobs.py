@@ -57,7 +57,8 @@ def test_who_shows_the_program(pool: PersonalPool, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(running_programs, "all_processes", list)
     for name, value in pool.environment.items():
         monkeypatch.setenv(name, value)
-    ad = ClassAd({"JobId": f"{cluster}.0"})
+    schedd = pool.run("condor_q", str(cluster), "-af", "GlobalJobId").partition("#")[0]
+    ad = ClassAd({"JobId": f"{cluster}.0", "RemoteScheddName": schedd})
     running_programs.add_programs(load(), [ad])
     assert ad.get_str("JobProgram").endswith("/count.sh")
     (here / "stop").touch()
