@@ -54,8 +54,8 @@ from condor_actors.daemons.home_files import (
 )
 from condor_actors.daemons.user_log import UserLogs
 from condor_actors.messages.codec import MalformedMessage, decode_parts
-from condor_actors.messages.envelope import Address, AskFailed, Delivery, Refused
-from condor_actors.messages.run import FileEntry, OpenShell, ReadRunFile, ShellData, StartRun
+from condor_actors.messages.envelope import Address, AskFailed, Delivery, Done, Refused
+from condor_actors.messages.run import FileEntry, OpenShell, ReadRunFile, RunProgress, ShellData, StartRun
 from condor_actors.transfer.manifest import BadManifest, check_manifest
 
 __all__ = ["Bulk", "Shadow", "ShadowEdges"]
@@ -170,6 +170,8 @@ class Shadow(CoreActor):
                 self.context.tell(starter, message)
         else:
             self._perform(self.core.handle(message, self.context.now_s()))
+            if isinstance(message, RunProgress):
+                self.context.reply(delivery, Done())  # where it brought a piece of a stream, the next may come
 
     def _relay_answer(self, question: Delivery, answer: Any) -> None:
         if isinstance(answer, AskFailed):

@@ -16,7 +16,8 @@ from condor_actors.classads import ClassAd
 from condor_actors.cores import job_run as jr
 from condor_actors.cores.effects import Effect
 from condor_actors.cores.run_spec import EXECUTABLE, NULL, RunSpec, environment_of
-from condor_actors.daemons.run_files import StreamedFiles, read_run_file
+from condor_actors.daemons.output_streams import OutputStreams
+from condor_actors.daemons.run_files import read_run_file
 from condor_actors.machine.launch import Ended, Launched, LaunchPlan, close_quietly
 from condor_actors.machine.lowering import Share
 from condor_actors.machine.process_tree import MARK
@@ -32,8 +33,8 @@ from condor_actors.messages.run import (
     OpenShell,
     ReadRunFile,
     RunExited,
-    RunProgress,
     ShellData,
+    StopRun,
     Usage,
 )
 from condor_actors.transfer.blob_store import BlobError
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Starter"]
 
-STREAM_S = 1.0
 STRAGGLER_S = (0.002, 0.01, 0.05, 0.2)
 
 
@@ -85,7 +85,7 @@ class Starter(Actor):
         self._began_s = 0.0
         self._tries = 0
         self._asked: Delivery | None = None
-        self._streamed = StreamedFiles(spec, lambda attribute: host.home_name(self, attribute))
+        self.streams = OutputStreams(self)
         self._grant_open = False
         self._preparing = False
         self._gathering = False
@@ -118,11 +118,13 @@ class Starter(Actor):
         elif isinstance(message, TimerFired) and message.key == "measure":
             self._measure()
         elif isinstance(message, TimerFired) and message.key == "stream":
-            self._stream()
+            self.streams.go_on()
         elif isinstance(message, TimerFired) and message.key == "straggler":
             if self.core.state is jr.RunState.CLEARING:  # not what a checkpoint has begun since
                 self._kill_tree()
         else:
+            if isinstance(message, StopRun) and message.how == "remove":
+                self.streams.give_up()
             self._asked = delivery
             self.decide(message)
             self._asked = None
@@ -156,9 +158,9 @@ class Starter(Actor):
     # ---- effects
 
     def _tell(self, effect: jr.Tell) -> None:
-        if self._streamed.paths and self.sandbox is not None and isinstance(effect.message, RunExited):
-            self._stream(last=True)
-        if self.core.connected:
+        if self.streams.paths and self.sandbox is not None and isinstance(effect.message, RunExited):
+            self.streams.finish(effect.message)
+        elif self.core.connected:
             self.context.tell(self.shadow, effect.message)
 
     def _return(self, effect: jr.ReturnTo) -> None:
@@ -274,8 +276,7 @@ class Starter(Actor):
         self.processes.leader(self._launched.pid)
         if self._share().idle:
             self.processes.share(self._share())
-        if self._streamed.paths:
-            self.context.set_timer("stream", STREAM_S)
+        self.streams.go_on_later()
         self.host.living.add(sandbox.path)
 
     def _open_standard(self, opened: list[int]) -> tuple[int, int, int]:
@@ -391,7 +392,7 @@ class Starter(Actor):
             named = spec.checkpoint_files
         if self._gathering:
             return
-        sandbox, streams, complete = self.sandbox, self._streamed.paths, effect.complete
+        sandbox, streams, complete = self.sandbox, self.streams.paths, effect.complete
         try:
             builder: Any = sandbox.gather(named, streams, complete=complete, light=True)
         except HeavyManifest:
@@ -481,15 +482,6 @@ class Starter(Actor):
         self.decide(jr.Measured(usage, limit, jr.DISK_SUBCODE))
         self.host.activity(self, "suspended" if self.core.suspended else "busy")
         self.context.set_timer("measure", self.core.update_s)
-
-    def _stream(self, last: bool = False) -> None:
-        """Send what was written since the last time."""
-        assert self.sandbox is not None
-        for piece in self._streamed.grown(self.sandbox, everything=last):
-            if self.core.connected:
-                self.context.tell(self.shadow, RunProgress(run_id=self.run_id, usage=self.core.usage, streams=(piece,)))
-        if not last and self.core.state in jr.ALIVE:
-            self.context.set_timer("stream", STREAM_S)
 
     # ---- bulk
 

@@ -375,7 +375,8 @@ class Usage:
 @message
 @attrs.frozen(kw_only=True)
 class RunProgress:
-    """Starter to shadow, now and then: usage, and streamed output since the last (stream_output, stream_error).
+    """Starter to shadow, now and then: usage, and streamed output since the last (stream_output, stream_error), which
+    is asked, so that no more than one piece of each file is under way.  Answer: Done.
 
     ``state``: empty, ``suspended`` or ``continued`` when that just happened.
     """

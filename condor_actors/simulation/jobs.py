@@ -313,8 +313,9 @@ class SimulatedSandbox:
     def open_output(self, path: str, go_on: bool = False) -> int:
         """A descriptor that is none."""
         self._machine.disk.check()
-        if not go_on or path not in self._files:
-            self._files[path] = b""
+        name = path.removeprefix(f"{self.path}/")
+        if not go_on or name not in self._files:
+            self._files[name] = b""
         return -1
 
     def open_input(self, path: str) -> int:
@@ -326,7 +327,7 @@ class SimulatedSandbox:
         """What goes home."""
         self._machine.disk.check(writing=False)
         files, outputs = self._files, Outputs()
-        if "_condor_stdout" in files:
+        if "_condor_stdout" in files and "_condor_stdout" not in streamed:
             outputs.add("_condor_stdout", files["_condor_stdout"])
         if named is None:
             wanted = [name for name in sorted(files) if not name.startswith("_condor_") and name != "condor_exec.exe"]

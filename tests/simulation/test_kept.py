@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import pytest
 
+from condor_actors.cores.shadow_events import WriteStreams
+from condor_actors.daemons.shadow import Shadow
 from condor_actors.daemons.starter import Starter
 from condor_actors.simulation.chance import DESKTOP, QUICK
 from condor_actors.simulation.disk import ClaimsOnDisk
+from condor_actors.simulation.jobs import JobProcess
 from condor_actors.simulation.machine import Machine
 from condor_actors.simulation.pool import Pool
 from condor_actors.simulation.scenario import MachineSpec, Scenario, Submission, Wish, run
@@ -188,3 +191,44 @@ def test_a_job_that_is_suspended_while_it_begins_stands_still(when_s: float) -> 
     assert not result.violations, result.violations[0]
     (job,) = result.jobs.values()
     assert job.completed_s is None
+
+
+def test_what_is_streamed_comes_home_whole_and_a_piece_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The link breaks twice: while the program writes, and while the last of it comes home."""
+    under_way: list[int] = []
+    written: dict[int, bytes] = {}
+
+    def write(self: JobProcess) -> None:
+        if self.alive:
+            self.machine.write(self.folder, "_condor_stdout", b"x" * int(1000 * self.cpu_s))
+            self.machine.pool.clock.callLater(5.0, write, self)
+
+    def begin(self: JobProcess) -> None:
+        begun(self)
+        write(self)
+
+    def take(self: Shadow, effect: WriteStreams) -> None:
+        under_way.append(sum(len(data) for _, _, data in effect.pieces))
+        written.update({offset: data for _, offset, data in effect.pieces})
+
+    def end(self: JobProcess, exit_code: int, exit_signal: int) -> None:
+        monkeypatch.setattr(self.machine, "write", lambda *args: None)
+        ended(self, exit_code, exit_signal)
+
+    begun, ended = JobProcess.begin, JobProcess.end
+    monkeypatch.setattr(JobProcess, "begin", begin)
+    monkeypatch.setattr(JobProcess, "end", end)
+    monkeypatch.setattr(Shadow, "_write_streams", take)
+    monkeypatch.setattr("condor_actors.daemons.output_streams.PIECE_BYTES", 2000)
+    result = run(Scenario(
+        machines=(HOME, PLAIN), config=QUICK, delay_s=0.2,
+        submissions=(alice(cpu_s=100.0, ad={"StreamOut": "true", "Out": '"out"', "ShouldTransferFiles": '"YES"'}),),
+        faults="at 60s cut m2 m0 for 20s\nat 131.5s cut m2 m0 for 150s"))
+    assert not result.violations, result.violations[0]
+    assert max(under_way) <= 2000
+    at = 0
+    while at in written:
+        at += len(written[at])
+    assert at >= 95_000
+    (job,) = result.jobs.values()
+    assert (job.starts, job.completed_s is not None) == (1, True)
