@@ -58,6 +58,7 @@ from condor_actors.cores.run_events import (
     Signal,
     Start,
     StartFailed,
+    StillFetched,
     Tell,
     Thaw,
     TreeGone,
@@ -86,11 +87,12 @@ __all__ = [
     "Gather", "Gathered", "HOLD_INPUT_SANDBOX", "JobRun", "KillTree", "LinkLost", "Measured", "OwnerContinues",
     "OwnerSuspends", "Prepare",
     "PrepareFailed", "Prepared", "ProgramEnded", "ReturnTo", "RunState", "Signal", "Start", "StartFailed",
-    "Tell", "Thaw", "TreeGone",
+    "StillFetched", "Tell", "Thaw", "TreeGone",
 ]
 
 UNCLAIMED_KEEP_S = 600.0
-"""How long outputs of a run wait for its shadow after its claim, or the lease of its job, is over."""
+"""How long outputs of a run wait for its shadow after its claim, or the lease of its job, is over, or since the last of
+them has moved."""
 
 KILL_AGAIN_S = 2.0
 REMOVE_GRACE_S = 30.0
@@ -414,6 +416,10 @@ class JobRun:
         if self.state is RunState.ENDED:
             self._gone()
 
+    def _still_fetched(self, event: StillFetched) -> None:
+        if self.state is RunState.ENDED:
+            self._out.append(SetTimer("keep", UNCLAIMED_KEEP_S))
+
     def _gone(self) -> None:
         self.state = RunState.GONE
         self._out += [CancelTimer("keep"), CancelTimer("lease"), Forget()]
@@ -487,5 +493,5 @@ class JobRun:
             OwnerSuspends: self._owner_suspends, OwnerContinues: self._owner_continues,
             OutputsReceived: self._received, ReattachRun: self._reattach, LinkLost: self._link_lost,
             Abandon: self._abandon, CheckpointRun: self._checkpoint_now, CheckpointKept: self._kept,
-            TimerFired: self._timer,
+            StillFetched: self._still_fetched, TimerFired: self._timer,
         }

@@ -14,7 +14,7 @@ __all__ = [
     "DISK_SUBCODE", "HOLD_DISK", "HOLD_EXEC", "HOLD_INPUT_SANDBOX", "HOLD_MEMORY", "HOLD_OUTPUT", "MEMORY_SUBCODE",
     "ALIVE", "Abandon", "Activity", "Began", "CloseRun", "Forget", "Freeze", "Gather", "Gathered",
     "KillTree", "LinkLost", "Measured", "Prepare", "PrepareFailed", "Prepared", "ProgramEnded", "ReturnTo", "RunState",
-    "Signal", "Start", "StartFailed", "Tell", "Thaw", "TreeGone",
+    "Signal", "Start", "StartFailed", "StillFetched", "Tell", "Thaw", "TreeGone",
 ]
 
 
@@ -198,6 +198,11 @@ class CloseRun:
     hold: bool = False
     hold_code: int = 0
     hold_subcode: int = 0
+
+
+@attrs.frozen
+class StillFetched:
+    """The time to keep the outputs is over, but they are on their way home."""
 
 
 @attrs.frozen

@@ -87,6 +87,7 @@ class Starter(Actor):
         self._asked: Delivery | None = None
         self.streams = OutputStreams(self)
         self._grant_open = False
+        self._fetched_bytes = 0
         self._preparing = False
         self._gathering = False
         self._work: Deferred[Any] | None = None
@@ -119,6 +120,8 @@ class Starter(Actor):
             self._measure()
         elif isinstance(message, TimerFired) and message.key == "stream":
             self.streams.go_on()
+        elif isinstance(message, TimerFired) and message.key == "keep" and self._fetched_more():
+            self.decide(jr.StillFetched())
         elif isinstance(message, TimerFired) and message.key == "straggler":
             if self.core.state is jr.RunState.CLEARING:  # not what a checkpoint has begun since
                 self._kill_tree()
@@ -484,6 +487,12 @@ class Starter(Actor):
         self.context.set_timer("measure", self.core.update_s)
 
     # ---- bulk
+
+    def _fetched_more(self) -> bool:
+        """Whether anything of what the run has left moved home since this was asked last."""
+        grant = self.host.bulk.grant(self.key)
+        before, self._fetched_bytes = self._fetched_bytes, self.streams.bytes_home + (grant.read_bytes if grant else 0)
+        return self._fetched_bytes > before
 
     def _open_grant(self, grant: Grant) -> None:
         if self.key:

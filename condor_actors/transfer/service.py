@@ -40,6 +40,7 @@ class Grant:
         writable: digests that may be written; None: any.
         max_bytes: how much may be written in all.
         stored: called with a digest when its blob came in.
+        read_bytes, written_bytes: how much has moved.
     """
 
     store: BlobStore | None = None
@@ -49,6 +50,7 @@ class Grant:
     max_bytes: int = 1 << 62
     stored: Callable[[str], None] | None = None
     written_bytes: int = 0
+    read_bytes: int = 0
 
 
 class BulkService:
@@ -162,10 +164,14 @@ class BulkConnection(Protocol):
         except (BlobError, OSError) as error:
             self._no("not-found", str(error))
             return
+        def moved(count: int) -> None:
+            grant.read_bytes += count
+            self._alive()
+
         stream.seek(min(offset, size))
         self._write(frame(streams.HEAD, size))
         self._sender = FileSender(self.transport, stream, self._packer, self._service.clock, done=self._sent,
-                                  moved=lambda _: self._alive())
+                                  moved=moved)
         self._sender.start()
 
     def _open(self, grant: Grant, digest: str) -> BinaryIO:

@@ -93,9 +93,11 @@ async def test_many_files_at_once_share_few_connections(ends: Ends) -> None:
 @pytest_twisted.ensureDeferred
 async def test_a_file_of_the_sandbox_is_served_from_where_it_is(ends: Ends) -> None:
     digest, size, path = ends.file(b"output" * 10_000)
-    ends.service.open(KEY, Grant(sources={digest: path}))
+    grant = Grant(sources={digest: path})
+    ends.service.open(KEY, grant)
     await ends.client.fetch_file(ends.node, KEY, digest, size, str(ends.directory / "home"))
     assert (ends.directory / "home").read_bytes() == b"output" * 10_000
+    assert grant.read_bytes == size
 
 
 @pytest_twisted.ensureDeferred

@@ -286,12 +286,20 @@ def test_an_end_without_a_shadow_is_told_again() -> None:
     assert next(e for e in bench.out if isinstance(e, jr.ReturnTo)).message.ended
 
 
+def test_what_is_on_its_way_home_is_kept_while_it_moves() -> None:
+    bench = Bench().running()
+    bench.tell(jr.CloseRun(grace_s=0.0, reason="the owner is back"))
+    bench.ended(-1, 9)
+    assert [each.key for each in bench.tell(jr.StillFetched())] == ["keep"]
+    assert jr.Forget() in bench.tell(TimerFired(key="keep"))
+
+
 @pytest.mark.parametrize("event", [
     InputsSent(run_id=RUN), jr.Prepared(), jr.PrepareFailed("x"), jr.Began(1, "/"), jr.StartFailed("x"),
     jr.ProgramEnded(0, -1, False), jr.TreeGone(Usage()), jr.Gathered(), jr.Measured(Usage()),
     StopRun(run_id=RUN, how="fast"), jr.CloseRun(grace_s=0.0, reason="x"), SuspendRun(run_id=RUN),
     jr.OwnerSuspends(), jr.OwnerContinues(), ContinueRun(run_id=RUN), OutputsReceived(run_id=RUN), jr.LinkLost(),
-    jr.Abandon(), TimerFired(key="grace"), TimerFired(key="again"),
+    jr.Abandon(), jr.StillFetched(), TimerFired(key="grace"), TimerFired(key="again"),
     TimerFired(key="lease"), TimerFired(key="keep"),
 ])
 @pytest.mark.parametrize("state", list(jr.RunState))
