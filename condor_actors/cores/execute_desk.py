@@ -149,6 +149,8 @@ class ExecuteDesk(OwnerDesk):
         event_waiting = self._opening.pop(claim_id, None)
         held = slot.claim if slot is not None else None
         if slot is None or held is None:
+            if event_waiting is not None:
+                self._decline(event_waiting, "the machine was taken back meanwhile", 5.0)
             return
         if event_waiting is None and isinstance(answer.message, AskFailed):
             return  # it was granted before; what the starter host has is in its next hello
@@ -162,6 +164,9 @@ class ExecuteDesk(OwnerDesk):
             return
         held.open = True
         if event_waiting is None:
+            return
+        if slot.machine.state is op.State.PREEMPTING:  # its gate is being closed again
+            self._decline(event_waiting, "the machine was taken back meanwhile", 5.0)
             return
         granted = claim.ClaimGranted(
             claim_id=claim_id, secret=held.record.secret, slot_name=slot.name, slot_ad=slot.ad.to_bytes(),

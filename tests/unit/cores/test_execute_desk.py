@@ -186,6 +186,18 @@ def test_a_starter_that_does_not_open_refuses_the_claim() -> None:
     assert [type(message) for message in startd.sent(STARTER)] == [CloseClaim], "it may open it yet"
 
 
+def test_a_slot_that_was_taken_back_while_its_gate_was_opened_is_not_granted() -> None:
+    startd = Startd()
+    startd.request()
+    ask = next(effect for effect in startd.out if isinstance(effect, Ask))
+    startd.hear(VacateSlots(fast=True))
+    assert [type(message) for message in startd.sent(STARTER)] == [CloseClaim]
+    startd.tell(Answer(ask.tag, Done()))
+    assert [type(reply) for reply in startd.replies()] == [ClaimRefused]
+    startd.hear(ClaimActivity(claim_id=ask.message.claim_id, activity="closed"), STARTER)
+    assert startd.slot().free.cpus == 4
+
+
 def test_a_granted_claim_outlives_a_link_that_breaks_while_it_is_opened_again() -> None:
     startd = Startd()
     granted = startd.claim()
