@@ -413,8 +413,8 @@ class JobRun:
             self._out.append(SetTimer("keep", UNCLAIMED_KEEP_S))
 
     def _received(self, event: OutputsReceived) -> None:
-        if self.state is RunState.ENDED:
-            self._gone()
+        """The run's end is committed: one that was given up while its program ran is over as well."""
+        self._abandon(Abandon())
 
     def _still_fetched(self, event: StillFetched) -> None:
         if self.state is RunState.ENDED:

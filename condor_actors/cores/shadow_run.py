@@ -121,7 +121,7 @@ class ShadowRun:
         self._image_kib = 0
         self._sent_bytes = 0
         self._has_inputs = False
-        self._asking = False
+        self._asking = self._found_late = False
         self._out: list[Effect] = []
         self._now_s = 0.0
         self._table = self._make_table()
@@ -144,7 +144,7 @@ class ShadowRun:
         act = self._table.get(type(event))
         if act is None:
             self._out.append(Note(f"run {self.order.run_id}: {type(event).__name__} means nothing here", "debug"))
-        elif self.state is not RunState.ENDED or isinstance(event, Settled):
+        elif self.state is not RunState.ENDED or isinstance(event, (Settled, Answer)):
             act(event)
         return self._take()
 
@@ -190,6 +190,10 @@ class ShadowRun:
             self._asking = False
             if self.state is RunState.APART:
                 self._reattached(event.message)
+            elif self.state is RunState.ENDED and isinstance(event.message, Reattached):
+                self._found_late = True
+                self._out.append(Send(self._starter, StopRun(run_id=self.order.run_id, how="fast",
+                                                             reason="it was given up")))
 
     def _activated(self, message: Any) -> None:
         if isinstance(message, Activated) and self._stopping is not None:  # told to stop meanwhile
@@ -505,8 +509,9 @@ class ShadowRun:
         self._out += [CancelTimer("update"), CancelTimer("lease"), CancelTimer("reattach"), Report(self.ended)]
 
     def _settled(self, event: Settled) -> None:
-        """The schedd has committed the end: only now may the starter forget it."""
-        if self._exited is not None:
+        """The schedd has committed the end: only now may the starter forget it, also one that was found (or may be)
+        after the run was given up."""
+        if self._exited is not None or self._asking or self._found_late:
             self._out.append(Send(self._starter, OutputsReceived(run_id=self.order.run_id)))
 
     def _schedd_back(self, event: ScheddBack) -> None:

@@ -286,6 +286,12 @@ def test_an_end_without_a_shadow_is_told_again() -> None:
     assert next(e for e in bench.out if isinstance(e, jr.ReturnTo)).message.ended
 
 
+def test_a_run_whose_end_is_committed_does_not_go_on() -> None:
+    bench = Bench().running()
+    assert jr.KillTree() in bench.tell(OutputsReceived(run_id=RUN))
+    assert bench.ended(-1, 9).cause == "killed"
+
+
 def test_what_is_on_its_way_home_is_kept_while_it_moves() -> None:
     bench = Bench().running()
     bench.tell(jr.CloseRun(grace_s=0.0, reason="the owner is back"))

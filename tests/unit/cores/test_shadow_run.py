@@ -11,12 +11,13 @@ import pytest
 
 from condor_actors.classads import ClassAd
 from condor_actors.cores.effects import Answer, Ask, Send, SetTimer
-from condor_actors.cores.shadow_events import InputsReady, Report, SendBlobs
+from condor_actors.cores.shadow_events import InputsReady, Report, SendBlobs, Settled
 from condor_actors.cores.shadow_run import NOTICE_S, ShadowRun
 from condor_actors.messages.envelope import AskFailed, PeerDown, Refused, TimerFired
 from condor_actors.messages.run import (
     Activated,
     ContinueRun,
+    OutputsReceived,
     Reattached,
     ReattachRun,
     RunBegan,
@@ -169,3 +170,17 @@ def test_that_it_began_is_told_before_that_it_stands_still() -> None:
     told = [each.message.event for each in bench.out if isinstance(each, Report)
             and isinstance(each.message, RunUpdated)]
     assert told == ["executing", "suspended"]
+
+
+@pytest.mark.parametrize("settled_first", [True, False])
+def test_a_run_that_is_found_after_it_was_given_up_is_freed(settled_first: bool) -> None:
+    bench = Bench()
+    bench.tell(StopRun(run_id="1.0#1", how="lost", reason="the claim is over"))
+    assert bench.ends == ["lost"]
+    if settled_first:
+        bench.tell(Settled())
+    else:
+        bench.reattached()
+        assert [message.how for message in bench.sent(StopRun)] == ["fast"]
+        bench.tell(Settled())
+    assert len(bench.sent(OutputsReceived)) == 1
