@@ -15,7 +15,7 @@ from condor_actors.cores.slots import Slot, Slots
 from condor_actors.messages.admin import Drain
 from condor_actors.messages.envelope import Refused
 
-__all__ = ["Draining", "expectation"]
+__all__ = ["HOW", "Draining", "expectation"]
 
 HOW = {"graceful": "retire", "quick": "vacate", "fast": "kill", "peaceful": "finish"}
 ON_COMPLETION = ("nothing", "resume", "exit", "restart")

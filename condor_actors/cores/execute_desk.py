@@ -31,6 +31,7 @@ from condor_actors.cores.desk_events import (
     StarterDied,
     StopBenchmarks,
 )
+from condor_actors.cores.draining import HOW
 from condor_actors.cores.effects import Answer, Ask, CancelTimer, Effect, Note, Persist, Reply, Send, SetTimer
 from condor_actors.cores.owner_desk import OwnerDesk
 from condor_actors.cores.slot_resources import Share
@@ -93,6 +94,8 @@ class ExecuteDesk(OwnerDesk):
         for slot in self.slots:
             self._policy(slot, self._look(slot))
             self._dirty_slot(slot, urgent=True)
+        if self.draining.request is not None:
+            self._drain_on()
         self._do(SetTimer("heartbeat", self.settings.update_interval_s))
         return tuple(self._effects)
 
@@ -442,14 +445,22 @@ class ExecuteDesk(OwnerDesk):
             return
         if message.start_expr and self._by_claim:
             self.draining.former = frozenset(self._by_claim)
-            self.slots.start_instead(parse_expression(message.start_expr))
+        self._drain_on()
+        self._do(Reply(Done(text=self.draining.request_id), event))
+
+    def _drain_on(self) -> None:
+        """Do what the drain says, which a desk that was made anew may have taken over."""
+        wish, former = self.draining.request, self.draining.former
+        assert wish is not None
+        self.draining.emptied = False
+        if former is not None:
+            self.slots.start_instead(parse_expression(wish.start_expr))
         for slot in self.slots:
-            if self.draining.former is None or slot.claim is not None:
-                self._policy(slot, op.Drain(verdict))
+            if former is None or (slot.claim is not None and slot.claim.claim_id in former):
+                self._policy(slot, op.Drain(HOW[wish.how]))
             else:
                 self._policy(slot, self._look(slot))
                 self._dirty_slot(slot, urgent=True)
-        self._do(Reply(Done(text=self.draining.request_id), event))
 
     def _cancel_drain(self, event: Delivery, message: admin.CancelDrain) -> None:
         refusal = self.draining.cancel(message.request_id)

@@ -20,6 +20,7 @@ from twisted.internet.defer import Deferred, succeed
 from condor_actors.actors import Actor, World
 from condor_actors.classads import ClassAd
 from condor_actors.config import Config
+from condor_actors.cores.draining import Draining
 from condor_actors.cores.effects import Effect
 from condor_actors.cores.execute_desk import (
     Benchmarked,
@@ -123,8 +124,14 @@ class StartdActor(Actor):
         """Let the desk decide about an event."""
         delivery = event if isinstance(event, Delivery) else None
         self.context.perform(self.desk.handle(event, self.context.now_s()), delivery)
+        self._keep_drain()
         if self.startd.resting is not None and not self.desk.claims:
             self.startd.rest()
+
+    def _keep_drain(self) -> None:
+        if self.desk.draining != self.startd.draining:
+            kept = attrs.evolve(self.desk.draining)
+            self.context.after_commit(lambda: setattr(self.startd, "draining", kept))
 
     def _poll(self) -> None:
         startd = self.startd
@@ -277,6 +284,8 @@ class Startd:
         self.poll_s = config.seconds("POLLING_INTERVAL")
         self.last_hello: Delivery | None = None
         self.idleness = Idleness()
+        self.draining = Draining()
+        """As it was at the last commit: a desk that is made anew goes on with it."""
         self.resting: Deferred[None] | None = None
         self.shut_down: Callable[[], None] = lambda: os.kill(os.getpid(), signal.SIGTERM)
         self._starter_pid = 0
@@ -319,6 +328,7 @@ class Startd:
         actor = self.system.actor("startd")
         if isinstance(actor, StartdActor):
             actor.context.perform(actor.desk.finish(self.world.wall_clock()))
+            self.draining = attrs.evolve(actor.desk.draining)
         else:
             done()
 
@@ -373,6 +383,7 @@ class Startd:
         desk = ExecuteDesk(slots, settings, birth_s=self.started_s, new_secret=self.world.new_secret,
                            numbers=self._claim_numbers)
         desk.idleness = self.idleness
+        desk.draining = attrs.evolve(self.draining)
         return desk
 
     def utc_offset_s(self) -> int:

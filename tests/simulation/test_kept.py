@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import pytest
 
+from condor_actors.cores.claim import SaveFact
 from condor_actors.cores.shadow_events import WriteStreams
 from condor_actors.daemons.shadow import Shadow
+from condor_actors.daemons.startd import StartdActor
 from condor_actors.daemons.starter import Starter
+from condor_actors.messages.admin import Drain
+from condor_actors.messages.envelope import Address
 from condor_actors.simulation.chance import DESKTOP, QUICK
 from condor_actors.simulation.disk import ClaimsOnDisk
 from condor_actors.simulation.jobs import JobProcess
@@ -191,6 +195,32 @@ def test_a_job_that_is_suspended_while_it_begins_stands_still(when_s: float) -> 
     assert not result.violations, result.violations[0]
     (job,) = result.jobs.values()
     assert job.completed_s is None
+
+
+def test_a_drain_outlives_the_actor_of_its_startd(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is made anew when something cannot be stored."""
+    actors: list[StartdActor] = []
+
+    def poll(actor: StartdActor) -> None:
+        if actor.desk.draining.request is not None and actor not in actors:
+            actors.append(actor)
+            actor.context.persist(SaveFact("anything", 0))
+        polled(actor)
+
+    def drain(pool: Pool) -> None:
+        process = pool.machines["m2"].find("startd")
+        assert process is not None
+        process.daemon.system.tell(Address("", "startd"), Drain())
+
+    polled = StartdActor._poll
+    monkeypatch.setattr(StartdActor, "_poll", poll)
+    result = run(Scenario(machines=(HOME, PLAIN), config=QUICK, span_s=400.0, drain=False,
+                          submissions=(Submission(when_s=100.0, owner="alice", machine="m0", cpu_s=50.0),),
+                          faults="at 61s disk-full m2 for 1s",
+                          prepare=lambda pool: pool.clock.callLater(60.0, drain, pool)))
+    assert not result.violations, result.violations[0]
+    assert len(actors) > 1
+    assert [job.starts for job in result.jobs.values()] == [0]
 
 
 def test_what_is_streamed_comes_home_whole_and_a_piece_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:

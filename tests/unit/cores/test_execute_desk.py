@@ -10,6 +10,7 @@ import attrs
 from condor_actors.classads import ClassAd, parse_expression
 from condor_actors.cores import owner_policy as op
 from condor_actors.cores.claim import DropClaim, SaveClaim
+from condor_actors.cores.draining import Draining
 from condor_actors.cores.effects import Answer, Ask, Persist, Reply, Send, SetTimer
 from condor_actors.cores.execute_desk import DeskSettings, EndStartd, ExecuteDesk, Hide, Observed, Show, StarterDied
 from condor_actors.cores.slot_resources import Custom, Share, plan_slots
@@ -50,7 +51,7 @@ class Startd:
     out: list[Any]
 
     def __init__(self, policy: Mapping[str, str] | None = None, *, records: tuple[Any, ...] = (), hello: bool = True,
-                 **plan: Any) -> None:
+                 draining: Draining | None = None, **plan: Any) -> None:
         self.now_s = 1000.0
         self.secrets = iter(f"secret{number}" for number in range(1000))
         settings = SlotSettings(host="h", policy=parse_policy({**POLICY, **(policy or {})}))
@@ -58,6 +59,8 @@ class Startd:
         slots.create(plan_slots(MACHINE, **{"types": {}, "counts": {}, "partitionable": {}, **plan}), self.now_s)
         self.desk = ExecuteDesk(slots, DeskSettings(address="<s:9>"), birth_s=1000.0,
                                 new_secret=lambda: next(self.secrets))
+        if draining is not None:
+            self.desk.draining = draining
         self.begun = self.out = list(self.desk.start(records, self.now_s))
         self.tell(Observed(total_load=0.0, own_load=0.0))
         if hello:
@@ -500,6 +503,17 @@ def test_drain_waits_resumes_and_is_cancelled() -> None:
     startd.hear(Drain(check_expr="Cpus > 100"))
     assert isinstance(startd.replies()[0], Refused)
     assert startd.place() == op.UNCLAIMED
+
+
+def test_a_desk_that_is_made_anew_goes_on_draining() -> None:
+    former = Startd()
+    former.hear(Drain())
+    startd = Startd(draining=former.desk.draining)
+    assert startd.slot().machine.draining
+    startd.request()
+    assert [type(reply) for reply in startd.replies()] == [ClaimRefused]
+    startd.hear(CancelDrain())
+    startd.claim()
 
 
 def test_a_drain_may_take_other_jobs_meanwhile() -> None:
