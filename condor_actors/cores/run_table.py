@@ -107,7 +107,9 @@ class Runs:
             if job is None:
                 continue
             job.run_id = row.run_id
-            self.runs[row.run_id] = Run(row.run_id, job, row.owner, claim, row.began_s)
+            run = self.runs[row.run_id] = Run(row.run_id, job, row.owner, claim, row.began_s)
+            if job.status is JobStatus.IDLE:  # released before the run, which was to end, has ended
+                run.stop = StopRun(run_id=row.run_id, how="hold", reason="its job was held")
             if claim is not None:
                 claim.run_id = row.run_id
 

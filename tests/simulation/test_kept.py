@@ -262,3 +262,19 @@ def test_what_is_streamed_comes_home_whole_and_a_piece_at_a_time(monkeypatch: py
     assert at >= 95_000
     (job,) = result.jobs.values()
     assert (job.starts, job.completed_s is not None) == (1, True)
+
+
+@pytest.mark.parametrize("crash_s", [100.1, 100.6])
+def test_a_schedd_that_died_remembers_what_was_to_end(crash_s: float) -> None:
+    """A job is held and released; its shadow hosts and the schedd die before the starter has heard of it."""
+    result = run(Scenario(
+        machines=(HOME, PLAIN, MachineSpec("m3")), config=SHORT, delay_s=0.2,
+        submissions=(alice(cpu_s=250.0, program={"stubborn": 1.0}),),
+        wishes=(Wish(when_s=100.0, owner="alice", machine="m0", action="hold"),
+                Wish(when_s=100.05, owner="alice", machine="m0", action="release")),
+        faults=f"at 40s ambush m0/shadow-host on run.StopRun kill\nat {crash_s}s crash m0/schedd\n"
+               f"at {crash_s + 0.05}s crash m0/shadow-host"))
+    assert not result.violations, result.violations[0]
+    (job,) = result.jobs.values()
+    assert job.completed_s is not None
+    assert job.completed_s < 400.0
