@@ -78,10 +78,13 @@ static int reopen_end(struct pairs *pairs, const struct described_file *d, const
     int other = d->kind == FILE_PIPE ? pair->real[1] : pair->real[!d->end];
     int own = dup(pair->real[d->end]);
     fcntl(own, F_SETFD, FD_CLOEXEC);
-    if (d->content_size && d->kind == FILE_PIPE)
-        fcntl(other, F_SETPIPE_SZ, 1 << 20);
-    if (d->content_size && write(other, content, d->content_size) != (ssize_t)d->content_size) {
+    if (d->kind == FILE_PIPE && fcntl(other, F_GETPIPE_SZ) < (int64_t)d->content_size)
+        fcntl(other, F_SETPIPE_SZ, d->content_size); /* if that is refused, not all can be written */
+    ssize_t written = d->content_size ? write(other, content, d->content_size) : 0;
+    if (written != (ssize_t)d->content_size) {
+        int error = written < 0 ? errno : ENOSPC;
         close(own);
+        errno = error;
         return -1;
     }
     return own;

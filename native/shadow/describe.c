@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/timerfd.h>
@@ -40,20 +41,27 @@ static uint8_t *append(struct work *w, const void *from, size_t size)
     return to;
 }
 
-/* What lies in a pipe is copied without being taken out. */
+/* What lies in a pipe is copied without being taken out: all of it, or nothing. The kernel may refuse the copy as much
+ * room as the pipe has, for the sake of all that its owner's pipes have. */
 static ssize_t pipe_content(int real, uint8_t *to, size_t room)
 {
-    int copy[2];
+    int copy[2], filled = 0;
+    if (ioctl(real, FIONREAD, &filled) < 0)
+        return -errno;
+    if (!filled)
+        return 0;
+    if ((size_t)filled > room)
+        return -EFBIG;
     if (pipe2(copy, O_CLOEXEC | O_NONBLOCK) < 0)
         return -errno;
-    fcntl(copy[1], F_SETPIPE_SZ, fcntl(real, F_GETPIPE_SZ));
+    long refused = fcntl(copy[1], F_SETPIPE_SZ, fcntl(real, F_GETPIPE_SZ)) < 0 ? -errno : -EIO;
     ssize_t size = 0, got;
     if (tee(real, copy[1], room, SPLICE_F_NONBLOCK) > 0)
         while ((got = read(copy[0], to + size, room - (size_t)size)) > 0)
             size += got;
     close(copy[0]);
     close(copy[1]);
-    return size;
+    return size == filled ? size : refused;
 }
 
 /* Lines of /proc/self/fdinfo: "tfd:  N events:  HEX data:  HEX ..." and "eventfd-count: HEX". */

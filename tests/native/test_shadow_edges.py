@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import socket
 import struct
@@ -16,6 +18,7 @@ from condor_actors.machine.native_shadow import ShadowHost, Task
 from .test_shadow_frames import ADOPT, Peer, described_file, hello, request
 
 HERE, IMAGE_BEGIN, IMAGE_END = -100, 1008, 1009
+WRITE, FCNTL, PIPE, DESCRIBE = 1, 72, 293, 1006
 NOBODY = (65534, 65534)
 
 
@@ -90,3 +93,36 @@ def test_a_file_that_cannot_be_read_cannot_be_deleted(peer: Keeping, folder: Pat
     (folder / "closed").touch(mode=0)
     assert peer.ask(request(263, (HERE, 1, 0), b"closed\0"))[0] == -13
     assert (folder / "closed").exists()
+
+
+def pipe_of(peer: Peer) -> tuple[int, int]:
+    """Return the descriptors of a new pipe."""
+    result, ends = peer.ask(request(PIPE, (1, os.O_NONBLOCK)))
+    assert result == 0
+    reading, writing = struct.unpack("<2i", ends)
+    return reading, writing
+
+
+def test_a_pipe_that_cannot_be_copied_whole_is_no_pipe_of_an_image(peer: Keeping) -> None:
+    """The kernel gives a user's pipes two pages each when all have 64 MiB: the shadow's copy would be cut."""
+    _reading, writing = pipe_of(peer)
+    data = bytes(range(256)) * 128
+    assert peer.ask(request(WRITE, (writing, len(data), len(data)), data))[0] == len(data)
+    assert peer.ask(request(DESCRIBE, (1 << 20,)))[0] > len(data)
+    for _ in range(100):
+        _reading, more = pipe_of(peer)
+        room, _ = peer.ask(request(FCNTL, (more, fcntl.F_GETPIPE_SZ)))
+        peer.ask(request(FCNTL, (more, fcntl.F_SETPIPE_SZ, 1 << 20)))
+    if room >= 1 << 16:
+        pytest.skip("this machine's pipes are not limited")
+    assert peer.ask(request(DESCRIBE, (1 << 20,)))[0] == -errno.EPERM
+
+
+def test_a_pipe_comes_back_though_pipes_have_little_room(peer: Keeping) -> None:
+    """An image's pipe asks for no more room than its content needs."""
+    _reading, writing = pipe_of(peer)
+    assert peer.ask(request(WRITE, (writing, 5000, 5000), bytes(5000)))[0] == 5000
+    size, described = peer.ask(request(DESCRIBE, (1 << 20,)))
+    assert size > 5000
+    assert peer.ask(request(ADOPT, (), described))[0] == 0
+    assert peer.ask(request(FCNTL, (writing, fcntl.F_GETPIPE_SZ, 0)))[0] < 1 << 20
