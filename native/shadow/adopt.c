@@ -5,6 +5,7 @@
 #include "described.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -27,20 +28,32 @@ static const void *take(struct reader *r, size_t size)
     return found;
 }
 
+/* A name is looked at before it is opened, since to open a device or a pipe may do something by itself; and what was
+ * looked at is what is opened, whatever its name means by then. */
 static int reopen_plain(const struct session *s, const struct described_file *d, const char *path)
 {
-    int flags = d->flags & ~(O_CREAT | O_EXCL | O_TRUNC);
-    int real = open(path, flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    long refused = real < 0 || (flags & O_PATH) ? 0 : check_proc(real, flags);
-    if (real >= 0 && !may_have(s, real, (flags & O_ACCMODE) != O_RDONLY))
-        refused = -EACCES;
-    if (refused || (real >= 0 && d->offset && lseek(real, d->offset, SEEK_SET) < 0)) {
-        int error = refused ? (int)-refused : errno;
-        close(real);
-        errno = error;
+    char link[64];
+    int flags = d->flags & ~(O_CREAT | O_EXCL | O_TRUNC), real = -1;
+    int pin = open(path, O_PATH | O_CLOEXEC | (flags & (O_NOFOLLOW | O_DIRECTORY)));
+    if (pin < 0)
         return -1;
-    }
-    return real;
+    long refused = flags & O_PATH ? 0 : check_proc(pin, flags);
+    if (!refused && !may_have(s, pin, (flags & O_ACCMODE) != O_RDONLY))
+        refused = -EACCES;
+    if (!refused && (flags & O_PATH))
+        return pin;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", pin);
+    if (!refused && (real = open(link, (flags & ~O_NOFOLLOW) | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)) < 0)
+        refused = -errno;
+    if (!refused && d->offset && lseek(real, d->offset, SEEK_SET) < 0)
+        refused = -errno;
+    close(pin);
+    if (!refused)
+        return real;
+    if (real >= 0)
+        close(real);
+    errno = (int)-refused;
+    return -1;
 }
 
 /* Both ends of a pipe or pair are made when the first is met; ends that nobody has are closed later. */

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import struct
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -162,6 +163,27 @@ def test_an_image_that_names_files_outside(places: Path, peer: Confined) -> None
     outside = os.fsencode(places / "outside") + b"\0"
     head = struct.pack("<6IQ", 0x46534443, 0, 0, 0, 0o22, len(outside), 1) + outside
     assert peer.ask(request(ADOPT, (), head))[0] == EACCES
+    reached, found = peer.ask(request(79, (1, 1000)))  # getcwd: the working directory stayed
+    assert found[:reached].rstrip(b"\0") == os.fsencode(places / "root")
+
+
+def test_what_an_image_names_outside_is_not_even_opened(places: Path, peer: Confined) -> None:
+    """Whoever waits for a reader of a pipe would see one come, and go again."""
+    os.mkfifo(places / "outside" / "pipe")
+    with pytest.raises(OSError, match="No such device"):
+        os.open(places / "outside" / "pipe", os.O_WRONLY | os.O_NONBLOCK)
+    writer = threading.Thread(target=lambda: opened.append(os.open(places / "outside" / "pipe", os.O_WRONLY)))
+    opened: list[int] = []
+    writer.start()
+    pipe = os.fsencode(places / "outside" / "pipe") + b"\0"
+    for _ in range(100):
+        assert peer.ask(request(ADOPT, (), described_file(pipe, os.O_RDONLY)))[0] == EACCES
+    seen = list(opened)
+    ours = os.open(places / "outside" / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    writer.join()
+    os.close(ours)
+    os.close(opened[0])
+    assert not seen
 
 
 def test_a_whole_program_and_its_moves(places: Path) -> None:

@@ -205,7 +205,7 @@ def test_a_frame_in_small_pieces() -> None:
 
 def described_file(path: bytes, flags: int) -> bytes:
     """Return what an image that has one open file says of it: the shadow opens it again at a restart."""
-    head = struct.pack("<6IQ", 0x46534443, 1, 1, 0, 0o22, 2, 1) + b"/\0"
+    head = struct.pack("<6IQ", 0x46534443, 1, 1, 0, 0o22, 2, 1) + b".\0"
     file = struct.pack("<4BIiIqII", 0, 0, 0, 0, 0, flags, 0o100644, 0, len(path), 0) + path
     return head + file + struct.pack("<3I", 3, 0, 0)
 
