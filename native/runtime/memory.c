@@ -281,6 +281,8 @@ static long move_to(unsigned long old, size_t old_size, size_t size, int flags, 
     return SYSTEM(__NR_mremap, old, old_size, grows ? old_size : size, flags, to);
 }
 
+static void leave_zeros(unsigned long from, unsigned long to);
+
 static long move(unsigned long old, size_t old_size, size_t size, int flags, unsigned long to)
 {
     long place;
@@ -304,7 +306,9 @@ static long move(unsigned long old, size_t old_size, size_t size, int flags, uns
         }
     }
     if (place > 0) {
-        if (!(flags & KEEP_OLD))
+        if (flags & KEEP_OLD)
+            leave_zeros(old, old + old_size);
+        else
             space_give(old, old + old_size);
         space_take((unsigned long)place, (unsigned long)place + size);
         intervals_remove(&from_image, (unsigned long)place, (unsigned long)place + size);
@@ -364,18 +368,68 @@ long do_set_mempolicy(struct trap *t) { (void)t; return 0; }
 static struct interval from_image_list[1 << 17];
 struct intervals from_image = {from_image_list, 0, COUNT(from_image_list)};
 
-static bool renew(const struct interval *piece)
+/* What of it was code. Set at a restart. */
+static struct interval code_list[COUNT(from_image_list)];
+struct intervals image_code = {code_list, 0, COUNT(code_list)};
+
+static const char *find_end(const char *line)
+{
+    while (*line && *line != '\n')
+        line++;
+    return *line ? line : NULL;
+}
+
+/* The kernel's word for the protection AT; *TO becomes less when another mapping begins before. */
+static int protection_there(unsigned long at, unsigned long *to)
+{
+    enum { LONGEST_LINE = 256 };
+    static char room[1 << 14];
+    size_t used = 0, offset = 0;
+    long got;
+    while ((got = SYSTEM(__NR_pread64, MAPS_FD, room + used, sizeof room - 1 - used, offset)) > 0) {
+        const char *line = room;
+        offset += (size_t)got;
+        used += (size_t)got;
+        room[used] = 0;
+        for (const char *end; (end = find_end(line)); line = end + 1) {
+            const char *word = line;
+            unsigned long from = read_number(&word, 16), until = (word++, read_number(&word, 16));
+            if (at >= until)
+                continue;
+            if (until < *to)
+                *to = until;
+            return at < from ? 0 : (word[1] == 'r' ? PROT_READ : 0) | (word[2] == 'w' ? PROT_WRITE : 0) |
+                                       (word[3] == 'x' ? PROT_EXECUTE : 0);
+        }
+        used -= (size_t)(line - room);
+        if (used >= sizeof room - LONGEST_LINE)
+            break;
+        memmove(room, line, used);
+    }
+    return 0;
+}
+
+/* A look at a byte says whether it can be read and written, which is quick. The kernel is asked about the rest: what
+ * was code, and what cannot be written. */
+static int protection_of(unsigned long from, unsigned long *to)
 {
     char byte;
-    int protection = 0;
-    if (!copy_user(&byte, (void *)piece->from, 1)) {
-        protection = PROT_READ;
-        if (!copy_user((void *)piece->from, &byte, 1))
-            protection |= PROT_WRITE;
+    struct interval code;
+    bool reads = !copy_user(&byte, (void *)from, 1);
+    if (reads && !copy_user((void *)from, &byte, 1) && !intervals_next(&image_code, from, *to, &code))
+        return PROT_READ | PROT_WRITE;
+    return protection_there(from, to);
+}
+
+static bool renew(const struct interval *piece)
+{
+    for (unsigned long from = piece->from, to; from < piece->to; from = to) {
+        to = piece->to;
+        int protection = protection_of(from, &to);
+        if (intervals_full(&from_image) || map(from, to - from, protection, FIXED) < 0)
+            return false;
+        intervals_remove(&from_image, from, to);
     }
-    if (intervals_full(&from_image) || map(piece->from, piece->to - piece->from, protection, FIXED) < 0)
-        return false;
-    intervals_remove(&from_image, piece->from, piece->to);
     return true;
 }
 
@@ -387,6 +441,15 @@ static bool make_zero(const struct interval *piece)
         if (copy_user((void *)at, zeros, PAGE))
             return false;
     return true;
+}
+
+/* What moved away, and stays mapped, leaves zeros. */
+static void leave_zeros(unsigned long from, unsigned long to)
+{
+    struct interval piece;
+    for (; intervals_next(&from_image, from, to, &piece); from = piece.to)
+        if (!renew(&piece))
+            make_zero(&piece);
 }
 
 /* What did not come from an image. */

@@ -8,7 +8,7 @@
 
 #include <linux/elf.h>
 
-enum { SET_FS = 0x1002, SET_GS = 0x1001, THREAD_FLAGS = 0x50f00, ANONYMOUS_FIXED = 0x4032 | 0x100000 };
+enum { SET_FS = 0x1002, SET_GS = 0x1001, THREAD_FLAGS = 0x50f00, ANONYMOUS_FIXED = 0x4032 | 0x100000, PROT_EXECUTE = 4 };
 
 static volatile uint32_t begun;
 static volatile uint32_t threads_back;
@@ -54,6 +54,8 @@ static void map_late(void)
             die(EXIT_CANNOT_START);
         if (r->in_image)
             intervals_add(&from_image, r->from, r->to);
+        if (r->in_image && (r->protection & PROT_EXECUTE))
+            intervals_add(&image_code, r->from, r->to);
     }
 }
 
@@ -82,7 +84,7 @@ static void note_image(void)
 {
     struct elf64_hdr head;
     struct elf64_phdr p;
-    from_image.count = 0;
+    from_image.count = image_code.count = 0;
     if (SYSTEM(__NR_pread64, OLD_IMAGE_FD, &head, sizeof head, 0) != sizeof head)
         die(EXIT_CANNOT_START);
     for (int i = 0; i < head.e_phnum; i++) {
@@ -90,6 +92,8 @@ static void note_image(void)
             die(EXIT_CANNOT_START);
         if (p.p_type == PT_LOAD && p.p_vaddr < THREAD_PLACE)
             intervals_add(&from_image, p.p_vaddr, p.p_vaddr + p.p_memsz);
+        if (p.p_type == PT_LOAD && p.p_vaddr < THREAD_PLACE && (p.p_flags & PF_X))
+            intervals_add(&image_code, p.p_vaddr, p.p_vaddr + p.p_memsz);
     }
 }
 

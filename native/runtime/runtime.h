@@ -317,6 +317,7 @@ unsigned long space_find(unsigned long size);
 /* memory.c */
 long map_anonymous(unsigned long at, size_t size, int protection, int flags);
 bool is_programs_range(unsigned long at, size_t size);
+extern struct intervals image_code; /* what of it was executable when the image was written */
 extern struct intervals from_image; /* private mappings of the image's file, never to be seen as such */
 void write_shared_back(struct thread *self);
 void drop_program_memory(struct thread *self);

@@ -16,24 +16,34 @@ from .chain import DEADLINE_S, MOVED, Chain
 from .conftest import Compile, finished, tool
 
 
-@pytest.mark.parametrize("kind", ["holes", "grown", "elsewhere"])
-def test_memory_that_came_from_an_image(kind: str, compiled: Compile, tmp_path: Path) -> None:
-    chain = Chain([str(compiled("pieces")), kind], tmp_path, 1)
+def moved_once(command: list[str], folder: Path) -> int:
+    """Run COMMAND, move it when it has said something, and return how it ended; "moved" is there when it goes on."""
+    chain = Chain(command, folder, 1)
     chain.start(runtime_path())
     assert chain.process
     chain.expect(EventKind.STARTED)
-    while not (tmp_path / "output").stat().st_size:
+    while not (folder / "output").stat().st_size:
         assert not chain.until(EventKind.ENDED, within_s=0.05)
     chain.host.vacate(chain.session)
     chain.process.send_signal(CHECKPOINT_SIGNAL)
     chain.expect(EventKind.IMAGE)
     chain.expect(EventKind.ENDED)
     assert chain.process.wait(DEADLINE_S) == MOVED
-    (tmp_path / "moved").touch()
+    (folder / "moved").touch()
     chain.start(str(chain.image))
     chain.expect(EventKind.ENDED)
-    assert chain.process.wait(DEADLINE_S) == 0
     os.close(chain.output)
+    return chain.process.wait(DEADLINE_S)
+
+
+@pytest.mark.parametrize("kind", ["holes", "grown", "elsewhere"])
+def test_memory_that_came_from_an_image(kind: str, compiled: Compile, tmp_path: Path) -> None:
+    assert moved_once([compiled("pieces"), kind], tmp_path) == 0
+
+
+def test_generated_code_and_what_moving_leaves_behind(compiled: Compile, tmp_path: Path) -> None:
+    assert moved_once([compiled("generated")], tmp_path) == 0
+    assert (tmp_path / "output").read_text() == "ready\ncode 1\nleft behind 1\n"
 
 
 def test_more_gaps_than_a_machine_gives(compiled: Compile, tmp_path: Path) -> None:
