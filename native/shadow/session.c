@@ -268,6 +268,11 @@ static void wait_with_parked(struct session *s)
     int64_t left = until < 0 ? 0 : until - now_ns();
     struct timespec limit = {left > 0 ? left / 1000000000 : 0, left > 0 ? left % 1000000000 : 0};
     int ready = ppoll(fds, count, until < 0 ? NULL : &limit, NULL);
+    if (ready < 0 && errno == EINVAL) { /* more than this process may have files open: all are tried time and again */
+        limit = (struct timespec){0, 10000000};
+        until = 0;
+        ready = ppoll(fds, 1, &limit, NULL);
+    }
     bool input = ready > 0 && fds[0].revents;
     uint64_t heard = s->statistics.bytes_in;
     if (ready - input > 0 || until >= 0) {

@@ -36,6 +36,10 @@ long serve_poll_all(struct work *w)
         bad += asked[i].fd >= 0 && fd < 0;
     }
     long found = result_of(poll(real, count, 0));
+    if (found < 0) { /* more than this process may have files open */
+        free(real);
+        return found;
+    }
     if (found + bad == 0 && !time_is_up(w, ARGUMENT(1))) {
         w->wait = real;
         w->wait_count = count;

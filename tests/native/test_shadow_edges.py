@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import resource
 import socket
 import struct
 import tempfile
@@ -15,10 +16,10 @@ import pytest
 
 from condor_actors.machine.native_shadow import ShadowHost, Task
 
-from .test_shadow_frames import ADOPT, Peer, described_file, hello, request
+from .test_shadow_frames import ADOPT, ANSWER, Peer, described_file, hello, request
 
 HERE, IMAGE_BEGIN, IMAGE_END = -100, 1008, 1009
-WRITE, FCNTL, PIPE, DESCRIBE = 1, 72, 293, 1006
+WRITE, FCNTL, PIPE, POLL, DESCRIBE = 1, 72, 293, 1003, 1006
 NOBODY = (65534, 65534)
 
 
@@ -126,3 +127,37 @@ def test_a_pipe_comes_back_though_pipes_have_little_room(peer: Keeping) -> None:
     assert size > 5000
     assert peer.ask(request(ADOPT, (), described))[0] == 0
     assert peer.ask(request(FCNTL, (writing, fcntl.F_GETPIPE_SZ, 0)))[0] < 1 << 20
+
+
+@pytest.fixture
+def few_files() -> Iterator[int]:
+    """Let this process have no more files open than the number returned; poll takes no longer list than that."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, before[1]))
+    yield 256
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def poll(descriptors: list[int]) -> bytes:
+    """Return a request that waits for input of any of DESCRIPTORS, for ever."""
+    asked = b"".join(struct.pack("<ihh", descriptor, 1, 0) for descriptor in descriptors)
+    return request(POLL, (len(descriptors), -1), asked)
+
+
+def test_waiting_for_more_than_the_shadow_may_have_open(peer: Keeping, few_files: int) -> None:
+    """Two threads wait, and a third one's question is answered all the same."""
+    reading, writing = pipe_of(peer)
+    for _ in range(2):
+        peer.socket.sendall(poll([reading] * (few_files - 50)))
+    assert peer.ask(request(63, (1,)))[0] == 0
+    assert peer.ask(request(WRITE, (writing, 1, 1), b"x"))[0] == 1
+    for _ in range(2):
+        size, *_rest, found = ANSWER.unpack(peer._exactly(ANSWER.size))
+        peer._exactly(size)
+        assert found == few_files - 50
+
+
+def test_a_list_that_the_kernel_does_not_take(peer: Keeping, few_files: int) -> None:
+    reading, _writing = pipe_of(peer)
+    bad = [200] * errno.EINVAL
+    assert peer.ask(poll([reading] * (few_files + 50) + bad))[0] == -errno.EINVAL
