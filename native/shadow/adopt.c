@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -54,53 +53,6 @@ static int reopen_plain(const struct session *s, const struct described_file *d,
         close(real);
     errno = (int)-refused;
     return -1;
-}
-
-/* Both ends of a pipe or pair are made when the first is met; ends that nobody has are closed later. */
-struct pairs {
-    struct pair {
-        uint32_t number;
-        int real[2];
-    } list[512];
-    size_t count;
-};
-
-static struct pair *pair_of(struct pairs *pairs, const struct described_file *d)
-{
-    for (size_t i = 0; i < pairs->count; i++)
-        if (pairs->list[i].number == d->number)
-            return &pairs->list[i];
-    if (pairs->count == 512)
-        return NULL;
-    struct pair *pair = &pairs->list[pairs->count];
-    int failed = d->kind == FILE_PIPE
-                     ? pipe2(pair->real, O_CLOEXEC | O_NONBLOCK)
-                     : socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair->real);
-    if (failed)
-        return NULL;
-    pair->number = d->number;
-    pairs->count++;
-    return pair;
-}
-
-static int reopen_end(struct pairs *pairs, const struct described_file *d, const void *content)
-{
-    struct pair *pair = d->end > 1 ? NULL : pair_of(pairs, d);
-    if (!pair || pair->real[d->end] < 0)
-        return -1;
-    int other = d->kind == FILE_PIPE ? pair->real[1] : pair->real[!d->end];
-    int own = dup(pair->real[d->end]);
-    fcntl(own, F_SETFD, FD_CLOEXEC);
-    if (d->kind == FILE_PIPE && fcntl(other, F_GETPIPE_SZ) < (int64_t)d->content_size)
-        fcntl(other, F_SETPIPE_SZ, d->content_size); /* if that is refused, not all can be written */
-    ssize_t written = d->content_size ? write(other, content, d->content_size) : 0;
-    if (written != (ssize_t)d->content_size) {
-        int error = written < 0 ? errno : ENOSPC;
-        close(own);
-        errno = error;
-        return -1;
-    }
-    return own;
 }
 
 static int reopen(struct session *s, struct pairs *pairs, const struct described_file *d, const char *path,
@@ -167,7 +119,7 @@ static void adopt_interests(struct file **files, uint32_t count, const struct de
 
 static long adopt_files(struct session *s, struct reader *r, struct file **files, uint32_t count)
 {
-    struct pairs *pairs = calloc(1, sizeof *pairs);
+    struct pairs *pairs = pairs_new();
     const struct described_file **described = calloc(count + 1, sizeof *described);
     const uint8_t **contents = calloc(count + 1, sizeof *contents);
     long result = pairs && described && contents ? 0 : -ENOMEM;
@@ -197,11 +149,7 @@ static long adopt_files(struct session *s, struct reader *r, struct file **files
         if (copy.kind == FILE_EPOLL)
             adopt_interests(files, count, &copy, files[i], contents[i]);
     }
-    for (size_t i = 0; pairs && i < pairs->count; i++) {
-        close(pairs->list[i].real[0]);
-        close(pairs->list[i].real[1]);
-    }
-    free(pairs);
+    pairs_drop(pairs);
     free(described);
     free(contents);
     return result;

@@ -9,13 +9,11 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-enum { MAX_CONTENT = 1 << 20, MAX_NAMELESS = MAX_BLOB };
+enum { MAX_CONTENT = (1 << 20) + (1 << 16), MAX_NAMELESS = MAX_BLOB };
 
 struct list {
     struct file *files[MAX_FILES + MAX_HANDLES];
@@ -39,29 +37,6 @@ static uint8_t *append(struct work *w, const void *from, size_t size)
     if (to && from)
         memcpy(to, from, size);
     return to;
-}
-
-/* What lies in a pipe is copied without being taken out: all of it, or nothing. The kernel may refuse the copy as much
- * room as the pipe has, for the sake of all that its owner's pipes have. */
-static ssize_t pipe_content(int real, uint8_t *to, size_t room)
-{
-    int copy[2], filled = 0;
-    if (ioctl(real, FIONREAD, &filled) < 0)
-        return -errno;
-    if (!filled)
-        return 0;
-    if ((size_t)filled > room)
-        return -EFBIG;
-    if (pipe2(copy, O_CLOEXEC | O_NONBLOCK) < 0)
-        return -errno;
-    long refused = fcntl(copy[1], F_SETPIPE_SZ, fcntl(real, F_GETPIPE_SZ)) < 0 ? -errno : -EIO;
-    ssize_t size = 0, got;
-    if (tee(real, copy[1], room, SPLICE_F_NONBLOCK) > 0)
-        while ((got = read(copy[0], to + size, room - (size_t)size)) > 0)
-            size += got;
-    close(copy[0]);
-    close(copy[1]);
-    return size == filled ? size : refused;
 }
 
 /* Lines of /proc/self/fdinfo: "tfd:  N events:  HEX data:  HEX ..." and "eventfd-count: HEX". */
@@ -108,11 +83,8 @@ static ssize_t content_of(struct list *list, struct file *file, struct described
 {
     struct itimerspec setting;
     switch (file->kind) {
-    case FILE_PIPE: return file->end == 0 ? pipe_content(file->real, to, room) : 0;
-    case FILE_PAIR: {
-        ssize_t got = recv(file->real, to, room, MSG_PEEK | MSG_DONTWAIT);
-        return got < 0 ? 0 : got;
-    }
+    case FILE_PIPE:
+    case FILE_PAIR: return end_content(file->real, d, to, room);
     case FILE_EVENT: d->offset = fdinfo_value(file->real, "eventfd-count:", "%llx"); return 0;
     case FILE_EPOLL: return epoll_content(list, file, to, room);
     case FILE_TIMER:

@@ -24,7 +24,7 @@ struct described_file {
     uint32_t number;
     int32_t flags;
     uint32_t mode;
-    int64_t offset; /* or the event counter, or the timer's clock */
+    int64_t offset; /* or the event counter, or the timer's clock, or what a pair is */
     uint32_t path_size, content_size;
 };
 
@@ -37,6 +37,13 @@ struct described_interest {
     uint32_t file, events;
     uint64_t data;
 };
+
+/* pairs.c */
+struct pairs;
+struct pairs *pairs_new(void);
+void pairs_drop(struct pairs *pairs);
+ssize_t end_content(int real, struct described_file *d, uint8_t *to, size_t room); /* all of it, or -errno */
+int reopen_end(struct pairs *pairs, const struct described_file *d, const uint8_t *content);
 
 /* nameless.c */
 ssize_t nameless_content(const char *link, int64_t size, uint8_t *to, size_t room);

@@ -19,7 +19,7 @@ static long install_pair(struct work *w, const int real[2], int flags, uint8_t k
     int found[2] = {-1, -1};
     for (int i = 0; i < 2; i++) {
         int mode = kind == FILE_PIPE ? (i ? O_WRONLY : O_RDONLY) : O_RDWR;
-        long got = install(s, real[i], mode | (flags & O_NONBLOCK), flags & O_CLOEXEC, kind);
+        long got = install(s, real[i], mode | (flags & (O_NONBLOCK | O_DIRECT)), flags & O_CLOEXEC, kind);
         if (got < 0) {
             if (i)
                 close_entry(s, found[0]);

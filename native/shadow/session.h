@@ -31,7 +31,7 @@ struct file {
     bool wants_nonblocking; /* the program asked for that */
     bool inherited;   /* standard input, output, error: not saved, given again */
     uint8_t kind;     /* FILE_... */
-    uint8_t end;      /* of a pipe: which pair, see describe.c */
+    uint8_t end;      /* of a pipe: which pair, see pairs.c */
     int flags;        /* as opened */
     uint32_t number;  /* of a pair */
 };

@@ -19,7 +19,7 @@ from condor_actors.machine.native_shadow import ShadowHost, Task
 from .test_shadow_frames import ADOPT, ANSWER, Peer, described_file, hello, request
 
 HERE, IMAGE_BEGIN, IMAGE_END = -100, 1008, 1009
-WRITE, FCNTL, PIPE, POLL, DESCRIBE = 1, 72, 293, 1003, 1006
+READ, WRITE, SHUTDOWN, SOCKETPAIR, FCNTL, PIPE, POLL, DESCRIBE = 0, 1, 48, 53, 72, 293, 1003, 1006
 NOBODY = (65534, 65534)
 
 
@@ -127,6 +127,92 @@ def test_a_pipe_comes_back_though_pipes_have_little_room(peer: Keeping) -> None:
     assert size > 5000
     assert peer.ask(request(ADOPT, (), described))[0] == 0
     assert peer.ask(request(FCNTL, (writing, fcntl.F_GETPIPE_SZ, 0)))[0] < 1 << 20
+
+
+def socket_pair_of(peer: Peer, kind: int) -> tuple[int, int]:
+    """Return the descriptors of a new pair of sockets."""
+    result, ends = peer.ask(request(SOCKETPAIR, (socket.AF_UNIX, kind | socket.SOCK_NONBLOCK, 0, 1)))
+    assert result == 0
+    one, other = struct.unpack("<2i", ends)
+    return one, other
+
+
+def come_back(peer: Peer) -> None:
+    """Let the shadow describe what it has open, and make it again from that."""
+    size, described = peer.ask(request(DESCRIBE, (1 << 21,)))
+    assert size > 0
+    assert peer.ask(request(ADOPT, (), described))[0] == 0
+
+
+def say(peer: Peer, descriptor: int, *texts: bytes) -> None:
+    for text in texts:
+        assert peer.ask(request(WRITE, (descriptor, len(text), len(text)), text))[0] == len(text)
+
+
+def heard(peer: Peer, descriptor: int, most: int = 1 << 16) -> list[bytes]:
+    """Return what is read from DESCRIPTOR until nothing is there (or it ends, which the last, empty one tells)."""
+    texts = []
+    while True:
+        size, text = peer.ask(request(READ, (descriptor, most, most)))
+        if size < 0:
+            assert size == -errno.EAGAIN
+            return texts
+        texts.append(text[:size])
+        if not size:
+            return texts
+
+
+@pytest.mark.parametrize("kind", [socket.SOCK_DGRAM, socket.SOCK_SEQPACKET])
+def test_packets_of_a_pair_come_back_as_packets(kind: int, peer: Keeping) -> None:
+    one, other = socket_pair_of(peer, kind)
+    say(peer, one, b"first", b"the second" * 1000, b"3")
+    say(peer, other, b"back")
+    for _ in range(2):  # and once more: looking takes nothing out
+        come_back(peer)
+    assert heard(peer, other) == [b"first", b"the second" * 1000, b"3"]
+    assert heard(peer, one) == [b"back"]
+    say(peer, one, b"a", b"b")
+    assert heard(peer, other) == [b"a", b"b"]
+
+
+def test_packets_of_a_pipe_come_back_as_packets(peer: Keeping) -> None:
+    result, ends = peer.ask(request(PIPE, (1, os.O_NONBLOCK | os.O_DIRECT)))
+    assert result == 0
+    reading, writing = struct.unpack("<2i", ends)
+    say(peer, writing, b"first", b"2" * 4096, b"third")
+    come_back(peer)
+    say(peer, writing, b"fourth")
+    assert heard(peer, reading) == [b"first", b"2" * 4096, b"third", b"fourth"]
+
+
+def test_a_stream_that_was_shut_down_comes_back_with_its_end(peer: Keeping) -> None:
+    one, other = socket_pair_of(peer, socket.SOCK_STREAM)
+    say(peer, one, *[b"%06d" % number for number in range(100)])
+    assert peer.ask(request(SHUTDOWN, (one, socket.SHUT_WR)))[0] == 0
+    say(peer, other, b"still heard")
+    come_back(peer)
+    assert heard(peer, other) == [b"".join(b"%06d" % number for number in range(100)), b""]
+    assert peer.ask(request(WRITE, (one, 1, 1), b"x"))[0] == -errno.EPIPE
+    say(peer, other, b", and still")
+    assert b"".join(heard(peer, one)) == b"still heard, and still"
+
+
+def test_a_stream_with_more_than_sockets_have_room_for_at_first(peer: Keeping) -> None:
+    one, other = socket_pair_of(peer, socket.SOCK_STREAM)
+    written = 0
+    while (size := peer.ask(request(WRITE, (one, 1 << 15, 1 << 15), bytes(1 << 15)))[0]) > 0:
+        written += size
+    come_back(peer)
+    assert sum(map(len, heard(peer, other))) == written
+
+
+def test_a_file_whose_packets_do_not_add_up(peer: Keeping) -> None:
+    """An image is as hostile as who wrote it."""
+    for content in (b"\xff\xff\xff\xff", b"\1", b"\5\0\0\0abc", b"\0\0\0\1" + b"x" * 100):
+        for kind, number in ((2, socket.SOCK_SEQPACKET), (3, socket.SOCK_SEQPACKET), (3, socket.SOCK_DGRAM)):
+            head = struct.pack("<6IQ", 0x46534443, 1, 1, 0, 0o22, 2, 1) + b".\0"
+            file = struct.pack("<4BIiIqII", kind, 0, 0, 0, 7, 0, 0o100644, number, 0, len(content)) + content
+            assert peer.ask(request(ADOPT, (), head + file + struct.pack("<3I", 3, 0, 0)))[0] < 0
 
 
 @pytest.fixture
