@@ -109,10 +109,6 @@ class ScheddActor(CoreActor):
             self._begin()
 
     def _begin(self) -> None:
-        try:
-            self._edges.spool.open_for_owners()
-        except OSError as error:
-            self.context.log.error("{where} cannot be written: {error}", where=self._edges.spool.root, error=error)
         self.context.perform(self.core.start(self.context.now_s(), self._my_address()))
         self.context.set_timer(("trim-history",), HISTORY_TRIM_S)
         self._look_at_clock()
@@ -251,9 +247,13 @@ class ScheddActor(CoreActor):
             self.context.log.error("user {owner} does not exist on this machine: no shadow host for it",
                                    owner=effect.owner)
             return
+        try:
+            self._edges.spool.make_folder_of(effect.owner)
+        except OSError as error:  # its jobs run all the same; what they leave cannot be kept
+            self.context.log.error("no folder for what runs of {owner} leave: {error}", owner=effect.owner, error=error)
         self.context.tell(effect.address, BecomeOwner(
             owner=effect.owner, uid=user.uid, gid=user.gid, credential=self._edges.mint(effect.owner),
-            spool_dir=str(self._edges.spool.root)))
+            spool_dir=str(self._edges.spool.folder_of(effect.owner))))
         # It connected with our rights; from now on it has no more than its owner's.
         domain = self.core.desk.settings.uid_domain
         self._edges.reidentify(effect.address.node,

@@ -3,10 +3,16 @@
 Theory: a job that was spooled has a folder ``$(SPOOL)/<cluster>/<proc>`` which is its initial directory.  Paths in
 messages are relative and may not lead out of it; what is opened is opened below the folder without following links.
 When the schedd runs as root, everything in it belongs to the job's owner.
+
+What a run leaves is kept by its owner's shadow host, in folders that no other user sees into::
+
+    $(SPOOL)/owners/<owner>/evicted/<job>       what an evicted run saved
+    $(SPOOL)/owners/<owner>/checkpoints/<job>   see ``machine/checkpoint_folder.py``
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import stat
@@ -26,7 +32,8 @@ __all__ = ["SPOOL_MESSAGES", "Spool"]
 
 SPOOL_READS = (ListSpool, ReadSpool)
 SPOOL_MESSAGES = (SpoolChunk, *SPOOL_READS)
-EVICTED, CHECKPOINTS = "evicted", "checkpoints"
+OWNERS = "owners"
+KEPT = ("evicted", "checkpoints")
 MAX_READ_BYTES = 400_000
 
 
@@ -40,13 +47,23 @@ class Spool:
     def __init__(self, root: Path) -> None:
         self.root = root
 
-    def open_for_owners(self) -> None:
-        """Make the folder in which shadow hosts keep what evicted runs leave; each makes its own folders there."""
-        for name in (EVICTED, CHECKPOINTS):
-            folder = self.root / name
+    def folder_of(self, owner: str) -> Path:
+        """Where the shadow hosts of a user of this machine keep what runs leave."""
+        return self.root / OWNERS / owner
+
+    def make_folder_of(self, owner: str) -> None:
+        """Make it.  It is not the owner's, what is in it is: nobody can put other folders into the places of those.
+
+        Raises:
+            OSError: it cannot be made.
+        """
+        user = user_ids(owner)
+        for name in KEPT:
+            folder = self.folder_of(owner) / name
             folder.mkdir(parents=True, exist_ok=True)
-            if os.getuid() == 0:
-                folder.chmod(0o1777)
+            if os.getuid() == 0 and user is not None:
+                folder.chmod(0o700 if user.uid else 0o711)  # root's jobs are nobody's
+                os.chown(folder, user.uid, user.gid)
 
     def has_room(self) -> None:
         """Write something, and remove it.
@@ -167,8 +184,10 @@ class Spool:
 
     def forget(self, cluster: int, proc: int) -> None:
         """The job has left the queue: its files go."""
-        for name in (EVICTED, CHECKPOINTS):
-            remove_tree(str(self.root / name / f"{cluster}.{proc}"))
+        with contextlib.suppress(FileNotFoundError):
+            for owner in (self.root / OWNERS).iterdir():
+                for name in KEPT:
+                    remove_tree(str(owner / name / f"{cluster}.{proc}"))
         remove_tree(str(self.folder(cluster, proc)))
         try:
             (self.root / str(cluster)).rmdir()

@@ -62,7 +62,7 @@ class SimulatedSpool(Spool):
         """Fail when the disk does."""
         self._disk.check()
 
-    def open_for_owners(self) -> None:
+    def make_folder_of(self, owner: str) -> None:
         """Nothing to make."""
 
 

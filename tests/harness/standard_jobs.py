@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 from pathlib import Path
 
 import pytest
@@ -94,6 +96,12 @@ class Job:
         self.pool.run("condor_checkpoint", "job", self.id)
         self.until_logged("003 (", count + 1)
 
+    @property
+    def checkpoints(self) -> Path:
+        """Where its checkpoints lie at home."""
+        owner = pwd.getpwuid(os.getuid()).pw_name
+        return self.pool.dir / "spool" / "owners" / owner / "checkpoints" / self.id
+
     def wait(self) -> None:
         """Until it has ended."""
         self.pool.wait(str(self.folder / "job.log"))
@@ -107,4 +115,4 @@ class Job:
         assert "001 (" in self.text("job.log")
         assert self.text("job.log").count("005 (") == 1
         until(lambda: not self.pool.scratch(), "no scratch directory left")
-        until(lambda: not (self.pool.dir / "spool" / "checkpoints" / self.id).exists(), "no checkpoint left")
+        until(lambda: not self.checkpoints.exists(), "no checkpoint left")

@@ -133,7 +133,7 @@ for step in range(int(sys.argv[1])):
 
 def test_a_big_program_is_saved_in_increments(pool: PersonalPool) -> None:
     job = Job(pool, "big", "5", BIG, request_memory="400MB")
-    folder = pool.dir / "spool" / "checkpoints" / job.id
+    folder = job.checkpoints
     sent = []
     for step in range(2):
         job.until_lines(step + 1)
@@ -259,7 +259,7 @@ def test_a_job_that_begins_anew_finds_its_files_as_they_were(pool: PersonalPool)
     job.go_on(5)
     job.until_lines(11)
     job.checkpoint()
-    image = pool.dir / "spool" / "checkpoints" / job.id / "image"
+    image = job.checkpoints / "image"
     os.truncate(image, 1000)
     pool.run("condor_vacate_job", "-fast", job.id)  # and there is none before it
     job.until_logged("001 (", 3)
@@ -322,7 +322,7 @@ def test_a_damaged_checkpoint_is_not_started_the_one_before_it_is(pool: Personal
         job.checkpoint()
         job.go_on(step)
     job.until_lines(13)
-    image = pool.dir / "spool" / "checkpoints" / job.id / "image"
+    image = job.checkpoints / "image"
     os.truncate(image, image.stat().st_size // 2)
     pool.run("condor_vacate_job", "-fast", job.id)
     job.until_logged("001 (", 2)
@@ -350,7 +350,7 @@ def test_a_removed_job_leaves_nothing(pool: PersonalPool) -> None:
     pool.run("condor_rm", job.id)
     job.wait()
     until(lambda: not pool.scratch(), "no scratch directory left")
-    until(lambda: not (pool.dir / "spool" / "checkpoints" / job.id).exists(), "no checkpoint left")
+    until(lambda: not job.checkpoints.exists(), "no checkpoint left")
     until(lambda: not [each for each in pool.processes().values() if "/program" in each], "no process left")
 
 
@@ -370,7 +370,7 @@ def test_a_checkpoint_server_keeps_what_spool_need_not() -> None:
         try:
             kept = pool.dir / "spool" / "ckpt_server"
             job = Job(pool, "kept", "14 4 9")
-            here = pool.dir / "spool" / "checkpoints" / job.id
+            here = job.checkpoints
             job.until_lines(5)
             job.checkpoint()
             until(lambda: list(kept.glob("u-*/j-*/image")), "the image at the server")

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import getpass
 import os
+import pwd
+import stat
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+
+import pytest
 
 from condor_actors.daemons.schedd_spool import Spool
 from condor_actors.messages.envelope import Done, Identity, Refused
@@ -39,3 +43,21 @@ def test_pipes_and_second_names_are_neither_waited_for_nor_written(tmp_path: Pat
     assert isinstance(asked(spool, ReadSpool(cluster_id=1, proc_id=0, path="pipe", offset=0)), Refused)
     spool.forget(1, 0)
     assert not folder.exists()
+
+
+@pytest.mark.skipif(os.getuid() != 0 or "nobody" not in {each.pw_name for each in pwd.getpwall()},
+                    reason="only root can give folders to others")
+def test_what_runs_leave_is_their_owners_and_goes_with_the_job(tmp_path: Path) -> None:
+    """Nobody else sees into the folders, and their places are not the owner's: root empties them."""
+    spool = Spool(tmp_path / "spool")
+    for _ in range(2):
+        spool.make_folder_of("nobody")
+    folder = spool.folder_of("nobody")
+    assert folder.stat().st_uid == 0
+    for name in ("evicted", "checkpoints"):
+        facts = (folder / name).stat()
+        assert (facts.st_uid, stat.S_IMODE(facts.st_mode)) == (pwd.getpwnam("nobody").pw_uid, 0o700)
+        (folder / name / "1.0").mkdir()
+        (folder / name / "2.0").mkdir()
+    spool.forget(1, 0)
+    assert sorted(str(path.relative_to(folder)) for path in folder.glob("*/*")) == ["checkpoints/2.0", "evicted/2.0"]

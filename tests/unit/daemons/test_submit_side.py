@@ -57,7 +57,7 @@ def test_a_job_runs_and_leaves_for_the_history(pool: SubmitPool) -> None:
 
 def test_a_kept_checkpoint_stays_until_the_outputs_are_home(pool: SubmitPool, monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = pool.submit()
-    kept = pool.folder / "spool" / "evicted" / f"{cluster}.0" / "state"
+    kept = pool.folder / "spool" / "owners" / USER / "evicted" / f"{cluster}.0" / "state"
     kept.parent.mkdir(parents=True)
     kept.write_bytes(b"a week of work")
     big = FileEntry(path="big", size_bytes=1 << 20, digest="0" * 64)
