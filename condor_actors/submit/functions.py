@@ -121,7 +121,9 @@ def _random_integer(scope: Surface, body: str, lookup: Lookup) -> str:
 
 
 def _basename(scope: Surface, body: str, lookup: Lookup) -> str:
-    return os.path.basename(lookup(body) or body)
+    name, comma, ending = (part.strip() for part in body.partition(","))
+    last = os.path.basename(lookup(name) or name)
+    return last.removesuffix(lookup(ending) or ending) if comma else last
 
 
 def _dirname(scope: Surface, body: str, lookup: Lookup) -> str:
@@ -147,8 +149,9 @@ FUNCTIONS: dict[str, Function] = {
 def file_parts(letters: str, path: str, cwd: str) -> str:
     """``$F<letters>(name)``: parts of a path.
 
-    :param letters: any of f (full path), p (folder), d (last folder), n (name), x (extension), b (without its mark:
-        the trailing slash of a folder, the dot of an extension), w and u (back or forward slashes), q and a (quotes).
+    :param letters: any of f (full path), p (folder), d (last folder; the last two where it stands twice), n (name),
+        x (extension), b (without its mark: the trailing slash of a folder, the dot of an extension), w and u (back or
+        forward slashes), q and a (quotes).
     :param path: the path, perhaps in double quotes.
     :param cwd: what a full path begins with.
     """
@@ -163,7 +166,8 @@ def file_parts(letters: str, path: str, cwd: str) -> str:
     bare = "b" in letters
     out = ""
     if "d" in letters:
-        out += os.path.basename(folder.rstrip("/")) + "/" if folder else ""
+        folders = [part for part in folder.split("/") if part]
+        out += "".join(f"{part}/" for part in folders[-letters.count("d") :])
     elif "p" in letters:
         out += folder
     if bare and out.endswith("/") and not any(letter in letters for letter in "nx"):

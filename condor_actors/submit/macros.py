@@ -113,7 +113,8 @@ class Scope:
             return self._plain(reference, depth)
         body = self._expand(reference.body, depth)
         if reference.function[0] == "F" and reference.function not in FUNCTIONS:
-            return file_parts(reference.function[1:], self._named(body, depth), self.cwd)
+            path = self._named_or_none(body.strip(), depth)  # what names nothing is a path itself
+            return file_parts(reference.function[1:], body if path is None else path, self.cwd)
         try:
             return FUNCTIONS[reference.function](self, body, lambda name: self._named_or_none(name, depth))
         except ValueError as error:
@@ -134,9 +135,6 @@ class Scope:
     def _named_or_none(self, name: str, depth: int) -> str | None:
         value = self.raw(name.strip())
         return None if value is None else self._expand(value, depth)
-
-    def _named(self, name: str, depth: int) -> str:
-        return self._named_or_none(name, depth) or ""
 
 
 @functools.lru_cache(maxsize=4096)

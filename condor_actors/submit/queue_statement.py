@@ -215,7 +215,7 @@ def _matching(statement: QueueStatement, files: Files) -> Iterator[str]:
         for path, is_folder in files.glob(pattern):
             if (statement.kind == "files" and is_folder) or (statement.kind == "dirs" and not is_folder):
                 continue
-            name = path.rstrip("/") + "/" if is_folder and statement.kind == "dirs" else path
+            name = path.rstrip("/") + "/" if is_folder else path
             if name not in seen:
                 seen.add(name)
                 yield name
