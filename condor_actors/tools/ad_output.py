@@ -2,8 +2,8 @@
 
 ========================  ============================================================================
 ``-constraint EXPR``       several: all must be true
-``-long -json -xml``       whole ads, with ``-attributes A,B`` those only
-``-af[:letters] A …``      values; ``-format FMT A`` printf's; ``-print-format FILE`` a table from a file
+``-long -json -xml``       whole ads (``-jsonl``: each on a line), with ``-attributes A,B`` those only
+``-af[:letters] A …``      values; ``-format FMT A`` printf's; ``-print-format FILE`` a table of a file
 ``-limit N``               at most so many
 ========================  ============================================================================
 
@@ -14,18 +14,21 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import attrs
 
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, Expr, is_true, parse_expression
 from condor_actors.classads.text_form import iter_long, old_to_new
 from condor_actors.tools.command import ToolError
-from condor_actors.tools.flags import MANY, Flag, Given
+from condor_actors.tools.flags import LIST, Flag, Given
+
+if TYPE_CHECKING:
+    from condor_actors.tools.print_formats import Row
 
 _T = TypeVar("_T")
 
-WHOLE = ("long", "json", "xml")
+WHOLE = ("long", "json", "jsonl", "xml")
 """The forms that print whole ads."""
 
 
@@ -37,9 +40,9 @@ def flags(**least: int) -> tuple[Flag, ...]:
     wanted = {"long": 1, "json": 2, "xml": 1, "limit": 3, "attributes": 2, "format": 1, "constraint": 1,
               "print_format": 2, **least}  # fmt: skip
     return (
-        Flag("long", wanted["long"]), Flag("json", wanted["json"], colon=True), Flag("xml", wanted["xml"]),
+        Flag("long", wanted["long"], colon=True), Flag("json", wanted["json"], colon=True), Flag("xml", wanted["xml"]),
         Flag("limit", wanted["limit"], 1), Flag("attributes", wanted["attributes"], 1),
-        Flag("autoformat", 5, MANY, colon=True, alias="af"), Flag("af", 2, MANY, colon=True),
+        Flag("autoformat", 5, LIST, colon=True, alias="af"), Flag("af", 2, LIST, colon=True),
         Flag("format", wanted["format"], 2), Flag("constraint", wanted["constraint"], 1),
         Flag("print-format", wanted["print_format"], 1),
     )  # fmt: skip
@@ -51,15 +54,15 @@ class AdQuestion:
 
     Attributes:
         constraints: expressions in the new form.
-        form: ``long``, ``json``, ``xml``, ``af``, ``format``, ``table`` (of a file) or empty: the tool's own table.
+        form: ``long``, ``json``, ``jsonl``, ``xml``, ``row``, ``table`` (of a file) or empty: the tool's own table.
+        columns: what a row is made of: (``af``, letters, attributes) or (``format``, format, attribute) each.
         limit: 0: no limit.
     """
 
     constraints: list[str] = attrs.Factory(list)
     form: str = ""
     attributes: tuple[str, ...] = ()
-    af: tuple[str, tuple[str, ...]] = ("", ())
-    formats: list[tuple[str, str]] = attrs.Factory(list)
+    columns: list[tuple[str, str, tuple[str, ...]]] = attrs.Factory(list)
     table_file: str = ""
     limit: int = 0
 
@@ -72,12 +75,12 @@ class AdQuestion:
         if item.name == "constraint":
             self.constraints.append(checked(value))
         elif item.name in WHOLE:
-            self.form = item.name
-        elif item.name == "af":
-            self.form, self.af = "af", (item.qualifier, item.values)
-        elif item.name == "format":
-            self.form = "format"
-            self.formats.append((item.values[0], item.values[1]))
+            forms = [word for word in item.qualifier.replace(",", " ").split() if word in WHOLE]
+            self.form = forms[-1] if forms else item.name
+        elif item.name in ("af", "format"):
+            self.form = "row"
+            how = (item.qualifier, item.values) if item.name == "af" else (value, item.values[1:])
+            self.columns.append((item.name, *how))
         elif item.name == "print-format":
             self.form, self.table_file = "table", value
         elif item.name == "attributes":
@@ -100,16 +103,20 @@ class AdQuestion:
 
         :raises ToolError: an expression of the form cannot be read.
         """
-        from condor_actors.tools.print_formats import AutoFormat, Format
-
         if self.form in WHOLE:
             return self.attributes
-        if self.form == "af":
-            return understood(lambda: AutoFormat.of(*self.af).projection())
-        if self.form == "format":
-            forms = understood(lambda: [Format.of(*each) for each in self.formats])
-            return tuple(sorted({name for form in forms for name in form.field.names()}))
+        if self.form == "row":
+            return self.row().projection()
         return () if self.form == "table" else None
+
+    def row(self) -> Row:
+        """What ``-af`` and ``-format`` ask for.
+
+        :raises ToolError: one of them cannot be read.
+        """
+        from condor_actors.tools.print_formats import Row
+
+        return understood(lambda: Row.of(self.columns))
 
     def rows(
         self, ads: Iterable[ClassAd], *, when_empty: str = "", target: ClassAd | None = None
@@ -120,16 +127,9 @@ class AdQuestion:
         :param target: what TARGET means in the expressions of ``-af`` and ``-format``.
         :raises ToolError: the form cannot be read.
         """
-        from condor_actors.tools import print_formats as forms
-
         if self.form in WHOLE:
             return projected_rows(self.form, ads, self.attributes, when_empty=when_empty)
-        if self.form == "af":
-            return understood(lambda: forms.AutoFormat.of(*self.af)).rows(ads, target)
-        if self.form == "format":
-            chosen = understood(lambda: [forms.Format.of(*each) for each in self.formats])
-            return ("".join(form.text(ad, target) for form in chosen) for ad in ads)
-        return None
+        return self.row().rows(ads, target) if self.form == "row" else None
 
 
 def projected_rows(
@@ -142,6 +142,8 @@ def projected_rows(
         return forms.long_rows(ads, attributes)
     if form == "xml":
         return forms.xml_rows(ads, attributes)
+    if form == "jsonl":
+        return forms.json_lines(ads, attributes)
     return forms.json_rows(ads, attributes, when_empty=when_empty)
 
 

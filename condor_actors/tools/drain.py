@@ -16,14 +16,14 @@ from condor_actors.tools.machine_commands import STARTD, ask, startds
 
 FLAGS = (
     Flag("help"),
-    Flag("version", 4),
+    Flag("version", 1),
     Flag("debug", 1),
     Flag("pool", 1, 1),
     Flag("cancel", 1),
     Flag("fast", 1),
     Flag("quick", 1),
     Flag("graceful", 1),
-    Flag("resume-on-completion", 3),
+    Flag("resume-on-completion", 1),
     Flag("restart-on-completion", 3),
     Flag("reconfig-on-completion", 3),
     Flag("exit-on-completion", 2),

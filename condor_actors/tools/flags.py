@@ -2,8 +2,8 @@
 
 Theory: a flag is a word with one or two leading dashes; any beginning of its name counts, down to a least length
 (``-con`` is ``-constraint``).  Some flags carry a qualifier behind a colon (``-af:jh``).  A flag takes a fixed number
-of words, or (``MANY``) all up to the next word with a dash.  What is no flag is an operand; order is kept, because
-several tools give it a meaning.
+of words, or (``MANY``, ``LIST``) all up to the next word with a dash.  What is no flag is an operand; order is kept,
+because several tools give it a meaning.
 
 ``parse`` turns words into `Given` items; each tool says with a table of `Flag` rows what it knows, in the order in
 which they are tried.
@@ -17,6 +17,8 @@ import attrs
 
 MANY = -1
 """Takes all words up to the next one that begins with a dash."""
+LIST = -2
+"""The same, and a lone dash ends it too: ``-af A B - 5.0``."""
 
 
 @attrs.frozen
@@ -26,7 +28,7 @@ class Flag:
     Attributes:
         name: the whole name, without dashes.
         least: how many letters must be given.
-        takes: how many words follow, or ``MANY``.
+        takes: how many words follow, ``MANY`` or ``LIST``.
         colon: whether a qualifier may follow behind a colon.
         alias: the name it is reported under; by default its own.
     """
@@ -89,16 +91,16 @@ def _each(words: list[str], flags: Sequence[Flag]) -> Iterator[Given]:
         if found is None:
             raise UnknownFlag(word)
         flag, qualifier = found
-        if flag.takes == MANY:
+        if flag.takes in (MANY, LIST):
             end = position
-            while end < len(words) and not is_flag(words[end]):
+            while end < len(words) and not is_flag(words[end]) and (flag.takes == MANY or words[end] != "-"):
                 end += 1
         else:
             end = position + flag.takes
             if end > len(words):
                 raise MissingValue(flag, word)
         yield Given(flag.alias or flag.name, tuple(words[position:end]), qualifier, word)
-        position = end
+        position = end + (flag.takes == LIST and words[end : end + 1] == ["-"])
 
 
 def is_flag(word: str) -> bool:

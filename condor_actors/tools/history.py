@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 FLAGS = (
     Flag("help"), Flag("local", 3), Flag("match", 1, 1, alias="limit"), Flag("wide", 1, colon=True),
-    Flag("backwards", 1), Flag("forwards", 2), Flag("file", 2, 1),
-    *ad_output.flags(),
+    Flag("backwards", 1), Flag("forwards", 4), Flag("nobackwards", 3, alias="forwards"), Flag("file", 2, 1),
+    Flag("jsonl", 5), *ad_output.flags(),
     Flag("completedsince", 2, 1), Flag("since", 2, 1), Flag("scanlimit", 2, 1), Flag("name", 1, 1), Flag("pool", 1, 1),
     Flag("epochs", 1, colon=True, alias="unsupported"), Flag("type", 1, 1, alias="unsupported"),
-    Flag("startd", 4, alias="unsupported"), Flag("userlog", 1, 1), Flag("stream-results", 2), Flag("dag", 3),
-    Flag("debug", 1, colon=True), Flag("version", 4),
+    Flag("startd", 3, alias="unsupported"), Flag("schedd", 3), Flag("userlog", 1, 1), Flag("stream-results", 2),
+    Flag("dag", 3), Flag("debug", 1, colon=True), Flag("version", 4),
 )  # fmt: skip
 
 
@@ -88,8 +88,8 @@ def _answer(question: Question) -> int:
     if question.file:
         return _print(question, _chosen(question, ad_output.ads_of_file(question.file)))
     with schedd(config, name=question.name, pool=question.pool) as there:
-        names = question.names() or ()
-        ads = _asked(there, question, () if question.form == "af" and "r" not in question.af[0] else names)
+        is_evaluated = question.form == "row" and not question.row().is_raw  # it may need any other attribute
+        ads = _asked(there, question, () if is_evaluated else question.names() or ())
         return _print(question, iter(list(ads)[::-1]) if question.is_forwards else ads)
 
 
@@ -189,7 +189,7 @@ USAGE = """Usage: condor_history [source] [restriction-list] [options]
       -limit <n>              at most so many jobs
       -since <job>|<expr>     stop at this job, or when the expression is true
       -completedsince <time>  stop at jobs completed at or before this time
-      -long  -json  -xml      whole ads  [-attributes A,B]
+      -long -json -jsonl -xml whole ads  [-attributes A,B]
       -autoformat[:jlhVrTY,tng] <attr> ...   -format <fmt> <attr>   -print-format <file>
       -wide                   do not cut lines"""
 

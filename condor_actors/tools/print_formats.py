@@ -4,10 +4,12 @@ r"""How tools print ads: ``-autoformat``, ``-format``, ``-long``, ``-json``, ``-
 ``-af[:opts] A…``  values with a space between; ``j`` job id first, ``l`` labels, ``h`` headings, ``r`` raw,
                   ``V`` quoted strings, ``T`` elapsed time, ``Y`` date, ``,`` ``t`` ``n`` ``g`` separators
 ``-format F A``   C's printf with one conversion: ``%s %d %i %f %g %e %x %c %v %V %r %T``; ``\n`` as text is a line
-                  break; nothing is printed when the attribute is missing (``%v`` prints ``undefined``)
+                  break; nothing is printed when the attribute is missing (``%v`` prints ``undefined``); ``%s`` of an
+                  attribute that is no string prints what stands in the ad, as ``%r`` does
 ================  ==============================================================================================
 
-A missing attribute prints ``undefined`` in autoformat.  **Source**: the manual, condor_q, "Print Format Tables".
+A missing attribute prints ``undefined`` in autoformat.  Several options make one row together.
+**Source**: the manual, condor_q, "Print Format Tables".
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 
@@ -58,6 +60,10 @@ class Field:
                 return self.text.lower() == "true"
             return ad.evaluate(self.text, target)
         return self.expression.evaluate(ad, target)
+
+    def stands_in(self, ad: ClassAd) -> bool:
+        """Whether it is an attribute that the ad has."""
+        return self.expression is None and self.text in ad
 
     def raw(self, ad: ClassAd) -> str:
         """What stands in the ad, not evaluated."""
@@ -143,50 +149,34 @@ class AutoFormat:
             record_prefix="\n" if "g" in qualifier else "",
         )
 
-    def projection(self) -> tuple[str, ...]:
+    def projection(self) -> set[str]:
         """Attributes to ask a daemon for."""
         names = {name for field in self.fields for name in field.names()}
-        if self.job_id:
-            names |= {"ClusterId", "ProcId"}
-        return tuple(sorted(names))
+        return names | {"ClusterId", "ProcId"} if self.job_id else names
+
+    @property
+    def heads(self) -> list[str]:
+        """What stands above its columns."""
+        return [*([" ID"] if self.job_id else []), *(field.text for field in self.fields)]
+
+    @property
+    def between(self) -> str:
+        """What stands between two columns."""
+        return self.suffix + self.separator
 
     def texts(self, ad: ClassAd, target: ClassAd | None = None) -> list[str]:
-        """The fields of one ad; ``target`` is what TARGET means in them."""
+        """The columns of one ad; ``target`` is what TARGET means in them."""
         out = []
+        if self.job_id:
+            cluster, proc = ad.get_int("ClusterId"), ad.get_int("ProcId")
+            if self.headings:
+                out.append(f"{cluster:4}.{proc:<3}")
+            else:
+                out.append(f"ID = {cluster}.{proc}" if self.labels else f"{cluster}.{proc}")
         for field in self.fields:
             text = field.raw(ad) if self.is_raw else self.render(field.value(ad, target))
             out.append(f"{field.text} = {text}" if self.labels else text)
         return out
-
-    def row(self, ad: ClassAd, target: ClassAd | None = None) -> str:
-        """One ad as text, line end included."""
-        parts = self.texts(ad, target)
-        if self.job_id:
-            identity = f"{ad.get_int('ClusterId')}.{ad.get_int('ProcId')}"
-            parts.insert(0, f"ID = {identity}" if self.labels else identity)
-        if self.suffix == "\n":
-            return self.record_prefix + "".join(f"{part}\n" for part in parts)
-        return self.record_prefix + (self.suffix + self.separator).join(parts) + "\n"
-
-    def rows(self, ads: Iterable[ClassAd], target: ClassAd | None = None) -> Iterator[str]:
-        """All ads as text; with headings the columns are as wide as their widest value."""
-        if not self.headings:
-            for ad in ads:
-                yield self.row(ad, target)
-            return
-        held = [(self._identity(ad), self.texts(ad, target)) for ad in ads]
-        if not held:
-            return
-        heads = [field.text for field in self.fields]
-        widths = [max(len(head), *(len(texts[n]) for _, texts in held)) for n, head in enumerate(heads)]
-        for identity, texts in [(" ID", heads), *held]:
-            cells = [text.ljust(width) for text, width in zip(texts, widths, strict=True)]
-            if self.job_id:
-                cells.insert(0, identity.ljust(max(len(i) for i, _ in held)))
-            yield (self.suffix + self.separator).join(cells) + "\n"
-
-    def _identity(self, ad: ClassAd) -> str:
-        return f"{ad.get_int('ClusterId'):4}.{ad.get_int('ProcId'):<3}"
 
 
 @attrs.frozen
@@ -213,6 +203,16 @@ class Format:
             form[: found.start()].replace("%%", "%"), found.group(0), form[found.end() :].replace("%%", "%"), field
         )
 
+    heads: ClassVar[list[str]] = [""]
+
+    def projection(self) -> set[str]:
+        """Attributes to ask a daemon for."""
+        return set(self.field.names())
+
+    def texts(self, ad: ClassAd, target: ClassAd | None = None) -> list[str]:
+        """Its only column."""
+        return [self.text(ad, target)]
+
     def text(self, ad: ClassAd, target: ClassAd | None = None) -> str:
         """What it prints for an ad; nothing when the value does not fit."""
         value = self.field.value(ad, target)
@@ -232,7 +232,7 @@ class Format:
     def _converted(self, letter: str, value: Any, ad: ClassAd) -> str | int | float | None:
         if letter in "vV":
             return quoted(value) if letter == "V" else shown(value)
-        if letter == "r":
+        if letter == "r" or (letter == "s" and self.field.stands_in(ad) and not isinstance(value, str)):
             return self.field.raw(ad)
         if value is UNDEFINED:
             return None
@@ -243,6 +243,51 @@ class Format:
         if isinstance(value, (bool, int, float)):
             return float(value) if letter in "fFeEgGaA" else int(value)
         return None
+
+
+@attrs.frozen
+class Row:
+    """All ``-autoformat`` and ``-format`` options of a command line, in their order: together they make one row an ad.
+
+    What stands between the columns, and at the ends of a row, is what the last ``-autoformat`` wants; without any,
+    nothing does.
+    """
+
+    parts: tuple[AutoFormat | Format, ...]
+
+    @classmethod
+    def of(cls, options: Sequence[tuple[str, str, tuple[str, ...]]]) -> Row:
+        """Read options: ``af``, its letters and attributes, or ``format``, the format and its one attribute.
+
+        :raises FormatError: one of them says nothing printable.
+        """
+        return cls(tuple(
+            AutoFormat.of(how, names) if kind == "af" else Format.of(how, names[0]) for kind, how, names in options
+        ))  # fmt: skip
+
+    @property
+    def is_raw(self) -> bool:
+        """Whether nothing is evaluated."""
+        return all(isinstance(part, AutoFormat) and part.is_raw for part in self.parts)
+
+    def projection(self) -> tuple[str, ...]:
+        """Attributes to ask a daemon for."""
+        return tuple(sorted({name for part in self.parts for name in part.projection()}))
+
+    def rows(self, ads: Iterable[ClassAd], target: ClassAd | None = None) -> Iterator[str]:
+        """All ads as text; with headings the columns are as wide as their widest value."""
+        autos = [part for part in self.parts if isinstance(part, AutoFormat)]
+        texts = ([text for part in self.parts for text in part.texts(ad, target)] for ad in ads)
+        if not autos:
+            yield from ("".join(row) for row in texts)
+            return
+        last = autos[-1]
+        if any(part.headings for part in autos) and (held := list(texts)):
+            held.insert(0, [head for part in self.parts for head in part.heads])
+            widths = [max(map(len, column)) for column in zip(*held, strict=True)]
+            texts = ([text.ljust(width) for text, width in zip(row, widths, strict=True)] for row in held)
+        for row in texts:
+            yield f"{last.record_prefix}{last.between.join(row)}\n"
 
 
 def _first_conversion(form: str) -> re.Match[str] | None:
@@ -323,6 +368,12 @@ def json_rows(ads: Iterable[ClassAd], attributes: Sequence[str] = (), *, when_em
         yield opening + projected(ad, attributes).to_json() + "\n"
         opening = ",\n"
     yield "]\n" if opening == ",\n" else when_empty
+
+
+def json_lines(ads: Iterable[ClassAd], attributes: Sequence[str] = ()) -> Iterator[str]:
+    """``-jsonl``: an object a line."""
+    for ad in ads:
+        yield " ".join(line.strip() for line in projected(ad, attributes).to_json().splitlines()) + "\n"
 
 
 def xml_rows(ads: Iterable[ClassAd], attributes: Sequence[str] = ()) -> Iterator[str]:

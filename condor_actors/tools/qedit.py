@@ -25,7 +25,7 @@ FLAGS = (
     Flag("version"),
     Flag("name", 1, 1),
     Flag("pool", 1, 1),
-    Flag("debug", 2, colon=True),
+    Flag("debug", 1, colon=True),
     Flag("diagnostic", 2),
     Flag("dry-run", 2),
     Flag("constraint", 1, 1),

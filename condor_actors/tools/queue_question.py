@@ -8,23 +8,26 @@ import attrs
 
 from condor_actors.tools import ad_output
 from condor_actors.tools.command import ToolError
-from condor_actors.tools.flags import MANY, Flag, Given
+from condor_actors.tools.flags import LIST, Flag, Given
 from condor_actors.tools.job_ids import parse_id
 
 FLAGS = (
-    Flag("help", 4, colon=True), Flag("wide", 1, colon=True),
-    *ad_output.flags(xml=3),
-    Flag("pool", 1, 1), Flag("debug", 1, colon=True), Flag("dag", 2, colon=True), Flag("direct", 3, 1), Flag("dot", 3),
+    Flag("help", 1, colon=True), Flag("wide", 1, colon=True), *ad_output.flags(xml=3), Flag("pool", 1, 1),
+    Flag("debug", 1, colon=True), Flag("dag", 2, colon=True), Flag("direct", 3, 1), Flag("dot", 3),
     Flag("name", 1, 1), Flag("nobatch", 3), Flag("nouserprios", 4), Flag("batch", 2, colon=True),
-    Flag("better-analyze", 2, colon=True), Flag("aaf", 3, MANY, colon=True, alias="af"),
-    Flag("allusers", 2, alias="all"), Flag("analyze", 2, colon=True, alias="better-analyze"), Flag("addr", 4, 1),
-    Flag("autocluster", 2, colon=True), Flag("cputime", 2), Flag("currentrun", 2), Flag("cumulative-time", 3),
-    Flag("expert", 1), Flag("factory", 2, alias="unsupported"), Flag("global", 1),
-    Flag("grid", 2, colon=True, alias="default"), Flag("hold-codes", 5), Flag("hold", 2), Flag("held", 2, alias="hold"),
-    Flag("idle", 2), Flag("io", 2), Flag("jobads", 4, 1), Flag("jobset", 4, alias="unsupported"), Flag("machine", 1, 1),
-    Flag("mconstraint", 2, 1), Flag("reverse-analyze", 3, colon=True), Flag("run", 1), Flag("slotads", 4, 1),
-    Flag("stream-results", 2), Flag("submitter", 1, 1), Flag("totals", 3), Flag("unmatchable", 2), Flag("user", 1, 1),
-    Flag("userlog", 5, 1), Flag("userprios", 5, 1, alias="unsupported"), Flag("verbose", 4), Flag("version", 3),
+    Flag("progress", 3, colon=True, alias="batch"),
+    *(Flag(name, 2, colon=True, alias="better-analyze") for name in ("better-analyze", "better-analyse")),
+    Flag("aaf", 3, LIST, colon=True, alias="af"), Flag("allusers", 2, alias="all"), Flag("all-users", 4, alias="all"),
+    *(Flag(name, 2, colon=True, alias="better-analyze") for name in ("analyze", "analyse")),
+    Flag("address", 1, 1, alias="addr"), Flag("autocluster", 2, colon=True), Flag("cputime", 2),
+    Flag("currentrun", 2), Flag("cumulative-time", 3), Flag("expert", 1), Flag("factory", 2, alias="unsupported"),
+    Flag("global", 1), Flag("grid", 2, colon=True, alias="default"), Flag("hold-codes", 5),
+    Flag("holdcodes", 5, alias="hold-codes"), Flag("hold", 2), Flag("held", 2, alias="hold"), Flag("idle", 2),
+    Flag("io", 2), Flag("jobads", 1, 1), Flag("jobset", 4, alias="unsupported"), Flag("machine", 1, 1),
+    Flag("mconstraint", 2, 1), Flag("slotconstraint", 5, 1, alias="mconstraint"),
+    Flag("reverse-analyze", 3, colon=True), Flag("run", 1), Flag("slotads", 2, 1), Flag("stream-results", 2),
+    Flag("submitter", 1, 1), Flag("totals", 3), Flag("unmatchable", 2), Flag("user", 4, 1), Flag("userlog", 1, 1),
+    Flag("userprios", 5, 1, alias="unsupported"), Flag("verbose", 4), Flag("version", 1),
 )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from condor_actors.messages.advertise import AdKind, AdsPage, QueryAds
 from condor_actors.tools import ad_output
 from condor_actors.tools.command import ToolError, run
 from condor_actors.tools.contact import COLLECTOR, collector, dial, load, refused
-from condor_actors.tools.flags import MANY, Flag, Given
+from condor_actors.tools.flags import LIST, Flag, Given
 from condor_actors.wire.blocking import Client, WireError
 
 if TYPE_CHECKING:
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 
 FLAGS = (
     Flag("help", 1), Flag("version", 4), Flag("debug", 2, colon=True), Flag("diagnose", 3),
-    *ad_output.flags(json=1, attributes=3, constraint=3),
-    Flag("aaf", 3, MANY, colon=True), Flag("pool", 1, 1), Flag("sort", 3, 1), Flag("totals", 1),
+    *ad_output.flags(json=1, limit=2, constraint=3),
+    Flag("aaf", 3, LIST, colon=True), Flag("pool", 1, 1), Flag("sort", 2, 1), Flag("totals", 1),
     Flag("wide", 1, colon=True), Flag("expert", 1),
-    Flag("compact", 3), Flag("nocompact", 9), Flag("avail", 3, alias="avail"), Flag("available", 3, alias="avail"),
-    Flag("claimed", 2), Flag("run", 2), Flag("state", 5), Flag("server", 2), Flag("startd", 5), Flag("slots", 2),
+    Flag("compact", 3), Flag("nocompact", 5), Flag("available", 2, alias="avail"),
+    Flag("claimed", 2), Flag("run", 1), Flag("state", 4), Flag("server", 2), Flag("startd", 4), Flag("slots", 2),
     Flag("schedd", 2), Flag("submitters", 3), Flag("collector", 3), Flag("master", 1), Flag("negotiator", 1),
-    Flag("accounting", 4), Flag("generic", 3), Flag("any", 2), Flag("absent", 3), Flag("offline", 3),
+    Flag("accounting", 4), Flag("generic", 2), Flag("any", 2), Flag("absent", 2), Flag("offline", 2),
     Flag("subsystem", 4, 1), Flag("direct", 3, 1), Flag("name", 3, 1), Flag("owner", 2),
-    Flag("ads", 3, 1), Flag("target", 2, 1),
+    Flag("ads", 2, 1), Flag("target", 2, 1),
     Flag("statistics", 5, 1), Flag("snapshot", 3),
     *(Flag(name, len(name), takes, alias="unsupported") for name, takes in (
         ("annex", 1), ("cod", 0), ("defrag", 0), ("grid", 0), ("java", 0), ("license", 0), ("storage", 0), ("vm", 0),
@@ -97,7 +97,7 @@ class Question(ad_output.AdQuestion):
         for column in COMPACT if self.is_compact else VIEWS.get(self.view, VIEWS["any"]):
             names |= set(column.names)
         if self.appended[1]:
-            names |= set(AutoFormat.of(*self.appended).projection())
+            names |= AutoFormat.of(*self.appended).projection()
         total = TOTALS.get(self.view)
         return tuple(sorted(names | set(CLOCK) | set(total.names if total is not None else ())))
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from condor_actors.classads import quote
 from condor_actors.submit import Cluster, Description, Options, SubmitError, Surroundings
 from condor_actors.tools.command import ToolError, Words, run
 from condor_actors.tools.contact import load
@@ -39,11 +40,12 @@ FLAGS = (
     Flag("debug", 2),
     Flag("dump", 2, 1),
     Flag("append", 1, 1),
-    Flag("addr", 2, 1),
+    Flag("address", 2, 1),
     Flag("allow-crlf-script", 2),
-    Flag("batch-name", 2, 1),
+    Flag("batch-name", 1, 1),
+    Flag("batch-id", 7, 1),
     Flag("capabilities", 3),
-    Flag("factory", 4),
+    Flag("factory", 2),
     Flag("file", 2, 1),
     Flag("help"),
     Flag("interactive"),
@@ -54,7 +56,7 @@ FLAGS = (
     Flag("queue", 1, MANY),
     Flag("remote", 1, 1),
     Flag("single-cluster", 3),
-    Flag("spool", 2),
+    Flag("spool", 1),
     Flag("unused", 1),
     Flag("version", 4),
 )
@@ -69,6 +71,7 @@ class Call:
     is_terse: bool = False
     is_verbose: bool = False
     dry_run: str = ""
+    is_full: bool = False
     dump: str = ""
     unused: bool = False
     name: str = ""
@@ -113,6 +116,10 @@ def _submit(call: Call) -> int:
         except SubmitError as error:
             return _submit_error(error, description)
         _warn(description, call, config)
+        if not clusters and not call.is_terse:
+            sys.stdout.flush()
+            name = source or "(stdin)"
+            print(f'\nWARNING: "{name}" has only empty "queue" commands -- no jobs queued', file=sys.stderr)
         return desk.queue(clusters)
 
 
@@ -268,7 +275,7 @@ def _without_schedd(call: Call, config: Config, text: str, source: str) -> int:
     except SubmitError as error:
         return _submit_error(error, description)
     _warn(description, call, config)
-    body = "".join(_dry(cluster) if call.dry_run else _dumped(cluster) for cluster in clusters)
+    body = "".join(_dry(cluster, call.is_full) if call.dry_run else _dumped(cluster) for cluster in clusters)
     jobs = sum(len(cluster.procs) for cluster in clusters)
     if target == "-":
         print("\n" + body, end="")
@@ -310,14 +317,15 @@ def _dumped(cluster: Cluster) -> str:
     return "".join(f"{text}\n" for _, text in _ads(cluster))
 
 
-def _dry(cluster: Cluster) -> str:
-    """The first job whole, of each other what differs; ``Name=value`` lines, an empty line behind each."""
+def _dry(cluster: Cluster, is_full: bool) -> str:
+    """The first job whole, of each other what differs or all; ``Name=value`` lines, an empty line behind each."""
     from condor_actors.classads import ClassAd
 
     out = []
     for number, text in _ads(cluster):
-        lines = text if number == 0 else f"ProcId = {number}\n" + ClassAd.from_bytes(cluster.procs[number]).to_text()
-        out.append("".join(line.replace(" = ", "=", 1) + "\n" for line in lines.splitlines()) + "\n")
+        if number and not is_full:
+            text = f"ProcId = {number}\n" + ClassAd.from_bytes(cluster.procs[number]).to_text()
+        out.append("".join(line.replace(" = ", "=", 1) + "\n" for line in text.splitlines()) + "\n")
     return "".join(out)
 
 
@@ -352,6 +360,8 @@ def _call(given: Sequence[Given]) -> Call:
             changes["max_jobs"] = max(int(value), 0)
         elif item.name == "batch-name":
             changes["batch_name"] = value
+        elif item.name == "batch-id":
+            appended.append("MY.JobBatchId = " + (value if value.startswith('"') else quote(value)))
         elif item.name in ("spool", "interactive", "disable"):
             changes[item.name] = True
         elif item.name == "allow-crlf-script":
@@ -359,7 +369,7 @@ def _call(given: Sequence[Given]) -> Call:
         elif item.name == "single-cluster":
             changes["single_cluster"] = True
         else:
-            _outer_flag(call, item.name, value, changes)
+            _outer_flag(call, item.name, value, item.qualifier, changes)
     call.is_bare = not call.file and ("queue" in changes or "interactive" in changes)
     if call.file == "-" and not call.is_terse:
         call.is_verbose = True
@@ -378,7 +388,7 @@ def _operand(call: Call, word: str, assignments: list[tuple[str, str]]) -> None:
     call.file = word
 
 
-def _outer_flag(call: Call, name: str, value: str, changes: dict[str, object]) -> None:
+def _outer_flag(call: Call, name: str, value: str, qualifier: str, changes: dict[str, object]) -> None:
     if name == "terse":
         call.is_terse, call.is_verbose = True, False
     elif name == "verbose":
@@ -387,6 +397,7 @@ def _outer_flag(call: Call, name: str, value: str, changes: dict[str, object]) -
         call.file = value
     elif name in ("dry-run", "dump"):
         setattr(call, name.replace("-", "_"), value)
+        call.is_full = "full" in qualifier.split(",")
     elif name == "unused":
         call.unused = True
     elif name == "name":
@@ -396,7 +407,7 @@ def _outer_flag(call: Call, name: str, value: str, changes: dict[str, object]) -
         changes["spool"] = True
     elif name == "pool":
         call.pool = value
-    elif name == "addr":
+    elif name == "address":
         call.address = value
 
 

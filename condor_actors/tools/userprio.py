@@ -17,7 +17,7 @@ from condor_actors.classads.text_form import old_to_new
 from condor_actors.messages.negotiate import QueryPriorities, SetPriority
 from condor_actors.tools.command import ToolError, run
 from condor_actors.tools.contact import dial, load, local_node, query, refused
-from condor_actors.tools.flags import MANY, Flag, Given
+from condor_actors.tools.flags import LIST, Flag, Given
 from condor_actors.wire.blocking import Client, Unreachable, WireError, connect
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ DAY_S = 86400.0
 
 FLAGS = (
     Flag("help", 1), Flag("version", 4), Flag("debug", 2, colon=True), Flag("pool", 2, 1), Flag("name", 1, 1),
-    Flag("inputfile", 2, 1), Flag("af", 2, MANY, colon=True), Flag("autoformat", 5, MANY, colon=True, alias="af"),
+    Flag("inputfile", 2, 1), Flag("af", 2, LIST, colon=True), Flag("autoformat", 5, LIST, colon=True, alias="af"),
     Flag("constraint", 4, 1), Flag("long", 1), Flag("setprio", 4, 2), Flag("setfactor", 4, 2),
     Flag("setaccum", 4, 2), Flag("setbegin", 4, 2), Flag("setlast", 4, 2), Flag("setceiling", 4, 2),
     Flag("setfloor", 5, 2), Flag("resetusage", 6, 1), Flag("resetall", 6), Flag("delete", 3, 1),
@@ -218,11 +218,11 @@ def _show(given: Sequence[Given]) -> int:
         and (users or _is_active(ad, since_s))
     ]
     if "long" in names or "af" in names:
-        from condor_actors.tools.print_formats import AutoFormat, FormatError, long_rows
+        from condor_actors.tools.print_formats import FormatError, Row, long_rows
 
-        option = next((item for item in given if item.name == "af"), None)
+        options = [("af", item.qualifier, item.values) for item in given if item.name == "af"]
         try:
-            rows = AutoFormat.of(option.qualifier, option.values).rows(ads) if option else long_rows(ads)
+            rows = Row.of(options).rows(ads) if options else long_rows(ads)
             sys.stdout.writelines(rows)
         except FormatError as error:
             raise ToolError(f"Error: {error}") from None

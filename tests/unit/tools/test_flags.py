@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
+
 import pytest
 
-from condor_actors.tools.flags import MANY, Flag, MissingValue, UnknownFlag, parse
+from condor_actors.tools.flags import LIST, MANY, Flag, MissingValue, UnknownFlag, match, parse
 from condor_actors.tools.queue_question import FLAGS, understand
 
 TABLE = (Flag("constraint", 1, 1), Flag("autoformat", 5, MANY, colon=True, alias="af"), Flag("af", 2, MANY, colon=True),
@@ -21,6 +23,34 @@ def test_a_qualifier_and_many_values() -> None:
     first, second = parse(["-af:jh", "A", "B", "-all"], TABLE)
     assert (first.name, first.qualifier, first.values) == ("af", "jh", ("A", "B"))
     assert second.name == "all"
+
+
+def test_a_lone_dash_ends_a_list() -> None:
+    first, second = parse(["-af", "A", "B", "-", "5.0"], (Flag("af", 2, LIST),))
+    assert (first.values, second.values) == (("A", "B"), ("5.0",))
+    (all_of_it,) = parse(["-queue", "x", "from", "-"], (Flag("queue", 1, MANY),))
+    assert all_of_it.values == ("x", "from", "-")
+
+
+@pytest.mark.parametrize(
+    ("tool", "word", "name"),
+    [
+        ("queue_question", "-u", "userlog"), ("queue_question", "-j", "jobads"), ("queue_question", "-a", "addr"),
+        ("queue_question", "-analyse", "better-analyze"), ("queue_question", "-v", "version"),
+        ("queue_question", "-h", "help"), ("queue_question", "-s", "submitter"),
+        ("submit", "-s", "spool"), ("submit", "-b", "batch-name"), ("submit", "-address", "address"),
+        ("history", "-for", "format"), ("history", "-forw", "forwards"), ("history", "-jsonl", "jsonl"),
+        ("status", "-r", "run"), ("status", "-li", "limit"), ("status", "-stat", "state"),
+        ("status", "-at", "attributes"),
+        ("config_val", "-d", "dump"), ("config_val", "-us", "used"), ("config_val", "-co", "config"),
+        ("drain", "-r", "resume-on-completion"),
+    ],
+)  # fmt: skip
+def test_the_shortest_words_of_htcondor_mean_the_same(tool: str, word: str, name: str) -> None:
+    flags = importlib.import_module(f"condor_actors.tools.{tool}").FLAGS
+    found = match(word, flags)
+    assert found is not None
+    assert (found[0].alias or found[0].name) == name
 
 
 def test_operands_keep_their_place_and_negative_numbers_are_operands() -> None:
@@ -43,6 +73,7 @@ def test_what_is_wrong_is_told_apart() -> None:
     [
         (["-nob"], "is_batch", False),
         (["-long"], "form", "long"),
+        (["-long:json"], "form", "json"),
         (["-l"], "form", "long"),
         (["-allusers"], "is_all", True),
         (["-all"], "is_all", True),

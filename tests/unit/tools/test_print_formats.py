@@ -12,6 +12,8 @@ from condor_actors.tools.print_formats import (
     AutoFormat,
     Format,
     FormatError,
+    Row,
+    json_lines,
     json_rows,
     json_rows_of_texts,
     long_rows,
@@ -25,6 +27,11 @@ AD = ClassAd.from_text(
 )
 
 
+def printed(*options: tuple[str, str, tuple[str, ...]]) -> str:
+    """What the options print of the ad."""
+    return "".join(Row.of(options).rows([AD]))
+
+
 @pytest.mark.parametrize(
     ("qualifier", "row"),
     [
@@ -34,22 +41,31 @@ AD = ClassAd.from_text(
         ("V", '266 "/bin/sleep" undefined 1.5 267 { 1,"a" } 0.0 3\n'),
         (",", '266, /bin/sleep, undefined, 1.5, 267, { 1,"a" }, 0.0, 3\n'),
         ("t", '266\t/bin/sleep\tundefined\t1.5\t267\t{ 1,"a" }\t0.0\t3\n'),
-        ("n", '266\n/bin/sleep\nundefined\n1.5\n267\n{ 1,"a" }\n0.0\n3\n'),
+        ("n", '266\n /bin/sleep\n undefined\n 1.5\n 267\n { 1,"a" }\n 0.0\n 3\n'),
+        ("lng", '\nClusterId = 266\nCmd = /bin/sleep\nNope = undefined\nR = 1.5\nE = 267\nL = { 1,"a" }\nZ = 0.0\n'
+                'JobStatus+1 = 3\n'),
     ],
 )
 def test_autoformat(qualifier: str, row: str) -> None:
-    names = ["ClusterId", "Cmd", "Nope", "R", "E", "L", "Z", "JobStatus+1"]
-    assert "".join(AutoFormat.of(qualifier, names).rows([AD])) == row
+    names = ("ClusterId", "Cmd", "Nope", "R", "E", "L", "Z", "JobStatus+1")
+    assert printed(("af", qualifier, names)) == row
 
 
 def test_headings_are_as_wide_as_what_stands_below() -> None:
-    rows = list(AutoFormat.of("h", ["ClusterId", "Cmd"]).rows([AD]))
-    assert rows == ["ClusterId Cmd       \n", "266       /bin/sleep\n"]
-    assert list(AutoFormat.of("h", ["ClusterId"]).rows([])) == []
+    assert printed(("af", "h", ("ClusterId", "Cmd"))) == "ClusterId Cmd       \n266       /bin/sleep\n"
+    assert printed(("af", "jh", ("Cmd",))) == " ID      Cmd       \n 266.0   /bin/sleep\n"
+    assert list(Row.of([("af", "h", ("ClusterId",))]).rows([])) == []
+
+
+def test_several_options_make_one_row() -> None:
+    both = ("af", "j", ("Cmd",)), ("af", "V", ("Cmd",))
+    assert printed(*both, ("af", "", ("R",))) == '266.0 /bin/sleep "/bin/sleep" 1.5\n'
+    assert printed(("format", "%d.", ("ClusterId",)), ("format", "%d\\n", ("ProcId",))) == "266.0\n"
+    assert printed(("format", "<%d>", ("ClusterId",)), ("af", "t", ("ProcId", "R"))) == "<266>\t0\t1.5\n"
 
 
 def test_elapsed_times() -> None:
-    assert AutoFormat.of("T", ["ClusterId", "ClusterId*1000"]).row(AD) == "0+00:04:26 3+01:53:20\n"
+    assert printed(("af", "T", ("ClusterId", "ClusterId*1000"))) == "0+00:04:26 3+01:53:20\n"
 
 
 @pytest.mark.parametrize(
@@ -69,6 +85,9 @@ def test_elapsed_times() -> None:
         ("%lld\\t", "ClusterId", "266\t"),
         ("%s", "B", "true"),
         ("text", "Nope", ""),
+        ("%s", "E", "ClusterId + 1"),
+        ("%s", "E + 0", "267"),
+        ("%s", "L", '{ 1,"a" }'),
     ],
 )
 def test_printf_formats(form: str, attribute: str, text: str) -> None:
@@ -111,3 +130,8 @@ def test_the_quick_ways_give_the_same() -> None:
         assert "".join(json_rows_of_texts(texts, attributes)) == "".join(json_rows(ads, attributes))
         assert "".join(long_rows_of_texts(texts, attributes)) == "".join(long_rows(ads, attributes))
     assert "".join(json_rows_of_texts([])) == ""
+
+
+def test_json_lines_are_objects() -> None:
+    lines = "".join(json_lines([AD, AD], ("Cmd", "L", "Q"))).splitlines()
+    assert [json.loads(line) for line in lines] == [{"Cmd": "/bin/sleep", "L": [1, "a"], "Q": 'a"b'}] * 2
