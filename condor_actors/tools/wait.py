@@ -26,6 +26,7 @@ FLAGS = (
     Flag("num", 1, 1),
     Flag("allevents", 1),
     Flag("log", 1, 1),
+    Flag("event-id", 8, 1, colon=True),
 )
 
 
@@ -40,6 +41,13 @@ class Call:
     is_status: bool = False
     is_echo: bool = False
     is_all: bool = False
+    event: int = -1
+    event_count: int = 1
+
+    @property
+    def is_reading_only(self) -> bool:
+        """Whether the end of the log is the end of the wait: ``-wait 0``, and ``-allevents`` without ``-wait``."""
+        return self.wait_s == 0 or (self.is_all and self.wait_s is None)
 
 
 def main() -> int:
@@ -52,7 +60,7 @@ def main() -> int:
 def _answer(given: Sequence[Given]) -> int:
     call = Call()
     for item in given:
-        _take(call, item.name, item.values[0] if item.values else "")
+        _take(call, item.name, item.values[0] if item.values else "", item.qualifier)
     if not call.log:
         raise ToolError(USAGE)
     if call.is_all and call.number:
@@ -65,7 +73,7 @@ def _wrong(problem: str) -> ToolError:
     return ToolError(f"{problem}\n{USAGE}")
 
 
-def _take(call: Call, name: str, value: str) -> None:
+def _take(call: Call, name: str, value: str, qualifier: str) -> None:
     if not name:
         if not call.log:
             call.log = value
@@ -87,6 +95,10 @@ def _take(call: Call, name: str, value: str) -> None:
         setattr(call, f"is_{name}", True)
     elif name == "allevents":
         call.is_all = True
+    elif name == "event-id":
+        if not value.isdigit() or not (qualifier or "1").isdigit():
+            raise _wrong("-event-id requires an id, and a number behind its colon")
+        call.event, call.event_count = int(value), int(qualifier or 1)
 
 
 def _job(word: str) -> tuple[int, ...]:
@@ -109,6 +121,7 @@ class _Watch:
         self._open: set[tuple[int, int, int]] = set()
         self._submitted = 0
         self._ended = 0
+        self._found = 0
 
     def take(self, event: Event) -> None:
         """Count an event of a job that is watched."""
@@ -131,13 +144,19 @@ class _Watch:
         elif event.number == EXECUTE:
             host = event.text.partition("host: ")[2].split("\n", 1)[0].strip()
             said = f"executing on host {host}"
+        elif event.number == self._call.event:
+            said = f"event {event.number} found"
+        self._found += event.number == self._call.event
         if said and self._call.is_status:
             print(f"{name} {said}", flush=True)
 
     def verdict(self, is_first: bool) -> int | None:
         """The exit status when the wait is over, None when it is not."""
         call = self._call
-        if call.is_all:
+        if call.event >= 0 and self._found >= call.event_count:
+            print(f"Got {self._found} events of id {call.event}")
+            return 0
+        if call.is_all or call.event >= 0:
             return None
         if call.number:
             if self._ended >= call.number:
@@ -176,9 +195,11 @@ def _wait(call: Call) -> int:
                 return status
             is_first = False
             sys.stdout.flush()
-            if not data and not log.wait(deadline_s):
-                if call.wait_s == 0 and call.is_all:
-                    return 0
+            if data:
+                continue
+            if call.is_reading_only:
+                return 0
+            if not log.wait(deadline_s):
                 print("Time expired.")
                 return 1
 
@@ -191,8 +212,10 @@ Where options are:
     -status           Show job start and terminate info
     -echo             Echo events relevant to [job-number]
     -num <number>     Wait for this many jobs to end (default is all jobs)
-    -wait <seconds>   Wait no more than this time (default is unlimited)
-    -allevents        Go on reading after all jobs have ended
+    -wait <seconds>   Wait no more than this time (default is unlimited; 0: read the log as it is)
+    -event-id[:<n>] <id>  Wait for <n> events (default 1) of this number
+    -allevents        Read the log to its end, whether or not all jobs have ended; with -wait
+                      also what is written until then
 
 This command watches a log file, and indicates when a specific job
 (or all jobs mentioned in the log) have completed or aborted.

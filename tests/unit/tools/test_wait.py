@@ -116,3 +116,22 @@ def test_a_file_that_was_replaced_is_read_from_its_start(tmp_path: Path) -> None
         fresh.write_text("three\n")
         fresh.rename(log)
         assert growing.read() == b"three\n"
+
+
+def test_a_log_may_be_read_as_it_is(tmp_path: Path) -> None:
+    log = tmp_path / "a.log"
+    log.write_text(event(0, 1, 0) + event(6, 1, 0))
+    for arguments in (["-allevents", "-echo", str(log)], ["-wait", "0", "-echo", str(log)]):
+        done = subprocess.run(
+            [sys.executable, "-m", "condor_actors.tools.wait", *arguments],
+            capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+        assert (done.returncode, done.stdout, done.stderr) == (0, log.read_text(), "")
+
+
+def test_waiting_for_events_of_a_kind(tmp_path: Path) -> None:
+    log = tmp_path / "a.log"
+    log.write_text(event(0, 1, 0) + event(6, 1, 0) + event(6, 1, 1))
+    done = wait(log, "-event-id:2", "6", "-status")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "1.0.0 submitted\n1.0.0 event 6 found\n1.1.0 event 6 found\nGot 2 events of id 6\n"
