@@ -85,17 +85,19 @@ def _read(client: Client, wishes: Wishes, daemon: str) -> int:
     if not wishes.words:
         print(USAGE, file=sys.stderr)
         return 1
+    status = 0
     for value in _ask(client, wishes.words):
         if not value.defined:
-            print(f"Not defined: {value.name}", file=sys.stderr)
-            return 1
+            print(f"Not defined: {value.name.upper()}", file=sys.stderr, flush=True)
+            status = 1
+            continue
         shown = _evaluated(client, value) if wishes.has("evaluate") else value.value
         if wishes.has("verbose"):
             print(f"{value.name.upper()} {as_written(shown)}")
             print(f" # at: {value.where}\n # raw: {value.name.upper()} {as_written(value.raw)}\n")
         else:
             print(value.raw if wishes.has("raw") else shown)
-    return 0
+    return status
 
 
 def _many(client: Client, wishes: Wishes, daemon: str) -> list[Any]:

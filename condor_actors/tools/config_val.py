@@ -186,10 +186,12 @@ def _local(wishes: Wishes) -> int:
             return 0
         print(USAGE, file=sys.stderr)
         return 1
+    status = 0
     for name in wishes.words:
         if not _show(config, name, wishes):
-            raise Complaint(f"Not defined: {name}")
-    return 0
+            print(f"Not defined: {name.upper()}", file=sys.stderr, flush=True)
+            status = 1
+    return status
 
 
 # ---- single names

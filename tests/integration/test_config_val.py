@@ -33,6 +33,8 @@ def test_a_value(config: Path) -> None:
 def test_what_is_not_defined(config: Path) -> None:
     done = tool("config_val", "NOPE", config=config, expect=1)
     assert (done.stdout, done.stderr) == ("", "Not defined: NOPE\n")
+    done = tool("config_val", "nope", "SPOOL", "Not_Either", config=config, expect=1)
+    assert (done.stdout, done.stderr) == (f"{config.parent}/queue\n", "Not defined: NOPE\nNot defined: NOT_EITHER\n")
 
 
 def test_where_it_stands(config: Path) -> None:
