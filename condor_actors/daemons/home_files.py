@@ -266,6 +266,14 @@ class OutputPlaces:
             return os.path.join(self._iwd, _local(self._remaps[top]), rest)
         return os.path.join(self._iwd, path)
 
+    def of_stream(self, name: str) -> str | None:
+        """The place of a streamed file, by the name that the job's ad gives it: any path, since its owner wrote it.
+
+        Raises:
+            BadManifest: the ad does not name it, and it leads out of the job's folder.
+        """
+        return self._stream(name) if name in (self._out, self._err) else self.of(name)
+
     def _stream(self, name: str) -> str | None:
         return None if name == NULL else os.path.join(self._iwd, _local(name))
 

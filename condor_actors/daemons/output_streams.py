@@ -39,6 +39,7 @@ class OutputStreams:
     def __init__(self, starter: Starter) -> None:
         self._starter = starter
         self._at: dict[str, tuple[str, int]] = {}
+        self._there: set[str] = set()  # names of files that are at home, be they empty
         self._under_way = False
         self._end: RunExited | None = None
         spec, name = starter.spec, starter.host.home_name
@@ -91,13 +92,13 @@ class OutputStreams:
             self.go_on_later()
 
     def _pieces(self) -> tuple[Piece, ...]:
-        """Of each file what was written since the last that is at home, up to a piece."""
+        """Of each file what was written since the last that is at home, up to a piece; at first also nothing."""
         pieces = []
         for path, (name, offset) in self._at.items():
             with contextlib.suppress(OSError, ValueError):
                 assert self._starter.sandbox is not None
                 _, data, _ = self._starter.sandbox.read(path, offset, PIECE_BYTES)
-                if data:
+                if data or name not in self._there:
                     pieces.append((name, offset, data))
         return tuple(pieces)
 
@@ -109,6 +110,7 @@ class OutputStreams:
         elif isinstance(answer, (AskFailed, Refused)):
             self.go_on_later()
         else:
+            self._there.update(name for name, _, _ in pieces)
             ends = {name: offset + len(data) for name, offset, data in pieces}
             self._at = {path: (name, ends.get(name, offset)) for path, (name, offset) in self._at.items()}
             if self._end is not None or any(len(data) == PIECE_BYTES for _, _, data in pieces):

@@ -425,7 +425,7 @@ class Shadow(CoreActor):
         places = OutputPlaces(self.core.job)
         for path, offset, data in effect.pieces:
             try:
-                place = places.of(path)
+                place = places.of_stream(path)
                 if place is not None:
                     write_piece(place, offset, data)
             except (OSError, BadManifest) as error:

@@ -136,23 +136,45 @@ def test_a_local_job_is_removed_with_its_program(pool: PersonalPool) -> None:
     pool.until_status(f"{cluster}.0", 0)
 
 
-def test_output_is_seen_while_it_is_written(pool: PersonalPool) -> None:
-    here = folder(pool, "stream")
+@pytest.mark.parametrize(("out", "err"), [("out", "./err"), ("{here}/out", "../{here.name}//err")])
+def test_output_is_seen_while_it_is_written(pool: PersonalPool, out: str, err: str) -> None:
+    here = folder(pool, f"stream{len(out)}")
     cluster = pool.submit(f"""
         initialdir = {here}
         executable = /bin/sh
         transfer_executable = false
         should_transfer_files = yes
-        arguments = "-c 'echo early; sleep 1000'"
-        output = out
+        arguments = "-c 'echo early; echo oh >&2; sleep 1000'"
+        output = {out.format(here=here)}
+        error = {err.format(here=here)}
         stream_output = true
+        stream_error = true
         log = job.log
         queue
     """)
     until(lambda: (here / "out").exists() and "early" in (here / "out").read_text(), "the first line")
+    until(lambda: (here / "err").exists() and "oh" in (here / "err").read_text(), "the first error")
     assert pool.status_of(f"{cluster}.0") == 2
     pool.run("condor_rm", str(cluster))
     pool.until_status(f"{cluster}.0", 0)
+
+
+def test_a_streamed_file_without_content_is_made_anew(pool: PersonalPool) -> None:
+    here = folder(pool, "quiet")
+    (here / "out").write_text("of an earlier run\n")
+    cluster = pool.submit(f"""
+        initialdir = {here}
+        executable = /bin/true
+        should_transfer_files = yes
+        output = out
+        error = err
+        stream_output = true
+        stream_error = true
+        log = job.log
+        queue
+    """)
+    pool.until_status(f"{cluster}.0", 0)
+    assert (here / "out").read_text() == (here / "err").read_text() == ""
 
 
 def test_trees_of_thousands_of_files_travel_both_ways(pool: PersonalPool) -> None:
