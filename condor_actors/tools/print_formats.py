@@ -304,7 +304,7 @@ def _first_conversion(form: str) -> re.Match[str] | None:
 
 
 def _unescape(text: str) -> str:
-    return re.sub(r"\\(.)", lambda found: _ESCAPES.get(found.group(1), found.group(0)), text)
+    return re.sub(r"\\(\D)", lambda found: _ESCAPES.get(found.group(1), found.group(1)), text)
 
 
 def projected(ad: ClassAd, attributes: Sequence[str]) -> ClassAd:

@@ -61,6 +61,7 @@ class Answer:
         self.there = there
         self._held = ads
         self.me = _user()
+        self._now_s = int(time.time())  # jobs of a schedd have it as ServerTime, for expressions about their age
         self.owner = self._only_owner()
         self.constraint = self._constraint()
 
@@ -89,7 +90,10 @@ class Answer:
             yield from self._filtered(self._held or [])
             return
         for text in self._texts(projection):
-            yield ClassAd.from_bytes(text)
+            ad = ClassAd.from_bytes(text)
+            if not self.question.is_autoclusters:
+                ad["ServerTime"] = self._now_s
+            yield ad
 
     def _texts(self, projection: Sequence[str] = ()) -> Iterator[bytes]:
         """The same, as they come."""
@@ -147,7 +151,8 @@ class Answer:
 
         attributes = self.question.attributes
         if self._held is None:
-            texts = self._texts(attributes)
+            time_of = b"" if self.question.is_autoclusters else b"\nServerTime = %d" % self._now_s
+            texts: Iterator[bytes] = (text + time_of for text in self._texts(attributes))
             if self.question.form == "long":
                 return print_formats.long_rows_of_texts(texts, attributes)
             return print_formats.json_rows_of_texts(texts, attributes)
@@ -261,7 +266,7 @@ def _hold_codes(ads: list[ClassAd]) -> str:
 def _plain(names: Sequence[str]) -> tuple[str, ...]:
     """A projection only where each name is its own value: an attribute may be an expression of others."""
     plain = {"clusterid", "procid", "jobstatus", "owner", "qdate", "cmd", "args", "arguments", "iwd", "jobprio",
-             "globaljobid", "jobbatchname", "true", "false", "userlog", "in", "out", "err"}  # fmt: skip
+             "globaljobid", "jobbatchname", "servertime", "true", "false", "userlog", "in", "out", "err"}  # fmt: skip
     return tuple(names) if names and all(name.lower() in plain for name in names) else ()
 
 

@@ -85,6 +85,7 @@ def test_elapsed_times() -> None:
         ("%lld\\t", "ClusterId", "266\t"),
         ("%s", "B", "true"),
         ("text", "Nope", ""),
+        ("(n:\\%d) \\\\", "ClusterId", "(n:266) \\"),
         ("%s", "E", "ClusterId + 1"),
         ("%s", "E + 0", "267"),
         ("%s", "L", '{ 1,"a" }'),
