@@ -4,8 +4,9 @@ r"""How tools print ads: ``-autoformat``, ``-format``, ``-long``, ``-json``, ``-
 ``-af[:opts] A…``  values with a space between; ``j`` job id first, ``l`` labels, ``h`` headings, ``r`` raw,
                   ``V`` quoted strings, ``T`` elapsed time, ``Y`` date, ``,`` ``t`` ``n`` ``g`` separators
 ``-format F A``   C's printf with one conversion: ``%s %d %i %f %g %e %x %c %v %V %r %T``; ``\n`` as text is a line
-                  break; nothing is printed when the attribute is missing (``%v`` prints ``undefined``); ``%s`` of an
-                  attribute that is no string prints what stands in the ad, as ``%r`` does
+                  break; nothing is printed when the attribute is missing (``%v`` prints ``undefined``); text
+                  without a conversion is always printed; ``%s`` of an attribute that is no string prints what stands
+                  in the ad, as ``%r`` does
 ================  ==============================================================================================
 
 A missing attribute prints ``undefined`` in autoformat.  Several options make one row together.
@@ -215,9 +216,9 @@ class Format:
 
     def text(self, ad: ClassAd, target: ClassAd | None = None) -> str:
         """What it prints for an ad; nothing when the value does not fit."""
-        value = self.field.value(ad, target)
         if not self.conversion:
-            return "" if value is UNDEFINED and self.field.expression is None else self.before
+            return self.before  # the idiom of old scripts: -format "\\n" ALWAYS
+        value = self.field.value(ad, target)
         shape = _CONVERSION.match(self.conversion)
         assert shape is not None
         letter = shape.group(4)

@@ -84,7 +84,7 @@ def test_elapsed_times() -> None:
         ("%r", "E", "ClusterId + 1"),
         ("%lld\\t", "ClusterId", "266\t"),
         ("%s", "B", "true"),
-        ("text", "Nope", ""),
+        ("text,\\n", "ALWAYS", "text,\n"),
         ("(n:\\%d) \\\\", "ClusterId", "(n:266) \\"),
         ("%s", "E", "ClusterId + 1"),
         ("%s", "E + 0", "267"),
