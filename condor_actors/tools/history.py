@@ -90,18 +90,18 @@ def _answer(question: Question) -> int:
     with schedd(config, name=question.name, pool=question.pool) as there:
         is_evaluated = question.form == "row" and not question.row().is_raw  # it may need any other attribute
         ads = _asked(there, question, () if is_evaluated else question.names() or ())
-        return _print(question, iter(list(ads)[::-1]) if question.is_forwards else ads)
+        return _print(question, iter(list(ads)[::-1][: question.limit or None]) if question.is_forwards else ads)
 
 
 def _asked(there: Schedd, question: Question, projection: Sequence[str]) -> Iterator[ClassAd]:
     from condor_actors.messages.queue import QueryJobs
 
-    cursor = ""
+    limit, cursor = 0 if question.is_forwards else question.limit, ""
     while True:
         page = there.ask(
             QueryJobs(
                 source="history", ids=tuple(question.ids), constraint=_constraint(question),
-                projection=tuple(projection), limit=question.limit, since=question.since, cursor=cursor,
+                projection=tuple(projection), limit=limit, since=question.since, cursor=cursor,
             )
         )  # fmt: skip
         for text in page.ads:
