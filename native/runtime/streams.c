@@ -1,7 +1,7 @@
 /* Streams: asking for pieces of files ahead, receiving them, giving them to the program. */
 #include "ahead.h"
 
-enum { LARGE_BUFFER = 1 << 20 };
+enum { LARGE_BUFFER = 1 << 20, AT_ONCE = 8 * PIECE };
 #define WORTH_MORE_NS 50000l /* a wait that a longer way ahead would have saved */
 
 static struct stream streams[STREAMS];
@@ -128,7 +128,7 @@ static bool is_good(const struct stream *s, const struct piece *p, int64_t at)
 /* Asks for what a sequential reader at FROM will want, as far as it was not asked for. */
 void ask_ahead(struct stream *s, int fd, int64_t from, int64_t size)
 {
-    int64_t to = from + s->ahead;
+    int64_t to = from + s->ahead, few = s->ahead / 4 < AT_ONCE ? s->ahead / 4 : AT_ONCE;
     bool any = false;
     if (to > size)
         to = size;
@@ -139,8 +139,8 @@ void ask_ahead(struct stream *s, int fd, int64_t from, int64_t size)
             at = p->offset + p->asked;
             continue;
         }
-        if (p->state == WAITER_ASKED || !has_buffer(s))
-            break;
+        if (p->state == WAITER_ASKED || !has_buffer(s) || (!any && to < size && to - at < few))
+            break; /* several at once: each time the shadow has to wake up */
         begin_piece(s, p, at, end - at);
         p->state = WAITER_ASKED;
         s->order[s->asked % PIECES] = (uint16_t)(p - s->pieces);
