@@ -7,6 +7,7 @@ and come back as events.
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections.abc import Callable, Sequence
@@ -131,6 +132,7 @@ class Shadow(CoreActor):
         job["ShouldTransferFiles"] = "YES" if self._transfers else "NO"
         super().__init__(self._make_core(order, job, key))
         self._key = key
+        self._no_room = False
         self._sources: dict[str, tuple[str, int]] = {}
         self._manifest_file = ""
         self._all_inline = False
@@ -170,8 +172,8 @@ class Shadow(CoreActor):
                 self.context.tell(starter, message)
         else:
             self._perform(self.core.handle(message, self.context.now_s()))
-            if isinstance(message, RunProgress):
-                self.context.reply(delivery, Done())  # where it brought a piece of a stream, the next may come
+            if isinstance(message, RunProgress):  # where it brought a piece of a stream, the next may come, or it again
+                self.context.reply(delivery, Refused(code="busy", text="no room at home") if self._no_room else Done())
 
     def _relay_answer(self, question: Delivery, answer: Any) -> None:
         if isinstance(answer, AskFailed):
@@ -422,15 +424,20 @@ class Shadow(CoreActor):
             self._event(bringing.home(size))
 
     def _write_streams(self, effect: WriteStreams) -> None:
+        """What finds no room is sent again, until there is some."""
         places = OutputPlaces(self.core.job)
+        had_none, self._no_room = self._no_room, False
         for path, offset, data in effect.pieces:
             try:
                 place = places.of_stream(path)
                 if place is not None:
                     write_piece(place, offset, data)
             except (OSError, BadManifest) as error:
-                self.context.log.error("stream {path} of {run}: {error}", path=path, run=self.core.order.run_id,
-                                       error=error)
+                full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+                self._no_room |= full
+                if not (full and had_none):
+                    self.context.log.error("stream {path} of {run}: {error}", path=path, run=self.core.order.run_id,
+                                           error=error)
 
 
 @attrs.frozen

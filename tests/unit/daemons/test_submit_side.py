@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from twisted.internet.defer import fail
@@ -13,10 +16,10 @@ from condor_actors.cores.effects import Answer
 from condor_actors.cores.shadow_events import RunState
 from condor_actors.cores.shadow_run import ShadowRun
 from condor_actors.messages.claim import ClaimRevoked, ClaimsKept, ClaimsRenewed
-from condor_actors.messages.envelope import Address, AskFailed, TimerFired
+from condor_actors.messages.envelope import Address, AskFailed, Done, Refused, TimerFired
 from condor_actors.messages.negotiate import NegotiateRequests, RequestCycle
 from condor_actors.messages.queue import ActionResult
-from condor_actors.messages.run import FileEntry, StartRun
+from condor_actors.messages.run import FileEntry, RunProgress, StartRun, Usage
 from condor_actors.transfer.manifest import digest_bytes
 from tests.harness.submit_side import EXECUTE, SCHEDD, SLOT_AD, USER, NoBulk, SubmitPool
 
@@ -429,3 +432,29 @@ def test_a_machine_that_answers_without_its_starter_host_has_lost_the_run() -> N
     run.handle(Answer("reattach", refused), 10.0)
     assert run.ended is not None
     assert run.ended.outcome == "lost"
+
+
+def test_a_piece_of_a_stream_that_finds_no_room_is_wanted_again(
+        pool: SubmitPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = pool.submit(b'Out = "out"\nStreamOut = true\n')
+    pool.match()
+    pool.execute.begin(f"{cluster}.0#1")
+    order, shadow = pool.execute.runs[f"{cluster}.0#1"]
+    answers: list[Any] = []
+
+    def send() -> None:
+        piece = RunProgress(run_id=order.run_id, usage=Usage(), streams=(("out", 0, b"text"),))
+        pool.execute.context.ask(shadow, piece, timeout_s=60.0, then=lambda answer: answers.append(answer.message))
+        pool.run()
+
+    def full(place: str, offset: int, data: bytes) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), place)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("condor_actors.daemons.shadow.write_piece", full)
+        send()
+    send()
+    assert isinstance(answers[0], Refused)
+    assert answers[0].code == "busy"
+    assert isinstance(answers[1], Done)
+    assert (pool.home / "out").read_bytes() == b"text"
