@@ -28,6 +28,7 @@ from condor_actors.transfer.manifest import (
     check_path,
     digest_bytes,
 )
+from condor_actors.transfer.sinks import sync_folder
 
 __all__ = ["FileCache", "FileTrouble", "OutputPlaces", "Outgoing", "input_manifest", "manifest_file", "write_whole"]
 
@@ -361,7 +362,7 @@ def write_whole(place: str, data: bytes, mode: int = 0o644, *, sync: bool = True
     """Put a file in its place at once.
 
     Args:
-        sync: wait until its content is on the disk before it takes its place.
+        sync: wait until its content is on the disk before it takes its place, and then for its name.
 
     Raises:
         FileTrouble: it cannot be written.
@@ -386,6 +387,8 @@ def write_whole(place: str, data: bytes, mode: int = 0o644, *, sync: bool = True
             finally:
                 os.close(descriptor)
             os.rename(fresh, target)
+            if sync:
+                sync_folder(folder)
         except OSError:
             with contextlib.suppress(OSError):
                 os.unlink(fresh)

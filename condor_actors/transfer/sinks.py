@@ -1,17 +1,37 @@
 """Where fetched bytes go.
 
 Theory: what comes is written beside its place and gets there by one rename, when its digest is right; so a file is the
-old one or the whole new one, whatever breaks.
+old one or the whole new one, whatever breaks.  A file that is committed is on the disk, its name too.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 from typing import BinaryIO, Protocol
 
 from condor_actors.transfer.blob_store import BlobError
+
+
+def sync_folder(path: str) -> None:
+    """Wait until the names in a folder are on the disk: until then a power cut takes a new file, or a rename, back.
+
+    A folder that may not be read, or whose file system knows no such sync, is left to the kernel.
+
+    Raises:
+        OSError: the disk fails.
+    """
+    try:
+        descriptor = os.open(path or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.EINVAL, errno.EOPNOTSUPP):
+            raise
 
 
 class Sink(Protocol):
@@ -81,6 +101,7 @@ class FileSink:
         os.replace(self._path, self._target)
         self._stream.close()
         self._stream = None
+        sync_folder(os.path.dirname(self._target))
 
     def close(self) -> None:
         """Remove what came."""
