@@ -14,43 +14,37 @@ LAUNCHER: tuple[Mutation, ...] = (
         "if (next > from && syscall(",
         "if (next > from && count > MAX_KEPT + 1 && syscall(",
         why="a job gets at the sockets and files of the daemon that started it",
-        killed_by=()),
+        killed_by=("tests/native/test_launcher.py::test_descriptors_are_closed_but_those_kept",)),
     Mutation(
         "launcher-keeps-groups", "native/launcher/identity.c",
         "if (geteuid() == 0 && setgroups(",
         "if (geteuid() != 0 && setgroups(",
         why="a job has root's groups",
-        killed_by=()),
+        killed_by=("tests/native/test_launcher.py::test_identity_is_dropped_for_good",)),
     Mutation(
         "launcher-lets-privileges-come-back", "native/launcher/identity.c",
         "prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)",
         "prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)",
         why="a job becomes root through any set-user-ID program of the machine",
-        killed_by=()),
+        killed_by=("tests/native/test_launcher.py::test_signals_start_at_their_defaults",)),
     Mutation(
         "launcher-hands-on-ignored-signals", "native/launcher/identity.c",
         "number <= 64; number++",
         "number <= 1; number++",
         why="a job cannot be asked to leave: SIGTERM is ignored, as in the daemon that started it",
-        killed_by=()),
+        killed_by=("tests/native/test_launcher.py::test_signals_start_at_their_defaults",)),
     Mutation(
         "launcher-without-death-signal", "native/launcher/identity.c",
         "prctl(PR_SET_PDEATHSIG, number)",
         "prctl(PR_GET_PDEATHSIG, &number)",
         why="a job goes on, unseen, when its starter host has died",
-        killed_by=()),
+        killed_by=("tests/native/test_launcher.py::test_death_signal_ends_the_job_with_its_parent",)),
     Mutation(
         "launcher-says-exited", "native/launcher/supervise.c",
         "    if (WIFSIGNALED(status)) {\n",
         "    if (WIFSTOPPED(status)) {\n",
         why="a job that was killed counts as one that finished",
-        killed_by=()),
-    Mutation(
-        "launcher-keeps-signals", "native/launcher/supervise.c",
-        "            kill(child, number);\n",
-        "",
-        why="an isolated job cannot be asked to leave",
-        killed_by=()),
+        killed_by=("tests/native/test_launcher.py::test_isolated_jobs_end_is_relayed",)),
     Mutation(
         "launcher-root-without-its-directory", "native/launcher/namespaces.c",
         '(chroot(plan->root) < 0 || chdir("/") < 0)',
@@ -62,7 +56,7 @@ LAUNCHER: tuple[Mutation, ...] = (
         "limit->value.rlim_max = hard ? limit_value(hard) : limit->value.rlim_cur;",
         "limit->value.rlim_max = hard ? limit_value(hard) : RLIM_INFINITY;",
         why="a job takes its limits off",
-        killed_by=()),
+        killed_by=("tests/native/test_launcher.py::test_limits_umask_nice_directory_session",)),
 )
 
 SHADOW: tuple[Mutation, ...] = (
@@ -163,19 +157,19 @@ CLASSADS: tuple[Mutation, ...] = (
         "int difference = Py_TOLOWER(first[at]) - Py_TOLOWER(second[at]);",
         "int difference = first[at] - second[at];",
         why='Arch == "x86_64" does not match X86_64',
-        killed_by=()),
+        killed_by=("tests/unit/classads/test_matching.py::test_the_index_finds_what_asking_each_pair_finds",)),
     Mutation(
         "undefined-is-an-error", "native/classads/operators.c",
         "return nothing(error ? ERROR : UNDEFINED);",
         "return nothing(error ? UNDEFINED : ERROR);",
         why="policies that look at what a machine does not have fail",
-        killed_by=()),
+        killed_by=("tests/unit/classads/test_evaluation.py::test_cycles_end",)),
     Mutation(
         "shift-to-zero", "native/classads/operators.c",
         "return integer((int64_t)~(~a >> (right < 0 ? 0 : right > 63 ? 63 : right)));",
         "return integer((int64_t)(a >> (right < 0 ? 0 : right > 63 ? 63 : right)));",
         why="the two implementations of the language disagree",
-        killed_by=()),
+        killed_by=("tests/unit/classads/test_evaluation.py::test_integers_are_those_of_the_machine",)),
 )
 
 MUTATIONS: tuple[Mutation, ...] = (*LAUNCHER, *SHADOW, *RUNTIME, *CLASSADS)

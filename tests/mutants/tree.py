@@ -3,21 +3,25 @@
 Theory: the checkout is never edited.  Each worker has a copy of its own, whose package comes first for the interpreter
 and its children.  A changed file gets a time of its own and no bytecode of it is written, so nothing of a bug is left
 when the file is put back.  What is compiled is made again only when a native source has changed since.
+
+With a bug in place tests leave processes behind that they would end otherwise.  All of them know, in their environment,
+which copy they belong to, and end with the run.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import attrs
+import psutil
 
 from tests.mutants.mutation import ROOT, Mutation
 
@@ -25,7 +29,10 @@ __all__ = ["FAILED", "PASSED", "BuildFailed", "Outcome", "Stopped", "Tree"]
 
 NOT_COPIED = shutil.ignore_patterns(
     ".git", ".venv", ".hypothesis", ".*_cache", "build", "dist", "site", "*.egg-info", ".demo")
-TEST_TIMEOUT_S = 60
+MARK = "CONDOR_MUTANTS_TREE"
+"""The variable that says which copy a process belongs to."""
+
+TEST_TIMEOUT_S = 30
 RUN_TIMEOUT_S = 300.0
 PASSED, FAILED = 0, 1
 """Exit statuses of pytest; all others say that the tests did not run."""
@@ -65,7 +72,6 @@ class Tree:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._stale_build = False
-        self._process: subprocess.Popen[str] | None = None
         self._lock = threading.Lock()
         self._stopped = False
         shutil.copytree(ROOT, folder, symlinks=True, ignore=NOT_COPIED)
@@ -75,31 +81,40 @@ class Tree:
             raise RuntimeError(f"the tests would run on {seen} and not on the copy in {folder}")
 
     def _call(self, command: list[str], *, keeps_bytecode: bool = False) -> Outcome:
-        environment = {**os.environ, "PYTHONPATH": str(self.folder)}
+        environment = {**os.environ, "PYTHONPATH": str(self.folder), MARK: str(self.folder)}
         if not keeps_bytecode:
             environment["PYTHONDONTWRITEBYTECODE"] = "1"
-        with self._lock:
+        with tempfile.TemporaryFile("w+", errors="replace") as output:
+            with self._lock:
+                if self._stopped:
+                    raise Stopped
+                process = subprocess.Popen(command, cwd=self.folder, env=environment, stdin=subprocess.DEVNULL,
+                                           stdout=output, stderr=subprocess.STDOUT)
+            try:
+                status = process.wait(RUN_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                status = None
+            self._end_processes()
+            process.wait()
             if self._stopped:
                 raise Stopped
-            process = self._process = subprocess.Popen(
-                command, cwd=self.folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True)
-        try:
-            output, _ = process.communicate(timeout=RUN_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            _kill(process)
-            output, _ = process.communicate()
-            return Outcome(None, output)
-        if self._stopped:
-            raise Stopped
-        return Outcome(process.returncode, output)
+            output.seek(0)
+            return Outcome(status, output.read())
+
+    def _end_processes(self) -> None:
+        """Of this copy, whoever their parents are."""
+        for process in psutil.process_iter():
+            try:
+                if process.environ().get(MARK) == str(self.folder):
+                    process.kill()
+            except psutil.Error:  # it is somebody else's, or gone
+                continue
 
     def stop(self) -> None:
         """End what runs here; nothing more is begun."""
         with self._lock:
             self._stopped = True
-            if self._process is not None:
-                _kill(self._process)
+        self._end_processes()
 
     def build(self) -> None:
         """Compile what is older than its source.
@@ -141,9 +156,3 @@ class Tree:
             else:
                 os.utime(path, ns=(was.st_atime_ns, was.st_mtime_ns))  # its bytecode counts again
 
-
-def _kill(process: subprocess.Popen[str]) -> None:
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
