@@ -177,7 +177,8 @@ def test_every_test_says_something() -> None:
 
 @pytest.mark.parametrize("text", [
     "assert True", "assert 'text'", "assert (a == 1, 'why')", "assert (x for x in y)", "assert lambda: a",
-    "assert a or True", "assert a if b else True", "assert a == 1 or b == 2", "assert broken or status in (1, 2)", "assert a == a",
+    "assert a or True", "assert a if b else True", "assert a == 1 or b == 2", "assert broken or status in (1, 2)",
+    "assert a == a",
     "assert len(a) >= 0", "with pytest.raises(Exception): f()", "with raises((OSError, Exception)): f()",
     "with suppress(AssertionError): f()", "mock.assert_called_once", "try: f()\nexcept Exception: pass",
     "try: f()\nexcept: pass",
