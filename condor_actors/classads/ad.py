@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from typing import Any, Final
 
-from .evaluation import PLAIN, State
-from .expr import Expr, ListExpr, Literal, RecordExpr, as_expr, stored
-from .native import connect
-from .nodes import late
-from .parser import parse_expression
-from .running import plain, run_attribute
-from .spellings import first_spelling, lower_name
-from .values import INT_MAX, INT_MIN, UNDEFINED, ListValue, Value, wrap
+from condor_actors.classads.evaluation import PLAIN, State
+from condor_actors.classads.expr import Expr, ListExpr, Literal, RecordExpr, as_expr, stored
+from condor_actors.classads.native import connect
+from condor_actors.classads.nodes import late
+from condor_actors.classads.parser import parse_expression
+from condor_actors.classads.running import plain, run_attribute
+from condor_actors.classads.spellings import first_spelling, lower_name
+from condor_actors.classads.values import INT_MAX, INT_MIN, UNDEFINED, ListValue, Value, wrap
 
 _ALL_FIRST: Final[Mapping[str, str]] = {}
 
@@ -276,12 +276,12 @@ class ClassAd(MutableMapping[str, Any]):
     __hash__ = None  # type: ignore[assignment]  # an ad changes
 
     def __repr__(self) -> str:
-        from .unparse import unparse
+        from condor_actors.classads.unparse import unparse
 
         return f"ClassAd.from_new({unparse(self)!r})"
 
     def __str__(self) -> str:
-        from .unparse import unparse
+        from condor_actors.classads.unparse import unparse
 
         return unparse(self)
 
@@ -416,7 +416,7 @@ class ClassAd(MutableMapping[str, Any]):
 
         :returns: one ``Name = expression`` a line, each ended by a newline.
         """
-        from .text_form import write_long
+        from condor_actors.classads.text_form import write_long
 
         return write_long(self)
 
@@ -428,7 +428,7 @@ class ClassAd(MutableMapping[str, Any]):
         :returns: the ad.
         :raises ClassAdSyntaxError: naming the line.
         """
-        from .text_form import read_long
+        from condor_actors.classads.text_form import read_long
 
         return read_long(text if isinstance(text, str) else text.decode("utf-8", "surrogateescape"))
 
@@ -437,7 +437,7 @@ class ClassAd(MutableMapping[str, Any]):
 
         :returns: the bytes; `from_bytes` gives an equal ad.
         """
-        from .text_form import write_wire
+        from condor_actors.classads.text_form import write_wire
 
         return write_wire(self)
 
@@ -449,13 +449,13 @@ class ClassAd(MutableMapping[str, Any]):
         :returns: the ad.
         :raises ClassAdSyntaxError: naming the line.
         """
-        from .text_form import read_wire
+        from condor_actors.classads.text_form import read_wire
 
         return read_wire(data)
 
     def to_new(self) -> str:
         """Write the new form: ``[ a = 1; b = 2 ]`` on one line."""
-        from .unparse import unparse
+        from condor_actors.classads.unparse import unparse
 
         return unparse(self)
 
@@ -467,7 +467,7 @@ class ClassAd(MutableMapping[str, Any]):
         :returns: the ad.
         :raises ClassAdSyntaxError: with line and column.
         """
-        from .parser import parse_record
+        from condor_actors.classads.parser import parse_record
 
         return cls.from_pairs(parse_record(text).pairs)
 
@@ -477,7 +477,7 @@ class ClassAd(MutableMapping[str, Any]):
         :param indent: one attribute a line, or all on one.
         :returns: an object; expressions as ``"/Expr(...)/"`` strings.
         """
-        from .json_form import write_json
+        from condor_actors.classads.json_form import write_json
 
         return write_json(self, indent=indent)
 
@@ -489,13 +489,13 @@ class ClassAd(MutableMapping[str, Any]):
         :returns: the ad.
         :raises ClassAdSyntaxError: when it is no ad.
         """
-        from .json_form import read_json
+        from condor_actors.classads.json_form import read_json
 
         return read_json(text)
 
     def to_xml(self) -> str:
         """Write XML: one ``<c>`` element."""
-        from .xml_form import write_xml
+        from condor_actors.classads.xml_form import write_xml
 
         return write_xml(self)
 
@@ -507,7 +507,7 @@ class ClassAd(MutableMapping[str, Any]):
         :returns: the ad.
         :raises ClassAdSyntaxError: when it is no ad.
         """
-        from .xml_form import read_xml
+        from condor_actors.classads.xml_form import read_xml
 
         return read_xml(text)
 
@@ -541,7 +541,7 @@ def _shown(value: ListExpr | RecordExpr) -> Value:
 
 
 def _comparable(ad: ClassAd) -> dict[str, str]:
-    from .unparse import unparse
+    from condor_actors.classads.unparse import unparse
 
     return {key: unparse(value, style="wire") for key, value in ad._merged().items()}
 

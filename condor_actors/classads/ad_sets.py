@@ -6,10 +6,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from .ad import ClassAd
-from .evaluation import PLAIN
-from .operators import fold
-from .values import UNDEFINED, Value
+from condor_actors.classads.ad import ClassAd
+from condor_actors.classads.evaluation import PLAIN
+from condor_actors.classads.operators import fold
+from condor_actors.classads.values import UNDEFINED, Value
 
 EXACT: Final = 2**53
 """Up to here integers and reals compare alike whichever is converted."""

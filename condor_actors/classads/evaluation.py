@@ -9,12 +9,12 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from .expr import Expr
-from .native import core
-from .values import ERROR, UNDEFINED, AbsoluteTime, ListValue, RelativeTime, Value
+from condor_actors.classads.expr import Expr
+from condor_actors.classads.native import core
+from condor_actors.classads.values import ERROR, UNDEFINED, AbsoluteTime, ListValue, RelativeTime, Value
 
 if TYPE_CHECKING:
-    from .ad import ClassAd
+    from condor_actors.classads.ad import ClassAd
 
 MAX_DEPTH: Final = 400
 MAX_STEPS: Final = 200_000
@@ -162,7 +162,7 @@ def select(value: Value, key: str, state: State) -> Value:
     :param state: the evaluation.
     :returns: the part; UNDEFINED when a record lacks it; ERROR for what has no parts.
     """
-    from .ad import ClassAd
+    from condor_actors.classads.ad import ClassAd
 
     if isinstance(value, ClassAd):
         return look_up(value, key, state, selected=True)
@@ -259,7 +259,7 @@ def subscript(container: Value, index: Value, state: State) -> Value:
     :param state: the evaluation.
     :returns: the element; ERROR where there is none, UNDEFINED where a record lacks the name.
     """
-    from .ad import ClassAd
+    from condor_actors.classads.ad import ClassAd
 
     if container is ERROR or index is ERROR:
         return ERROR

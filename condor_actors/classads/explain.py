@@ -12,13 +12,13 @@ from typing import Final
 
 import attrs
 
-from .ad import ClassAd
-from .expr import Binary, Call, Conditional, Expr, Literal, Reference, Unary, as_expr
-from .operators import truth
-from .references import references
-from .running import run_on
-from .unparse import unparse
-from .values import ERROR, UNDEFINED, Value, is_true
+from condor_actors.classads.ad import ClassAd
+from condor_actors.classads.expr import Binary, Call, Conditional, Expr, Literal, Reference, Unary, as_expr
+from condor_actors.classads.operators import truth
+from condor_actors.classads.references import references
+from condor_actors.classads.running import run_on
+from condor_actors.classads.unparse import unparse
+from condor_actors.classads.values import ERROR, UNDEFINED, Value, is_true
 
 _FLIPPED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!=", "=?=": "=?=", "=!=": "=!="}
 _NEGATED: Final = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "==", "=?=": "=!=", "=!=": "=?="}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from . import nodes
-from .native import core
-from .values import UNDEFINED, Value
+from condor_actors.classads import nodes
+from condor_actors.classads.native import core
+from condor_actors.classads.values import UNDEFINED, Value
 
 if TYPE_CHECKING or core is None:
-    from .nodes import (
+    from condor_actors.classads.nodes import (
         Binary,
         Call,
         Conditional,
@@ -23,7 +23,7 @@ if TYPE_CHECKING or core is None:
         Unary,
     )
 else:
-    from ._core import (
+    from condor_actors.classads._core import (
         Binary,
         Call,
         Conditional,
@@ -65,7 +65,7 @@ def as_expr(value: Value) -> Expr:
         return Literal(UNDEFINED)
     if isinstance(value, (list, tuple)):
         return ListExpr(tuple(as_expr(item) for item in value))
-    from .ad import ClassAd, checked
+    from condor_actors.classads.ad import ClassAd, checked
 
     if isinstance(value, ClassAd):
         return RecordExpr(tuple((name, as_expr(item)) for name, item in value.stored_items()))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .evaluation import PLAIN, State
-from .expr import (
+from condor_actors.classads.evaluation import PLAIN, State
+from condor_actors.classads.expr import (
     Binary,
     Call,
     Conditional,
@@ -17,12 +17,12 @@ from .expr import (
     Subscript,
     Unary,
 )
-from .operators import truth
-from .running import plain, settle
-from .values import ERROR, UNDEFINED, Value
+from condor_actors.classads.operators import truth
+from condor_actors.classads.running import plain, settle
+from condor_actors.classads.values import ERROR, UNDEFINED, Value
 
 if TYPE_CHECKING:
-    from .ad import ClassAd
+    from condor_actors.classads.ad import ClassAd
 
 _MAX_SIZE: Final = 20_000
 _CHANGING: Final = frozenset({"time", "random", "debug", "formattime", "abstime", "eval", "unparse", "unresolved"})
@@ -161,7 +161,7 @@ def flatten(node: Expr, my: ClassAd | None, now_s: float | None = None) -> Value
     :param now_s: the time for what needs it.
     :returns: a plain value when nothing stays open, an expression otherwise.
     """
-    from .ad import ClassAd
+    from condor_actors.classads.ad import ClassAd
 
     try:
         result = _Flattener(my if my is not None else ClassAd(), now_s).flat(node)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, Literal
 
-from .ad import ClassAd
-from .errors import ClassAdSyntaxError
-from .json_form import iter_json, write_json, write_json_list
-from .parser import parse_records
-from .text_form import iter_long, write_long
-from .unparse import unparse
-from .xml_form import iter_xml, write_xml, write_xml_list
+from condor_actors.classads.ad import ClassAd
+from condor_actors.classads.errors import ClassAdSyntaxError
+from condor_actors.classads.json_form import iter_json, write_json, write_json_list
+from condor_actors.classads.parser import parse_records
+from condor_actors.classads.text_form import iter_long, write_long
+from condor_actors.classads.unparse import unparse
+from condor_actors.classads.xml_form import iter_xml, write_xml, write_xml_list
 
 Form = Literal["long", "new", "json", "xml"]
 FORMS: Final[tuple[Form, ...]] = ("long", "new", "json", "xml")
@@ -124,7 +124,7 @@ def ad_of(value: Any) -> ClassAd:
     if value is None:
         return ClassAd()
     if isinstance(value, dict):
-        from .json_form import ad_of_object
+        from condor_actors.classads.json_form import ad_of_object
 
         return ad_of_object(value)
     for ad in iter_ads(str(value)):

@@ -26,15 +26,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from .ad import ClassAd
-from .ad_sets import AttributeSets, bits_of, positions
-from .explain import clauses_of
-from .expr import Binary, Call, Expr, Literal, Reference, Unary, as_expr
-from .flatten import flatten
-from .matching import requirements_hold
-from .references import references
-from .running import run_on
-from .values import ERROR, UNDEFINED, AbsoluteTime, RelativeTime, is_true
+from condor_actors.classads.ad import ClassAd
+from condor_actors.classads.ad_sets import AttributeSets, bits_of, positions
+from condor_actors.classads.explain import clauses_of
+from condor_actors.classads.expr import Binary, Call, Expr, Literal, Reference, Unary, as_expr
+from condor_actors.classads.flatten import flatten
+from condor_actors.classads.matching import requirements_hold
+from condor_actors.classads.references import references
+from condor_actors.classads.running import run_on
+from condor_actors.classads.values import ERROR, UNDEFINED, AbsoluteTime, RelativeTime, is_true
 
 _FLIPPED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "=?=": "=?=", "=!=": "=!="}
 _UNSTEADY: Final = frozenset({"random", "eval", "unparse", "unresolved", "evalineachcontext", "countmatches"})

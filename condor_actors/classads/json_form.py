@@ -7,12 +7,12 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from .ad import ClassAd
-from .errors import ClassAdSyntaxError
-from .expr import Expr, ListExpr, Literal, RecordExpr, as_expr
-from .parser import parse_expression
-from .unparse import real_text, unparse
-from .values import UNDEFINED, Value, wrap
+from condor_actors.classads.ad import ClassAd
+from condor_actors.classads.errors import ClassAdSyntaxError
+from condor_actors.classads.expr import Expr, ListExpr, Literal, RecordExpr, as_expr
+from condor_actors.classads.parser import parse_expression
+from condor_actors.classads.unparse import real_text, unparse
+from condor_actors.classads.values import UNDEFINED, Value, wrap
 
 _MAX_DEPTH = 100
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from .errors import ClassAdSyntaxError
-from .values import INT_MAX, INT_MIN
+from condor_actors.classads.errors import ClassAdSyntaxError
+from condor_actors.classads.values import INT_MAX, INT_MIN
 
 Token = tuple[str, str | int | float, int]
 

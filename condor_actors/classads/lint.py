@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import attrs
 
-from .ad import ClassAd
-from .expr import Binary, Call, Expr, Literal, Reference, Unary, as_expr
-from .flatten import flatten
-from .unparse import unparse
-from .values import ERROR, UNDEFINED
+from condor_actors.classads.ad import ClassAd
+from condor_actors.classads.expr import Binary, Call, Expr, Literal, Reference, Unary, as_expr
+from condor_actors.classads.flatten import flatten
+from condor_actors.classads.unparse import unparse
+from condor_actors.classads.values import ERROR, UNDEFINED
 
 _ORDER = ("<", "<=", ">", ">=", "==", "!=")
 
@@ -71,7 +71,7 @@ def _about(node: Expr) -> str:
 
 
 def _about_call(node: Call) -> str:
-    from .builtins import TABLE, function_names
+    from condor_actors.classads.builtins import TABLE, function_names
 
     builtin = TABLE.get(node.name.lower())
     if builtin is None:

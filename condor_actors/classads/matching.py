@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .ad import ClassAd
-from .expr import Binary, Expr
-from .native import core
-from .running import run_attribute
-from .values import UNDEFINED, Value, is_true
+from condor_actors.classads.ad import ClassAd
+from condor_actors.classads.expr import Binary, Expr
+from condor_actors.classads.native import core
+from condor_actors.classads.running import run_attribute
+from condor_actors.classads.values import UNDEFINED, Value, is_true
 
 
 def _attribute(key: str, ad: ClassAd, target: ClassAd, now_s: float | None) -> Value:

@@ -11,10 +11,10 @@ import os
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from .values import ERROR, UNDEFINED, AbsoluteTime, ListValue, RelativeTime
+from condor_actors.classads.values import ERROR, UNDEFINED, AbsoluteTime, ListValue, RelativeTime
 
 if TYPE_CHECKING:
-    from .builtins.registry import Builtin
+    from condor_actors.classads.builtins.registry import Builtin
 
 
 def _load() -> Any:
@@ -40,8 +40,8 @@ def connect(ad: type, deleted: object) -> None:
     """
     if core is None:
         return
-    from .nodes import late
-    from .operators import BINARY, UNARY
+    from condor_actors.classads.nodes import late
+    from condor_actors.classads.operators import BINARY, UNARY
 
     core.setup(
         ad=ad,
@@ -61,7 +61,7 @@ def connect(ad: type, deleted: object) -> None:
 
 def _resolve(name: str, arguments: int) -> tuple[str, Any] | None:
     """What a call stands for: how it takes its arguments, and the function; None when there is no such call."""
-    from .builtins import TABLE
+    from condor_actors.classads.builtins import TABLE
 
     found: Builtin | None = TABLE.get(name)
     if found is None or not found.least <= arguments <= found.most:

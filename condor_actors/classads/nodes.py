@@ -14,10 +14,10 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from .values import ListValue, RelativeTime, Value
+from condor_actors.classads.values import ListValue, RelativeTime, Value
 
 if TYPE_CHECKING:
-    from .ad import ClassAd
+    from condor_actors.classads.ad import ClassAd
 
 Run = Callable[[Any, Any], Any]
 
@@ -54,7 +54,7 @@ class Expr:
         """The compiled form: a function of the ad whose names it sees and the state of the evaluation."""
         run = self._run
         if run is None:
-            from .compiler import compile_expr
+            from condor_actors.classads.compiler import compile_expr
 
             run = self._run = compile_expr(self)
         return run
@@ -89,7 +89,7 @@ class Expr:
             those attributes refer to counts too.
         :returns: lower-case names: of the own ad (internal), of the other one (external).
         """
-        from .references import references
+        from condor_actors.classads.references import references
 
         return references(self, my)
 
@@ -99,7 +99,7 @@ class Expr:
         :param my: the ad; names that it lacks stay in the result.
         :returns: a plain value when nothing is left open, an expression otherwise.
         """
-        from .flatten import flatten
+        from condor_actors.classads.flatten import flatten
 
         return flatten(self, my, now_s)
 
@@ -119,7 +119,7 @@ class Expr:
         return found
 
     def __str__(self) -> str:
-        from .unparse import unparse
+        from condor_actors.classads.unparse import unparse
 
         text: str = self.remembered("text", unparse)
         return text
@@ -134,7 +134,7 @@ class Expr:
         return hash(str(self))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        from .parser import parse_expression
+        from condor_actors.classads.parser import parse_expression
 
         return parse_expression, (str(self),)
 

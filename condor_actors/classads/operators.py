@@ -10,7 +10,17 @@ import math
 from collections.abc import Callable
 from typing import Final
 
-from .values import ERROR, INT_MAX, INT_MIN, UNDEFINED, AbsoluteTime, ListValue, RelativeTime, Value, wrap
+from condor_actors.classads.values import (
+    ERROR,
+    INT_MAX,
+    INT_MIN,
+    UNDEFINED,
+    AbsoluteTime,
+    ListValue,
+    RelativeTime,
+    Value,
+    wrap,
+)
 
 Operation = Callable[[Value, Value], Value]
 

@@ -12,8 +12,8 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Final, NoReturn, TypeVar
 
-from .errors import ClassAdSyntaxError
-from .expr import (
+from condor_actors.classads.errors import ClassAdSyntaxError
+from condor_actors.classads.expr import (
     Binary,
     Call,
     Conditional,
@@ -26,11 +26,11 @@ from .expr import (
     Subscript,
     Unary,
 )
-from .lexer import Token, as_the_library, fold_number, tokenize
-from .native import core
-from .recent import Recent
-from .times import absolute_from_text, relative_from_text
-from .values import ERROR, UNDEFINED
+from condor_actors.classads.lexer import Token, as_the_library, fold_number, tokenize
+from condor_actors.classads.native import core
+from condor_actors.classads.recent import Recent
+from condor_actors.classads.times import absolute_from_text, relative_from_text
+from condor_actors.classads.values import ERROR, UNDEFINED
 
 MAX_DEPTH: Final = 200
 T = TypeVar("T")

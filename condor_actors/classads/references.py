@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .expr import Call, Expr, RecordExpr, Reference
+from condor_actors.classads.expr import Call, Expr, RecordExpr, Reference
 
 if TYPE_CHECKING:
-    from .ad import ClassAd
+    from condor_actors.classads.ad import ClassAd
 
 
 def references(node: Expr, my: ClassAd | None = None) -> tuple[frozenset[str], frozenset[str]]:

@@ -9,14 +9,14 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Final
 
-from .evaluation import State, element
-from .expr import Expr
-from .native import core
-from .nodes import late, spare
-from .values import ERROR, ListValue, Value
+from condor_actors.classads.evaluation import State, element
+from condor_actors.classads.expr import Expr
+from condor_actors.classads.native import core
+from condor_actors.classads.nodes import late, spare
+from condor_actors.classads.values import ERROR, ListValue, Value
 
 if TYPE_CHECKING:
-    from .ad import ClassAd
+    from condor_actors.classads.ad import ClassAd
 
 _FRAMES: Final = 20_000
 
@@ -30,7 +30,7 @@ def evaluate_raw(node: Expr, my: ClassAd | None, target: ClassAd | None, now_s: 
     :param now_s: the time, None for the clock.
     :returns: an internal value.
     """
-    from .ad import ClassAd
+    from condor_actors.classads.ad import ClassAd
 
     state = State(my if my is not None else ClassAd(), target, now_s)
     return settle(node, state)

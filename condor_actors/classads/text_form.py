@@ -12,15 +12,15 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
-from .ad import ClassAd, lower_name
-from .errors import ClassAdSyntaxError
-from .expr import Expr, Reference, stored
-from .native import core
-from .parser import fresh, parse_assignment, parse_expression
-from .recent import Recent
-from .spellings import first_spelling
-from .unparse import name_text, quote, real_text, unparse
-from .values import INT_MAX, INT_MIN, Value
+from condor_actors.classads.ad import ClassAd, lower_name
+from condor_actors.classads.errors import ClassAdSyntaxError
+from condor_actors.classads.expr import Expr, Reference, stored
+from condor_actors.classads.native import core
+from condor_actors.classads.parser import fresh, parse_assignment, parse_expression
+from condor_actors.classads.recent import Recent
+from condor_actors.classads.spellings import first_spelling
+from condor_actors.classads.unparse import name_text, quote, real_text, unparse
+from condor_actors.classads.values import INT_MAX, INT_MIN, Value
 
 Entry = tuple[str, str, Any]
 """What a line says: the name's key, its spelling where that is not the one on record, the value."""

@@ -12,7 +12,7 @@ import time
 from decimal import Decimal
 from typing import Final
 
-from .values import AbsoluteTime, RelativeTime
+from condor_actors.classads.values import AbsoluteTime, RelativeTime
 
 _DIGIT: Final = re.compile(r"\d", re.ASCII)
 _NUMBER: Final = re.compile(r"\d+", re.ASCII)

@@ -15,7 +15,7 @@ import re
 from typing import Any, Final
 from typing import Literal as Choice
 
-from .expr import (
+from condor_actors.classads.expr import (
     Binary,
     Call,
     Conditional,
@@ -28,8 +28,8 @@ from .expr import (
     Subscript,
     Unary,
 )
-from .times import absolute_to_text, exact_span_text, relative_to_text, span_to_text
-from .values import ERROR, UNDEFINED, AbsoluteTime, ListValue, RelativeTime, Value
+from condor_actors.classads.times import absolute_to_text, exact_span_text, relative_to_text, span_to_text
+from condor_actors.classads.values import ERROR, UNDEFINED, AbsoluteTime, ListValue, RelativeTime, Value
 
 Style = Choice["new", "tools", "wire", "pretty"]
 

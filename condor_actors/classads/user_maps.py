@@ -85,7 +85,7 @@ class UserMap:
 
 
 def _mapped(rule: Rule, user: str) -> str | None:
-    from .builtins.patterns import compiled_pattern, expanded
+    from condor_actors.classads.builtins.patterns import compiled_pattern, expanded
 
     if rule.flags is None:
         return rule.groups if user.startswith(rule.user) else None
@@ -102,7 +102,7 @@ def read_user_map(text: str, prefix: bool = False) -> UserMap:
     :returns: the map.
     :raises UserMapError: a line is no rule.
     """
-    from .builtins.patterns import compiled_pattern
+    from condor_actors.classads.builtins.patterns import compiled_pattern
 
     rules = []
     for number, line in enumerate(text.splitlines(), 1):

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 import attrs
 
 if TYPE_CHECKING:
-    from .ad import ClassAd
+    from condor_actors.classads.ad import ClassAd
 
 INT_MIN: Final = -(1 << 63)
 INT_MAX: Final = (1 << 63) - 1

@@ -19,13 +19,13 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 from xml.sax.saxutils import escape
 
-from .ad import ClassAd
-from .errors import ClassAdSyntaxError
-from .expr import Expr, ListExpr, Literal, RecordExpr, as_expr
-from .parser import parse_expression
-from .times import absolute_from_text, absolute_to_text, relative_from_text, relative_to_text
-from .unparse import unparse
-from .values import ERROR, UNDEFINED, AbsoluteTime, RelativeTime, Value, wrap
+from condor_actors.classads.ad import ClassAd
+from condor_actors.classads.errors import ClassAdSyntaxError
+from condor_actors.classads.expr import Expr, ListExpr, Literal, RecordExpr, as_expr
+from condor_actors.classads.parser import parse_expression
+from condor_actors.classads.times import absolute_from_text, absolute_to_text, relative_from_text, relative_to_text
+from condor_actors.classads.unparse import unparse
+from condor_actors.classads.values import ERROR, UNDEFINED, AbsoluteTime, RelativeTime, Value, wrap
 
 HEADER: Final = '<?xml version="1.0"?>\n<!DOCTYPE classads SYSTEM "classads.dtd">\n<classads>\n'
 FOOTER: Final = "</classads>\n"

@@ -14,7 +14,7 @@ import threading
 import time
 from pathlib import Path
 
-from condor_actors.machine.process_marks import command_line, marked_processes
+from condor_actors.machine.supervisor.process_marks import command_line, marked_processes
 
 DEADLINE_S = 60.0
 CLEAN = {name: value for name, value in os.environ.items() if "CONDOR" not in name.upper()}

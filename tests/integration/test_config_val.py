@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from .masters import Master, tool
+from tests.integration.masters import Master, tool
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ def test_an_edit_that_is_wrong_is_not_kept(config: Path, tmp_path: Path, monkeyp
     target = config.parent / "d/10-site"
     before = target.read_text()
     environment = {"EDITOR": str(editor), "VISUAL": ""}
-    from .masters import CLEAN
+    from tests.integration.masters import CLEAN
 
     monkeypatch.setitem(CLEAN, "EDITOR", environment["EDITOR"])
     monkeypatch.setitem(CLEAN, "TO", "often")

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..expr import Call
-from ..nodes import Run
-from ..values import ERROR, Value
-from . import (
+from condor_actors.classads.builtins import (
     choice,
     clock,
     contexts,
@@ -20,7 +17,10 @@ from . import (
     strings,
     versions,
 )
-from .registry import TABLE, Builtin
+from condor_actors.classads.builtins.registry import TABLE, Builtin
+from condor_actors.classads.expr import Call
+from condor_actors.classads.nodes import Run
+from condor_actors.classads.values import ERROR, Value
 
 
 def compile_call(node: Call) -> Run:

@@ -6,20 +6,12 @@ import math
 import re
 from typing import Final
 
-from ..ad import ClassAd
-from ..operators import truth
-from ..times import absolute_to_text, relative_to_text
-from ..unparse import unparse
-from ..values import (
-    ERROR,
-    INT_MIN,
-    UNDEFINED,
-    AbsoluteTime,
-    ListValue,
-    RelativeTime,
-    Value,
-)
-from .registry import eager
+from condor_actors.classads.ad import ClassAd
+from condor_actors.classads.builtins.registry import eager
+from condor_actors.classads.operators import truth
+from condor_actors.classads.times import absolute_to_text, relative_to_text
+from condor_actors.classads.unparse import unparse
+from condor_actors.classads.values import ERROR, INT_MIN, UNDEFINED, AbsoluteTime, ListValue, RelativeTime, Value
 
 _REAL: Final = re.compile(
     r"[ \t\n\v\f\r]*([-+]?)(?:(0[xX](?:[0-9a-fA-F]+(?:\.[0-9a-fA-F]*)?|\.[0-9a-fA-F]+)(?:[pP][-+]?\d+)?)"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pwd
 import re
 
-from ..user_maps import groups_of
-from ..values import ERROR, UNDEFINED, Value
-from .registry import eager
+from condor_actors.classads.builtins.registry import eager
+from condor_actors.classads.user_maps import groups_of
+from condor_actors.classads.values import ERROR, UNDEFINED, Value
 
 
 def parse_environment(text: str) -> dict[str, str] | None:

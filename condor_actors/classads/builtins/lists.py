@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..ad import ClassAd
-from ..evaluation import State, element
-from ..operators import BINARY, divide
-from ..values import ERROR, UNDEFINED, ListValue, Value
-from .registry import inside
+from condor_actors.classads.ad import ClassAd
+from condor_actors.classads.builtins.registry import inside
+from condor_actors.classads.evaluation import State, element
+from condor_actors.classads.operators import BINARY, divide
+from condor_actors.classads.values import ERROR, UNDEFINED, ListValue, Value
 
 _COMPARISONS = {op: BINARY[op] for op in ("<", "<=", "==", ">", ">=", "!=")} | {
     "is": BINARY["=?="],

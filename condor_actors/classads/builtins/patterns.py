@@ -7,12 +7,12 @@ import warnings
 from collections.abc import Iterator
 from typing import Any, Final, Literal
 
-from ..evaluation import State, element
-from ..recent import Recent
-from ..values import ERROR, MAX_STRING, UNDEFINED, ListValue, Value
-from .linear_matcher import LinearPattern, Span, Unsupported, cost
-from .registry import eager, inside
-from .strings import worst
+from condor_actors.classads.builtins.linear_matcher import LinearPattern, Span, Unsupported, cost
+from condor_actors.classads.builtins.registry import eager, inside
+from condor_actors.classads.builtins.strings import worst
+from condor_actors.classads.evaluation import State, element
+from condor_actors.classads.recent import Recent
+from condor_actors.classads.values import ERROR, MAX_STRING, UNDEFINED, ListValue, Value
 
 _FLAGS: Final = {"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE}
 _compiled: Final[Recent[tuple[str, int], SafePattern | Literal[False]]] = Recent(1000)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ..ad import ClassAd
-from ..evaluation import State, element
-from ..operators import fold
-from ..values import ERROR, MAX_STRING, UNDEFINED, ListValue, Value
-from .conversions import text_of
-from .registry import eager, inside
+from condor_actors.classads.ad import ClassAd
+from condor_actors.classads.builtins.conversions import text_of
+from condor_actors.classads.builtins.registry import eager, inside
+from condor_actors.classads.evaluation import State, element
+from condor_actors.classads.operators import fold
+from condor_actors.classads.values import ERROR, MAX_STRING, UNDEFINED, ListValue, Value
 
 
 def raw(text: str) -> bytes:

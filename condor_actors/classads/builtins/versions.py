@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..values import ERROR, UNDEFINED, Value
-from .conversions import text_of
-from .registry import eager
+from condor_actors.classads.builtins.conversions import text_of
+from condor_actors.classads.builtins.registry import eager
+from condor_actors.classads.values import ERROR, UNDEFINED, Value
 
 _DIGITS: Final = frozenset(b"0123456789")
 

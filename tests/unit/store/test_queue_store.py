@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from condor_actors.cores.queue_operations import (
+from condor_actors.cores.schedd.queue_operations import (
     ArchiveJob,
     DropCluster,
     DropNotices,
