@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from .evaluation import PLAIN, State, absolute, bare, mine, select, subscript, theirs
-from .expr import (
+from condor_actors.classads.evaluation.operators import BINARY, UNARY, truth
+from condor_actors.classads.evaluation.state import PLAIN, State, absolute, bare, mine, select, subscript, theirs
+from condor_actors.classads.language.expressions import (
     Binary,
     Call,
     Conditional,
@@ -24,16 +25,18 @@ from .expr import (
     Subscript,
     Unary,
 )
-from .nodes import Run
-from .operators import BINARY, UNARY, truth
-from .values import ERROR, UNDEFINED, ListValue, Value
+from condor_actors.classads.language.python_nodes import Run
+from condor_actors.classads.values import ERROR, UNDEFINED, ListValue, Value
 
 
 def compile_expr(node: Expr) -> Run:
     """Make the closure of a tree.
 
-    :param node: the tree.
-    :returns: its function.
+    Args:
+        node: The tree.
+
+    Returns:
+        Its function.
     """
     if isinstance(node, Literal):
         value = node.value
@@ -197,7 +200,7 @@ def _list(node: ListExpr) -> Run:
 
 
 def _record(node: RecordExpr) -> Run:
-    from .ad import ClassAd
+    from condor_actors.classads.ad import ClassAd
 
     pairs = node.pairs
 
@@ -208,7 +211,7 @@ def _record(node: RecordExpr) -> Run:
 
 
 def _call(node: Call) -> Run:
-    from .builtins import compile_call
+    from condor_actors.classads.builtins.calls import compile_call
 
     return compile_call(node)
 

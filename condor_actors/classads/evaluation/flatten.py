@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .evaluation import PLAIN, State
-from .expr import (
+from condor_actors.classads.evaluation.operators import truth
+from condor_actors.classads.evaluation.running import plain, settle
+from condor_actors.classads.evaluation.state import PLAIN, State
+from condor_actors.classads.language.expressions import (
     Binary,
     Call,
     Conditional,
@@ -17,12 +19,10 @@ from .expr import (
     Subscript,
     Unary,
 )
-from .operators import truth
-from .running import plain, settle
-from .values import ERROR, UNDEFINED, Value
+from condor_actors.classads.values import ERROR, UNDEFINED, Value
 
 if TYPE_CHECKING:
-    from .ad import ClassAd
+    from condor_actors.classads.ad import ClassAd
 
 _MAX_SIZE: Final = 20_000
 _CHANGING: Final = frozenset({"time", "random", "debug", "formattime", "abstime", "eval", "unparse", "unresolved"})
@@ -156,12 +156,15 @@ def _is_boolean(node: Expr) -> bool:
 def flatten(node: Expr, my: ClassAd | None, now_s: float | None = None) -> Value:
     """Put in what an ad knows.
 
-    :param node: the expression.
-    :param my: the ad; an empty one by default.
-    :param now_s: the time for what needs it.
-    :returns: a plain value when nothing stays open, an expression otherwise.
+    Args:
+        node: The expression.
+        my: The ad; an empty one by default.
+        now_s: The time for what needs it.
+
+    Returns:
+        A plain value when nothing stays open, an expression otherwise.
     """
-    from .ad import ClassAd
+    from condor_actors.classads.ad import ClassAd
 
     try:
         result = _Flattener(my if my is not None else ClassAd(), now_s).flat(node)
