@@ -10,8 +10,8 @@ import functools
 from typing import Any
 
 from condor_actors.classads import ClassAdSyntaxError, Expr, parse_expression
-from condor_actors.classads.expr import Literal
-from condor_actors.classads.text_form import old_to_new
+from condor_actors.classads.forms.long_form import old_to_new
+from condor_actors.classads.language.expressions import Literal
 from condor_actors.submit.environment import Environment
 from condor_actors.submit.errors import SubmitError
 from condor_actors.submit.macros import Scope

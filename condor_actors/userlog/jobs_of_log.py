@@ -31,7 +31,7 @@ from datetime import datetime
 from typing import Any
 
 from condor_actors.classads import ClassAd, ClassAdSyntaxError
-from condor_actors.classads.xml_form import read_xml
+from condor_actors.classads.forms.xml_form import read_xml
 from condor_actors.userlog import reader
 
 Facts = dict[str, Any]

@@ -9,8 +9,8 @@ from typing import Any, Final
 from condor_actors.classads.ad import ClassAd
 from condor_actors.classads.builtins.conversions import real_of, truncated
 from condor_actors.classads.builtins.registry import eager, inside
-from condor_actors.classads.evaluation import State
-from condor_actors.classads.times import c_strftime, date_of, days_from_1970, local_offset_s
+from condor_actors.classads.evaluation.state import State
+from condor_actors.classads.language.times import c_strftime, date_of, days_from_1970, local_offset_s
 from condor_actors.classads.values import ERROR, UNDEFINED, AbsoluteTime, RelativeTime, Value
 
 

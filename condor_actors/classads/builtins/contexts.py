@@ -6,8 +6,8 @@ from typing import Any
 
 from condor_actors.classads.ad import ClassAd
 from condor_actors.classads.builtins.registry import lazy
-from condor_actors.classads.evaluation import State, element, enter
-from condor_actors.classads.expr import Expr, Literal, Reference, as_expr
+from condor_actors.classads.evaluation.state import State, element, enter
+from condor_actors.classads.language.expressions import Expr, Literal, Reference, as_expr
 from condor_actors.classads.values import ERROR, UNDEFINED, ListValue, Value, is_true
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from condor_actors.classads.builtins.conversions import real_of, truncated
 from condor_actors.classads.builtins.registry import eager, inside
-from condor_actors.classads.evaluation import State, element
-from condor_actors.classads.operators import divide
+from condor_actors.classads.evaluation.operators import divide
+from condor_actors.classads.evaluation.state import State, element
 from condor_actors.classads.values import ERROR, INT_MAX, INT_MIN, UNDEFINED, ListValue, Value, wrap
 
 

@@ -14,9 +14,12 @@ _DIGITS: Final = frozenset(b"0123456789")
 def compare_versions(left: str, right: str) -> int:
     """Compare two versions.
 
-    :param left: one.
-    :param right: the other.
-    :returns: less than 0, 0 or more than 0; among numbers the one with more leading zeros is less, then the shorter.
+    Args:
+        left: One.
+        right: The other.
+
+    Returns:
+        Less than 0, 0 or more than 0; among numbers the one with more leading zeros is less, then the shorter.
     """
     a, b = left.encode("utf-8", "surrogateescape") + b"\0", right.encode("utf-8", "surrogateescape") + b"\0"
     if a == b:

@@ -3,7 +3,7 @@
 Theory: a :class:`Candidate` is the working copy of a slot.  Within a cycle it shrinks (a partitionable slot, part by
 part) or is gone (any other, at once); between cycles it follows the slot's ad.  :class:`CandidateSet` keeps all of them
 in an index that finds those with both Requirements true without asking each
-(:class:`condor_actors.classads.index.AdIndex`), and knows, for those whose ranks do not depend on the job, their place
+(:class:`~.AdIndex`), and knows, for those whose ranks do not depend on the job, their place
 in the order once and for all jobs.
 
 A candidate's *version* counts its changes; what was computed for an older version does not count any more.
@@ -17,8 +17,8 @@ from collections.abc import Iterator
 import attrs
 
 from condor_actors.classads import ClassAd, Expr, is_true, match_ads, requirements_hold
-from condor_actors.classads.expr import Reference
-from condor_actors.classads.index import AdIndex
+from condor_actors.classads.language.expressions import Reference
+from condor_actors.classads.matching.index import AdIndex
 from condor_actors.cores.negotiator.match_settings import MatchSettings
 from condor_actors.cores.negotiator.pool_view import PoolView, Slot
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from condor_actors.classads import Expr, is_true, parse_expression
-from condor_actors.classads.expr import Literal
+from condor_actors.classads.language.expressions import Literal
 
 __all__ = ["MatchSettings"]
 

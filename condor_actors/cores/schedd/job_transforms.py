@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 import attrs
 
 from condor_actors.classads import UNDEFINED, ClassAd, ClassAdSyntaxError, Expr, is_true, parse_expression, unparse
-from condor_actors.classads.text_form import old_to_new
+from condor_actors.classads.forms.long_form import old_to_new
 from condor_actors.config.conditions import Conditions
 from condor_actors.config.errors import ConfigError
 from condor_actors.config.lines import LogicalLine

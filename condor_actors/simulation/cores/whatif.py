@@ -23,7 +23,7 @@ from typing import Any
 import attrs
 
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, Expr
-from condor_actors.classads.text_form import iter_long
+from condor_actors.classads.forms.long_form import iter_long
 from condor_actors.config import Config, load_config
 from condor_actors.cores.negotiator.negotiator_settings import (
     cycle_rules,

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import attrs
 
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, parse_expression, quote
-from condor_actors.classads.text_form import old_to_new
+from condor_actors.classads.forms.long_form import old_to_new
 from condor_actors.messages.queue import ActionResult, ActionResults, EditJobs
 from condor_actors.tools.lib.command import ToolError, Words, run
 from condor_actors.tools.lib.contact import load, schedd

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from condor_actors.classads.text_form import old_to_new
+from condor_actors.classads.forms.long_form import old_to_new
 from condor_actors.messages.queue import ActionResult, ActionResults, ActOnJobs, JobAction
 from condor_actors.tools.lib import command
 from condor_actors.tools.lib.command import ToolError

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from condor_actors.classads import ClassAd, is_true, parse_expression
-from condor_actors.classads.explain import Tally, explain_many
+from condor_actors.classads.matching.explain import Tally, explain_many
 from condor_actors.tools.printing.ad_output import ads_of_file, checked
 
 if TYPE_CHECKING:

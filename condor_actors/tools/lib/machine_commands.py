@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from condor_actors.classads import ClassAd, quote
-from condor_actors.classads.text_form import old_to_new
+from condor_actors.classads.forms.long_form import old_to_new
 from condor_actors.messages.advertise import AdKind
 from condor_actors.tools.lib.command import ToolError
 from condor_actors.tools.lib.contact import dial, full_name, local_address, local_node, query, refused, unreachable

@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, match_ads, parse_expression, rank, unparse
-from condor_actors.classads.explain import Clause, explain, explain_many
-from condor_actors.classads.forms import FORMS, ad_of, iter_ads, recognise, write_ads
-from condor_actors.classads.lint import lint, lint_ad
-from condor_actors.classads.running import evaluate_raw
+from condor_actors.classads.evaluation.running import evaluate_raw
+from condor_actors.classads.forms.any_form import FORMS, ad_of, iter_ads, recognise, write_ads
+from condor_actors.classads.language.lint import lint, lint_ad
+from condor_actors.classads.matching.explain import Clause, explain, explain_many
 
 
 class _Refused(Exception):

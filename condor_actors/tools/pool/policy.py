@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, quote
-from condor_actors.classads.text_form import iter_long
+from condor_actors.classads.forms.long_form import iter_long
 from condor_actors.config import Config, ConfigError, load_config
 from condor_actors.cores.startd.policy_evaluation import POLICY_NAMES, UNIVERSE_SUFFIXES
 from condor_actors.cores.startd.policy_settings import latches_of, policy_of

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, Expr, is_true, parse_expression, quote
-from condor_actors.classads.text_form import old_to_new
+from condor_actors.classads.forms.long_form import old_to_new
 from condor_actors.messages.negotiate import QueryPriorities, SetPriority
 from condor_actors.tools.lib.command import ToolError, run
 from condor_actors.tools.lib.contact import dial, load, local_node, query, refused
@@ -256,7 +256,7 @@ def _asked(given: Sequence[Given]) -> list[ClassAd]:
 
 
 def _from_file(path: str) -> list[ClassAd]:
-    from condor_actors.classads.text_form import iter_long
+    from condor_actors.classads.forms.long_form import iter_long
 
     try:
         with open(path, encoding="utf-8") as file:

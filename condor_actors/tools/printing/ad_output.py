@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypeVar
 import attrs
 
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, Expr, is_true, parse_expression
-from condor_actors.classads.text_form import iter_long, old_to_new
+from condor_actors.classads.forms.long_form import iter_long, old_to_new
 from condor_actors.tools.lib.command import ToolError
 from condor_actors.tools.lib.flags import LIST, Flag, Given
 

@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 import attrs
 
 from condor_actors.classads import UNDEFINED, ClassAd, ClassAdSyntaxError, Expr, parse_expression, unparse
-from condor_actors.classads.text_form import old_to_new
+from condor_actors.classads.forms.long_form import old_to_new
 
 _NAME = re.compile(r"[A-Za-z_]\w*\Z")
 _CONVERSION = re.compile(r"%([-+ #0]*)(\d*)(?:\.(\d+))?(?:hh|h|ll|l|L|q|j|z|t)?([A-Za-z])")

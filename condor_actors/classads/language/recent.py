@@ -16,7 +16,8 @@ V = TypeVar("V")
 class Recent(Generic[K, V]):
     """Remember about the `capacity` to 2 × `capacity` most recently used pairs.
 
-    :ivar young: the generation being filled; hot paths may read it directly.
+    Attributes:
+        young: The generation being filled; hot paths may read it directly.
     """
 
     __slots__ = ("capacity", "old", "young")
@@ -29,8 +30,11 @@ class Recent(Generic[K, V]):
     def get(self, key: K) -> V | None:
         """Look up a key.
 
-        :param key: the key.
-        :returns: its value, None when it is not remembered.
+        Args:
+            key: The key.
+
+        Returns:
+            Its value, None when it is not remembered.
         """
         value = self.young.get(key)
         if value is None:
@@ -42,8 +46,9 @@ class Recent(Generic[K, V]):
     def put(self, key: K, value: V) -> None:
         """Remember a pair.
 
-        :param key: the key.
-        :param value: its value, never None.
+        Args:
+            key: The key.
+            value: Its value, never None.
         """
         if len(self.young) >= self.capacity:
             self.old = self.young

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, NoReturn, TypeVar
 
 from condor_actors.classads.errors import ClassAdSyntaxError
-from condor_actors.classads.expr import (
+from condor_actors.classads.language.expressions import (
     Binary,
     Call,
     Conditional,
@@ -26,10 +26,10 @@ from condor_actors.classads.expr import (
     Subscript,
     Unary,
 )
-from condor_actors.classads.lexer import Token, as_the_library, fold_number, tokenize
+from condor_actors.classads.language.lexer import Token, as_the_library, fold_number, tokenize
+from condor_actors.classads.language.recent import Recent
+from condor_actors.classads.language.times import absolute_from_text, relative_from_text
 from condor_actors.classads.native import core
-from condor_actors.classads.recent import Recent
-from condor_actors.classads.times import absolute_from_text, relative_from_text
 from condor_actors.classads.values import ERROR, UNDEFINED
 
 MAX_DEPTH: Final = 200
@@ -329,10 +329,15 @@ _core_parse: Final = None if core is None else core.parse
 def parse_expression(text: str, *, library_numbers: bool = False) -> Expr:
     """Read one expression.
 
-    :param text: the expression in the new form (backslash escapes in strings, any layout, comments).
-    :param library_numbers: read ``010`` as 10 and ``0x10`` as 0, as the bare library does; the tools refuse them.
-    :returns: the tree; equal texts give the same object as long as it is remembered.
-    :raises ClassAdSyntaxError: with line and column.
+    Args:
+        text: The expression in the new form (backslash escapes in strings, any layout, comments).
+        library_numbers: Read ``010`` as 10 and ``0x10`` as 0, as the bare library does; the tools refuse them.
+
+    Returns:
+        The tree; equal texts give the same object as long as it is remembered.
+
+    Raises:
+        ClassAdSyntaxError: With line and column.
     """
     if library_numbers:
         return _deep(lambda: _whole(text, True))
@@ -346,9 +351,14 @@ def parse_expression(text: str, *, library_numbers: bool = False) -> Expr:
 def fresh(text: str) -> Expr:
     """Read one expression that is not remembered, and do not remember it.
 
-    :param text: the expression.
-    :returns: its tree.
-    :raises ClassAdSyntaxError: with line and column.
+    Args:
+        text: The expression.
+
+    Returns:
+        Its tree.
+
+    Raises:
+        ClassAdSyntaxError: With line and column.
     """
     node: Expr | None = None if _core_parse is None else _core_parse(text)
     return _deep(lambda: _whole(text)) if node is None else node
@@ -365,9 +375,14 @@ def _whole(text: str, library: bool = False) -> Expr:
 def parse_record(text: str) -> RecordExpr:
     """Read one record ``[ a = 1; ... ]``.
 
-    :param text: the record alone.
-    :returns: its tree.
-    :raises ClassAdSyntaxError: with line and column.
+    Args:
+        text: The record alone.
+
+    Returns:
+        Its tree.
+
+    Raises:
+        ClassAdSyntaxError: With line and column.
     """
 
     node = None if _core_parse is None else _core_parse(text)
@@ -388,9 +403,14 @@ def parse_record(text: str) -> RecordExpr:
 def parse_records(text: str) -> Iterator[RecordExpr]:
     """Read records that follow one another, with commas and an enclosing list allowed.
 
-    :param text: ``[...] [...]``, ``[...],[...]`` or ``{ [...],[...] }``.
-    :returns: an iterator of trees.
-    :raises ClassAdSyntaxError: when the faulty record is reached.
+    Args:
+        text: ``[...] [...]``, ``[...],[...]`` or ``{ [...],[...] }``.
+
+    Returns:
+        An iterator of trees.
+
+    Raises:
+        ClassAdSyntaxError: When the faulty record is reached.
     """
     parser = _Parser(text)
     listed = parser.take("{")
@@ -414,9 +434,14 @@ def parse_records(text: str) -> Iterator[RecordExpr]:
 def parse_assignment(text: str) -> tuple[str, Expr]:
     """Read ``name = expression``.
 
-    :param text: one assignment in the new form.
-    :returns: name as spelled, and tree.
-    :raises ClassAdSyntaxError: with line and column.
+    Args:
+        text: One assignment in the new form.
+
+    Returns:
+        Name as spelled, and tree.
+
+    Raises:
+        ClassAdSyntaxError: With line and column.
     """
 
     def read() -> tuple[str, Expr]:

@@ -9,9 +9,9 @@ from typing import Any
 
 from condor_actors.classads.ad import ClassAd
 from condor_actors.classads.errors import ClassAdSyntaxError
-from condor_actors.classads.expr import Expr, ListExpr, Literal, RecordExpr, as_expr
-from condor_actors.classads.parser import parse_expression
-from condor_actors.classads.unparse import real_text, unparse
+from condor_actors.classads.language.expressions import Expr, ListExpr, Literal, RecordExpr, as_expr
+from condor_actors.classads.language.parser import parse_expression
+from condor_actors.classads.language.unparse import real_text, unparse
 from condor_actors.classads.values import UNDEFINED, Value, wrap
 
 _MAX_DEPTH = 100
@@ -20,9 +20,12 @@ _MAX_DEPTH = 100
 def write_json(ad: ClassAd, *, indent: bool = True) -> str:
     """Write an ad.
 
-    :param ad: the ad.
-    :param indent: one attribute a line, or all on one.
-    :returns: a JSON object.
+    Args:
+        ad: The ad.
+        indent: One attribute a line, or all on one.
+
+    Returns:
+        A JSON object.
     """
     return _object(list(ad.stored_items()), 0 if indent else None)
 
@@ -75,9 +78,14 @@ def _value(value: Any, level: int | None) -> str:
 def read_json(text: str | bytes) -> ClassAd:
     """Read one ad.
 
-    :param text: one object.
-    :returns: the ad.
-    :raises ClassAdSyntaxError: when it is no object, or an expression in it is none.
+    Args:
+        text: One object.
+
+    Returns:
+        The ad.
+
+    Raises:
+        ClassAdSyntaxError: When it is no object, or an expression in it is none.
     """
     source = text if isinstance(text, str) else text.decode("utf-8", "surrogateescape")
     try:
@@ -94,9 +102,14 @@ def read_json(text: str | bytes) -> ClassAd:
 def ad_of_object(found: dict[str, Any]) -> ClassAd:
     """Make an ad of a decoded JSON object.
 
-    :param found: the object.
-    :returns: the ad.
-    :raises ClassAdSyntaxError: when an expression in it is none.
+    Args:
+        found: The object.
+
+    Returns:
+        The ad.
+
+    Raises:
+        ClassAdSyntaxError: When an expression in it is none.
     """
     ad = ClassAd()
     for name, value in found.items():
@@ -131,9 +144,14 @@ def _read(value: Any, depth: int) -> Any:
 def iter_json(text: str) -> Iterator[ClassAd]:
     """Read ads from an array of objects, or from objects that follow one another.
 
-    :param text: the JSON text.
-    :returns: an iterator of ads.
-    :raises ClassAdSyntaxError: when the faulty ad is reached.
+    Args:
+        text: The JSON text.
+
+    Returns:
+        An iterator of ads.
+
+    Raises:
+        ClassAdSyntaxError: When the faulty ad is reached.
     """
     decoder = json.JSONDecoder()
     position, size = 0, len(text)
@@ -156,8 +174,11 @@ def iter_json(text: str) -> Iterator[ClassAd]:
 def write_json_list(ads: Iterable[ClassAd]) -> Iterator[str]:
     """Write an array of ads piece by piece.
 
-    :param ads: the ads.
-    :returns: an iterator of pieces that joined make the array.
+    Args:
+        ads: The ads.
+
+    Returns:
+        An iterator of pieces that joined make the array.
     """
     yield "[\n"
     first = True

@@ -30,7 +30,8 @@ spare: Final[list[Any]] = []
 class Expr:
     """One node, and with it the expression below it.
 
-    :ivar height: levels of the tree below and including this node.
+    Attributes:
+        height: Levels of the tree below and including this node.
     """
 
     __slots__ = ("_run", "height", "memory")
@@ -42,7 +43,8 @@ class Expr:
     def children(self) -> tuple[Expr, ...]:
         """The nodes directly below.
 
-        :returns: in the order they are written.
+        Returns:
+            In the order they are written.
         """
         return ()
 
@@ -54,7 +56,7 @@ class Expr:
         """The compiled form: a function of the ad whose names it sees and the state of the evaluation."""
         run = self._run
         if run is None:
-            from condor_actors.classads.compiler import compile_expr
+            from condor_actors.classads.evaluation.compiler import compile_expr
 
             run = self._run = compile_expr(self)
         return run
@@ -62,10 +64,13 @@ class Expr:
     def evaluate(self, my: ClassAd | None = None, target: ClassAd | None = None, now_s: float | None = None) -> Value:
         """Evaluate against an ad and, where it is a match, the other one.
 
-        :param my: the ad whose names come first; an empty one by default.
-        :param target: the other ad, seen as ``TARGET`` and behind `my`.
-        :param now_s: seconds since 1970 that ``time()`` gives; the clock's by default.
-        :returns: a plain value (see `values`), lists with their elements evaluated.
+        Args:
+            my: The ad whose names come first; an empty one by default.
+            target: The other ad, seen as ``TARGET`` and behind `my`.
+            now_s: Seconds since 1970 that ``time()`` gives; the clock's by default.
+
+        Returns:
+            A plain value (see `values`), lists with their elements evaluated.
         """
         if my is None:
             my = late["ClassAd"]()
@@ -85,30 +90,39 @@ class Expr:
     def references(self, my: ClassAd | None = None) -> tuple[frozenset[str], frozenset[str]]:
         """The attributes this expression names.
 
-        :param my: where given, only what this ad defines counts as internal when written without a scope, and what
-            those attributes refer to counts too.
-        :returns: lower-case names: of the own ad (internal), of the other one (external).
+        Args:
+            my: Where given, only what this ad defines counts as internal when written without a scope, and what those
+                attributes refer to counts too.
+
+        Returns:
+            Lower-case names: of the own ad (internal), of the other one (external).
         """
-        from condor_actors.classads.references import references
+        from condor_actors.classads.language.references import references
 
         return references(self, my)
 
     def flatten(self, my: ClassAd | None = None, now_s: float | None = None) -> Value:
         """Evaluate what can be evaluated knowing only `my`.
 
-        :param my: the ad; names that it lacks stay in the result.
-        :returns: a plain value when nothing is left open, an expression otherwise.
+        Args:
+            my: The ad; names that it lacks stay in the result.
+
+        Returns:
+            A plain value when nothing is left open, an expression otherwise.
         """
-        from condor_actors.classads.flatten import flatten
+        from condor_actors.classads.evaluation.flatten import flatten
 
         return flatten(self, my, now_s)
 
     def remembered(self, what: str, make: Callable[[Expr], Any]) -> Any:
         """What was computed of this expression before, or is now.
 
-        :param what: its name.
-        :param make: computes it.
-        :returns: the result.
+        Args:
+            what: Its name.
+            make: Computes it.
+
+        Returns:
+            The result.
         """
         memory = self.memory
         if memory is None:
@@ -119,7 +133,7 @@ class Expr:
         return found
 
     def __str__(self) -> str:
-        from condor_actors.classads.unparse import unparse
+        from condor_actors.classads.language.unparse import unparse
 
         text: str = self.remembered("text", unparse)
         return text
@@ -134,7 +148,7 @@ class Expr:
         return hash(str(self))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        from condor_actors.classads.parser import parse_expression
+        from condor_actors.classads.language.parser import parse_expression
 
         return parse_expression, (str(self),)
 

@@ -40,9 +40,14 @@ _LETTERS: Final = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "
 def unescape(body: str) -> str:
     """Resolve the backslash escapes of a string literal.
 
-    :param body: what stands between the quotes.
-    :returns: the string; octal escapes above 127 are joined to UTF-8 characters where they make some.
-    :raises ValueError: when the string would hold a NUL, which no ClassAd string can.
+    Args:
+        body: What stands between the quotes.
+
+    Returns:
+        The string; octal escapes above 127 are joined to UTF-8 characters where they make some.
+
+    Raises:
+        ValueError: When the string would hold a NUL, which no ClassAd string can.
     """
     octal = False
 
@@ -74,9 +79,14 @@ def _number(text: str) -> int | float:
 def tokenize(text: str) -> list[Token]:
     """Split a text into tokens.
 
-    :param text: one expression, or a whole ad in the new form; at most 1 MiB.
-    :returns: the tokens, the last of them of kind ``end``.
-    :raises ClassAdSyntaxError: where no token starts, with the place.
+    Args:
+        text: One expression, or a whole ad in the new form; at most 1 MiB.
+
+    Returns:
+        The tokens, the last of them of kind ``end``.
+
+    Raises:
+        ClassAdSyntaxError: Where no token starts, with the place.
     """
     if len(text) > MAX_TEXT:
         raise ClassAdSyntaxError(f"text longer than {MAX_TEXT} characters", text[:1], 0)
@@ -136,9 +146,12 @@ def _complaint(text: str, position: int) -> str:
 def as_the_library(tokens: list[Token], text: str) -> list[Token]:
     """Read numbers as HTCondor's bare library does: a leading 0 is harmless, and hexadecimal ones are all 0.
 
-    :param tokens: the tokens of a text.
-    :param text: the text.
-    :returns: the tokens with such numbers put right.
+    Args:
+        tokens: The tokens of a text.
+        text: The text.
+
+    Returns:
+        The tokens with such numbers put right.
     """
     found: list[Token] = []
     for token in tokens:
@@ -159,9 +172,12 @@ _HEX: Final = re.compile(r"0[xX][0-9a-fA-F]+(?![A-Za-z0-9_])")
 def fold_number(number: int | float, negative: bool) -> int | float:
     """Give a numeric literal its value: integers beyond 64 bits read as 0, as they always did.
 
-    :param number: the literal without its sign.
-    :param negative: whether a minus stands directly before it.
-    :returns: the value.
+    Args:
+        number: The literal without its sign.
+        negative: Whether a minus stands directly before it.
+
+    Returns:
+        The value.
     """
     if negative:
         number = -number

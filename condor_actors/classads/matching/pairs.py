@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from condor_actors.classads.ad import ClassAd
-from condor_actors.classads.expr import Binary, Expr
+from condor_actors.classads.evaluation.running import run_attribute
+from condor_actors.classads.language.expressions import Binary, Expr
 from condor_actors.classads.native import core
-from condor_actors.classads.running import run_attribute
 from condor_actors.classads.values import UNDEFINED, Value, is_true
 
 
@@ -23,10 +23,13 @@ def _attribute(key: str, ad: ClassAd, target: ClassAd, now_s: float | None) -> V
 def requirements_hold(ad: ClassAd, target: ClassAd, now_s: float | None = None) -> bool:
     """Say whether an ad accepts another.
 
-    :param ad: the ad whose ``Requirements`` decide.
-    :param target: the other one.
-    :param now_s: the time, the clock's by default.
-    :returns: True when they evaluate to true; a missing ``Requirements`` accepts nobody.
+    Args:
+        ad: The ad whose ``Requirements`` decide.
+        target: The other one.
+        now_s: The time, the clock's by default.
+
+    Returns:
+        True when they evaluate to true; a missing ``Requirements`` accepts nobody.
     """
     return is_true(_attribute("requirements", ad, target, now_s))
 
@@ -34,10 +37,13 @@ def requirements_hold(ad: ClassAd, target: ClassAd, now_s: float | None = None) 
 def match_ads(left: ClassAd, right: ClassAd, now_s: float | None = None) -> bool:
     """Say whether two ads accept each other.
 
-    :param left: one.
-    :param right: the other.
-    :param now_s: the time, the clock's by default.
-    :returns: True when both ``Requirements`` are true.
+    Args:
+        left: One.
+        right: The other.
+        now_s: The time, the clock's by default.
+
+    Returns:
+        True when both ``Requirements`` are true.
     """
     return is_true(_attribute("requirements", left, right, now_s)) and is_true(
         _attribute("requirements", right, left, now_s)
@@ -47,10 +53,13 @@ def match_ads(left: ClassAd, right: ClassAd, now_s: float | None = None) -> bool
 def rank(left: ClassAd, right: ClassAd, now_s: float | None = None) -> float:
     """How much an ad likes another.
 
-    :param left: the ad whose ``Rank`` counts.
-    :param right: the other one.
-    :param now_s: the time, the clock's by default.
-    :returns: the rank; 0.0 when it is no number.
+    Args:
+        left: The ad whose ``Rank`` counts.
+        right: The other one.
+        now_s: The time, the clock's by default.
+
+    Returns:
+        The rank; 0.0 when it is no number.
     """
     value = _attribute("rank", left, right, now_s)
     return float(value) if isinstance(value, (int, float)) else 0.0

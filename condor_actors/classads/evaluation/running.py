@@ -9,10 +9,10 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Final
 
-from condor_actors.classads.evaluation import State, element
-from condor_actors.classads.expr import Expr
+from condor_actors.classads.evaluation.state import State, element
+from condor_actors.classads.language.expressions import Expr
+from condor_actors.classads.language.python_nodes import late, spare
 from condor_actors.classads.native import core
-from condor_actors.classads.nodes import late, spare
 from condor_actors.classads.values import ERROR, ListValue, Value
 
 if TYPE_CHECKING:
@@ -24,11 +24,14 @@ _FRAMES: Final = 20_000
 def evaluate_raw(node: Expr, my: ClassAd | None, target: ClassAd | None, now_s: float | None) -> Value:
     """Evaluate and leave lists unevaluated inside.
 
-    :param node: the expression.
-    :param my: the ad asked.
-    :param target: the other ad.
-    :param now_s: the time, None for the clock.
-    :returns: an internal value.
+    Args:
+        node: The expression.
+        my: The ad asked.
+        target: The other ad.
+        now_s: The time, None for the clock.
+
+    Returns:
+        An internal value.
     """
     from condor_actors.classads.ad import ClassAd
 
@@ -39,9 +42,12 @@ def evaluate_raw(node: Expr, my: ClassAd | None, target: ClassAd | None, now_s: 
 def settle(node: Expr, state: State) -> Value:
     """Run an expression on the asked ad of an evaluation, with the frames that deep ones need.
 
-    :param node: the expression.
-    :param state: the evaluation.
-    :returns: an internal value; ERROR when it goes too deep.
+    Args:
+        node: The expression.
+        state: The evaluation.
+
+    Returns:
+        An internal value; ERROR when it goes too deep.
     """
     try:
         return node.run(state.my, state)
@@ -65,10 +71,13 @@ def _with_more_frames(node: Expr, state: State) -> Value:
 def plain(value: Value, state: State, depth: int = 0) -> Value:
     """Make a value fit for callers: lists become Python lists of evaluated elements.
 
-    :param value: an internal value.
-    :param state: the evaluation it came from.
-    :param depth: nesting so far.
-    :returns: a value as in `values`.
+    Args:
+        value: An internal value.
+        state: The evaluation it came from.
+        depth: Nesting so far.
+
+    Returns:
+        A value as in `values`.
     """
     if not isinstance(value, ListValue):
         return value
@@ -90,11 +99,14 @@ def _of_list(item: Value, ad: ClassAd | None, state: State) -> Value:
 def evaluate(node: Expr, my: ClassAd | None, target: ClassAd | None, now_s: float | None) -> Value:
     """Evaluate for a caller.
 
-    :param node: the expression.
-    :param my: the ad asked.
-    :param target: the other ad.
-    :param now_s: the time, None for the clock.
-    :returns: a value as in `values`.
+    Args:
+        node: The expression.
+        my: The ad asked.
+        target: The other ad.
+        now_s: The time, None for the clock.
+
+    Returns:
+        A value as in `values`.
     """
     return node.evaluate(my, target, now_s)
 
@@ -110,11 +122,14 @@ def _plain(value: Value, my: ClassAd, target: ClassAd | None, now_s: float | Non
 def run_on(node: Expr, my: ClassAd, target: ClassAd | None, now_s: float | None) -> Value:
     """Evaluate an expression of an ad and leave lists unevaluated inside.
 
-    :param node: the expression.
-    :param my: the ad asked.
-    :param target: the other ad.
-    :param now_s: the time, None for the clock.
-    :returns: an internal value.
+    Args:
+        node: The expression.
+        my: The ad asked.
+        target: The other ad.
+        now_s: The time, None for the clock.
+
+    Returns:
+        An internal value.
     """
     return settle(node, State(my, target, now_s))
 
@@ -122,11 +137,14 @@ def run_on(node: Expr, my: ClassAd, target: ClassAd | None, now_s: float | None)
 def run_attribute(node: Expr, my: ClassAd, target: ClassAd | None, now_s: float | None) -> Value:
     """Evaluate an expression that an ad keeps under a name, so that a reference to itself is a cycle.
 
-    :param node: the expression.
-    :param my: the ad that keeps it.
-    :param target: the other ad.
-    :param now_s: the time, None for the clock.
-    :returns: an internal value.
+    Args:
+        node: The expression.
+        my: The ad that keeps it.
+        target: The other ad.
+        now_s: The time, None for the clock.
+
+    Returns:
+        An internal value.
     """
     state = spare.pop() if spare else State(my, target, now_s)
     state.my = my

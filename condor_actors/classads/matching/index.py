@@ -27,13 +27,13 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from condor_actors.classads.ad import ClassAd
-from condor_actors.classads.ad_sets import AttributeSets, bits_of, positions
-from condor_actors.classads.explain import clauses_of
-from condor_actors.classads.expr import Binary, Call, Expr, Literal, Reference, Unary, as_expr
-from condor_actors.classads.flatten import flatten
-from condor_actors.classads.matching import requirements_hold
-from condor_actors.classads.references import references
-from condor_actors.classads.running import run_on
+from condor_actors.classads.evaluation.flatten import flatten
+from condor_actors.classads.evaluation.running import run_on
+from condor_actors.classads.language.expressions import Binary, Call, Expr, Literal, Reference, Unary, as_expr
+from condor_actors.classads.language.references import references
+from condor_actors.classads.matching.attribute_sets import AttributeSets, bits_of, positions
+from condor_actors.classads.matching.explain import clauses_of
+from condor_actors.classads.matching.pairs import requirements_hold
 from condor_actors.classads.values import ERROR, UNDEFINED, AbsoluteTime, RelativeTime, is_true
 
 _FLIPPED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "=?=": "=?=", "=!=": "=!="}
@@ -45,9 +45,12 @@ _SCOPES: Final = frozenset({"my", "target", "self", "parent", "root", "toplevel"
 class AdIndex:
     """Many ads, indexed for two-sided matching against one ad after another.
 
-    :param ads: the ads; their order gives them their positions, from 0.
-    :param attribute: the demand on either side.
-    :ivar evaluated: pairs really evaluated so far.
+    Attributes:
+        evaluated: Pairs really evaluated so far.
+
+    Args:
+        ads: The ads; their order gives them their positions, from 0.
+        attribute: The demand on either side.
     """
 
     def __init__(self, ads: Iterable[ClassAd], attribute: str = "Requirements") -> None:
@@ -71,8 +74,11 @@ class AdIndex:
     def add(self, ad: ClassAd) -> int:
         """Take in one more ad.
 
-        :param ad: the ad.
-        :returns: its position.
+        Args:
+            ad: The ad.
+
+        Returns:
+            Its position.
         """
         self.ads.append(ad)
         position = len(self.ads) - 1
@@ -83,8 +89,9 @@ class AdIndex:
     def replace(self, position: int, ad: ClassAd) -> None:
         """Say that an ad changed; call it also after changing one in place.
 
-        :param position: its position.
-        :param ad: what it is now.
+        Args:
+            position: Its position.
+            ad: What it is now.
         """
         self.ads[position] = ad
         self._all |= 1 << position
@@ -93,7 +100,8 @@ class AdIndex:
     def remove(self, position: int) -> None:
         """Take an ad out; its position stays empty.
 
-        :param position: its position.
+        Args:
+            position: Its position.
         """
         self.ads[position] = None
         self._all &= ~(1 << position)
@@ -113,8 +121,11 @@ class AdIndex:
     def possible(self, my: ClassAd) -> int:
         """The ads that an ad's demand does not exclude.
 
-        :param my: the ad.
-        :returns: their set: bit n stands for position n.
+        Args:
+            my: The ad.
+
+        Returns:
+            Their set: bit n stands for position n.
         """
         stored = my.find(self.demand)
         if stored is None:
@@ -128,10 +139,13 @@ class AdIndex:
     def matching(self, my: ClassAd, now_s: float | None = None, limit: int | None = None) -> Iterator[int]:
         """The ads that match an ad, both demands true.
 
-        :param my: the ad.
-        :param now_s: the time, the clock's by default.
-        :param limit: stop after as many, not before all when None.
-        :returns: their positions, ascending within groups of equal ads.
+        Args:
+            my: The ad.
+            now_s: The time, the clock's by default.
+            limit: Stop after as many, not before all when None.
+
+        Returns:
+            Their positions, ascending within groups of equal ads.
         """
         if self.demand != "requirements":
             raise ValueError("matching needs an index of Requirements")
@@ -155,9 +169,12 @@ class AdIndex:
     def any_matches(self, my: ClassAd, now_s: float | None = None) -> bool:
         """Say whether an ad matches at all.
 
-        :param my: the ad.
-        :param now_s: the time, the clock's by default.
-        :returns: True when some ad of the index and `my` accept each other.
+        Args:
+            my: The ad.
+            now_s: The time, the clock's by default.
+
+        Returns:
+            True when some ad of the index and `my` accept each other.
         """
         return next(self.matching(my, now_s, 1), None) is not None
 
@@ -317,10 +334,13 @@ def _own_clauses(ad: ClassAd, demand: str) -> list[tuple[Expr, frozenset[str]]]:
 def match_both(my: ClassAd, other: ClassAd, now_s: float | None) -> bool:
     """Both demands.
 
-    :param my: the ad asked about.
-    :param other: the indexed ad.
-    :param now_s: the time.
-    :returns: whether they match; the indexed ad is asked first, `my` has passed the index already.
+    Args:
+        my: The ad asked about.
+        other: The indexed ad.
+        now_s: The time.
+
+    Returns:
+        Whether they match; the indexed ad is asked first, `my` has passed the index already.
     """
     return requirements_hold(other, my, now_s) and requirements_hold(my, other, now_s)
 
@@ -328,10 +348,13 @@ def match_both(my: ClassAd, other: ClassAd, now_s: float | None) -> bool:
 def requirements_only(my: ClassAd, other: ClassAd, now_s: float | None) -> bool:
     """The indexed ad's demand, where the index has answered the other one exactly.
 
-    :param my: the ad asked about.
-    :param other: the indexed ad.
-    :param now_s: the time.
-    :returns: whether `other` accepts `my`.
+    Args:
+        my: The ad asked about.
+        other: The indexed ad.
+        now_s: The time.
+
+    Returns:
+        Whether `other` accepts `my`.
     """
     return requirements_hold(other, my, now_s)
 
@@ -352,9 +375,12 @@ def _external(my: ClassAd, demand: str) -> frozenset[str] | None:
 def is_steady(node: Expr, also: frozenset[str] = frozenset()) -> bool:
     """Say whether an expression's attributes can be told from its text, and its value from those.
 
-    :param node: the expression.
-    :param also: more functions and names that count as unsteady.
-    :returns: False when it evaluates text, draws at random, or selects from records.
+    Args:
+        node: The expression.
+        also: More functions and names that count as unsteady.
+
+    Returns:
+        False when it evaluates text, draws at random, or selects from records.
     """
     waiting = [node]
     while waiting:

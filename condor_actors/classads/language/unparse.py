@@ -15,7 +15,7 @@ import re
 from typing import Any, Final
 from typing import Literal as Choice
 
-from condor_actors.classads.expr import (
+from condor_actors.classads.language.expressions import (
     Binary,
     Call,
     Conditional,
@@ -28,7 +28,7 @@ from condor_actors.classads.expr import (
     Subscript,
     Unary,
 )
-from condor_actors.classads.times import absolute_to_text, exact_span_text, relative_to_text, span_to_text
+from condor_actors.classads.language.times import absolute_to_text, exact_span_text, relative_to_text, span_to_text
 from condor_actors.classads.values import ERROR, UNDEFINED, AbsoluteTime, ListValue, RelativeTime, Value
 
 Style = Choice["new", "tools", "wire", "pretty"]
@@ -65,9 +65,12 @@ def _octal(match: re.Match[str]) -> str:
 def quote(text: str, style: Style = "new") -> str:
     """Write a string literal.
 
-    :param text: the string.
-    :param style: see the module.
-    :returns: the literal with its quotes.
+    Args:
+        text: The string.
+        style: See the module.
+
+    Returns:
+        The literal with its quotes.
     """
     if style == "tools":
         return '"' + text.replace('"', '\\"') + '"'
@@ -78,9 +81,12 @@ def quote(text: str, style: Style = "new") -> str:
 def real_text(number: float, style: Style = "new") -> str:
     """Write a real.
 
-    :param number: the number.
-    :param style: see the module.
-    :returns: its literal, or a call of ``real`` for what has none.
+    Args:
+        number: The number.
+        style: See the module.
+
+    Returns:
+        Its literal, or a call of ``real`` for what has none.
     """
     if math.isinf(number):
         return 'real("INF")' if number > 0 else 'real("-INF")'
@@ -100,9 +106,12 @@ def real_text(number: float, style: Style = "new") -> str:
 def name_text(name: str, first: bool = True) -> str:
     """Write an attribute name, in single quotes where it needs them.
 
-    :param name: the name.
-    :param first: whether it starts a reference, where ``parent`` is special.
-    :returns: its text.
+    Args:
+        name: The name.
+        first: Whether it starts a reference, where ``parent`` is special.
+
+    Returns:
+        Its text.
     """
     if _PLAIN_NAME.match(name):
         lower = name.lower()
@@ -120,9 +129,12 @@ def _name_char(char: str) -> str:
 def unparse(value: Value, *, style: Style = "new") -> str:
     """Write a value or an expression.
 
-    :param value: plain value, list, ClassAd or expression.
-    :param style: see the module.
-    :returns: one line of text that reads back as the same tree (style ``tools`` only where strings allow it).
+    Args:
+        value: Plain value, list, ClassAd or expression.
+        style: See the module.
+
+    Returns:
+        One line of text that reads back as the same tree (style ``tools`` only where strings allow it).
     """
     pieces: list[str] = []
     _Writer(style, pieces).write(value)
@@ -132,9 +144,12 @@ def unparse(value: Value, *, style: Style = "new") -> str:
 def scalar_text(value: Value, style: Style) -> str | None:
     """Write a value that has no parts.
 
-    :param value: anything.
-    :param style: see the module.
-    :returns: its text, None for a list, record or expression.
+    Args:
+        value: Anything.
+        style: See the module.
+
+    Returns:
+        Its text, None for a list, record or expression.
     """
     if value is True:
         return "true"

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import attrs
 
 from condor_actors.classads.ad import ClassAd
-from condor_actors.classads.expr import Binary, Call, Expr, Literal, Reference, Unary, as_expr
-from condor_actors.classads.flatten import flatten
-from condor_actors.classads.unparse import unparse
+from condor_actors.classads.evaluation.flatten import flatten
+from condor_actors.classads.language.expressions import Binary, Call, Expr, Literal, Reference, Unary, as_expr
+from condor_actors.classads.language.unparse import unparse
 from condor_actors.classads.values import ERROR, UNDEFINED
 
 _ORDER = ("<", "<=", ">", ">=", "==", "!=")
@@ -20,9 +20,10 @@ _ORDER = ("<", "<=", ">", ">=", "==", "!=")
 class Remark:
     """One thing to look at.
 
-    :ivar place: the attribute, empty for a bare expression.
-    :ivar text: the part of the expression.
-    :ivar message: what is odd about it and what to do.
+    Attributes:
+        place: The attribute, empty for a bare expression.
+        text: The part of the expression.
+        message: What is odd about it and what to do.
     """
 
     place: str
@@ -33,8 +34,11 @@ class Remark:
 def lint_ad(ad: ClassAd) -> Iterator[Remark]:
     """Look at every attribute of an ad.
 
-    :param ad: the ad.
-    :returns: an iterator of remarks.
+    Args:
+        ad: The ad.
+
+    Returns:
+        An iterator of remarks.
     """
     for name, value in ad.stored_items():
         yield from lint(as_expr(value), name)
@@ -43,9 +47,12 @@ def lint_ad(ad: ClassAd) -> Iterator[Remark]:
 def lint(node: Expr, place: str = "") -> Iterator[Remark]:
     """Look at an expression.
 
-    :param node: the expression.
-    :param place: the attribute it belongs to.
-    :returns: an iterator of remarks.
+    Args:
+        node: The expression.
+        place: The attribute it belongs to.
+
+    Returns:
+        An iterator of remarks.
     """
     waiting = [node]
     while waiting:
@@ -71,7 +78,7 @@ def _about(node: Expr) -> str:
 
 
 def _about_call(node: Call) -> str:
-    from condor_actors.classads.builtins import TABLE, function_names
+    from condor_actors.classads.builtins.calls import TABLE, function_names
 
     builtin = TABLE.get(node.name.lower())
     if builtin is None:

@@ -30,8 +30,11 @@ _UPPER: Final = {code: code - 32 for code in range(97, 123)}
 def fold(text: str) -> str:
     """Bring a string to the case in which ``==`` compares: ASCII letters only.
 
-    :param text: the string.
-    :returns: the folded string.
+    Args:
+        text: The string.
+
+    Returns:
+        The folded string.
     """
     return text.lower() if text.isascii() else text.translate(_LOWER)
 
@@ -298,8 +301,11 @@ UNARY: Final[dict[str, Callable[[Value], Value]]] = {
 def truth(value: Value) -> Value:
     """Bring a value into the three-valued world.
 
-    :param value: any value.
-    :returns: True, False, UNDEFINED, or ERROR for what is neither boolean nor number.
+    Args:
+        value: Any value.
+
+    Returns:
+        True, False, UNDEFINED, or ERROR for what is neither boolean nor number.
     """
     if value is True or value is False or value is UNDEFINED:
         return value

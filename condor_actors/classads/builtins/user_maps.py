@@ -25,7 +25,8 @@ _FIELD: Final = re.compile(r'[ \t]*("(?:[^"\\]|\\.)*"|/(?:[^/\\]|\\.)*/[A-Za-z]*
 class UserMapError(ValueError):
     """A text that is no map.
 
-    :ivar line: the line, from 1.
+    Attributes:
+        line: The line, from 1.
     """
 
     def __init__(self, problem: str, line: int) -> None:
@@ -37,10 +38,11 @@ class UserMapError(ValueError):
 class Rule:
     """One line of a map.
 
-    :ivar method: ``*``, or a word.
-    :ivar user: the name, or the regular expression.
-    :ivar flags: of `re`; None when `user` is the name itself.
-    :ivar groups: what the user is mapped to.
+    Attributes:
+        method: ``*``, or a word.
+        user: The name, or the regular expression.
+        flags: Of `re`; None when `user` is the name itself.
+        groups: What the user is mapped to.
     """
 
     method: str
@@ -52,8 +54,9 @@ class Rule:
 class UserMap:
     """Rules, in their order.
 
-    :param rules: the rules.
-    :param prefix: whether a name fits every user that begins with it.
+    Args:
+        rules: The rules.
+        prefix: Whether a name fits every user that begins with it.
     """
 
     def __init__(self, rules: tuple[Rule, ...], prefix: bool = False) -> None:
@@ -68,9 +71,12 @@ class UserMap:
     def find(self, user: str, method: str = "*") -> str | None:
         """What a user is mapped to.
 
-        :param user: the name.
-        :param method: the method asked for.
-        :returns: the third field of the first rule that fits, None when none does.
+        Args:
+            user: The name.
+            method: The method asked for.
+
+        Returns:
+            The third field of the first rule that fits, None when none does.
         """
         named = [self._named[key] for key in {(method.lower(), user), ("*", user)} if key in self._named]
         first = min(named, default=None, key=lambda found: found[0])
@@ -97,10 +103,15 @@ def _mapped(rule: Rule, user: str) -> str | None:
 def read_user_map(text: str, prefix: bool = False) -> UserMap:
     """Read a map.
 
-    :param text: its lines; empty ones and those that begin with ``#`` are passed over.
-    :param prefix: whether a name fits every user that begins with it.
-    :returns: the map.
-    :raises UserMapError: a line is no rule.
+    Args:
+        text: Its lines; empty ones and those that begin with ``#`` are passed over.
+        prefix: Whether a name fits every user that begins with it.
+
+    Returns:
+        The map.
+
+    Raises:
+        UserMapError: A line is no rule.
     """
     from condor_actors.classads.builtins.patterns import compiled_pattern
 
@@ -132,8 +143,9 @@ _maps: Final[dict[str, UserMap]] = {}
 def define_user_map(name: str, entries: UserMap | Mapping[str, str] | None) -> None:
     """Set what ``userMap`` knows under a name.
 
-    :param name: the map's name, in any case.
-    :param entries: a map, or groups by user; None forgets the map.
+    Args:
+        name: The map's name, in any case.
+        entries: A map, or groups by user; None forgets the map.
     """
     if entries is None:
         _maps.pop(name.lower(), None)
@@ -151,9 +163,12 @@ def user_map_names() -> list[str]:
 def groups_of(name: str, user: str) -> list[str]:
     """What a map says of a user.
 
-    :param name: the map's name, with ``.method`` behind it where one is meant.
-    :param user: the user.
-    :returns: the groups, none when there is no such map or rule.
+    Args:
+        name: The map's name, with ``.method`` behind it where one is meant.
+        user: The user.
+
+    Returns:
+        The groups, none when there is no such map or rule.
     """
     name, _, method = name.lower().partition(".")
     found = _maps[name].find(user, method or "*") if name in _maps else None

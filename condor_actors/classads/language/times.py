@@ -27,8 +27,11 @@ _RELATIVE: Final = re.compile(
 def local_offset_s(epoch_s: float) -> int:
     """The local zone's offset at an instant.
 
-    :param epoch_s: seconds since 1970.
-    :returns: seconds east of Greenwich.
+    Args:
+        epoch_s: Seconds since 1970.
+
+    Returns:
+        Seconds east of Greenwich.
     """
     try:
         return time.localtime(epoch_s).tm_gmtoff
@@ -39,8 +42,11 @@ def local_offset_s(epoch_s: float) -> int:
 def absolute_from_text(text: str) -> AbsoluteTime | None:
     """Read an instant.
 
-    :param text: date, optional time of day, optional zone; separators are free, and fields past their end count on.
-    :returns: the instant, None when the text is none.
+    Args:
+        text: Date, optional time of day, optional zone; separators are free, and fields past their end count on.
+
+    Returns:
+        The instant, None when the text is none.
     """
     text, offset_s = _without_zone(text)
     first = _DIGIT.search(text)
@@ -82,9 +88,12 @@ def _leading(text: str) -> int:
 def days_from_1970(year: int, month: int) -> int:
     """Days from 1970-01-01 to the first of a month, in the calendar of today reckoned back for ever.
 
-    :param year: the year.
-    :param month: from 1; beyond 12 the next years'.
-    :returns: the days.
+    Args:
+        year: The year.
+        month: From 1; beyond 12 the next years'.
+
+    Returns:
+        The days.
     """
     year, month = year + (month - 1) // 12, (month - 1) % 12 + 1
     year -= month <= 2
@@ -96,8 +105,11 @@ def days_from_1970(year: int, month: int) -> int:
 def date_of(days: int) -> tuple[int, int, int]:
     """The date of a day.
 
-    :param days: counted from 1970-01-01.
-    :returns: year, month from 1, day from 1.
+    Args:
+        days: Counted from 1970-01-01.
+
+    Returns:
+        Year, month from 1, day from 1.
     """
     era, day = divmod(days + 719468, 146097)
     year = (day - day // 1460 + day // 36524 - day // 146096) // 365
@@ -119,8 +131,11 @@ def _instant(fields: list[int], offset_s: int | None) -> AbsoluteTime:
 def absolute_to_text(value: AbsoluteTime) -> str:
     """Write an instant.
 
-    :param value: the instant.
-    :returns: ``yyyy-mm-ddThh:mm:ss±hh:mm``.
+    Args:
+        value: The instant.
+
+    Returns:
+        ``yyyy-mm-ddThh:mm:ss±hh:mm``.
     """
     days, left = divmod(value.epoch_s + value.offset_s, 86400)
     year, month, day = date_of(days)
@@ -133,8 +148,11 @@ def absolute_to_text(value: AbsoluteTime) -> str:
 def relative_from_text(text: str) -> RelativeTime | None:
     """Read a span.
 
-    :param text: ``[-][days+][[hh:]mm:]ss[.fff]`` or ``[-]1d2h3m4s``, every part optional.
-    :returns: the span, None when the text is none.
+    Args:
+        text: ``[-][days+][[hh:]mm:]ss[.fff]`` or ``[-]1d2h3m4s``, every part optional.
+
+    Returns:
+        The span, None when the text is none.
     """
     match = _RELATIVE.match(text)
     if match is None:
@@ -165,8 +183,11 @@ def _clock(whole: int, seconds: str) -> str:
 def relative_to_text(value: RelativeTime) -> str:
     """Write a computed span, in whole seconds.
 
-    :param value: the span.
-    :returns: ``[-][days+][[hh:]mm:]ss``.
+    Args:
+        value: The span.
+
+    Returns:
+        ``[-][days+][[hh:]mm:]ss``.
     """
     whole = _whole(value.span_s)
     text = _clock(whole, f"{whole % 60:02d}")
@@ -176,8 +197,11 @@ def relative_to_text(value: RelativeTime) -> str:
 def span_to_text(value: RelativeTime) -> str:
     """Write a span with its fraction.
 
-    :param value: the span.
-    :returns: ``[-][days+][[hh:]mm:]ss`` with a fraction where there is one.
+    Args:
+        value: The span.
+
+    Returns:
+        ``[-][days+][[hh:]mm:]ss`` with a fraction where there is one.
     """
     whole = _whole(value.span_s)
     fraction = abs(value.span_s) - whole
@@ -189,8 +213,11 @@ def span_to_text(value: RelativeTime) -> str:
 def exact_span_text(value: RelativeTime) -> str:
     """Write a span so that it reads back the same.
 
-    :param value: the span.
-    :returns: `span_to_text` where that does, else all its seconds in decimal digits.
+    Args:
+        value: The span.
+
+    Returns:
+        `span_to_text` where that does, else all its seconds in decimal digits.
     """
     text = span_to_text(value)
     if relative_from_text(text) == value:
@@ -205,9 +232,12 @@ def _whole(span_s: float) -> int:
 def c_strftime(layout: str, fields: tuple[int, ...]) -> str:
     """Write a time by the C library's rules, whatever its fields are: a day 0 is written so.
 
-    :param layout: as strftime takes it.
-    :param fields: seconds, minutes, hours, day, month from 0, years since 1900, days since Sunday, days of the year.
-    :returns: the text, at most 1022 bytes; empty beyond.
+    Args:
+        layout: As strftime takes it.
+        fields: Seconds, minutes, hours, day, month from 0, years since 1900, days since Sunday, days of the year.
+
+    Returns:
+        The text, at most 1022 bytes; empty beyond.
     """
     import ctypes
 

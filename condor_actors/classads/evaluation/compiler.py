@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from condor_actors.classads.evaluation import PLAIN, State, absolute, bare, mine, select, subscript, theirs
-from condor_actors.classads.expr import (
+from condor_actors.classads.evaluation.operators import BINARY, UNARY, truth
+from condor_actors.classads.evaluation.state import PLAIN, State, absolute, bare, mine, select, subscript, theirs
+from condor_actors.classads.language.expressions import (
     Binary,
     Call,
     Conditional,
@@ -24,16 +25,18 @@ from condor_actors.classads.expr import (
     Subscript,
     Unary,
 )
-from condor_actors.classads.nodes import Run
-from condor_actors.classads.operators import BINARY, UNARY, truth
+from condor_actors.classads.language.python_nodes import Run
 from condor_actors.classads.values import ERROR, UNDEFINED, ListValue, Value
 
 
 def compile_expr(node: Expr) -> Run:
     """Make the closure of a tree.
 
-    :param node: the tree.
-    :returns: its function.
+    Args:
+        node: The tree.
+
+    Returns:
+        Its function.
     """
     if isinstance(node, Literal):
         value = node.value
@@ -208,7 +211,7 @@ def _record(node: RecordExpr) -> Run:
 
 
 def _call(node: Call) -> Run:
-    from condor_actors.classads.builtins import compile_call
+    from condor_actors.classads.builtins.calls import compile_call
 
     return compile_call(node)
 

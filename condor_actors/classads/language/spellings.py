@@ -13,8 +13,11 @@ first_spelling: dict[str, str] = {}
 def lower_name(name: str) -> str:
     """The key of an attribute name, remembering the first spelling seen.
 
-    :param name: as spelled.
-    :returns: in lower case; equal names give the same object.
+    Args:
+        name: As spelled.
+
+    Returns:
+        In lower case; equal names give the same object.
     """
     key = lower_of.get(name)
     if key is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from condor_actors.classads.expr import Expr
+from condor_actors.classads.language.expressions import Expr
 from condor_actors.classads.native import core
 from condor_actors.classads.values import ERROR, UNDEFINED, AbsoluteTime, ListValue, RelativeTime, Value
 
@@ -25,12 +25,13 @@ PLAIN: Final = frozenset({int, str, bool, float, type(UNDEFINED), type(ERROR), A
 class State:
     """One evaluation.
 
-    :ivar my: the ad asked.
-    :ivar target: the other ad of a match, or None.
-    :ivar now_s: what ``time()`` gives, None for the clock.
-    :ivar depth: levels entered so far.
-    :ivar steps: attributes evaluated so far.
-    :ivar busy: what is being evaluated: identities of record and expression, one under the other.
+    Attributes:
+        my: The ad asked.
+        target: The other ad of a match, or None.
+        now_s: What ``time()`` gives, None for the clock.
+        depth: Levels entered so far.
+        steps: Attributes evaluated so far.
+        busy: What is being evaluated: identities of record and expression, one under the other.
     """
 
     __slots__ = ("busy", "depth", "my", "now_s", "steps", "target")
@@ -48,7 +49,8 @@ class State:
     def now(self) -> int:
         """The time of this evaluation, read from the clock once.
 
-        :returns: seconds since 1970.
+        Returns:
+            Seconds since 1970.
         """
         if self.now_s is None:
             self.now_s = time.time()
@@ -57,8 +59,11 @@ class State:
     def other(self, ad: ClassAd) -> ClassAd | None:
         """The opposite ad of a match.
 
-        :param ad: one of the two.
-        :returns: the other one, None when `ad` takes no part.
+        Args:
+            ad: One of the two.
+
+        Returns:
+            The other one, None when `ad` takes no part.
         """
         if ad is self.my:
             return self.target
@@ -70,10 +75,13 @@ class State:
 def enter(value: Value, ad: ClassAd, state: State) -> Value:
     """Evaluate what an ad keeps under a name.
 
-    :param value: value, expression or record.
-    :param ad: the record it was found in.
-    :param state: the evaluation.
-    :returns: its value; UNDEFINED when it is being evaluated already; ERROR past a limit.
+    Args:
+        value: Value, expression or record.
+        ad: The record it was found in.
+        state: The evaluation.
+
+    Returns:
+        Its value; UNDEFINED when it is being evaluated already; ERROR past a limit.
     """
     if value.__class__ in PLAIN:
         return value
@@ -98,11 +106,14 @@ def enter(value: Value, ad: ClassAd, state: State) -> Value:
 def look_up(ad: ClassAd, key: str, state: State, selected: bool = False) -> Value:
     """Find a name from a record outwards and evaluate what it stands for.
 
-    :param ad: the record to begin with.
-    :param key: the name in lower case.
-    :param state: the evaluation.
-    :param selected: whether the record was named (``record.name``), so that the other ad of a match is not asked.
-    :returns: its value, UNDEFINED when there is none.
+    Args:
+        ad: The record to begin with.
+        key: The name in lower case.
+        state: The evaluation.
+        selected: Whether the record was named (``record.name``), so that the other ad of a match is not asked.
+
+    Returns:
+        Its value, UNDEFINED when there is none.
     """
     scope: ClassAd | None = ad
     root = ad
@@ -157,10 +168,13 @@ SPECIAL_NAMES: Final = frozenset(_SPECIAL)
 def select(value: Value, key: str, state: State) -> Value:
     """Take a named part: ``value.name``.
 
-    :param value: a record, or a list whose elements are asked one by one.
-    :param key: the name in lower case.
-    :param state: the evaluation.
-    :returns: the part; UNDEFINED when a record lacks it; ERROR for what has no parts.
+    Args:
+        value: A record, or a list whose elements are asked one by one.
+        key: The name in lower case.
+        state: The evaluation.
+
+    Returns:
+        The part; UNDEFINED when a record lacks it; ERROR for what has no parts.
     """
     from condor_actors.classads.ad import ClassAd
 
@@ -174,10 +188,13 @@ def select(value: Value, key: str, state: State) -> Value:
 def element(item: Value, ad: ClassAd | None, state: State) -> Value:
     """Evaluate an element of a list: no attribute, so a list that asks itself for its parts has no end and is ERROR.
 
-    :param item: expression or value.
-    :param ad: the record whose names it sees.
-    :param state: the evaluation.
-    :returns: its value.
+    Args:
+        item: Expression or value.
+        ad: The record whose names it sees.
+        state: The evaluation.
+
+    Returns:
+        Its value.
     """
     if type(item) in PLAIN or not isinstance(item, Expr):
         return item
@@ -190,10 +207,13 @@ def element(item: Value, ad: ClassAd | None, state: State) -> Value:
 def bare(ad: ClassAd, key: str, state: State) -> Value:
     """``name``.
 
-    :param ad: the record the name stands in.
-    :param key: the name in lower case.
-    :param state: the evaluation.
-    :returns: its value.
+    Args:
+        ad: The record the name stands in.
+        key: The name in lower case.
+        state: The evaluation.
+
+    Returns:
+        Its value.
     """
     value = ad.own.get(key)
     if isinstance(value, Expr):
@@ -204,10 +224,13 @@ def bare(ad: ClassAd, key: str, state: State) -> Value:
 def mine(ad: ClassAd, key: str, state: State) -> Value:
     """``MY.name``.
 
-    :param ad: the record the reference stands in.
-    :param key: the name in lower case.
-    :param state: the evaluation.
-    :returns: its value.
+    Args:
+        ad: The record the reference stands in.
+        key: The name in lower case.
+        state: The evaluation.
+
+    Returns:
+        Its value.
     """
     if "my" not in ad.own:
         value = ad.own.get(key)
@@ -221,10 +244,13 @@ def mine(ad: ClassAd, key: str, state: State) -> Value:
 def theirs(ad: ClassAd, key: str, state: State) -> Value:
     """``TARGET.name``.
 
-    :param ad: the record the reference stands in.
-    :param key: the name in lower case.
-    :param state: the evaluation.
-    :returns: its value.
+    Args:
+        ad: The record the reference stands in.
+        key: The name in lower case.
+        state: The evaluation.
+
+    Returns:
+        Its value.
     """
     other = state.other(ad)
     if other is not None and "target" not in ad.own:
@@ -239,10 +265,13 @@ def theirs(ad: ClassAd, key: str, state: State) -> Value:
 def absolute(ad: ClassAd, key: str, state: State) -> Value:
     """``.name``, looked up from the outermost record, which in a match is the match itself and has no attributes.
 
-    :param ad: the record the reference stands in.
-    :param key: the name in lower case.
-    :param state: the evaluation.
-    :returns: its value.
+    Args:
+        ad: The record the reference stands in.
+        key: The name in lower case.
+        state: The evaluation.
+
+    Returns:
+        Its value.
     """
     if state.target is not None:
         return UNDEFINED
@@ -254,10 +283,13 @@ def absolute(ad: ClassAd, key: str, state: State) -> Value:
 def subscript(container: Value, index: Value, state: State) -> Value:
     """``container[index]``.
 
-    :param container: a list or a record.
-    :param index: a position from 0, or a name.
-    :param state: the evaluation.
-    :returns: the element; ERROR where there is none, UNDEFINED where a record lacks the name.
+    Args:
+        container: A list or a record.
+        index: A position from 0, or a name.
+        state: The evaluation.
+
+    Returns:
+        The element; ERROR where there is none, UNDEFINED where a record lacks the name.
     """
     from condor_actors.classads.ad import ClassAd
 

@@ -13,11 +13,20 @@ from typing import Final
 import attrs
 
 from condor_actors.classads.ad import ClassAd
-from condor_actors.classads.expr import Binary, Call, Conditional, Expr, Literal, Reference, Unary, as_expr
-from condor_actors.classads.operators import truth
-from condor_actors.classads.references import references
-from condor_actors.classads.running import run_on
-from condor_actors.classads.unparse import unparse
+from condor_actors.classads.evaluation.operators import truth
+from condor_actors.classads.evaluation.running import run_on
+from condor_actors.classads.language.expressions import (
+    Binary,
+    Call,
+    Conditional,
+    Expr,
+    Literal,
+    Reference,
+    Unary,
+    as_expr,
+)
+from condor_actors.classads.language.references import references
+from condor_actors.classads.language.unparse import unparse
 from condor_actors.classads.values import ERROR, UNDEFINED, Value, is_true
 
 _FLIPPED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!=", "=?=": "=?=", "=!=": "=!="}
@@ -29,10 +38,11 @@ _MAX_CLAUSES: Final = 200
 class Clause:
     """One clause of a requirement, tried against another ad.
 
-    :ivar text: the clause as written.
-    :ivar value: what it evaluated to.
-    :ivar facts: the attributes it looked at: name with its scope, and value as text.
-    :ivar remedy: what would make it true, empty when it is true or nothing simple would.
+    Attributes:
+        text: The clause as written.
+        value: What it evaluated to.
+        facts: The attributes it looked at: name with its scope, and value as text.
+        remedy: What would make it true, empty when it is true or nothing simple would.
     """
 
     text: str
@@ -50,11 +60,12 @@ class Clause:
 class Tally:
     """One clause, tried against many ads.
 
-    :ivar text: the clause as written.
-    :ivar accepted: how many ads it accepts taken alone.
-    :ivar left: how many ads are left when it and all clauses before it are applied.
-    :ivar without: how many ads would match if it were dropped.
-    :ivar remedy: what the nearest refused ad would need, or how the clause would have to change.
+    Attributes:
+        text: The clause as written.
+        accepted: How many ads it accepts taken alone.
+        left: How many ads are left when it and all clauses before it are applied.
+        without: How many ads would match if it were dropped.
+        remedy: What the nearest refused ad would need, or how the clause would have to change.
     """
 
     text: str
@@ -67,9 +78,12 @@ class Tally:
 def clauses_of(node: Expr, my: ClassAd) -> list[Expr]:
     """Take a requirement apart.
 
-    :param node: the requirement.
-    :param my: the ad it belongs to.
-    :returns: its clauses in the order they are written.
+    Args:
+        node: The requirement.
+        my: The ad it belongs to.
+
+    Returns:
+        Its clauses in the order they are written.
     """
     found: list[Expr] = []
     opened: set[str] = set()
@@ -118,11 +132,14 @@ def _other_name(node: Expr, my: ClassAd) -> Reference | None:
 def explain(my: ClassAd, target: ClassAd, attribute: str = "Requirements", now_s: float | None = None) -> list[Clause]:
     """Try every clause of a requirement against another ad.
 
-    :param my: the ad whose requirement it is.
-    :param target: the other ad.
-    :param attribute: the requirement.
-    :param now_s: the time, the clock's by default.
-    :returns: the clauses in order; a single false one when there is no such attribute.
+    Args:
+        my: The ad whose requirement it is.
+        target: The other ad.
+        attribute: The requirement.
+        now_s: The time, the clock's by default.
+
+    Returns:
+        The clauses in order; a single false one when there is no such attribute.
     """
     stored = my.find(attribute.lower())
     if stored is None:
@@ -135,11 +152,14 @@ def explain(my: ClassAd, target: ClassAd, attribute: str = "Requirements", now_s
 def explain_clause(node: Expr, my: ClassAd, target: ClassAd, now_s: float | None = None) -> Clause:
     """Try one clause against another ad.
 
-    :param node: the clause.
-    :param my: the ad it belongs to.
-    :param target: the other ad.
-    :param now_s: the time, the clock's by default.
-    :returns: what came of it.
+    Args:
+        node: The clause.
+        my: The ad it belongs to.
+        target: The other ad.
+        now_s: The time, the clock's by default.
+
+    Returns:
+        What came of it.
     """
     value = run_on(node, my, target, now_s)
     return Clause(
@@ -248,10 +268,13 @@ def _own_compared(node: Binary, operator: str, my: ClassAd, target: ClassAd, now
 def explain_many(my: ClassAd, targets: Iterable[ClassAd], attribute: str = "Requirements") -> list[Tally]:
     """Try every clause of a requirement against many ads.
 
-    :param my: the ad whose requirement it is.
-    :param targets: the other ads.
-    :param attribute: the requirement.
-    :returns: the clauses in order, each with how many ads it lets through.
+    Args:
+        my: The ad whose requirement it is.
+        targets: The other ads.
+        attribute: The requirement.
+
+    Returns:
+        The clauses in order, each with how many ads it lets through.
     """
     stored = my.find(attribute.lower())
     if stored is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from condor_actors.classads.expr import Call, Expr, RecordExpr, Reference
+from condor_actors.classads.language.expressions import Call, Expr, RecordExpr, Reference
 
 if TYPE_CHECKING:
     from condor_actors.classads.ad import ClassAd
@@ -13,10 +13,12 @@ if TYPE_CHECKING:
 def references(node: Expr, my: ClassAd | None = None) -> tuple[frozenset[str], frozenset[str]]:
     """The attributes an expression names, of its own ad and of the other.
 
-    :param node: the expression.
-    :param my: its own ad; where given, bare names that it lacks are external, and what its attributes refer to counts
-        too.
-    :returns: internal and external names in lower case.
+    Args:
+        node: The expression.
+        my: Its own ad; where given, bare names that it lacks are external, and what its attributes refer to counts too.
+
+    Returns:
+        Internal and external names in lower case.
     """
     if my is None and node.memory is not None and "names" in node.memory:
         known: tuple[frozenset[str], frozenset[str]] = node.memory["names"]
@@ -79,9 +81,12 @@ def _note(
 def open_names(node: Expr, my: ClassAd) -> list[str]:
     """The names that an ad leaves open: those of the other ad and those it does not define.
 
-    :param node: an expression of the ad.
-    :param my: the ad.
-    :returns: names as spelled, sorted by what is written, scope and all.
+    Args:
+        node: An expression of the ad.
+        my: The ad.
+
+    Returns:
+        Names as spelled, sorted by what is written, scope and all.
     """
     found: dict[str, str] = {}
     waiting: list[Expr] = [node]

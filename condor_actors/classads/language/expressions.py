@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from condor_actors.classads import nodes
+from condor_actors.classads.language import python_nodes
 from condor_actors.classads.native import core
 from condor_actors.classads.values import UNDEFINED, Value
 
 if TYPE_CHECKING or core is None:
-    from condor_actors.classads.nodes import (
+    from condor_actors.classads.language.python_nodes import (
         Binary,
         Call,
         Conditional,
@@ -38,16 +38,19 @@ else:
     )
 
     for _method in ("references", "flatten", "remembered", "__str__", "__repr__", "__eq__", "__hash__", "__reduce__"):
-        setattr(Expr, _method, vars(nodes.Expr)[_method])
+        setattr(Expr, _method, vars(python_nodes.Expr)[_method])
     for _kind in (Expr, Binary, Call, Conditional, ListExpr, RecordExpr, Reference, Subscript, Unary):
-        _kind.children = vars(vars(nodes)[_kind.__name__])["children"]
+        _kind.children = vars(vars(python_nodes)[_kind.__name__])["children"]
 
 
 def stored(node: Expr) -> Value:
     """What an ad keeps for an expression: the bare value of a literal, the expression itself otherwise.
 
-    :param node: any expression.
-    :returns: value or expression.
+    Args:
+        node: Any expression.
+
+    Returns:
+        Value or expression.
     """
     return node.value if type(node) is Literal else node
 
@@ -55,9 +58,14 @@ def stored(node: Expr) -> Value:
 def as_expr(value: Value) -> Expr:
     """Make a node of anything that an ad accepts.
 
-    :param value: expression, plain value, list or ClassAd; None counts as undefined.
-    :returns: the node.
-    :raises TypeError: for anything else.
+    Args:
+        value: Expression, plain value, list or ClassAd; None counts as undefined.
+
+    Returns:
+        The node.
+
+    Raises:
+        TypeError: For anything else.
     """
     if isinstance(value, Expr):
         return value
@@ -65,7 +73,8 @@ def as_expr(value: Value) -> Expr:
         return Literal(UNDEFINED)
     if isinstance(value, (list, tuple)):
         return ListExpr(tuple(as_expr(item) for item in value))
-    from condor_actors.classads.ad import ClassAd, checked
+    from condor_actors.classads.ad import ClassAd
+    from condor_actors.classads.stored_values import checked
 
     if isinstance(value, ClassAd):
         return RecordExpr(tuple((name, as_expr(item)) for name, item in value.stored_items()))

@@ -7,11 +7,11 @@ from typing import Any, Final, Literal
 
 from condor_actors.classads.ad import ClassAd
 from condor_actors.classads.errors import ClassAdSyntaxError
-from condor_actors.classads.json_form import iter_json, write_json, write_json_list
-from condor_actors.classads.parser import parse_records
-from condor_actors.classads.text_form import iter_long, write_long
-from condor_actors.classads.unparse import unparse
-from condor_actors.classads.xml_form import iter_xml, write_xml, write_xml_list
+from condor_actors.classads.forms.json_form import iter_json, write_json, write_json_list
+from condor_actors.classads.forms.long_form import iter_long, write_long
+from condor_actors.classads.forms.xml_form import iter_xml, write_xml, write_xml_list
+from condor_actors.classads.language.parser import parse_records
+from condor_actors.classads.language.unparse import unparse
 
 Form = Literal["long", "new", "json", "xml"]
 FORMS: Final[tuple[Form, ...]] = ("long", "new", "json", "xml")
@@ -20,8 +20,11 @@ FORMS: Final[tuple[Form, ...]] = ("long", "new", "json", "xml")
 def recognise(text: str) -> Form:
     """Tell the form of a text that holds ads.
 
-    :param text: its beginning is enough.
-    :returns: the form; ``long`` when nothing speaks for another.
+    Args:
+        text: Its beginning is enough.
+
+    Returns:
+        The form; ``long`` when nothing speaks for another.
     """
     start = text.lstrip("\ufeff \t\r\n")
     if start.startswith("<"):
@@ -37,10 +40,15 @@ def recognise(text: str) -> Form:
 def iter_ads(text: str, form: Form | None = None) -> Iterator[ClassAd]:
     """Read every ad of a text.
 
-    :param text: ads of one form.
-    :param form: the form, recognised when not given.
-    :returns: an iterator of ads.
-    :raises ClassAdSyntaxError: when the faulty ad is reached.
+    Args:
+        text: Ads of one form.
+        form: The form, recognised when not given.
+
+    Returns:
+        An iterator of ads.
+
+    Raises:
+        ClassAdSyntaxError: When the faulty ad is reached.
     """
     form = form or recognise(text)
     if form == "xml":
@@ -57,9 +65,14 @@ def iter_ads(text: str, form: Form | None = None) -> Iterator[ClassAd]:
 def iter_new(lines: Iterable[str]) -> Iterator[ClassAd]:
     """Read ads of the new form from a stream, each as soon as its last bracket has come.
 
-    :param lines: pieces of text that end at line ends.
-    :returns: an iterator of ads.
-    :raises ClassAdSyntaxError: when the faulty ad is reached.
+    Args:
+        lines: Pieces of text that end at line ends.
+
+    Returns:
+        An iterator of ads.
+
+    Raises:
+        ClassAdSyntaxError: When the faulty ad is reached.
     """
     held = ""
     for line in lines:
@@ -82,9 +95,12 @@ def iter_new(lines: Iterable[str]) -> Iterator[ClassAd]:
 def write_ad(ad: ClassAd, form: Form) -> str:
     """Write one ad.
 
-    :param ad: the ad.
-    :param form: the form.
-    :returns: its text, ended by a newline.
+    Args:
+        ad: The ad.
+        form: The form.
+
+    Returns:
+        Its text, ended by a newline.
     """
     if form == "xml":
         return write_xml(ad)
@@ -96,9 +112,12 @@ def write_ad(ad: ClassAd, form: Form) -> str:
 def write_ads(ads: Iterable[ClassAd], form: Form) -> Iterator[str]:
     """Write ads piece by piece.
 
-    :param ads: the ads.
-    :param form: the form.
-    :returns: an iterator of pieces.
+    Args:
+        ads: The ads.
+        form: The form.
+
+    Returns:
+        An iterator of pieces.
     """
     if form == "xml":
         yield from write_xml_list(ads)
@@ -115,16 +134,21 @@ def write_ads(ads: Iterable[ClassAd], form: Form) -> Iterator[str]:
 def ad_of(value: Any) -> ClassAd:
     """Make an ad of what a caller has: text of any form, or a decoded JSON object.
 
-    :param value: text, mapping or ClassAd; None gives an empty ad.
-    :returns: the ad.
-    :raises ClassAdSyntaxError: when the text holds no ad.
+    Args:
+        value: Text, mapping or ClassAd; None gives an empty ad.
+
+    Returns:
+        The ad.
+
+    Raises:
+        ClassAdSyntaxError: When the text holds no ad.
     """
     if isinstance(value, ClassAd):
         return value
     if value is None:
         return ClassAd()
     if isinstance(value, dict):
-        from condor_actors.classads.json_form import ad_of_object
+        from condor_actors.classads.forms.json_form import ad_of_object
 
         return ad_of_object(value)
     for ad in iter_ads(str(value)):

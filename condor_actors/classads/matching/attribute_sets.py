@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from condor_actors.classads.ad import ClassAd
-from condor_actors.classads.evaluation import PLAIN
-from condor_actors.classads.operators import fold
+from condor_actors.classads.evaluation.operators import fold
+from condor_actors.classads.evaluation.state import PLAIN
 from condor_actors.classads.values import UNDEFINED, Value
 
 EXACT: Final = 2**53
@@ -18,8 +18,9 @@ EXACT: Final = 2**53
 class AttributeSets:
     """The sets of ads by the value of one attribute.
 
-    :ivar open: ads in which it is an expression or a record: nothing is known of them.
-    :ivar absent: ads without it.
+    Attributes:
+        open: Ads in which it is an expression or a record: nothing is known of them.
+        absent: Ads without it.
     """
 
     __slots__ = ("absent", "booleans", "from_above", "from_below", "numbers", "open", "others", "sorted", "strings")
@@ -63,9 +64,12 @@ class AttributeSets:
     def compared(self, operator: str, value: Value) -> int:
         """The ads for which ``attribute operator value`` can be true.
 
-        :param operator: a comparison.
-        :param value: a plain value.
-        :returns: their set.
+        Args:
+            operator: A comparison.
+            value: A plain value.
+
+        Returns:
+            Their set.
         """
         if operator == "=?=":
             return self.identical(value)
@@ -103,7 +107,8 @@ class AttributeSets:
     def true(self) -> int:
         """The ads in which it can count as true.
 
-        :returns: their set.
+        Returns:
+            Their set.
         """
         numbers = self.from_below[-1] & ~self.numbers.get(0, 0)
         return self.open | self.booleans[True] | numbers
@@ -111,7 +116,8 @@ class AttributeSets:
     def false(self) -> int:
         """The ads in which its negation can count as true.
 
-        :returns: their set.
+        Returns:
+            Their set.
         """
         return self.open | self.booleans[False] | self.numbers.get(0, 0)
 
@@ -151,8 +157,11 @@ def bits_of(members: Iterable[int]) -> int:
 def positions(bits: int) -> Iterator[int]:
     """The positions in a set.
 
-    :param bits: the set.
-    :returns: an iterator of positions, ascending.
+    Args:
+        bits: The set.
+
+    Returns:
+        An iterator of positions, ascending.
     """
     data = bits.to_bytes((bits.bit_length() + 7) // 8, "little")
     for index, byte in enumerate(data):

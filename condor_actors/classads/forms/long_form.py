@@ -12,14 +12,14 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
-from condor_actors.classads.ad import ClassAd, lower_name
+from condor_actors.classads.ad import ClassAd
 from condor_actors.classads.errors import ClassAdSyntaxError
-from condor_actors.classads.expr import Expr, Reference, stored
+from condor_actors.classads.language.expressions import Expr, Reference, stored
+from condor_actors.classads.language.parser import fresh, parse_assignment, parse_expression
+from condor_actors.classads.language.recent import Recent
+from condor_actors.classads.language.spellings import first_spelling, lower_name
+from condor_actors.classads.language.unparse import name_text, quote, real_text, unparse
 from condor_actors.classads.native import core
-from condor_actors.classads.parser import fresh, parse_assignment, parse_expression
-from condor_actors.classads.recent import Recent
-from condor_actors.classads.spellings import first_spelling
-from condor_actors.classads.unparse import name_text, quote, real_text, unparse
 from condor_actors.classads.values import INT_MAX, INT_MIN, Value
 
 Entry = tuple[str, str, Any]
@@ -37,9 +37,14 @@ _STRING: Final = re.compile(r'"((?:[^"\\]|\\(?!"\s*\Z).|\\(?="\s*\Z))*)"', re.DO
 def read_wire(data: bytes) -> ClassAd:
     """Read the wire dialect.
 
-    :param data: UTF-8 lines.
-    :returns: the ad.
-    :raises ClassAdSyntaxError: with the line of the ad.
+    Args:
+        data: UTF-8 lines.
+
+    Returns:
+        The ad.
+
+    Raises:
+        ClassAdSyntaxError: With the line of the ad.
     """
     ad = ClassAd()
     own = ad.own = {}
@@ -51,11 +56,14 @@ def _lines_into(own: dict[str, Any], data: bytes, known: dict[bytes, Entry], num
                 miss: Callable[[bytes, bytes], Entry]) -> dict[str, str] | None:
     """Put lines into an ad's own attributes.
 
-    :param own: the attributes.
-    :param data: the lines.
-    :param known: lines that were read lately; numbers: those with a whole number.
-    :param miss: reads a line that is in neither.
-    :returns: spellings that differ from those on record.
+    Args:
+        own: The attributes.
+        data: The lines.
+        known: Lines that were read lately; numbers: those with a whole number.
+        miss: Reads a line that is in neither.
+
+    Returns:
+        Spellings that differ from those on record.
     """
     spellings: dict[str, str] | None = None
     for line in data.split(b"\n"):
@@ -111,8 +119,11 @@ def _placed(why: ClassAdSyntaxError, text: str, start: int) -> ClassAdSyntaxErro
 def write_wire(ad: ClassAd) -> bytes:
     """Write the wire dialect.
 
-    :param ad: the ad.
-    :returns: UTF-8 lines.
+    Args:
+        ad: The ad.
+
+    Returns:
+        UTF-8 lines.
     """
     written = None
     if _write_lines is not None:
@@ -182,8 +193,11 @@ _lefts: dict[str, str] = {}
 def write_long(ad: ClassAd) -> str:
     """Write the tools' dialect.
 
-    :param ad: the ad.
-    :returns: lines.
+    Args:
+        ad: The ad.
+
+    Returns:
+        Lines.
     """
     return "".join(f"{_name(name)} = {unparse(value, style='tools')}\n" for name, value in ad.stored_items())
 
@@ -191,9 +205,14 @@ def write_long(ad: ClassAd) -> str:
 def read_long(text: str) -> ClassAd:
     """Read the tools' dialect.
 
-    :param text: lines of one ad; blank ones and those starting with ``#`` are skipped.
-    :returns: the ad.
-    :raises ClassAdSyntaxError: with line and column.
+    Args:
+        text: Lines of one ad; blank ones and those starting with ``#`` are skipped.
+
+    Returns:
+        The ad.
+
+    Raises:
+        ClassAdSyntaxError: With line and column.
     """
     ad = ClassAd()
     start = 0
@@ -254,8 +273,11 @@ def _take_line(ad: ClassAd, line: str, text: str, start: int) -> None:
 def old_to_new(text: str) -> str:
     """Turn an expression of the long form into the new form: backslashes become literal ones.
 
-    :param text: an expression in which only ``\\"`` is an escape.
-    :returns: the same with new-form escapes.
+    Args:
+        text: An expression in which only ``\\"`` is an escape.
+
+    Returns:
+        The same with new-form escapes.
     """
     if "\\" not in text and "\n" not in text:
         return text
@@ -281,9 +303,14 @@ def old_to_new(text: str) -> str:
 def parse_long_expression(text: str) -> Expr:
     """Read one expression of the long form, as configuration, submit files and command lines have it.
 
-    :param text: an expression in which a backslash stands for itself unless a quote follows.
-    :returns: the tree.
-    :raises ClassAdSyntaxError: with line and column.
+    Args:
+        text: An expression in which a backslash stands for itself unless a quote follows.
+
+    Returns:
+        The tree.
+
+    Raises:
+        ClassAdSyntaxError: With line and column.
     """
     return parse_expression(old_to_new(text))
 
@@ -291,9 +318,14 @@ def parse_long_expression(text: str) -> Expr:
 def iter_long(lines: Iterable[str]) -> Iterator[ClassAd]:
     """Read ads that are separated by blank lines, one at a time.
 
-    :param lines: the lines, for example an open file.
-    :returns: an iterator of ads.
-    :raises ClassAdSyntaxError: when the faulty ad is reached.
+    Args:
+        lines: The lines, for example an open file.
+
+    Returns:
+        An iterator of ads.
+
+    Raises:
+        ClassAdSyntaxError: When the faulty ad is reached.
     """
     held: list[str] = []
     for line in lines:
@@ -309,7 +341,10 @@ def iter_long(lines: Iterable[str]) -> Iterator[ClassAd]:
 def in_range(value: Value) -> bool:
     """Whether an integer fits the language.
 
-    :param value: any value.
-    :returns: False only for an integer beyond 64 bits.
+    Args:
+        value: Any value.
+
+    Returns:
+        False only for an integer beyond 64 bits.
     """
     return not isinstance(value, int) or INT_MIN <= value <= INT_MAX

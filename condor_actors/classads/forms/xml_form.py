@@ -21,10 +21,15 @@ from xml.sax.saxutils import escape
 
 from condor_actors.classads.ad import ClassAd
 from condor_actors.classads.errors import ClassAdSyntaxError
-from condor_actors.classads.expr import Expr, ListExpr, Literal, RecordExpr, as_expr
-from condor_actors.classads.parser import parse_expression
-from condor_actors.classads.times import absolute_from_text, absolute_to_text, relative_from_text, relative_to_text
-from condor_actors.classads.unparse import unparse
+from condor_actors.classads.language.expressions import Expr, ListExpr, Literal, RecordExpr, as_expr
+from condor_actors.classads.language.parser import parse_expression
+from condor_actors.classads.language.times import (
+    absolute_from_text,
+    absolute_to_text,
+    relative_from_text,
+    relative_to_text,
+)
+from condor_actors.classads.language.unparse import unparse
 from condor_actors.classads.values import ERROR, UNDEFINED, AbsoluteTime, RelativeTime, Value, wrap
 
 HEADER: Final = '<?xml version="1.0"?>\n<!DOCTYPE classads SYSTEM "classads.dtd">\n<classads>\n'
@@ -36,8 +41,11 @@ _CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uf
 def write_xml(ad: ClassAd) -> str:
     """Write an ad.
 
-    :param ad: the ad.
-    :returns: one ``<c>`` element, an attribute a line.
+    Args:
+        ad: The ad.
+
+    Returns:
+        One ``<c>`` element, an attribute a line.
     """
     lines = [f"    <a n={_attribute(name)}>{_element(value)}</a>\n" for name, value in ad.stored_items()]
     return "<c>\n" + "".join(lines) + "</c>\n"
@@ -46,8 +54,11 @@ def write_xml(ad: ClassAd) -> str:
 def write_xml_list(ads: Iterable[ClassAd]) -> Iterator[str]:
     """Write a whole document piece by piece.
 
-    :param ads: the ads.
-    :returns: an iterator of pieces.
+    Args:
+        ads: The ads.
+
+    Returns:
+        An iterator of pieces.
     """
     yield HEADER
     for ad in ads:
@@ -190,9 +201,14 @@ _TAGS: Final = frozenset({"c", "a", "i", "r", "s", "e", "l", "b", "un", "er", "a
 def iter_xml(pieces: Iterable[str | bytes]) -> Iterator[ClassAd]:
     """Read ads from a document that arrives in pieces.
 
-    :param pieces: the text, for example an open file.
-    :returns: an iterator of ads, each as soon as it is complete.
-    :raises ClassAdSyntaxError: when the faulty place is reached.
+    Args:
+        pieces: The text, for example an open file.
+
+    Returns:
+        An iterator of ads, each as soon as it is complete.
+
+    Raises:
+        ClassAdSyntaxError: When the faulty place is reached.
     """
     reader = _Reader()
     try:
@@ -211,9 +227,14 @@ def iter_xml(pieces: Iterable[str | bytes]) -> Iterator[ClassAd]:
 def read_xml(text: str | bytes) -> ClassAd:
     """Read one ad.
 
-    :param text: a ``<c>`` element, alone or inside ``<classads>``.
-    :returns: the ad.
-    :raises ClassAdSyntaxError: when there is none.
+    Args:
+        text: A ``<c>`` element, alone or inside ``<classads>``.
+
+    Returns:
+        The ad.
+
+    Raises:
+        ClassAdSyntaxError: When there is none.
     """
     for ad in iter_xml([text]):
         return ad

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from condor_actors.classads.evaluation import PLAIN, State
-from condor_actors.classads.expr import (
+from condor_actors.classads.evaluation.operators import truth
+from condor_actors.classads.evaluation.running import plain, settle
+from condor_actors.classads.evaluation.state import PLAIN, State
+from condor_actors.classads.language.expressions import (
     Binary,
     Call,
     Conditional,
@@ -17,8 +19,6 @@ from condor_actors.classads.expr import (
     Subscript,
     Unary,
 )
-from condor_actors.classads.operators import truth
-from condor_actors.classads.running import plain, settle
 from condor_actors.classads.values import ERROR, UNDEFINED, Value
 
 if TYPE_CHECKING:
@@ -156,10 +156,13 @@ def _is_boolean(node: Expr) -> bool:
 def flatten(node: Expr, my: ClassAd | None, now_s: float | None = None) -> Value:
     """Put in what an ad knows.
 
-    :param node: the expression.
-    :param my: the ad; an empty one by default.
-    :param now_s: the time for what needs it.
-    :returns: a plain value when nothing stays open, an expression otherwise.
+    Args:
+        node: The expression.
+        my: The ad; an empty one by default.
+        now_s: The time for what needs it.
+
+    Returns:
+        A plain value when nothing stays open, an expression otherwise.
     """
     from condor_actors.classads.ad import ClassAd
 
