@@ -1,6 +1,6 @@
 """What setup.cfg cannot say: the native programs and the cffi module are built with the package.
 
-``build_ext`` also runs ``make -C native``; the programs go to ``condor_actors/machine/bin``, in place
+``build_ext`` also runs ``make -C native``; the programs go to ``condor_actors/machine/native/bin``, in place
 when developing and into the wheel otherwise.  Only gcc, make and the installed cffi are used: no network.
 """
 
@@ -46,7 +46,7 @@ class BuildNative(build_ext):
         command = ["make", "-C", str(HERE / "native"), f"OUT={out}", f"PYTHON={sys.executable}"]
         subprocess.run(command, check=True, env={**os.environ, "MAKEFLAGS": ""})
         root = HERE if self.inplace else Path(self.build_lib)
-        target = root / "condor_actors" / "machine" / "bin"
+        target = root / "condor_actors" / "machine" / "native" / "bin"
         target.mkdir(parents=True, exist_ok=True)
         for name in PROGRAMS:
             fresh = target / f".{name}.new"

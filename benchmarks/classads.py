@@ -23,9 +23,9 @@ import classad2  # isort: skip
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from condor_actors.classads import ClassAd, match_ads, parse_expression
-from condor_actors.classads import parser as our_parser
-from condor_actors.classads.index import AdIndex
-from condor_actors.classads.parser import fresh
+from condor_actors.classads.language import parser as our_parser
+from condor_actors.classads.language.parser import fresh
+from condor_actors.classads.matching.index import AdIndex
 
 JOB_REQUIREMENTS = (
     '(TARGET.Arch == "X86_64") && (TARGET.OpSys == "LINUX") && (TARGET.Disk >= RequestDisk)'

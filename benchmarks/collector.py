@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.negotiation import slot_change
 from condor_actors.classads import ClassAd, parse_expression
-from condor_actors.cores.ad_table import AdTable
+from condor_actors.cores.collector.ad_table import AdTable
 from condor_actors.messages.advertise import AdKind, UpdateAd
 from condor_actors.messages.codec import decode, encode
 

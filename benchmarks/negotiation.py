@@ -22,13 +22,13 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from condor_actors.classads import ClassAd
-from condor_actors.cores.accountant import Accountant
-from condor_actors.cores.effects import Answer, Ask, Send
-from condor_actors.cores.fair_share import FairShare, FairShareSettings
-from condor_actors.cores.match_settings import MatchSettings
-from condor_actors.cores.negotiation_cycle import CycleSettings, NegotiationCycle
-from condor_actors.cores.negotiator_core import NegotiatorCore
-from condor_actors.cores.pool_view import PoolView
+from condor_actors.cores.negotiator.accountant import Accountant
+from condor_actors.cores.negotiator.fair_share import FairShare, FairShareSettings
+from condor_actors.cores.negotiator.match_settings import MatchSettings
+from condor_actors.cores.negotiator.negotiation_cycle import CycleSettings, NegotiationCycle
+from condor_actors.cores.negotiator.negotiator_core import NegotiatorCore
+from condor_actors.cores.negotiator.pool_view import PoolView
+from condor_actors.effects import Answer, Ask, Send
 from condor_actors.messages.advertise import AdChange, AdKind, AdsChanged
 from condor_actors.messages.codec import decode, encode
 from condor_actors.messages.envelope import TimerFired

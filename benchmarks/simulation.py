@@ -24,12 +24,12 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from condor_actors.messages.envelope import Address, Delivery
-from condor_actors.simulation.clock import HeapClock
-from condor_actors.simulation.core_nodes import LATENCY_S, Mesh
-from condor_actors.simulation.memory import unhurried_collector
-from condor_actors.simulation.network import Broker, Network, Wire
-from condor_actors.simulation.network import Path as Way
-from condor_actors.simulation.process import ProcessClock
+from condor_actors.simulation.cores.nodes import LATENCY_S, Mesh
+from condor_actors.simulation.world.clock import HeapClock
+from condor_actors.simulation.world.memory import unhurried_collector
+from condor_actors.simulation.world.network import Broker, Network, Wire
+from condor_actors.simulation.world.network import Path as Way
+from condor_actors.simulation.world.process import ProcessClock
 
 TIMERS = 2000
 PAIRS = 200

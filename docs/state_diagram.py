@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from html import escape
 from typing import Any
 
-from condor_actors.cores import owner_places
-from condor_actors.cores.owner_policy import Machine
+from condor_actors.cores.startd import slot_states
+from condor_actors.cores.startd.owner_policy import SlotStateMachine
 
 Place = Any
 WIDTH, HEIGHT = 150, 38
@@ -32,27 +32,33 @@ def _samples() -> Iterator[Any]:
     flags = ("is_owner", "suspend", "resume", "preempt", "kill", "want_suspend", "want_vacate", "benchmark")
     for values in itertools.product((False, True), repeat=len(flags)):
         for retirement_s in (0.0, 600.0):
-            yield owner_places.Look(retirement_s=retirement_s, **dict(zip(flags, values, strict=True)))
-    yield owner_places.Match("somebody")
-    yield owner_places.Released("given up")
-    for kind in (owner_places.Claim, owner_places.Begin, owner_places.End, owner_places.Gone, owner_places.Emptied,
-                 owner_places.Undrain):
+            yield slot_states.PolicyEvaluation(retirement_s=retirement_s, **dict(zip(flags, values, strict=True)))
+    yield slot_states.Matched("somebody")
+    yield slot_states.Released("given up")
+    for kind in (
+        slot_states.Claimed,
+        slot_states.RunStarted,
+        slot_states.RunFinished,
+        slot_states.ClaimCleared,
+        slot_states.MachineEmptied,
+        slot_states.DrainCancelled,
+    ):
         yield kind()
     for how in ("retire", "vacate", "kill"):
-        yield owner_places.Evict("the policy", how)
-        yield owner_places.Drain(how)
+        yield slot_states.EvictRequested("the policy", how)
+        yield slot_states.DrainRequested(how)
     for what in ("match", "retire", "vacate", "kill"):
-        yield owner_places.Timeout(what)
+        yield slot_states.TimerExpired(what)
 
 
 def arrows() -> dict[tuple[str, str], list[str]]:
     """{(from, to): names of the events that lead there}."""
     found: dict[tuple[str, str], dict[str, None]] = {}
-    looks = [owner_places.Look(is_owner=owner, want_vacate=vacate, retirement_s=retirement_s)
+    looks = [slot_states.PolicyEvaluation(is_owner=owner, want_vacate=vacate, retirement_s=retirement_s)
              for owner in (False, True) for vacate in (False, True) for retirement_s in (0.0, 600.0)]
     events = list(_samples())
-    for place, look, event, draining in itertools.product(owner_places.PLACES, looks, events, (False, True)):
-        machine = Machine(place, look=look, draining=draining, job_began_s=1.0)
+    for place, look, event, draining in itertools.product(slot_states.SLOT_STATES, looks, events, (False, True)):
+        machine = SlotStateMachine(place, look=look, draining=draining, job_began_s=1.0)
         machine.handle(event, 10.0)
         if machine.place != place:
             found.setdefault((title(place), title(machine.place)), {})[type(event).__name__] = None
@@ -71,7 +77,7 @@ def svg() -> str:
              '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" '
              'orient="auto"><path d="M0,0 L8,4 L0,8 z" fill="#555"/></marker></defs>']
     for (start, end), names in sorted(arrows().items()):
-        if names == ["Gone"] and start.startswith("Claimed"):
+        if names == ["ClaimCleared"] and start.startswith("Claimed"):
             continue  # a starter host that died; in the table below
         colour = "#ccc" if "Drained" in start + end else "#666"
         (x1, y1), (x2, y2) = _point(start), _point(end)
@@ -83,7 +89,7 @@ def svg() -> str:
         label = escape(f"{start} → {end}: {', '.join(names)}")
         lines.append(f'<path d="M{x1:.0f},{y1:.0f} Q{cx:.0f},{cy:.0f} {tip_x:.0f},{tip_y:.0f}" fill="none" '
                      f'stroke="{colour}" marker-end="url(#tip)"><title>{label}</title></path>')
-    for place in owner_places.PLACES:
+    for place in slot_states.SLOT_STATES:
         x, y = _point(title(place))
         lines.append(f'<rect x="{x - WIDTH / 2:.0f}" y="{y - HEIGHT / 2:.0f}" width="{WIDTH}" height="{HEIGHT}" rx="6" '
                      'fill="#eef4fb" stroke="#345"/>')

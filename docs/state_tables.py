@@ -7,7 +7,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from condor_actors.cores import job_status, keeper_events, owner_policy, process_keeper
+from condor_actors.cores.master import supervisor, supervisor_events
+from condor_actors.cores.schedd import job_status
+from condor_actors.cores.startd import owner_policy
 
 sys.path.insert(0, str(Path(__file__).parent))
 from state_diagram import arrows as _arrows  # noqa: E402  # a neighbour of this hook
@@ -55,10 +57,10 @@ def job_table() -> str:
 
 def daemon_table() -> str:
     """Every (state, event) of a daemon under its master and the step taken."""
-    states = list(keeper_events.State)
-    events = list(dict.fromkeys(event for _, event in process_keeper.TABLE))
+    states = list(supervisor_events.State)
+    events = list(dict.fromkeys(event for _, event in supervisor.TABLE))
     header = ["event", *(state.value for state in states)]
-    steps = process_keeper.TABLE
+    steps = supervisor.TABLE
     return _rows(header, ([event, *(_name(steps[state, event]) for state in states)] for event in events))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from condor_actors.cores.effects import Effect
+from condor_actors.effects import Effect
 from condor_actors.messages.envelope import Delivery
 
 if TYPE_CHECKING:

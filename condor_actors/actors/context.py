@@ -15,7 +15,7 @@ from twisted.logger import Logger, LogLevel
 
 from condor_actors.actors.cell import Action, Cell, LocalPost, Outgoing, RemotePost
 from condor_actors.actors.supervision import PERMANENT, ChildSpec
-from condor_actors.cores.effects import Answer, Ask, CancelTimer, Effect, Note, Persist, Reply, Send, SetTimer
+from condor_actors.effects import Answer, Ask, CancelTimer, Effect, Note, Persist, Reply, Send, SetTimer
 from condor_actors.messages.codec import OversizedMessage, encode
 from condor_actors.messages.envelope import Address, Delivery, Envelope, Refused
 

@@ -19,9 +19,9 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from condor_actors.actors.actor import Actor
-from condor_actors.actors.arrivals import Arrivals
 from condor_actors.actors.cell import Action, Cell, LocalPost, Outgoing, RemotePost, Turn
 from condor_actors.actors.context import Context
+from condor_actors.actors.inbound import Inbound
 from condor_actors.actors.post import Post
 from condor_actors.actors.questions import NOBODY
 from condor_actors.actors.status import ActorStatus, status_of
@@ -50,7 +50,7 @@ PUMP_S = 0.005
 """Turns of one iteration may take this long: what they sent should not wait for many others' work."""
 
 
-class ActorSystem(Arrivals):
+class ActorSystem(Inbound):
     """Hosts the actors of one process; see the module and ``docs/architecture.md``, "Actors"."""
 
     def __init__(self, *, clock: IReactorTime, wall_clock: Callable[[], float], post: Post,
@@ -77,7 +77,7 @@ class ActorSystem(Arrivals):
         self._watchers: dict[str, dict[str, None]] = {}
         self._prefix = f"{random.getrandbits(64):x}."
         self._sequence = 0
-        Arrivals.__init__(self, authorize)
+        Inbound.__init__(self, authorize)
         post.attach(self)
 
     def tell(self, to: Address, message: Any, *, trace_id: str = "") -> None:

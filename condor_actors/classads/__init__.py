@@ -7,14 +7,14 @@ judge each other (`match_ads`).
 
 from __future__ import annotations
 
-from .ad import ClassAd
-from .errors import ClassAdSyntaxError
-from .expr import Expr, as_expr
-from .matching import match_ads, rank, requirements_hold
-from .parser import parse_expression
-from .text_form import parse_long_expression
-from .unparse import quote, unparse
-from .values import ERROR, UNDEFINED, AbsoluteTime, RelativeTime, is_true
+from condor_actors.classads.ad import ClassAd
+from condor_actors.classads.errors import ClassAdSyntaxError
+from condor_actors.classads.forms.long_form import parse_long_expression
+from condor_actors.classads.language.expressions import Expr, as_expr
+from condor_actors.classads.language.parser import parse_expression
+from condor_actors.classads.language.unparse import quote, unparse
+from condor_actors.classads.matching.pairs import match_ads, rank, requirements_hold
+from condor_actors.classads.values import ERROR, UNDEFINED, AbsoluteTime, RelativeTime, is_true
 
 __all__ = [
     "ERROR",

@@ -6,11 +6,12 @@ from __future__ import annotations
 class ClassAdSyntaxError(ValueError):
     """A text that is no ClassAd expression.
 
-    :ivar reason: what was expected or found, one phrase.
-    :ivar text: the text that was read.
-    :ivar position: index of the offending character in `text`.
-    :ivar line: line of that character, from 1.
-    :ivar column: column of that character, from 1.
+    Attributes:
+        reason: What was expected or found, one phrase.
+        text: The text that was read.
+        position: Index of the offending character in `text`.
+        line: Line of that character, from 1.
+        column: Column of that character, from 1.
     """
 
     def __init__(self, reason: str, text: str, position: int) -> None:
@@ -28,7 +29,8 @@ class ClassAdSyntaxError(ValueError):
     def caret(self) -> str:
         """Show the offending line with a caret under the place.
 
-        :returns: two lines, cut to about 100 characters around the place.
+        Returns:
+            Two lines, cut to about 100 characters around the place.
         """
         cut = max(0, self.column - 71)
         shown = self._shown[cut : cut + 100].expandtabs(1)

@@ -11,17 +11,17 @@ import os
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from .values import ERROR, UNDEFINED, AbsoluteTime, ListValue, RelativeTime
+from condor_actors.classads.values import ERROR, UNDEFINED, AbsoluteTime, ListValue, RelativeTime
 
 if TYPE_CHECKING:
-    from .builtins.registry import Builtin
+    from condor_actors.classads.builtins.registry import Builtin
 
 
 def _load() -> Any:
     if os.environ.get("CONDOR_CLASSADS") == "python":
         return None
     try:
-        return importlib.import_module("._core", __package__)
+        return importlib.import_module("condor_actors.classads._core")
     except ImportError:
         return None
 
@@ -35,13 +35,14 @@ if core is not None:
 def connect(ad: type, deleted: object) -> None:
     """Hand the core what it needs of the Python side.
 
-    :param ad: the type of ads.
-    :param deleted: what an ad keeps for a name that hides one of its parent's.
+    Args:
+        ad: The type of ads.
+        deleted: What an ad keeps for a name that hides one of its parent's.
     """
     if core is None:
         return
-    from .nodes import late
-    from .operators import BINARY, UNARY
+    from condor_actors.classads.evaluation.operators import BINARY, UNARY
+    from condor_actors.classads.language.python_nodes import late
 
     core.setup(
         ad=ad,
@@ -61,7 +62,7 @@ def connect(ad: type, deleted: object) -> None:
 
 def _resolve(name: str, arguments: int) -> tuple[str, Any] | None:
     """What a call stands for: how it takes its arguments, and the function; None when there is no such call."""
-    from .builtins import TABLE
+    from condor_actors.classads.builtins.calls import TABLE
 
     found: Builtin | None = TABLE.get(name)
     if found is None or not found.least <= arguments <= found.most:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 import attrs
 
 if TYPE_CHECKING:
-    from .ad import ClassAd
+    from condor_actors.classads.ad import ClassAd
 
 INT_MIN: Final = -(1 << 63)
 INT_MAX: Final = (1 << 63) - 1
@@ -98,7 +98,8 @@ class RelativeTime:
 class ListValue:
     """A list inside an evaluation: elements not yet evaluated, and the record whose names they see.
 
-    :ivar made: whether a function made it; ``is`` holds those for another type than lists written out.
+    Attributes:
+        made: Whether a function made it; ``is`` holds those for another type than lists written out.
     """
 
     __slots__ = ("ad", "elements", "made")
@@ -122,8 +123,11 @@ Stored = "Scalar | Expr | ClassAd"
 def wrap(number: int) -> int:
     """Bring an integer back into 64 bits, as two's complement machines do.
 
-    :param number: any integer.
-    :returns: the number congruent to it modulo 2**64 within [-2**63, 2**63).
+    Args:
+        number: Any integer.
+
+    Returns:
+        The number congruent to it modulo 2**64 within [-2**63, 2**63).
     """
     if INT_MIN <= number <= INT_MAX:
         return number
@@ -133,8 +137,11 @@ def wrap(number: int) -> int:
 def is_true(value: object) -> bool:
     """Say whether a value counts as true where a decision is asked for, as in ``Requirements``.
 
-    :param value: an evaluated value.
-    :returns: True for true and for numbers other than zero; False for everything else.
+    Args:
+        value: An evaluated value.
+
+    Returns:
+        True for true and for numbers other than zero; False for everything else.
     """
     if value is True:
         return True

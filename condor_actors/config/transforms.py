@@ -25,7 +25,7 @@ import re
 from typing import Final, NamedTuple
 
 from condor_actors.classads import ClassAdSyntaxError, parse_expression
-from condor_actors.classads.text_form import old_to_new
+from condor_actors.classads.forms.long_form import old_to_new
 from condor_actors.config.errors import ConfigError
 from condor_actors.config.lines import LogicalLine
 

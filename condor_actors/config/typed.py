@@ -176,6 +176,6 @@ def constant_text(value: object, written: str) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     from condor_actors.classads import unparse
-    from condor_actors.classads.expr import as_expr
+    from condor_actors.classads.language.expressions import as_expr
 
     return unparse(as_expr(value))

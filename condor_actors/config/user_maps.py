@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from condor_actors.config.errors import ConfigError
 
 if TYPE_CHECKING:
-    from condor_actors.classads.user_maps import UserMap
+    from condor_actors.classads.builtins.user_maps import UserMap
     from condor_actors.config.config import Config
 
 __all__ = ["use_user_maps", "user_maps"]
@@ -28,7 +28,7 @@ def user_maps(config: Config) -> dict[str, UserMap]:
 
 
 def _read(config: Config, name: str) -> UserMap:
-    from condor_actors.classads.user_maps import UserMapError, read_user_map
+    from condor_actors.classads.builtins.user_maps import UserMapError, read_user_map
 
     asked = f"{config.subsystem}_CLASSAD_USER_MAP_NAMES"
     macro = f"CLASSAD_USER_MAPFILE_{name}"
@@ -61,7 +61,7 @@ def use_user_maps(config: Config) -> None:
     Raises:
         ConfigError: as `user_maps`.
     """
-    from condor_actors.classads.user_maps import define_user_map, user_map_names
+    from condor_actors.classads.builtins.user_maps import define_user_map, user_map_names
 
     maps = user_maps(config)
     for name in user_map_names():

@@ -17,8 +17,8 @@ import attrs
 from twisted.logger import Logger
 
 from condor_actors.actors.supervision import StoreUnavailable
-from condor_actors.cores.accountant import SaveUsers
-from condor_actors.cores.user_priority import UserRecord
+from condor_actors.cores.negotiator.accountant import SaveUsers
+from condor_actors.cores.negotiator.user_priority import UserRecord
 from condor_actors.messages.envelope import Refused
 
 __all__ = ["AccountantOutage"]

@@ -24,7 +24,7 @@ import attrs
 from condor_actors.actors import Actor
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, parse_expression
 from condor_actors.config import Config
-from condor_actors.cores.ad_table import AdTable, ad_key
+from condor_actors.cores.collector.ad_table import AdTable, ad_key
 from condor_actors.messages.advertise import AdKind, AdsPage, InvalidateAd, QueryAds, UpdateAd
 from condor_actors.messages.envelope import Address, Delivery, PeerUp, Refused, TimerFired
 

@@ -1,7 +1,8 @@
 """The checkpoint server: keeps checkpoints of standard-universe jobs, so that submit machines need no room for them.
 
-Theory: it takes, gives and forgets (:mod:`condor_actors.machine.checkpoint_keeping`) and decides nothing.  Who a shadow
-is its certificate says; what nobody has used within CKPT_SERVER_LEASE goes, and no owner has more than his quota.
+Theory: it takes, gives and forgets (:mod:`condor_actors.machine.standard.checkpoint_keeping`) and decides nothing.
+Who a shadow is its certificate says; what nobody has used within CKPT_SERVER_LEASE goes, and no owner has more than
+his quota.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from twisted.internet.defer import Deferred, succeed
 from condor_actors.actors import Actor, World
 from condor_actors.classads import ClassAd
 from condor_actors.config import Config
-from condor_actors.machine.checkpoint_keeping import CHECKPOINT_LINE, CheckpointAttic, ServerEnd
+from condor_actors.machine.standard.checkpoint_keeping import CHECKPOINT_LINE, CheckpointAttic, ServerEnd
 from condor_actors.messages.envelope import Delivery, Identity, TimerFired
 
 __all__ = ["CHECKPOINT_LINE", "CheckpointServer", "make_daemon"]

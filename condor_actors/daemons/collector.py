@@ -19,8 +19,8 @@ from twisted.internet.defer import Deferred, succeed
 from condor_actors.actors import Actor, ActorSystem, Daemon, World
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, Expr, is_true, parse_expression
 from condor_actors.config import Config
-from condor_actors.cores.ad_table import AdRecord, AdTable, TooManyAds
-from condor_actors.cores.pool_totals import pool_totals
+from condor_actors.cores.collector.ad_table import AdRecord, AdTable, TooManyAds
+from condor_actors.cores.collector.pool_totals import pool_totals
 from condor_actors.daemons.admin import package_version
 from condor_actors.messages.advertise import (
     AdChange,

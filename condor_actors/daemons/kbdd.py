@@ -2,9 +2,9 @@
 
 Theory: only a process with the session's rights may ask an X server or the session's bus, so this is a process of its
 own.  A key press or a move of the pointer is told at once (at most once a second); otherwise each display is read every
-``interval_s``, and the desktop asked for its own word (:mod:`condor_actors.machine.desktop_idle`).  What cannot be read
-is told as that.  An idle time grows by itself at the startd: where nothing has happened since, it is told again only
-every :data:`REPEAT_S` seconds, and to a startd that has come up.
+``interval_s``, and the desktop asked for its own word (:mod:`condor_actors.machine.sensors.desktop_idle`).  What
+cannot be read is told as that.  An idle time grows by itself at the startd: where nothing has happened since, it is
+told again only every :data:`REPEAT_S` seconds, and to a startd that has come up.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from twisted.internet.defer import Deferred, succeed
 from condor_actors.actors import Actor, World
 from condor_actors.classads import ClassAd
 from condor_actors.config import Config
-from condor_actors.machine.desktop_idle import DesktopIdle
-from condor_actors.machine.readings import IdleNow
-from condor_actors.machine.x_idle import DisplayLost, XDisplay, local_displays
+from condor_actors.machine.sensors.desktop_idle import DesktopIdle
+from condor_actors.machine.sensors.readings import IdleNow
+from condor_actors.machine.sensors.x_idle import DisplayLost, XDisplay, local_displays
 from condor_actors.messages.admin import IdleReading
 from condor_actors.messages.envelope import Address, Delivery, PeerUp, TimerFired
 

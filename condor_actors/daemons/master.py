@@ -1,6 +1,6 @@
 """The master: keeps the daemons of one machine running.
 
-What it decides is in :mod:`condor_actors.cores.process_keeper`; here are the processes, the mail, the ad, and what
+What it decides is in :mod:`condor_actors.cores.master.supervisor`; here are the processes, the mail, the ad, and what
 administrators say to it (``DaemonCommand``). Daemons that an earlier master left running are found and kept.
 """
 
@@ -18,8 +18,8 @@ from condor_actors.actors import Actor, World
 from condor_actors.actors.system import ActorSystem
 from condor_actors.classads import ClassAd
 from condor_actors.config import Config, nearest_word
-from condor_actors.cores.effects import Effect
-from condor_actors.cores.keeper_events import (
+from condor_actors.cores.master.supervisor import SupervisedProcess, Supervisor
+from condor_actors.cores.master.supervisor_events import (
     AllStopped,
     ChildExited,
     ChildFound,
@@ -36,10 +36,10 @@ from condor_actors.cores.keeper_events import (
     TurnOff,
     TurnOn,
 )
-from condor_actors.cores.process_keeper import Kept, ProcessKeeper
 from condor_actors.daemons.advertiser import ADVERTISER, Advertise, Advertiser, Withdraw
 from condor_actors.daemons.master_settings import Child, MasterSettings, children_of, collectors_of, obituary
-from condor_actors.machine.master_host import Host
+from condor_actors.effects import Effect
+from condor_actors.machine.supervisor.master_host import Host
 from condor_actors.messages.admin import DaemonCommand, DaemonStarted, Reconfigure, Shutdown
 from condor_actors.messages.advertise import AdKind
 from condor_actors.messages.envelope import Address, AskFailed, Delivery, Done, Refused, TimerFired
@@ -348,7 +348,7 @@ class Master:
         self.world = world
         self.host = cast(Host, world.processes)
         self.system: ActorSystem = world.make_system()
-        self.keeper = ProcessKeeper()
+        self.keeper = Supervisor()
         self.resting: Deferred[None] | None = None
         self.begun = False
         self.late: set[str] = set()
@@ -439,7 +439,7 @@ class Master:
             self._describe(ad, name, kept)
         return ad
 
-    def _describe(self, ad: ClassAd, name: str, kept: Kept) -> None:
+    def _describe(self, ad: ClassAd, name: str, kept: SupervisedProcess) -> None:
         ad[f"{name}_State"] = kept.state.value
         ad[f"{name}_Starts"] = kept.starts
         if kept.pid:
@@ -454,7 +454,7 @@ def make_daemon(config: Config, world: World) -> Master:
 
     Args:
         config: read for the subsystem MASTER.
-        world: its ``processes`` is a :class:`condor_actors.machine.master_host.Host`.
+        world: its ``processes`` is a :class:`condor_actors.machine.supervisor.master_host.Host`.
 
     Raises:
         ConfigError: DAEMON_LIST or COLLECTOR_HOST cannot be understood.

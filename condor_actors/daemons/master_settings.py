@@ -9,9 +9,9 @@ from typing import Final
 import attrs
 
 from condor_actors.config import Config, ConfigError, nearest_word, setting
-from condor_actors.cores.keeper_events import KeeperLimits, Obituary
+from condor_actors.cores.master.supervisor_events import KeeperLimits, Obituary
 from condor_actors.daemons.advertiser import collector_nodes
-from condor_actors.machine.master_host import last_lines
+from condor_actors.machine.supervisor.master_host import last_lines
 from condor_actors.wire.nodes import BadNode, tls_node
 
 __all__ = ["Child", "MasterSettings", "children_of", "collectors_of", "obituary"]

@@ -16,12 +16,17 @@ from twisted.internet.defer import Deferred, succeed
 from condor_actors.actors import ActorSystem, CoreActor, Daemon, World
 from condor_actors.classads import ClassAd
 from condor_actors.config import Config
-from condor_actors.cores.accountant import Accountant
-from condor_actors.cores.negotiation_cycle import NegotiationCycle
-from condor_actors.cores.negotiator_core import NegotiatorCore
-from condor_actors.cores.negotiator_settings import cycle_rules, cycle_settings, match_settings, priority_policy
-from condor_actors.cores.pool_view import PoolView
-from condor_actors.cores.reservations import Reservations
+from condor_actors.cores.negotiator.accountant import Accountant
+from condor_actors.cores.negotiator.negotiation_cycle import NegotiationCycle
+from condor_actors.cores.negotiator.negotiator_core import NegotiatorCore
+from condor_actors.cores.negotiator.negotiator_settings import (
+    cycle_rules,
+    cycle_settings,
+    match_settings,
+    priority_policy,
+)
+from condor_actors.cores.negotiator.pool_view import PoolView
+from condor_actors.cores.negotiator.reservations import Reservations
 from condor_actors.daemons.accountant_outage import AccountantOutage
 from condor_actors.daemons.admin import package_version
 from condor_actors.daemons.advertiser import ADVERTISER, COLLECTOR, Advertise, Advertiser, collector_nodes

@@ -1,7 +1,7 @@
 """The startd: offers this machine to the pool, and takes it back when its owner wants it.
 
-The decisions are :mod:`condor_actors.cores.execute_desk`'s; here they meet the host (readings, the claim file, the
-starter host's process) and the network.
+The decisions are :mod:`condor_actors.cores.startd.startd_core`'s; here they meet the host (readings, the claim file,
+the starter host's process) and the network.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ from twisted.internet.defer import Deferred, succeed
 from condor_actors.actors import Actor, World
 from condor_actors.classads import ClassAd
 from condor_actors.config import Config
-from condor_actors.cores.draining import Draining
-from condor_actors.cores.effects import Effect
-from condor_actors.cores.execute_desk import (
+from condor_actors.cores.startd.draining import Draining
+from condor_actors.cores.startd.idleness import Idleness
+from condor_actors.cores.startd.slots import Slots
+from condor_actors.cores.startd.startd_core import (
     Benchmarked,
-    DeskSettings,
     EndStartd,
-    ExecuteDesk,
     Hide,
     NeedStarter,
     Observed,
     RunBenchmarks,
     SensorSpoke,
     Show,
+    StartdCore,
+    StartdSettings,
     StarterDied,
     StopBenchmarks,
 )
-from condor_actors.cores.idleness import Idleness
-from condor_actors.cores.slots import Slots
 from condor_actors.daemons.advertiser import ADVERTISER, Advertise, Advertiser, Withdraw, collector_nodes
 from condor_actors.daemons.startd_settings import machine_ad, machine_share, slot_plans, slot_settings, startd_name
-from condor_actors.machine.benchmarks import Benchmarks
-from condor_actors.machine.claim_file import ClaimFile, Claims
-from condor_actors.machine.readings import HostReadings, IdleNow, Readings
-from condor_actors.machine.sensors import HostSensors
-from condor_actors.machine.starter_process import StarterHosts, StarterProcess
+from condor_actors.effects import Effect
+from condor_actors.machine.sensors.benchmarks import Benchmarks
+from condor_actors.machine.sensors.readings import HostReadings, IdleNow, Readings
+from condor_actors.machine.sensors.sensors import HostSensors
+from condor_actors.machine.supervisor.claim_file import ClaimFile, Claims
+from condor_actors.machine.supervisor.starter_process import StarterHosts, StarterProcess
 from condor_actors.messages.admin import IdleReading
 from condor_actors.messages.advertise import AdKind
 from condor_actors.messages.claim import ClaimActivity, StarterHostHello
@@ -371,16 +371,16 @@ class Startd:
 
     # ---- for the actor
 
-    def make_desk(self) -> ExecuteDesk:
+    def make_desk(self) -> StartdCore:
         """A desk with fresh slots."""
         now_s = self.world.wall_clock()
         address = self.world.post.public_node
         slots = Slots(self._slot_settings, self._machine_ad(), self.world.new_secret)
         slots.create(self._plans, now_s)
-        settings = DeskSettings(
+        settings = StartdSettings(
             address=address, update_interval_s=self.config.seconds("UPDATE_INTERVAL"), own_uid=self.world.uid,
             owners=frozenset(self.config.list_of("DESKTOP_OWNERS")))
-        desk = ExecuteDesk(slots, settings, birth_s=self.started_s, new_secret=self.world.new_secret,
+        desk = StartdCore(slots, settings, birth_s=self.started_s, new_secret=self.world.new_secret,
                            numbers=self._claim_numbers)
         desk.idleness = self.idleness
         desk.draining = attrs.evolve(self.draining)

@@ -12,8 +12,8 @@ from typing import Any
 
 from condor_actors.classads import ClassAd, Expr
 from condor_actors.config import Config
-from condor_actors.cores.policy_settings import expression, latches_of, policy_of, wrong
-from condor_actors.cores.slot_resources import (
+from condor_actors.cores.startd.policy_settings import expression, latches_of, policy_of, wrong
+from condor_actors.cores.startd.slot_resources import (
     Custom,
     Share,
     SlotPlan,
@@ -21,11 +21,11 @@ from condor_actors.cores.slot_resources import (
     parse_machine_resource,
     plan_slots,
 )
-from condor_actors.cores.slots import SlotSettings
+from condor_actors.cores.startd.slots import SlotSettings
 from condor_actors.daemons.admin import package_version
-from condor_actors.machine.native_cpu import level_of_flags
-from condor_actors.machine.native_programs import runtime_is_there
-from condor_actors.machine.readings import MachineFacts
+from condor_actors.machine.native.cpu import level_of_flags
+from condor_actors.machine.native.programs import runtime_is_there
+from condor_actors.machine.sensors.readings import MachineFacts
 
 __all__ = ["host_name", "machine_ad", "machine_share", "slot_plans", "slot_settings", "startd_name"]
 

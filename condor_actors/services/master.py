@@ -25,9 +25,9 @@ def makeService(options: DaemonOptions, reactor: Any = None) -> IService:  # noq
 
         reactor = default_reactor
     from condor_actors.daemons.master import Master, make_daemon
-    from condor_actors.machine.kept_processes import KeptProcesses
-    from condor_actors.machine.mail import Mailer
-    from condor_actors.machine.master_host import RealHost
+    from condor_actors.machine.supervisor.mail import Mailer
+    from condor_actors.machine.supervisor.master_host import RealHost
+    from condor_actors.machine.supervisor.surviving_processes import KeptProcesses
 
     def make(config: Config, world: World) -> Master:
         host = RealHost(KeptProcesses(reactor, config.path("RUN") / "master.children"), startable_config)

@@ -21,10 +21,10 @@ from twisted.logger import Logger
 from condor_actors.actors import Daemon, World
 from condor_actors.config import Config, ConfigError
 from condor_actors.daemons.admin import AdminActor, AdminEdges
-from condor_actors.services.last_wish import NOT_AGAIN, LastWish
 from condor_actors.services.logs import start_logging
 from condor_actors.services.options import DaemonOptions
 from condor_actors.services.settings import store_setting
+from condor_actors.services.shutdown_expression import NOT_AGAIN, ShutdownExpression
 from condor_actors.services.valid_config import valid_config
 from condor_actors.services.world import RealWorld, real_world
 from condor_actors.wire.enrolment import keep_membership
@@ -70,7 +70,7 @@ class DaemonService(Service):
         self._stop_log: Callable[[], None] | None = None
         self._manhole: Any = None
         self._metrics: Any = None
-        self._wish: LastWish | None = None
+        self._wish: ShutdownExpression | None = None
         self.log = Logger("condor")
 
     # ---- start
@@ -116,7 +116,7 @@ class DaemonService(Service):
             from condor_actors.services.metrics import open_metrics
 
             self._metrics = open_metrics(self.config.integer("METRICS_PORT"), self.daemon_name, daemon, self._reactor)
-        self._wish = LastWish(lambda: self.config, daemon, self._stop_for_good)
+        self._wish = ShutdownExpression(lambda: self.config, daemon, self._stop_for_good)
         self._wish.start(self._reactor)
         self.log.info("** condor-{name} listens at {node}", name=self.daemon_name, node=real.world.post.public_node)
 

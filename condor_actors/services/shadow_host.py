@@ -62,7 +62,7 @@ class ShadowHostService(Service):
     def startService(self) -> None:  # noqa: N802 - Twisted's name
         """Dial the schedd."""
         Service.startService(self)
-        from condor_actors.daemons.shadow_host import make_shadow_host
+        from condor_actors.daemons.shadow.shadow_host import make_shadow_host
         from condor_actors.transfer.client import BulkClient
 
         start_logging(self._config, "shadow-host", suffix=f".{os.getpid()}")

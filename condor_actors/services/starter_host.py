@@ -24,7 +24,7 @@ def makeService(options: Options, reactor: Any = None) -> IService:  # noqa: N80
     """The starter host of the startd at ``--startd-socket``."""
     from condor_actors.actors import World
     from condor_actors.config import Config
-    from condor_actors.daemons.starter_host import StarterHostDaemon, make_starter_host
+    from condor_actors.daemons.starter.starter_host import StarterHostDaemon, make_starter_host
     from condor_actors.messages.envelope import Address
     from condor_actors.transfer.service import BulkService
     from condor_actors.transfer.standard_frames import CHANNEL_LINE, STANDARD_LINE

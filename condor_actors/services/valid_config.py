@@ -44,7 +44,7 @@ def startable_config(name: str, local_name: str | None = None, environ: Mapping[
     possible_ports(config, name, Random(0))
     if name == "startd":
         from condor_actors.daemons.startd_settings import machine_share, slot_plans, slot_settings
-        from condor_actors.machine.readings import HostReadings
+        from condor_actors.machine.sensors.readings import HostReadings
 
         slot_settings(config)
         readings = HostReadings()

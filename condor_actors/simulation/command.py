@@ -65,7 +65,7 @@ def _numbers(text: str) -> list[int]:
 
 
 def _policies(text: str) -> list[str]:
-    from condor_actors.simulation.month import POLICIES
+    from condor_actors.simulation.cores.month import POLICIES
 
     chosen = [word.strip().upper() for word in text.split(",")]
     for word in chosen:
@@ -157,7 +157,7 @@ def _add_replay(commands: Any) -> None:
 
 
 def _replay(arguments: argparse.Namespace) -> int:
-    from condor_actors.simulation.replay import replay
+    from condor_actors.simulation.faults.replay import replay
 
     schedule = arguments.schedule.read_text(encoding="utf-8") if arguments.schedule is not None else None
     seeds = range(arguments.seed, arguments.seed + arguments.count)
@@ -167,9 +167,9 @@ def _replay(arguments: argparse.Namespace) -> int:
 
 
 def _seeds(arguments: argparse.Namespace) -> int:
-    from condor_actors.simulation.kept_seeds import KeptSeeds
-    from condor_actors.simulation.replay import commit
-    from condor_actors.simulation.seeds import Sum, run_seeds
+    from condor_actors.simulation.faults.kept_seeds import KeptSeeds
+    from condor_actors.simulation.faults.replay import commit
+    from condor_actors.simulation.faults.seeds import Sum, run_seeds
 
     of = commit()
     kept = KeptSeeds(arguments.keep, of, arguments.machines) if arguments.keep is not None else None
@@ -201,8 +201,8 @@ def _seeds(arguments: argparse.Namespace) -> int:
 
 
 def _paper(arguments: argparse.Namespace) -> int:
-    from condor_actors.simulation.months import Month, load_months, months
-    from condor_actors.simulation.report import Report, paper_report
+    from condor_actors.simulation.cores.months import Month, load_months, months
+    from condor_actors.simulation.report.report import Report, paper_report
 
     def gather(load: str, count: int) -> list[Month]:
         seeds = range(1, count + 1)
@@ -226,8 +226,8 @@ def _paper(arguments: argparse.Namespace) -> int:
 
 
 def _month(arguments: argparse.Namespace) -> int:
-    from condor_actors.simulation.month import describe, run_month, users_for
-    from condor_actors.simulation.scale import memory_mib
+    from condor_actors.simulation.cores.month import describe, run_month, users_for
+    from condor_actors.simulation.cores.scale import memory_mib
 
     if arguments.days <= 0.0:
         return _wrong("--days is above 0")
@@ -242,15 +242,15 @@ def _month(arguments: argparse.Namespace) -> int:
 
 
 def _availability(arguments: argparse.Namespace) -> int:
-    from condor_actors.simulation.availability import compare
+    from condor_actors.simulation.cores.availability import compare
 
     print(compare(range(1, arguments.seeds + 1), arguments.days, Progress("months")))
     return 0
 
 
 def _scale(arguments: argparse.Namespace) -> int:
-    from condor_actors.simulation.scale import header, line, measure, measure_cycle
-    from condor_actors.simulation.scale_charts import write_charts
+    from condor_actors.simulation.cores.scale import header, line, measure, measure_cycle
+    from condor_actors.simulation.report.scale_charts import write_charts
 
     if arguments.charts is not None:
         if arguments.out is None:
@@ -276,7 +276,7 @@ def _scale(arguments: argparse.Namespace) -> int:
 
 
 def _what_if(arguments: argparse.Namespace) -> int:
-    from condor_actors.simulation.whatif import answer
+    from condor_actors.simulation.cores.whatif import answer
 
     print(answer(config=arguments.config, against=arguments.against, ads=arguments.ads, history=arguments.history,
                  days=arguments.days, seed=arguments.seed, as_json=arguments.json, progress=Progress("what if")))

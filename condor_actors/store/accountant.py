@@ -6,9 +6,9 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from condor_actors.cores.accountant import ForgetUsers, SaveUsers
-from condor_actors.cores.reservations import DropReservation, Reservation, SaveReservation
-from condor_actors.cores.user_priority import UserRecord
+from condor_actors.cores.negotiator.accountant import ForgetUsers, SaveUsers
+from condor_actors.cores.negotiator.reservations import DropReservation, Reservation, SaveReservation
+from condor_actors.cores.negotiator.user_priority import UserRecord
 from condor_actors.store.database import Store
 
 __all__ = ["AccountantStore"]

@@ -1,8 +1,9 @@
 """The schedd's database: job queue, claims, runs, and history in one file, one transaction per reactor iteration.
 
-Theory: the core says what rows are to be (:mod:`condor_actors.cores.queue_operations`); this module knows SQL and
-nothing else.  Operations of one kind that follow each other go to SQLite in one ``executemany``.  Leaving the queue and
-entering the history is one operation and so one transaction: a job is in one of the two, never in both or neither.
+Theory: the core says what rows are to be (:mod:`condor_actors.cores.schedd.queue_operations`); this module knows SQL
+and nothing else.  Operations of one kind that follow each other go to SQLite in one ``executemany``.  Leaving the
+queue and entering the history is one operation and so one transaction: a job is in one of the two, never in both or
+neither.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any, Protocol
 import attrs
 
 from condor_actors.actors.supervision import StoreUnavailable
-from condor_actors.cores.queue_operations import (
+from condor_actors.cores.schedd.queue_operations import (
     ArchiveJob,
     DropClaim,
     DropCluster,

@@ -3,22 +3,22 @@
 =====================  =====================================================================================
 :mod:`.lines`          logical lines: continuations, comments, ``@=`` blocks
 :mod:`.macros`         ``$(name)``, ``$FUNCTION(…)``; :mod:`.functions` has the functions
-:mod:`.queue_statement`  ``queue`` in all its forms; :mod:`.rows` gives each job its live names
-:mod:`.sheet`          what a section works on; :mod:`.draft` records what it asked for and wrote
+:mod:`.queue_statement`  ``queue`` in all its forms; :mod:`.itemdata` gives each job its live names
+:mod:`.build_context`   what a section works on; :mod:`.pending_attributes` records what it asked for and wrote
 sections               :mod:`.program`, :mod:`.policy`, :mod:`.resources`, :mod:`.transfer`, :mod:`.requirements`
 :mod:`.maker`          runs the sections, for later jobs only those that can come out differently
 :mod:`.clusters`       cluster ad and per-job differences as text
 :mod:`.description`    the whole: reads a description
 =====================  =====================================================================================
 
-Pure: the caller's folder, environment, clock, configuration and file system come in as `Surroundings`.
+Pure: the caller's folder, environment, clock, configuration and file system come in as `Environment`.
 """
 
 from __future__ import annotations
 
 from condor_actors.submit.clusters import Cluster
 from condor_actors.submit.description import Description, Options
+from condor_actors.submit.environment import Environment, FileSystem
 from condor_actors.submit.errors import SubmitError
-from condor_actors.submit.surroundings import FileSystem, Surroundings
 
-__all__ = ["Cluster", "Description", "FileSystem", "Options", "SubmitError", "Surroundings"]
+__all__ = ["Cluster", "Description", "Environment", "FileSystem", "Options", "SubmitError"]

@@ -10,8 +10,8 @@ from typing import Any
 
 import attrs
 
+from condor_actors.submit.itemdata import Itemdata
 from condor_actors.submit.maker import Attributes, Maker, same, value_text
-from condor_actors.submit.rows import JobRows
 
 _PER_JOB = ("procid",)
 
@@ -83,10 +83,10 @@ def _line(name: str, value: Any) -> bytes:
     return f"{name} = {value_text(value)}\n".encode("utf-8", "surrogateescape")
 
 
-def queue_jobs(cluster: Cluster, maker: Maker, rows: JobRows) -> None:
+def queue_jobs(cluster: Cluster, maker: Maker, rows: Itemdata) -> None:
     """Make all jobs of one queue statement into a cluster.
 
-    :param rows: sets the live names for each job; see `JobRows`.
+    :param rows: sets the live names for each job; see `Itemdata`.
     """
     first = b""
     fresh = True

@@ -17,16 +17,16 @@ from collections.abc import Callable, Sequence
 import attrs
 
 from condor_actors.classads import ClassAdSyntaxError, Expr
+from condor_actors.submit.build_context import BuildContext, parsed
 from condor_actors.submit.clusters import Cluster, queue_jobs
+from condor_actors.submit.environment import Environment
 from condor_actors.submit.errors import SubmitError
+from condor_actors.submit.itemdata import Itemdata
 from condor_actors.submit.keywords import is_known
 from condor_actors.submit.lines import Line, LineReader
 from condor_actors.submit.macros import Scope, substitute_itself
 from condor_actors.submit.maker import Maker
 from condor_actors.submit.queue_statement import is_queue, load_items, parse_queue
-from condor_actors.submit.rows import JobRows
-from condor_actors.submit.sheet import Sheet, parsed
-from condor_actors.submit.surroundings import Surroundings
 
 MAX_INCLUDE_DEPTH = 8
 ALIASES = {
@@ -77,7 +77,7 @@ class Description:
         options: how the tool was called.
     """
 
-    def __init__(self, world: Surroundings, reserve: Callable[[], int], options: Options | None = None) -> None:
+    def __init__(self, world: Environment, reserve: Callable[[], int], options: Options | None = None) -> None:
         self.world = world
         self.options = options if options is not None else Options()
         self.clusters: list[Cluster] = []
@@ -91,7 +91,7 @@ class Description:
             cwd=world.cwd,
         )
         self._reserve = reserve
-        self._sheet = Sheet(self.scope, world, self.warnings)
+        self._sheet = BuildContext(self.scope, world, self.warnings)
         self._maker = Maker(self._sheet)
         self._program: tuple[str, str] | None = None
         self._jobs = 0
@@ -291,7 +291,7 @@ class Description:
             queue_jobs(
                 cluster,
                 self._maker,
-                JobRows(self.scope, cluster.cluster_id, statement.variables, items, statement.count),
+                Itemdata(self.scope, cluster.cluster_id, statement.variables, items, statement.count),
             )
 
     def _limit(self, more: int) -> None:

@@ -20,8 +20,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from condor_actors.submit.build_context import BuildContext, is_url
 from condor_actors.submit.errors import SubmitError
-from condor_actors.submit.sheet import Sheet, is_url
 
 __all__ = ["check_executable", "check_file", "check_log", "files_are_checked"]
 
@@ -33,27 +33,27 @@ REMEDIES: Final = {
 }
 
 
-def _skips(sheet: Sheet) -> bool:
+def _skips(sheet: BuildContext) -> bool:
     """Whether the description itself wants no checks."""
     given = sheet.text("skip_filechecks")
     return given is not None and given.lower() != "warn" and sheet.truth("skip_filechecks", given)
 
 
-def _refuse(sheet: Sheet, problem: str, command: str, remedy: str = "") -> None:
+def _refuse(sheet: BuildContext, problem: str, command: str, remedy: str = "") -> None:
     if (sheet.text("skip_filechecks") or "").lower() == "warn":
         sheet.warn(problem)
         return
     raise SubmitError(problem, command=command, remedy=remedy)
 
 
-def files_are_checked(sheet: Sheet) -> bool:
+def files_are_checked(sheet: BuildContext) -> bool:
     """Whether inputs and outputs are looked at when jobs are submitted."""
     if sheet.trusts_files or (sheet.setting("SUBMIT_SKIP_FILECHECKS") or "true").lower() in ("true", "yes", "1"):
         return False
     return not _skips(sheet)
 
 
-def check_file(sheet: Sheet, path: str, mode: str, command: str) -> None:
+def check_file(sheet: BuildContext, path: str, mode: str, command: str) -> None:
     """Refuse a file that cannot be opened: ``r`` or ``w``.
 
     Raises:
@@ -67,14 +67,14 @@ def check_file(sheet: Sheet, path: str, mode: str, command: str) -> None:
         _refuse(sheet, text, command, REMEDIES[mode])
 
 
-def check_log(sheet: Sheet) -> None:
+def check_log(sheet: BuildContext) -> None:
     """Refuse a user log that takes no events."""
     log = sheet.get("UserLog")
     if log is not None and not sheet.trusts_files and not _skips(sheet):
         check_file(sheet, log, "w", "log")
 
 
-def check_executable(sheet: Sheet, path: str) -> None:
+def check_executable(sheet: BuildContext, path: str) -> None:
     """Refuse a program that is not there, cannot be read, is empty, or is a script with DOS line ends."""
     if _skips(sheet):
         return

@@ -1,7 +1,8 @@
 """Jobs from commands: a cluster ad, and per job what differs from it.
 
 The sections run in a fixed order (`SECTIONS`).  `begin` makes the first job of a queue statement whole; `next_job`
-makes again only the sections that asked for something that changed (see :mod:`condor_actors.submit.draft`).
+makes again only the sections that asked for something that changed (see
+:mod:`condor_actors.submit.pending_attributes`).
 """
 
 from __future__ import annotations
@@ -13,18 +14,18 @@ import attrs
 
 from condor_actors.classads import Expr, unparse
 from condor_actors.submit import policy, program, requirements, resources, transfer
-from condor_actors.submit.draft import Draft
+from condor_actors.submit.build_context import BuildContext, unquoted
 from condor_actors.submit.errors import SubmitError
 from condor_actors.submit.file_checks import NULL_FILE, check_log
 from condor_actors.submit.keywords import SIMPLE, Keyword
-from condor_actors.submit.sheet import Sheet, unquoted
+from condor_actors.submit.pending_attributes import PendingAttributes
 
-Section = Callable[[Sheet], None]
+Section = Callable[[BuildContext], None]
 Attributes = dict[str, tuple[str, Any]]
 """``{lower-case name: (name, value)}``; the value None says that the attribute is not there."""
 
 
-def _constants(sheet: Sheet) -> None:
+def _constants(sheet: BuildContext) -> None:
     """What every new job has: counters at zero, versions, dates."""
     world = sheet.world
     sheet.set("MyType", "Job")
@@ -51,7 +52,7 @@ def _constants(sheet: Sheet) -> None:
                 sheet.set_expression(forced, value, f"{setting}: {forced}")
 
 
-def _simple(sheet: Sheet) -> None:
+def _simple(sheet: BuildContext) -> None:
     """Commands that set one attribute (the table of :mod:`condor_actors.submit.keywords`)."""
     scope = sheet.scope
     for keyword in SIMPLE:
@@ -62,7 +63,7 @@ def _simple(sheet: Sheet) -> None:
             _set_simple(sheet, keyword, value)
 
 
-def _set_simple(sheet: Sheet, keyword: Keyword, value: str) -> None:
+def _set_simple(sheet: BuildContext, keyword: Keyword, value: str) -> None:
     kind = keyword.kind
     if kind == "expr":
         sheet.set_expression(keyword.attribute, value, keyword.command)
@@ -82,7 +83,7 @@ def _set_simple(sheet: Sheet, keyword: Keyword, value: str) -> None:
         sheet.set(keyword.attribute, unquoted(value) if kind == "word" else value)
 
 
-def _parallel(sheet: Sheet) -> None:
+def _parallel(sheet: BuildContext) -> None:
     """MinHosts, MaxHosts, CurrentHosts."""
     wanted = sheet.text("WantParallelScheduling")
     parallel = sheet.universe == 11 or (wanted is not None and sheet.truth("WantParallelScheduling", wanted))
@@ -96,7 +97,7 @@ def _parallel(sheet: Sheet) -> None:
     sheet.set("CurrentHosts", 0)
 
 
-def _automatic(sheet: Sheet) -> None:
+def _automatic(sheet: BuildContext) -> None:
     """What is filled in where nobody said otherwise: JobPrio, JobLeaseDuration, JobDescription …"""
     if sheet.get("JobPrio") is None:
         sheet.set("JobPrio", 0)
@@ -112,7 +113,7 @@ def _automatic(sheet: Sheet) -> None:
             sheet.set("JobDescription", "interactive job")
 
 
-def _forced(sheet: Sheet) -> None:
+def _forced(sheet: BuildContext) -> None:
     """``+Name = expression`` and ``MY.Name = expression``: straight into the ad, over anything else."""
     for key in [*sheet.scope.assigned, *(name for name in sheet.scope.live if name.startswith("my."))]:
         if not key.startswith("my."):
@@ -173,7 +174,7 @@ class _Trace:
 class Maker:
     """Makes the jobs of one queue statement after another."""
 
-    def __init__(self, sheet: Sheet) -> None:
+    def __init__(self, sheet: BuildContext) -> None:
         self.sheet = sheet
         self._varied: list[tuple[int, _Trace]] = []
         self._fixed: dict[str, list[tuple[int, str, Any]]] = {}
@@ -197,7 +198,7 @@ class Maker:
         :param varying: live names whose value will change in the jobs that follow.
         :returns: all its attributes.
         """
-        draft = self.sheet.draft = Draft()
+        draft = self.sheet.draft = PendingAttributes()
         traces = [self._run(number, draft) for number in range(len(SECTIONS))]
         self._first = draft.final()
         self._plan(draft, traces, frozenset(varying))
@@ -209,7 +210,7 @@ class Maker:
         :returns: the attributes that may differ from the first job's, or None when the job must be made whole
             (`begin`): it wrote something that a section not made again depends on.
         """
-        draft = self.sheet.draft = Draft(self._fixed)
+        draft = self.sheet.draft = PendingAttributes(self._fixed)
         changed: set[str] = set()
         for number, trace in self._varied:
             draft.section = number
@@ -223,7 +224,7 @@ class Maker:
             return None
         return self._outcome(draft)
 
-    def _compare(self, draft: Draft, number: int, trace: _Trace, changed: set[str]) -> None:
+    def _compare(self, draft: PendingAttributes, number: int, trace: _Trace, changed: set[str]) -> None:
         """Note which attributes a section wrote differently than for the first job."""
         for key, writes in draft.fresh.items():
             if writes[-1][0] == number:
@@ -232,7 +233,7 @@ class Maker:
                     changed.add(key)
         changed.update(key for key in trace.writes if key not in draft.fresh)
 
-    def _outcome(self, draft: Draft) -> Attributes:
+    def _outcome(self, draft: PendingAttributes) -> Attributes:
         out: Attributes = {}
         for key in self._varied_writes | draft.fresh.keys():
             fixed, fresh = self._fixed.get(key), draft.fresh.get(key)
@@ -249,7 +250,7 @@ class Maker:
                 out[key] = (known[0], None)
         return out
 
-    def _run(self, number: int, draft: Draft) -> _Trace:
+    def _run(self, number: int, draft: PendingAttributes) -> _Trace:
         scope = self.sheet.scope
         scope.touched = set()
         draft.reads = set()
@@ -258,7 +259,7 @@ class Maker:
         writes = {key: (made[-1][1], made[-1][2]) for key, made in draft.fresh.items() if made[-1][0] == number}
         return _Trace(frozenset(scope.touched), frozenset(draft.reads), writes)
 
-    def _plan(self, draft: Draft, traces: list[_Trace], varying: frozenset[str]) -> None:
+    def _plan(self, draft: PendingAttributes, traces: list[_Trace], varying: frozenset[str]) -> None:
         """Which sections may come out differently when the varying names change."""
         self._varied = []
         written: set[str] = set()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from condor_actors.classads import ClassAdSyntaxError, Expr
+from condor_actors.submit.build_context import BuildContext, parsed
 from condor_actors.submit.errors import SubmitError
-from condor_actors.submit.sheet import Sheet, parsed
 
 _NOTIFICATION = {"never": 0, "always": 1, "complete": 2, "error": 3, "start": 4}
 
 
-def status(sheet: Sheet) -> None:
+def status(sheet: BuildContext) -> None:
     """JobStatus, with a hold reason for jobs that begin held."""
     held = sheet.boolean("hold")
     if held and sheet.spool:
@@ -27,7 +27,7 @@ def status(sheet: Sheet) -> None:
     sheet.set("EnteredCurrentStatus", sheet.world.now_s)
 
 
-def notification(sheet: Sheet) -> None:
+def notification(sheet: BuildContext) -> None:
     """JobNotification."""
     word = sheet.text("notification", "JobNotification") or sheet.setting("JOB_DEFAULT_NOTIFICATION") or "never"
     number = _NOTIFICATION.get(word.lower())
@@ -36,7 +36,7 @@ def notification(sheet: Sheet) -> None:
     sheet.set("JobNotification", number)
 
 
-def rank(sheet: Sheet) -> None:
+def rank(sheet: BuildContext) -> None:
     """Rank."""
     given = sheet.text("rank", "preferences")
     append = sheet.setting("APPEND_RANK")
@@ -58,7 +58,7 @@ _PERIODIC = (
 )  # fmt: skip
 
 
-def periodic(sheet: Sheet) -> None:
+def periodic(sheet: BuildContext) -> None:
     """Periodic… and OnExitHoldReason, OnExitHoldSubCode."""
     for command, attribute in _PERIODIC:
         text = sheet.text(command, attribute)
@@ -66,7 +66,7 @@ def periodic(sheet: Sheet) -> None:
             sheet.set_expression(attribute, text, command)
 
 
-def leave_in_queue(sheet: Sheet) -> None:
+def leave_in_queue(sheet: BuildContext) -> None:
     """LeaveJobInQueue; a spooled job stays until its output was fetched, at most ten days."""
     text = sheet.text("leave_in_queue", "LeaveJobInQueue")
     if text is not None:
@@ -81,7 +81,7 @@ def leave_in_queue(sheet: Sheet) -> None:
         sheet.set("LeaveJobInQueue", False)
 
 
-def retries(sheet: Sheet) -> None:
+def retries(sheet: BuildContext) -> None:
     """OnExitRemove, OnExitHold, JobMaxRetries, JobSuccessExitCode."""
     remove, hold = sheet.text("on_exit_remove", "OnExitRemove"), sheet.text("on_exit_hold", "OnExitHold")
     most = sheet.integer("max_retries", "JobMaxRetries")
@@ -130,7 +130,7 @@ _DEFERRAL = (
 )
 
 
-def deferral(sheet: Sheet) -> None:
+def deferral(sheet: BuildContext) -> None:
     """DeferralTime, DeferralWindow, DeferralPrepTime, ScheddInterval."""
     cron = any(
         sheet.get(name) is not None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import signal
 
-from condor_actors.cores.job_words import join_raw
+from condor_actors.cores.argument_quoting import join_raw
+from condor_actors.submit.build_context import UNIVERSE_IDS, BuildContext, is_url
 from condor_actors.submit.errors import SubmitError
 from condor_actors.submit.file_checks import NULL_FILE, check_executable, check_file, files_are_checked
 from condor_actors.submit.quoting import (
@@ -15,10 +16,9 @@ from condor_actors.submit.quoting import (
     split_raw,
     unquote,
 )
-from condor_actors.submit.sheet import UNIVERSE_IDS, Sheet, is_url
 
 
-def universe(sheet: Sheet) -> None:
+def universe(sheet: BuildContext) -> None:
     """JobUniverse, and WantDocker or WantContainer."""
     name = (sheet.text("universe", "JobUniverse") or sheet.setting("DEFAULT_UNIVERSE") or "vanilla").lower()
     if name.isdigit():
@@ -45,7 +45,7 @@ def universe(sheet: Sheet) -> None:
         _container(sheet, image or docker_image or "")
 
 
-def _container(sheet: Sheet, image: str) -> None:
+def _container(sheet: BuildContext, image: str) -> None:
     sheet.set("WantContainer", True)
     if image.startswith("docker:"):
         sheet.set("WantDockerImage", True)
@@ -56,7 +56,7 @@ def _container(sheet: Sheet, image: str) -> None:
     sheet.set("ContainerImage", image)
 
 
-def folder(sheet: Sheet) -> None:
+def folder(sheet: BuildContext) -> None:
     """Iwd."""
     given = sheet.text("initialdir", "initial_dir", "job_iwd", "iwd")
     if given is None:
@@ -72,7 +72,7 @@ def folder(sheet: Sheet) -> None:
     sheet.set("Iwd", path)
 
 
-def executable(sheet: Sheet) -> None:
+def executable(sheet: BuildContext) -> None:
     """Cmd, TransferExecutable, ExecutableSize."""
     name = sheet.text("executable", "cmd")
     shell = sheet.text("shell")
@@ -108,7 +108,7 @@ def executable(sheet: Sheet) -> None:
         check_executable(sheet, path)
 
 
-def _executable_path(sheet: Sheet, name: str) -> str:
+def _executable_path(sheet: BuildContext, name: str) -> str:
     """Relative to the caller's folder, as HTCondor has it; to the job's initial folder if it is only there."""
     if name.startswith("/"):
         return name
@@ -123,7 +123,7 @@ def _executable_path(sheet: Sheet, name: str) -> str:
     return path
 
 
-def size(sheet: Sheet) -> None:
+def size(sheet: BuildContext) -> None:
     """ExecutableSize, ImageSize (KiB)."""
     command = sheet.get("Cmd")
     moved = sheet.get("TransferExecutable") is not False or str(command).startswith("/")
@@ -141,7 +141,7 @@ def size(sheet: Sheet) -> None:
     sheet.set("ImageSize", image_kib)
 
 
-def arguments(sheet: Sheet) -> None:
+def arguments(sheet: BuildContext) -> None:
     """Args (old syntax) or Arguments (new syntax)."""
     shell = sheet.text("shell")
     if shell is not None and not sheet.interactive:
@@ -164,7 +164,7 @@ def arguments(sheet: Sheet) -> None:
         raise SubmitError(f"{error.problem}\nThe full arguments you specified were: {new or old}") from None
 
 
-def environment(sheet: Sheet) -> None:
+def environment(sheet: BuildContext) -> None:
     """Environment."""
     variables: dict[str, str] = {}
     taken = sheet.text("getenv", "get_env")
@@ -187,7 +187,7 @@ _STANDARD_FILES = (
 )
 
 
-def standard_files(sheet: Sheet) -> None:
+def standard_files(sheet: BuildContext) -> None:
     """In, Out, Err with their Transfer… and Stream… attributes."""
     for attribute, commands, moves, moves_command, streams, streams_command in _STANDARD_FILES:
         path = sheet.text(*commands, attribute)
@@ -206,7 +206,7 @@ def standard_files(sheet: Sheet) -> None:
             sheet.set(moves, False)
 
 
-def signals(sheet: Sheet) -> None:
+def signals(sheet: BuildContext) -> None:
     """KillSig, RemoveKillSig, HoldKillSig, KillSigTimeout."""
     for command, attribute in (
         ("kill_sig", "KillSig"), ("remove_kill_sig", "RemoveKillSig"), ("hold_kill_sig", "HoldKillSig"),

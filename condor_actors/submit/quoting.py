@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from condor_actors.cores import job_words
-from condor_actors.cores.job_words import join_raw
+from condor_actors.cores import argument_quoting
+from condor_actors.cores.argument_quoting import join_raw
 from condor_actors.submit.errors import SubmitError
 
 
@@ -27,8 +27,8 @@ def split_raw(raw: str) -> list[str]:
     :raises SubmitError: a single quote without its partner.
     """
     try:
-        return job_words.split_raw(raw)
-    except job_words.UnbalancedQuote as error:
+        return argument_quoting.split_raw(raw)
+    except argument_quoting.UnbalancedQuote as error:
         raise SubmitError(str(error)) from None
 
 

@@ -25,8 +25,8 @@ from __future__ import annotations
 from typing import Any
 
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, Expr
+from condor_actors.submit.build_context import BuildContext, is_url, parsed
 from condor_actors.submit.errors import SubmitError
-from condor_actors.submit.sheet import Sheet, is_url, parsed
 
 _OPSYS = ("opsys", "opsysandver", "opsyslongname", "opsysshortname", "opsysname", "opsyslegacy")
 _DEFERRAL = (
@@ -34,7 +34,7 @@ _DEFERRAL = (
 )
 
 
-def requirements(sheet: Sheet) -> None:
+def requirements(sheet: BuildContext) -> None:
     """Requirements."""
     own = sheet.text("requirements")
     if sheet.text("my.requirements") is not None:
@@ -64,7 +64,7 @@ def requirements(sheet: Sheet) -> None:
     sheet.set_expression("Requirements", " && ".join(clauses), "requirements")
 
 
-def _appended(sheet: Sheet) -> str | None:
+def _appended(sheet: BuildContext) -> str | None:
     per_universe = {1: "APPEND_REQ_STANDARD", 5: "APPEND_REQ_VANILLA"}.get(sheet.universe)
     found = sheet.setting(per_universe) if per_universe else None
     return found or sheet.setting("APPEND_REQUIREMENTS")
@@ -83,7 +83,7 @@ def _spoken_of(text: str) -> frozenset[str]:
     return frozenset(external) | (frozenset({"requirements"}) & frozenset(internal))
 
 
-def _platform(sheet: Sheet, spoken: frozenset[str]) -> list[str]:
+def _platform(sheet: BuildContext, spoken: frozenset[str]) -> list[str]:
     clauses = []
     if "arch" not in spoken:
         clauses.append(f'(TARGET.Arch == "{sheet.world.arch}")')
@@ -107,7 +107,7 @@ def _more_than(value: Any, least: float) -> bool:
     return value is not None and (not isinstance(value, (int, float)) or value > least)
 
 
-def _resources(sheet: Sheet, spoken: frozenset[str]) -> list[str]:
+def _resources(sheet: BuildContext, spoken: frozenset[str]) -> list[str]:
     clauses = []
     disk = sheet.get("RequestDisk")
     if disk is None:
@@ -122,7 +122,7 @@ def _resources(sheet: Sheet, spoken: frozenset[str]) -> list[str]:
     return clauses
 
 
-def _tags(sheet: Sheet, spoken: frozenset[str]) -> list[str]:
+def _tags(sheet: BuildContext, spoken: frozenset[str]) -> list[str]:
     clauses = []
     for name in sorted(sheet.draft.names("Request"), key=str.lower):
         tag = name[len("Request") :]
@@ -142,7 +142,7 @@ def _tags(sheet: Sheet, spoken: frozenset[str]) -> list[str]:
     return clauses
 
 
-def _features(sheet: Sheet, spoken: frozenset[str]) -> list[str]:
+def _features(sheet: BuildContext, spoken: frozenset[str]) -> list[str]:
     clauses = []
     if sheet.universe == 1:
         clauses += _checkpoints(spoken)
@@ -162,7 +162,7 @@ def _checkpoints(spoken: frozenset[str]) -> list[str]:
     return clauses
 
 
-def _files(sheet: Sheet, spoken: frozenset[str]) -> list[str]:
+def _files(sheet: BuildContext, spoken: frozenset[str]) -> list[str]:
     should = sheet.get("ShouldTransferFiles")
     same_domain = "(TARGET.FileSystemDomain == MY.FileSystemDomain)"
     if should == "NO":
@@ -181,7 +181,7 @@ def _files(sheet: Sheet, spoken: frozenset[str]) -> list[str]:
     return [travel]
 
 
-def _methods(sheet: Sheet) -> list[str]:
+def _methods(sheet: BuildContext) -> list[str]:
     """URL schemes that the execute machine must be able to fetch or store, sorted."""
     names: list[str] = str(sheet.get("TransferInput") or "").split(",")
     names.append(str(sheet.get("OutputDestination") or ""))

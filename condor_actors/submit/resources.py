@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from condor_actors.submit.build_context import BuildContext
 from condor_actors.submit.errors import SubmitError
-from condor_actors.submit.sheet import Sheet
 
 _QUANTITY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(?:([KMGTP])?(?:I?B?)|B)\s*$", re.IGNORECASE)
 _POWERS = {"K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
@@ -33,7 +33,7 @@ def quantity(text: str, scale_bytes: int) -> int | None:
     return -int(-(number * 1024 ** _POWERS[unit]) // scale_bytes)
 
 
-def requests(sheet: Sheet) -> None:
+def requests(sheet: BuildContext) -> None:
     """RequestCpus, RequestMemory, RequestDisk, RequestGPUs, Request<Tag>."""
     given = {
         name[len("request_") :]: name
@@ -55,13 +55,13 @@ def requests(sheet: Sheet) -> None:
     _gpus(sheet)
 
 
-def _expression(sheet: Sheet, command: str, attribute: str, default_setting: str) -> None:
+def _expression(sheet: BuildContext, command: str, attribute: str, default_setting: str) -> None:
     value = sheet.text(command, attribute) or sheet.setting(default_setting)
     if value is not None and value.lower() != "undefined":
         sheet.set_expression(attribute, value, command)
 
 
-def _amount(sheet: Sheet, tag: str) -> None:
+def _amount(sheet: BuildContext, tag: str) -> None:
     attribute, scale, unit_name = _WITH_UNITS[tag]
     value = sheet.text(f"request_{tag}", attribute)
     if value is None:
@@ -79,7 +79,7 @@ def _amount(sheet: Sheet, tag: str) -> None:
     _retries(sheet, tag, rest if comma else sheet.text(f"retry_request_{tag}"))
 
 
-def _missing_unit(sheet: Sheet, command: str, value: str, unit_name: str) -> None:
+def _missing_unit(sheet: BuildContext, command: str, value: str, unit_name: str) -> None:
     policy = (sheet.setting("SUBMIT_REQUEST_MISSING_UNITS") or "").lower()
     sentence = f"{command}={value} defaults to {unit_name}"
     if policy == "error":
@@ -88,7 +88,7 @@ def _missing_unit(sheet: Sheet, command: str, value: str, unit_name: str) -> Non
         sheet.warn(f"{sentence}, but should contain a units suffix (i.e K, M, G or T)")
 
 
-def _retries(sheet: Sheet, tag: str, amounts_text: str | None) -> None:
+def _retries(sheet: BuildContext, tag: str, amounts_text: str | None) -> None:
     """``request_memory = 1GB, 2GB``: what to ask for after an eviction for want of it (RetryRequest<Tag>)."""
     if not amounts_text:
         return
@@ -100,7 +100,7 @@ def _retries(sheet: Sheet, tag: str, amounts_text: str | None) -> None:
     sheet.set_expression(f"Retry{attribute}", "{ " + ", ".join(str(amount) for amount in amounts) + " }")
 
 
-def _gpus(sheet: Sheet) -> None:
+def _gpus(sheet: BuildContext) -> None:
     _expression(sheet, "request_gpus", "RequestGPUs", "JOB_DEFAULT_REQUESTGPUS")
     if sheet.get("RequestGPUs") is None:
         return
@@ -123,7 +123,7 @@ def _gpus(sheet: Sheet) -> None:
         _runtime(sheet, runtime)
 
 
-def _runtime(sheet: Sheet, runtime: str) -> None:
+def _runtime(sheet: BuildContext, runtime: str) -> None:
     """A version ``12.2`` is 12020."""
     version = re.fullmatch(r"(\d+)(?:\.(\d{1,2}))?", runtime)
     if version is None:
@@ -139,7 +139,7 @@ _PROPERTIES = (
 )  # fmt: skip
 
 
-def gpu_properties(sheet: Sheet) -> None:
+def gpu_properties(sheet: BuildContext) -> None:
     """RequireGPUs, completed by the least and greatest properties asked for."""
     if sheet.get("RequestGPUs") is None:
         return
@@ -157,7 +157,7 @@ def gpu_properties(sheet: Sheet) -> None:
     sheet.set_expression("RequireGPUs", " && ".join(clauses))
 
 
-def concurrency_limits(sheet: Sheet) -> None:
+def concurrency_limits(sheet: BuildContext) -> None:
     """ConcurrencyLimits."""
     words = sheet.text("concurrency_limits", "ConcurrencyLimits")
     expression = sheet.text("concurrency_limits_expr")
@@ -175,7 +175,7 @@ def concurrency_limits(sheet: Sheet) -> None:
     sheet.set("ConcurrencyLimits", ",".join(limits))
 
 
-def accounting(sheet: Sheet) -> None:
+def accounting(sheet: BuildContext) -> None:
     """AcctGroup, AcctGroupUser, AccountingGroup."""
     group = sheet.text("accounting_group", "acctgroup", "AcctGroup")
     user = sheet.text("accounting_group_user", "acctgroupuser", "AcctGroupUser")

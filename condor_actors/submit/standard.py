@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import posixpath
 
+from condor_actors.submit.build_context import BuildContext
 from condor_actors.submit.errors import SubmitError
-from condor_actors.submit.sheet import Sheet
 
 __all__ = ["standard_files_stay"]
 
@@ -22,7 +22,7 @@ ROOM_KIB = 64 << 10
 """Room on the execute machine's disk for the runtime and a checkpoint on its way, beside the program's size."""
 
 
-def standard_files_stay(sheet: Sheet) -> None:
+def standard_files_stay(sheet: BuildContext) -> None:
     """WantRemoteSyscalls, WantCheckpoint, ShouldTransferFiles, DiskUsage.
 
     :raises SubmitError: the job is to be spooled, or wants what this universe does not have.
@@ -43,7 +43,7 @@ def standard_files_stay(sheet: Sheet) -> None:
     sheet.set("DiskUsage", ROOM_KIB + (sheet.get("ExecutableSize") or 0))
 
 
-def _job_root(sheet: Sheet) -> None:
+def _job_root(sheet: BuildContext) -> None:
     """JobRoot: of home, the job uses what lies below, and reads what every program needs."""
     given = sheet.text("job_root", "JobRoot")
     if given is None:
@@ -60,7 +60,7 @@ def _job_root(sheet: Sheet) -> None:
     sheet.set("JobRoot", root)
 
 
-def _preflight(sheet: Sheet) -> None:
+def _preflight(sheet: BuildContext) -> None:
     """What can be said of the program beforehand."""
     path = str(sheet.get("Cmd") or "")
     if "$$(" in path or not path.startswith("/") or sheet.world.files.access_problem(path, "r"):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from condor_actors.submit.build_context import BuildContext, is_url, listed, unquoted
 from condor_actors.submit.errors import SubmitError
 from condor_actors.submit.file_checks import NULL_FILE, check_file, files_are_checked
 from condor_actors.submit.resources import quantity
-from condor_actors.submit.sheet import Sheet, is_url, listed, unquoted
 from condor_actors.submit.standard import standard_files_stay
 
 SHOULD = {"yes": "YES", "true": "YES", "always": "YES", "no": "NO", "false": "NO", "never": "NO",
@@ -14,7 +14,7 @@ WHEN = {"on_exit": "ON_EXIT", "on_exit_or_evict": "ON_EXIT_OR_EVICT", "on_succes
         "always": "ON_EXIT_OR_EVICT", "never": "NEVER"}  # fmt: skip
 
 
-def transfer(sheet: Sheet) -> None:
+def transfer(sheet: BuildContext) -> None:
     """ShouldTransferFiles, WhenToTransferOutput, TransferInput, TransferOutput, TransferOutputRemaps, DiskUsage …"""
     if sheet.universe == 1:
         standard_files_stay(sheet)
@@ -56,7 +56,7 @@ def transfer(sheet: Sheet) -> None:
     _remaps(sheet)
 
 
-def _policy(sheet: Sheet, inputs: bool, outputs: bool) -> tuple[str, str]:
+def _policy(sheet: BuildContext, inputs: bool, outputs: bool) -> tuple[str, str]:
     """Whether and when, from what was said and what follows from it."""
     said = sheet.text("should_transfer_files", "ShouldTransferFiles")
     preset = None if said else sheet.setting("SUBMIT_DEFAULT_SHOULD_TRANSFER_FILES")
@@ -101,13 +101,13 @@ def _policy(sheet: Sheet, inputs: bool, outputs: bool) -> tuple[str, str]:
     return should, when
 
 
-def _check_inputs(sheet: Sheet, inputs: list[str]) -> None:
+def _check_inputs(sheet: BuildContext, inputs: list[str]) -> None:
     if inputs and files_are_checked(sheet):
         for name in inputs:
             check_file(sheet, name, "r", "transfer_input_files")
 
 
-def _sizes(sheet: Sheet, inputs: list[str]) -> None:
+def _sizes(sheet: BuildContext, inputs: list[str]) -> None:
     """DiskUsage and TransferInputSizeMB: executable, inputs and standard input together."""
     given = sheet.text("disk_usage", "DiskUsage")
     if given is not None:
@@ -125,7 +125,7 @@ def _sizes(sheet: Sheet, inputs: list[str]) -> None:
     sheet.set("DiskUsage", total_kib)
 
 
-def _remaps(sheet: Sheet) -> None:
+def _remaps(sheet: BuildContext) -> None:
     """TransferOutputRemaps; for a spooled job standard files with a folder in their name are remapped too."""
     remaps = []
     if sheet.spool:

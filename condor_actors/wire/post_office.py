@@ -29,9 +29,9 @@ from condor_actors.actors.post import PostReceiver
 from condor_actors.messages.codec import kinds
 from condor_actors.messages.envelope import SELF, Address, Envelope, Identity
 from condor_actors.wire import frames
+from condor_actors.wire.acceptor import DoorFactory, Doorway
 from condor_actors.wire.credentials import Credentials, TlsDoor, TlsFactory
 from condor_actors.wire.dialled import Dialled
-from condor_actors.wire.doorway import DoorFactory, Doorway
 from condor_actors.wire.link import Link
 from condor_actors.wire.nodes import (
     BadNode,

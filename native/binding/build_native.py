@@ -1,4 +1,4 @@
-"""Describes the extension module ``condor_actors.machine._native``: the shadow's C code for Python.
+"""Describes the extension module ``condor_actors.machine.native._native``: the shadow's C code for Python.
 
 The module is built against the stable ABI.  Nothing of it is ever in the path of a system call: Python opens
 sessions, takes events and reads statistics.
@@ -35,7 +35,7 @@ os.chdir(NATIVE.parent)  # setuptools wants source paths relative to setup.py
 ffibuilder = FFI()
 ffibuilder.cdef(declarations())
 ffibuilder.set_source(
-    "condor_actors.machine._native",
+    "condor_actors.machine.native._native",
     '#include "shadow.h"',
     sources=sorted(f"native/shadow/{path.name}" for path in (NATIVE / "shadow").glob("*.c")),
     depends=sorted(f"native/{path.relative_to(NATIVE)}" for path in NATIVE.glob("**/*.h")),

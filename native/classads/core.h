@@ -4,7 +4,7 @@
  * hold this core against: a text that the parser here does not take is read by Python's (and refused by it, with line
  * and column), operands of unusual types go to Python's operators, most functions are Python's.
  *
- *   nodes.c      the types of nodes, equal in face to those of condor_actors/classads/nodes.py
+ *   nodes.c      the types of nodes, equal in face to those of condor_actors/classads/language/python_nodes.py
  *   tokens.c     text to tokens
  *   parse.c      tokens to nodes
  *   evaluate.c   nodes to values: names, chains of operators

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from condor_actors.classads import ClassAd
-from condor_actors.cores.event_log import EVENT_NAMES, event_text, event_xml
+from condor_actors.userlog.event_text import EVENT_NAMES, event_text, event_xml
 
 htcondor2: Any = pytest.importorskip("htcondor2")
 

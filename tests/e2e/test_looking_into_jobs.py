@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from condor_actors.classads import ClassAd
-from condor_actors.tools import running_programs
-from condor_actors.tools.contact import load
+from condor_actors.tools.lib import running_programs
+from condor_actors.tools.lib.contact import load
 from tests.pool_fixture import BIN, PersonalPool, until
 
 COUNTING = """#!/bin/sh

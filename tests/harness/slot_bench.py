@@ -194,11 +194,11 @@ class SlotBench:
 
     def better(self, slot: int) -> None:
         """Another schedd comes with a job that the machine likes better."""
-        before = self._times(slot, "Evict")
+        before = self._times(slot, "EvictRequested")
 
         def seen() -> bool:
             self.startd.tell("startd", self._wish(slot, self._job("") + "Better = 1\n"))
-            return self._times(slot, "Evict") > before
+            return self._times(slot, "EvictRequested") > before
 
         until(lambda: seen() or None, "somebody better has come")
 
@@ -213,7 +213,7 @@ class SlotBench:
         self._count += 1
         claim, run_id = self._claims[slot], f"{self._count}.0#1"
         mark = self.pool.work / f"began.{self._count}"
-        times = self._times(slot, "Begin")
+        times = self._times(slot, "RunStarted")
         line = self.host(claim.starter_node)
         line.ask("starter-host", ActivateClaim(
             claim_id=claim.claim_id, secret=claim.secret, run_id=run_id, lease_s=LEASE_S,
@@ -223,7 +223,7 @@ class SlotBench:
         self._runs[slot] = run_id
         self._started.append(run_id)
         until(lambda: mark.exists() or None, f"{run_id} runs")
-        self.until("Begin", slot, times)
+        self.until("RunStarted", slot, times)
 
     def stubborn(self, slot: int) -> None:
         """Run a program that does not go when it is asked to."""
@@ -234,21 +234,21 @@ class SlotBench:
 
     def stop(self, slot: int) -> None:
         """The shadow ends the run."""
-        times = self._times(slot, "End")
+        times = self._times(slot, "RunFinished")
         self._tell_run(slot, StopRun(run_id=self._runs[slot], how="fast"))
-        self.until("End", slot, times)
+        self.until("RunFinished", slot, times)
 
     def halt(self, slot: int) -> None:
         """condor_suspend."""
-        times = self._times(slot, "Halt")
+        times = self._times(slot, "UserSuspended")
         self._tell_run(slot, SuspendRun(run_id=self._runs[slot]))
-        self.until("Halt", slot, times)
+        self.until("UserSuspended", slot, times)
 
     def unhalt(self, slot: int) -> None:
         """condor_continue."""
-        times = self._times(slot, "Halt")
+        times = self._times(slot, "UserSuspended")
         self._tell_run(slot, ContinueRun(run_id=self._runs[slot]))
-        self.until("Halt", slot, times)
+        self.until("UserSuspended", slot, times)
 
     def release(self, slot: int) -> None:
         """The schedd gives the claim up."""
@@ -289,15 +289,15 @@ class SlotBench:
 
     def off(self, slot: int) -> None:
         """condor_off -peaceful; all slots."""
-        times = self._times(slot, "Drain")
+        times = self._times(slot, "DrainRequested")
         with suppress(LinkLost):  # a startd with nothing to wait for may be gone before it has answered
             self._ask("admin", Shutdown(how="peaceful"))
-        self.until("Drain", slot, times)
+        self.until("DrainRequested", slot, times)
 
     def late(self, slot: int) -> None:
         """Words of the starter host that crossed an order on their way: a run begins, and ends."""
         claim = self._claims[slot].claim_id
-        for event, activity in (("Begin", "busy"), ("End", "idle")):
+        for event, activity in (("RunStarted", "busy"), ("RunFinished", "idle")):
             times = self._times(slot, event)
             self.startd.tell("startd", ClaimActivity(claim_id=claim, activity=activity, job_id="0.0"))
             self.until(event, slot, times)
@@ -315,13 +315,13 @@ class SlotBench:
     def killhost(self, slot: int) -> None:
         """The starter host dies, with all it had; until the startd has drawn its conclusions."""
         claimed = [each for each in self.slots if self.place(each).startswith("Claimed")]
-        times = {each: self._times(each, "Gone") for each in claimed}
+        times = {each: self._times(each, "ClaimCleared") for each in claimed}
         self.pool.kill("starter-host")
         if self._host_line is not None:
             self._host_line[1].close()
         self._host_line, self._started = None, []
         for each in claimed:
-            self.until("Gone", each, times[each])
+            self.until("ClaimCleared", each, times[each])
 
     def killstartd(self, slot: int) -> None:
         """The startd dies, and is started again."""

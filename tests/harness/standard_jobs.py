@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from condor_actors.machine.native_programs import runtime_is_there
+from condor_actors.machine.native.programs import runtime_is_there
 from tests.pool_fixture import Host, open_to_jobs, until
 
 __all__ = ["LONG", "NEED_RUNTIME", "PYTHON", "Job", "expected"]

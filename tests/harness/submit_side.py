@@ -20,15 +20,14 @@ from twisted.internet.defer import Deferred, succeed
 
 from condor_actors.actors import Actor
 from condor_actors.classads import ClassAd
-from condor_actors.cores.schedd_settings import ScheddSettings
-from condor_actors.daemons.completion_mail import CompletionMail
-from condor_actors.daemons.history import HistoryQuestions
-from condor_actors.daemons.home_files import FileCache
-from condor_actors.daemons.schedd import ScheddDaemon, ScheddEdges
-from condor_actors.daemons.schedd_spool import Spool
-from condor_actors.daemons.shadow_host import HostEdges, ShadowHostDaemon
-from condor_actors.daemons.shadow_processes import User
-from condor_actors.daemons.user_log import UserLogs
+from condor_actors.cores.schedd.schedd_settings import ScheddSettings
+from condor_actors.daemons.schedd.completion_mail import CompletionMail
+from condor_actors.daemons.schedd.history import HistoryQuestions
+from condor_actors.daemons.schedd.schedd import ScheddDaemon, ScheddEdges
+from condor_actors.daemons.schedd.shadow_processes import User
+from condor_actors.daemons.schedd.spool import Spool
+from condor_actors.daemons.shadow.shadow_host import HostEdges, ShadowHostDaemon
+from condor_actors.daemons.shadow.submit_files import FileCache
 from condor_actors.messages.claim import ClaimGranted, ClaimsRenewed, ReleaseClaim, RenewClaims, RequestClaim
 from condor_actors.messages.envelope import Address, Delivery, Done, Identity, Refused
 from condor_actors.messages.negotiate import Match, MatchesMade, NegotiateRequests
@@ -46,6 +45,7 @@ from condor_actors.messages.run import (
     Usage,
 )
 from condor_actors.store.queue_store import QueueStore
+from condor_actors.userlog.writer import UserLogs
 from tests.harness.local_post import LocalNetwork, Probe
 
 SCHEDD = "<schedd:1>"

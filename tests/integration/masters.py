@@ -14,7 +14,7 @@ import threading
 import time
 from pathlib import Path
 
-from condor_actors.machine.process_marks import command_line, marked_processes
+from condor_actors.machine.supervisor.process_marks import command_line, marked_processes
 
 DEADLINE_S = 60.0
 CLEAN = {name: value for name, value in os.environ.items() if "CONDOR" not in name.upper()}
@@ -23,7 +23,7 @@ CLEAN = {name: value for name, value in os.environ.items() if "CONDOR" not in na
 def tool(name: str, *arguments: str, config: Path, expect: int = 0) -> subprocess.CompletedProcess[str]:
     """Run ``condor_NAME`` against a configuration."""
     done = subprocess.run(
-        [sys.executable, "-m", f"condor_actors.tools.{name}", *arguments], env={**CLEAN, "CONDOR_CONFIG": str(config)},
+        [Path(sys.executable).with_name(f"condor_{name}"), *arguments], env={**CLEAN, "CONDOR_CONFIG": str(config)},
         capture_output=True, text=True, timeout=DEADLINE_S, check=False, stdin=subprocess.DEVNULL,
     )
     assert done.returncode == expect, f"{name} {arguments}: {done.returncode}\n{done.stdout}{done.stderr}"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from .masters import Master, tool
+from tests.integration.masters import Master, tool
 
 
 @pytest.fixture
@@ -88,12 +88,12 @@ def test_the_whole_in_one_file(config: Path, tmp_path: Path) -> None:
 def test_a_change_is_judged_before_it_is_made(config: Path, tmp_path: Path) -> None:
     change = tmp_path / "change"
     change.write_text("SPOOL = /elsewhere\nNEGOTIATOR_INTERVAL = 30\n")
-    said = tool("config_edit", "check", str(change), config=config).stdout
+    said = tool("config", "check", str(change), config=config).stdout
     assert "change: SPOOL = /elsewhere (was" in said
     assert "needs a restart of every daemon" in said
     assert "change: NEGOTIATOR_INTERVAL = 30 (was 60); takes effect on condor_reconfig" in said
     change.write_text("NEGOTIATOR_INTERVAL = often\n")
-    said = tool("config_edit", "check", str(change), config=config, expect=1).stdout
+    said = tool("config", "check", str(change), config=config, expect=1).stdout
     assert f"error: {change}, line 1: NEGOTIATOR_INTERVAL = often is not possible" in said
 
 
@@ -104,7 +104,7 @@ def test_an_edit_that_is_wrong_is_not_kept(config: Path, tmp_path: Path, monkeyp
     target = config.parent / "d/10-site"
     before = target.read_text()
     environment = {"EDITOR": str(editor), "VISUAL": ""}
-    from .masters import CLEAN
+    from tests.integration.masters import CLEAN
 
     monkeypatch.setitem(CLEAN, "EDITOR", environment["EDITOR"])
     monkeypatch.setitem(CLEAN, "TO", "often")

@@ -12,8 +12,8 @@ import pytest
 import pytest_twisted
 from twisted.internet import defer, reactor, task
 
-from condor_actors.machine.desktop_idle import DesktopIdle
-from condor_actors.machine.readings import IdleNow
+from condor_actors.machine.sensors.desktop_idle import DesktopIdle
+from condor_actors.machine.sensors.readings import IdleNow
 from tests.harness.desktop import SAVER, PlayedDesktop, session_bus, why_not
 from tests.pool_fixture import PersonalPool, fresh_folder, until
 

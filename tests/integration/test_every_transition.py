@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from condor_actors.cores import owner_policy as op
+from condor_actors.cores.startd import owner_policy as op
 from tests.harness.slot_bench import CONFIG, SlotBench
 from tests.pool_fixture import PersonalPool, fresh_folder, until
 
@@ -101,27 +101,39 @@ def events() -> Iterator[Any]:
     """Everything that can happen to a slot."""
     for owner, suspend, resume, preempt, kill, vacate, benchmark in itertools.product((False, True), repeat=7):
         for retirement_s in (0.0, 600.0):
-            yield op.Look(is_owner=owner, suspend=suspend, resume=resume, preempt=preempt, kill=kill, want_suspend=True,
-                          want_vacate=vacate, benchmark=benchmark, retirement_s=retirement_s)
-    yield from (op.Match("ann"), op.Claim(), op.Begin(), op.Begin(frozen=True), op.Halt(True), op.Halt(False), op.End(),
-                op.Released(""), op.Gone(), op.Emptied(), op.Undrain())
-    yield from (op.Evict("", how) for how in ("retire", "vacate", "kill"))
-    yield from (op.Drain(how) for how in ("retire", "vacate", "kill", "finish"))
-    yield from (op.Timeout(what) for what in ("match", "retire", "vacate", "kill"))
+            yield op.PolicyEvaluation(is_owner=owner, suspend=suspend, resume=resume, preempt=preempt, kill=kill,
+                                      want_suspend=True, want_vacate=vacate, benchmark=benchmark,
+                                      retirement_s=retirement_s)
+    yield from (
+        op.Matched("ann"),
+        op.Claimed(),
+        op.RunStarted(),
+        op.RunStarted(frozen=True),
+        op.UserSuspended(True),
+        op.UserSuspended(False),
+        op.RunFinished(),
+        op.Released(""),
+        op.ClaimCleared(),
+        op.MachineEmptied(),
+        op.DrainCancelled(),
+    )
+    yield from (op.EvictRequested("", how) for how in ("retire", "vacate", "kill"))
+    yield from (op.DrainRequested(how) for how in ("retire", "vacate", "kill", "finish"))
+    yield from (op.TimerExpired(what) for what in ("match", "retire", "vacate", "kill"))
 
 
-def name(place: op.Place) -> str:
+def name(place: op.SlotState) -> str:
     return "/".join(each.value for each in place)
 
 
 def reachable() -> set[tuple[str, str, str]]:
     """(place, event, place afterwards) of every change that the table can bring about, from where slots begin."""
-    def key(machine: op.Machine) -> tuple[object, ...]:
+    def key(machine: op.SlotStateMachine) -> tuple[object, ...]:
         look = machine.look
         return (machine.place, machine.draining, machine.resume_to, machine.frozen, machine.halted, look.is_owner,
                 look.want_vacate, look.retirement_s)
 
-    first = op.Machine(place=op.OWNER)
+    first = op.SlotStateMachine(place=op.OWNER)
     known, new, found = {key(first)}, [first], set()
     samples = list(events())
     while new:
@@ -143,7 +155,7 @@ def wanted() -> set[tuple[str, str, str]]:
     changes = {each for each in found if each[0] != each[2]}
     moved = {(before, event) for before, event, _ in changes}
     heard = {(name(place), event.__name__) for (place, event), step in op.table().items()
-             if not hasattr(step, "why") and event is not op.Look}
+             if not hasattr(step, "why") and event is not op.PolicyEvaluation}
     return changes | {(before, event, before) for before, event in heard - moved}
 
 
@@ -172,7 +184,7 @@ def test_every_way_of_the_table_is_taken(bench: SlotBench) -> None:
         go(bench, way)
     for _ in range(3):
         go(bench, IN_TIME)
-        late = {each.before for each in bench.read() if each.event == "Timeout"}
+        late = {each.before for each in bench.read() if each.event == "TimerExpired"}
         if late >= {"Claimed/Suspended", "Claimed/Retiring"}:
             break
     until(lambda: not bench.pool.scratch() or None, "nothing of the jobs is left")

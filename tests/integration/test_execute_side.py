@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from condor_actors.machine.run_host import RunHost
+from condor_actors.machine.run.run_host import RunHost
 from tests.pool_fixture import PersonalPool, until
 
 SCRIPT = """

@@ -76,7 +76,7 @@ async def test_expressions_by_ssh(place: Path, daemon: Any, kind: str) -> None:
 
     def condor_manhole(key: str, expression: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "condor_actors.tools.manhole", "-i", str(place / key), "schedd", expression],
+            [sys.executable, "-m", "condor_actors.tools.admin.manhole", "-i", str(place / key), "schedd", expression],
             env={**os.environ, "CONDOR_CONFIG": str(place / "condor_config"), "HOME": str(place)},
             capture_output=True, text=True, timeout=60, check=False,
         )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from .masters import DEADLINE_S, MailServer, Master, tool, until_gone
+from tests.integration.masters import DEADLINE_S, MailServer, Master, tool, until_gone
 
 
 @pytest.fixture

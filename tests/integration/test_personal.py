@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from condor_actors.tools.personal_setup import PersonalFiles
-
-from .masters import tool, until_gone
+from condor_actors.tools.lib.personal_setup import PersonalFiles
+from tests.integration.masters import tool, until_gone
 
 NOWHERE = Path("/nonexistent/condor_config")
 

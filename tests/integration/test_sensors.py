@@ -16,11 +16,11 @@ import pytest
 import pytest_twisted
 from twisted.internet import defer, reactor
 
-from condor_actors.machine.input_devices import InputDevices, is_for_hands
-from condor_actors.machine.logind import Logind
-from condor_actors.machine.readings import HostReadings, IdleNow
-from condor_actors.machine.sensors import HostSensors, own_terminals
-from condor_actors.machine.terminals import TerminalWatch
+from condor_actors.machine.sensors.input_devices import InputDevices, is_for_hands
+from condor_actors.machine.sensors.logind import Logind
+from condor_actors.machine.sensors.readings import HostReadings, IdleNow
+from condor_actors.machine.sensors.sensors import HostSensors, own_terminals
+from condor_actors.machine.sensors.terminals import TerminalWatch
 from tests.harness.logind import RealLogind, real_logind, why_not
 
 

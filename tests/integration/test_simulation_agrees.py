@@ -17,9 +17,9 @@ from pathlib import Path
 import attrs
 import pytest
 
-from condor_actors.simulation.core_pool import CorePool
-from condor_actors.simulation.recorder import Recorder
-from condor_actors.simulation.whatif import settings_of
+from condor_actors.simulation.cores.pool import CorePool
+from condor_actors.simulation.cores.whatif import settings_of
+from condor_actors.simulation.report.recorder import Recorder
 from tests.pool_fixture import PersonalPool, fresh_folder
 
 SLOTS, OWNED = 4, 2

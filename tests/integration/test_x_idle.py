@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from condor_actors.machine.x_idle import DisplayLost, XDisplay
+from condor_actors.machine.sensors.x_idle import DisplayLost, XDisplay
 
 pytestmark = pytest.mark.skipif(shutil.which("Xvfb") is None, reason="Xvfb is not installed")
 

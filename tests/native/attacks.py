@@ -12,7 +12,7 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
-from condor_actors.machine.native_programs import runtime_path
+from condor_actors.machine.native.programs import runtime_path
 from native.generate import parse
 
 NATIVE = Path(__file__).parents[2] / "native"

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import attrs
 
-from condor_actors.machine.native_programs import runtime_path
-from condor_actors.machine.native_shadow import CHECKPOINT_SIGNAL, EventKind, ShadowEvent, ShadowHost, Task
+from condor_actors.machine.native.programs import runtime_path
+from condor_actors.machine.native.shadow import CHECKPOINT_SIGNAL, EventKind, ShadowEvent, ShadowHost, Task
 
 DEADLINE_S = 120
 MOVED = 112

@@ -44,7 +44,7 @@ def _untraced(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def tool(*words: str) -> list[str]:
     """Return the command line of condor_checkpoint with WORDS."""
-    return [sys.executable, "-m", "condor_actors.tools.checkpoint", *words]
+    return [sys.executable, "-m", "condor_actors.tools.jobs.checkpoint", *words]
 
 
 def finished(command: list[str], cwd: Path | None = None, given: bytes = b"") -> tuple[int, bytes, bytes]:

@@ -36,10 +36,9 @@ from pathlib import Path
 
 import attrs
 
-from condor_actors.machine.native_programs import runtime_path
-from condor_actors.machine.native_shadow import CHECKPOINT_SIGNAL, EventKind
-
-from .chain import DEADLINE_S, MOVED, Chain, Stuck
+from condor_actors.machine.native.programs import runtime_path
+from condor_actors.machine.native.shadow import CHECKPOINT_SIGNAL, EventKind
+from tests.native.chain import DEADLINE_S, MOVED, Chain, Stuck
 
 HERE = Path(__file__).parent / "corpus"
 SEARCH = "/usr/bin:/bin:/usr/local/bin:/usr/games"

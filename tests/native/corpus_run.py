@@ -31,8 +31,8 @@ from pathlib import Path
 import attrs
 import psutil
 
-from .chain import Stuck
-from .corpus import MOST_CHAINS, Bench, Program, Result, programs
+from tests.native.chain import Stuck
+from tests.native.corpus import MOST_CHAINS, Bench, Program, Result, programs
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "corpus.md"

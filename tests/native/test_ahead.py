@@ -9,10 +9,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from condor_actors.machine.native_programs import runtime_path
-from condor_actors.machine.native_shadow import EventKind, ShadowHost, Task
-
-from .conftest import DEADLINE_S, SOURCES, finished, tool
+from condor_actors.machine.native.programs import runtime_path
+from condor_actors.machine.native.shadow import EventKind, ShadowHost, Task
+from tests.native.conftest import DEADLINE_S, SOURCES, finished, tool
 
 LATE = """
 import errno, os, sys

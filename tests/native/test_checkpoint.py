@@ -11,12 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from condor_actors.machine.native_image import ImageDamaged, is_image, read_image
-from condor_actors.machine.native_programs import runtime_path
-from condor_actors.machine.native_shadow import CHECKPOINT_SIGNAL, EventKind
-
-from .chain import DEADLINE_S, MOVED, Chain, moved_life
-from .conftest import SOURCES, Compile, finished, tool
+from condor_actors.machine.native.image import ImageDamaged, is_image, read_image
+from condor_actors.machine.native.programs import runtime_path
+from condor_actors.machine.native.shadow import CHECKPOINT_SIGNAL, EventKind
+from tests.native.chain import DEADLINE_S, MOVED, Chain, moved_life
+from tests.native.conftest import SOURCES, Compile, finished, tool
 
 PYTHON = (
     "import hashlib\nh = hashlib.sha256()\n"

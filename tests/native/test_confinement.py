@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from .attacks import DIES, attacks
-from .conftest import Compile, finished, tool
+from tests.native.attacks import DIES, attacks
+from tests.native.conftest import Compile, finished, tool
 
 
 def test_every_attack_dies_or_gets_its_errno(compiled: Compile, tmp_path: Path) -> None:

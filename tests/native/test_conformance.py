@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from .conformance import cases, refused
+from tests.native.conformance import cases, refused
 
 ROOT = Path(__file__).parents[2]
 SOURCES = Path(__file__).parent / "programs"
@@ -42,7 +42,7 @@ KNOWN = {
 AS_NOBODY = "import os, sys\nif os.geteuid() == 0: os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
 NATIVE = AS_NOBODY + "os.execv(sys.argv[1], sys.argv[1:])"
 AWAY = (
-    "from condor_actors.tools import checkpoint\nimport condor_actors.machine.native_shadow\n"
+    "from condor_actors.tools.jobs import checkpoint\nimport condor_actors.machine.native.shadow\n"
     + AS_NOBODY
     + "sys.exit(checkpoint.main(['run', '--', *sys.argv[1:]]))"
 )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from .corpus import Bench, Program, programs
+from tests.native.corpus import Bench, Program, programs
 
 CORPUS = programs()
 

@@ -18,13 +18,12 @@ from pathlib import Path
 
 import pytest
 
-from condor_actors.machine.native_image import ImageDamaged, read_image
-from condor_actors.machine.native_programs import runtime_path
-from condor_actors.machine.native_shadow import CHECKPOINT_SIGNAL, EventKind, Task
-
-from .chain import DEADLINE_S, Chain
-from .conftest import Compile, finished, tool
-from .test_undo_journal import tree
+from condor_actors.machine.native.image import ImageDamaged, read_image
+from condor_actors.machine.native.programs import runtime_path
+from condor_actors.machine.native.shadow import CHECKPOINT_SIGNAL, EventKind, Task
+from tests.native.chain import DEADLINE_S, Chain
+from tests.native.conftest import Compile, finished, tool
+from tests.native.test_undo_journal import tree
 
 CHANNEL_LOST, CANNOT_START = 113, 115
 

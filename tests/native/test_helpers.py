@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from condor_actors.machine.native_programs import runtime_path
-from condor_actors.machine.native_shadow import EventKind, ShadowHost, Task
+from condor_actors.machine.native.programs import runtime_path
+from condor_actors.machine.native.shadow import EventKind, ShadowHost, Task
 
 DEADLINE_S = 120
 CONTROL = struct.Struct("<IIq")

@@ -11,12 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from condor_actors.machine.native_image import ImageDamaged, full_image, latest_image, read_image, verify_image
-from condor_actors.machine.native_programs import runtime_path
-from condor_actors.machine.native_shadow import CHECKPOINT_SIGNAL, EventKind
-
-from .chain import DEADLINE_S, Chain
-from .conftest import Compile, finished, tool
+from condor_actors.machine.native.image import ImageDamaged, full_image, latest_image, read_image, verify_image
+from condor_actors.machine.native.programs import runtime_path
+from condor_actors.machine.native.shadow import CHECKPOINT_SIGNAL, EventKind
+from tests.native.chain import DEADLINE_S, Chain
+from tests.native.conftest import Compile, finished, tool
 
 CHANGER = """
 import hashlib, mmap, random, sys

@@ -11,12 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from condor_actors.machine.native_programs import runtime_path
-from condor_actors.machine.native_shadow import CHECKPOINT_SIGNAL, EventKind, ShadowHost, Task
-
-from .chain import DEADLINE_S, MOVED, Chain
-from .conftest import finished, tool
-from .test_shadow_frames import ADOPT, Peer, described_file, hello, request
+from condor_actors.machine.native.programs import runtime_path
+from condor_actors.machine.native.shadow import CHECKPOINT_SIGNAL, EventKind, ShadowHost, Task
+from tests.native.chain import DEADLINE_S, MOVED, Chain
+from tests.native.conftest import finished, tool
+from tests.native.test_shadow_frames import ADOPT, Peer, described_file, hello, request
 
 EACCES, ELOOP, ENOENT = -13, -40, -2
 HERE = -100

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from .test_job_root import EACCES, ENOENT, HERE, Confined, places, snapshot
-from .test_shadow_frames import ADOPT, described_file, hello, request
+from tests.native.test_job_root import EACCES, ENOENT, HERE, Confined, places, snapshot
+from tests.native.test_shadow_frames import ADOPT, described_file, hello, request
 
 __all__ = ["places"]
 EMPTY_PATH = 0x1000

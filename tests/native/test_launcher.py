@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from condor_actors.machine.native_programs import launcher_path
+from condor_actors.machine.native.programs import launcher_path
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 DEADLINE_S = 60

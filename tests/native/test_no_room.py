@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from .test_conformance import AWAY, NATIVE, compiled_here, place, run
+from tests.native.test_conformance import AWAY, NATIVE, compiled_here, place, run
 
 __all__ = ["place"]
 

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from condor_actors.machine.native_programs import runtime_path
-from condor_actors.machine.native_shadow import CHECKPOINT_SIGNAL, EventKind
-
-from .chain import DEADLINE_S, MOVED, Chain
-from .conftest import Compile, finished, tool
+from condor_actors.machine.native.programs import runtime_path
+from condor_actors.machine.native.shadow import CHECKPOINT_SIGNAL, EventKind
+from tests.native.chain import DEADLINE_S, MOVED, Chain
+from tests.native.conftest import Compile, finished, tool
 
 
 def moved_once(command: list[str], folder: Path) -> int:

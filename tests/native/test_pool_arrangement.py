@@ -11,10 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from condor_actors.machine.native_programs import launcher_path, runtime_path
-from condor_actors.machine.native_shadow import CHECKPOINT_SIGNAL, EventKind, Task
-
-from .chain import DEADLINE_S, MOVED, Chain
+from condor_actors.machine.native.programs import launcher_path, runtime_path
+from condor_actors.machine.native.shadow import CHECKPOINT_SIGNAL, EventKind, Task
+from tests.native.chain import DEADLINE_S, MOVED, Chain
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 NOBODY = ["--uid", "65534", "--gid", "65534"]

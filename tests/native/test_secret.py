@@ -15,10 +15,9 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
-from condor_actors.machine.native_programs import runtime_path
-from condor_actors.machine.native_shadow import EventKind, ShadowHost, Task
-
-from .conftest import DEADLINE_S, SOURCES
+from condor_actors.machine.native.programs import runtime_path
+from condor_actors.machine.native.shadow import EventKind, ShadowHost, Task
+from tests.native.conftest import DEADLINE_S, SOURCES
 
 SIZES = [0, 1, 15, 16, 17, 63, 64, 100, 191, 192, 193, 255, 256, 257, 1000, 4096, 65535, 65536]
 LOST = 113

@@ -14,9 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from condor_actors.machine.native_shadow import ShadowHost, Task
-
-from .test_shadow_frames import ADOPT, ANSWER, Peer, described_file, hello, request
+from condor_actors.machine.native.shadow import ShadowHost, Task
+from tests.native.test_shadow_frames import ADOPT, ANSWER, Peer, described_file, hello, request
 
 HERE, IMAGE_BEGIN, IMAGE_END = -100, 1008, 1009
 READ, WRITE, SHUTDOWN, SOCKETPAIR, FCNTL, PIPE, POLL, DESCRIBE = 0, 1, 48, 53, 72, 293, 1003, 1006

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from condor_actors.machine.native_shadow import EventKind
+from condor_actors.machine.native.shadow import EventKind
 
 REQUEST = struct.Struct("<IHH6q")
 ANSWER = struct.Struct("<IHHq")
@@ -78,7 +78,7 @@ def open_descriptors() -> int:
 
 def attack(seed: int, frames: int) -> None:
     """In a process of its own: sessions of 50 frames each; whatever happens, the process stays."""
-    from condor_actors.machine.native_shadow import ShadowHost, Task
+    from condor_actors.machine.native.shadow import ShadowHost, Task
 
     host = ShadowHost()
     confine()
@@ -127,7 +127,7 @@ class Peer:
     """The runtime's side of a session, by hand."""
 
     def __init__(self) -> None:
-        from condor_actors.machine.native_shadow import ShadowHost, Task
+        from condor_actors.machine.native.shadow import ShadowHost, Task
 
         ours, self.socket = socket.socketpair()
         self.socket.settimeout(60)

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from condor_actors.machine.native_cpu import level_of_flags, level_of_machine
-from condor_actors.machine.native_preflight import examine
-
-from .conftest import Compile
+from condor_actors.machine.native.cpu import level_of_flags, level_of_machine
+from condor_actors.machine.native.preflight import examine
+from tests.native.conftest import Compile
 
 NATIVE = Path(__file__).parents[2] / "native"
 V2 = {"cx16", "lahf_lm", "popcnt", "pni", "sse4_1", "sse4_2", "ssse3"}
@@ -86,7 +85,7 @@ def test_levels() -> None:
 
 def test_condor_compile_runs_the_command_and_tells_the_verdict(tmp_path: Path) -> None:
     (tmp_path / "x.c").write_text("int main(){return 0;}")
-    tool = [sys.executable, "-m", "condor_actors.tools.compile"]
+    tool = [sys.executable, "-m", "condor_actors.tools.jobs.compile"]
     environment = {**os.environ, "PYTHONPATH": str(NATIVE.parent)}
 
     def run(*words: str) -> tuple[int, str]:

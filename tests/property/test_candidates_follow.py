@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from condor_actors.classads import ClassAd
-from condor_actors.cores.match_settings import MatchSettings
-from condor_actors.cores.matchmaking import Matchmaker, Request
-from condor_actors.cores.pool_view import PoolView
+from condor_actors.cores.negotiator.match_settings import MatchSettings
+from condor_actors.cores.negotiator.matchmaking import Matchmaker, Request
+from condor_actors.cores.negotiator.pool_view import PoolView
 from condor_actors.messages.advertise import AdChange, AdKind
 
 NAMES = st.sampled_from([f"s{number}" for number in range(6)])

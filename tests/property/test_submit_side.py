@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from condor_actors.classads import ClassAd
-from condor_actors.cores.effects import Answer, Ask, Persist, Reply, Send
-from condor_actors.cores.schedd_settings import ScheddSettings
-from condor_actors.cores.shadow_hosts import StartHost
-from condor_actors.cores.submit_side import HostHello, SubmitSide
+from condor_actors.cores.schedd.schedd_core import HostHello, ScheddCore
+from condor_actors.cores.schedd.schedd_settings import ScheddSettings
+from condor_actors.cores.schedd.shadow_hosts import StartHost
+from condor_actors.effects import Answer, Ask, Persist, Reply, Send
 from condor_actors.messages.claim import ClaimGranted, ClaimRefused
 from condor_actors.messages.envelope import Address, Delivery, Identity
 from condor_actors.messages.negotiate import Match, MatchesMade, NegotiateRequests
@@ -45,7 +45,7 @@ class SubmitSideMachine(RuleBasedStateMachine):
 
     def boot(self) -> None:
         self.store = QueueStore(Path(self.folder.name))
-        self.core = SubmitSide(ScheddSettings(uid_domain="dom"), self.store.load(), Random(1), self.now_s, "v")
+        self.core = ScheddCore(ScheddSettings(uid_domain="dom"), self.store.load(), Random(1), self.now_s, "v")
         self.asked = []
         self.perform(self.core.start(self.now_s, "<s:1>"))
         self.host_arrives()

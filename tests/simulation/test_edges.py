@@ -7,30 +7,30 @@ from typing import Any
 
 import pytest
 
-from condor_actors.daemons.schedd_spool import Spool
-from condor_actors.daemons.shadow_processes import HostProcesses
-from condor_actors.daemons.user_log import LogFiles
-from condor_actors.machine.claim_file import ClaimFile
-from condor_actors.machine.launch import Launcher
-from condor_actors.machine.master_host import Host
-from condor_actors.machine.readings import Readings
-from condor_actors.machine.run_host import RunHost
-from condor_actors.machine.run_processes import RunProcesses
-from condor_actors.machine.sandbox import Sandbox, SandboxRoot
-from condor_actors.machine.starter_process import StarterHosts as RealStarterHosts
-from condor_actors.simulation.disk import SimulatedAccountant, SimulatedClaims, SimulatedLogs
-from condor_actors.simulation.hosting import SimulatedSpool
-from condor_actors.simulation.jobs import (
+from condor_actors.daemons.schedd.shadow_processes import HostProcesses
+from condor_actors.daemons.schedd.spool import Spool
+from condor_actors.machine.run.launch import Launcher
+from condor_actors.machine.run.run_host import RunHost
+from condor_actors.machine.run.run_processes import RunProcesses
+from condor_actors.machine.run.sandbox import Sandbox, SandboxRoot
+from condor_actors.machine.sensors.readings import Readings
+from condor_actors.machine.supervisor.claim_file import ClaimFile
+from condor_actors.machine.supervisor.master_host import Host
+from condor_actors.machine.supervisor.starter_process import StarterHosts as RealStarterHosts
+from condor_actors.simulation.world.disk import SimulatedAccountant, SimulatedClaims, SimulatedLogs
+from condor_actors.simulation.world.hosting import SimulatedSpool
+from condor_actors.simulation.world.jobs import (
     SimulatedLauncher,
     SimulatedProcesses,
     SimulatedRunHost,
     SimulatedSandbox,
     SimulatedSandboxes,
 )
-from condor_actors.simulation.machine import MasterHost, ShadowHosts, SimulatedReadings, StarterHosts
-from condor_actors.simulation.queue_disk import SimulatedQueueStore
+from condor_actors.simulation.world.machine import MasterHost, ShadowHosts, SimulatedReadings, StarterHosts
+from condor_actors.simulation.world.queue_disk import SimulatedQueueStore
 from condor_actors.store.accountant import AccountantStore
 from condor_actors.store.queue_store import QueueStore
+from condor_actors.userlog.writer import LogFiles
 
 PAIRS: list[tuple[type, type]] = [
     (QueueStore, SimulatedQueueStore), (AccountantStore, SimulatedAccountant), (ClaimFile, SimulatedClaims),

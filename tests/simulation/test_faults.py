@@ -6,9 +6,9 @@ from random import Random
 
 import pytest
 
-from condor_actors.simulation.chance import random_scenario
-from condor_actors.simulation.fault_chances import random_schedule
-from condor_actors.simulation.faults import BadSchedule, parse_schedule
+from condor_actors.simulation.faults.chance import random_scenario
+from condor_actors.simulation.faults.fault_chances import random_schedule
+from condor_actors.simulation.faults.faults import BadSchedule, parse_schedule
 
 
 @pytest.mark.parametrize("line", [

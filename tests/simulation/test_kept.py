@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import pytest
 
-from condor_actors.cores.claim import SaveFact
-from condor_actors.cores.shadow_events import WriteStreams
-from condor_actors.daemons.shadow import Shadow
+from condor_actors.cores.shadow.shadow_events import WriteStreams
+from condor_actors.cores.startd.claim import SaveFact
+from condor_actors.daemons.shadow.shadow import Shadow
 from condor_actors.daemons.startd import StartdActor
-from condor_actors.daemons.starter import Starter
+from condor_actors.daemons.starter.starter import Starter
 from condor_actors.messages.admin import Drain
 from condor_actors.messages.envelope import Address
-from condor_actors.simulation.chance import DESKTOP, QUICK
-from condor_actors.simulation.disk import ClaimsOnDisk
-from condor_actors.simulation.jobs import JobProcess
-from condor_actors.simulation.machine import Machine
-from condor_actors.simulation.pool import Pool
-from condor_actors.simulation.scenario import MachineSpec, Scenario, Submission, Wish, run
+from condor_actors.simulation.faults.chance import DESKTOP, QUICK
+from condor_actors.simulation.world.disk import ClaimsOnDisk
+from condor_actors.simulation.world.jobs import JobProcess
+from condor_actors.simulation.world.machine import SimulatedMachine
+from condor_actors.simulation.world.pool import Pool
+from condor_actors.simulation.world.scenario import MachineSpec, Scenario, Submission, Wish, run
 
 HOME = MachineSpec("m0", central=True, submits=True, executes=False)
 DESK = MachineSpec("m1", kbdd=True, config=DESKTOP)
@@ -32,7 +32,7 @@ def alice(**facts: object) -> Submission:
     return Submission(when_s=30.0, owner="alice", machine="m0", **facts)  # type: ignore[arg-type]
 
 
-def hang(machine: Machine) -> None:
+def hang(machine: SimulatedMachine) -> None:
     """Its starter host stops, and nobody will let it go on."""
     process = machine.find("starter-host")
     assert process is not None
@@ -169,7 +169,7 @@ def test_a_slot_is_given_to_the_next_when_nothing_of_the_last_run_is_left(monkey
                 file.platter.clear()
         machine.kill(process)
 
-    monkeypatch.setattr("condor_actors.simulation.jobs.DIES_IN_S", 2.0)
+    monkeypatch.setattr("condor_actors.simulation.world.jobs.DIES_IN_S", 2.0)
     result = run(Scenario(machines=(HOME, PLAIN), config=QUICK, submissions=(alice(cpu_s=400.0, count=2),),
                           prepare=lambda pool: pool.clock.callLater(100.0, lose, pool)))
     assert not result.violations, result.violations[0]
@@ -249,7 +249,7 @@ def test_what_is_streamed_comes_home_whole_and_a_piece_at_a_time(monkeypatch: py
     monkeypatch.setattr(JobProcess, "begin", begin)
     monkeypatch.setattr(JobProcess, "end", end)
     monkeypatch.setattr(Shadow, "_write_streams", take)
-    monkeypatch.setattr("condor_actors.daemons.output_streams.PIECE_BYTES", 2000)
+    monkeypatch.setattr("condor_actors.daemons.shadow.output_streams.PIECE_BYTES", 2000)
     result = run(Scenario(
         machines=(HOME, PLAIN), config=QUICK, delay_s=0.2,
         submissions=(alice(cpu_s=100.0, ad={"StreamOut": "true", "Out": '"out"', "ShouldTransferFiles": '"YES"'}),),

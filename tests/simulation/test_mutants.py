@@ -8,25 +8,25 @@ from typing import Any
 import attrs
 import pytest
 
-from condor_actors.actors.arrivals import Arrivals
+from condor_actors.actors.inbound import Inbound
 from condor_actors.actors.system import ActorSystem
-from condor_actors.cores.claim_table import Claims
-from condor_actors.cores.effects import Persist, SetTimer
-from condor_actors.cores.execute_desk import ExecuteDesk
-from condor_actors.cores.job_run import JobRun
-from condor_actors.cores.queue_operations import ArchiveJob, SaveCounter
-from condor_actors.cores.run_table import Runs
-from condor_actors.cores.slots import Slots
-from condor_actors.daemons.shadow_host import ShadowHostActor
+from condor_actors.cores.schedd.claim_table import ClaimTable
+from condor_actors.cores.schedd.queue_operations import ArchiveJob, SaveCounter
+from condor_actors.cores.schedd.run_table import RunTable
+from condor_actors.cores.startd.slots import Slots
+from condor_actors.cores.startd.startd_core import StartdCore
+from condor_actors.cores.starter.job_run import JobRun
+from condor_actors.daemons.shadow.shadow_host import ShadowHostActor
 from condor_actors.daemons.startd import Startd, StartdActor
-from condor_actors.daemons.starter_gates import StarterHost
-from condor_actors.daemons.user_log import UserLogs
+from condor_actors.daemons.starter.claim_registry import StarterHost
+from condor_actors.effects import Persist, SetTimer
 from condor_actors.messages.claim import ClaimGranted, RequestClaim
-from condor_actors.simulation.chance import DESKTOP, QUICK
-from condor_actors.simulation.disk import SimulatedClaims, SimulatedLogs
-from condor_actors.simulation.queue_disk import QueueFile, SimulatedQueueStore
-from condor_actors.simulation.scenario import MachineSpec, Scenario, Submission, Wish, run
+from condor_actors.simulation.faults.chance import DESKTOP, QUICK
+from condor_actors.simulation.world.disk import SimulatedClaims, SimulatedLogs
+from condor_actors.simulation.world.queue_disk import QueueFile, SimulatedQueueStore
+from condor_actors.simulation.world.scenario import MachineSpec, Scenario, Submission, Wish, run
 from condor_actors.store.queue_store import _WRITERS
+from condor_actors.userlog.writer import UserLogs
 
 HOME = MachineSpec("m0", central=True, submits=True, executes=False)
 PLAIN = (HOME, MachineSpec("m1"), MachineSpec("m2"))
@@ -57,7 +57,7 @@ def send_before_persist(patch: pytest.MonkeyPatch) -> None:
 
 
 def no_dedupe(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Arrivals, "_is_repeat", lambda self, identity, message_id: False)
+    patch.setattr(Inbound, "_is_repeat", lambda self, identity, message_id: False)
 
 
 def claims_not_synced(patch: pytest.MonkeyPatch) -> None:
@@ -80,13 +80,13 @@ def log_not_synced(patch: pytest.MonkeyPatch) -> None:
 
 
 def lease_of_a_claim_never_ends(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(ExecuteDesk, "_lease_over", lambda self, claim_id: None)
+    patch.setattr(StartdCore, "_lease_over", lambda self, claim_id: None)
 
 
 def old_secret_for_a_new_claim(patch: pytest.MonkeyPatch) -> None:
     make = Startd.make_desk
 
-    def careless(self: Startd) -> ExecuteDesk:
+    def careless(self: Startd) -> StartdCore:
         desk = make(self)
         first = desk._new_secret()
         desk._new_secret = lambda: first
@@ -96,14 +96,14 @@ def old_secret_for_a_new_claim(patch: pytest.MonkeyPatch) -> None:
 
 
 def renewal_not_armed_again(patch: pytest.MonkeyPatch) -> None:
-    renew = Claims.renew
+    renew = ClaimTable.renew
 
-    def once(self: Claims) -> None:
+    def once(self: ClaimTable) -> None:
         renew(self)
         self._desk.out[:] = [each for each in self._desk.out
                              if not (isinstance(each, SetTimer) and each.key == ("renew",))]
 
-    patch.setattr(Claims, "renew", once)
+    patch.setattr(ClaimTable, "renew", once)
 
 
 def polls_once(patch: pytest.MonkeyPatch) -> None:
@@ -137,15 +137,15 @@ def log_is_not_read_before_it_is_written_again(patch: pytest.MonkeyPatch) -> Non
 
 
 def refused_claim_keeps_its_job(patch: pytest.MonkeyPatch) -> None:
-    answered = Claims.answered
+    answered = ClaimTable.answered
 
-    def stubborn(self: Claims, serial: int, message: Any) -> None:
+    def stubborn(self: ClaimTable, serial: int, message: Any) -> None:
         if isinstance(message, ClaimGranted):
             answered(self, serial, message)
         else:
             self._asked.pop(serial, None)
 
-    patch.setattr(Claims, "answered", stubborn)
+    patch.setattr(ClaimTable, "answered", stubborn)
 
 
 def secret_in_the_ad(patch: pytest.MonkeyPatch) -> None:
@@ -178,34 +178,34 @@ def slots_keep_what_they_give(patch: pytest.MonkeyPatch) -> None:
 
 
 def runs_are_forgotten_at_a_restart(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Runs, "restore", lambda self, rows: None)
+    patch.setattr(RunTable, "restore", lambda self, rows: None)
 
 
 def end_of_a_run_is_not_stored(patch: pytest.MonkeyPatch) -> None:
-    def drop(self: Runs, ended: Any) -> None:
+    def drop(self: RunTable, ended: Any) -> None:
         del self.runs[ended.run_id]
         ended.job.run_id = ""
 
-    patch.setattr(Runs, "_drop", drop)
+    patch.setattr(RunTable, "_drop", drop)
 
 
 def startd_does_not_store_claims(patch: pytest.MonkeyPatch) -> None:
-    do = ExecuteDesk._do
+    do = StartdCore._do
 
-    def careless(self: ExecuteDesk, *effects: Any) -> None:
+    def careless(self: StartdCore, *effects: Any) -> None:
         do(self, *(each for each in effects if not isinstance(each, Persist)))
 
-    patch.setattr(ExecuteDesk, "_do", careless)
+    patch.setattr(StartdCore, "_do", careless)
 
 
 def used_time_is_counted_twice(patch: pytest.MonkeyPatch) -> None:
-    account = Runs._account
+    account = RunTable._account
 
-    def twice(self: Runs, ended: Any, message: Any) -> None:
+    def twice(self: RunTable, ended: Any, message: Any) -> None:
         account(self, ended, message)
         account(self, ended, message)
 
-    patch.setattr(Runs, "_account", twice)
+    patch.setattr(RunTable, "_account", twice)
 
 
 def claim_is_nobodys(patch: pytest.MonkeyPatch) -> None:

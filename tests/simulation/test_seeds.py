@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from condor_actors.simulation.chance import random_scenario
-from condor_actors.simulation.scenario import run
-from condor_actors.simulation.seeds import run_seeds
+from condor_actors.simulation.faults.chance import random_scenario
+from condor_actors.simulation.faults.seeds import run_seeds
+from condor_actors.simulation.world.scenario import run
 
 SIZES = (4, 6, 6, 6, 6, 6, 8, 20)
 

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-from condor_actors.simulation.scenario import MachineSpec, Scenario, Submission, run
+from condor_actors.simulation.world.scenario import MachineSpec, Scenario, Submission, run
 
 SMALL = Scenario(
     seed=7,

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from condor_actors.simulation.core_pool import CorePool
-from condor_actors.simulation.month import paper_config, pool_settings
-from condor_actors.simulation.recorder import Recorder
-from condor_actors.simulation.scenario import MachineSpec, Scenario, Submission, run
+from condor_actors.simulation.cores.month import paper_config, pool_settings
+from condor_actors.simulation.cores.pool import CorePool
+from condor_actors.simulation.report.recorder import Recorder
+from condor_actors.simulation.world.scenario import MachineSpec, Scenario, Submission, run
 
 HOUR_S = 3600.0
 SPAN_S = 14 * HOUR_S

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[2] / "condor_actors"
 FLOORS = {
     "classads": 0,
+    "effects": 0,
     "messages": 0,
     "config": 0,
     "cores": 1,
@@ -17,15 +19,18 @@ FLOORS = {
     "store": 3,
     "transfer": 3,
     "machine": 3,
+    "userlog": 3,
     "daemons": 4,
     "services": 5,
     "tools": 5,
     "simulation": 5,
 }
-NO_TWISTED = {"classads", "messages", "config", "cores", "submit"}
+NO_TWISTED = {"classads", "effects", "messages", "config", "cores", "submit"}
+LARGEST_FOLDER = 25
+SHARED_CORES = {"argument_quoting", "secrets"}  # pure pieces that several daemons' cores read
 # Sideways imports on one floor that are part of the design: config reads expressions; services build worlds.
 SIDEWAYS = {("config", "classads"), ("store", "wire"), ("transfer", "wire"), ("machine", "transfer"),
-            ("submit", "cores"), ("simulation", "services")}
+            ("submit", "cores"), ("effects", "messages"), ("simulation", "services")}
 BANNED = {"manager", "handler", "processor", "utils", "helpers", "misc", "base"}
 
 
@@ -34,8 +39,9 @@ def modules() -> list[Path]:
 
 
 def package_of(path: Path) -> str:
-    parts = path.relative_to(PACKAGE).parts
-    return parts[0] if len(parts) > 1 else ""
+    """The package or top-level module of the tree that a file belongs to; empty for the root package itself."""
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return "" if parts[0] == "__init__" else parts[0]
 
 
 def imports_of(path: Path) -> list[tuple[int, str]]:
@@ -72,6 +78,34 @@ def test_imports_only_go_down() -> None:
                 wrong.append(f"{path.relative_to(PACKAGE)}:{line} imports {name}")
             if own == "tools" and other == "daemons":
                 wrong.append(f"{path.relative_to(PACKAGE)}:{line} a tool imports a daemon: {name}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_no_folder_holds_more_than_a_screenful() -> None:
+    folders = Counter(path.parent.relative_to(PACKAGE) for path in modules() if path.stem != "__init__")
+    assert not {str(folder): count for folder, count in folders.items() if count > LARGEST_FOLDER}
+
+
+def test_the_cores_of_one_daemon_do_not_import_anothers() -> None:
+    wrong = []
+    for path in modules():
+        parts = path.relative_to(PACKAGE).parts
+        if parts[0] != "cores" or len(parts) < 3:
+            continue
+        for line, name in imports_of(path):
+            other = name.removeprefix("condor_actors.cores.").split(".")[0]
+            if name.startswith("condor_actors.cores.") and other not in {parts[1], *SHARED_CORES}:
+                wrong.append(f"{path.relative_to(PACKAGE)}:{line} imports {name}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_imports_are_absolute() -> None:
+    wrong = [
+        f"{path.relative_to(PACKAGE)}:{node.lineno}"
+        for path in modules()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.level
+    ]
     assert not wrong, "\n".join(wrong)
 
 

@@ -12,7 +12,7 @@ from twisted.internet import reactor
 from twisted.internet.defer import Deferred
 from twisted.internet.protocol import Factory, Protocol
 
-from condor_actors.machine.standard_channel import FarChannel, HomeChannel
+from condor_actors.machine.standard.channel import FarChannel, HomeChannel
 from condor_actors.transfer.standard_frames import CHANNEL_LINE
 from condor_actors.wire.credentials import Credentials
 from tests.wire.conftest import Process

@@ -6,14 +6,14 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from ..evaluation import State, enter
-from ..expr import Expr, Literal, Reference, as_expr
-from ..operators import truth
-from ..unparse import unparse
-from ..values import ERROR, UNDEFINED, AbsoluteTime, RelativeTime, Value
-from .conversions import text_of
-from .patterns import compiled_pattern
-from .registry import inside, lazy
+from condor_actors.classads.builtins.conversions import text_of
+from condor_actors.classads.builtins.patterns import compiled_pattern
+from condor_actors.classads.builtins.registry import inside, lazy
+from condor_actors.classads.evaluation.operators import truth
+from condor_actors.classads.evaluation.state import State, enter
+from condor_actors.classads.language.expressions import Expr, Literal, Reference, as_expr
+from condor_actors.classads.language.unparse import unparse
+from condor_actors.classads.values import ERROR, UNDEFINED, AbsoluteTime, RelativeTime, Value
 
 
 @lazy("ifThenElse", least=3)
@@ -28,8 +28,8 @@ def _if_then_else(ad: Any, state: State, test: Expr, then: Expr, otherwise: Expr
 
 @inside("eval", least=1)
 def _eval(ad: Any, state: State, text: Value) -> Value:
-    from ..errors import ClassAdSyntaxError
-    from ..parser import parse_expression
+    from condor_actors.classads.errors import ClassAdSyntaxError
+    from condor_actors.classads.language.parser import parse_expression
 
     if isinstance(text, (AbsoluteTime, RelativeTime)):
         text = text_of(text)
@@ -48,7 +48,8 @@ _listeners: list[Callable[[str], None]] = []
 def listen_to_debug(listener: Callable[[str], None] | None) -> None:
     """Say who hears what ``debug()`` reports; a daemon gives its log.
 
-    :param listener: called with one line for each part of the expression; None for nobody.
+    Args:
+        listener: Called with one line for each part of the expression; None for nobody.
     """
     _listeners[:] = [] if listener is None else [listener]
 
@@ -71,9 +72,12 @@ def _debug(ad: Any, state: State, node: Expr) -> Value:
 def named_expression(ad: Any, node: Expr) -> Expr | None:
     """The expression that an attribute reference stands for.
 
-    :param ad: the record whose names it sees.
-    :param node: any expression.
-    :returns: what is stored under the name, as an expression; None when `node` names nothing.
+    Args:
+        ad: The record whose names it sees.
+        node: Any expression.
+
+    Returns:
+        What is stored under the name, as an expression; None when `node` names nothing.
     """
     if not isinstance(node, Reference):
         return None
@@ -101,7 +105,7 @@ def _unresolved(ad: Any, state: State, node: Expr, pattern: Expr | None = None) 
     found = named_expression(ad, node)
     if found is None:
         return UNDEFINED if isinstance(node, Reference) else ERROR
-    from ..references import open_names
+    from condor_actors.classads.language.references import open_names
 
     names = open_names(found, ad)
     if pattern is None:

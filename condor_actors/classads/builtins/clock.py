@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from ..ad import ClassAd
-from ..evaluation import State
-from ..times import c_strftime, date_of, days_from_1970, local_offset_s
-from ..values import ERROR, UNDEFINED, AbsoluteTime, RelativeTime, Value
-from .conversions import real_of, truncated
-from .registry import eager, inside
+from condor_actors.classads.ad import ClassAd
+from condor_actors.classads.builtins.conversions import real_of, truncated
+from condor_actors.classads.builtins.registry import eager, inside
+from condor_actors.classads.evaluation.state import State
+from condor_actors.classads.language.times import c_strftime, date_of, days_from_1970, local_offset_s
+from condor_actors.classads.values import ERROR, UNDEFINED, AbsoluteTime, RelativeTime, Value
 
 
 @inside("time", least=0)

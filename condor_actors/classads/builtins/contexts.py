@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..ad import ClassAd
-from ..evaluation import State, element, enter
-from ..expr import Expr, Literal, Reference, as_expr
-from ..values import ERROR, UNDEFINED, ListValue, Value, is_true
-from .registry import lazy
+from condor_actors.classads.ad import ClassAd
+from condor_actors.classads.builtins.registry import lazy
+from condor_actors.classads.evaluation.state import State, element, enter
+from condor_actors.classads.language.expressions import Expr, Literal, Reference, as_expr
+from condor_actors.classads.values import ERROR, UNDEFINED, ListValue, Value, is_true
 
 
 def _looked_up(ad: Any, state: State, node: Expr) -> Expr:

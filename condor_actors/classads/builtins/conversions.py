@@ -6,11 +6,12 @@ import math
 import re
 from typing import Final
 
-from ..ad import ClassAd
-from ..operators import truth
-from ..times import absolute_to_text, relative_to_text
-from ..unparse import unparse
-from ..values import (
+from condor_actors.classads.ad import ClassAd
+from condor_actors.classads.builtins.registry import eager
+from condor_actors.classads.evaluation.operators import truth
+from condor_actors.classads.language.times import absolute_to_text, relative_to_text
+from condor_actors.classads.language.unparse import unparse
+from condor_actors.classads.values import (
     ERROR,
     INT_MIN,
     UNDEFINED,
@@ -19,7 +20,6 @@ from ..values import (
     RelativeTime,
     Value,
 )
-from .registry import eager
 
 _REAL: Final = re.compile(
     r"[ \t\n\v\f\r]*([-+]?)(?:(0[xX](?:[0-9a-fA-F]+(?:\.[0-9a-fA-F]*)?|\.[0-9a-fA-F]+)(?:[pP][-+]?\d+)?)"
@@ -31,8 +31,11 @@ _REAL: Final = re.compile(
 def text_of(value: Value) -> Value:
     """``string(value)``: a string as it is, anything else as it is written.
 
-    :param value: any value.
-    :returns: a string, or UNDEFINED or ERROR as they are.
+    Args:
+        value: Any value.
+
+    Returns:
+        A string, or UNDEFINED or ERROR as they are.
     """
     if isinstance(value, str) or value is UNDEFINED or value is ERROR:
         return value
@@ -46,8 +49,11 @@ def text_of(value: Value) -> Value:
 def real_from_text(text: str) -> float | None:
     """Read a real from the start of a string, as C does.
 
-    :param text: the string.
-    :returns: the number, None when it starts with none.
+    Args:
+        text: The string.
+
+    Returns:
+        The number, None when it starts with none.
     """
     match = _REAL.match(text)
     if match is None:
@@ -64,8 +70,11 @@ def real_from_text(text: str) -> float | None:
 def real_of(value: Value) -> Value:
     """``real(value)``.
 
-    :param value: any value.
-    :returns: a float; UNDEFINED of UNDEFINED; ERROR where there is no number.
+    Args:
+        value: Any value.
+
+    Returns:
+        A float; UNDEFINED of UNDEFINED; ERROR where there is no number.
     """
     if isinstance(value, float):
         return value
@@ -84,8 +93,11 @@ def real_of(value: Value) -> Value:
 def truncated(number: float) -> int:
     """Cut a real to an integer as the machine does.
 
-    :param number: any real.
-    :returns: rounded towards zero; the least integer for what does not fit.
+    Args:
+        number: Any real.
+
+    Returns:
+        Rounded towards zero; the least integer for what does not fit.
     """
     if not -9.223372036854775808e18 <= number < 9.223372036854775808e18:
         return INT_MIN

@@ -5,16 +5,19 @@ from __future__ import annotations
 import pwd
 import re
 
-from ..user_maps import groups_of
-from ..values import ERROR, UNDEFINED, Value
-from .registry import eager
+from condor_actors.classads.builtins.registry import eager
+from condor_actors.classads.builtins.user_maps import groups_of
+from condor_actors.classads.values import ERROR, UNDEFINED, Value
 
 
 def parse_environment(text: str) -> dict[str, str] | None:
     """Read the new environment syntax.
 
-    :param text: ``A=1 B='two words' C='it''s'``.
-    :returns: the variables, None when the text is malformed.
+    Args:
+        text: ``A=1 B='two words' C='it''s'``.
+
+    Returns:
+        The variables, None when the text is malformed.
     """
     words: list[str] = []
     word: list[str] | None = None
@@ -57,8 +60,11 @@ def parse_environment(text: str) -> dict[str, str] | None:
 def environment_text(variables: dict[str, str]) -> str:
     """Write the new environment syntax.
 
-    :param variables: the variables.
-    :returns: one string, sorted by name, blanks and quotes enclosed in single quotes.
+    Args:
+        variables: The variables.
+
+    Returns:
+        One string, sorted by name, blanks and quotes enclosed in single quotes.
     """
     ordered = sorted(variables.items(), key=lambda pair: pair[0].encode("utf-8", "surrogateescape"))
     return " ".join(_SPECIAL.sub(_enclosed, f"{name}={value}") for name, value in ordered)

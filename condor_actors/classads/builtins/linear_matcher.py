@@ -52,8 +52,9 @@ class Unsupported(ValueError):
 class Span:
     """Where a match and its groups lie.
 
-    :ivar text: the text searched.
-    :ivar ends: start and end of the match, then of each group; None where a group took no part.
+    Attributes:
+        text: The text searched.
+        ends: Start and end of the match, then of each group; None where a group took no part.
     """
 
     text: str
@@ -70,8 +71,11 @@ class Span:
     def group(self, number: int) -> str:
         """The text of a group.
 
-        :param number: 0 for the whole match.
-        :returns: the text, empty when the group took no part or does not exist.
+        Args:
+            number: 0 for the whole match.
+
+        Returns:
+            The text, empty when the group took no part or does not exist.
         """
         if 2 * number + 1 >= len(self.ends):
             return ""
@@ -82,9 +86,12 @@ class Span:
 def cost(pattern: str, flags: int) -> tuple[bool, int]:
     """Judge what a pattern could cost a matcher that tries one way after another.
 
-    :param pattern: the regular expression.
-    :param flags: of `re`.
-    :returns: whether repetitions are nested, and how many open-ended ones there are.
+    Args:
+        pattern: The regular expression.
+        flags: Of `re`.
+
+    Returns:
+        Whether repetitions are nested, and how many open-ended ones there are.
     """
     nested = False
     count = 0
@@ -122,9 +129,12 @@ _REPEATS: Final = (constants.MAX_REPEAT, constants.MIN_REPEAT, constants.POSSESS
 class LinearPattern:
     """A compiled pattern.
 
-    :param pattern: the regular expression.
-    :param flags: of `re`.
-    :raises Unsupported: when it cannot be matched in one pass.
+    Args:
+        pattern: The regular expression.
+        flags: Of `re`.
+
+    Raises:
+        Unsupported: When it cannot be matched in one pass.
     """
 
     def __init__(self, pattern: str, flags: int) -> None:
@@ -238,9 +248,12 @@ class LinearPattern:
     def search(self, text: str, start: int = 0) -> Span | None:
         """Find the first match.
 
-        :param text: where to look.
-        :param start: from where.
-        :returns: the match, None when there is none.
+        Args:
+            text: Where to look.
+            start: From where.
+
+        Returns:
+            The match, None when there is none.
         """
         best: Span | None = None
         threads: list[tuple[int, tuple[int | None, ...]]] = []
@@ -310,8 +323,11 @@ class LinearPattern:
     def finditer(self, text: str) -> Iterator[Span]:
         """Find all matches.
 
-        :param text: where to look.
-        :returns: an iterator of matches that do not overlap.
+        Args:
+            text: Where to look.
+
+        Returns:
+            An iterator of matches that do not overlap.
         """
         position = 0
         while position <= len(text):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..ad import ClassAd
-from ..evaluation import State, element
-from ..operators import BINARY, divide
-from ..values import ERROR, UNDEFINED, ListValue, Value
-from .registry import inside
+from condor_actors.classads.ad import ClassAd
+from condor_actors.classads.builtins.registry import inside
+from condor_actors.classads.evaluation.operators import BINARY, divide
+from condor_actors.classads.evaluation.state import State, element
+from condor_actors.classads.values import ERROR, UNDEFINED, ListValue, Value
 
 _COMPARISONS = {op: BINARY[op] for op in ("<", "<=", "==", ">", ">=", "!=")} | {
     "is": BINARY["=?="],
@@ -19,10 +19,13 @@ _COMPARISONS = {op: BINARY[op] for op in ("<", "<=", "==", ">", ">=", "!=")} | {
 def values_of(items: ListValue, ad: Any, state: State) -> list[Value]:
     """Evaluate the elements of a list where a function looks at them: in the scope of the call.
 
-    :param items: the list.
-    :param ad: the record that the call is in.
-    :param state: the evaluation.
-    :returns: their values.
+    Args:
+        items: The list.
+        ad: The record that the call is in.
+        state: The evaluation.
+
+    Returns:
+        Their values.
     """
     return [element(item, ad, state) for item in items.elements]
 

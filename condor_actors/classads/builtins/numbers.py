@@ -6,11 +6,11 @@ import math
 import random
 from typing import Any
 
-from ..evaluation import State, element
-from ..operators import divide
-from ..values import ERROR, INT_MAX, INT_MIN, UNDEFINED, ListValue, Value, wrap
-from .conversions import real_of, truncated
-from .registry import eager, inside
+from condor_actors.classads.builtins.conversions import real_of, truncated
+from condor_actors.classads.builtins.registry import eager, inside
+from condor_actors.classads.evaluation.operators import divide
+from condor_actors.classads.evaluation.state import State, element
+from condor_actors.classads.values import ERROR, INT_MAX, INT_MIN, UNDEFINED, ListValue, Value, wrap
 
 
 def _rounded(value: Value, how: Any) -> Value:

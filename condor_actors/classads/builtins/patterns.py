@@ -7,12 +7,12 @@ import warnings
 from collections.abc import Iterator
 from typing import Any, Final, Literal
 
-from ..evaluation import State, element
-from ..recent import Recent
-from ..values import ERROR, MAX_STRING, UNDEFINED, ListValue, Value
-from .linear_matcher import LinearPattern, Span, Unsupported, cost
-from .registry import eager, inside
-from .strings import worst
+from condor_actors.classads.builtins.linear_matcher import LinearPattern, Span, Unsupported, cost
+from condor_actors.classads.builtins.registry import eager, inside
+from condor_actors.classads.builtins.strings import worst
+from condor_actors.classads.evaluation.state import State, element
+from condor_actors.classads.language.recent import Recent
+from condor_actors.classads.values import ERROR, MAX_STRING, UNDEFINED, ListValue, Value
 
 _FLAGS: Final = {"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE}
 _compiled: Final[Recent[tuple[str, int], SafePattern | Literal[False]]] = Recent(1000)
@@ -23,9 +23,12 @@ MAX_TRIES: Final = 3_000_000
 class SafePattern:
     """A compiled pattern whose searches end in reasonable time.
 
-    :param pattern: the regular expression, in Python's dialect.
-    :param flags: of `re`.
-    :raises re.error: when it is none.
+    Args:
+        pattern: The regular expression, in Python's dialect.
+        flags: Of `re`.
+
+    Raises:
+        re.error: When it is none.
     """
 
     def __init__(self, pattern: str, flags: int) -> None:
@@ -43,9 +46,14 @@ class SafePattern:
     def search(self, text: str) -> Span | None:
         """Find the first match.
 
-        :param text: where to look.
-        :returns: the match, None when there is none.
-        :raises Unsupported: when the search could take for ever.
+        Args:
+            text: Where to look.
+
+        Returns:
+            The match, None when there is none.
+
+        Raises:
+            Unsupported: When the search could take for ever.
         """
         for found in self.finditer(text):
             return found
@@ -54,9 +62,14 @@ class SafePattern:
     def finditer(self, text: str) -> Iterator[Span]:
         """Find all matches.
 
-        :param text: where to look.
-        :returns: an iterator of matches that do not overlap.
-        :raises Unsupported: when the search could take for ever.
+        Args:
+            text: Where to look.
+
+        Returns:
+            An iterator of matches that do not overlap.
+
+        Raises:
+            Unsupported: When the search could take for ever.
         """
         if self._is_slow_on(text):
             if self._linear is None:
@@ -73,9 +86,14 @@ class SafePattern:
     def matches(self, text: str) -> bool:
         """Say whether there is a match.
 
-        :param text: where to look.
-        :returns: True when there is one.
-        :raises Unsupported: when the search could take for ever.
+        Args:
+            text: Where to look.
+
+        Returns:
+            True when there is one.
+
+        Raises:
+            Unsupported: When the search could take for ever.
         """
         if self._is_slow_on(text):
             return self.search(text) is not None
@@ -85,9 +103,12 @@ class SafePattern:
 def compiled_pattern(pattern: str, flags: int = 0) -> SafePattern | None:
     """Compile a pattern, remembering recent ones.
 
-    :param pattern: the regular expression.
-    :param flags: of `re`.
-    :returns: the compiled pattern, None when it is none.
+    Args:
+        pattern: The regular expression.
+        flags: Of `re`.
+
+    Returns:
+        The compiled pattern, None when it is none.
     """
     known = _compiled.get((pattern, flags))
     if known is None:
@@ -178,9 +199,12 @@ def _regexp_member(ad: Any, state: State, pattern: Value, targets: Value, option
 def expanded(match: Span, template: str) -> str:
     """Fill the groups of a match into a template.
 
-    :param match: the match.
-    :param template: text with ``\\0`` to ``\\9``.
-    :returns: the text.
+    Args:
+        match: The match.
+        template: Text with ``\\0`` to ``\\9``.
+
+    Returns:
+        The text.
     """
 
     return re.sub(r"\\([0-9])", lambda found: match.group(int(found[1])), template)

@@ -51,10 +51,13 @@ def _declare(kind: Kind, least: int, most: int | None, names: tuple[str, ...]) -
 def eager(*names: str, least: int, most: int | None = None) -> Callable[[Function], Function]:
     """Declare a function of values.
 
-    :param names: what it is called in the language.
-    :param least: fewest arguments.
-    :param most: most arguments, as many as `least` when not given.
-    :returns: the decorator.
+    Args:
+        names: What it is called in the language.
+        least: Fewest arguments.
+        most: Most arguments, as many as `least` when not given.
+
+    Returns:
+        The decorator.
     """
     return _declare("eager", least, most, names)
 
@@ -62,10 +65,13 @@ def eager(*names: str, least: int, most: int | None = None) -> Callable[[Functio
 def inside(*names: str, least: int, most: int | None = None) -> Callable[[Function], Function]:
     """Declare a function that needs the record and the evaluation too.
 
-    :param names: what it is called in the language.
-    :param least: fewest arguments.
-    :param most: most arguments, as many as `least` when not given.
-    :returns: the decorator.
+    Args:
+        names: What it is called in the language.
+        least: Fewest arguments.
+        most: Most arguments, as many as `least` when not given.
+
+    Returns:
+        The decorator.
     """
     return _declare("inside", least, most, names)
 
@@ -73,9 +79,12 @@ def inside(*names: str, least: int, most: int | None = None) -> Callable[[Functi
 def lazy(*names: str, least: int, most: int | None = None) -> Callable[[Function], Function]:
     """Declare a function of unevaluated arguments.
 
-    :param names: what it is called in the language.
-    :param least: fewest arguments.
-    :param most: most arguments, as many as `least` when not given.
-    :returns: the decorator.
+    Args:
+        names: What it is called in the language.
+        least: Fewest arguments.
+        most: Most arguments, as many as `least` when not given.
+
+    Returns:
+        The decorator.
     """
     return _declare("lazy", least, most, names)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from ..operators import fold
-from ..values import ERROR, UNDEFINED, Value, wrap
-from .conversions import real_from_text
-from .linear_matcher import Unsupported
-from .patterns import _flags, compiled_pattern
-from .registry import eager
-from .strings import cooked, raw
+from condor_actors.classads.builtins.conversions import real_from_text
+from condor_actors.classads.builtins.linear_matcher import Unsupported
+from condor_actors.classads.builtins.patterns import _flags, compiled_pattern
+from condor_actors.classads.builtins.registry import eager
+from condor_actors.classads.builtins.strings import cooked, raw
+from condor_actors.classads.evaluation.operators import fold
+from condor_actors.classads.values import ERROR, UNDEFINED, Value, wrap
 
 _INTEGER = re.compile(r"[-+]?\d+\Z")
 
@@ -19,9 +19,12 @@ _INTEGER = re.compile(r"[-+]?\d+\Z")
 def fields_of(text: str, delimiters: str = " ,") -> list[str]:
     """Split a string list.
 
-    :param text: the string.
-    :param delimiters: characters that separate.
-    :returns: the fields without surrounding blanks, empty ones left out.
+    Args:
+        text: The string.
+        delimiters: Characters that separate.
+
+    Returns:
+        The fields without surrounding blanks, empty ones left out.
     """
     if not delimiters.isascii():  # what separates is bytes
         bytewise = [raw(part).decode("latin-1") for part in (text, delimiters)]

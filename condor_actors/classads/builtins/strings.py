@@ -5,19 +5,22 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ..ad import ClassAd
-from ..evaluation import State, element
-from ..operators import fold
-from ..values import ERROR, MAX_STRING, UNDEFINED, ListValue, Value
-from .conversions import text_of
-from .registry import eager, inside
+from condor_actors.classads.ad import ClassAd
+from condor_actors.classads.builtins.conversions import text_of
+from condor_actors.classads.builtins.registry import eager, inside
+from condor_actors.classads.evaluation.operators import fold
+from condor_actors.classads.evaluation.state import State, element
+from condor_actors.classads.values import ERROR, MAX_STRING, UNDEFINED, ListValue, Value
 
 
 def raw(text: str) -> bytes:
     """The bytes of a string.
 
-    :param text: the string.
-    :returns: its UTF-8.
+    Args:
+        text: The string.
+
+    Returns:
+        Its UTF-8.
     """
     return text.encode("utf-8", "surrogateescape")
 
@@ -25,8 +28,11 @@ def raw(text: str) -> bytes:
 def cooked(data: bytes) -> str:
     """The string of some bytes.
 
-    :param data: the bytes.
-    :returns: the string; what is no UTF-8 is kept as surrogate escapes.
+    Args:
+        data: The bytes.
+
+    Returns:
+        The string; what is no UTF-8 is kept as surrogate escapes.
     """
     return data.decode("utf-8", "surrogateescape")
 
@@ -34,8 +40,11 @@ def cooked(data: bytes) -> str:
 def worst(*values: Value) -> Value:
     """The exceptional value among several.
 
-    :param values: any values.
-    :returns: ERROR if there is one, else UNDEFINED if there is one, else None.
+    Args:
+        values: Any values.
+
+    Returns:
+        ERROR if there is one, else UNDEFINED if there is one, else None.
     """
     if any(value is ERROR for value in values):
         return ERROR
@@ -105,8 +114,11 @@ def _substr(text: Value, offset: Value, length: Value = None) -> Value:
 def limited(text: str) -> Value:
     """A string that a function made, or ERROR when it has become too long.
 
-    :param text: the string.
-    :returns: the string or ERROR.
+    Args:
+        text: The string.
+
+    Returns:
+        The string or ERROR.
     """
     return text if len(text) <= MAX_STRING else ERROR
 
@@ -174,10 +186,13 @@ def _split(text: Value, delimiters: Value = None) -> Value:
 def split_fields(text: str, delimiters: str | None) -> list[str]:
     """Split as ``split`` does.
 
-    :param text: the string.
-    :param delimiters: characters that separate; blanks, tabs and commas when None.
-    :returns: the fields; blanks that separate count as one, with another separator beside them too; no empty field
-        before the first separator nor behind the last.
+    Args:
+        text: The string.
+        delimiters: Characters that separate; blanks, tabs and commas when None.
+
+    Returns:
+        The fields; blanks that separate count as one, with another separator beside them too; no empty field before the
+        first separator nor behind the last.
     """
     if delimiters is None:
         delimiters = ", \t"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..values import ERROR, UNDEFINED, Value
-from .conversions import text_of
-from .registry import eager
+from condor_actors.classads.builtins.conversions import text_of
+from condor_actors.classads.builtins.registry import eager
+from condor_actors.classads.values import ERROR, UNDEFINED, Value
 
 _DIGITS: Final = frozenset(b"0123456789")
 
@@ -14,9 +14,12 @@ _DIGITS: Final = frozenset(b"0123456789")
 def compare_versions(left: str, right: str) -> int:
     """Compare two versions.
 
-    :param left: one.
-    :param right: the other.
-    :returns: less than 0, 0 or more than 0; among numbers the one with more leading zeros is less, then the shorter.
+    Args:
+        left: One.
+        right: The other.
+
+    Returns:
+        Less than 0, 0 or more than 0; among numbers the one with more leading zeros is less, then the shorter.
     """
     a, b = left.encode("utf-8", "surrogateescape") + b"\0", right.encode("utf-8", "surrogateescape") + b"\0"
     if a == b:

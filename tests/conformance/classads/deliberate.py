@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, Expr, as_expr, parse_expression, unparse
-from condor_actors.classads.expr import Binary, Call, ListExpr, Reference
+from condor_actors.classads.language.expressions import Binary, Call, ListExpr, Reference
 from tests.conformance.classads.engines import SYNTAX, our_text, ours, theirs
 
 _DOTS = re.compile(r"\.\.\d+(?:[eE][-+]?\d+)?")

@@ -6,8 +6,8 @@ import htcondor2  # isort: skip  # noqa: F401  # first: it puts the library into
 import classad2  # isort: skip
 
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, parse_expression, unparse
-from condor_actors.classads.parser import parse_records
-from condor_actors.classads.running import evaluate_raw
+from condor_actors.classads.evaluation.running import evaluate_raw
+from condor_actors.classads.language.parser import parse_records
 
 SYNTAX = "(syntax error)"
 

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("htcondor2")
 
-from condor_actors.tools.classad import answer
+from condor_actors.tools.pool.classad import answer
 from tests.conformance.classads.campaign import run
 from tests.conformance.classads.engines import theirs
 

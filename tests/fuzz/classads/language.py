@@ -7,11 +7,11 @@ evaluate as its oracle in Python does.
 from __future__ import annotations
 
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, Expr, parse_expression, unparse
-from condor_actors.classads.explain import explain
-from condor_actors.classads.forms import FORMS, write_ad
-from condor_actors.classads.lint import lint
-from condor_actors.classads.parser import fresh
-from condor_actors.classads.running import evaluate_raw
+from condor_actors.classads.evaluation.running import evaluate_raw
+from condor_actors.classads.forms.any_form import FORMS, write_ad
+from condor_actors.classads.language.lint import lint
+from condor_actors.classads.language.parser import fresh
+from condor_actors.classads.matching.explain import explain
 from tests.harness.pure_classads import pure, shape
 
 MY_TEXT = '[a=1;b="x";c={a,[d=a]};e=[f=b];g=g+1;Requirements=Memory > a]'
@@ -27,7 +27,7 @@ def one_input(data: bytes) -> None:
     """
     text = data.decode("utf-8", "surrogateescape")
     try:
-        oracle = pure.parser.fresh(text)
+        oracle = pure.language.parser.fresh(text)
     except pure.ClassAdSyntaxError:
         oracle = None
     try:
@@ -38,7 +38,7 @@ def one_input(data: bytes) -> None:
     else:
         assert shape(node) == shape(oracle)
         if "random" not in text.lower():
-            value = pure.unparse(pure.running.evaluate_raw(oracle, PURE_MY, PURE_TARGET, 1.0))
+            value = pure.unparse(pure.evaluation.running.evaluate_raw(oracle, PURE_MY, PURE_TARGET, 1.0))
             assert unparse(evaluate_raw(node, MY, TARGET, 1.0)) == value
         expression(node)
     for read in (ClassAd.from_bytes, ClassAd.from_text, ClassAd.from_json, ClassAd.from_xml):

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import condor_actors.classads
-from condor_actors.classads import running
+from condor_actors.classads.evaluation import running
+from condor_actors.classads.language.parser import fresh
 from condor_actors.classads.native import core
-from condor_actors.classads.parser import fresh
 from tests.conformance.classads.expressions import Generator
 from tests.harness.pure_classads import pure, shape
 
@@ -33,7 +33,7 @@ def test_the_core_is_built() -> None:
 def read(package: Any, text: str) -> Any:
     """The shape of a text's tree, None where it is refused."""
     try:
-        return shape(package.parser.fresh(text))
+        return shape(package.language.parser.fresh(text))
     except package.ClassAdSyntaxError:
         return None
 
@@ -65,9 +65,9 @@ def test_generated_expressions_give_the_same_values(seed: int) -> None:
     if "random" in (text + my + str(target)).lower():
         return
     values = []
-    for package, run in ((condor_actors.classads, running), (pure, pure.running)):
+    for package, run in ((condor_actors.classads, running), (pure, pure.evaluation.running)):
         try:
-            node = package.parser.fresh(text)
+            node = package.language.parser.fresh(text)
         except package.ClassAdSyntaxError:
             return
         own, other = record(package, my), None if target is None else record(package, target)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, parse_expression, unparse
-from condor_actors.classads.running import evaluate_raw
+from condor_actors.classads.evaluation.running import evaluate_raw
 from tests.conformance.classads.expressions import Generator
 
 PAIRS = (

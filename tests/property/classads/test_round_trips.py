@@ -18,8 +18,8 @@ from condor_actors.classads import (
     parse_expression,
     unparse,
 )
-from condor_actors.classads.forms import FORMS, Form, iter_ads, write_ad
-from condor_actors.classads.operators import BINARY
+from condor_actors.classads.evaluation.operators import BINARY
+from condor_actors.classads.forms.any_form import FORMS, Form, iter_ads, write_ad
 from tests.conformance.classads.deliberate import _asks_itself
 from tests.conformance.classads.expressions import Generator
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from condor_actors.classads import ClassAd
-from condor_actors.cores.job_words import join_raw, split_raw
+from condor_actors.cores.argument_quoting import join_raw, split_raw
 from condor_actors.submit import Description
 from condor_actors.submit.maker import Maker
 from condor_actors.submit.quoting import parse_arguments

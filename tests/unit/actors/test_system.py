@@ -10,7 +10,7 @@ from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from condor_actors.actors import Actor, ActorSystem, ChildDown, CoreActor
-from condor_actors.cores.effects import Answer, Ask, Effect, Note, Persist, Reply, Send, SetTimer
+from condor_actors.effects import Answer, Ask, Effect, Note, Persist, Reply, Send, SetTimer
 from condor_actors.messages.codec import message
 from condor_actors.messages.envelope import (
     Address,

@@ -6,7 +6,7 @@ import pytest
 
 from condor_actors.classads import ERROR, UNDEFINED, ClassAd, ClassAdSyntaxError, parse_expression, unparse
 from condor_actors.classads.builtins.choice import listen_to_debug
-from condor_actors.classads.user_maps import define_user_map
+from condor_actors.classads.builtins.user_maps import define_user_map
 
 
 def value(text: str, my: str = "[]", target: str | None = None) -> object:

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from condor_actors.classads import ClassAd, ClassAdSyntaxError, RelativeTime, parse_expression, text_form
-from condor_actors.classads.forms import FORMS, ad_of, iter_ads, iter_new, recognise, write_ad, write_ads
-from condor_actors.classads.json_form import iter_json
-from condor_actors.classads.text_form import iter_long
-from condor_actors.classads.xml_form import iter_xml
+from condor_actors.classads import ClassAd, ClassAdSyntaxError, RelativeTime, parse_expression
+from condor_actors.classads.forms import long_form
+from condor_actors.classads.forms.any_form import FORMS, ad_of, iter_ads, iter_new, recognise, write_ad, write_ads
+from condor_actors.classads.forms.json_form import iter_json
+from condor_actors.classads.forms.long_form import iter_long
+from condor_actors.classads.forms.xml_form import iter_xml
 
 NEW = (
     '[ A = 1; S = "x\\"y\\\\z\\n\\t<&>é"; R = 0.1; E = a =?= 3 && b isnt "q"; L = { 1,"b",{ c } };'
@@ -145,10 +146,10 @@ def chained(levels: int) -> ClassAd:
 def test_the_wire_form_is_the_same_with_and_without_the_core(levels: int) -> None:
     ad = chained(levels)
     data = ad.to_bytes()
-    assert data == text_form._lines_of(ad)
+    assert data == long_form._lines_of(ad)
     for _ in range(2):
         own: dict[str, Any] = {}
-        spellings = text_form._lines_into(own, data, {}, {}, text_form._wire_line)
+        spellings = long_form._lines_into(own, data, {}, {}, long_form._wire_line)
         again = ClassAd.from_bytes(data)
         assert (own, spellings) == (again.own, again.spellings)
     assert again.to_bytes() == data

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 
 from condor_actors.classads import ClassAd, match_ads, parse_expression, rank, requirements_hold
-from condor_actors.classads.explain import explain, explain_many
-from condor_actors.classads.index import AdIndex
-from condor_actors.classads.lint import lint, lint_ad
+from condor_actors.classads.language.lint import lint, lint_ad
+from condor_actors.classads.matching.explain import explain, explain_many
+from condor_actors.classads.matching.index import AdIndex
 
 STARTS = ("KeyboardIdle > 900", "true", "Owner == TARGET.Owner", "KeyboardIdle > TARGET.Patience")
 DEMANDS = ("START", "START && TARGET.ImageSize < MY.Memory", "MY.Start is true")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, parse_expression, parse_long_expression, quote, unparse
-from condor_actors.classads.parser import parse_records
+from condor_actors.classads.language.parser import parse_records
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 from condor_actors.config import all_parameters
 from condor_actors.config.parameters.not_in_force import NOT_IN_FORCE
 from condor_actors.config.template_texts import TEMPLATES
-from condor_actors.cores.judgement import POLICY_NAMES, UNIVERSE_SUFFIXES
+from condor_actors.cores.startd.policy_evaluation import POLICY_NAMES, UNIVERSE_SUFFIXES
 
 PACKAGE = Path(__file__).parents[3] / "condor_actors"
 BUILDING_BLOCKS = {

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from condor_actors.classads import UNDEFINED, parse_expression
-from condor_actors.classads.user_maps import UserMapError, define_user_map, read_user_map, user_map_names
+from condor_actors.classads.builtins.user_maps import UserMapError, define_user_map, read_user_map, user_map_names
 from condor_actors.config import Config, ConfigError, load_config
 from condor_actors.config.user_maps import use_user_maps, user_maps
 

@@ -6,17 +6,17 @@ import pytest
 
 from condor_actors.classads import ClassAd, ClassAdSyntaxError
 from condor_actors.config import load_config
-from condor_actors.cores import job_query
-from condor_actors.cores.job_queue import Cluster
-from condor_actors.cores.schedd_desk import ScheddDesk
-from condor_actors.cores.schedd_settings import schedd_settings
+from condor_actors.cores.schedd import job_query
+from condor_actors.cores.schedd.job_queue import Cluster
+from condor_actors.cores.schedd.schedd_context import ScheddContext
+from condor_actors.cores.schedd.schedd_settings import schedd_settings
 from condor_actors.messages.queue import QueryJobs
 
 
 @pytest.fixture
-def desk() -> ScheddDesk:
+def desk() -> ScheddContext:
     """Jobs 1.0 to 1.3 of alice (the last one wants more memory), 2.0 of bob, and 2.1, which has never waited."""
-    made = ScheddDesk(schedd_settings(load_config(files=[], environ={}), machine="here"))
+    made = ScheddContext(schedd_settings(load_config(files=[], environ={}), machine="here"))
     for number, owner, memories in ((1, "alice", (100, 100, 100, 200)), (2, "bob", (100, 100))):
         cluster = Cluster(number, owner, ClassAd.from_text(
             f'ClusterId = {number}\nRequestCpus = 1\nOwner = "{owner}"\nRequirements = TARGET.Memory >= RequestMemory\n'
@@ -31,7 +31,7 @@ def desk() -> ScheddDesk:
     return made
 
 
-def asked(desk: ScheddDesk, **question: object) -> list[tuple[int, int, str, int, str]]:
+def asked(desk: ScheddContext, **question: object) -> list[tuple[int, int, str, int, str]]:
     page = job_query.autoclusters_page(
         desk.queue, desk.autoclusters, QueryJobs(source="autoclusters", **question), 0.0)  # type: ignore[arg-type]
     ads = [ClassAd.from_bytes(text) for text in page.ads]
@@ -40,18 +40,18 @@ def asked(desk: ScheddDesk, **question: object) -> list[tuple[int, int, str, int
              ad.get_str("Owner")) for ad in ads]  # fmt: skip
 
 
-def test_one_ad_for_each_with_what_it_wants(desk: ScheddDesk) -> None:
+def test_one_ad_for_each_with_what_it_wants(desk: ScheddContext) -> None:
     assert asked(desk) == [
         (1, 3, "1.0 ... 1.2", 100, "alice"), (2, 1, "1.3", 200, "alice"), (3, 1, "2.0", 100, "bob"),
     ]  # fmt: skip
 
 
-def test_a_job_that_runs_still_counts(desk: ScheddDesk) -> None:
+def test_a_job_that_runs_still_counts(desk: ScheddContext) -> None:
     desk.autoclusters.remove(desk.queue.clusters[1].jobs[0])
     assert asked(desk, owner="alice")[0][:3] == (1, 3, "1.0 ... 1.2")
 
 
-def test_restrictions(desk: ScheddDesk) -> None:
+def test_restrictions(desk: ScheddContext) -> None:
     assert [row[0] for row in asked(desk, ids=((2, -1),))] == [3]
     assert [row[2] for row in asked(desk, ids=((1, 0), (1, 1)))] == ["1.0 1.1"]
     assert [row[0] for row in asked(desk, constraint="RequestMemory > 150")] == [2]
@@ -60,7 +60,7 @@ def test_restrictions(desk: ScheddDesk) -> None:
         asked(desk, constraint="a >")
 
 
-def test_pages_follow_each_other(desk: ScheddDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_follow_each_other(desk: ScheddContext, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job_query, "PAGE_BYTES", 1)
     seen, cursor = [], ""
     while True:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from condor_actors.cores.availability import Availability
+from condor_actors.cores.startd.availability import Availability
 
 
 def test_intervals_are_measured_and_remembered() -> None:

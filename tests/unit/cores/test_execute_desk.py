@@ -8,13 +8,21 @@ from typing import Any
 import attrs
 
 from condor_actors.classads import ClassAd, parse_expression
-from condor_actors.cores import owner_policy as op
-from condor_actors.cores.claim import DropClaim, SaveClaim, matches
-from condor_actors.cores.draining import Draining
-from condor_actors.cores.effects import Answer, Ask, Persist, Reply, Send, SetTimer
-from condor_actors.cores.execute_desk import DeskSettings, EndStartd, ExecuteDesk, Hide, Observed, Show, StarterDied
-from condor_actors.cores.slot_resources import Custom, Share, plan_slots
-from condor_actors.cores.slots import Slots, SlotSettings, parse_policy
+from condor_actors.cores.startd import owner_policy as op
+from condor_actors.cores.startd.claim import DropClaim, SaveClaim, matches
+from condor_actors.cores.startd.draining import Draining
+from condor_actors.cores.startd.slot_resources import Custom, Share, plan_slots
+from condor_actors.cores.startd.slots import Slots, SlotSettings, parse_policy
+from condor_actors.cores.startd.startd_core import (
+    EndStartd,
+    Hide,
+    Observed,
+    Show,
+    StartdCore,
+    StartdSettings,
+    StarterDied,
+)
+from condor_actors.effects import Answer, Ask, Persist, Reply, Send, SetTimer
 from condor_actors.messages.admin import CancelDrain, Drain, IdleReading, VacateSlots
 from condor_actors.messages.claim import (
     ClaimActivity,
@@ -57,7 +65,7 @@ class Startd:
         settings = SlotSettings(host="h", policy=parse_policy({**POLICY, **(policy or {})}))
         slots = Slots(settings, ClassAd({"Machine": "h", "Arch": "X86_64"}), lambda: next(self.secrets))
         slots.create(plan_slots(MACHINE, **{"types": {}, "counts": {}, "partitionable": {}, **plan}), self.now_s)
-        self.desk = ExecuteDesk(slots, DeskSettings(address="<s:9>"), birth_s=1000.0,
+        self.desk = StartdCore(slots, StartdSettings(address="<s:9>"), birth_s=1000.0,
                                 new_secret=lambda: next(self.secrets))
         if draining is not None:
             self.desk.draining = draining
@@ -77,7 +85,7 @@ class Startd:
     def slot(self, name: str = "slot1") -> Any:
         return self.desk.slots.get(name)
 
-    def place(self, name: str = "slot1") -> op.Place:
+    def place(self, name: str = "slot1") -> op.SlotState:
         return self.slot(name).machine.place  # type: ignore[no-any-return]
 
     def replies(self) -> list[Any]:
@@ -600,7 +608,7 @@ def test_a_match_notice_reserves_and_lapses() -> None:
     assert startd.place("slot2") == op.MATCHED
     startd.tell(TimerFired(key=("slot", "slot2@h", "match")))
     assert startd.place("slot2") == op.UNCLAIMED
-    assert [name for _, name, _ in startd.desk.story("slot2")] == ["Look", "Match", "Timeout"]
+    assert [name for _, name, _ in startd.desk.story("slot2")] == ["PolicyEvaluation", "Matched", "TimerExpired"]
 
 
 def test_requests_are_rounded_as_the_admin_says() -> None:

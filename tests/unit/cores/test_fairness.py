@@ -12,14 +12,14 @@ import attrs
 import pytest
 
 from condor_actors.classads import ClassAd, parse_expression
-from condor_actors.cores.effects import Answer, Ask, Send
-from condor_actors.cores.fair_share import FairShare, FairShareSettings
-from condor_actors.cores.match_settings import MatchSettings
-from condor_actors.cores.negotiation_cycle import CycleSettings, NegotiationCycle
-from condor_actors.cores.pool_view import PoolView
-from condor_actors.cores.up_down import UpDown, UpDownSettings
-from condor_actors.cores.update_prio import UpdatePrio, UpdatePrioSettings
-from condor_actors.cores.user_priority import PriorityPolicy
+from condor_actors.cores.negotiator.fair_share import FairShare, FairShareSettings
+from condor_actors.cores.negotiator.match_settings import MatchSettings
+from condor_actors.cores.negotiator.negotiation_cycle import CycleSettings, NegotiationCycle
+from condor_actors.cores.negotiator.pool_view import PoolView
+from condor_actors.cores.negotiator.up_down import UpDown, UpDownSettings
+from condor_actors.cores.negotiator.update_prio import UpdatePrio, UpdatePrioSettings
+from condor_actors.cores.negotiator.user_priority import PriorityPolicy
+from condor_actors.effects import Answer, Ask, Send
 from condor_actors.messages.advertise import AdChange, AdKind
 from condor_actors.messages.negotiate import MatchesMade, NegotiateRequests, ResourceRequest, ResourceRequests
 

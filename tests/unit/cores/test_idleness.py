@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from condor_actors.cores.idleness import MAX_SENSORS, Idleness
+from condor_actors.cores.startd.idleness import MAX_SENSORS, Idleness
 
 
 def test_the_least_of_what_is_known_counts_and_grows() -> None:

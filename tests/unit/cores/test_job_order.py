@@ -8,9 +8,9 @@ import pytest
 
 from condor_actors.classads import ClassAd
 from condor_actors.config import load_config
-from condor_actors.cores.job_queue import Cluster
-from condor_actors.cores.schedd_desk import ScheddDesk
-from condor_actors.cores.schedd_settings import schedd_settings
+from condor_actors.cores.schedd.job_queue import Cluster
+from condor_actors.cores.schedd.schedd_context import ScheddContext
+from condor_actors.cores.schedd.schedd_settings import schedd_settings
 
 
 @pytest.mark.parametrize(("text", "order"), [
@@ -23,7 +23,7 @@ from condor_actors.cores.schedd_settings import schedd_settings
 def test_the_order_of_an_owners_jobs(tmp_path: Path, text: str, order: list[int]) -> None:
     file = tmp_path / "condor_config"
     file.write_text(text)
-    desk = ScheddDesk(schedd_settings(load_config(files=[file], environ={}), machine="here"))
+    desk = ScheddContext(schedd_settings(load_config(files=[file], environ={}), machine="here"))
     cluster = Cluster(1, "alice", ClassAd({"ClusterId": 1, "QDate": 1_700_000_000}), 4)
     for proc in range(4):
         ad = ClassAd({"ProcId": proc, "JobPrio": proc, "RequestMemory": 100 if proc else 1})

@@ -9,10 +9,10 @@ import attrs
 import pytest
 
 from condor_actors.classads import ClassAd
-from condor_actors.cores import job_run as jr
-from condor_actors.cores.effects import SetTimer
-from condor_actors.cores.run_events import CloseRun
-from condor_actors.cores.run_spec import BadJob, RunSettings, environment_of, read_spec
+from condor_actors.cores.starter import job_run as jr
+from condor_actors.cores.starter.run_events import CloseRun
+from condor_actors.cores.starter.run_spec import BadJob, RunSettings, environment_of, read_spec
+from condor_actors.effects import SetTimer
 from condor_actors.messages.envelope import TimerFired
 from condor_actors.messages.run import (
     CheckpointKept,
@@ -47,7 +47,7 @@ class Bench:
     def running(self) -> Bench:
         self.tell(jr.Prepared())
         self.tell(jr.Began(77, "/scratch"))
-        assert self.run.state is jr.RunState.RUNNING
+        assert self.run.state is jr.StarterState.RUNNING
         return self
 
     def said(self) -> list[Any]:
@@ -73,7 +73,7 @@ def test_the_plain_way() -> None:
     assert jr.Activity("idle") in bench.out
     bench.tell(OutputsReceived(run_id=RUN))
     assert jr.Forget() in bench.out
-    assert bench.run.state is jr.RunState.GONE
+    assert bench.run.state is jr.StarterState.GONE
 
 
 def test_it_waits_for_missing_blobs() -> None:
@@ -271,7 +271,7 @@ def test_disk_beyond_the_limit_holds() -> None:
 def test_without_its_shadow_it_lives_as_long_as_its_lease() -> None:
     bench = Bench().running()
     bench.tell(jr.LinkLost())
-    assert bench.run.state is jr.RunState.RUNNING
+    assert bench.run.state is jr.StarterState.RUNNING
     bench.tell(ReattachRun(claim_id="c", secret="s", run_id=RUN))
     assert bench.run.connected
     bench.tell(jr.LinkLost())
@@ -330,12 +330,12 @@ def test_what_is_on_its_way_home_is_kept_while_it_moves() -> None:
     jr.Abandon(), jr.StillFetched(), TimerFired(key="grace"), TimerFired(key="again"),
     TimerFired(key="lease"), TimerFired(key="keep"),
 ])
-@pytest.mark.parametrize("state", list(jr.RunState))
-def test_every_event_is_taken_in_every_state(state: jr.RunState, event: Any) -> None:
+@pytest.mark.parametrize("state", list(jr.StarterState))
+def test_every_event_is_taken_in_every_state(state: jr.StarterState, event: Any) -> None:
     bench = Bench()
     bench.run.state = state
     bench.tell(event)
-    assert bench.run.state in jr.RunState
+    assert bench.run.state in jr.StarterState
 
 
 def test_arguments_and_environment_in_both_syntaxes() -> None:

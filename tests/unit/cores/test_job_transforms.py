@@ -8,8 +8,8 @@ import pytest
 
 from condor_actors.classads import ClassAd
 from condor_actors.config import ConfigError, load_config
-from condor_actors.cores.job_transforms import JobTransforms, TransformFailed
-from condor_actors.cores.schedd_settings import job_transforms
+from condor_actors.cores.schedd.job_transforms import JobTransforms, TransformFailed
+from condor_actors.cores.schedd.schedd_settings import job_transforms
 
 NOW_S = 1_700_000_000.0
 JOB = """ClusterId = 7

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from condor_actors.classads import ClassAd, parse_expression
-from condor_actors.cores.concurrency_limits import ConcurrencyLimits, limits_of, parse_limits
-from condor_actors.cores.group_quotas import Group, GroupBudget, GroupTree
-from condor_actors.cores.pool_view import Handout, PoolView, Slot
+from condor_actors.cores.negotiator.concurrency_limits import ConcurrencyLimits, limits_of, parse_limits
+from condor_actors.cores.negotiator.group_quotas import Group, GroupBudget, GroupTree
+from condor_actors.cores.negotiator.pool_view import Handout, PoolView, Slot
 
 
 def test_limits_are_parsed() -> None:

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from condor_actors.classads import ClassAd, match_ads, parse_expression, rank
-from condor_actors.cores.match_settings import MatchSettings
-from condor_actors.cores.matchmaking import Matchmaker, Pick, Request
-from condor_actors.cores.pool_view import HARD, NONE, SOFT, PoolView
+from condor_actors.cores.negotiator.match_settings import MatchSettings
+from condor_actors.cores.negotiator.matchmaking import Matchmaker, Pick, Request
+from condor_actors.cores.negotiator.pool_view import HARD, NONE, SOFT, PoolView
 from condor_actors.messages.advertise import AdChange, AdKind
 
 ALICE, BOB = "alice@dom", "bob@dom"

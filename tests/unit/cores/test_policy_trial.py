@@ -8,9 +8,9 @@ import pytest
 
 from condor_actors.classads import ClassAd
 from condor_actors.config import load_config
-from condor_actors.cores import owner_policy as op
-from condor_actors.cores.policy_settings import latches_of, policy_of
-from condor_actors.cores.policy_trial import Happened, Sample, Trial
+from condor_actors.cores.startd import owner_policy as op
+from condor_actors.cores.startd.policy_settings import latches_of, policy_of
+from condor_actors.cores.startd.policy_trial import Happened, Sample, Trial
 
 HOUR = 3600
 MORNING = 1_699_948_800.0

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from condor_actors.classads import parse_expression
-from condor_actors.cores.fair_share import FairShare, FairShareSettings
-from condor_actors.cores.up_down import UpDown, UpDownSettings
-from condor_actors.cores.update_prio import UpdatePrio, UpdatePrioSettings
-from condor_actors.cores.user_priority import UserRecord
+from condor_actors.cores.negotiator.fair_share import FairShare, FairShareSettings
+from condor_actors.cores.negotiator.up_down import UpDown, UpDownSettings
+from condor_actors.cores.negotiator.update_prio import UpdatePrio, UpdatePrioSettings
+from condor_actors.cores.negotiator.user_priority import UserRecord
 
 ALICE, BOB = "alice@dom", "bob@dom"
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from condor_actors.cores.effects import Effect
-from condor_actors.cores.keeper_events import (
+from condor_actors.cores.master.supervisor import TABLE, Supervisor
+from condor_actors.cores.master.supervisor_events import (
     AllStopped,
     ChildExited,
     ChildFound,
@@ -25,7 +25,7 @@ from condor_actors.cores.keeper_events import (
     TurnOff,
     TurnOn,
 )
-from condor_actors.cores.process_keeper import TABLE, ProcessKeeper
+from condor_actors.effects import Effect
 from condor_actors.messages.envelope import TimerFired
 
 EVENTS = ("TurnOn", "TurnOff", "ChildFound", "ChildSpawned", "SpawnFailed", "ChildReady", "ChildExited", "TimeToStart",
@@ -37,9 +37,9 @@ def kinds(effects: tuple[Effect, ...], *wanted: type) -> list[Any]:
     return [effect for effect in effects if isinstance(effect, wanted)]
 
 
-def running(now_s: float = 0.0) -> ProcessKeeper:
+def running(now_s: float = 0.0) -> Supervisor:
     """Both daemons are up, as processes 1 and 2."""
-    keeper = ProcessKeeper()
+    keeper = Supervisor()
     keeper.handle(LISTED, now_s)
     for pid, name in ((1, "COLLECTOR"), (2, "SCHEDD")):
         keeper.handle(ChildSpawned(name=name, pid=pid), now_s)
@@ -52,14 +52,14 @@ def test_every_state_knows_every_event() -> None:
 
 
 def test_daemons_of_the_list_are_started() -> None:
-    keeper = ProcessKeeper()
+    keeper = Supervisor()
     effects = keeper.handle(LISTED, 0.0)
     assert kinds(effects, StartProcess) == [StartProcess("COLLECTOR"), StartProcess("SCHEDD")]
     assert keeper.daemons["SCHEDD"].state is State.STARTING
 
 
 def test_a_daemon_found_alive_is_not_started_again() -> None:
-    keeper = ProcessKeeper()
+    keeper = Supervisor()
     keeper.handle(ChildFound(name="SCHEDD", pid=7, started_s=-50.0), 0.0)
     effects = keeper.handle(LISTED, 0.0)
     assert kinds(effects, StartProcess) == [StartProcess("COLLECTOR")]
@@ -67,7 +67,7 @@ def test_a_daemon_found_alive_is_not_started_again() -> None:
 
 
 def test_a_daemon_found_alive_that_is_not_wanted_is_stopped() -> None:
-    keeper = ProcessKeeper()
+    keeper = Supervisor()
     keeper.handle(ChildFound(name="STARTD", pid=7, started_s=-50.0), 0.0)
     effects = keeper.handle(LISTED, 0.0)
     assert kinds(effects, StopProcess) == [StopProcess("STARTD", 7, "graceful")]
@@ -148,7 +148,7 @@ def test_nothing_is_started_while_everything_stops() -> None:
 
 
 def test_what_cannot_be_started_is_tried_later() -> None:
-    keeper = ProcessKeeper()
+    keeper = Supervisor()
     keeper.handle(LISTED, 0.0)
     keeper.handle(SpawnFailed(name="SCHEDD", reason="no memory"), 0.0)
     assert keeper.daemons["SCHEDD"].state is State.WAITING
@@ -166,7 +166,7 @@ def test_a_new_list_retries_what_waits() -> None:
 
 @pytest.mark.parametrize("limits", [KeeperLimits(backoff_constant_s=0.0, backoff_ceiling_s=10.0)])
 def test_the_ceiling_holds(limits: KeeperLimits) -> None:
-    keeper = ProcessKeeper(limits)
+    keeper = Supervisor(limits)
     keeper.handle(DaemonsListed(daemons=LISTED.daemons, limits=limits), 0.0)
     last = 0.0
     for pid in range(1, 100):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from condor_actors.classads import ClassAd
-from condor_actors.cores.reservations import DropReservation, Reservation, Reservations, SaveReservation
+from condor_actors.cores.negotiator.reservations import DropReservation, Reservation, Reservations, SaveReservation
 from condor_actors.store.accountant import AccountantStore
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from condor_actors.cores.effects import Answer, Ask, Send
-from condor_actors.cores.schedd_settings import ScheddSettings
-from condor_actors.cores.shadow_hosts import AssignHost, CheckHost, HostChecked, StartHost
-from condor_actors.cores.submit_side import HostHello, SubmitSide
+from condor_actors.cores.schedd.schedd_core import HostHello, ScheddCore
+from condor_actors.cores.schedd.schedd_settings import ScheddSettings
+from condor_actors.cores.schedd.shadow_hosts import AssignHost, CheckHost, HostChecked, StartHost
+from condor_actors.effects import Answer, Ask, Send
 from condor_actors.messages.claim import ClaimGranted
 from condor_actors.messages.envelope import Address, Delivery, Identity, PeerDown, TimerFired
 from condor_actors.messages.negotiate import Match, MatchesMade, NegotiateRequests
@@ -32,7 +32,7 @@ class Schedd:
         self.heard: dict[str, list[Any]] = {}
         self.asked: list[Ask] = []
         self.started: list[str] = []
-        self.core = SubmitSide(ScheddSettings(name="ann", uid_domain="dom"), store.load(), Random(1), self.now_s, "v")
+        self.core = ScheddCore(ScheddSettings(name="ann", uid_domain="dom"), store.load(), Random(1), self.now_s, "v")
         self._perform(self.core.start(self.now_s, "<s:1>"))
 
     def _perform(self, effects: tuple[Any, ...]) -> list[Any]:

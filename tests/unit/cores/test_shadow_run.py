@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from condor_actors.classads import ClassAd
-from condor_actors.cores.effects import Answer, Ask, Send, SetTimer
-from condor_actors.cores.shadow_events import BlobsFailed, InputsReady, Log, Report, SendBlobs, Settled
-from condor_actors.cores.shadow_run import EXECUTE, NOTICE_S, ShadowRun
+from condor_actors.cores.shadow.shadow_events import BlobsFailed, InputsReady, Log, Report, SendBlobs, Settled
+from condor_actors.cores.shadow.shadow_run import EXECUTE, NOTICE_S, ShadowRun
+from condor_actors.effects import Answer, Ask, Send, SetTimer
 from condor_actors.messages.envelope import AskFailed, PeerDown, Refused, TimerFired
 from condor_actors.messages.run import (
     Activated,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from condor_actors.classads import ClassAd
-from condor_actors.cores.slot_resources import (
+from condor_actors.cores.startd.slot_resources import (
     Custom,
     Request,
     Share,

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from condor_actors.classads import ClassAd
-from condor_actors.cores.effects import Answer, Ask, Send
-from condor_actors.cores.shadow_run import InputsReady, Log, Report, RunState
-from condor_actors.cores.standard_run import (
+from condor_actors.cores.shadow.shadow_run import InputsReady, Log, Report, ShadowState
+from condor_actors.cores.shadow.standard_run import (
     Checkpointed,
     CheckpointFacts,
     CloseHome,
@@ -20,6 +19,7 @@ from condor_actors.cores.standard_run import (
     ProgramExited,
     StandardRun,
 )
+from condor_actors.effects import Answer, Ask, Send
 from condor_actors.messages.envelope import AskFailed, PeerDown, TimerFired
 from condor_actors.messages.run import (
     Activated,
@@ -59,7 +59,7 @@ class Shadow:
     def running(self) -> Shadow:
         self.tell(InputsReady((), transfers=False), Answer("activate", Activated(run_id="7.0#1")), HomeOpen(False),
                   RunBegan(run_id="7.0#1", when_s=100.0, pid=9, scratch_dir="/d"))
-        assert self.core.state is RunState.RUNNING
+        assert self.core.state is ShadowState.RUNNING
         return self
 
     def ended(self) -> RunEnded:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from condor_actors.daemons.home_files import manifest_file, write_whole
+from condor_actors.daemons.shadow.submit_files import manifest_file, write_whole
 from condor_actors.messages.codec import decode_parts
 from condor_actors.messages.run import FileEntry
 from condor_actors.transfer.manifest import digest_bytes

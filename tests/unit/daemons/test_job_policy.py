@@ -9,7 +9,7 @@ import pytest
 from condor_actors.actors.supervision import StoreUnavailable
 from condor_actors.classads import ClassAd, parse_expression
 from condor_actors.config import load_config
-from condor_actors.cores.schedd_settings import SystemPolicy, schedd_settings
+from condor_actors.cores.schedd.schedd_settings import SystemPolicy, schedd_settings
 from condor_actors.messages.claim import RenewClaims
 from condor_actors.messages.envelope import Done, Refused
 from condor_actors.messages.queue import (

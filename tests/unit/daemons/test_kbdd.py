@@ -11,7 +11,7 @@ from condor_actors.config import load_config
 from condor_actors.daemons.kbdd import Kbdd
 from condor_actors.messages.admin import IdleReading
 from condor_actors.messages.envelope import Address
-from condor_actors.simulation.machine import NoDesktop
+from condor_actors.simulation.world.machine import NoDesktop
 from tests.harness.local_post import LocalNetwork, Probe
 
 STARTD = "<m:1>"

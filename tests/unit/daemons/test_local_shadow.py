@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from condor_actors.classads import ClassAd
-from condor_actors.daemons.local_shadow import LocalShadow
-from condor_actors.daemons.user_log import UserLogs
-from condor_actors.machine.launch import Ended, LaunchPlan
+from condor_actors.daemons.shadow.local_shadow import LocalShadow
+from condor_actors.machine.run.launch import Ended, LaunchPlan
 from condor_actors.messages.run import RunEnded, StartRun
+from condor_actors.userlog.writer import UserLogs
 from tests.harness.local_post import LocalNetwork
 
 

@@ -14,7 +14,7 @@ from condor_actors.classads import ClassAd
 from condor_actors.config import Config, ConfigError, load_config
 from condor_actors.daemons import collector
 from condor_actors.daemons.master import Master, make_daemon
-from condor_actors.machine.master_host import EndedCall
+from condor_actors.machine.supervisor.master_host import EndedCall
 from condor_actors.messages.admin import DaemonCommand, DaemonStarted, Reconfigure, Shutdown
 from condor_actors.messages.advertise import AdKind, AdsPage, QueryAds
 from condor_actors.messages.envelope import Address, Done, Refused

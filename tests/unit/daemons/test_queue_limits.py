@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 from condor_actors.config import load_config
-from condor_actors.cores.schedd_settings import ScheddSettings, schedd_settings
+from condor_actors.cores.schedd.schedd_settings import ScheddSettings, schedd_settings
 from condor_actors.messages.envelope import Identity, Refused
 from condor_actors.messages.queue import ActionResults, EditJobs, ReserveCluster, SubmitPage
 from tests.harness.local_post import Probe

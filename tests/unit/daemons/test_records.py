@@ -11,8 +11,8 @@ import pytest
 
 from condor_actors.classads import ClassAd
 from condor_actors.config import load_config
-from condor_actors.cores.queue_operations import ArchiveJob
-from condor_actors.daemons.schedd_records import record_settings
+from condor_actors.cores.schedd.queue_operations import ArchiveJob
+from condor_actors.daemons.schedd.records import record_settings
 from condor_actors.store.queue_store import QueueStore
 from tests.harness.submit_side import SubmitPool
 

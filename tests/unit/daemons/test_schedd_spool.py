@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from condor_actors.daemons.schedd_spool import Spool
+from condor_actors.daemons.schedd.spool import Spool
 from condor_actors.messages.envelope import Done, Identity, Refused
 from condor_actors.messages.queue import ReadSpool, SpoolChunk
 

@@ -12,9 +12,9 @@ from twisted.internet.defer import fail
 from twisted.internet.error import ConnectionLost
 
 from condor_actors.classads import ClassAd
-from condor_actors.cores.effects import Answer
-from condor_actors.cores.shadow_events import RunState
-from condor_actors.cores.shadow_run import ShadowRun
+from condor_actors.cores.shadow.shadow_events import ShadowState
+from condor_actors.cores.shadow.shadow_run import ShadowRun
+from condor_actors.effects import Answer
 from condor_actors.messages.claim import ClaimRevoked, ClaimsKept, ClaimsRenewed
 from condor_actors.messages.envelope import Address, AskFailed, Done, Refused, TimerFired
 from condor_actors.messages.negotiate import NegotiateRequests, RequestCycle
@@ -428,7 +428,7 @@ def test_a_machine_that_answers_without_its_starter_host_has_lost_the_run() -> N
     silent = AskFailed(reason="unreachable", text="nobody answers at <e:1>: timed out")
     for number, answer in enumerate([refused, refused, refused, silent, refused, refused, refused]):
         run.handle(Answer("reattach", answer), float(number))
-        assert run.state is RunState.APART
+        assert run.state is ShadowState.APART
         run.handle(TimerFired(key="reattach"), number + 0.5)
     run.handle(Answer("reattach", refused), 10.0)
     assert run.ended is not None
@@ -452,7 +452,7 @@ def test_a_piece_of_a_stream_that_finds_no_room_is_wanted_again(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), place)
 
     with monkeypatch.context() as patch:
-        patch.setattr("condor_actors.daemons.shadow.write_piece", full)
+        patch.setattr("condor_actors.daemons.shadow.shadow.write_piece", full)
         send()
     send()
     assert isinstance(answers[0], Refused)

@@ -8,8 +8,8 @@ import pytest
 from twisted.internet.task import Clock
 
 from condor_actors.classads import ClassAd
-from condor_actors.daemons import user_log
-from condor_actors.daemons.user_log import LogFiles, UserLogs
+from condor_actors.userlog import writer
+from condor_actors.userlog.writer import LogFiles, UserLogs
 
 WHEN_S = 1_700_000_000.0
 
@@ -25,7 +25,7 @@ def _submits(folder: Path) -> list[str]:
 @pytest.mark.parametrize("written", [0, 1, 2999, 3000])
 def test_a_large_cluster_is_logged_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: int) -> None:
     """The writer died after some of them; the log's end that is read first has but a few."""
-    monkeypatch.setattr(user_log, "BLOCK_BYTES", 512)
+    monkeypatch.setattr(writer, "BLOCK_BYTES", 512)
     facts = _facts(tmp_path)
     first = UserLogs(Clock(), sync=False)
     first.write(0, 7, range(written), WHEN_S, facts)
@@ -40,7 +40,7 @@ def test_a_large_cluster_is_logged_once(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_an_older_event_is_looked_for_further_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second notice of a group may be older than the first."""
-    monkeypatch.setattr(user_log, "BLOCK_BYTES", 256)
+    monkeypatch.setattr(writer, "BLOCK_BYTES", 256)
     facts = _facts(tmp_path)
     first = UserLogs(Clock(), sync=False)
     for day in range(10):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from condor_actors.machine.cgroups import JobCgroup
+from condor_actors.machine.run.cgroups import JobCgroup
 
 
 @pytest.mark.parametrize(("version", "hierarchy", "file", "stands", "goes"), [

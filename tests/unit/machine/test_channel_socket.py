@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import struct
 
-from condor_actors.machine.channel_socket import OP_EXIT, OP_FORK, AnswerFollower, RequestFollower
+from condor_actors.machine.standard.channel_socket import OP_EXIT, OP_FORK, AnswerFollower, RequestFollower
 
 
 def request(call: int, identifier: int, payload: bytes = b"", first: int = 0) -> bytes:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from condor_actors.machine.checkpoint_folder import CheckpointFolder
-from condor_actors.machine.checkpoint_keeping import CheckpointAttic
+from condor_actors.machine.standard.checkpoint_folder import CheckpointFolder
+from condor_actors.machine.standard.checkpoint_keeping import CheckpointAttic
 from condor_actors.transfer.image_pieces import ImageList, list_image
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import attrs
 import pytest
 
-from condor_actors.cores.claim import ClaimRecord, DropClaim, SaveClaim
-from condor_actors.cores.slot_resources import Custom, Share
-from condor_actors.machine.claim_file import ClaimFile
+from condor_actors.cores.startd.claim import ClaimRecord, DropClaim, SaveClaim
+from condor_actors.cores.startd.slot_resources import Custom, Share
+from condor_actors.machine.supervisor.claim_file import ClaimFile
 
 RECORD = ClaimRecord(
     claim_id="<a:1>#1#1", secret="s", slot_name="slot1_1@h", share=Share(cpus=1, custom={"GPUs": Custom(1, ("G0",))}),
@@ -46,7 +46,7 @@ def test_a_line_cut_short_is_dropped_and_garbage_is_named(tmp_path: Path) -> Non
 
 
 def test_it_does_not_grow_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("condor_actors.machine.claim_file.LONG_LINES", 10)
+    monkeypatch.setattr("condor_actors.machine.supervisor.claim_file.LONG_LINES", 10)
     file = ClaimFile(tmp_path / "claims")
     for number in range(50):
         file.commit([SaveClaim(attrs.evolve(RECORD, claim_id=str(number))), DropClaim(str(number))])

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from condor_actors.machine.launch import LaunchPlan, PosixLauncher
-from condor_actors.machine.process_tree import MARK
+from condor_actors.machine.run.launch import LaunchPlan, PosixLauncher
+from condor_actors.machine.run.process_tree import MARK
 
 
 def test_the_launcher_itself_has_no_variables_of_the_jobs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from condor_actors.machine.cgroups import Cgroups, JobCgroup
-from condor_actors.machine.lowering import Share, apply_share
+from condor_actors.machine.run.cgroups import Cgroups, JobCgroup
+from condor_actors.machine.run.cpu_io_priority import Share, apply_share
 
 
 @pytest.fixture

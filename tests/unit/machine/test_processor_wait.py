@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from condor_actors.machine.processor_wait import ProcessorWait, Reading, read, was_starved
+from condor_actors.machine.run.scheduling_starvation import ProcessorWait, Reading, read, was_starved
 
 BEFORE = Reading(when_s=100.0, used_s=5.0, waited_s=1.0, is_runnable=False)
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from condor_actors.machine.cgroups import ROOT, Cgroups, JobCgroup
-from condor_actors.machine.native_programs import launcher_path
+from condor_actors.machine.native.programs import launcher_path
+from condor_actors.machine.run.cgroups import ROOT, Cgroups, JobCgroup
 
 
 def hierarchies() -> list[Path]:
@@ -88,8 +88,8 @@ def test_freezing_stands_still(group: JobCgroup) -> None:
 
 PARENTAGE = """
 import os, subprocess, sys
-from condor_actors.machine import process_tree
-from condor_actors.machine.run_processes import RunProcesses
+from condor_actors.machine.run import process_tree
+from condor_actors.machine.run.run_processes import RunProcesses
 process_tree.become_subreaper()
 leaders = []
 run = RunProcesses(None, "x:1", lambda: leaders)

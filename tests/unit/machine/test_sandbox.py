@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from condor_actors.machine.sandbox import MissingOutputs, Sandbox, SandboxRoot
-from condor_actors.machine.users import Account, named_account
+from condor_actors.machine.run.sandbox import MissingOutputs, Sandbox, SandboxRoot
+from condor_actors.machine.run.users import Account, named_account
 from condor_actors.messages.run import FileEntry
 from condor_actors.transfer.blob_store import BlobStore
 from condor_actors.transfer.layout import lay_out
@@ -127,7 +127,7 @@ def test_nobody_gets_in_while_root_fills_it(tmp_path: Path, monkeypatch: pytest.
         seen.append((facts.st_uid, facts.st_mode & 0o777))
         lay_out(*arguments)
 
-    monkeypatch.setattr("condor_actors.machine.sandbox.lay_out", lay)
+    monkeypatch.setattr("condor_actors.machine.run.sandbox.lay_out", lay)
     made.fill([large], store, b"", b"")
     assert seen == [(0, 0o700)]
     assert os.stat(made.path).st_uid == os.stat(f"{made.path}/folder/large").st_uid == nobody.uid

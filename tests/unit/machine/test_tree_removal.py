@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from condor_actors.machine.tree_removal import remove_tree
+from condor_actors.machine.run.tree_removal import remove_tree
 
 
 def test_a_directory_that_becomes_a_link_leads_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

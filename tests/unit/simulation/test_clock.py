@@ -9,7 +9,7 @@ from twisted.internet.error import AlreadyCalled, AlreadyCancelled
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from zope.interface.verify import verifyObject
 
-from condor_actors.simulation.clock import COMPACT_AT, HeapClock
+from condor_actors.simulation.world.clock import COMPACT_AT, HeapClock
 
 
 def test_is_what_twisted_calls_a_clock() -> None:

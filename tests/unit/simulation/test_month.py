@@ -7,10 +7,9 @@ from functools import cache
 
 import pytest
 
-from condor_actors.simulation.availability import owner_moves, with_and_without
 from condor_actors.simulation.command import main
-from condor_actors.simulation.measures import month_numbers
-from condor_actors.simulation.month import (
+from condor_actors.simulation.cores.availability import owner_moves, with_and_without
+from condor_actors.simulation.cores.month import (
     SETTLED_S,
     STATIONS,
     MonthResult,
@@ -20,11 +19,12 @@ from condor_actors.simulation.month import (
     run_pool,
     users_for,
 )
-from condor_actors.simulation.months import months, users_of
-from condor_actors.simulation.owners import visits_of_all
-from condor_actors.simulation.recorder import Record
-from condor_actors.simulation.report import Report, paper_report
-from condor_actors.simulation.workload import DAY_S, HOUR_S, PAPER_USERS, Batch, month_of_work
+from condor_actors.simulation.cores.months import months, users_of
+from condor_actors.simulation.cores.owners import visits_of_all
+from condor_actors.simulation.cores.workload import DAY_S, HOUR_S, PAPER_USERS, Batch, month_of_work
+from condor_actors.simulation.report.measures import month_numbers
+from condor_actors.simulation.report.recorder import Record
+from condor_actors.simulation.report.report import Report, paper_report
 
 HEAVY = frozenset({"A"})
 LIGHT = frozenset(user.name for user in PAPER_USERS) - HEAVY
@@ -153,7 +153,7 @@ def test_a_policy_nobody_knows_is_refused() -> None:
 
 
 def test_the_report_stands_alone(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("condor_actors.simulation.months", fromlist=["LOADS"]).LOADS, "paper",
+    monkeypatch.setitem(__import__("condor_actors.simulation.cores.months", fromlist=["LOADS"]).LOADS, "paper",
                         (1.0, 7.0 * 3600.0))
     made = list(months(("UP_DOWN", "FIFO"), "paper", (1, 2)))
     page = paper_report(Report(paper=made, saturated=made[:2]))

@@ -8,8 +8,8 @@ from statistics import correlation, mean, median
 
 import pytest
 
-from condor_actors.simulation.owners import factors, mean_use, use_at, visits, visits_of_all
-from condor_actors.simulation.workload import DAY_S, HOUR_S
+from condor_actors.simulation.cores.owners import factors, mean_use, use_at, visits, visits_of_all
+from condor_actors.simulation.cores.workload import DAY_S, HOUR_S
 
 DAYS = 28
 ALL = [each for seed in range(8) for each in visits_of_all(23, seed, DAYS * DAY_S)]

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from condor_actors.simulation.events import (
+from condor_actors.simulation.cores.months import record_from_plain, record_to_plain
+from condor_actors.simulation.report.events import (
     Began,
     Completed,
     Left,
@@ -19,10 +20,9 @@ from condor_actors.simulation.events import (
     Suspended,
     Unserved,
 )
-from condor_actors.simulation.measures import estimate, month_numbers
-from condor_actors.simulation.months import record_from_plain, record_to_plain
-from condor_actors.simulation.plots import Chart, Series, draw
-from condor_actors.simulation.recorder import Record, Recorder
+from condor_actors.simulation.report.measures import estimate, month_numbers
+from condor_actors.simulation.report.plots import Chart, Series, draw
+from condor_actors.simulation.report.recorder import Record, Recorder
 
 HOUR_S = 3600.0
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from condor_actors.simulation.scale import header, line, measure, measure_cycle
+from condor_actors.simulation.cores.scale import header, line, measure, measure_cycle
 
 
 def test_a_small_pool_does_its_jobs() -> None:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from condor_actors.cores.run_table import Runs
-from condor_actors.simulation import seeds
+from condor_actors.cores.schedd.run_table import RunTable
 from condor_actors.simulation.command import main
-from condor_actors.simulation.kept_seeds import KeptSeeds, Outcome
-from condor_actors.simulation.seeds import Sum, run_seeds
+from condor_actors.simulation.faults import seeds
+from condor_actors.simulation.faults.kept_seeds import KeptSeeds, Outcome
+from condor_actors.simulation.faults.seeds import Sum, run_seeds
 
 
 def test_workers_change_nothing() -> None:
@@ -27,13 +27,13 @@ def test_no_time_is_no_seed() -> None:
 
 
 def test_a_failure_is_made_small_and_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    account = Runs._account
+    account = RunTable._account
 
-    def twice(self: Runs, ended: object, message: object) -> None:
+    def twice(self: RunTable, ended: object, message: object) -> None:
         account(self, ended, message)  # type: ignore[arg-type]
         account(self, ended, message)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Runs, "_account", twice)
+    monkeypatch.setattr(RunTable, "_account", twice)
     assert main(["seeds", "--first", "3", "--count", "1", "--machines", "4"]) == 1
     said = capsys.readouterr().out
     assert "VIOLATION at" in said

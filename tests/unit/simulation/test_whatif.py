@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from condor_actors.simulation.command import main
-from condor_actors.simulation.whatif import answer, read_history, read_machines
+from condor_actors.simulation.cores.whatif import answer, read_history, read_machines
 
 HOUR_S = 3600.0
 BEGIN_S = 1_700_006_400.0

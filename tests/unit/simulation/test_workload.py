@@ -7,7 +7,15 @@ from statistics import mean, median
 
 import pytest
 
-from condor_actors.simulation.workload import DAY_S, MONTH_S, PAPER_USERS, User, batches_of, demand_of, month_of_work
+from condor_actors.simulation.cores.workload import (
+    DAY_S,
+    MONTH_S,
+    PAPER_USERS,
+    User,
+    batches_of,
+    demand_of,
+    month_of_work,
+)
 
 MONTHS = [month_of_work(PAPER_USERS, seed) for seed in range(12)]
 

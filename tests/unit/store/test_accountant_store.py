@@ -7,9 +7,9 @@ from pathlib import Path
 import attrs
 import pytest
 
-from condor_actors.cores.accountant import ForgetUsers, SaveUsers
-from condor_actors.cores.reservations import DropReservation, Reservation, SaveReservation
-from condor_actors.cores.user_priority import UserRecord
+from condor_actors.cores.negotiator.accountant import ForgetUsers, SaveUsers
+from condor_actors.cores.negotiator.reservations import DropReservation, Reservation, SaveReservation
+from condor_actors.cores.negotiator.user_priority import UserRecord
 from condor_actors.store.accountant import AccountantStore
 from condor_actors.store.database import Database
 

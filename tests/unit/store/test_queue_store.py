@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from condor_actors.actors.supervision import StoreUnavailable
-from condor_actors.cores.queue_operations import (
+from condor_actors.cores.schedd.queue_operations import (
     ArchiveJob,
     DropCluster,
     DropNotices,

@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 from condor_actors.submit import Description, Options, SubmitError
-from condor_actors.tools.submit_files import LocalFiles
+from condor_actors.tools.lib.submit_files import LocalFiles
 from tests.unit.submit.worlds import SETTINGS, World
 
 CHECKED = {**SETTINGS, "SUBMIT_SKIP_FILECHECKS": "False"}

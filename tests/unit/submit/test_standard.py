@@ -9,7 +9,7 @@ import pytest
 
 from condor_actors.classads import ClassAd, requirements_hold
 from condor_actors.submit import Description, Options, SubmitError
-from condor_actors.tools.submit_files import LocalFiles
+from condor_actors.tools.lib.submit_files import LocalFiles
 from tests.unit.submit.worlds import World, described, jobs_of
 
 TEXT = "universe = standard\nexecutable = /bin/true\nrequirements = Disk > 0\n"

@@ -10,7 +10,7 @@ from itertools import count
 import attrs
 
 from condor_actors.classads import ClassAd
-from condor_actors.submit import Description, Options, Surroundings
+from condor_actors.submit import Description, Environment, Options
 from condor_actors.submit.description import evaluate_text
 
 evaluate = evaluate_text
@@ -35,8 +35,8 @@ class World:
     environ: Mapping[str, str] = attrs.Factory(dict)
     settings: Mapping[str, str] = attrs.Factory(lambda: dict(SETTINGS))
 
-    def surroundings(self) -> Surroundings:
-        return Surroundings(
+    def surroundings(self) -> Environment:
+        return Environment(
             cwd=self.cwd, environ=self.environ, user="root", now_s=1_000_000, arch="X86_64", opsys="LINUX",
             files=self, setting=self.settings.get, version="$CondorVersion: 25.14.0 x $", platform="$p$",
             automatic={"OPSYSANDVER": "Debian12"}, random=random.Random(1),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from condor_actors.tools.classad import answer, main
+from condor_actors.tools.pool.classad import answer, main
 
 JOB = (
     '[ Requirements = TARGET.Memory >= RequestMemory && TARGET.Arch == "X86_64"; RequestMemory = 2048; Rank = Memory ]'

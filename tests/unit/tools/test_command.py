@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from condor_actors.tools.command import ToolError, Words, operands_of, run, values_of
-from condor_actors.tools.flags import Flag, Given
+from condor_actors.tools.lib.command import ToolError, Words, operands_of, run, values_of
+from condor_actors.tools.lib.flags import Flag, Given
 from condor_actors.wire.blocking import Unreachable
 
 FLAGS = (Flag("help"), Flag("version"), Flag("name", 1, 1))
@@ -76,8 +76,8 @@ def test_a_failure_in_the_words_of_its_command(capsys: pytest.CaptureFixture[str
 @pytest.mark.parametrize(("target", "said"), [("| head -1 > /dev/null", ""), ("> /dev/full", "No space left")])
 def test_a_reader_that_leaves_and_a_full_disk(target: str, said: str) -> None:
     program = (
-        "from condor_actors.tools.command import run\n"
-        "from condor_actors.tools.ad_output import write\n"
+        "from condor_actors.tools.lib.command import run\n"
+        "from condor_actors.tools.printing.ad_output import write\n"
         "raise SystemExit(run((), '', lambda given: write('x' * 99 + chr(10) for _ in range(100000)), arguments=()))"
     )
     line = f'set -o pipefail; "{sys.executable}" -c "$0" {target}'

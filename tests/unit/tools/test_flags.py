@@ -6,8 +6,8 @@ import importlib
 
 import pytest
 
-from condor_actors.tools.flags import LIST, MANY, Flag, MissingValue, UnknownFlag, match, parse
-from condor_actors.tools.queue_question import FLAGS, understand
+from condor_actors.tools.lib.flags import LIST, MANY, Flag, MissingValue, UnknownFlag, match, parse
+from condor_actors.tools.lib.queue_question import FLAGS, understand
 
 TABLE = (Flag("constraint", 1, 1), Flag("autoformat", 5, MANY, colon=True, alias="af"), Flag("af", 2, MANY, colon=True),
          Flag("all", 2), Flag("format", 1, 2))  # fmt: skip
@@ -35,15 +35,16 @@ def test_a_lone_dash_ends_a_list() -> None:
 @pytest.mark.parametrize(
     ("tool", "word", "name"),
     [
-        ("queue_question", "-u", "userlog"), ("queue_question", "-j", "jobads"), ("queue_question", "-a", "addr"),
-        ("queue_question", "-analyse", "better-analyze"), ("queue_question", "-v", "version"),
-        ("queue_question", "-h", "help"), ("queue_question", "-s", "submitter"),
-        ("submit", "-s", "spool"), ("submit", "-b", "batch-name"), ("submit", "-address", "address"),
-        ("history", "-for", "format"), ("history", "-forw", "forwards"), ("history", "-jsonl", "jsonl"),
-        ("status", "-r", "run"), ("status", "-li", "limit"), ("status", "-stat", "state"),
-        ("status", "-at", "attributes"),
-        ("config_val", "-d", "dump"), ("config_val", "-us", "used"), ("config_val", "-co", "config"),
-        ("drain", "-r", "resume-on-completion"),
+        ("lib.queue_question", "-u", "userlog"), ("lib.queue_question", "-j", "jobads"),
+        ("lib.queue_question", "-a", "addr"),
+        ("lib.queue_question", "-analyse", "better-analyze"), ("lib.queue_question", "-v", "version"),
+        ("lib.queue_question", "-h", "help"), ("lib.queue_question", "-s", "submitter"),
+        ("jobs.submit", "-s", "spool"), ("jobs.submit", "-b", "batch-name"), ("jobs.submit", "-address", "address"),
+        ("jobs.history", "-for", "format"), ("jobs.history", "-forw", "forwards"), ("jobs.history", "-jsonl", "jsonl"),
+        ("pool.status", "-r", "run"), ("pool.status", "-li", "limit"), ("pool.status", "-stat", "state"),
+        ("pool.status", "-at", "attributes"),
+        ("admin.config_val", "-d", "dump"), ("admin.config_val", "-us", "used"), ("admin.config_val", "-co", "config"),
+        ("admin.drain", "-r", "resume-on-completion"),
     ],
 )  # fmt: skip
 def test_the_shortest_words_of_htcondor_mean_the_same(tool: str, word: str, name: str) -> None:

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from condor_actors.classads import ClassAd
-from condor_actors.cores.event_log import event_text, event_xml
-from condor_actors.tools import q
-from condor_actors.tools.command import ToolError
-from condor_actors.tools.log_jobs import jobs_of_log
+from condor_actors.tools.jobs import q
+from condor_actors.userlog.event_text import event_text, event_xml
+from condor_actors.userlog.jobs_of_log import UnreadableLog, jobs_of_log
 
 WHEN = 1_700_000_000
 STORY: list[tuple[int, int, dict[str, object]]] = [
@@ -87,5 +86,5 @@ def test_condor_q_shows_them_without_a_schedd(
 
 
 def test_a_log_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(ToolError, match=r"Can't open user log: .*none: No such file"):
+    with pytest.raises(UnreadableLog, match=r"Can't open user log: .*none: No such file"):
         jobs_of_log(str(tmp_path / "none"))

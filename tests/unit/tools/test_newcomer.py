@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from condor_actors.tools import history, q, qedit, status
+from condor_actors.tools.jobs import history, q, qedit
+from condor_actors.tools.pool import status
 
 SCRIPTS = configparser.ConfigParser()
 SCRIPTS.read(Path(__file__).parents[3] / "setup.cfg")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 
-from condor_actors.tools.personal_setup import LOWEST_PORT, free_port
+from condor_actors.tools.lib.personal_setup import LOWEST_PORT, free_port
 
 
 def test_the_port_is_none_that_the_kernel_may_give_to_another_process_meanwhile() -> None:

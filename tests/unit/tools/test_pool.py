@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from condor_actors.tools import pool
+from condor_actors.tools.admin import pool
 from condor_actors.wire.tokens import Token
 
 

@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from condor_actors.classads import ClassAd
-from condor_actors.tools.print_formats import (
+from condor_actors.tools.printing.formats import (
     AutoFormat,
     Format,
     FormatError,

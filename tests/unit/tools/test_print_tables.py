@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from condor_actors.classads import ClassAd
-from condor_actors.tools.print_formats import FormatError
-from condor_actors.tools.print_tables import PrintTable
+from condor_actors.tools.printing.formats import FormatError
+from condor_actors.tools.printing.tables import PrintTable
 
 
 def job(cluster: int, owner: str, **more: object) -> ClassAd:

@@ -7,7 +7,7 @@ import pytest
 from condor_actors.classads import ClassAd
 from condor_actors.config import load_config
 from condor_actors.messages.queue import JobsPage
-from condor_actors.tools import running_programs
+from condor_actors.tools.lib import running_programs
 
 RUNS = {11: "/execute:7.0#1@alpha", 12: "/execute:7.0#3@beta"}
 
@@ -43,5 +43,5 @@ def test_a_queue_knows_only_its_own_jobs(monkeypatch: pytest.MonkeyPatch) -> Non
             return JobsPage(ads=(ad.to_bytes(),))
 
     monkeypatch.setattr(running_programs, "all_processes", list)
-    monkeypatch.setattr("condor_actors.tools.contact.schedd", lambda config: Queue())
+    monkeypatch.setattr("condor_actors.tools.lib.contact.schedd", lambda config: Queue())
     assert [ad.get_str("JobProgram") for ad in slots("alpha", "beta")] == ["/bin/of-alpha", ""]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from condor_actors.classads import ClassAd
-from condor_actors.tools import status, userprio
+from condor_actors.tools.pool import status, userprio
 
 Run = Callable[..., tuple[int, str, str]]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from condor_actors.tools import transform_ads
+from condor_actors.tools.jobs import transform_ads
 
 Run = Callable[..., tuple[int, str, str]]
 

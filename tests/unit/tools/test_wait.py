@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from condor_actors.tools.event_log import EventReader
-from condor_actors.tools.log_watch import GrowingFile
+from condor_actors.userlog.reader import EventReader
+from condor_actors.userlog.watch import GrowingFile
 
 
 def event(number: int, cluster: int, proc: int, text: str = "Something") -> str:
@@ -41,7 +41,7 @@ def test_xml_logs_are_read_too() -> None:
 
 
 def wait(log: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "condor_actors.tools.wait", "-wait", "60", *arguments, str(log)]
+    command = [sys.executable, "-m", "condor_actors.tools.jobs.wait", "-wait", "60", *arguments, str(log)]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
@@ -80,7 +80,8 @@ def test_it_waits_for_what_is_written_later(tmp_path: Path) -> None:
 def test_one_job_or_some(tmp_path: Path, arguments: tuple[str, ...], status: int, said: str) -> None:
     log = tmp_path / "a.log"
     log.write_text(event(0, 1, 0) + event(0, 1, 1) + event(5, 1, 0))
-    command = [sys.executable, "-m", "condor_actors.tools.wait", "-wait", "1", *arguments[:-1], str(log), arguments[-1]]
+    command = [sys.executable, "-m", "condor_actors.tools.jobs.wait", "-wait", "1", *arguments[:-1],
+               str(log), arguments[-1]]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == status
     assert said in done.stdout
@@ -123,7 +124,7 @@ def test_a_log_may_be_read_as_it_is(tmp_path: Path) -> None:
     log.write_text(event(0, 1, 0) + event(6, 1, 0))
     for arguments in (["-allevents", "-echo", str(log)], ["-wait", "0", "-echo", str(log)]):
         done = subprocess.run(
-            [sys.executable, "-m", "condor_actors.tools.wait", *arguments],
+            [sys.executable, "-m", "condor_actors.tools.jobs.wait", *arguments],
             capture_output=True, text=True, timeout=60, check=False,
         )  # fmt: skip
         assert (done.returncode, done.stdout, done.stderr) == (0, log.read_text(), "")

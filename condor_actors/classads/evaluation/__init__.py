@@ -1,0 +1,1 @@
+"""From trees to values: operators, names, compiled functions, and partial evaluation."""

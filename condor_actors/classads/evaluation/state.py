@@ -1,0 +1,312 @@
+"""An evaluation in progress: where names are found, how deep it has gone, and when it must stop.
+
+A name is looked up in the record it stands in (own attributes, then the chained ad), in the records around that, and,
+when the record is one of the two ads of a match, in the other one, where what is found sees the names of its own ad.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from condor_actors.classads.language.expressions import Expr
+from condor_actors.classads.native import core
+from condor_actors.classads.values import ERROR, UNDEFINED, AbsoluteTime, ListValue, RelativeTime, Value
+
+if TYPE_CHECKING:
+    from condor_actors.classads.ad import ClassAd
+
+MAX_DEPTH: Final = 400
+MAX_STEPS: Final = 200_000
+
+PLAIN: Final = frozenset({int, str, bool, float, type(UNDEFINED), type(ERROR), AbsoluteTime, RelativeTime})
+
+
+class State:
+    """One evaluation.
+
+    Attributes:
+        my: The ad asked.
+        target: The other ad of a match, or None.
+        now_s: What ``time()`` gives, None for the clock.
+        depth: Levels entered so far.
+        steps: Attributes evaluated so far.
+        busy: What is being evaluated: identities of record and expression, one under the other.
+    """
+
+    __slots__ = ("busy", "depth", "my", "now_s", "steps", "target")
+
+    busy: list[tuple[ClassAd, Expr]]
+
+    def __init__(self, my: ClassAd, target: ClassAd | None, now_s: float | None) -> None:
+        self.my = my
+        self.target = target
+        self.now_s = now_s
+        self.depth = 0
+        self.steps = 0
+        self.busy = []
+
+    def now(self) -> int:
+        """The time of this evaluation, read from the clock once.
+
+        Returns:
+            Seconds since 1970.
+        """
+        if self.now_s is None:
+            self.now_s = time.time()
+        return int(self.now_s)
+
+    def other(self, ad: ClassAd) -> ClassAd | None:
+        """The opposite ad of a match.
+
+        Args:
+            ad: One of the two.
+
+        Returns:
+            The other one, None when `ad` takes no part.
+        """
+        if ad is self.my:
+            return self.target
+        if ad is self.target:
+            return self.my
+        return None
+
+
+def enter(value: Value, ad: ClassAd, state: State) -> Value:
+    """Evaluate what an ad keeps under a name.
+
+    Args:
+        value: Value, expression or record.
+        ad: The record it was found in.
+        state: The evaluation.
+
+    Returns:
+        Its value; UNDEFINED when it is being evaluated already; ERROR past a limit.
+    """
+    if value.__class__ in PLAIN:
+        return value
+    if not isinstance(value, Expr):
+        return value.within(ad)
+    busy = state.busy
+    for record, node in busy:
+        if node is value and record is ad:
+            return UNDEFINED
+    state.depth += value.height
+    state.steps += 1
+    if state.depth > MAX_DEPTH or state.steps > MAX_STEPS:
+        state.depth -= value.height
+        return ERROR
+    busy.append((ad, value))
+    result = value.run(ad, state)
+    busy.pop()
+    state.depth -= value.height
+    return result
+
+
+def look_up(ad: ClassAd, key: str, state: State, selected: bool = False) -> Value:
+    """Find a name from a record outwards and evaluate what it stands for.
+
+    Args:
+        ad: The record to begin with.
+        key: The name in lower case.
+        state: The evaluation.
+        selected: Whether the record was named (``record.name``), so that the other ad of a match is not asked.
+
+    Returns:
+        Its value, UNDEFINED when there is none.
+    """
+    scope: ClassAd | None = ad
+    root = ad
+    while scope is not None:
+        value = scope.find(key)
+        if value is not None:
+            return enter(value, scope, state)
+        root = scope
+        scope = scope.scope
+    special = _SPECIAL.get(key)
+    if special is not None:
+        return special(ad, root, state)
+    if root is ad and not selected:
+        other = state.other(ad)
+        if other is not None:
+            value = other.find(key)
+            if value is not None:
+                return enter(value, other, state)
+    if key == "currenttime":
+        return state.now()
+    return UNDEFINED
+
+
+def _root(ad: ClassAd, root: ClassAd, state: State) -> Value:
+    return root
+
+
+def _target(ad: ClassAd, root: ClassAd, state: State) -> Value:
+    other = state.other(root)
+    return UNDEFINED if other is None else other
+
+
+def _self(ad: ClassAd, root: ClassAd, state: State) -> Value:
+    return ad
+
+
+def _parent(ad: ClassAd, root: ClassAd, state: State) -> Value:
+    return UNDEFINED if ad.scope is None else ad.scope
+
+
+_SPECIAL: Final[dict[str, Any]] = {
+    "my": _self,
+    "target": _target,
+    "self": _self,
+    "toplevel": _root,
+    "root": _root,
+    "parent": _parent,
+}
+SPECIAL_NAMES: Final = frozenset(_SPECIAL)
+
+
+def select(value: Value, key: str, state: State) -> Value:
+    """Take a named part: ``value.name``.
+
+    Args:
+        value: A record, or a list whose elements are asked one by one.
+        key: The name in lower case.
+        state: The evaluation.
+
+    Returns:
+        The part; UNDEFINED when a record lacks it; ERROR for what has no parts.
+    """
+    from condor_actors.classads.ad import ClassAd
+
+    if isinstance(value, ClassAd):
+        return look_up(value, key, state, selected=True)
+    if isinstance(value, ListValue):
+        return ListValue(tuple(select(element(item, value.ad, state), key, state) for item in value.elements), value.ad)
+    return UNDEFINED if value is UNDEFINED else ERROR
+
+
+def element(item: Value, ad: ClassAd | None, state: State) -> Value:
+    """Evaluate an element of a list: no attribute, so a list that asks itself for its parts has no end and is ERROR.
+
+    Args:
+        item: Expression or value.
+        ad: The record whose names it sees.
+        state: The evaluation.
+
+    Returns:
+        Its value.
+    """
+    if type(item) in PLAIN or not isinstance(item, Expr):
+        return item
+    state.steps += 1
+    if state.steps > MAX_STEPS:
+        return ERROR
+    return item.run(ad if ad is not None else state.my, state)
+
+
+def bare(ad: ClassAd, key: str, state: State) -> Value:
+    """``name``.
+
+    Args:
+        ad: The record the name stands in.
+        key: The name in lower case.
+        state: The evaluation.
+
+    Returns:
+        Its value.
+    """
+    value = ad.own.get(key)
+    if isinstance(value, Expr):
+        return enter(value, ad, state)
+    return look_up(ad, key, state)
+
+
+def mine(ad: ClassAd, key: str, state: State) -> Value:
+    """``MY.name``.
+
+    Args:
+        ad: The record the reference stands in.
+        key: The name in lower case.
+        state: The evaluation.
+
+    Returns:
+        Its value.
+    """
+    if "my" not in ad.own:
+        value = ad.own.get(key)
+        if value.__class__ in PLAIN:
+            return value
+        if isinstance(value, Expr):
+            return enter(value, ad, state)
+    return select(look_up(ad, "my", state), key, state)
+
+
+def theirs(ad: ClassAd, key: str, state: State) -> Value:
+    """``TARGET.name``.
+
+    Args:
+        ad: The record the reference stands in.
+        key: The name in lower case.
+        state: The evaluation.
+
+    Returns:
+        Its value.
+    """
+    other = state.other(ad)
+    if other is not None and "target" not in ad.own:
+        value = other.own.get(key)
+        if value.__class__ in PLAIN:
+            return value
+        if isinstance(value, Expr):
+            return enter(value, other, state)
+    return select(look_up(ad, "target", state), key, state)
+
+
+def absolute(ad: ClassAd, key: str, state: State) -> Value:
+    """``.name``, looked up from the outermost record, which in a match is the match itself and has no attributes.
+
+    Args:
+        ad: The record the reference stands in.
+        key: The name in lower case.
+        state: The evaluation.
+
+    Returns:
+        Its value.
+    """
+    if state.target is not None:
+        return UNDEFINED
+    while ad.scope is not None:
+        ad = ad.scope
+    return look_up(ad, key, state)
+
+
+def subscript(container: Value, index: Value, state: State) -> Value:
+    """``container[index]``.
+
+    Args:
+        container: A list or a record.
+        index: A position from 0, or a name.
+        state: The evaluation.
+
+    Returns:
+        The element; ERROR where there is none, UNDEFINED where a record lacks the name.
+    """
+    from condor_actors.classads.ad import ClassAd
+
+    if container is ERROR or index is ERROR:
+        return ERROR
+    if container is UNDEFINED or index is UNDEFINED:
+        return UNDEFINED
+    if isinstance(container, ListValue) and type(index) is int:
+        index = (index + 2**31) % 2**32 - 2**31
+        if 0 <= index < len(container.elements):
+            return element(container.elements[index], container.ad, state)
+        return ERROR
+    if isinstance(container, ClassAd) and isinstance(index, str):
+        found = container.find(index.lower())
+        return UNDEFINED if found is None else enter(found, container, state)
+    return ERROR
+
+
+if core is not None and not TYPE_CHECKING:  # the functions above are its oracle; these are what builtins call
+    State, enter, element = core.State, core.enter, core.element

@@ -1,0 +1,156 @@
+"""Ads in files and streams: recognise the form, read one ad after another, write any form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, Literal
+
+from condor_actors.classads.ad import ClassAd
+from condor_actors.classads.errors import ClassAdSyntaxError
+from condor_actors.classads.forms.json_form import iter_json, write_json, write_json_list
+from condor_actors.classads.forms.long_form import iter_long, write_long
+from condor_actors.classads.forms.xml_form import iter_xml, write_xml, write_xml_list
+from condor_actors.classads.language.parser import parse_records
+from condor_actors.classads.language.unparse import unparse
+
+Form = Literal["long", "new", "json", "xml"]
+FORMS: Final[tuple[Form, ...]] = ("long", "new", "json", "xml")
+
+
+def recognise(text: str) -> Form:
+    """Tell the form of a text that holds ads.
+
+    Args:
+        text: Its beginning is enough.
+
+    Returns:
+        The form; ``long`` when nothing speaks for another.
+    """
+    start = text.lstrip("\ufeff \t\r\n")
+    if start.startswith("<"):
+        return "xml"
+    if start.startswith("{"):
+        return "json" if start[1:].lstrip()[:1] in ('"', "}") else "new"
+    if start.startswith("["):
+        inner = start[1:].lstrip()
+        return "json" if inner.startswith("{") or (inner.startswith("]") and not inner[1:].strip()) else "new"
+    return "long"
+
+
+def iter_ads(text: str, form: Form | None = None) -> Iterator[ClassAd]:
+    """Read every ad of a text.
+
+    Args:
+        text: Ads of one form.
+        form: The form, recognised when not given.
+
+    Returns:
+        An iterator of ads.
+
+    Raises:
+        ClassAdSyntaxError: When the faulty ad is reached.
+    """
+    form = form or recognise(text)
+    if form == "xml":
+        yield from iter_xml([text])
+    elif form == "json":
+        yield from iter_json(text)
+    elif form == "new":
+        for record in parse_records(text):
+            yield ClassAd.from_pairs(record.pairs)
+    else:
+        yield from iter_long(text.splitlines(keepends=True))
+
+
+def iter_new(lines: Iterable[str]) -> Iterator[ClassAd]:
+    """Read ads of the new form from a stream, each as soon as its last bracket has come.
+
+    Args:
+        lines: Pieces of text that end at line ends.
+
+    Returns:
+        An iterator of ads.
+
+    Raises:
+        ClassAdSyntaxError: When the faulty ad is reached.
+    """
+    held = ""
+    for line in lines:
+        held += line
+        if "]" not in line:
+            continue
+        try:
+            records = list(parse_records(held))
+        except ClassAdSyntaxError as why:
+            if why.position >= len(held.rstrip()):
+                continue
+            raise
+        for record in records:
+            yield ClassAd.from_pairs(record.pairs)
+        held = ""
+    for record in parse_records(held):
+        yield ClassAd.from_pairs(record.pairs)
+
+
+def write_ad(ad: ClassAd, form: Form) -> str:
+    """Write one ad.
+
+    Args:
+        ad: The ad.
+        form: The form.
+
+    Returns:
+        Its text, ended by a newline.
+    """
+    if form == "xml":
+        return write_xml(ad)
+    if form == "json":
+        return write_json(ad) + "\n"
+    return unparse(ad) + "\n" if form == "new" else write_long(ad)
+
+
+def write_ads(ads: Iterable[ClassAd], form: Form) -> Iterator[str]:
+    """Write ads piece by piece.
+
+    Args:
+        ads: The ads.
+        form: The form.
+
+    Returns:
+        An iterator of pieces.
+    """
+    if form == "xml":
+        yield from write_xml_list(ads)
+    elif form == "json":
+        yield from write_json_list(ads)
+    elif form == "new":
+        for ad in ads:
+            yield unparse(ad) + "\n"
+    else:
+        for ad in ads:
+            yield write_long(ad) + "\n"
+
+
+def ad_of(value: Any) -> ClassAd:
+    """Make an ad of what a caller has: text of any form, or a decoded JSON object.
+
+    Args:
+        value: Text, mapping or ClassAd; None gives an empty ad.
+
+    Returns:
+        The ad.
+
+    Raises:
+        ClassAdSyntaxError: When the text holds no ad.
+    """
+    if isinstance(value, ClassAd):
+        return value
+    if value is None:
+        return ClassAd()
+    if isinstance(value, dict):
+        from condor_actors.classads.forms.json_form import ad_of_object
+
+        return ad_of_object(value)
+    for ad in iter_ads(str(value)):
+        return ad
+    return ClassAd()

@@ -1,0 +1,1 @@
+"""The decisions of a collector: the pool's current ads."""

@@ -1,0 +1,1 @@
+"""The decisions of a negotiator: cycles, matches, priorities."""

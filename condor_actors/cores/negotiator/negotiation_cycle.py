@@ -1,0 +1,468 @@
+"""The negotiator's core: when a cycle begins, whom it asks, and what comes of it.
+
+Theory: a cycle has two phases.  *Gathering* asks every schedd that has a submitter with idle jobs what it wants, all at
+the same time, page by page.  When all have answered (or the patience is at an end) the *decision* follows in one step
+(:mod:`condor_actors.cores.negotiator.fair_share_allocator`), on the view of the pool as it is at that moment, and its
+results leave together.
+
+=============  ===================================================================================================
+state          what begins or ends it
+=============  ===================================================================================================
+``IDLE``       until the timer ``cycle`` runs out: soon after more is wanted or more is free, and every
+               NEGOTIATOR_INTERVAL
+``GATHERING``  until all asked have answered, or the timer ``patience`` runs out; what happens meanwhile asks for
+               another cycle afterwards.  A schedd is asked for as many requests as there are slots to give; when
+               these are decided and slots are left, the cycle goes on with a further round
+=============  ===================================================================================================
+
+A cycle that has nobody to serve or nothing to give is not begun.  The time that a decision takes delays the next, so
+that the negotiator never uses more than half of a processor, and a twentieth for changes that only may matter.
+
+Source: T89 section 9.3, HTCondor's manual, "Negotiation".
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+import attrs
+
+from condor_actors.classads import ClassAd, ClassAdSyntaxError, is_true
+from condor_actors.cores.negotiator.concurrency_limits import ConcurrencyLimits, limits_of
+from condor_actors.cores.negotiator.cycle_trace import CycleTrace, TraceEntry
+from condor_actors.cores.negotiator.fair_share_allocator import FairShareAllocator, Placement, Rejected, UserTurn
+from condor_actors.cores.negotiator.group_quotas import GroupBudget, GroupTree
+from condor_actors.cores.negotiator.match_settings import MatchSettings
+from condor_actors.cores.negotiator.matchmaking import SHARE_USED_UP, Matchmaker, Request
+from condor_actors.cores.negotiator.pool_view import HANDOUT_S, HARD, NONE, PoolView, Slot, Submitter
+from condor_actors.cores.negotiator.reservations import Reservations
+from condor_actors.cores.negotiator.significant_attributes import SignificantAttributes
+from condor_actors.cores.negotiator.user_priority import PriorityPolicy
+from condor_actors.effects import Answer, Ask, CancelTimer, Effect, Note, Send, SetTimer
+from condor_actors.messages.envelope import Address, AskFailed, Refused
+from condor_actors.messages.negotiate import (
+    Match,
+    MatchesMade,
+    MatchNotice,
+    NegotiateRequests,
+    Rejection,
+    RequestsRejected,
+    ResourceRequests,
+)
+
+__all__ = ["CycleRules", "CycleSettings", "CycleState", "NegotiationCycle"]
+
+_T = TypeVar("_T")
+MATCHES_BYTES = 350 * 1024
+SOFT_REST = 20.0
+SCHEDD, STARTD = "schedd", "startd"
+
+
+class CycleState(enum.Enum):
+    """See the module."""
+
+    IDLE = "idle"
+    GATHERING = "gathering"
+
+
+@attrs.frozen(kw_only=True)
+class CycleSettings:
+    """Times and sizes of a cycle; see the parameters of the same names.
+
+    Attributes:
+        soft_delay_s: how long a change that only may matter waits for a cycle.
+        patience_s: how long the decision waits for a schedd that does not answer.
+        most_requests: of one submitter in one cycle.
+        inform_startd: whether startds hear of matches from the negotiator too.
+        trace_cycles: for how many cycles a request's fate is kept.
+        use_counts: whether a request may get a slot for each of its jobs in one cycle, or for the first alone.
+    """
+
+    interval_s: float = 60.0
+    min_interval_s: float = 0.005
+    delay_s: float = 0.002
+    soft_delay_s: float = 1.0
+    timeout_s: float = 30.0
+    patience_s: float = 2.0
+    list_size: int = 200
+    most_requests: int = 100_000
+    inform_startd: bool = True
+    trace_cycles: int = 20
+    use_counts: bool = True
+
+
+@attrs.frozen(kw_only=True)
+class CycleRules:
+    """What limits users beside their priority: accounting groups, and the size of each concurrency limit."""
+
+    groups: GroupTree = attrs.field(factory=GroupTree)
+    limit_of: Callable[[str], float] = lambda name: float("inf")
+
+
+@attrs.define(eq=False)
+class _Gathering:
+    """A cycle that is being gathered for.
+
+    Attributes:
+        number, began_s: of the cycle.
+        awaited: (submitter, cursor) of questions without an answer yet.
+        requests: what has come and is not decided yet, by submitter.
+        more: where the requests of a submitter go on, when there were enough for now.
+        taken: how many requests of a submitter have come.
+        placed, rejected: what earlier rounds of the cycle decided.
+        gained: weight by user in earlier rounds.
+    """
+
+    number: int
+    began_s: float
+    awaited: set[tuple[str, str]] = attrs.field(factory=set)
+    requests: dict[str, list[Request]] = attrs.field(factory=dict)
+    submitters: dict[str, Submitter] = attrs.field(factory=dict)
+    more: dict[str, str] = attrs.field(factory=dict)
+    taken: dict[str, int] = attrs.field(factory=dict)
+    placed: list[Placement] = attrs.field(factory=list)
+    rejected: list[Rejected] = attrs.field(factory=list)
+    gained: dict[str, float] = attrs.field(factory=dict)
+
+
+class NegotiationCycle:
+    """See the module.
+
+    Args:
+        settings, match_settings: the configuration.
+        view: the pool; priorities: the policy in force.
+        rules: accounting groups and concurrency limits.
+    """
+
+    def __init__(self, settings: CycleSettings, match_settings: MatchSettings, view: PoolView,
+                 priorities: PriorityPolicy, rules: CycleRules | None = None) -> None:
+        self.settings = settings
+        self.view = view
+        self.priorities = priorities
+        self.state = CycleState.IDLE
+        self.cycle = 0
+        self.trace = CycleTrace(settings.trace_cycles)
+        self.significant = SignificantAttributes(match_settings)
+        self.rules = rules or CycleRules()
+        self.busy_s = 0.0
+        self.last: dict[str, float] = {}
+        self._match_settings = match_settings
+        self._now_s = 0.0
+        self._matchmaker = Matchmaker(match_settings, self._priority_of, self._beats)
+        self.reservations = self._matchmaker.reservations
+        self._gathering: _Gathering | None = None
+        self._wished = NONE
+        self._due_s = float("inf")
+        self._began_s = self._ended_s = 0.0
+
+    def reconfigure(self, settings: CycleSettings, match_settings: MatchSettings, rules: CycleRules,
+                    priorities: PriorityPolicy) -> None:
+        """Take a new configuration; a cycle that runs ends under it."""
+        self.settings = settings
+        self.trace.kept = settings.trace_cycles
+        self.rules = rules
+        self.priorities = priorities
+        self._match_settings = match_settings
+        self.significant = SignificantAttributes(match_settings)
+        self._matchmaker = Matchmaker(match_settings, self._priority_of, self._beats)
+        self._matchmaker.reservations = self.reservations
+        self.view.changed.update(dict.fromkeys(self.view.slots))
+        self.view.fresh.update(dict.fromkeys(self.view.slots))
+
+    def keep(self, reservations: Reservations) -> None:
+        """Honour these from now on."""
+        self.reservations = self._matchmaker.reservations = reservations
+
+    def _priority_of(self, user: str) -> float:
+        return self.priorities.effective(user, self._now_s)
+
+    def _beats(self, wanting: float, holding: float) -> bool:
+        return self.priorities.beats(wanting, holding)
+
+    # ---- when
+
+    def wish(self, kind: int, now_s: float) -> tuple[Effect, ...]:
+        """Something happened: ``HARD`` or ``SOFT`` reason for a cycle."""
+        if kind == NONE:
+            return ()
+        if self.state is CycleState.GATHERING:
+            self._wished = max(self._wished, kind)
+            return ()
+        if not self._worth_it(now_s):
+            return ()
+        delay_s = self.settings.delay_s if kind == HARD else self.settings.soft_delay_s
+        rest_s = self.busy_s if kind == HARD else SOFT_REST * self.busy_s
+        due_s = max(now_s + delay_s, self._began_s + self.settings.min_interval_s, self._ended_s + rest_s)
+        if due_s >= self._due_s:
+            return ()
+        self._due_s = due_s
+        return (SetTimer("cycle", max(0.0, due_s - now_s)),)
+
+    def _wanting(self) -> list[Submitter]:
+        """The submitters with idle jobs that this negotiator serves."""
+        constraint = self._match_settings.submitter_constraint
+        wanting = self.view.wanting()
+        return wanting if constraint is None else [each for each in wanting if is_true(constraint.evaluate(each.ad))]
+
+    def _worth_it(self, now_s: float) -> bool:
+        """Whether anybody wants something and anything could be given."""
+        if not self._wanting():
+            return False
+        self._matchmaker.begin(self.view, now_s)
+        return len(self._matchmaker.candidates) > 0
+
+    def regularly(self, now_s: float) -> tuple[Effect, ...]:
+        """NEGOTIATOR_INTERVAL has passed."""
+        again = SetTimer("interval", self.settings.interval_s)
+        wished = self.wish(HARD, now_s)
+        if not wished and self.state is CycleState.IDLE and self._due_s == float("inf"):
+            self.priorities.wants({each.name for each in self._wanting()}, now_s)
+        return (again, *wished)
+
+    # ---- gathering
+
+    def begin(self, now_s: float) -> tuple[Effect, ...]:
+        """The timer ``cycle`` ran out: ask everybody."""
+        self._due_s = float("inf")
+        if self.state is CycleState.GATHERING:
+            return ()
+        if not self._worth_it(now_s):
+            return ()
+        self.cycle += 1
+        self.state = CycleState.GATHERING
+        self._wished = NONE
+        self._began_s = now_s
+        gathering = self._gathering = _Gathering(self.cycle, now_s)
+        self.significant.learn(self.view)
+        effects: list[Effect] = []
+        for submitter in self._wanting():
+            gathering.submitters[submitter.key] = submitter
+            effects.append(self._ask(gathering, submitter, ""))
+        return (*effects, SetTimer("patience", self.settings.patience_s))
+
+    def _ask(self, gathering: _Gathering, submitter: Submitter, cursor: str) -> Effect:
+        tag = ("requests", gathering.number, submitter.key, cursor)
+        gathering.awaited.add((submitter.key, cursor))
+        question = NegotiateRequests(
+            cycle=gathering.number, submitter=submitter.name, significant_attributes=self.significant.names,
+            limit=self.settings.list_size, cursor=cursor,
+        )
+        return Ask(Address(submitter.schedd, SCHEDD), question, self.settings.timeout_s, tag)
+
+    def answered(self, answer: Answer, now_s: float) -> tuple[Effect, ...]:
+        """A schedd said what it wants, or that it cannot."""
+        _, cycle, key, cursor = answer.tag
+        gathering = self._gathering
+        if gathering is None or gathering.number != cycle:
+            return self.wish(HARD, now_s) if isinstance(answer.message, ResourceRequests) else ()
+        gathering.awaited.discard((key, cursor))
+        effects: list[Effect] = []
+        submitter = gathering.submitters[key]
+        message = answer.message
+        if isinstance(message, ResourceRequests):
+            effects += self._take_requests(gathering, submitter, message)
+        elif isinstance(message, (Refused, AskFailed)):
+            effects.append(Note(f"{submitter.schedd_name} did not say what {submitter.name} wants: "
+                                f"{getattr(message, 'text', '')}", "warn"))
+        if gathering.awaited:
+            return tuple(effects)
+        return (*effects, *self.decide(now_s))
+
+    def _take_requests(self, gathering: _Gathering, submitter: Submitter, message: ResourceRequests) -> list[Effect]:
+        requests = gathering.requests.setdefault(submitter.key, [])
+        effects: list[Effect] = []
+        constraint = self._match_settings.job_constraint
+        avoided = frozenset(message.avoided)
+        for each in message.requests:
+            try:
+                ad = ClassAd.from_bytes(each.job_ad)
+            except ClassAdSyntaxError as error:
+                effects.append(Note(f"the request {each.job_id} of {submitter.name} cannot be read: {error}", "warn"))
+                continue
+            if each.count > 0 and (constraint is None or is_true(constraint.evaluate(ad))):
+                count = each.count if self.settings.use_counts else 1
+                requests.append(Request(each.autocluster, each.job_id, count, ad, submitter.name,
+                                        limits=limits_of(ad), avoided=avoided))
+        taken = gathering.taken[submitter.key] = gathering.taken.get(submitter.key, 0) + len(message.requests)
+        if message.cursor and taken < self.settings.most_requests:
+            enough = 2 * len(self._matchmaker.candidates) + self.settings.list_size
+            if sum(request.left for request in requests) < enough:
+                effects.append(self._ask(gathering, submitter, message.cursor))
+            else:
+                gathering.more[submitter.key] = message.cursor
+        return effects
+
+    def out_of_patience(self, now_s: float) -> tuple[Effect, ...]:
+        """The timer ``patience`` ran out: decide with what has come."""
+        gathering = self._gathering
+        if gathering is None:
+            return ()
+        late = sorted({gathering.submitters[key].schedd_name for key, _ in gathering.awaited})
+        note = Note(f"cycle {gathering.number} goes on without {', '.join(late)}", "warn")
+        return (note, *self.decide(now_s))
+
+    # ---- deciding
+
+    def decide(self, now_s: float) -> tuple[Effect, ...]:
+        """Everything that was asked for is here: place it, and go on where more is wanted and something is left."""
+        gathering = self._gathering
+        assert gathering is not None
+        self._now_s = now_s
+        self.view.expire_handouts(now_s)
+        if self.reservations:
+            self.reservations.set_aside([slot.ad for slot in self.view.slots.values()], now_s)
+        self._matchmaker.begin(self.view, now_s)
+        turns = self._turns(gathering, now_s)
+        self._spin(gathering, turns, now_s)
+        questions = self._further(gathering, turns) if len(self._matchmaker.candidates) else []
+        if questions:
+            return (*questions, SetTimer("patience", self.settings.patience_s))
+        return self._finish(gathering, now_s)
+
+    def _further(self, gathering: _Gathering, turns: list[UserTurn]) -> list[Effect]:
+        """Questions for the requests of submitters that could take more than they had asked for so far."""
+        sated = {each.turn.name for each in gathering.rejected if each.reason == SHARE_USED_UP}
+        more, gathering.more, gathering.requests, gathering.awaited = gathering.more, {}, {}, set()
+        return [
+            self._ask(gathering, gathering.submitters[key], cursor) for key, cursor in more.items()
+            if gathering.submitters[key].name not in sated
+        ]
+
+    def _finish(self, gathering: _Gathering, now_s: float) -> tuple[Effect, ...]:
+        """Tell everybody what the cycle decided."""
+        self._gathering = None
+        self.state = CycleState.IDLE
+        self._ended_s = now_s
+        placed, rejected = gathering.placed, gathering.rejected
+        self._note_trace(gathering, placed, rejected, now_s)
+        self.priorities.wants({each.turn.name for each in rejected}, now_s)
+        effects: list[Effect] = [CancelTimer("patience")]
+        effects += self._tell(gathering, placed, rejected)
+        self.last = {
+            "LastNegotiationCycleNumber0": float(gathering.number), "LastNegotiationCycleTime0": gathering.began_s,
+            "LastNegotiationCycleEnd0": now_s, "LastNegotiationCycleMatches0": float(len(placed)),
+            "LastNegotiationCycleRejections0": float(len(rejected)),
+            "LastNegotiationCycleActiveSubmitterCount0": float(len(gathering.taken)),
+            "LastNegotiationCycleTotalSlots0": float(len(self.view.slots)),
+        }
+        next_s = self.view.expire_handouts(now_s)
+        if next_s is not None:
+            effects.append(SetTimer("handouts", next_s - now_s + 0.001))
+        if placed or rejected:
+            effects.append(Note(f"cycle {gathering.number}: {len(placed)} matches, {len(rejected)} requests refused",
+                                "info" if placed else "debug"))
+        return (*effects, *self.wish(self._wished, now_s))
+
+    def _spin(self, gathering: _Gathering, turns: list[UserTurn], now_s: float) -> None:
+        view, rules = self.view, self.rules
+        budget = None
+        if rules.groups.groups:
+            held = {user: weight for user, (weight, _) in view.held.items()}
+            for user, weight in gathering.gained.items():
+                held[user] = held.get(user, 0.0) + weight
+            budget = GroupBudget(rules.groups, view.total_weight, held)
+        spinner = FairShareAllocator(self._matchmaker, self.priorities, now_s + HANDOUT_S,
+                          lambda: ConcurrencyLimits(rules.limit_of, view), budget)
+        spinner.serve(turns, view.total_weight)
+        gathering.placed += spinner.placed
+        gathering.rejected += spinner.rejected
+        for turn in turns:
+            gathering.gained[turn.name] = gathering.gained.get(turn.name, 0.0) + turn.gained
+
+    def _turns(self, gathering: _Gathering, now_s: float) -> list[UserTurn]:
+        """The users, each with the requests of all its schedds; the jobs are told their submitter's priority."""
+        turns: dict[str, UserTurn] = {}
+        for key, requests in gathering.requests.items():
+            submitter = gathering.submitters[key]
+            turn = turns.get(submitter.name)
+            if turn is None:
+                record = self.priorities.users.get(submitter.name)
+                turn = turns[submitter.name] = UserTurn(
+                    submitter.name, self.priorities.effective(submitter.name, now_s),
+                    holding=(record.holding if record is not None else 0.0)
+                    + gathering.gained.get(submitter.name, 0.0),
+                    ceiling=record.ceiling if record is not None else -1.0,
+                )
+            for request in requests:
+                request.priority = turn.priority
+                request.ad["SubmitterUserPrio"] = turn.priority
+                request.ad["SubmitterUserResourcesInUse"] = turn.holding
+                turn.requests.append((key, request))
+        return list(turns.values())
+
+    def _note_trace(self, gathering: _Gathering, placed: Iterable[Placement], rejected: Iterable[Rejected],
+                    now_s: float) -> None:
+        matched: dict[int, int] = {}
+        requests: dict[int, tuple[str, Request]] = {}
+        for each in placed:
+            matched[id(each.request)] = matched.get(id(each.request), 0) + 1
+            requests[id(each.request)] = (each.source, each.request)
+        refused = {id(each.request): each for each in rejected}
+        requests.update((id(each.request), (each.source, each.request)) for each in rejected)
+        for key, (source, request) in requests.items():
+            why = refused.get(key)
+            self.trace.note(TraceEntry(
+                cycle=gathering.number, when_s=now_s, submitter=request.submitter,
+                schedd_name=gathering.submitters[source].schedd_name, autocluster=request.autocluster,
+                job_id=request.job_id, matched=matched.get(key, 0), unmatched=request.left,
+                reason=why.reason if why is not None else "", causes=why.causes if why is not None else (),
+            ))
+        self.trace.forget_before(gathering.number)
+
+    # ---- telling
+
+    def _tell(self, gathering: _Gathering, placed: list[Placement], rejected: list[Rejected]) -> list[Effect]:
+        effects: list[Effect] = []
+        for key, submitter in gathering.submitters.items():
+            to = Address(submitter.schedd, SCHEDD)
+            mine = [each for each in placed if each.source == key]
+            for page in _pages([_match_of(each) for each in mine], lambda match: len(match.slot_ad) + 300):
+                effects.append(Send(to, MatchesMade(cycle=gathering.number, submitter=submitter.name,
+                                                    matches=tuple(page))))
+            refusals = [_rejection_of(each) for each in rejected if each.source == key]
+            for rejections in _pages(refusals, lambda refusal: len(refusal.reason) + 200 + 60 * len(refusal.causes)):
+                effects.append(Send(to, RequestsRejected(cycle=gathering.number, submitter=submitter.name,
+                                                         rejections=tuple(rejections))))
+        if self.settings.inform_startd:
+            effects += self._notices(gathering, placed)
+        return effects
+
+    def _notices(self, gathering: _Gathering, placed: Iterable[Placement]) -> list[Effect]:
+        told: set[tuple[str, str]] = set()
+        effects: list[Effect] = []
+        for each in placed:
+            slot: Slot = each.pick.candidate.slot
+            submitter = gathering.submitters[each.source]
+            if (slot.key, submitter.key) not in told:
+                told.add((slot.key, submitter.key))
+                effects.append(Send(Address(slot.startd, STARTD), MatchNotice(
+                    slot_name=slot.key, submitter=submitter.name, schedd_address=submitter.schedd)))
+        return effects
+
+
+def _match_of(placement: Placement) -> Match:
+    slot, request = placement.pick.candidate.slot, placement.request
+    return Match(autocluster=request.autocluster, job_id=request.job_id, slot_name=slot.key,
+                 startd_address=slot.startd, slot_ad=slot.data, capability=slot.capability,
+                 preempting=placement.pick.preempting)
+
+
+def _rejection_of(rejected: Rejected) -> Rejection:
+    return Rejection(autocluster=rejected.request.autocluster, job_id=rejected.request.job_id,
+                     reason=rejected.reason, causes=rejected.causes)
+
+
+def _pages(items: list[_T], size_of: Callable[[_T], int]) -> Iterable[list[_T]]:
+    page: list[_T] = []
+    size = 0
+    for item in items:
+        length = size_of(item)
+        if page and size + length > MATCHES_BYTES:
+            yield page
+            page, size = [], 0
+        page.append(item)
+        size += length
+    if page:
+        yield page

@@ -1,0 +1,115 @@
+"""The negotiator's configuration as the values its cores take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from condor_actors.classads import Expr, parse_expression
+from condor_actors.config import Config
+from condor_actors.cores.negotiator.fair_share import FairShare, FairShareSettings
+from condor_actors.cores.negotiator.group_quotas import NO_GROUP, Group, GroupTree
+from condor_actors.cores.negotiator.match_settings import MatchSettings
+from condor_actors.cores.negotiator.negotiation_cycle import CycleRules, CycleSettings
+from condor_actors.cores.negotiator.up_down import UpDown, UpDownSettings
+from condor_actors.cores.negotiator.update_prio import UpdatePrio, UpdatePrioSettings
+from condor_actors.cores.negotiator.user_priority import PriorityPolicy, UserRecord
+
+__all__ = ["cycle_rules", "cycle_settings", "match_settings", "priority_policy"]
+
+
+def cycle_settings(config: Config) -> CycleSettings:
+    """Times and sizes of the cycle."""
+    return CycleSettings(
+        interval_s=config.seconds("NEGOTIATOR_INTERVAL"), min_interval_s=config.seconds("NEGOTIATOR_MIN_INTERVAL"),
+        delay_s=config.seconds("NEGOTIATOR_CYCLE_DELAY"), timeout_s=config.seconds("NEGOTIATOR_TIMEOUT"),
+        list_size=config.integer("NEGOTIATOR_RESOURCE_REQUEST_LIST_SIZE"),
+        trace_cycles=config.integer("NEGOTIATOR_TRACE_CYCLES"),
+        use_counts=config.boolean("USE_RESOURCE_REQUEST_COUNTS"),
+    )
+
+
+def match_settings(config: Config) -> MatchSettings:
+    """The expressions by which slots and jobs are judged."""
+    return MatchSettings(
+        pre_job_rank=config.expression("NEGOTIATOR_PRE_JOB_RANK"),
+        post_job_rank=config.expression("NEGOTIATOR_POST_JOB_RANK"),
+        preemption_requirements=preemption_requirements(config),
+        preemption_rank=config.expression("PREEMPTION_RANK"),
+        slot_constraint=config.expression("NEGOTIATOR_SLOT_CONSTRAINT"),
+        job_constraint=config.expression("NEGOTIATOR_JOB_CONSTRAINT"),
+        submitter_constraint=config.expression("NEGOTIATOR_SUBMITTER_CONSTRAINT"),
+        consider_preemption=config.boolean("NEGOTIATOR_CONSIDER_PREEMPTION"),
+        early_preemption=config.boolean("NEGOTIATOR_CONSIDER_EARLY_PREEMPTION"),
+    )
+
+
+def priority_policy(config: Config, users: Mapping[str, UserRecord]) -> PriorityPolicy:
+    """The policy that PRIORITY_POLICY names, with the accountant's records."""
+    name = config.value("PRIORITY_POLICY")
+    if name == UpDown.NAME:
+        return UpDown(UpDownSettings(step=config.real("UP_DOWN_STEP"), interval_s=config.seconds("UP_DOWN_INTERVAL"),
+                                     ceiling=config.real("UP_DOWN_CEILING")), users)
+    if name == UpdatePrio.NAME:
+        expression = config.expression("UPDATE_PRIO")
+        assert expression is not None
+        return UpdatePrio(UpdatePrioSettings(expression=expression, interval_s=config.seconds("UP_DOWN_INTERVAL"),
+                                             least=config.integer("MIN_PRIO"), most=config.integer("MAX_PRIO")), users)
+    return FairShare(fair_share_settings(config), users)
+
+
+def preemption_requirements(config: Config) -> Expr | None:
+    """PREEMPTION_REQUIREMENTS; the policies of the papers, which live by preemption, have it true unless it is set."""
+    if config.value("PRIORITY_POLICY") != FairShare.NAME and config.where("PREEMPTION_REQUIREMENTS")[1] == 0:
+        return parse_expression("true")
+    return config.expression("PREEMPTION_REQUIREMENTS")
+
+
+def cycle_rules(config: Config) -> CycleRules:
+    """Accounting groups and concurrency limits."""
+    return CycleRules(groups=group_tree(config), limit_of=partial(limit_of, config))
+
+
+def group_tree(config: Config) -> GroupTree:
+    """GROUP_NAMES with the quotas of each."""
+    groups = []
+    for name in config.list_of("GROUP_NAMES"):
+        if name == NO_GROUP:
+            continue
+        surplus = config.text(f"GROUP_ACCEPT_SURPLUS_{name}")
+        quota, fraction = config.value(f"GROUP_QUOTA_{name}"), config.value(f"GROUP_QUOTA_DYNAMIC_{name}")
+        groups.append(Group(
+            name=name, quota=float(quota) if isinstance(quota, (int, float)) else None,
+            fraction=float(fraction) if isinstance(fraction, (int, float)) else None,
+            accept_surplus=config.boolean("GROUP_ACCEPT_SURPLUS") or config.boolean("GROUP_AUTOREGROUP")
+            if surplus is None else config.boolean(f"GROUP_ACCEPT_SURPLUS_{name}"),
+        ))
+    return GroupTree.of(groups, config.expression("GROUP_SORT_EXPR"),
+                        allow_oversubscription=config.boolean("NEGOTIATOR_ALLOW_QUOTA_OVERSUBSCRIPTION"))
+
+
+def limit_of(config: Config, name: str) -> float:
+    """The size of the concurrency limit ``name``."""
+    for parameter in (f"{name}_LIMIT", f"CONCURRENCY_LIMIT_DEFAULT_{name.partition('.')[0]}",
+                      "CONCURRENCY_LIMIT_DEFAULT"):
+        text = config.text(parameter.upper())
+        if text is not None:
+            try:
+                return float(text)
+            except ValueError:
+                continue
+    return float("inf")
+
+
+def fair_share_settings(config: Config) -> FairShareSettings:
+    """Half-life and factors."""
+    factors = {}
+    for group in config.list_of("GROUP_NAMES"):
+        factor = config.text(f"GROUP_PRIO_FACTOR_{group}")
+        if factor is not None:
+            factors[group.lower()] = float(factor)
+    return FairShareSettings(
+        half_life_s=config.seconds("PRIORITY_HALFLIFE"), default_factor=config.real("DEFAULT_PRIO_FACTOR"),
+        nice_factor=config.real("NICE_USER_PRIO_FACTOR"), remote_factor=config.real("REMOTE_PRIO_FACTOR"),
+        local_domain=config.text("ACCOUNTANT_LOCAL_DOMAIN") or "", group_factors=factors,
+    )

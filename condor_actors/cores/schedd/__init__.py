@@ -1,0 +1,1 @@
+"""The decisions of a schedd: the queue, its claims, its runs."""

@@ -1,0 +1,262 @@
+"""Autoclusters: idle jobs that no slot can tell apart, and the order in which they should run.
+
+Theory: two jobs belong to one autocluster when all *significant* attributes have the same text: those that slots and
+the negotiator look at, and those that the job's own Requirements and Rank are made of.  The negotiator decides once for
+all of them, and a claim that fitted one fits all.  The text of an attribute that only the cluster has is looked at once
+per cluster; a job that has no significant attribute of its own costs one dictionary access.
+
+Within an autocluster jobs stand in a heap by (priority, submission).  A job that leaves is left in the heap and skipped
+when it comes up: ``job.order`` is the entry that counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from heapq import heappop, heappush
+from typing import Any
+
+from condor_actors.classads import ClassAd, Expr, unparse
+from condor_actors.cores.schedd.job_queue import Cluster, Job
+
+__all__ = ["ALWAYS_SIGNIFICANT", "Autocluster", "Autoclusters", "default_rank"]
+
+ALWAYS_SIGNIFICANT = frozenset({
+    "requirements", "rank", "requestcpus", "requestmemory", "requestdisk", "requestgpus", "concurrencylimits",
+    "jobuniverse", "niceuser", "acctgroup", "accountinggroup", "flockto", "requiregpus", "owner", "wantpreemption",
+})
+PRIORITIES = dict.fromkeys(("prejobprio1", "prejobprio2", "jobprio", "postjobprio1", "postjobprio2")).keys()
+_MAX_DEPTH = 10
+PRUNE_EVERY = 5_000
+"""New autoclusters between two looks for empty ones."""
+
+Rank = tuple[float, ...]
+Entry = tuple[Rank, int, int]
+
+
+def default_rank(job: Job) -> Rank:
+    """The manual's order within a schedd; smaller runs first: the five priority attributes, then submission."""
+    if not PRIORITIES.isdisjoint(job.ad.own):
+        return _rank_of(job.ad)
+    memo = job.cluster.memo
+    rank: Rank | None = memo.get("rank")
+    if rank is None:
+        rank = memo["rank"] = _rank_of(job.cluster.ad)
+    return rank
+
+
+def _rank_of(ad: ClassAd) -> Rank:
+    values = []
+    for key in PRIORITIES:
+        value = ad.find(key)
+        values.append(-float(value) if type(value) is int or type(value) is float else 0.0)
+    return tuple(values)
+
+
+class Autocluster:
+    """One class of jobs.
+
+    Attributes:
+        number: what the negotiator calls it.
+        submitter: whose.
+        waiting: how many jobs stand in it and may be asked for.
+    """
+
+    __slots__ = ("heap", "number", "signature", "submitter", "waiting")
+
+    def __init__(self, number: int, submitter: str, signature: tuple[Any, ...]) -> None:
+        self.number = number
+        self.submitter = submitter
+        self.signature = signature
+        self.waiting = 0
+        self.heap: list[tuple[Entry, Job]] = []
+
+    def head(self) -> Job | None:
+        """The job to run first; None when there is none."""
+        heap = self.heap
+        while heap:
+            entry, job = heap[0]
+            if job.order is entry:
+                return job
+            heappop(heap)
+        return None
+
+
+class Autoclusters:
+    """All autoclusters of a schedd.
+
+    Args:
+        rank: gives the order of a job; equal ranks go by submission.
+
+    Attributes:
+        always, never, only: attributes, lower case, that the admin adds to the significant ones, takes from them, or
+            puts in their place.
+    """
+
+    def __init__(self, rank: Callable[[Job], Rank] = default_rank) -> None:
+        self.significant: frozenset[str] = ALWAYS_SIGNIFICANT
+        self.always: frozenset[str] = frozenset()
+        self.never: frozenset[str] = frozenset()
+        self.only: frozenset[str] = frozenset()
+        self.by_number: dict[int, Autocluster] = {}
+        self.by_submitter: dict[str, dict[int, Autocluster]] = {}
+        self._rank = rank
+        self._by_signature: dict[tuple[Any, ...], Autocluster] = {}
+        self._next = 1
+        self._ranks: dict[Rank, Rank] = {}
+
+    def learn(self, names: Iterable[str], jobs: Iterable[Job]) -> bool:
+        """The negotiator finds these attributes significant too; returns whether the autoclusters changed.
+
+        Args:
+            names: in any case.
+            jobs: all jobs of the queue, asked for only when something changed.
+        """
+        wanted = (frozenset(name.lower() for name in names) | self.significant | self.always) - self.never
+        if self.only:
+            wanted = self.only
+        if wanted == self.significant:
+            return False
+        self.significant = wanted
+        self.by_number.clear()
+        self.by_submitter.clear()
+        self._by_signature.clear()
+        ready = []
+        for job in jobs:
+            job.cluster.memo.pop("autocluster", None)
+            waits = job.order is not None
+            job.order = None
+            job.autocluster = 0
+            if waits:
+                ready.append(job)
+        for job in ready:
+            self.add(job)
+        return True
+
+    # ---- membership
+
+    def add(self, job: Job) -> None:
+        """A job wants to run; one that is in already is put in its place again."""
+        if job.order is not None:
+            self.remove(job)
+        autocluster = self._of(job)
+        rank = self._rank(job)
+        entry = job.order = (self._ranks.setdefault(rank, rank), job.cluster.number, job.proc)
+        job.autocluster = autocluster.number
+        autocluster.waiting += 1
+        heappush(autocluster.heap, (entry, job))
+
+    def remove(self, job: Job) -> None:
+        """A job wants to run no longer (it starts, is held, is gone); one that is not in is no error."""
+        if job.order is None:
+            return
+        job.order = None
+        autocluster = self.by_number.get(job.autocluster)
+        if autocluster is None:
+            return
+        autocluster.waiting -= 1
+        if autocluster.waiting == 0:
+            autocluster.heap.clear()
+
+    def _of(self, job: Job) -> Autocluster:
+        cluster = job.cluster
+        shared, known = self._shared(cluster)
+        own = job.ad.own
+        different = tuple([(key, _text(own[key])) for key in shared if key in own])
+        found: Autocluster | None = known.get(different)
+        if found is None or found.number not in self.by_number:
+            texts = dict(shared)
+            texts.update(different)
+            signature = (cluster.submitter, *sorted(texts.items()))
+            found = self._by_signature.get(signature)
+            if found is None:
+                found = self._new(cluster.submitter, signature)
+            known[different] = found
+        return found
+
+    def _shared(self, cluster: Cluster) -> tuple[dict[str, str], dict[Any, Autocluster]]:
+        """Significant attributes with the cluster's text of each, and autoclusters by what a job has of its own."""
+        memo = cluster.memo.get("autocluster")
+        if memo is None:
+            names = self._closure(cluster.ad)
+            find = cluster.ad.find
+            memo = cluster.memo["autocluster"] = ({name: _text(find(name)) for name in sorted(names)}, {})
+        shared: dict[str, str] = memo[0]
+        known: dict[Any, Autocluster] = memo[1]
+        return shared, known
+
+    def _closure(self, ad: ClassAd) -> set[str]:
+        """The significant attributes and everything of the job that their expressions refer to."""
+        names = set(self.significant)
+        names.update(key for key in ad.own if key.startswith("request"))
+        fresh = names
+        for _ in range(_MAX_DEPTH):
+            more: set[str] = set()
+            for name in fresh:
+                value = ad.find(name)
+                if isinstance(value, Expr):
+                    internal, external = value.references()
+                    more.update(internal)
+                    more.update(name for name in external if ad.find(name) is not None)
+            fresh = more - names
+            if not fresh:
+                break
+            names |= fresh
+        return names - {"procid", "clusterid", "currenttime", "globaljobid"} - self.never
+
+    def _prune(self) -> None:
+        """Forget the classes that no job waits in."""
+        for autocluster in [each for each in self.by_number.values() if not each.waiting]:
+            del self.by_number[autocluster.number]
+            del self.by_submitter[autocluster.submitter][autocluster.number]
+            del self._by_signature[autocluster.signature]
+
+    def _new(self, submitter: str, signature: tuple[Any, ...]) -> Autocluster:
+        if self._next % PRUNE_EVERY == 0:
+            self._prune()
+        autocluster = Autocluster(self._next, submitter, signature)
+        self._next += 1
+        self.by_number[autocluster.number] = autocluster
+        self.by_submitter.setdefault(submitter, {})[autocluster.number] = autocluster
+        self._by_signature[signature] = autocluster
+        return autocluster
+
+    # ---- order
+
+    def of_submitter(self, submitter: str) -> list[tuple[Entry, Autocluster, Job]]:
+        """The autoclusters of a submitter that want something, each with its first job, best first."""
+        wanting = []
+        for autocluster in self.by_submitter.get(submitter, {}).values():
+            head = autocluster.head() if autocluster.waiting else None
+            if head is not None:
+                wanting.append((head.order, autocluster, head))
+        wanting.sort(key=lambda each: each[0])
+        return wanting
+
+    def candidates(self, submitter: str, first: int) -> Iterator[tuple[Autocluster, Job, bool]]:
+        """Jobs for a free claim, best first; the flag says that the claim is known to fit.
+
+        The claim's own autocluster comes before others unless one of them has a job of higher priority.
+        """
+        own = self.by_number.get(first)
+        own_head = own.head() if own is not None and own.waiting and own.submitter == submitter else None
+        mine = self.by_submitter.get(submitter, {})
+        if own_head is not None and own is not None and len(mine) == 1:
+            yield own, own_head, True
+            return
+        ordered = self.of_submitter(submitter)
+        if own_head is not None and own is not None:
+            better = [each for each in ordered if each[1] is not own and each[0][0] < own_head.order[0]]
+            rest = [each for each in ordered if each[1] is not own and each[0][0] >= own_head.order[0]]
+            for _, autocluster, job in better:
+                yield autocluster, job, False
+            yield own, own_head, True
+            ordered = rest
+        for _, autocluster, job in ordered:
+            yield autocluster, job, False
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    return str(value) if isinstance(value, Expr) else f"{type(value).__name__}:{value}" if isinstance(
+        value, (int, float, str)) else unparse(value)

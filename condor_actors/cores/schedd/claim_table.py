@@ -1,0 +1,422 @@
+"""The claims of a schedd: asked for after a match, used for one job after the other, renewed, given back.
+
+Theory: a match names an autocluster; the first job of it that is free is reserved and shown to the startd.  A granted
+claim starts that job; when its run ends, the claim takes the next job of the same submitter that fits, without asking
+anybody: one of the same autocluster fits for certain, others are matched against the slot here.  A claim that nothing
+fits is released.  All claims are rows of the store, so a restarted schedd still holds them.
+
+============ ============================================================================
+a claim is
+============ ============================================================================
+asked for    a job is reserved; the startd has not answered
+used         a run is on it
+waiting      its next job may not start yet (JOB_START_DELAY)
+idle         nothing fits, and the last job wished to keep it (KeepClaimIdle)
+============ ============================================================================
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from itertools import islice
+from typing import Any, Protocol
+
+import attrs
+
+from condor_actors.classads import ClassAd, match_ads
+from condor_actors.cores.schedd.job_queue import Job
+from condor_actors.cores.schedd.job_transitions import JobTransitions
+from condor_actors.cores.schedd.queue_operations import DropClaim, SaveClaim
+from condor_actors.cores.schedd.schedd_context import ScheddContext
+from condor_actors.cores.schedd.unreachable_startds import UnreachableStartds
+from condor_actors.cores.secrets import matches
+from condor_actors.effects import Ask
+from condor_actors.messages.claim import (
+    ClaimGranted,
+    ClaimRefused,
+    ClaimRevoked,
+    ClaimsKept,
+    ClaimsRenewed,
+    ReleaseClaim,
+    RenewClaims,
+    RequestClaim,
+)
+from condor_actors.messages.envelope import Address, AskFailed
+from condor_actors.messages.negotiate import (
+    Match,
+    MatchesMade,
+    NegotiateRequests,
+    ResourceRequest,
+    ResourceRequests,
+)
+
+__all__ = ["ClaimTable", "HeldClaim", "RunStarter"]
+
+REQUEST_PATIENCE_S = 30.0
+DOUBTED_PATIENCE_S = 5.0
+"""For a match that was made before the negotiator heard of the doubt; its slot is kept for us longer than that, so the
+next cycle gives us another."""
+RELEASE_AGAIN_S = 30.0
+REQUEST_BYTES = 400_000
+CANDIDATES = 20
+"""Autoclusters tried for a free claim before it is given back."""
+
+
+class RunStarter(Protocol):
+    """What the claims need of the runs."""
+
+    @property
+    def running(self) -> int:
+        """How many there are."""
+
+    def start(self, job: Job, claim: HeldClaim) -> None:
+        """Begin a run."""
+
+    def claim_gone(self, run_id: str, reason: str) -> None:
+        """The claim of a run is over, or nothing is left of the run."""
+
+
+@attrs.define(eq=False)
+class HeldClaim:
+    """A claim that was granted.
+
+    Attributes:
+        row: the claim as it was granted.
+        ad: the slot.
+        autocluster: which jobs it fits for certain.
+        limits: the concurrency limits it was counted for.
+        run_id: what runs on it.
+        worklife_ends_s: from then on it takes no further job; 0: never.
+        usable: False once it is being vacated: nothing more may start on it.
+    """
+
+    row: SaveClaim
+    ad: ClassAd
+    autocluster: int = 0
+    limits: Any = None
+    run_id: str = ""
+    usable: bool = True
+    worklife_ends_s: float = 0.0
+
+    @property
+    def address(self) -> Address:
+        """The startd."""
+        return Address(self.row.startd, "startd")
+
+
+@attrs.frozen
+class _Asked:
+    """A claim asked for and not answered."""
+
+    job: Job
+    match: Match
+    submitter: str
+
+
+@attrs.frozen
+class _GivenBack:
+    """A claim that is ours no more, and whose startd may not know that yet."""
+
+    startd: Address
+    message: ReleaseClaim
+    until_s: float
+
+
+class ClaimTable:
+    """See the module."""
+
+    def __init__(self, desk: ScheddContext, moves: JobTransitions) -> None:
+        self._desk = desk
+        self._moves = moves
+        self.runs: RunStarter
+        self.held: dict[str, HeldClaim] = {}
+        self._asked: dict[int, _Asked] = {}
+        self._given_back: dict[str, _GivenBack] = {}
+        self._renewals: dict[str, Ask] = {}
+        """What renews all claims at a startd, as long as they stay the same."""
+        self._serial = 0
+        self._paused: deque[HeldClaim] = deque()
+        self.doubts = UnreachableStartds(desk)
+        self._starts_left = desk.settings.job_start_count
+        self.accepting = True
+
+    def _holding(self, row: SaveClaim) -> HeldClaim:
+        ad = ClassAd.from_bytes(row.slot_ad)
+        worklife_s = ad.get_int("ClaimWorklife", -1)
+        return HeldClaim(row, ad, worklife_ends_s=self._desk.now_s + worklife_s if worklife_s >= 0 else 0.0)
+
+    def restore(self, rows: Iterable[SaveClaim]) -> None:
+        """Take over the claims that the store had."""
+        for row in rows:
+            self.held[row.claim_id] = self._holding(row)
+
+    def started(self) -> None:
+        """The schedd runs: keep the claims alive that have runs, give the others back."""
+        self.release_idle("the schedd was started again")
+        self.renew()
+
+    def _renew_s(self) -> float:
+        lease_s = min([claim.row.lease_s for claim in self.held.values()], default=self._desk.settings.claim_lease_s)
+        return min(self._desk.settings.alive_interval_s, max(10.0, lease_s / 3.0))
+
+    # ---- the negotiator
+
+    def requests(self, question: NegotiateRequests) -> ResourceRequests:
+        """What a submitter wants, best first."""
+        desk = self._desk
+        settings, autoclusters = desk.settings, desk.autoclusters
+        autoclusters.always, autoclusters.never = settings.more_significant, settings.less_significant
+        autoclusters.only = settings.only_significant
+        autoclusters.learn(question.significant_attributes, desk.queue.jobs())
+        room = desk.settings.max_jobs_running - self.runs.running - len(self._asked) if self.accepting else 0
+        start = int(question.cursor or 0)
+        found: list[ResourceRequest] = []
+        size = 0
+        for index, (_, autocluster, job) in enumerate(desk.autoclusters.of_submitter(question.submitter)):
+            if room <= 0:
+                break
+            count = min(room, autocluster.waiting)
+            room -= count
+            if index < start:
+                continue
+            if len(found) >= question.limit or size > REQUEST_BYTES:
+                return ResourceRequests(submitter=question.submitter, requests=tuple(found), cursor=str(index),
+                                        avoided=self.doubts.named())
+            text = job.text
+            size += len(text) + 40
+            found.append(ResourceRequest(autocluster=autocluster.number, job_id=job.name, count=count, job_ad=text))
+        return ResourceRequests(submitter=question.submitter, requests=tuple(found), avoided=self.doubts.named())
+
+    def matched(self, message: MatchesMade) -> None:
+        """Ask for the slots we were matched with."""
+        for match in message.matches:
+            job = self._job_for(match, message.submitter)
+            if job is None or not self.accepting:
+                continue
+            self._moves.withdraw(job)
+            job.reserved = True
+            self._serial += 1
+            self._asked[self._serial] = _Asked(job, match, message.submitter)
+            desk = self._desk
+            desk.queue.set(job, NumJobMatches=job.ad.get_int("NumJobMatches") + 1, LastMatchTime=int(desk.now_s))
+            patience_s = DOUBTED_PATIENCE_S if match.startd_address in self.doubts else REQUEST_PATIENCE_S
+            desk.ask(
+                Address(match.startd_address, "startd"),
+                RequestClaim(slot_name=match.slot_name, capability=match.capability, job_ad=job.text,
+                             submitter=message.submitter, schedd_name=desk.settings.name,
+                             lease_s=desk.settings.claim_lease_s, schedd_node=desk.my_address),
+                patience_s, ("claim", self._serial),
+            )
+
+    def _job_for(self, match: Match, submitter: str) -> Job | None:
+        autocluster = self._desk.autoclusters.by_number.get(match.autocluster)
+        if autocluster is not None and autocluster.submitter == submitter and autocluster.waiting:
+            return autocluster.head()
+        cluster, _, proc = match.job_id.partition(".")
+        job = self._desk.queue.job(int(cluster), int(proc)) if proc.isdigit() and cluster.isdigit() else None
+        return job if job is not None and job.ready and job.order is not None else None
+
+    # ---- the startd
+
+    def answered(self, serial: int, message: Any) -> None:
+        """A startd has answered (or not) what we asked for."""
+        asked = self._asked.pop(serial, None)
+        if asked is None:
+            return
+        asked.job.reserved = False
+        self.doubts.heard(asked.match.startd_address, message)
+        if not isinstance(message, ClaimGranted):
+            reason = message.reason if isinstance(message, ClaimRefused) else getattr(message, "text", str(message))
+            self._desk.note(f"{asked.match.slot_name} was not granted for {asked.job.name}: {reason}")
+            self._moves.offer(asked.job)
+            if isinstance(message, AskFailed):
+                self.doubts.wish_cycle()
+            return
+        row = SaveClaim(message.claim_id, message.secret, asked.match.startd_address, message.starter_node,
+                        message.slot_name, message.slot_ad, asked.submitter, message.lease_s)
+        claim = self._holding(row)
+        claim.autocluster, claim.limits = asked.match.autocluster, asked.job.ad.find("concurrencylimits")
+        self.held[row.claim_id] = claim
+        self._renewals.pop(row.startd, None)
+        self._desk.persist(row)
+        self._moves.offer(asked.job)
+        self.use(claim, asked.job)
+
+    def revoked(self, message: ClaimRevoked) -> None:
+        """The startd takes a claim back."""
+        claim = self.held.get(message.claim_id)
+        if claim is None:
+            return
+        claim.usable = False
+        self._desk.note(f"{claim.row.slot_name} is taken back: {message.reason}")
+        if message.final:
+            self._gone(claim, message.reason)
+        elif message.lost and claim.run_id:
+            self.runs.claim_gone(claim.run_id, message.reason)
+        elif not claim.run_id:
+            self.release(claim, "nothing runs on it")
+
+    def _gone(self, claim: HeldClaim, reason: str) -> None:
+        """The startd has no such claim any more: what runs on it has ended, or nobody will ever know how."""
+        claim.usable = False
+        if claim.run_id:
+            self.runs.claim_gone(claim.run_id, reason)
+        else:
+            self.forget(claim)
+
+    # ---- use
+
+    def use(self, claim: HeldClaim, first: Job | None = None) -> None:
+        """Run something on a free claim, or give it back."""
+        if claim.run_id:
+            return
+        if not claim.usable or not self.accepting:
+            self.release(claim, "not to be used again")
+            return
+        if self.runs.running >= self._desk.settings.max_jobs_running:
+            self.release(claim, "MAX_JOBS_RUNNING")
+            return
+        if first is None and 0.0 < claim.worklife_ends_s <= self._desk.now_s:
+            self.release(claim, "CLAIM_WORKLIFE is over")
+            return
+        job = first if first is not None and first.ready and first.order is not None else self._next(claim)
+        if job is None:
+            self._rest(claim)
+            return
+        if not self._may_start():
+            self._paused.append(claim)
+            return
+        self._moves.withdraw(job)
+        claim.autocluster = job.autocluster
+        self.runs.start(job, claim)
+
+    def _next(self, claim: HeldClaim) -> Job | None:
+        """The best job of the claim's submitter that fits the slot."""
+        candidates = self._desk.autoclusters.candidates(claim.row.submitter, claim.autocluster)
+        for _, job, fits in islice(candidates, CANDIDATES):
+            if fits:
+                return job
+            if job.ad.find("concurrencylimits") == claim.limits and match_ads(job.ad, claim.ad, self._desk.now_s):
+                return job
+        return None
+
+    def _rest(self, claim: HeldClaim) -> None:
+        keep_s = claim.ad.get_float("KeepClaimIdle", self._desk.settings.keep_claim_idle_s)
+        if keep_s > 0.0:
+            self._desk.timer(("idle-claim", claim.row.claim_id), keep_s)
+        else:
+            self.release(claim, "no more jobs fit")
+
+    def rested(self, claim_id: str) -> None:
+        """An idle claim was kept long enough."""
+        claim = self.held.get(claim_id)
+        if claim is not None and not claim.run_id:
+            self.release(claim, "no more jobs fit")
+
+    def offer_idle(self) -> None:
+        """New jobs are there: idle claims may have them."""
+        for claim in [each for each in self.held.values() if not each.run_id and each.usable]:
+            if claim not in self._paused:
+                self.use(claim)
+
+    @property
+    def has_idle(self) -> bool:
+        """Whether any claim has neither a run nor is paused."""
+        return any(not claim.run_id for claim in self.held.values())
+
+    def _may_start(self) -> bool:
+        """JOB_START_COUNT starts per JOB_START_DELAY."""
+        delay_s = self._desk.settings.job_start_delay_s
+        if delay_s <= 0.0:
+            return True
+        if self._starts_left == self._desk.settings.job_start_count:
+            self._desk.timer(("starts",), delay_s)
+        if self._starts_left <= 0:
+            return False
+        self._starts_left -= 1
+        return True
+
+    def starts_again(self) -> None:
+        """A JOB_START_DELAY is over: use the claims that wait, or give them back when no job is left, up to a start
+        that has to wait again."""
+        self._starts_left = self._desk.settings.job_start_count
+        while self._paused and self._starts_left > 0:
+            claim = self._paused.popleft()
+            if claim.row.claim_id in self.held:
+                self.use(claim)
+
+    # ---- the end
+
+    def release(self, claim: HeldClaim, reason: str) -> None:
+        """Give a claim back; a startd that cannot be reached is told again, as long as it might keep the claim."""
+        row = claim.row
+        message = ReleaseClaim(claim_id=row.claim_id, secret=row.secret, reason=reason)
+        self._given_back[row.claim_id] = _GivenBack(claim.address, message, self._desk.now_s + row.lease_s)
+        self.give_back(row.claim_id)
+        self.forget(claim)
+
+    def give_back(self, claim_id: str) -> None:
+        """Tell the startd, for the first time or again."""
+        given = self._given_back[claim_id]
+        self._desk.ask(given.startd, given.message, REQUEST_PATIENCE_S, ("released", claim_id))
+
+    def released(self, claim_id: str, message: Any) -> None:
+        """The startd has heard, or not."""
+        given = self._given_back[claim_id]
+        self.doubts.heard(given.startd.node, message)
+        if isinstance(message, AskFailed) and self._desk.now_s < given.until_s:
+            self._desk.timer(("release-again", claim_id), RELEASE_AGAIN_S)
+        else:
+            del self._given_back[claim_id]
+
+    def forget(self, claim: HeldClaim) -> None:
+        """A claim is no longer ours."""
+        if self.held.pop(claim.row.claim_id, None) is not None:
+            self._renewals.pop(claim.row.startd, None)
+            self._desk.persist(DropClaim(claim.row.claim_id))
+
+    def release_idle(self, reason: str) -> None:
+        """Give back everything that nothing runs on."""
+        for claim in [each for each in self.held.values() if not each.run_id]:
+            self.release(claim, reason)
+
+    def renew(self) -> None:
+        """The leases of all our claims start anew."""
+        by_startd: dict[str, list[SaveClaim]] = {}
+        for claim in self.held.values():
+            by_startd.setdefault(claim.row.startd, []).append(claim.row)
+        for startd, rows in by_startd.items():
+            renewal = self._renewals.get(startd)
+            if renewal is None:
+                pairs = tuple((row.claim_id, row.secret) for row in rows)
+                message = RenewClaims(claims=pairs, schedd_node=self._desk.my_address)
+                renewal = Ask(Address(startd, "startd"), message, REQUEST_PATIENCE_S, ("renewed", startd))
+                self._renewals[startd] = renewal
+            self._desk.out.append(renewal)
+        self._desk.timer(("renew",), self._renew_s())
+
+    def kept(self, question: ClaimsKept) -> None:
+        """A startd was started again: it is where it says now, and may forget what we do not hold."""
+        self.doubts.trust(question.startd)
+        gone = []
+        for claim_id, secret in question.claims:
+            claim = self.held.get(claim_id)
+            if claim is None or not matches(claim.row.secret, secret):
+                gone.append(claim_id)
+            elif claim.row.startd != question.startd:
+                self._renewals.pop(claim.row.startd, None)
+                claim.row = attrs.evolve(claim.row, startd=question.startd)
+                self._renewals.pop(question.startd, None)
+                self._desk.persist(claim.row)
+        self._desk.reply(ClaimsRenewed(gone=tuple(gone)))
+
+    def renewed(self, startd: str, message: Any) -> None:
+        """Some of them may be gone."""
+        self.doubts.heard(startd, message)
+        if not isinstance(message, ClaimsRenewed):
+            return
+        for claim_id in message.gone:
+            claim = self.held.get(claim_id)
+            if claim is not None:
+                self._gone(claim, "the startd does not know the claim")

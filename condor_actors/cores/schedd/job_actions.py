@@ -1,0 +1,236 @@
+"""What users do to jobs: remove, hold, release, suspend, continue, vacate, edit.
+
+Theory: the table of :mod:`condor_actors.cores.schedd.job_status` says what an action does in each status; here it is
+carried out for each job that the ids or the constraint name, one result per id asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from condor_actors.classads import ClassAd, ClassAdSyntaxError, is_true, parse_expression
+from condor_actors.cores.schedd.job_queue import Cluster, Job
+from condor_actors.cores.schedd.job_status import ACTIONS, HoldCode, JobStatus, Step
+from condor_actors.cores.schedd.job_transitions import STANDARD, JobTransitions
+from condor_actors.cores.schedd.schedd_context import ScheddContext
+from condor_actors.messages.envelope import Delivery, Identity, Refused
+from condor_actors.messages.queue import ActionResult, ActionResults, ActOnJobs, EditJobs, JobAction
+
+__all__ = ["JobActions", "RunStopper"]
+
+PROTECTED = frozenset({
+    "numjobstarts", "jobstartdate", "jobcurrentstartdate", "enteredcurrentstatus", "completiondate", "remotehost",
+    "publicclaimid",
+})
+"""What only a super user of the queue edits, whatever the configuration says."""
+
+
+class RunStopper(Protocol):
+    """What the actions need of the runs."""
+
+    def stop(self, job: Job, how: str, reason: str) -> None:
+        """End the run of a job: ``vacate fast remove hold``."""
+
+    def suspend(self, job: Job) -> None:
+        """Freeze it."""
+
+    def resume(self, job: Job) -> None:
+        """Thaw it."""
+
+    def checkpoint(self, job: Job, reason: str) -> None:
+        """Have it take a checkpoint."""
+
+    def abandon(self, job: Job) -> None:
+        """End it without waiting for its report."""
+
+
+class JobActions:
+    """See the module."""
+
+    def __init__(self, desk: ScheddContext, moves: JobTransitions, runs: RunStopper) -> None:
+        self._desk = desk
+        self._moves = moves
+        self._runs = runs
+
+    # ---- which jobs
+
+    def _matching(self, constraint: str) -> list[Job]:
+        expression = parse_expression(constraint)
+        return [job for job in self._desk.queue.jobs() if is_true(expression.evaluate(job.ad, None, self._desk.now_s))]
+
+    def _each(self, ids: Iterable[tuple[int, int]], constraint: str, identity: Identity,
+              act: Callable[[Job], ActionResult]) -> ActionResults:
+        """Act on the jobs named; one result per id, or per job for a constraint."""
+        results: list[tuple[int, int, ActionResult]] = []
+        count = 0
+        for cluster_id, proc in ids:
+            cluster = self._desk.queue.clusters.get(cluster_id)
+            if proc >= 0:
+                job = cluster.jobs.get(proc) if cluster is not None else None
+                result = self._one(job, identity, act)
+            else:
+                done = [self._one(job, identity, act) for job in tuple(cluster.jobs.values())] if cluster else []
+                result = _of_cluster(done)
+                count += done.count(ActionResult.SUCCESS)
+            if proc >= 0 and result is ActionResult.SUCCESS:
+                count += 1
+            results.append((cluster_id, proc, result))
+        if constraint:
+            for job in self._matching(constraint):
+                if not self._desk.may_touch(identity, job.cluster.owner):
+                    continue
+                result = act(job)
+                count += result is ActionResult.SUCCESS
+                if len(results) < 10_000:
+                    results.append((job.cluster.number, job.proc, result))
+        return ActionResults(results=tuple(results), count=count)
+
+    def _one(self, job: Job | None, identity: Identity, act: Callable[[Job], ActionResult]) -> ActionResult:
+        if job is None:
+            return ActionResult.NOT_FOUND
+        if not self._desk.may_touch(identity, job.cluster.owner):
+            return ActionResult.PERMISSION_DENIED
+        return act(job)
+
+    # ---- actions
+
+    def act(self, message: ActOnJobs, delivery: Delivery) -> None:
+        """Carry out an :class:`ActOnJobs`."""
+        reason = self._reason(message, delivery.identity.user)
+        table = ACTIONS[message.action]
+
+        def act(job: Job) -> ActionResult:
+            result, step = table[job.status]
+            if step is Step.CHECKPOINT and job.ad.find("jobuniverse") != STANDARD:
+                return ActionResult.BAD_STATUS
+            if step is not Step.NOTHING:
+                self._step(job, step, message, reason)
+            return result
+
+        try:
+            self._desk.reply(self._each(message.ids, message.constraint, delivery.identity, act))
+        except ClassAdSyntaxError as error:
+            self._desk.reply(Refused(code="invalid", text=f"constraint {message.constraint!r}: {error}"))
+
+    @staticmethod
+    def _reason(message: ActOnJobs, user: str) -> str:
+        """What the job's ad will say; the tools' own sentence when there is none."""
+        if message.reason:
+            return f"{message.reason} (by user {user})"
+        return f"via condor_{_TOOL.get(message.action, message.action.value)} (by user {user})"
+
+    def _step(self, job: Job, step: Step, message: ActOnJobs, reason: str) -> None:
+        moves, runs = self._moves, self._runs
+        if step is Step.LEAVE:
+            self._remove(job, reason, forced=message.action is JobAction.REMOVE_FORCED)
+        elif step is Step.STOP and message.action is JobAction.REMOVE:
+            moves.mark_removed(job, reason)
+            runs.stop(job, "remove", reason)
+        elif step is Step.STOP:
+            moves.hold(job, reason, HoldCode.USER_REQUEST, message.subcode)
+            runs.stop(job, "hold", reason)
+        elif step is Step.HOLD:
+            moves.hold(job, reason, HoldCode.USER_REQUEST, message.subcode)
+            if job.run_id:
+                runs.stop(job, "hold", reason)
+        elif step is Step.RELEASE:
+            moves.release(job, reason)
+        elif step is Step.SUSPEND:
+            runs.suspend(job)
+        elif step is Step.CONTINUE:
+            runs.resume(job)
+        elif step is Step.CHECKPOINT:
+            runs.checkpoint(job, reason)
+        elif step is Step.VACATE:
+            runs.stop(job, "fast" if message.action is JobAction.VACATE_FAST else "vacate", reason)
+
+    def _remove(self, job: Job, reason: str, *, forced: bool) -> None:
+        done = job.status is JobStatus.COMPLETED
+        if job.run_id and not forced:
+            self._moves.mark_removed(job, reason)
+            self._runs.stop(job, "remove", reason)
+            return
+        if job.run_id:
+            self._runs.abandon(job)
+        if done:
+            self._moves.leave(job)
+            return
+        if job.status is not JobStatus.REMOVED:
+            self._moves.mark_removed(job, reason)
+        if forced:
+            self._desk.queue.set(job, LeaveJobInQueue=False)
+        self._moves.leave_removed(job)
+
+    # ---- edits
+
+    def edit(self, message: EditJobs, delivery: Delivery) -> None:
+        """Carry out an :class:`EditJobs`."""
+        desk = self._desk
+        try:
+            values = ClassAd.from_bytes(message.attributes)
+            names = {name.lower() for name in values}
+            immutable = sorted(names & desk.settings.immutable)
+            if immutable:
+                desk.reply(Refused(code="denied", text=f"attribute {immutable[0]} cannot be edited by anybody"))
+                return
+            secure = names & desk.settings.secure
+            if secure and not desk.settings.ignores_secure:
+                desk.reply(Refused(code="denied", text=f"attribute {sorted(secure)[0]} is set by the schedd alone"))
+                return
+            for name in secure:
+                del values[name]
+            names -= secure
+            protected = sorted(names & (PROTECTED | desk.settings.protected))
+            if protected and not desk.is_super(delivery.identity):
+                desk.reply(Refused(code="denied", text=f"attribute {protected[0]} cannot be edited"))
+                return
+            whole: set[int] = set()
+            for cluster_id, proc in message.ids:
+                cluster = desk.queue.clusters.get(cluster_id)
+                if proc < 0 and cluster is not None and desk.may_touch(delivery.identity, cluster.owner):
+                    self._edit_cluster(cluster, values, names)
+                    whole.add(cluster_id)
+
+            def act(job: Job) -> ActionResult:
+                if job.cluster.number not in whole:
+                    self._edit_job(job, values)
+                return ActionResult.SUCCESS
+
+            desk.reply(self._each(message.ids, message.constraint, delivery.identity, act))
+        except (ClassAdSyntaxError, ValueError) as error:
+            desk.reply(Refused(code="invalid", text=str(error)))
+
+    def _edit_cluster(self, cluster: Cluster, values: ClassAd, names: set[str]) -> None:
+        """All jobs of a cluster at once: its own ad changes, and what jobs have of their own."""
+        for name, value in values.stored_items():
+            cluster.ad.store(name, value)
+        cluster.changed()
+        self._desk.persist(self._desk.queue.cluster_row(cluster))
+        for job in cluster.jobs.values():
+            own = names & job.ad.own.keys()
+            if own:
+                self._desk.queue.update(job, values.project(own))
+            if job.order is not None:
+                self._desk.autoclusters.add(job)
+
+    def _edit_job(self, job: Job, values: ClassAd) -> None:
+        self._desk.queue.update(job, values)
+        if job.order is not None:
+            self._desk.autoclusters.add(job)
+
+
+_TOOL = {
+    JobAction.REMOVE: "rm", JobAction.REMOVE_FORCED: "rm", JobAction.HOLD: "hold", JobAction.RELEASE: "release",
+    JobAction.SUSPEND: "suspend", JobAction.CONTINUE: "continue", JobAction.VACATE: "vacate_job",
+    JobAction.VACATE_FAST: "vacate_job", JobAction.CHECKPOINT: "checkpoint",
+}
+
+
+def _of_cluster(results: list[ActionResult]) -> ActionResult:
+    """What to tell about a whole cluster: success when anything was done, else the first obstacle."""
+    if not results:
+        return ActionResult.NOT_FOUND
+    return ActionResult.SUCCESS if ActionResult.SUCCESS in results else results[0]
+
+

@@ -1,0 +1,167 @@
+"""Events that are due in user logs: kept until a shadow host has written them.
+
+Theory: the schedd decides that something happened to a job, the owner's shadow host writes it down.  So that neither
+may die in between, a notice is a row of the store from the commit that made it true until it is confirmed; after a
+crash it is sent again with ``maybe_written``, and the writer looks at the log's end first.  A job without a log and
+without mail has no notices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import attrs
+
+from condor_actors.classads import ClassAd
+from condor_actors.cores.schedd.job_queue import Cluster, Job
+from condor_actors.cores.schedd.queue_operations import DropNotices, SaveNotice
+from condor_actors.cores.schedd.schedd_context import ScheddContext
+from condor_actors.effects import Effect
+from condor_actors.messages.run import Notice
+
+__all__ = ["LOG_ATTRIBUTES", "JobNotices", "RecordEvent"]
+
+LOG_ATTRIBUTES = (
+    "Owner", "UserLog", "UserLogUseXML", "DAGManNodesLog", "Iwd", "Cmd", "Args", "Arguments", "JobNotification",
+    "NotifyUser", "EmailAttributes", "JobBatchName", "DAGNodeName", "SubmitEventNotes", "SubmitEventUserNotes",
+    "ClusterId", "ProcId", "QDate", "JobDescription", "Universe", "JobUniverse",
+)
+"""What every notice has."""
+
+ENDING_ATTRIBUTES = (
+    *LOG_ATTRIBUTES,
+    "ExitCode", "ExitBySignal", "ExitSignal", "JobCoreDumped", "JobCoreFileName", "RemoteUserCpu", "RemoteSysCpu",
+    "CumulativeRemoteUserCpu", "CumulativeRemoteSysCpu", "LocalUserCpu", "LocalSysCpu", "BytesSent", "BytesRecvd",
+    "RunBytesSent", "RunBytesRecvd", "RunUserCpu", "RunSysCpu", "CpusUsage", "CpusProvisioned", "RequestCpus",
+    "DiskUsage", "DiskUsage_RAW", "DiskProvisioned", "RequestDisk", "MemoryUsage", "MemoryProvisioned",
+    "RequestMemory", "GPUsProvisioned", "RequestGPUs", "AssignedGPUs", "RemoteWallClockTime", "JobCurrentStartDate",
+    "JobStartDate", "CompletionDate", "NumJobStarts", "LastRemoteHost", "RemoteHost", "ResidentSetSize", "ImageSize",
+    "TerminationPending", "OnExitHoldReason", "HoldReason", "HoldReasonCode", "HoldReasonSubCode", "RemoveReason",
+    "EvictReason", "VacatedWithCheckpoint", "CumulativeLocalUserCpu", "CumulativeLocalSysCpu",
+)
+"""What the notices about the end of a run have besides."""
+
+SUBMIT, EVICTED, TERMINATED, ABORTED, HELD, RELEASED, EXCEPTION = 0, 4, 5, 9, 12, 13, 7
+FREE = -1
+"""Not an event: a run that its starter may free.  The host that gets the verdict does it; a later one is told so."""
+
+_WITH_USAGE = frozenset({EVICTED, TERMINATED})
+
+
+@attrs.frozen
+class RecordEvent(Effect):
+    """An event for the log of all jobs (EVENT_LOG), of the jobs ``proc`` to ``last`` of a cluster."""
+
+    event: int
+    cluster: int
+    proc: int
+    last: int
+    when_s: float
+    ad: bytes
+
+
+class JobNotices:
+    """The notices of all jobs."""
+
+    def __init__(self, desk: ScheddContext) -> None:
+        self._desk = desk
+        self._open: dict[str, SaveNotice] = {}
+        self._due: dict[str, list[Notice]] = {}
+        self._serial = 0
+
+    def restore(self, rows: Iterable[SaveNotice]) -> None:
+        """Take over what was due when the schedd died; it is sent again when the owner's host is there."""
+        for row in rows:
+            self._open[row.notice_id] = row
+
+    def wanted(self, ad: ClassAd) -> bool:
+        """Whether anybody wants to know what happens to the job."""
+        return ad.find("userlog") is not None or ad.find("dagmannodeslog") is not None or ad.find(
+            "jobnotification") not in (None, 0)
+
+    def due(self, job: Job, event: int, **facts: Any) -> str:
+        """An event happened to a job; returns the notice's id, empty when nobody wants to know."""
+        wanted = self.wanted(job.ad)
+        if not wanted and not self._desk.settings.records_events:
+            return ""
+        names = ENDING_ATTRIBUTES if event in _WITH_USAGE else LOG_ATTRIBUTES
+        return self._add(job.cluster, job.proc, -1, event, job.ad.project(names), facts, wanted=wanted)
+
+    def record(self, job: Job, event: int, when_s: float, **facts: Any) -> None:
+        """An event that its shadow writes to the user's log, for the log of all jobs only."""
+        if self._desk.settings.records_events:
+            ad = job.ad.project(LOG_ATTRIBUTES)
+            ad.update(facts)
+            self._desk.out.append(RecordEvent(event, job.cluster.number, job.proc, -1, when_s, ad.to_bytes()))
+
+    def submitted(self, cluster: Cluster, jobs: list[Job], submit_host: str) -> list[str]:
+        """New jobs of a cluster; jobs that differ in nothing a log shows share a notice."""
+        found: list[str] = []
+        shared = cluster.ad.project(LOG_ATTRIBUTES)
+        facts = {"SubmitHost": submit_host}
+        keys = {name.lower() for name in LOG_ATTRIBUTES} - {"procid", "clusterid"}
+        start = last = -1
+        for job in [*jobs, None]:
+            plain = job is not None and keys.isdisjoint(job.ad.own)
+            if start >= 0 and (job is None or not plain or job.proc != last + 1):
+                found.append(self._add(cluster, start, last, SUBMIT, shared, facts, wanted=self.wanted(cluster.ad)))
+                start = -1
+            if job is not None and plain and (self.wanted(cluster.ad) or self._desk.settings.records_events):
+                start = job.proc if start < 0 else start
+                last = job.proc
+            elif job is not None and not plain:
+                found.append(self.due(job, SUBMIT, **facts))
+        return [notice_id for notice_id in found if notice_id]
+
+    def _add(self, cluster: Cluster, proc: int, last: int, event: int, ad: ClassAd, facts: dict[str, Any], *,
+             wanted: bool = True) -> str:
+        desk = self._desk
+        for name, value in facts.items():
+            ad[name] = value
+        if desk.settings.records_events:
+            desk.out.append(RecordEvent(event, cluster.number, proc, last, desk.now_s, ad.to_bytes()))
+        if not wanted:
+            return ""
+        self._serial += 1
+        notice_id = f"{cluster.number}.{proc}/{event}/{desk.now_s:.3f}/{self._serial}"
+        row = SaveNotice(notice_id, cluster.owner, cluster.number, proc, last, event, desk.now_s, ad.to_bytes())
+        self._open[notice_id] = row
+        desk.persist(row)
+        self._due.setdefault(cluster.owner, []).append(_message(row, False))
+        return notice_id
+
+    def free(self, run_id: str, job: Job, starter_node: str) -> None:
+        """A run's end is being committed: the starter must be told to free it, by this host or the next."""
+        row = SaveNotice(run_id, job.cluster.owner, job.cluster.number, job.proc, -1, FREE, self._desk.now_s,
+                         starter_node.encode())
+        self._open[run_id] = row
+        self._desk.persist(row)
+
+    def take_due(self) -> dict[str, list[Notice]]:
+        """New notices per owner since the last call."""
+        if not self._due:
+            return {}
+        due, self._due = self._due, {}
+        return due
+
+    def owners(self) -> set[str]:
+        """Who has notices that nobody confirmed."""
+        return {row.owner for row in self._open.values()}
+
+    def again(self, owner: str) -> list[Notice]:
+        """Everything of an owner that nobody confirmed, for a host that may have written some of it."""
+        self._due.pop(owner, None)
+        return [_message(row, True) for row in self._open.values() if row.owner == owner]
+
+    def written(self, notice_ids: Iterable[str]) -> tuple[str, ...]:
+        """A host confirms; returns those that were open."""
+        known = tuple([each for each in notice_ids if self._open.pop(each, None) is not None])
+        if known:
+            self._desk.persist(DropNotices(known))
+        return known
+
+
+def _message(row: SaveNotice, again: bool) -> Notice:
+    return Notice(notice_id=row.notice_id, cluster=row.cluster, proc=row.proc, last_proc=row.last_proc,
+                  event=row.event, when_s=row.when_s, ad=row.ad, maybe_written=again)

@@ -1,0 +1,196 @@
+"""Answers about the queue: pages of ads, totals, batches.
+
+Theory: an ad is sent as its cluster's text followed by the job's own; with a projection the cluster's part is rendered
+once per question.  A page ends at a number of bytes, and the cursor names the last job looked at, so a question over a
+changing queue neither repeats nor misses a job that stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from condor_actors.classads import ClassAd, ClassAdSyntaxError, Expr, is_true, parse_expression
+from condor_actors.cores.schedd.autoclusters import Autoclusters
+from condor_actors.cores.schedd.job_queue import Cluster, Job, JobQueue
+from condor_actors.messages.queue import JobsPage, QueryJobs, QueryTotals, Totals
+
+__all__ = ["autoclusters_page", "batches", "page", "totals"]
+
+PAGE_BYTES = 400_000
+PAGE_JOBS = 5_000
+SCAN_JOBS = 20_000
+"""Jobs looked at for one page when few match a constraint; then the page ends early, so that others get their turn."""
+
+
+def page(queue: JobQueue, question: QueryJobs, now_s: float) -> JobsPage:
+    """The next page of the queue.
+
+    Raises:
+        ClassAdSyntaxError: the constraint is none.
+        ValueError: the cursor is none.
+    """
+    constraint = parse_expression(question.constraint) if question.constraint else None
+    names = tuple(name.lower() for name in question.projection)
+    ads: list[bytes] = []
+    size = 0
+    given, _, after = question.cursor.partition("/")
+    count = int(given or 0)
+    last = ""
+    for looked, job in enumerate(_from(queue, question, after), 1):
+        last = job.name
+        if _wanted(job, question.owner, constraint, now_s):
+            text = job.text if not names else _projected(job, names)
+            ads.append(text)
+            size += len(text) + 8
+            count += 1
+            if question.limit and count >= question.limit:
+                return JobsPage(ads=tuple(ads))
+        if size >= PAGE_BYTES or len(ads) >= PAGE_JOBS or looked >= SCAN_JOBS:
+            return JobsPage(ads=tuple(ads), cursor=f"{count}/{last}")
+    return JobsPage(ads=tuple(ads))
+
+
+def _from(queue: JobQueue, question: QueryJobs, after: str) -> Iterator[Job]:
+    """The jobs asked for, in order, after the job ``after``."""
+    start = (-1, -1)
+    if after:
+        last_cluster, _, last_proc = after.partition(".")
+        start = (int(last_cluster), int(last_proc))
+    wanted: dict[int, set[int] | None] = {}
+    for cluster_id, proc_id in question.ids:
+        known = wanted.get(cluster_id, set())
+        wanted[cluster_id] = None if proc_id < 0 or known is None else known | {proc_id}
+    numbers = sorted(wanted.keys() & queue.clusters.keys()) if question.ids else sorted(queue.clusters)
+    for number in numbers:
+        if number < start[0]:
+            continue
+        jobs = queue.clusters[number].jobs
+        procs = wanted.get(number)
+        for proc, job in list(jobs.items()):
+            if (procs is None or proc in procs) and (number, proc) > start:
+                yield job
+
+
+def _wanted(job: Job, owner: str, constraint: Expr | None, now_s: float) -> bool:
+    if owner and owner not in (job.cluster.owner, job.cluster.user):
+        return False
+    return constraint is None or is_true(constraint.evaluate(job.ad, None, now_s))
+
+
+def _projected(job: Job, names: tuple[str, ...]) -> bytes:
+    """The attributes asked for: the cluster's part from memory, the job's own rendered."""
+    cluster = job.cluster
+    key = ("projection", names)
+    shared: bytes | None = cluster.memo.get(key)
+    if shared is None:
+        if len(cluster.memo) > 40:
+            for old in [each for each in cluster.memo if isinstance(each, tuple) and each[0] == "projection"]:
+                del cluster.memo[old]
+        shared = cluster.memo[key] = cluster.ad.project(names).to_bytes()
+    own = job.ad.own
+    mine = [name for name in names if name in own]
+    if not mine:
+        return shared
+    if mine == ["procid"]:
+        return shared + b"ProcId = %d\n" % job.proc
+    view = ClassAd()
+    view.spellings = job.ad.spellings
+    view.own = {name: own[name] for name in mine}
+    return shared + view.to_bytes()
+
+
+def autoclusters_page(
+    queue: JobQueue, autoclusters: Autoclusters, question: QueryJobs, now_s: float
+) -> JobsPage:  # fmt: skip
+    """The next page of the autoclusters that have jobs asked for; a job that never waited is in none.
+
+    Raises:
+        ClassAdSyntaxError: the constraint is none.
+        ValueError: the cursor is none.
+    """
+    constraint = parse_expression(question.constraint) if question.constraint else None
+    members: dict[int, list[Job]] = {}
+    for job in _from(queue, question, ""):
+        if job.autocluster > int(question.cursor or 0) and _wanted(job, question.owner, None, now_s):
+            members.setdefault(job.autocluster, []).append(job)
+    ads: list[bytes] = []
+    size = 0
+    for number in sorted(members):
+        autocluster = autoclusters.by_number.get(number)
+        if autocluster is None:
+            continue
+        jobs = members[number]
+        ad = jobs[0].ad.project([name for name, _ in autocluster.signature[1:] if jobs[0].ad.find(name) is not None])
+        names = [job.name for job in jobs]
+        ad["AutoClusterId"], ad["JobCount"] = number, len(jobs)
+        ad["JobIds"] = " ".join(names) if len(names) < 3 else f"{names[0]} ... {names[-1]}"
+        if constraint is None or is_true(constraint.evaluate(ad, None, now_s)):
+            ads.append((ad.project(question.projection) if question.projection else ad).to_bytes())
+            size += len(ads[-1]) + 8
+        if question.limit and len(ads) >= question.limit:
+            break
+        if size >= PAGE_BYTES:
+            return JobsPage(ads=tuple(ads), cursor=str(number))
+    return JobsPage(ads=tuple(ads))
+
+
+def totals(queue: JobQueue, question: QueryTotals, now_s: float) -> Totals:
+    """Counts, and the batches when asked for.
+
+    Raises:
+        ClassAdSyntaxError: the constraint is none.
+    """
+    if question.constraint:
+        expression = parse_expression(question.constraint)
+        mine, everybody = [0] * 8, [0] * 8
+        for job in queue.jobs():
+            if is_true(expression.evaluate(job.ad, None, now_s)):
+                everybody[job.status] += 1
+                mine[job.status] += not question.owner or job.cluster.owner == question.owner
+    else:
+        everybody = queue.everybody
+        mine = queue.counts(question.owner) if question.owner else everybody
+    return Totals(
+        mine=tuple(enumerate(mine))[1:], everybody=tuple(enumerate(everybody))[1:],
+        batches=batches(queue, question.owner) if question.batches and not question.constraint else (),
+    )
+
+
+def batches(queue: JobQueue, owner: str) -> tuple[bytes, ...]:
+    """The lines of the batch view: jobs of one owner with one batch name, else of one cluster."""
+    groups: dict[tuple[str, str], list[Cluster]] = {}
+    for number in sorted(queue.clusters):
+        cluster = queue.clusters[number]
+        if not owner or owner in (cluster.owner, cluster.user):
+            name = cluster.ad.get_str("JobBatchName") or f"\0{number}"
+            groups.setdefault((cluster.owner, name), []).append(cluster)
+    found = []
+    for (user, name), clusters in groups.items():
+        counts = [sum(column) for column in zip(*(cluster.counts for cluster in clusters), strict=True)]
+        total = sum(cluster.total for cluster in clusters)
+        left = sum(counts)
+        ad = ClassAd({
+            "Owner": user, "ClusterId": clusters[0].number, "QDate": clusters[0].ad.get_int("QDate"),
+            "Done": total - left + counts[4], "Run": counts[2] + counts[6] + counts[7], "Idle": counts[1],
+            "Hold": counts[5], "Suspended": counts[7], "Removed": counts[3], "Total": total,
+            "JobIds": _ids(clusters),
+        })
+        if not name.startswith("\0"):
+            ad["JobBatchName"] = name
+        found.append(ad.to_bytes())
+    return tuple(found)
+
+
+def _ids(clusters: list[Cluster]) -> str:
+    """``12.0`` for one job, ``12.0-9`` for the jobs of a cluster, ``12.0 ... 15.0`` for several clusters."""
+    first, last = clusters[0], clusters[-1]
+    low = min(first.jobs, default=0)
+    high = max(last.jobs, default=0)
+    if first is last:
+        return f"{first.number}.{low}" if low == high else f"{first.number}.{low}-{high}"
+    return f"{first.number}.{low} ... {last.number}.{high}"
+
+
+def syntax_error(error: ClassAdSyntaxError, constraint: str) -> str:
+    """What to tell someone whose constraint cannot be read."""
+    return f"constraint {constraint!r}: {error}"

@@ -1,0 +1,262 @@
+"""The job queue in memory: clusters, their jobs, and counts that are always up to date.
+
+Theory: a job is a dictionary of its own attributes chained to the ad of its cluster, so ten thousand idle jobs of one
+cluster cost ten thousand small dictionaries.  On the wire and on disk an ad is ``cluster text + own text``; the reader
+keeps the later line of a name, so no merge is needed, and the cluster's text is rendered once.  Every change goes
+through :meth:`JobQueue.set` or :meth:`JobQueue.set_status`, which remember what must be saved and keep the counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from condor_actors.classads import UNDEFINED, ClassAd
+from condor_actors.cores.schedd.job_status import JobStatus
+from condor_actors.cores.schedd.queue_operations import (
+    ArchiveJob,
+    DropCluster,
+    QueueOperation,
+    QueueSnapshot,
+    SaveCluster,
+    SaveJob,
+)
+
+__all__ = ["Cluster", "Job", "JobQueue", "own_text"]
+
+Counts = list[int]
+"""Number of jobs per JobStatus; index 0 is unused."""
+
+
+def own_text(ad: ClassAd) -> bytes:
+    """The wire text of what an ad has itself, without what it shows from its parent."""
+    if ad.parent is None:
+        return ad.to_bytes()
+    view = ClassAd()
+    view.own = ad.own
+    view.spellings = ad.spellings
+    return view.to_bytes()
+
+
+class Cluster:
+    """What the jobs of one submission share.
+
+    Attributes:
+        number: the ClusterId.
+        owner: the user (without domain) whose jobs these are; user: ``owner@uid.domain``.
+        ad: the common attributes.
+        jobs: by ProcId, those still in the queue.
+        total: procs ever submitted.
+        version: goes up with each edit of the ad.
+        counts: of its jobs in the queue.
+        memo: facts derived from the ad (policies, autocluster keys); emptied when it changes.
+    """
+
+    __slots__ = ("_text", "ad", "counts", "jobs", "memo", "number", "owner", "submitter", "total", "user", "version")
+
+    def __init__(self, number: int, owner: str, ad: ClassAd, total: int = 0, version: int = 1) -> None:
+        self.number = number
+        self.owner = owner
+        self.ad = ad
+        self.user = ad.get_str("User", owner)
+        self.submitter = ad.get_str("AccountingGroup", self.user)
+        if "@" not in self.submitter:
+            self.submitter += "@" + self.user.partition("@")[2]
+        self.jobs: dict[int, Job] = {}
+        self.total = total
+        self.version = version
+        self.counts: Counts = [0] * 8
+        self.memo: dict[Any, Any] = {}
+        self._text: bytes | None = None
+
+    @property
+    def text(self) -> bytes:
+        """The ad as it crosses the wire."""
+        if self._text is None:
+            self._text = self.ad.to_bytes()
+        return self._text
+
+    def changed(self) -> None:
+        """The ad was edited: what was derived from it is out of date."""
+        self._text = None
+        self.version += 1
+        self.memo.clear()
+
+
+class Job:
+    """One job.
+
+    Attributes:
+        cluster, proc, ad, status: as in its ad.
+        run_id: its run while it has one (also while that is being stopped), else empty.
+        reserved: a claim was asked for in its name.
+        not_before_s: earliest date of the next start, after a failure of the system.
+        order: where it stands in its autocluster (see :mod:`condor_actors.cores.schedd.autoclusters`); None: nowhere.
+        autocluster: number of its autocluster, 0 when not computed.
+    """
+
+    __slots__ = ("ad", "autocluster", "cluster", "not_before_s", "order", "proc", "reserved", "run_id", "status")
+
+    def __init__(self, cluster: Cluster, proc: int, ad: ClassAd, status: JobStatus) -> None:
+        self.cluster = cluster
+        self.proc = proc
+        self.ad = ad
+        self.status = status
+        self.run_id = ""
+        self.reserved = False
+        self.not_before_s = 0.0
+        self.order: Any = None
+        self.autocluster = 0
+
+    @property
+    def name(self) -> str:
+        """``cluster.proc``."""
+        return f"{self.cluster.number}.{self.proc}"
+
+    @property
+    def own(self) -> bytes:
+        """The text of its own attributes."""
+        return own_text(self.ad)
+
+    @property
+    def text(self) -> bytes:
+        """The text of its whole ad."""
+        return self.cluster.text + own_text(self.ad)
+
+    @property
+    def ready(self) -> bool:
+        """Idle, without a run that still ends, and without a claim under way."""
+        return self.status is JobStatus.IDLE and not self.run_id and not self.reserved
+
+
+class JobQueue:
+    """All jobs of a schedd; see the module.
+
+    Attributes:
+        clusters: by number.
+        by_owner: job counts per user name; everybody: over all.
+        next_cluster: the next number to give.
+    """
+
+    def __init__(self) -> None:
+        self.clusters: dict[int, Cluster] = {}
+        self.by_owner: dict[str, Counts] = {}
+        self.by_submitter: dict[str, Counts] = {}
+        self.everybody: Counts = [0] * 8
+        self.next_cluster = 1
+        self._dirty: dict[Job, None] = {}
+        self._touched: dict[str, None] = {}
+
+    def restore(self, snapshot: QueueSnapshot) -> None:
+        """Take over what the store had."""
+        self.next_cluster = snapshot.counters.get("next_cluster", 1)
+        for row in snapshot.clusters:
+            cluster = Cluster(row.cluster, row.owner, ClassAd.from_bytes(row.ad), row.total, row.version)
+            self.clusters[row.cluster] = cluster
+        for saved in snapshot.jobs:
+            cluster = self.clusters[saved.cluster]
+            ad = ClassAd.from_bytes(saved.ad)
+            ad.parent = cluster.ad
+            self.enter(cluster, saved.proc, ad)
+        self._dirty.clear()
+
+    # ---- look up
+
+    def job(self, cluster: int, proc: int) -> Job | None:
+        """The job, None when it is not (or no longer) in the queue."""
+        found = self.clusters.get(cluster)
+        return found.jobs.get(proc) if found is not None else None
+
+    def jobs(self) -> Iterator[Job]:
+        """Every job, in order of their numbers."""
+        for number in sorted(self.clusters):
+            yield from self.clusters[number].jobs.values()
+
+    def counts(self, owner: str) -> Counts:
+        """Job counts of a user."""
+        return self.by_owner.get(owner) or [0] * 8
+
+    # ---- changes
+
+    def enter(self, cluster: Cluster, proc: int, ad: ClassAd) -> Job:
+        """Add a job; its ad is chained to the cluster's."""
+        status = JobStatus(ad.get_int("JobStatus", 1))
+        job = Job(cluster, proc, ad, status)
+        cluster.jobs[proc] = job
+        self._count(cluster, status, 1)
+        return job
+
+    def _count(self, cluster: Cluster, status: int, step: int) -> None:
+        cluster.counts[status] += step
+        self.everybody[status] += step
+        for table, key in ((self.by_owner, cluster.owner), (self.by_submitter, cluster.submitter)):
+            counts = table.get(key)
+            if counts is None:
+                counts = table[key] = [0] * 8
+            counts[status] += step
+        self._touched[cluster.submitter] = None
+
+    def set(self, job: Job, **values: Any) -> None:
+        """Set attributes of a job."""
+        store = job.ad.store
+        for name, value in values.items():
+            store(name, value)
+        self._dirty[job] = None
+
+    def update(self, job: Job, values: ClassAd) -> None:
+        """Take over all attributes of an ad."""
+        for name, value in values.stored_items():
+            job.ad.store(name, value)
+        self._dirty[job] = None
+
+    def unset(self, job: Job, *names: str) -> None:
+        """Make attributes undefined."""
+        for name in names:
+            if job.ad.find(name.lower()) is None:
+                continue
+            if job.cluster.ad.find(name.lower()) is not None:
+                job.ad.store(name, UNDEFINED)
+            else:
+                del job.ad[name]
+            self._dirty[job] = None
+
+    def set_status(self, job: Job, status: JobStatus, now_s: float) -> None:
+        """Move a job to another status."""
+        if job.status is status:
+            return
+        self._count(job.cluster, job.status, -1)
+        self._count(job.cluster, status, 1)
+        self.set(job, LastJobStatus=int(job.status), JobStatus=int(status), EnteredCurrentStatus=int(now_s))
+        job.status = status
+
+    def leave(self, job: Job, now_s: float) -> tuple[QueueOperation, ...]:
+        """Take a job out of the queue; returns what must be persisted for it to be in the history instead."""
+        cluster = job.cluster
+        del cluster.jobs[job.proc]
+        self._count(cluster, job.status, -1)
+        self._dirty.pop(job, None)
+        archived = ArchiveJob(cluster.number, job.proc, cluster.owner, cluster.version, now_s, job.own, cluster.text)
+        if cluster.jobs:
+            return (archived,)
+        del self.clusters[cluster.number]
+        return (archived, DropCluster(cluster.number))
+
+    # ---- what changed
+
+    def take_dirty(self) -> list[QueueOperation]:
+        """Rows to save for the jobs changed since the last call."""
+        if not self._dirty:
+            return []
+        dirty, self._dirty = self._dirty, {}
+        return [SaveJob(job.cluster.number, job.proc, job.own) for job in dirty if job.proc in job.cluster.jobs]
+
+    def take_touched(self) -> Iterable[str]:
+        """Submitters whose counts changed since the last call."""
+        if not self._touched:
+            return ()
+        touched, self._touched = self._touched, {}
+        return touched
+
+    def cluster_row(self, cluster: Cluster) -> SaveCluster:
+        """The row of a cluster."""
+        return SaveCluster(cluster.number, cluster.owner, cluster.total, cluster.version, cluster.text)

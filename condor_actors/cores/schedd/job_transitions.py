@@ -1,0 +1,153 @@
+"""How a job moves from one status to the next, with all the attributes and log events that go with it.
+
+**Source**: the manual's job attributes (HoldReason…, NumHolds, RemoveReason, CompletionDate …) and hold codes.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import attrs
+
+from condor_actors.classads import ClassAd, Expr, is_true, parse_expression
+from condor_actors.cores.schedd import job_notices as events
+from condor_actors.cores.schedd.job_notices import JobNotices
+from condor_actors.cores.schedd.job_queue import Job
+from condor_actors.cores.schedd.job_status import HOLD_LABELS, HoldCode, JobStatus
+from condor_actors.cores.schedd.schedd_context import ScheddContext
+from condor_actors.effects import Effect
+
+__all__ = ["ForgetSpool", "JobTransitions", "is_local"]
+
+STANDARD, SCHEDULER, LOCAL = 1, 7, 12
+
+
+@lru_cache(maxsize=1000)
+def _record(counts: tuple[tuple[str, int], ...]) -> Expr:
+    """Counts as a record; equal ones are one expression, whose text is rendered once."""
+    return parse_expression(f"[ {'; '.join(f'{name} = {count}' for name, count in counts)} ]")
+
+
+@attrs.frozen
+class ForgetSpool(Effect):
+    """A job has left the queue: remove its spool folder, and what an evicted run of it left for the next."""
+
+    cluster: int
+    proc: int
+
+
+def is_local(job: Job) -> bool:
+    """Whether the job runs on the submit machine, without a match."""
+    return job.ad.find("jobuniverse") in (SCHEDULER, LOCAL)
+
+
+class JobTransitions:
+    """See the module; ``local`` are the ready jobs that need no match."""
+
+    def __init__(self, desk: ScheddContext, notices: JobNotices) -> None:
+        self._desk = desk
+        self._notices = notices
+        self.local: dict[Job, None] = {}
+
+    def offer(self, job: Job) -> None:
+        """A job that is idle and free may run: put it where claims (or the local machine) find it."""
+        desk = self._desk
+        if not job.ready:
+            return
+        if job.not_before_s > desk.now_s:
+            desk.timer(("again", job.cluster.number, job.proc), job.not_before_s - desk.now_s)
+        elif is_local(job):
+            self.local[job] = None
+        else:
+            desk.autoclusters.add(job)
+
+    def withdraw(self, job: Job) -> None:
+        """A job must not be started now."""
+        self._desk.autoclusters.remove(job)
+        self.local.pop(job, None)
+
+    def hold(self, job: Job, reason: str, code: int, subcode: int = 0) -> None:
+        """Put a job on hold; its run, if it has one, is the caller's to stop."""
+        queue = self._desk.queue
+        self.withdraw(job)
+        self._desk.remember(job, f"held ({code}): {reason}")
+        ad = job.ad
+        known = ad.get("NumHoldsByReason")
+        counts = {name: known.get_int(name) for name in known} if isinstance(known, ClassAd) else {}
+        label = HOLD_LABELS.get(code, f"Code{code}")
+        counts[label] = counts.get(label, 0) + 1
+        queue.set(job, HoldReason=reason, HoldReasonCode=int(code), HoldReasonSubCode=int(subcode),
+                  NumHolds=ad.get_int("NumHolds") + 1, NumHoldsByReason=_record(tuple(sorted(counts.items()))))
+        if code not in (HoldCode.USER_REQUEST, HoldCode.SUBMITTED_ON_HOLD, HoldCode.SPOOLING_INPUT):
+            queue.set(job, NumSystemHolds=ad.get_int("NumSystemHolds") + 1)
+        queue.unset(job, "ReleaseReason")
+        queue.set_status(job, JobStatus.HELD, self._desk.now_s)
+        self._notices.due(job, events.HELD, HoldReason=reason, HoldReasonCode=int(code),
+                          HoldReasonSubCode=int(subcode))
+
+    def release(self, job: Job, reason: str) -> None:
+        """Take a job off hold."""
+        queue, ad = self._desk.queue, job.ad
+        self._desk.remember(job, f"released: {reason}")
+        queue.set(job, ReleaseReason=reason, LastHoldReason=ad.get_str("HoldReason"),
+                  LastHoldReasonCode=ad.get_int("HoldReasonCode"),
+                  LastHoldReasonSubCode=ad.get_int("HoldReasonSubCode"))
+        queue.unset(job, "HoldReason", "HoldReasonCode", "HoldReasonSubCode")
+        queue.set_status(job, JobStatus.IDLE, self._desk.now_s)
+        job.not_before_s = 0.0
+        self._notices.due(job, events.RELEASED, ReleaseReason=reason)
+        self.offer(job)
+
+    def requeue(self, job: Job, delay_s: float = 0.0) -> None:
+        """The job's run is over and it wants another."""
+        desk = self._desk
+        desk.remember(job, f"requeued, not before {delay_s:g} s")
+        if job.status is not JobStatus.IDLE:
+            desk.queue.set_status(job, JobStatus.IDLE, desk.now_s)
+        job.not_before_s = desk.now_s + delay_s if delay_s else 0.0
+        self.offer(job)
+
+    def requeue_after_exit(self, job: Job) -> None:
+        """The program ended, and the job's policy wants another run: the log says so."""
+        self._notices.due(job, events.EVICTED, TerminatedAndRequeued=True,
+                          EvictReason="The job exited but its policy wants it to run again")
+        self.requeue(job)
+
+    def mark_removed(self, job: Job, reason: str) -> None:
+        """A job is to go; it stays as status 3 while its run ends."""
+        self.withdraw(job)
+        self._desk.remember(job, f"removed: {reason}")
+        self._desk.queue.set(job, RemoveReason=reason)
+        self._desk.queue.set_status(job, JobStatus.REMOVED, self._desk.now_s)
+
+    def leave_removed(self, job: Job) -> None:
+        """A removed job without a run goes into the history, unless its owner wants to look at it first."""
+        self._notices.due(job, events.ABORTED, RemoveReason=job.ad.get_str("RemoveReason"))
+        self._leave_or_stay(job)
+
+    def complete(self, job: Job) -> None:
+        """The job is done."""
+        desk = self._desk
+        desk.remember(job, "completed")
+        desk.queue.set(job, CompletionDate=int(desk.now_s), JobFinishedHookDone=int(desk.now_s))
+        desk.queue.set_status(job, JobStatus.COMPLETED, desk.now_s)
+        self._notices.due(job, events.TERMINATED)
+        self._leave_or_stay(job)
+
+    def _leave_or_stay(self, job: Job) -> None:
+        if not self.stays(job):
+            self.leave(job)
+
+    def stays(self, job: Job) -> bool:
+        """Whether a job that is done is to be looked at first (LeaveJobInQueue)."""
+        return is_true(job.ad.evaluate("LeaveJobInQueue", now_s=self._desk.now_s))
+
+    def leave(self, job: Job) -> None:
+        """Out of the queue, into the history."""
+        self.withdraw(job)
+        self._desk.queue.set(job, EpochWriteDate=int(self._desk.now_s))
+        if job.ad.find("submit_iwd") is not None or job.ad.find("numvacates") is not None \
+                or job.ad.find("jobuniverse") == STANDARD:
+            self._desk.out.append(ForgetSpool(job.cluster.number, job.proc))
+        for operation in self._desk.queue.leave(job, self._desk.now_s):
+            self._desk.persist(operation)

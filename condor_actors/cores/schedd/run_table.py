@@ -1,0 +1,458 @@
+"""The runs of a schedd: begun on a claim, watched through the owner's shadow host, ended once.
+
+Theory: a run is a row of the store from before its shadow hears of it until its end is in the queue (or the history);
+both changes are one transaction each.  Its name contains the job's NumShadowStarts, so an end that is told twice, or
+told by a shadow of an earlier run, names no living run and changes nothing.  Whoever has no run any more is told to
+forget it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable
+from typing import TypeVar
+
+import attrs
+
+from condor_actors.classads import UNDEFINED, ClassAd, is_true
+from condor_actors.cores.schedd import job_notices as events
+from condor_actors.cores.schedd.claim_table import ClaimTable, HeldClaim
+from condor_actors.cores.schedd.job_notices import JobNotices
+from condor_actors.cores.schedd.job_policy import JobPolicy
+from condor_actors.cores.schedd.job_queue import Job
+from condor_actors.cores.schedd.job_status import ALIVE, HoldCode, JobStatus
+from condor_actors.cores.schedd.job_transitions import LOCAL, SCHEDULER, JobTransitions, is_local
+from condor_actors.cores.schedd.queue_operations import DropRun, SaveRun
+from condor_actors.cores.schedd.schedd_context import ScheddContext
+from condor_actors.cores.schedd.shadow_hosts import ShadowHosts
+from condor_actors.messages.run import (
+    CheckpointRun,
+    ContinueRun,
+    HostOrders,
+    Notice,
+    RunEnded,
+    RunUpdated,
+    ShadowHostHello,
+    StartRun,
+    StopRun,
+    SuspendRun,
+)
+
+__all__ = ["Run", "RunTable"]
+
+EXECUTE = 1
+ORDER_BYTES = 150_000
+"""Of each kind in one :class:`HostOrders`."""
+FAILURE_DELAYS_S = (0.0, 1.0, 5.0, 20.0, 60.0, 300.0)
+"""How long a job waits after its n-th start in a row that failed through no fault of its own."""
+
+
+_T = TypeVar("_T")
+
+
+def _take(items: list[_T], size: Callable[[_T], int]) -> list[_T]:
+    """Take items off the front of a list until they fill a message."""
+    count = total = 0
+    while count < len(items) and (count == 0 or total < ORDER_BYTES):
+        total += size(items[count]) + 200
+        count += 1
+    taken = items[:count]
+    del items[:count]
+    return taken
+
+
+@attrs.define(eq=False)
+class Run:
+    """One run; ``claim`` is None in the local universes.
+
+    ``run_id`` is ``cluster.proc#start@schedd``: machines that run the jobs of several schedds tell them apart.
+    """
+
+    run_id: str
+    job: Job
+    owner: str
+    claim: HeldClaim | None
+    began_s: float
+    stop: StopRun | None = None
+    """It is to end, which a host that takes it up may not have heard."""
+    recorded: bool = False
+
+
+class RunTable:
+    """See the module."""
+
+    def __init__(self, desk: ScheddContext, moves: JobTransitions, notices: JobNotices, claims: ClaimTable,
+                 hosts: ShadowHosts, policy: JobPolicy) -> None:
+        self._desk = desk
+        self._moves = moves
+        self._notices = notices
+        self._claims = claims
+        self._hosts = hosts
+        self._policy = policy
+        self.runs: dict[str, Run] = {}
+        self._verdicts: dict[str, list[tuple[str, str]]] = {}
+        self._starts: dict[str, list[Run]] = {}
+        self.schedd_ad: Callable[[], ClassAd] = ClassAd
+
+    @property
+    def running(self) -> int:
+        """How many there are."""
+        return len(self.runs)
+
+    def restore(self, rows: Iterable[SaveRun]) -> None:
+        """Take over the runs that the store had; their shadow hosts will say which of them they still have."""
+        for row in rows:
+            job = self._desk.queue.job(row.cluster, row.proc)
+            claim = self._claims.held.get(row.claim_id)
+            if job is None:
+                continue
+            job.run_id = row.run_id
+            run = self.runs[row.run_id] = Run(row.run_id, job, row.owner, claim, row.began_s)
+            if job.status is JobStatus.IDLE:  # released before the run, which was to end, has ended
+                run.stop = StopRun(run_id=row.run_id, how="hold", reason="its job was held")
+            if claim is not None:
+                claim.run_id = row.run_id
+
+    # ---- begin
+
+    def start(self, job: Job, claim: HeldClaim) -> None:
+        """Begin a run on a claim."""
+        run = self._begin(job, claim)
+        slot = claim.row.slot_name
+        remote = claim.ad.get_str("Name") or slot
+        self._desk.queue.set(job, RemoteHost=remote, StartdAddr=claim.row.startd,
+                             RemoteSlotID=claim.ad.get_int("SlotID"), PublicClaimId=claim.row.claim_id,
+                             MachineAttrCpus0=claim.ad.get_int("Cpus", 1),
+                             MachineAttrSlotWeight0=_weight(claim.ad),
+                             CpusProvisioned=claim.ad.get_int("Cpus", 1),
+                             MemoryProvisioned=claim.ad.get_int("Memory"),
+                             DiskProvisioned=claim.ad.get_int("Disk"))
+        self._machine_attributes(job, claim.ad)
+        claim.run_id = run.run_id
+
+    def _machine_attributes(self, job: Job, slot: ClassAd) -> None:
+        """``job_machine_attrs``: what the slot says, kept in the job as ``MachineAttr<name><how many runs ago>``."""
+        names = [name.strip() for name in job.ad.get_str("JobMachineAttrs").split(",") if name.strip()]
+        kept = max(1, job.ad.get_int("JobMachineAttrsHistoryLength", 1))
+        for name in names:
+            for ago in range(kept - 1, 0, -1):
+                older = job.ad.find(f"machineattr{name}{ago - 1}".lower())
+                if older is not None:
+                    self._desk.queue.set(job, **{f"MachineAttr{name}{ago}": older})
+            value = slot.evaluate(name, job.ad)
+            if value is not UNDEFINED:
+                self._desk.queue.set(job, **{f"MachineAttr{name}0": value})
+
+    def start_local(self, job: Job) -> None:
+        """Begin a run on this machine."""
+        self._begin(job, None)
+        self._desk.queue.set(job, RemoteHost=self._desk.settings.machine)
+
+    def _begin(self, job: Job, claim: HeldClaim | None) -> Run:
+        desk, ad = self._desk, job.ad
+        now = int(desk.now_s)
+        number = ad.get_int("NumShadowStarts") + 1
+        run = Run(f"{job.name}#{number}@{desk.settings.name}", job, job.cluster.owner, claim, desk.now_s)
+        job.run_id = run.run_id
+        self.runs[run.run_id] = run
+        self._starts.setdefault(run.owner, []).append(run)
+        desk.remember(job, f"run {number} begins on {claim.row.slot_name if claim is not None else 'this machine'}")
+        desk.queue.set(job, NumShadowStarts=number, JobRunCount=ad.get_int("JobRunCount") + 1, ShadowBday=now,
+                       JobCurrentStartDate=now, JobLastStartDate=ad.get_int("JobCurrentStartDate"), CurrentHosts=1,
+                       LastJobLeaseRenewal=now, RemoteUserCpu=0.0, RemoteSysCpu=0.0)
+        if not ad.get_int("JobStartDate"):
+            desk.queue.set(job, JobStartDate=now)
+        desk.queue.set_status(job, JobStatus.RUNNING, desk.now_s)
+        desk.persist(SaveRun(run.run_id, job.cluster.number, job.proc, run.owner,
+                             claim.row.claim_id if claim is not None else "", desk.now_s))
+        return run
+
+    def _order(self, run: Run, *, reattach: bool = False) -> StartRun:
+        lease_s = run.job.ad.get_float("JobLeaseDuration", self._desk.settings.job_lease_s)
+        if run.claim is None:
+            return StartRun(run_id=run.run_id, job_ad=run.job.text, claim_id="", secret="", starter_node="",
+                            slot_name="", slot_ad=b"", lease_s=lease_s, reattach=reattach)
+        row = run.claim.row
+        return StartRun(run_id=run.run_id, job_ad=run.job.text, claim_id=row.claim_id, secret=row.secret,
+                        starter_node=row.starter_node, slot_name=row.slot_name, slot_ad=row.slot_ad, lease_s=lease_s,
+                        reattach=reattach)
+
+    # ---- while it lasts
+
+    def stop(self, job: Job, how: str, reason: str) -> None:
+        """End the run of a job."""
+        run = self.runs.get(job.run_id)
+        if run is not None:
+            run.stop = StopRun(run_id=run.run_id, how=how, reason=reason)
+            self._hosts.tell(run.owner, run.stop)
+
+    def checkpoint(self, job: Job, reason: str) -> None:
+        """Have the program of a standard-universe job take a checkpoint."""
+        run = self.runs.get(job.run_id)
+        if run is not None:
+            self._hosts.tell(run.owner, CheckpointRun(run_id=run.run_id, reason=reason))
+
+    def claim_gone(self, run_id: str, reason: str) -> None:
+        """The startd has ended a claim, or says that nothing is left of its run: a shadow that is in touch with the
+        starter hears how the run ended, one that is not need not wait for it."""
+        run = self.runs.get(run_id)
+        if run is not None:
+            self._hosts.tell(run.owner, StopRun(run_id=run_id, how="lost", reason=reason))
+
+    def suspend(self, job: Job) -> None:
+        """Freeze it."""
+        if job.run_id:
+            self._hosts.tell(job.cluster.owner, SuspendRun(run_id=job.run_id))
+
+    def resume(self, job: Job) -> None:
+        """Thaw it."""
+        if job.run_id:
+            self._hosts.tell(job.cluster.owner, ContinueRun(run_id=job.run_id))
+
+    def updated(self, message: RunUpdated, owner: str) -> None:
+        """A shadow reports."""
+        run = self.runs.get(message.run_id)
+        if run is None or run.owner != owner:
+            return
+        desk, job = self._desk, run.job
+        if message.attributes:
+            desk.queue.update(job, ClassAd.from_bytes(message.attributes))
+        if message.event == "executing":
+            self._record_start(run)
+        if job.status not in ALIVE:
+            return
+        if message.event == "suspended" and job.status is not JobStatus.SUSPENDED:
+            desk.queue.set(job, TotalSuspensions=job.ad.get_int("TotalSuspensions") + 1,
+                           LastSuspensionTime=int(desk.now_s))
+            desk.queue.set_status(job, JobStatus.SUSPENDED, desk.now_s)
+        elif message.event == "continued":
+            since = job.ad.get_int("LastSuspensionTime")
+            if since:
+                desk.queue.set(job, CumulativeSuspensionTime=job.ad.get_int("CumulativeSuspensionTime")
+                               + int(desk.now_s) - since, LastSuspensionTime=0)
+            desk.queue.set_status(job, JobStatus.RUNNING, desk.now_s)
+        elif message.event == "transferring-output":
+            desk.queue.set_status(job, JobStatus.TRANSFERRING_OUTPUT, desk.now_s)
+        self._policy.look(job)
+
+    def _record_start(self, run: Run) -> None:
+        """The program began: once, for the log of all jobs."""
+        ad = run.job.ad
+        if not run.recorded:
+            run.recorded = True
+            when_s = ad.get_float("JobCurrentStartExecutingDate") or self._desk.now_s
+            self._notices.record(run.job, EXECUTE, when_s, ExecuteHost=ad.get_str("StartdAddr", "<127.0.0.1>"),
+                                 SlotName=ad.get_str("RemoteHost"))
+
+    # ---- the end
+
+    def ended(self, message: RunEnded, owner: str) -> None:
+        """A run is over; what that means for its job is decided here, once."""
+        run = self.runs.get(message.run_id)
+        if run is None or run.owner != owner:
+            self._verdict(owner, message.run_id, "settled")
+            return
+        job, claim = run.job, run.claim
+        self._desk.remember(job, f"run {job.ad.get_int('NumShadowStarts')} ended: {message.outcome} {message.reason}")
+        if message.outcome == "exited":
+            self._record_start(run)
+        self._account(run, message)
+        self._drop(run)
+        verdict = self._judge(job, message)
+        self._verdict(owner, message.run_id, verdict)
+        if claim is not None:
+            self._notices.free(run.run_id, job, claim.row.starter_node)
+            claim.run_id = ""
+            if message.outcome == "lost":
+                self._claims.doubts.doubt(claim.row.startd)
+            if not message.claim_usable:
+                claim.usable = False
+            self._claims.use(claim)
+
+    def _account(self, run: Run, message: RunEnded) -> None:
+        """What the run has used goes into the job's sums."""
+        desk, job, ad = self._desk, run.job, run.job.ad
+        if message.attributes:
+            desk.queue.update(job, ClassAd.from_bytes(message.attributes))
+        wall_s = max(0.0, desk.now_s - run.began_s)
+        weight = ad.get_float("MachineAttrSlotWeight0", 1.0)
+        remote = ad.get_str("RemoteHost")
+        desk.queue.set(
+            job, RemoteWallClockTime=ad.get_float("RemoteWallClockTime") + round(wall_s, 3),
+            CumulativeSlotTime=ad.get_float("CumulativeSlotTime") + round(wall_s * weight, 3),
+            LastRemoteWallClockTime=round(wall_s, 3), LastRemoteHost=remote, CurrentHosts=0,
+            CumulativeRemoteUserCpu=ad.get_float("CumulativeRemoteUserCpu") + ad.get_float("RemoteUserCpu"),
+            CumulativeRemoteSysCpu=ad.get_float("CumulativeRemoteSysCpu") + ad.get_float("RemoteSysCpu"),
+        )
+        if message.outcome == "exited":
+            desk.queue.set(job, CommittedTime=ad.get_int("CommittedTime") + int(wall_s),
+                           NumJobCompletions=ad.get_int("NumJobCompletions") + 1)
+        since = ad.get_int("LastSuspensionTime")
+        if since:
+            desk.queue.set(job, CumulativeSuspensionTime=ad.get_int("CumulativeSuspensionTime")
+                           + int(desk.now_s) - since, LastSuspensionTime=0)
+        desk.queue.unset(job, "RemoteHost", "PublicClaimId", "StartdAddr", "RemoteSlotID", "ShadowBday")
+
+    def _drop(self, run: Run) -> None:
+        del self.runs[run.run_id]
+        run.job.run_id = ""
+        self._desk.persist(DropRun(run.run_id))
+
+    def _judge(self, job: Job, message: RunEnded) -> str:
+        """The verdict about the job."""
+        outcome = message.outcome
+        if job.status is JobStatus.REMOVED:
+            self._moves.leave_removed(job)
+            return "removed"
+        if job.status is JobStatus.HELD:
+            return "held"
+        if job.status is JobStatus.IDLE:  # held and released while the run was ending
+            self._moves.requeue(job)
+            return "requeued"
+        if outcome == "exited":
+            return self._policy.on_exit(job)
+        if outcome == "hold":
+            self._moves.hold(job, message.reason or "put on hold by the shadow",
+                             message.hold_code or HoldCode.PREVIOUS_RUN_FAILED, message.hold_subcode)
+            return "held"
+        if outcome == "removed":
+            self._moves.mark_removed(job, message.reason or "removed by the shadow")
+            self._moves.leave_removed(job)
+            return "removed"
+        if outcome == "lost":
+            self._desk.note(f"{job.name}: the run is lost: {message.reason}", "warn")
+            self._moves.requeue(job)
+            self._policy.look(job)
+            return "requeued"
+        if outcome == "failed":
+            return self._failed(job, message.reason)
+        self._notices.due(job, events.EVICTED, EvictReason=message.reason)
+        self._desk.queue.set(job, LastVacateTime=int(self._desk.now_s), NumVacates=job.ad.get_int("NumVacates") + 1)
+        self._desk.queue.set(job, NumFailedStarts=0)
+        self._moves.requeue(job)
+        self._policy.look(job)
+        return "requeued"
+
+    def _failed(self, job: Job, reason: str) -> str:
+        """The system failed the job; it is tried again, later and later."""
+        failures = job.ad.get_int("NumFailedStarts") + 1
+        self._desk.queue.set(job, NumFailedStarts=failures,
+                             NumShadowExceptions=job.ad.get_int("NumShadowExceptions") + 1)
+        self._notices.due(job, events.EXCEPTION, ExceptionReason=reason)
+        self._desk.note(f"{job.name}: the run failed: {reason}", "warn")
+        self._moves.requeue(job, FAILURE_DELAYS_S[min(failures, len(FAILURE_DELAYS_S) - 1)])
+        self._policy.look(job)
+        return "requeued"
+
+    def abandon(self, job: Job) -> None:
+        """End a run without waiting for its report (condor_rm -forcex)."""
+        run = self.runs.get(job.run_id)
+        if run is None:
+            return
+        self.stop(job, "fast", "removed by force")
+        self._drop(run)
+        if run.claim is not None:
+            run.claim.run_id = ""
+            self._claims.release(run.claim, "the job was removed by force")
+
+    # ---- verdicts
+
+    def _verdict(self, owner: str, run_id: str, verdict: str) -> None:
+        self._verdicts.setdefault(owner, []).append((run_id, verdict))
+
+    def give_orders(self, notices: dict[str, list[Notice]]) -> None:
+        """At the end of a turn: tell each shadow host all that was decided for it."""
+        if not (self._verdicts or self._starts or notices):
+            return
+        verdicts, self._verdicts = self._verdicts, {}
+        starts, self._starts = self._starts, {}
+        for owner in {**verdicts, **starts, **notices}:
+            first: tuple[tuple[str, str], ...] = tuple(verdicts.get(owner, ()))
+            lines = list(notices.get(owner, ()))
+            begun = [self._order(run) for run in starts.get(owner, ())]
+            while first or lines or begun:
+                some = _take(lines, lambda notice: len(notice.ad))
+                now = _take(begun, lambda order: len(order.job_ad) + len(order.slot_ad))
+                self._hosts.tell(owner, HostOrders(verdicts=first, notices=tuple(some), starts=tuple(now)))
+                first = ()
+
+    # ---- shadow hosts come and go
+
+    def host_said_hello(self, message: ShadowHostHello, owner: str) -> None:
+        """A host is there: give it the runs that nobody has, and take away those that are no more."""
+        theirs = dict.fromkeys((*message.runs, *message.unsettled))
+        self.take_up(owner, theirs)
+        for run_id in theirs:
+            if run_id in self.runs:
+                continue
+            if run_id in message.runs:
+                self._hosts.tell(owner, StopRun(run_id=run_id, how="fast", reason="the schedd has no such run"))
+            else:
+                self._verdict(owner, run_id, "settled")
+
+    def host_lost(self, owner: str) -> None:
+        """The owner's host is dead: another takes its runs up."""
+        mine = [run for run in self.runs.values() if run.owner == owner]
+        if mine:
+            self._desk.note(f"the shadow host of {owner} is dead; another takes up {len(mine)} runs", "warn")
+        if mine or owner in self._notices.owners():
+            self._hosts.replace(owner)
+
+    def take_up(self, owner: str, theirs: Collection[str] = ()) -> None:
+        """The owner's host, as soon as there is one, takes up the runs and the notices that a dead one left.
+
+        Args:
+            theirs: runs that it has already; those whose first order waits for it are not lost either.
+        """
+        mine = [run for run in self.runs.values() if run.owner == owner]
+        known = {*theirs, *self._hosts.untold(owner)}
+        self._hosts.tell_first(owner, [HostOrders(starts=(self._order(run, reattach=True),)) for run in mine
+                                       if run.run_id not in known])
+        for run in mine:
+            if run.job.status is JobStatus.REMOVED:
+                self.stop(run.job, "remove", run.job.ad.get_str("RemoveReason"))
+            elif run.job.status is JobStatus.HELD:
+                self.stop(run.job, "hold", run.job.ad.get_str("HoldReason"))
+            elif run.stop is not None:
+                self._hosts.tell(owner, run.stop)
+        self.give_orders({owner: self._notices.again(owner)})
+
+    def start_locals(self) -> None:
+        """Begin the jobs of the local universes, as far as START_…_UNIVERSE and their numbers allow it."""
+        running = Counter((each.job.ad.get_int("JobUniverse"), each.owner) for each in self.runs.values()
+                          if each.claim is None)
+        for job in tuple(self._moves.local):
+            if not job.ready or not is_local(job):
+                self._moves.withdraw(job)
+                continue
+            universe, owner = job.ad.get_int("JobUniverse"), job.cluster.owner
+            if self._may_start_local(job, universe, owner, running):
+                running[universe, owner] += 1
+                self._moves.withdraw(job)
+                self.start_local(job)
+
+    def _may_start_local(self, job: Job, universe: int, owner: str, running: Counter[tuple[int, str]]) -> bool:
+        settings = self._desk.settings
+        totals = {number: sum(count for (each, _), count in running.items() if each == number)
+                  for number in (SCHEDULER, LOCAL)}
+        if universe == LOCAL and totals[LOCAL] >= settings.max_local_jobs:
+            return False
+        if universe == SCHEDULER and running[universe, owner] >= settings.max_scheduler_jobs_per_owner:
+            return False
+        expression = settings.start_local if universe == LOCAL else settings.start_scheduler
+        if expression is None:
+            return True
+        ad = self.schedd_ad()
+        ad["TotalLocalJobsRunning"], ad["TotalSchedulerJobsRunning"] = totals[LOCAL], totals[SCHEDULER]
+        return is_true(expression.evaluate(ad, job.ad, self._desk.now_s))
+
+    def orphans(self) -> list[str]:
+        """Owners of runs that have no host at all (after a restart)."""
+        owners = dict.fromkeys(run.owner for run in self.runs.values())
+        return [owner for owner in owners if owner not in self._hosts.by_owner]
+
+
+def _weight(slot: ClassAd) -> float:
+    """What a slot counts for: its SlotWeight, else its processors."""
+    value = slot.evaluate("SlotWeight")
+    return value if isinstance(value, (int, float)) else slot.get_int("Cpus", 1)

@@ -1,0 +1,354 @@
+"""The core of the schedd: every message and event it can get, and which of its parts answers.
+
+Theory: a turn is a message in, effects out.  The parts (submissions, actions, claims, runs, hosts, policies, notices,
+demand) share the queue; after each turn the rows of changed jobs, the notices that became due and the demand that
+changed are added to what the part decided.  The table is total over what can arrive: the rest is refused by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import attrs
+
+from condor_actors.classads import ClassAdSyntaxError
+from condor_actors.cores.schedd import job_query
+from condor_actors.cores.schedd.claim_table import ClaimTable
+from condor_actors.cores.schedd.interactive_relay import InteractiveRelay
+from condor_actors.cores.schedd.job_actions import JobActions
+from condor_actors.cores.schedd.job_notices import JobNotices
+from condor_actors.cores.schedd.job_policy import JobPolicy
+from condor_actors.cores.schedd.job_status import ALIVE
+from condor_actors.cores.schedd.job_transitions import JobTransitions
+from condor_actors.cores.schedd.queue_operations import QueueSnapshot
+from condor_actors.cores.schedd.run_table import RunTable
+from condor_actors.cores.schedd.schedd_context import ScheddContext
+from condor_actors.cores.schedd.schedd_settings import ScheddSettings
+from condor_actors.cores.schedd.shadow_hosts import HostChecked, ShadowHosts
+from condor_actors.cores.schedd.submission import Submissions
+from condor_actors.cores.schedd.submitter_advertiser import SubmitterAdvertiser
+from condor_actors.effects import Answer, Effect, Persist
+from condor_actors.messages import run as run_messages
+from condor_actors.messages.claim import ClaimRevoked, ClaimsKept
+from condor_actors.messages.envelope import Delivery, PeerDown, PeerUp, Refused, TimerFired
+from condor_actors.messages.negotiate import MatchesMade, NegotiateRequests, RequestCycle, RequestsRejected
+from condor_actors.messages.queue import (
+    ActOnJobs,
+    ConnectToJob,
+    EditJobs,
+    FinishSpooling,
+    QueryJobs,
+    QueryTotals,
+    ReserveCluster,
+    SubmitPage,
+    TailJob,
+)
+
+__all__ = ["AtRest", "Finish", "HostHello", "Stop", "ScheddCore"]
+
+CREDENTIAL_RENEWAL_S = 6 * 3600.0
+
+
+@attrs.frozen
+class HostHello:
+    """Event: a shadow host said hello; ``birth`` tells its process from others."""
+
+    message: run_messages.ShadowHostHello
+    birth: str
+
+
+@attrs.frozen
+class Stop:
+    """Event: the schedd is to end; take no new claims and give back what is idle."""
+
+    graceful: bool
+
+
+@attrs.frozen
+class Finish:
+    """Event: the schedd is to end when the jobs that run have finished; begin no others."""
+
+
+@attrs.frozen
+class AtRest(Effect):
+    """Nothing runs any more, as `Finish` asked."""
+
+
+class ScheddCore:
+    """See the module.
+
+    Args:
+        settings: the configuration.
+        snapshot: what the store had.
+        random: the only source of chance.
+        started_s: when the process began.
+        version: for the ads.
+    """
+
+    def __init__(self, settings: ScheddSettings, snapshot: QueueSnapshot, random: Random, started_s: float,
+                 version: str) -> None:
+        desk = self.desk = ScheddContext(settings, random)
+        desk.now_s = started_s
+        self.notices = JobNotices(desk)
+        self.moves = JobTransitions(desk, self.notices)
+        self.claims = ClaimTable(desk, self.moves)
+        self.hosts = ShadowHosts(desk)
+        self.policy = JobPolicy(desk, self.moves)
+        self.runs = RunTable(desk, self.moves, self.notices, self.claims, self.hosts, self.policy)
+        self.claims.runs = self.runs
+        self.policy.runs = self.runs
+        self.actions = JobActions(desk, self.moves, self.runs)
+        self.submissions = Submissions(desk, self.moves, self.notices)
+        self.demand = SubmitterAdvertiser(desk, started_s, version)
+        self.claims.doubts.wish_cycle = self.demand.wish_cycle
+        self.submissions.schedd_ad = self.runs.schedd_ad = self.demand.schedd_ad
+        self.relays = InteractiveRelay(desk, self.hosts)
+        self._finishing = False
+        self._restore(snapshot)
+        self._table = self._messages()
+        self._timers = self._timer_table()
+
+    def _restore(self, snapshot: QueueSnapshot) -> None:
+        self.desk.queue.restore(snapshot)
+        self.claims.restore(snapshot.claims)
+        self.runs.restore(snapshot.runs)
+        self.hosts.restore(snapshot.hosts)
+        self.notices.restore(snapshot.notices)
+        for job in self.desk.queue.jobs():
+            if job.status in ALIVE and not job.run_id:
+                self.moves.requeue(job)
+            self.moves.offer(job)
+        self.desk.out.clear()
+
+    def _messages(self) -> dict[type, Callable[[Any, Delivery], None]]:
+        return {
+            ReserveCluster: self.submissions.reserve,
+            SubmitPage: self._submit,
+            FinishSpooling: self.submissions.finish_spooling,
+            QueryJobs: self._query,
+            QueryTotals: self._query,
+            ActOnJobs: self.actions.act,
+            EditJobs: self.actions.edit,
+            TailJob: self.relays.tail,
+            ConnectToJob: self.relays.connect,
+            run_messages.ShellData: self.relays.shell_data,
+            NegotiateRequests: self._requests,
+            MatchesMade: lambda message, _: self.claims.matched(message),
+            RequestsRejected: self._rejected,
+            RequestCycle: lambda _, __: self.demand.reschedule(),
+            ClaimRevoked: lambda message, _: self.claims.revoked(message),
+            ClaimsKept: lambda message, _: self.claims.kept(message),
+            HostHello: self._host_hello,
+            run_messages.RunUpdated: self._from_host(self.runs.updated),
+            run_messages.RunEnded: self._from_host(self.runs.ended),
+            run_messages.NoticesWritten: self._written,
+            HostChecked: self._host_checked,
+            PeerUp: lambda _, __: None,
+            PeerDown: self._peer_down,
+            Stop: self._stop,
+            Finish: self._finish_runs,
+        }
+
+    def _timer_table(self) -> dict[str, Callable[..., None]]:
+        return {
+            "advertise": self.demand.say,
+            "advertise-all": self.demand.everything,
+            "again": self._again,
+            "starts": self.claims.starts_again,
+            "renew": self.claims.renew,
+            "idle-claim": self.claims.rested,
+            "release-again": self.claims.give_back,
+            "probe-startd": self.claims.doubts.probe,
+            "policy": self.policy.round,
+            "policy-slice": self.policy.slice,
+            "submit-log": self.submissions.answer,
+            "host-start": lambda host_id: self._host_gone(host_id, kill=True),
+            "host-return": lambda host_id: self._host_gone(host_id, kill=True),
+            "host-check": self.hosts.check,
+            "idle-hosts": self._dismiss_idle_hosts,
+            "host-again": self.runs.take_up,
+            "spares": self.hosts.keep_spares,
+            "credentials": self._renew_credentials,
+        }
+
+    # ---- turns
+
+    def start(self, now_s: float, my_address: str) -> tuple[Effect, ...]:
+        """The first turn: the process listens at ``my_address``."""
+        self.desk.now_s = now_s
+        self.desk.my_address = my_address
+        self.hosts.started()
+        for owner in sorted({*self.runs.orphans(), *(self.notices.owners() - self.hosts.by_owner.keys())}):
+            self.runs.take_up(owner)
+        self.claims.started()
+        self.policy.started()
+        self.demand.started()
+        self.desk.timer(("credentials",), CREDENTIAL_RENEWAL_S)
+        return self._finish()
+
+    def handle(self, event: Delivery, now_s: float) -> tuple[Effect, ...]:
+        """What follows from a delivery at ``now_s``."""
+        desk = self.desk
+        desk.now_s = now_s
+        desk.delivery = event
+        message = event.message
+        if type(message) is TimerFired:
+            self._timers[message.key[0]](*message.key[1:])
+        elif type(message) is Answer:
+            self._answer(message)
+        else:
+            act = self._table.get(type(message))
+            if act is None:
+                desk.reply(Refused(code="unknown-actor", text=f"a schedd does not take {type(message).__name__}"))
+            else:
+                act(message, event)
+        return self._finish()
+
+    def _finish(self) -> tuple[Effect, ...]:
+        """Add what follows from changed jobs, and end the turn."""
+        desk = self.desk
+        if self.moves.local and self.claims.accepting:
+            self.runs.start_locals()
+        changed = desk.queue.take_dirty()
+        if changed:
+            desk.out += [Persist(operation) for operation in changed]
+        self.runs.give_orders(self.notices.take_due())
+        self.demand.look()
+        if self._finishing and not self.runs.runs and not self.notices.owners():
+            self._finishing = False
+            desk.out.append(AtRest())
+        out, desk.out = desk.out, []
+        desk.delivery = None
+        return tuple(out)
+
+    def _answer(self, answer: Answer) -> None:
+        kind = answer.tag[0]
+        if kind == "claim":
+            self.claims.answered(answer.tag[1], answer.message)
+        elif kind == "renewed":
+            self.claims.renewed(answer.tag[1], answer.message)
+        elif kind == "probed":
+            self.claims.doubts.probed(answer.tag[1], answer.message)
+        elif kind == "released":
+            self.claims.released(answer.tag[1], answer.message)
+        elif kind == "relay":
+            self.relays.answered(answer.tag[1], answer.message)
+
+    # ---- queue
+
+    def _submit(self, message: SubmitPage, delivery: Delivery) -> None:
+        self.submissions.page(message, delivery)
+        if message.last and self.claims.has_idle:
+            self.claims.offer_idle()
+
+    def look_up(self, message: QueryJobs | QueryTotals, now_s: float) -> Any:
+        """The answer to a question about the queue; nothing changes by it."""
+        try:
+            if isinstance(message, QueryTotals):
+                return job_query.totals(self.desk.queue, message, now_s)
+            if message.source == "autoclusters":
+                return job_query.autoclusters_page(self.desk.queue, self.desk.autoclusters, message, now_s)
+            return job_query.page(self.desk.queue, message, now_s)
+        except ClassAdSyntaxError as error:
+            return Refused(code="invalid", text=job_query.syntax_error(error, message.constraint))
+        except ValueError:
+            return Refused(code="invalid", text=f"{getattr(message, 'cursor', '')!r} is not a cursor")
+
+    def _query(self, message: QueryJobs | QueryTotals, delivery: Delivery) -> None:
+        self.desk.reply(self.look_up(message, self.desk.now_s))
+
+    def keep_claims(self, now_s: float) -> tuple[Effect, ...]:
+        """The leases of our claims start anew; for a schedd that can do nothing else now."""
+        desk = self.desk
+        desk.now_s = now_s
+        self.claims.renew()
+        out, desk.out = desk.out, []
+        return tuple(out)
+
+    def _requests(self, message: NegotiateRequests, delivery: Delivery) -> None:
+        self.demand.negotiators[delivery.identity.name] = delivery.sender
+        self.desk.reply(self.claims.requests(message))
+
+    def _again(self, cluster: int, proc: int) -> None:
+        job = self.desk.queue.job(cluster, proc)
+        if job is not None:
+            self.moves.offer(job)
+            if self.claims.has_idle:
+                self.claims.offer_idle()
+
+    def _rejected(self, message: RequestsRejected, delivery: Delivery) -> None:
+        for rejection in message.rejections:
+            cluster, _, proc = rejection.job_id.partition(".")
+            job = self.desk.queue.job(int(cluster), int(proc)) if cluster.isdigit() and proc.isdigit() else None
+            if job is not None and job.ready:
+                job.ad.store("LastRejMatchReason", rejection.reason)
+                job.ad.store("LastRejMatchTime", int(self.desk.now_s))
+
+    # ---- shadow hosts
+
+    def _from_host(self, act: Callable[[Any, str], None]) -> Callable[[Any, Delivery], None]:
+        """Only what comes over the link of an owner's host counts, and for that owner's runs."""
+
+        def checked(message: Any, delivery: Delivery) -> None:
+            owner = self.hosts.owner_at(delivery.sender.node)
+            if owner:
+                act(message, owner)
+            else:
+                self.desk.note(f"{type(message).__name__} from {delivery.identity.name}, who is no shadow host", "warn")
+
+        return checked
+
+    def _host_hello(self, message: HostHello, delivery: Delivery) -> None:
+        host = self.hosts.hello(message.message, delivery, message.birth)
+        if host is None:
+            return
+        self.runs.host_said_hello(message.message, host.owner)
+
+    def _written(self, message: run_messages.NoticesWritten, delivery: Delivery) -> None:
+        if self.hosts.owner_at(delivery.sender.node):
+            self.submissions.logged(self.notices.written(message.notice_ids))
+
+    def _host_checked(self, message: HostChecked, delivery: Delivery) -> None:
+        if message.alive:
+            self.hosts.still_lost(message.host_id)
+        else:
+            self._host_gone(message.host_id, kill=False)
+
+    def _host_gone(self, host_id: str, *, kill: bool) -> None:
+        owner = self.hosts.gone(host_id, kill=kill)
+        if owner:
+            self.runs.host_lost(owner)
+
+    def _peer_down(self, message: PeerDown, delivery: Delivery) -> None:
+        self.relays.link_lost(message.node)
+        self.hosts.link_lost(message.node)
+
+    def _dismiss_idle_hosts(self) -> None:
+        self.hosts.dismiss_idle({run.owner for run in self.runs.runs.values()} | self.notices.owners())
+
+    def renew_credentials(self, now_s: float) -> tuple[Effect, ...]:
+        """Every owner's host gets its next credential now."""
+        self.desk.now_s = now_s
+        self._renew_credentials()
+        return self._finish()
+
+    def _renew_credentials(self) -> None:
+        self.hosts.renew()
+        self.desk.timer(("credentials",), CREDENTIAL_RENEWAL_S)
+
+    # ---- the end
+
+    def _finish_runs(self, message: Finish, delivery: Delivery) -> None:
+        self._finishing = True
+        self.claims.accepting = False
+        self.claims.release_idle("the schedd ends when its jobs have finished")
+
+    def _stop(self, message: Stop, delivery: Delivery) -> None:
+        self.claims.accepting = False
+        self.claims.release_idle("the schedd is stopping")
+        if message.graceful:
+            for run in tuple(self.runs.runs.values()):
+                self.runs.stop(run.job, "vacate", "the schedd is stopping")
+        self.demand.farewell()

@@ -1,0 +1,224 @@
+"""What the schedd's core needs of the configuration, as one frozen value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from condor_actors.classads import Expr, parse_expression
+from condor_actors.config import Config, ConfigError
+from condor_actors.config.transforms import read_transform
+from condor_actors.cores.schedd.job_transforms import JobTransforms
+
+__all__ = ["ScheddSettings", "SubmitRequirement", "SystemPolicy", "schedd_settings"]
+
+IMMUTABLE = frozenset({
+    "clusterid", "procid", "owner", "user", "jobstatus", "globaljobid", "qdate", "mytype", "targettype",
+})
+"""What nobody edits, whatever the configuration says."""
+
+
+@attrs.frozen(kw_only=True)
+class SystemPolicy:
+    """One ``SYSTEM_PERIODIC_…`` expression, the name of its parameter, and its reason and subcode."""
+
+    expression: Expr
+    name: str = ""
+    reason: Expr | None = None
+    subcode: Expr | None = None
+
+
+@attrs.frozen(kw_only=True)
+class SubmitRequirement:
+    """One SUBMIT_REQUIREMENT_: what a new job has to satisfy; ``reason``: what its submitter is told otherwise."""
+
+    name: str
+    expression: Expr
+    reason: Expr | None = None
+    is_warning: Expr | None = None
+
+
+@attrs.frozen(kw_only=True)
+class ScheddSettings:
+    """See the module.
+
+    Attributes:
+        name: the schedd's name in ads and job ids.
+        machine: this host's full name.
+        uid_domain: what follows the user's name in ``User``.
+        super_users: who may act on everybody's jobs.
+        max_jobs_running: runs at once.
+        max_jobs_per_owner, max_jobs_submitted, max_jobs_per_submission: limits of the queue.
+        job_start_count, job_start_delay_s: so many starts per span; no span: no limit.
+        job_lease_s: how long a run lives without its shadow.
+        claim_lease_s: how long a claim lives without us.
+        keep_claim_idle_s: how long to keep a claim that no job fits.
+        policy_interval_s: between two looks at the jobs' periodic expressions; 0: never.
+        hold_policies, release_policies, remove_policies, vacate_policies: the system's, in the order they are asked.
+        max_releases: a job that was held so often is not released by any policy; -1: no limit.
+        priority: the PRIO expression; None: by the job's priority attributes.
+        advertise_interval_s: between two ads when nothing changes.
+        collectors: nodes of the collectors.
+        spool: where spooled files lie.
+        spare_hosts: shadow hosts kept warm.
+        history_limit: jobs kept in the history.
+        submit_requirements: over the schedd's ad and a new job's.
+        transforms: what is changed in new jobs.
+        secure: job attributes, lower case, that only the schedd sets; ``ignores_secure``: they are passed over where
+            somebody else does, and not refused.
+        immutable, protected: job attributes, lower case, that nobody or only a super user edits.
+        trusts_everybody: anybody may do anything to anybody's jobs.
+        start_local, start_scheduler: whether a job of that universe may start, over the schedd's ad and the job's.
+        max_local_jobs, max_scheduler_jobs_per_owner: so many of them run at once.
+        alive_interval_s: the longest time between two renewals of a claim.
+        more_significant, less_significant: job attributes, lower case, that always or never tell autoclusters apart;
+            ``only_significant``: these and no others, where there are any.
+        records_events: there is a log of the events of all jobs (EVENT_LOG).
+        max_input_mb, max_output_mb: the most that travels for a job that does not say; below 0: any amount.
+    """
+
+    name: str = "schedd@localhost"
+    machine: str = "localhost"
+    uid_domain: str = "localhost"
+    super_users: frozenset[str] = frozenset({"root", "condor"})
+    max_jobs_running: int = 10_000
+    max_jobs_per_owner: int = 1_000_000
+    max_jobs_submitted: int = 2_000_000_000
+    max_jobs_per_submission: int = 100_000
+    job_start_count: int = 1
+    job_start_delay_s: float = 0.0
+    job_lease_s: float = 2400.0
+    claim_lease_s: float = 2400.0
+    keep_claim_idle_s: float = 0.0
+    policy_interval_s: float = 60.0
+    hold_policies: tuple[SystemPolicy, ...] = ()
+    release_policies: tuple[SystemPolicy, ...] = ()
+    remove_policies: tuple[SystemPolicy, ...] = ()
+    vacate_policies: tuple[SystemPolicy, ...] = ()
+    max_releases: int = -1
+    priority: Expr | None = None
+    advertise_interval_s: float = 300.0
+    collectors: tuple[str, ...] = ()
+    spool: str = ""
+    submit_requirements: tuple[SubmitRequirement, ...] = ()
+    transforms: JobTransforms = attrs.field(factory=JobTransforms)
+    secure: frozenset[str] = frozenset()
+    ignores_secure: bool = True
+    immutable: frozenset[str] = IMMUTABLE
+    protected: frozenset[str] = frozenset()
+    trusts_everybody: bool = False
+    start_local: Expr | None = None
+    start_scheduler: Expr | None = None
+    max_local_jobs: int = 200
+    max_scheduler_jobs_per_owner: int = 200
+    alive_interval_s: float = 300.0
+    more_significant: frozenset[str] = frozenset()
+    less_significant: frozenset[str] = frozenset()
+    only_significant: frozenset[str] = frozenset()
+    records_events: bool = False
+    max_input_mb: int = -1
+    max_output_mb: int = -1
+    spare_hosts: int = 1
+    history_limit: int = 1_000_000
+
+
+def schedd_settings(config: Config, *, machine: str) -> ScheddSettings:
+    """Read them.
+
+    Raises:
+        ConfigError: a value is not of its kind.
+    """
+
+    def number(name: str, default: float) -> float:
+        text = config.text(name)
+        if text is None:
+            return default
+        value = parse_expression(text).evaluate()
+        return float(value) if isinstance(value, (int, float)) else default
+
+    def expression(name: str) -> Expr | None:
+        text = config.text(name)
+        return parse_expression(text) if text is not None else None
+
+    def policies(what: str) -> tuple[SystemPolicy, ...]:
+        """Those that SYSTEM_PERIODIC_<what>_NAMES lists, then the one without a name."""
+        named = [f"SYSTEM_PERIODIC_{what}_{name}" for name in config.list_of(f"SYSTEM_PERIODIC_{what}_NAMES")]
+        return tuple(SystemPolicy(expression=found, name=name, reason=expression(f"{name}_REASON"),
+                                  subcode=expression(f"{name}_SUBCODE"))
+                     for name in (*named, f"SYSTEM_PERIODIC_{what}") if (found := expression(name)) is not None)
+
+    def attributes(*parameters: str) -> frozenset[str]:
+        return frozenset(word.lower() for parameter in parameters for word in config.list_of(parameter))
+
+    def requirements() -> Iterator[SubmitRequirement]:
+        for each in config.list_of("SUBMIT_REQUIREMENT_NAMES"):
+            found = expression(f"SUBMIT_REQUIREMENT_{each}")
+            if found is not None:
+                yield SubmitRequirement(name=each, expression=found,
+                                        reason=expression(f"SUBMIT_REQUIREMENT_{each}_REASON"),
+                                        is_warning=expression(f"SUBMIT_REQUIREMENT_{each}_IS_WARNING"))
+
+    wanted = config.text("SCHEDD_NAME") or ""
+    name = machine if not wanted else wanted if "@" in wanted else f"{wanted}@{machine}"
+    return ScheddSettings(
+        name=name, machine=machine, uid_domain=config.text("UID_DOMAIN") or machine,
+        super_users=frozenset({"root", "condor", *config.list_of("QUEUE_SUPER_USERS")}),
+        max_jobs_running=int(number("MAX_JOBS_RUNNING", 10_000)),
+        max_jobs_per_owner=int(number("MAX_JOBS_PER_OWNER", 1_000_000)),
+        max_jobs_submitted=int(number("MAX_JOBS_SUBMITTED", 2_000_000_000)),
+        max_jobs_per_submission=int(number("MAX_JOBS_PER_SUBMISSION", 100_000)),
+        job_start_count=max(1, int(number("JOB_START_COUNT", 1))),
+        job_start_delay_s=number("JOB_START_DELAY", 0.0),
+        job_lease_s=number("JOB_DEFAULT_LEASE_DURATION", 2400.0),
+        policy_interval_s=number("PERIODIC_EXPR_INTERVAL", 60.0),
+        hold_policies=policies("HOLD"), release_policies=policies("RELEASE"), remove_policies=policies("REMOVE"),
+        vacate_policies=policies("VACATE"), max_releases=int(number("SYSTEM_MAX_RELEASES", -1)),
+        priority=expression("PRIO"),
+        advertise_interval_s=number("SCHEDD_INTERVAL", 300.0),
+        collectors=collector_nodes(config), spool=config.text("SPOOL") or "",
+        history_limit=int(number("MAX_HISTORY_JOBS", 1_000_000)),
+        submit_requirements=tuple(requirements()), transforms=job_transforms(config),
+        secure=attributes("SYSTEM_SECURE_JOB_ATTRS", "SECURE_JOB_ATTRS"),
+        ignores_secure=config.boolean("IGNORE_ATTEMPTS_TO_SET_SECURE_JOB_ATTRS"),
+        immutable=IMMUTABLE | attributes("SYSTEM_IMMUTABLE_JOB_ATTRS", "IMMUTABLE_JOB_ATTRS"),
+        protected=attributes("SYSTEM_PROTECTED_JOB_ATTRS", "PROTECTED_JOB_ATTRS"),
+        trusts_everybody=config.boolean("QUEUE_ALL_USERS_TRUSTED"),
+        start_local=expression("START_LOCAL_UNIVERSE"), start_scheduler=expression("START_SCHEDULER_UNIVERSE"),
+        max_local_jobs=int(number("START_LOCAL_UNIVERSE_MAX", 200)),
+        max_scheduler_jobs_per_owner=int(number("MAX_RUNNING_SCHEDULER_JOBS_PER_OWNER", 200)),
+        alive_interval_s=number("ALIVE_INTERVAL", 300.0),
+        more_significant=attributes("ADD_SIGNIFICANT_ATTRIBUTES"),
+        less_significant=attributes("REMOVE_SIGNIFICANT_ATTRIBUTES"),
+        only_significant=attributes("SIGNIFICANT_ATTRIBUTES"),
+        records_events=config.text("EVENT_LOG") is not None,
+        max_input_mb=int(number("MAX_TRANSFER_INPUT_MB", -1)), max_output_mb=int(number("MAX_TRANSFER_OUTPUT_MB", -1)),
+    )
+
+
+def job_transforms(config: Config) -> JobTransforms:
+    """Those that JOB_TRANSFORM_NAMES lists.
+
+    Raises:
+        ConfigError: one of them is not defined, or has a statement that is none.
+    """
+    found = []
+    for name in config.list_of("JOB_TRANSFORM_NAMES"):
+        raw = config.raw(f"JOB_TRANSFORM_{name}")
+        if raw is None or not raw.strip():
+            file, line = config.where("JOB_TRANSFORM_NAMES")
+            raise ConfigError(
+                f"JOB_TRANSFORM_NAMES lists {name}, but there is no JOB_TRANSFORM_{name}", file=file, line=line or None,
+                name="JOB_TRANSFORM_NAMES", value=name, expected="names of transforms that are defined",
+            )  # fmt: skip
+        found.append(read_transform(name, raw))
+    return JobTransforms(transforms=tuple(found), lookup=config.raw, functions=config.macros.functions)
+
+
+def collector_nodes(config: Config) -> tuple[str, ...]:
+    """The collectors of COLLECTOR_HOST as nodes ``<host:port>``."""
+    nodes = []
+    for word in config.list_of("COLLECTOR_HOST"):
+        address = word.partition("?")[0].strip("<>")
+        nodes.append(f"<{address}>" if ":" in address else f"<{address}:9618>")
+    return tuple(nodes)

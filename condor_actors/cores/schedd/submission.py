@@ -1,0 +1,297 @@
+"""Submissions: cluster numbers, pages of jobs, and the one transaction that queues them.
+
+Theory: pages wait in memory, in the name of whoever reserved the number, and become jobs when the last one is there and
+all of them are valid; the answer leaves after the commit and after the submit events are in the user's log.  A number
+is used up when it is reserved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+
+from condor_actors.classads import ClassAd, ClassAdSyntaxError, is_true
+from condor_actors.cores.schedd.job_notices import JobNotices
+from condor_actors.cores.schedd.job_queue import Cluster, Job
+from condor_actors.cores.schedd.job_status import HoldCode, JobStatus
+from condor_actors.cores.schedd.job_transitions import JobTransitions
+from condor_actors.cores.schedd.queue_operations import InsertJobs, SaveCounter
+from condor_actors.cores.schedd.schedd_context import ScheddContext
+from condor_actors.messages.envelope import Delivery, Done, Refused
+from condor_actors.messages.queue import ClusterReserved, FinishSpooling, ReserveCluster, SubmitPage, Submitted
+
+__all__ = ["Submissions"]
+
+LOG_PATIENCE_S = 10.0
+"""How long an answer waits for the submit events to be in the log."""
+
+FRESH = {
+    "NumJobStarts": 0, "NumShadowStarts": 0, "NumJobMatches": 0, "NumRestarts": 0, "NumSystemHolds": 0,
+    "NumJobCompletions": 0, "NumCkpts": 0, "JobRunCount": 0, "CompletionDate": 0, "ExitStatus": 0, "JobPrio": 0,
+    "RemoteWallClockTime": 0.0, "RemoteUserCpu": 0.0, "RemoteSysCpu": 0.0, "LocalUserCpu": 0.0, "LocalSysCpu": 0.0,
+    "CommittedTime": 0, "CommittedSlotTime": 0, "CumulativeSlotTime": 0, "CumulativeRemoteUserCpu": 0.0,
+    "CumulativeRemoteSysCpu": 0.0, "CumulativeSuspensionTime": 0, "CommittedSuspensionTime": 0,
+    "LastSuspensionTime": 0, "TotalSuspensions": 0, "CurrentHosts": 0, "MinHosts": 1, "MaxHosts": 1,
+    "JobUniverse": 5, "JobNotification": 0, "WantRemoteIO": True, "ExitBySignal": False, "Rank": 0.0,
+    "LeaveJobInQueue": False, "OnExitHold": False, "OnExitRemove": True, "PeriodicHold": False,
+    "PeriodicRelease": False, "PeriodicRemove": False,
+}
+"""What a cluster ad has unless the submitter said otherwise."""
+
+OURS = ("ClusterId", "Owner", "User", "QDate", "EnteredCurrentStatus", "MyType")
+"""Attributes that the schedd sets, whatever the submitter says."""
+
+
+class _Invalid(ValueError):
+    """A submission that cannot be queued: says why."""
+
+
+@attrs.define
+class _Pending:
+    """A reserved number and what came for it so far."""
+
+    owner: str
+    pages: list[SubmitPage]
+
+
+class Submissions:
+    """See the module."""
+
+    def __init__(self, desk: ScheddContext, moves: JobTransitions, notices: JobNotices) -> None:
+        self._desk = desk
+        self._moves = moves
+        self._notices = notices
+        self._pending: dict[int, _Pending] = {}
+        self._unlogged: dict[int, tuple[set[str], Delivery, Submitted]] = {}
+        self._waiting_for: dict[str, int] = {}
+        self.schedd_ad: Callable[[], ClassAd] = ClassAd
+
+    def reserve(self, message: ReserveCluster, delivery: Delivery) -> None:
+        """Give a number away."""
+        desk = self._desk
+        number = desk.queue.next_cluster
+        desk.queue.next_cluster = number + 1
+        desk.persist(SaveCounter("next_cluster", number + 1))
+        self._pending[number] = _Pending(delivery.identity.user, [])
+        if len(self._pending) > 10_000:
+            del self._pending[next(iter(self._pending))]
+        desk.reply(ClusterReserved(cluster_id=number, schedd_name=desk.settings.name, now_s=desk.now_s,
+                                   uid_domain=desk.settings.uid_domain))
+
+    def page(self, message: SubmitPage, delivery: Delivery) -> None:
+        """Take a page; with the last, queue them all."""
+        desk = self._desk
+        number = message.cluster_id
+        pending = self._pending.get(number)
+        if pending is None or pending.owner != delivery.identity.user:
+            desk.reply(Refused(code="invalid", text=f"cluster {number} is not reserved for {delivery.identity.user}; "
+                               "the schedd may have been restarted: submit again"))
+            return
+        if message.page != len(pending.pages):
+            del self._pending[number]
+            desk.reply(Refused(code="invalid", text=f"page {message.page} of cluster {number} came instead of page "
+                               f"{len(pending.pages)}; submit again"))
+            return
+        pending.pages.append(message)
+        if not message.last:
+            desk.reply(Done())
+            return
+        del self._pending[number]
+        try:
+            cluster, jobs = self._build(number, pending, delivery)
+        except (_Invalid, ClassAdSyntaxError, ValueError) as error:
+            desk.reply(Refused(code="invalid", text=str(error)))
+            return
+        self._queue(cluster, jobs, delivery, spool=message.spool)
+
+    def _build(self, number: int, pending: _Pending, delivery: Delivery) -> tuple[Cluster, list[tuple[int, ClassAd]]]:
+        """The cluster and the (proc, ad) of its jobs; nothing is in the queue yet."""
+        settings = self._desk.settings
+        total = sum(len(page.procs) for page in pending.pages)
+        self._check_limits(total, pending.owner)
+        first = pending.pages[0]
+        common = self._cluster_ad(first, delivery)
+        common.store("TotalSubmitProcs", total)
+        prefix = f"{settings.name}#{number}."
+        suffix = f"#{int(self._desk.now_s)}"
+        rows: list[tuple[int, ClassAd]] = []
+        for page in pending.pages:
+            proc = page.first_proc
+            for text in page.procs:
+                ad = ClassAd.from_bytes(text) if text else ClassAd()
+                self._without_secure(ad)
+                for name in OURS:
+                    ad.own.pop(name.lower(), None)
+                ad.store("ProcId", proc)
+                ad.store("GlobalJobId", f"{prefix}{proc}{suffix}")
+                ad.parent = common
+                self._check_hold(ad, page.spool)
+                rows.append((proc, ad))
+                proc += 1
+        self._transform(number, common, [ad for _, ad in rows])
+        for _, ad in rows:
+            self._check_requirements(ad)
+        cluster = Cluster(number, pending.owner, common, total)
+        if not rows or len({proc for proc, _ in rows}) != len(rows):
+            raise _Invalid(f"cluster {number}: no jobs, or two of the same number")
+        return cluster, rows
+
+    def _transform(self, number: int, common: ClassAd, jobs: list[ClassAd]) -> None:
+        """JOB_TRANSFORM_NAMES: the admin's changes, and what they must not make of a job."""
+        desk = self._desk
+        applied = desk.settings.transforms.apply(common, jobs, desk.now_s)
+        if applied:
+            desk.note(f"job transforms of cluster {number}: {', '.join(applied)}")
+            for ad in (common, *jobs):
+                self._check_status(ad)
+                self._check_hold(ad, spool=False)
+
+    def _without_secure(self, ad: ClassAd) -> None:
+        """SECURE_JOB_ATTRS: what only the schedd may say of a job."""
+        settings = self._desk.settings
+        for name in sorted(settings.secure & ad.own.keys()):
+            if not settings.ignores_secure:
+                raise _Invalid(f"attempt to set the secure attribute {ad.spelling(name)}: only the schedd may")
+            del ad[name]
+
+    @staticmethod
+    def _check_status(ad: ClassAd) -> None:
+        if ad.get_int("JobStatus", 1) not in (1, 5):
+            raise _Invalid("a job can be submitted idle (JobStatus 1) or held (5) only")
+
+    def _check_requirements(self, ad: ClassAd) -> None:
+        """SUBMIT_REQUIREMENT_NAMES: MY is the schedd, TARGET the job."""
+        desk = self._desk
+        for each in desk.settings.submit_requirements:
+            mine = self.schedd_ad()
+            if is_true(each.expression.evaluate(mine, ad, desk.now_s)):
+                continue
+            told = each.reason.evaluate(mine, ad, desk.now_s) if each.reason is not None else None
+            text = told if isinstance(told, str) else f"Submit requirement {each.name} not met."
+            if each.is_warning is not None and is_true(each.is_warning.evaluate(mine, ad, desk.now_s)):
+                desk.note(f"a job of {ad.get_str('Owner')} was taken all the same: {text}", "warn")
+            else:
+                raise _Invalid(text)
+
+    def _check_limits(self, total: int, owner: str) -> None:
+        settings, queue = self._desk.settings, self._desk.queue
+        if total > settings.max_jobs_per_submission:
+            raise _Invalid(f"{total} jobs in one submission; MAX_JOBS_PER_SUBMISSION is "
+                           f"{settings.max_jobs_per_submission}: submit fewer at once")
+        if sum(queue.counts(owner)) + total > settings.max_jobs_per_owner:
+            raise _Invalid(f"{owner} would have more than MAX_JOBS_PER_OWNER ({settings.max_jobs_per_owner}) jobs")
+        if sum(queue.everybody) + total > settings.max_jobs_submitted:
+            raise _Invalid(f"the queue would have more than MAX_JOBS_SUBMITTED ({settings.max_jobs_submitted}) jobs")
+
+    def _cluster_ad(self, page: SubmitPage, delivery: Delivery) -> ClassAd:
+        desk = self._desk
+        ad = ClassAd.from_bytes(page.cluster_ad)
+        self._without_secure(ad)
+        user = delivery.identity.user
+        for name, value in FRESH.items():
+            if ad.find(name.lower()) is None:
+                ad.store(name, value)
+        ad.update({
+            "MyType": "Job", "TargetType": "Machine", "ClusterId": page.cluster_id, "Owner": user,
+            "User": f"{user}@{desk.settings.uid_domain}", "QDate": int(desk.now_s),
+            "EnteredCurrentStatus": int(desk.now_s),
+        })
+        if ad.find("joblease" + "duration") is None:
+            ad.store("JobLeaseDuration", int(desk.settings.job_lease_s))
+        for name, most_mb in (("MaxTransferInputMB", desk.settings.max_input_mb),
+                              ("MaxTransferOutputMB", desk.settings.max_output_mb)):
+            if most_mb >= 0 and ad.find(name.lower()) is None:
+                ad.store(name, most_mb)
+        self._check_status(ad)
+        if ad.find("jobstatus") is None:
+            ad.store("JobStatus", 1)
+        self._check_hold(ad, page.spool)
+        return ad
+
+    @staticmethod
+    def _check_hold(ad: ClassAd, spool: bool) -> None:
+        """A job submitted on hold has a reason and a code."""
+        if spool and ad.parent is None:
+            ad.update({"JobStatus": int(JobStatus.HELD), "HoldReason": "Spooling input data files",
+                       "HoldReasonCode": int(HoldCode.SPOOLING_INPUT), "HoldReasonSubCode": 0})
+        elif ad.own.get("jobstatus") == JobStatus.HELD and ad.find("holdreason") is None:
+            ad.update({"HoldReason": "submitted on hold at user's request",
+                       "HoldReasonCode": int(HoldCode.SUBMITTED_ON_HOLD), "HoldReasonSubCode": 0})
+
+    def _queue(self, cluster: Cluster, rows: list[tuple[int, ClassAd]], delivery: Delivery, *, spool: bool) -> None:
+        desk = self._desk
+        desk.queue.clusters[cluster.number] = cluster
+        jobs: list[Job] = [desk.queue.enter(cluster, proc, ad) for proc, ad in rows]
+        desk.persist(desk.queue.cluster_row(cluster))
+        desk.persist(InsertJobs(cluster.number, tuple([(job.proc, job.own) for job in jobs])))
+        for job in jobs:
+            self._moves.offer(job)
+        submitted = Submitted(cluster_id=cluster.number, first_proc=jobs[0].proc, last_proc=jobs[-1].proc)
+        notices: set[str] = set() if spool else set(self._notices.submitted(cluster, jobs, self._submit_host()))
+        if cluster.ad.find("userlog") is None and all(job.ad.own.get("userlog") is None for job in jobs):
+            notices.clear()
+        if not notices:
+            desk.reply(submitted)
+            return
+        self._unlogged[cluster.number] = (notices, delivery, submitted)
+        self._waiting_for.update(dict.fromkeys(notices, cluster.number))
+        desk.timer(("submit-log", cluster.number), LOG_PATIENCE_S)
+
+    def logged(self, notice_ids: tuple[str, ...]) -> None:
+        """Submit events are in the log: answer those who wait for it."""
+        for notice_id in notice_ids:
+            number = self._waiting_for.pop(notice_id, None)
+            if number is None or number not in self._unlogged:
+                continue
+            waiting = self._unlogged[number][0]
+            waiting.discard(notice_id)
+            if not waiting:
+                self.answer(number)
+
+    def answer(self, number: int) -> None:
+        """Tell the submitter that the jobs are queued (also when the log is late)."""
+        found = self._unlogged.pop(number, None)
+        if found is not None:
+            for notice_id in found[0]:
+                self._waiting_for.pop(notice_id, None)
+            self._desk.reply(found[2], found[1])
+
+    def finish_spooling(self, message: FinishSpooling, delivery: Delivery) -> None:
+        """All input is here: the jobs may run."""
+        desk = self._desk
+        cluster = desk.queue.clusters.get(message.cluster_id)
+        if cluster is None:
+            desk.reply(Refused(code="not-found", text=f"there is no cluster {message.cluster_id}"))
+            return
+        if not desk.may_touch(delivery.identity, cluster.owner):
+            desk.reply(Refused(code="denied", text=f"cluster {message.cluster_id} belongs to {cluster.owner}"))
+            return
+        waiting = [job for job in cluster.jobs.values() if job.status is JobStatus.HELD
+                   and job.ad.get_int("HoldReasonCode") == HoldCode.SPOOLING_INPUT]
+        for job in waiting:
+            desk.queue.set(job, StageInFinish=int(desk.now_s))
+            self._move_into_spool(job)
+        self._notices.submitted(cluster, waiting, self._submit_host())
+        for job in waiting:
+            self._moves.release(job, "Data files spooled")
+        desk.reply(Done())
+
+    def _move_into_spool(self, job: Job) -> None:
+        """From now on the job lives in its spool folder; where it came from stays in ``SUBMIT_…`` attributes."""
+        ad = job.ad
+        folder = f"{self._desk.settings.spool}/{job.cluster.number}/{job.proc}"
+        changes: dict[str, str] = {"Iwd": folder}
+        if ad.get_bool("TransferExecutable", True):
+            changes["Cmd"] = ad.get_str("Cmd").rpartition("/")[2]
+        if ad.get_str("In") not in ("", "/dev/null"):
+            changes["In"] = ad.get_str("In").rpartition("/")[2]
+        if ad.get_str("UserLog"):
+            changes["UserLog"] = ad.get_str("UserLog").rpartition("/")[2]
+        urls = [name.strip() for name in ad.get_str("TransferInput").split(",") if "://" in name]
+        changes["TransferInput"] = ",".join([*urls, f"{folder}/"])
+        for name, value in changes.items():
+            self._desk.queue.set(job, **{f"SUBMIT_{name}": ad.get_str(name), name: value})
+
+    def _submit_host(self) -> str:
+        return self._desk.my_address or f"<{self._desk.settings.machine}>"

@@ -1,0 +1,1 @@
+"""The decisions of a shadow: one run as its submit machine sees it."""

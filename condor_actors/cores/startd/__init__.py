@@ -1,0 +1,1 @@
+"""The decisions of a startd: slots, claims, and the owner's policy."""

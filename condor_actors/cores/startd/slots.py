@@ -1,0 +1,292 @@
+"""The slots of a machine: made from the plan, carved for claims, joined again, and shown as ads.
+
+Theory: a :class:`Slot` is a place for claims: a share, a policy state (:class:`owner_policy.Machine`), a capability and
+at most one claim.  A partitionable slot keeps no claim itself; each claim carves a dynamic slot out of its share.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+
+import attrs
+
+from condor_actors.classads import ClassAd, Expr, parse_expression
+from condor_actors.cores.startd import owner_policy, slot_ad
+from condor_actors.cores.startd.claim import Claim
+from condor_actors.cores.startd.policy_evaluation import OwnerPolicy
+from condor_actors.cores.startd.slot_resources import Request, Share, SlotPlan, carve, read_request
+
+__all__ = ["Slot", "SlotSettings", "Slots", "parse_policy"]
+
+PUBLISHED_POLICY = (
+    ("Start", "START"), ("Rank", "RANK"), ("MaxJobRetirementTime", "MAXJOBRETIREMENTTIME"),
+    ("MachineMaxVacateTime", "MACHINEMAXVACATETIME"), ("IsOwner", "IS_OWNER"),
+)
+
+
+@attrs.frozen(kw_only=True)
+class SlotSettings:
+    """How slots look and behave.
+
+    Attributes:
+        host: the machine's full name; the slots are ``slot1@host``.
+        policy: policy expressions by upper-case name; ``policy_by_type`` overrides them for a slot type.
+        requirements: text of Requirements in the ads.
+        attributes: more attributes for every slot's ad (STARTD_ATTRS).
+        latches: expressions whose changes are dated (STARTD_LATCH_EXPRS).
+        job_attributes: attributes of the running job shown in the slot's ad (STARTD_JOB_ATTRS).
+        prefixes: slot type to the beginning of its slots' names.
+        match_timeout_s, killing_timeout_s: see the parameters of those names.
+        keyboard_slots, console_slots: how many of the slots mind the keyboard and the console.
+        idle_boost_s: how much longer idle they look to the others.
+        start_instead: in place of every START, while the machine is drained with ``-start``.
+        weight: text of SLOT_WEIGHT.
+        rounding: what a request becomes where the slot can be divided, by the job's attribute (``RequestCpus`` …):
+            expressions over the job's ad (MODIFY_REQUEST_EXPR_…).
+        reserved_disk_kib: what has to stay free on the disk (RESERVED_DISK).
+        tells_all: whether also jobs that begin and end on a claim, and what changes nothing, are logged.
+        worklife: seconds for which a claim takes new jobs, over slot and job (CLAIM_WORKLIFE); None, below 0: for ever.
+    """
+
+    host: str
+    policy: Mapping[str, Expr]
+    policy_by_type: Mapping[int, Mapping[str, Expr]] = attrs.field(factory=dict)
+    requirements: str = "START && WithinResourceLimits"
+    attributes: Mapping[str, Expr] = attrs.field(factory=dict)
+    latches: Mapping[str, Expr] = attrs.field(factory=dict)
+    job_attributes: tuple[str, ...] = ()
+    prefixes: Mapping[int, str] = attrs.field(factory=dict)
+    match_timeout_s: float = 120.0
+    killing_timeout_s: float = 30.0
+    keyboard_slots: int = 1
+    console_slots: int = 1_000_000
+    idle_boost_s: float = 1200.0
+    start_instead: Expr | None = None
+    weight: str = "Cpus"
+    rounding: Mapping[str, Expr] = attrs.field(factory=dict)
+    worklife: Expr | None = None
+    reserved_disk_kib: int = 0
+    tells_all: bool = False
+
+    def policy_of(self, type_id: int) -> dict[str, Expr]:
+        """The expressions that hold for a type."""
+        return {**self.policy, **self.policy_by_type.get(type_id, {})}
+
+
+@attrs.define(eq=False, kw_only=True)
+class Slot:
+    """One slot.
+
+    Attributes:
+        name: ``slot1@host`` or, dynamic, ``slot1_2@host``.
+        plan: of the slot or, dynamic, of the partitionable slot it was carved from.
+        total: its whole share; free: what is not carved out (partitionable) or the same.
+        machine: its policy state.
+        policy: its expressions.
+        ad: its ad, kept up to date by :class:`Slots`.
+        capability: the right to ask for a claim on it.
+        parent: the partitionable slot of a dynamic one.
+        children: the dynamic slots of a partitionable one, by number.
+        claim: who has it.
+        number: of a dynamic slot.
+    """
+
+    name: str
+    plan: SlotPlan
+    total: Share
+    free: Share
+    machine: owner_policy.SlotStateMachine
+    policy: OwnerPolicy
+    ad: ClassAd
+    capability: str
+    parent: Slot | None = None
+    children: dict[int, Slot] = attrs.field(factory=dict)
+    claim: Claim | None = None
+    job: ClassAd | None = None
+    number: int = 0
+
+    @property
+    def partitionable(self) -> bool:
+        """Whether claims are carved out of it."""
+        return self.plan.partitionable and self.parent is None
+
+
+class Slots:
+    """All slots of the machine by name.
+
+    Args:
+        settings: how they look and behave.
+        machine_ad: the facts all ads share.
+        new_secret: gives a fresh capability.
+    """
+
+    def __init__(self, settings: SlotSettings, machine_ad: ClassAd, new_secret: Callable[[], str]) -> None:
+        self.settings = settings
+        self.machine_ad = machine_ad
+        self._new_secret = new_secret
+        self._slots: dict[str, Slot] = {}
+
+    def __iter__(self) -> Iterator[Slot]:
+        return iter(tuple(self._slots.values()))
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def get(self, name: str) -> Slot | None:
+        """The slot of that name (with or without ``@host``)."""
+        return self._slots.get(name) or self._slots.get(f"{name}@{self.settings.host}")
+
+    def create(self, plans: tuple[SlotPlan, ...], now_s: float) -> None:
+        """Make the slots of the plan; they begin in Owner, as the first look has not been taken."""
+        for plan in plans:
+            prefix = self.settings.prefixes.get(plan.type_id, "slot")
+            self._make(f"{prefix}{plan.number}@{self.settings.host}", plan, plan.share, None, 0, now_s)
+
+    def _make(self, name: str, plan: SlotPlan, share: Share, parent: Slot | None, number: int, now_s: float) -> Slot:
+        settings = self.settings
+        ad = ClassAd(parent=self.machine_ad)
+        kind = "Dynamic" if parent is not None else "Partitionable" if plan.partitionable else "Static"
+        ad["Name"] = name
+        ad["SlotID"] = plan.number
+        ad["SlotType"] = kind
+        ad["SlotTypeID"] = -plan.type_id if parent is not None else plan.type_id
+        if kind != "Static":
+            ad[f"{kind}Slot"] = True
+        if parent is not None:
+            ad["DSlotID"] = number
+            ad["ParentSlotName"] = parent.name
+        policy = self._write_policy(ad, plan.type_id)
+        slot_ad.write_share(ad, share, share, requirements=settings.requirements, weight=settings.weight)
+        begins = owner_policy.OWNER if parent is None else owner_policy.UNCLAIMED
+        machine = owner_policy.SlotStateMachine(
+            place=begins, match_timeout_s=settings.match_timeout_s, killing_timeout_s=settings.killing_timeout_s,
+            state_since_s=now_s, activity_since_s=now_s)
+        slot = Slot(name=name, plan=plan, total=share, free=share, machine=machine, ad=ad, parent=parent, number=number,
+                    policy=policy, capability=self._new_secret())
+        self._slots[name] = slot
+        self.refresh(slot, now_s)
+        return slot
+
+    def carve(self, parent: Slot, share: Share, now_s: float, number: int = 0) -> Slot:
+        """Make a dynamic slot out of what ``parent`` has free."""
+        if not number:
+            number = next(each for each in range(1, len(parent.children) + 2) if each not in parent.children)
+        bare, _, host = parent.name.partition("@")
+        slot = self._make(f"{bare}_{number}@{host}", parent.plan, share, parent, number, now_s)
+        slot.machine.look = parent.machine.look
+        parent.children[number] = slot
+        self._set_free(parent, parent.free.minus(share))
+        self.refresh(parent, now_s)
+        return slot
+
+    def join(self, slot: Slot, now_s: float) -> Slot:
+        """Give a dynamic slot's share back; returns the partitionable slot."""
+        parent = slot.parent
+        assert parent is not None
+        del self._slots[slot.name]
+        del parent.children[slot.number]
+        self._set_free(parent, parent.free.plus(slot.total))
+        self.refresh(parent, now_s)
+        return parent
+
+    def _set_free(self, slot: Slot, free: Share) -> None:
+        slot.free = free
+        slot_ad.write_share(slot.ad, free, slot.total, requirements=self.settings.requirements,
+                            weight=self.settings.weight)
+
+    def request(self, slot: Slot, job: ClassAd) -> Request:
+        """What ``job`` asks of ``slot``; rounded up where the slot can be divided, as far as there is enough."""
+        exact = read_request(job, slot.ad, tuple(slot.total.custom), memory_step_mib=1, disk_step_kib=1)
+        if not slot.partitionable:
+            return exact
+        rounding, free = self.settings.rounding, slot.free
+        if not rounding:
+            rounded = read_request(job, slot.ad, tuple(slot.total.custom))
+            cpus, memory, disk = exact.cpus, rounded.memory_mib, rounded.disk_kib
+        else:
+            cpus = _rounded(rounding.get("RequestCpus"), job, slot.ad, exact.cpus)
+            memory = _rounded(rounding.get("RequestMemory"), job, slot.ad, exact.memory_mib)
+            disk = _rounded(rounding.get("RequestDisk"), job, slot.ad, exact.disk_kib)
+        return attrs.evolve(
+            exact,
+            cpus=max(exact.cpus, min(cpus, free.cpus)),
+            memory_mib=max(exact.memory_mib, min(memory, free.memory_mib)),
+            disk_kib=max(exact.disk_kib, min(disk, free.disk_kib)),
+        )
+
+    def write_worklife(self, slot: Slot, job: ClassAd, now_s: float) -> None:
+        """Say in the slot's ad how long a claim for this job takes further ones."""
+        worklife = self.settings.worklife
+        value = worklife.evaluate(slot.ad, job, now_s) if worklife is not None else -1
+        slot.ad["ClaimWorklife"] = int(value) if isinstance(value, (int, float)) else -1
+
+    def fit(self, slot: Slot, job: ClassAd) -> Share | str:
+        """The share ``job`` would get, or why it does not fit."""
+        if slot.partitionable:
+            return carve(slot.free, self.request(slot, job))
+        share = carve(slot.total, self.request(slot, job))
+        return slot.total if isinstance(share, Share) else share
+
+    def renew_capability(self, slot: Slot) -> None:
+        """Make matches that were made before void."""
+        slot.capability = self._new_secret()
+
+    def refresh(self, slot: Slot, now_s: float) -> None:
+        """Bring the ad up to date with state and claim."""
+        ad = slot.ad
+        slot_ad.write_state(ad, slot.machine, now_s)
+        slot_ad.write_claim(ad, slot.claim, slot.machine, now_s)
+        if slot.claim is not None and slot.job is not None and "ConcurrencyLimits" in slot.job:
+            ad["ConcurrencyLimits"] = slot.job.get_str("ConcurrencyLimits", "", ad)
+        if slot.partitionable:
+            ad["NumDynamicSlots"] = len(slot.children)
+            ad.insert_text("ChildName", _strings(child.name for child in slot.children.values()))
+        for name in self.settings.job_attributes:
+            if slot.job is not None and slot.claim is not None and slot.claim.job_id and name in slot.job:
+                ad[name] = slot.job[name]
+            elif name.lower() in ad.own:
+                del ad[name]
+
+    def start_instead(self, expression: Expr | None) -> None:
+        """Put ``expression`` in the place of every START; None: the owner's own are in force again."""
+        self.reconfigure(attrs.evolve(self.settings, start_instead=expression))
+
+    def reconfigure(self, settings: SlotSettings) -> None:
+        """Take another policy, other times and attributes; names and shares stay."""
+        for slot in self:
+            for name in self.settings.attributes:
+                if name.lower() in slot.ad.own:
+                    del slot.ad[name]
+        self.settings = settings
+        for slot in self:
+            slot.machine.match_timeout_s = settings.match_timeout_s
+            slot.machine.killing_timeout_s = settings.killing_timeout_s
+            slot.policy = self._write_policy(slot.ad, slot.plan.type_id)
+
+    def _write_policy(self, ad: ClassAd, type_id: int) -> OwnerPolicy:
+        expressions = self.settings.policy_of(type_id)
+        for shown, key in PUBLISHED_POLICY:
+            if key in expressions:
+                ad[shown] = expressions[key]
+        for attribute, expression in self.settings.attributes.items():
+            ad[attribute] = expression
+        instead = self.settings.start_instead
+        if instead is not None:
+            ad["Start"] = instead
+        return OwnerPolicy(expressions, ad, instead)
+
+
+def _rounded(expression: Expr | None, job: ClassAd, slot: ClassAd, exact: int) -> int:
+    """What a request is rounded to; as it is where the expression gives no number."""
+    value = expression.evaluate(job, slot) if expression is not None else exact
+    return max(exact, math.ceil(value)) if isinstance(value, (int, float)) and math.isfinite(value) else exact
+
+
+def _strings(names: Iterator[str]) -> str:
+    return "{" + ", ".join(f'"{name}"' for name in names) + "}"
+
+
+def parse_policy(texts: Mapping[str, str]) -> dict[str, Expr]:
+    """Expressions from their texts (tests, the policy checker)."""
+    return {name.upper(): parse_expression(text) for name, text in texts.items()}

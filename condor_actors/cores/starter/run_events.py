@@ -1,0 +1,218 @@
+"""The vocabulary of a run at its starter: states, effects, events.
+
+:mod:`condor_actors.cores.starter.job_run` decides with them.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+import attrs
+
+from condor_actors.effects import Effect
+from condor_actors.messages.run import FileEntry, Usage
+
+__all__ = [
+    "ALIVE", "Abandon", "Activity", "Began", "CloseRun", "DISK_SUBCODE", "Forget", "Freeze", "Gather", "Gathered",
+    "HOLD_DISK", "HOLD_EXEC", "HOLD_INPUT_SANDBOX", "HOLD_MEMORY", "HOLD_OUTPUT", "KillTree", "LinkLost",
+    "MEMORY_SUBCODE", "Measured", "Prepare", "PrepareFailed", "Prepared", "ProgramEnded", "ReturnTo", "Signal",
+    "Start", "StartFailed", "StarterState", "StillFetched", "Tell", "Thaw", "TreeGone",
+]
+
+
+HOLD_EXEC, HOLD_INPUT_SANDBOX, HOLD_MEMORY, HOLD_DISK, HOLD_OUTPUT = 6, 13, 34, 34, 12
+MEMORY_SUBCODE, DISK_SUBCODE = 102, 104
+
+
+class StarterState(enum.Enum):
+    """See the module."""
+
+    PREPARING = "preparing"
+    STARTING = "starting"
+    RUNNING = "running"
+    STOPPING = "stopping"
+    KILLING = "killing"
+    CLEARING = "clearing"
+    SAVING = "saving"
+    ENDED = "ended"
+    GONE = "gone"
+
+
+ALIVE = (StarterState.RUNNING, StarterState.STOPPING, StarterState.KILLING)
+
+
+# ---- effects
+
+
+@attrs.frozen
+class Prepare(Effect):
+    """Make the sandbox, fetch URLs, lay the inputs out; comes back as :class:`Prepared` or :class:`PrepareFailed`."""
+
+
+@attrs.frozen
+class Start(Effect):
+    """Launch the program; comes back as :class:`Began` or :class:`StartFailed`."""
+
+
+@attrs.frozen
+class Signal(Effect):
+    """Send a signal to the program's first process."""
+
+    number: int
+
+
+@attrs.frozen
+class OwnerSuspends:
+    """Event: the machine's owner is there: the run stands still, whatever its user says, until he has gone."""
+
+
+@attrs.frozen
+class OwnerContinues:
+    """Event: the owner is gone again."""
+
+
+@attrs.frozen
+class Freeze(Effect):
+    """Suspend the whole tree."""
+
+
+@attrs.frozen
+class Thaw(Effect):
+    """Let the whole tree go on."""
+
+
+@attrs.frozen
+class KillTree(Effect):
+    """Kill everything of the run; comes back as :class:`TreeGone` when nothing is left."""
+
+
+@attrs.frozen
+class Gather(Effect):
+    """List the outputs; comes back as :class:`Gathered`.  ``complete``: a missing named file is an error."""
+
+    complete: bool
+    everything: bool = False
+
+
+@attrs.frozen
+class Tell(Effect):
+    """To the shadow, as soon as it can be reached; ``lasting``: again after each reattachment."""
+
+    message: Any
+    lasting: bool = False
+
+
+@attrs.frozen
+class Activity(Effect):
+    """To the startd: ``busy``, ``idle`` or ``suspended``."""
+
+    activity: str
+
+
+@attrs.frozen
+class Forget(Effect):
+    """Remove the sandbox and the run."""
+
+
+@attrs.frozen
+class ReturnTo(Effect):
+    """Answer the question being handled."""
+
+    message: Any
+
+
+# ---- events
+
+
+@attrs.frozen
+class Prepared:
+    """The sandbox is ready."""
+
+
+@attrs.frozen
+class PrepareFailed:
+    """It is not; ``hold_code`` 0: it may be tried elsewhere."""
+
+    reason: str
+    hold_code: int = 0
+    hold_subcode: int = 0
+
+
+@attrs.frozen
+class Began:
+    """The program executes."""
+
+    pid: int
+    scratch_dir: str
+
+
+@attrs.frozen
+class StartFailed:
+    """It could not be executed."""
+
+    reason: str
+    hold_code: int = HOLD_EXEC
+
+
+@attrs.frozen
+class ProgramEnded:
+    """The first process has ended."""
+
+    exit_code: int
+    exit_signal: int
+    core_dumped: bool
+
+
+@attrs.frozen
+class TreeGone:
+    """No process of the run is left; ``usage`` is its whole usage, ``oom`` whether the kernel killed for memory."""
+
+    usage: Usage
+    oom: bool = False
+
+
+@attrs.frozen
+class Gathered:
+    """The outputs; ``missing`` names those that are not there, ``error`` why nothing could be listed."""
+
+    entries: tuple[FileEntry, ...] = ()
+    digest: str = ""
+    missing: tuple[str, ...] = ()
+    error: str = ""
+
+
+@attrs.frozen
+class Measured:
+    """What the run uses now; ``limit``: a sentence, when that is too much."""
+
+    usage: Usage
+    limit: str = ""
+    limit_subcode: int = 0
+    streams: tuple[tuple[str, int, bytes], ...] = ()
+
+
+@attrs.frozen(kw_only=True)
+class CloseRun:
+    """The startd ends the claim."""
+
+    grace_s: float
+    reason: str
+    hold: bool = False
+    hold_code: int = 0
+    hold_subcode: int = 0
+
+
+@attrs.frozen
+class StillFetched:
+    """The time to keep the outputs is over, but they are on their way home."""
+
+
+@attrs.frozen
+class LinkLost:
+    """The link to the shadow is down."""
+
+
+@attrs.frozen
+class Abandon:
+    """Nobody will ever ask for this run again."""

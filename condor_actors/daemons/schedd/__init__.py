@@ -1,0 +1,1 @@
+"""The schedd as a daemon: its actor, its records, its spool."""

@@ -1,0 +1,161 @@
+"""What a schedd writes down for the admin, beside its database: one event log of all jobs, and histories as text.
+
+====================================  ==================================================================
+parameter                             gets
+====================================  ==================================================================
+``EVENT_LOG``                         the events of all users' jobs that the schedd decides or hears of
+``HISTORY``, where it is set          the ad of each job that leaves the queue, with HTCondor's banner
+``PER_JOB_HISTORY_DIR``               the same, a file ``history.CLUSTER.PROC`` for each job
+====================================  ==================================================================
+
+A job is written to the histories behind the transaction in which it leaves the queue, so none is there twice, or with
+an end that was taken back; after a crash in between it is missing there.  The database has each once, and is what
+``condor_history`` asks.  Whatever cannot be written is reported and stops nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import attrs
+from twisted.logger import Logger
+
+from condor_actors.classads import ClassAd
+from condor_actors.config import Config
+from condor_actors.cores.schedd.job_notices import RecordEvent
+from condor_actors.cores.schedd.queue_operations import ArchiveJob
+from condor_actors.userlog.event_text import event_text
+
+__all__ = ["RecordSettings", "Records", "record_settings"]
+
+NEVER = 1 << 62
+
+
+@attrs.frozen(kw_only=True)
+class RecordSettings:
+    """The files; empty: none.  Sizes in bytes; ``…_rotations``: how many that were put aside are kept."""
+
+    event_log: str = ""
+    event_log_bytes: int = 1_000_000
+    event_log_rotations: int = 1
+    event_log_sync: bool = False
+    history: str = ""
+    history_bytes: int = 20_000_000
+    history_rotations: int = 2
+    per_job: str = ""
+
+
+def record_settings(config: Config) -> RecordSettings:
+    """Read them; HISTORY counts only where somebody set it, for it has a default and the database has all it would."""
+    rotates = config.boolean("ENABLE_HISTORY_ROTATION")
+    return RecordSettings(
+        event_log=config.text("EVENT_LOG") or "", event_log_bytes=config.size("EVENT_LOG_MAX_SIZE") or NEVER,
+        event_log_rotations=config.integer("EVENT_LOG_MAX_ROTATIONS"), event_log_sync=config.boolean("EVENT_LOG_FSYNC"),
+        history=(config.text("HISTORY") or "") if config.source("HISTORY").file != "<Default>" else "",
+        history_bytes=config.size("MAX_HISTORY_LOG") if rotates else NEVER,
+        history_rotations=config.integer("MAX_HISTORY_ROTATIONS"), per_job=config.text("PER_JOB_HISTORY_DIR") or "")
+
+
+class Records:
+    """See the module; without settings it writes nothing."""
+
+    def __init__(self, settings: RecordSettings | None = None, wall_clock: Callable[[], float] | None = None) -> None:
+        self.settings = settings or RecordSettings()
+        self._wall_clock = wall_clock
+        self._log = Logger("condor.schedd")
+        self._sick: set[str] = set()
+
+    # ---- events
+
+    def event(self, event: RecordEvent) -> None:
+        """Append an event of these jobs to EVENT_LOG."""
+        settings = self.settings
+        if not settings.event_log:
+            return
+        facts = ClassAd.from_bytes(event.ad)
+        text = "".join(event_text(event.event, event.cluster, proc, event.when_s, facts)
+                       for proc in range(event.proc, max(event.proc, event.last) + 1))
+        self._append(settings.event_log, text, settings.event_log_bytes, settings.event_log_sync, self._put_log_aside)
+
+    def _put_log_aside(self, path: Path) -> None:
+        """``LOG.old`` where one is kept, else ``LOG.1`` (the newest), ``LOG.2`` …"""
+        kept = self.settings.event_log_rotations
+        if kept <= 0:
+            path.unlink()
+        elif kept == 1:
+            path.replace(f"{path}.old")
+        else:
+            for number in range(kept - 1, 0, -1):
+                older = Path(f"{path}.{number}")
+                if older.exists():
+                    older.replace(f"{path}.{number + 1}")
+            path.replace(f"{path}.1")
+
+    # ---- histories
+
+    def archived(self, operations: Sequence[Any]) -> None:
+        """Write the jobs that have left the queue."""
+        settings = self.settings
+        if not settings.history and not settings.per_job:
+            return
+        for each in operations:
+            if isinstance(each, ArchiveJob):
+                ad = ClassAd.from_bytes(each.cluster_ad + each.ad)
+                text = ad.to_text()
+                if settings.history:
+                    banner = (f"*** ClusterId = {each.cluster} ProcId = {each.proc} Owner = \"{each.owner}\" "
+                              f"CompletionDate = {ad.get_int('CompletionDate')}\n")
+                    self._append(settings.history, text + banner, settings.history_bytes, False,
+                                 self._put_history_aside)
+                if settings.per_job:
+                    self._write_whole(Path(settings.per_job) / f"history.{each.cluster}.{each.proc}", text)
+
+    def _put_history_aside(self, path: Path) -> None:
+        """``HISTORY.<date>``, and the oldest of them go."""
+        now_s = self._wall_clock() if self._wall_clock is not None else path.stat().st_mtime
+        stamp = datetime.fromtimestamp(now_s).strftime("%Y%m%dT%H%M%S")  # noqa: DTZ006 - HTCondor's names are local
+        path.replace(f"{path}.{stamp}")
+        old = sorted(path.parent.glob(f"{path.name}.2*"))
+        for each in old[: max(0, len(old) - self.settings.history_rotations)]:
+            each.unlink()
+
+    # ---- files
+
+    def _append(self, name: str, text: str, most_bytes: int, sync: bool, put_aside: Callable[[Path], None]) -> None:
+        data = text.encode("utf-8", "surrogateescape")
+        path = Path(name)
+        try:
+            size = path.stat().st_size if path.exists() else 0
+            if size and size + len(data) > most_bytes:
+                put_aside(path)
+            descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            try:
+                view = memoryview(data)
+                while view:
+                    view = view[os.write(descriptor, view):]
+                if sync:
+                    os.fdatasync(descriptor)
+            finally:
+                os.close(descriptor)
+            self._sick.discard(name)
+        except OSError as error:
+            self._failed(name, error)
+
+    def _write_whole(self, path: Path, text: str) -> None:
+        fresh = path.with_name(f".{path.name}.tmp")
+        try:
+            fresh.write_bytes(text.encode("utf-8", "surrogateescape"))
+            fresh.replace(path)
+            self._sick.discard(str(path.parent))
+        except OSError as error:
+            self._failed(str(path.parent), error)
+
+    def _failed(self, name: str, error: OSError) -> None:
+        """Said once until it works again."""
+        if name not in self._sick:
+            self._sick.add(name)
+            self._log.error("{name} cannot be written: {error}", name=name, error=error.strerror or error)

@@ -1,0 +1,377 @@
+"""The schedd: the job queue, the claims, and the shadow hosts of one machine's users.
+
+Theory: one actor around :class:`~condor_actors.cores.schedd.schedd_core.ScheddCore`, so every decision about jobs is
+one turn and one transaction.  What is not a decision is here: processes, credentials, the spool's files, and long
+questions about the history, which a worker thread answers on a connection of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import time
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import attrs
+from twisted.internet.defer import Deferred, succeed
+
+from condor_actors.actors import ActorSystem, CoreActor, Daemon, World
+from condor_actors.actors.supervision import StoreUnavailable
+from condor_actors.classads import ClassAd
+from condor_actors.config import Config
+from condor_actors.cores.schedd.job_notices import RecordEvent
+from condor_actors.cores.schedd.job_story import whole_story
+from condor_actors.cores.schedd.job_transitions import ForgetSpool
+from condor_actors.cores.schedd.schedd_core import AtRest, Finish, HostHello, ScheddCore, Stop
+from condor_actors.cores.schedd.schedd_settings import ScheddSettings, schedd_settings
+from condor_actors.cores.schedd.shadow_hosts import AssignHost, CheckHost, EndHost, HostChecked, StartHost
+from condor_actors.daemons.admin import package_version
+from condor_actors.daemons.schedd.history import HistoryQuestions
+from condor_actors.daemons.schedd.outage import StoreOutage
+from condor_actors.daemons.schedd.records import Records, record_settings
+from condor_actors.daemons.schedd.shadow_processes import HostProcesses, RealHostProcesses
+from condor_actors.daemons.schedd.spool import SPOOL_MESSAGES, SPOOL_READS, Spool
+from condor_actors.effects import Effect
+from condor_actors.messages.envelope import Address, Delivery, Identity, PeerDown, PeerUp, Refused, TimerFired
+from condor_actors.messages.negotiate import RequestCycle
+from condor_actors.messages.queue import ConnectToJob, FinishSpooling, QueryJobs, ReserveCluster
+from condor_actors.messages.run import BecomeOwner, SayHello, ShadowHostHello
+from condor_actors.store.queue_store import QueueStore
+
+__all__ = ["ScheddDaemon", "ScheddEdges", "make_daemon"]
+
+INBOX_LIMIT = 20_000
+HISTORY_TRIM_S = 3600.0
+CLOCK_LOOK_S = 10.0
+CLOCK_SET_S = 60.0
+"""A wall clock that went so far from the boot clock within a look was set."""
+
+
+Mint = Callable[[str], bytes]
+"""Makes the credential (PEM) of the shadow host of an owner; empty when the pool has no certificates."""
+
+
+@attrs.frozen(kw_only=True)
+class ScheddEdges:
+    """What the schedd touches besides the network.
+
+    Attributes:
+        store: the database.
+        processes: shadow hosts.
+        mint: credentials.
+        spool: spooled files.
+        history: answers questions about the history.
+        reidentify: a node's process has become this identity (``PostOffice.reidentify``).
+        uid: as whom this process runs.
+        records: the event log of all jobs, histories as text.
+        raw_clock: the wall clock as it is set, by which certificates are judged; None: nobody sets it.
+    """
+
+    store: QueueStore
+    processes: HostProcesses
+    mint: Mint
+    spool: Spool
+    history: HistoryQuestions
+    reidentify: Callable[[str, Identity], None] = lambda node, identity: None
+    uid: int = attrs.field(factory=os.getuid)
+    records: Records = attrs.field(factory=Records)
+    raw_clock: Callable[[], float] | None = None
+
+
+class ScheddActor(CoreActor):
+    """Feeds the core and performs what only this daemon can."""
+
+    core: ScheddCore
+
+    def __init__(self, make_core: Callable[[], ScheddCore], edges: ScheddEdges, my_address: Callable[[], str],
+                 outage: StoreOutage, host_nodes: dict[str, Address], at_rest: list[Callable[[], None]]) -> None:
+        super().__init__(make_core())
+        self._make_core = make_core
+        self._edges = edges
+        self._is_ignorant = outage.is_ignorant  # now that the core was made of what could be read
+        self._my_address = my_address
+        self._outage = outage
+        self._host_nodes = host_nodes
+        self._at_rest = at_rest
+        self._ahead_s: float | None = None
+
+    def started(self) -> None:
+        """The first turn."""
+        for node in self.core.desk.settings.collectors:
+            self.context.watch(node)
+        if self._outage.problem:
+            self._outage.begin(self.context)
+        else:
+            self._begin()
+
+    def _begin(self) -> None:
+        self.context.perform(self.core.start(self.context.now_s(), self._my_address()))
+        self.context.set_timer(("trim-history",), HISTORY_TRIM_S)
+        self._look_at_clock()
+        for address in self._host_nodes.values():
+            self.context.tell(address, SayHello())
+
+    def receive(self, delivery: Delivery) -> None:
+        """A question about files or the history is answered here, everything else by the core."""
+        message = delivery.message
+        if isinstance(message, ShadowHostHello) and self._may_be_host(delivery.identity, message):
+            self._host_nodes[delivery.sender.node] = delivery.sender
+        elif isinstance(message, PeerDown):
+            self._host_nodes.pop(message.node, None)
+        if self._outage.problem and not self._may_be_read(message):
+            if self._outage.receive(self.context, self.core, delivery):
+                if self._is_ignorant:
+                    self.core, self._is_ignorant = self._make_core(), False
+                self._begin()
+            return
+        if isinstance(message, QueryJobs) and message.source == "history":
+            self.context.defer_to_turn(self._edges.history.answer(message),
+                                       lambda answer: self._history_answered(delivery, answer))
+            return
+        if isinstance(message, SPOOL_MESSAGES):
+            self.context.reply(delivery, self._edges.spool.answer(self.core.desk, message, delivery.identity))
+            return
+        if isinstance(message, TimerFired) and message.key == ("clock",):
+            self._look_at_clock()
+            return
+        if isinstance(message, TimerFired) and message.key == ("trim-history",):
+            with contextlib.suppress(StoreUnavailable):
+                self._edges.store.trim_history(self.core.desk.settings.history_limit)
+            self.context.set_timer(("trim-history",), HISTORY_TRIM_S)
+            return
+        if isinstance(message, ReserveCluster):
+            problem = self._cannot_serve(delivery.identity.user)
+            if problem:
+                self.context.reply(delivery, Refused(code="denied", text=problem))
+                return
+        if isinstance(message, ShadowHostHello):
+            if not self._may_be_host(delivery.identity, message):
+                self.context.log.warn("{who} is no shadow host", who=delivery.identity.name)
+                return
+            self.context.watch(delivery.sender.node)
+            hello = HostHello(message, self._edges.processes.birth(message.pid))
+            delivery = attrs.evolve(delivery, message=hello)
+        elif isinstance(message, FinishSpooling):
+            problem = self._edges.spool.prepare(self.core.desk, message.cluster_id)
+            if problem:
+                self.context.reply(delivery, Refused(code="invalid", text=problem))
+                return
+        elif isinstance(message, ConnectToJob):
+            self.context.watch(delivery.sender.node)
+        elif isinstance(message, PeerUp) and message.node in self.core.desk.settings.collectors:
+            delivery = attrs.evolve(delivery, message=RequestCycle())  # a collector that is new knows nothing of us
+        super().receive(delivery)
+
+    def _look_at_clock(self) -> None:
+        """Where the wall clock was set, the shadow hosts' credentials are of another time: they get fresh ones."""
+        if self._edges.raw_clock is None:
+            return
+        ahead_s = self._edges.raw_clock() - self.context.system.clock.seconds()
+        if self._ahead_s is not None and abs(ahead_s - self._ahead_s) > CLOCK_SET_S:
+            self.context.log.warn("the wall clock was set by {seconds:.0f} s", seconds=ahead_s - self._ahead_s)
+            self.context.perform(self.core.renew_credentials(self.context.now_s()))
+        self._ahead_s = ahead_s
+        self.context.set_timer(("clock",), CLOCK_LOOK_S)
+
+    @staticmethod
+    def _may_be_read(message: Any) -> bool:
+        """What is answered from files that only this daemon reads, whether or not anything can be stored."""
+        return isinstance(message, SPOOL_READS) or (isinstance(message, QueryJobs) and message.source == "history")
+
+    def event(self, delivery: Delivery) -> Delivery:
+        """The core must know who asks."""
+        return delivery
+
+    def _cannot_serve(self, name: str) -> str:
+        """Why this schedd cannot run jobs of a user; empty when it can."""
+        user = self._edges.processes.find_user(name)
+        if user is None:
+            return f"there is no user {name} on {self.core.desk.settings.machine}, so nobody could own the jobs' files"
+        if self._edges.uid not in (0, user.uid):
+            return f"this schedd runs as uid {self._edges.uid} and cannot run jobs of {name}; use a schedd of your own"
+        return ""
+
+    def _may_be_host(self, identity: Identity, message: ShadowHostHello) -> bool:
+        """A shadow host runs as its owner, or (a spare) as this process does."""
+        if identity.uid is None or identity.uid in (0, self._edges.uid):
+            return identity.method in ("local", "self")
+        user = self._edges.processes.find_user(message.owner) if message.owner else None
+        return user is not None and user.uid == identity.uid
+
+    def _history_answered(self, delivery: Delivery, answer: Any) -> None:
+        if hasattr(answer, "KIND"):
+            self.context.reply(delivery, answer)
+        else:
+            self.context.reply(delivery, Refused(code="invalid", text=answer.getErrorMessage()))
+
+    # ---- effects of this daemon
+
+    def perform_own(self, effect: Effect, delivery: Delivery | None) -> None:
+        """Processes and credentials; they wait for the commit of the turn."""
+        if isinstance(effect, StartHost):
+            self.context.after_commit(lambda: self._start_host(effect))
+        elif isinstance(effect, AssignHost):
+            self._assign_host(effect)
+        elif isinstance(effect, CheckHost):
+            alive = bool(effect.birth) and self._edges.processes.birth(effect.pid) == effect.birth
+            deferred: Deferred[Any] = succeed(HostChecked(effect.host_id, alive))
+            self.context.defer_to_turn(deferred, self._to_core)
+        elif isinstance(effect, ForgetSpool):
+            self.context.after_commit(lambda: self._edges.spool.forget(effect.cluster, effect.proc))
+        elif isinstance(effect, RecordEvent):
+            self.context.after_commit(lambda: self._edges.records.event(effect))
+        elif isinstance(effect, AtRest):
+            for done in self._at_rest:
+                self.context.after_commit(done)
+        elif isinstance(effect, EndHost):
+            self._edges.processes.kill(effect.pid, effect.birth)
+        else:
+            super().perform_own(effect, delivery)
+
+    def _to_core(self, event: Any) -> None:
+        super().receive(Delivery(message=event, sender=Address("", ""), answerable=False))
+
+    def _start_host(self, effect: StartHost) -> None:
+        try:
+            self._edges.processes.start(effect.host_id)
+        except OSError as error:
+            self.context.log.error("cannot start a shadow host: {error}", error=error)
+
+    def _assign_host(self, effect: AssignHost) -> None:
+        user = self._edges.processes.find_user(effect.owner)
+        if user is None:
+            self.context.log.error("user {owner} does not exist on this machine: no shadow host for it",
+                                   owner=effect.owner)
+            return
+        try:
+            self._edges.spool.make_folder_of(effect.owner)
+        except OSError as error:  # its jobs run all the same; what they leave cannot be kept
+            self.context.log.error("no folder for what runs of {owner} leave: {error}", owner=effect.owner, error=error)
+        self.context.tell(effect.address, BecomeOwner(
+            owner=effect.owner, uid=user.uid, gid=user.gid, credential=self._edges.mint(effect.owner),
+            spool_dir=str(self._edges.spool.folder_of(effect.owner))))
+        # It connected with our rights; from now on it has no more than its owner's.
+        domain = self.core.desk.settings.uid_domain
+        self._edges.reidentify(effect.address.node,
+                               Identity(name=f"{effect.owner}@{domain}", method="local", uid=user.uid))
+
+    def story(self, job: str) -> tuple[str, ...]:
+        """What happened to a job, for the manhole: as far as its ad tells, then what was seen since the start."""
+        cluster, _, proc = job.partition(".")
+        known = self.core.desk.queue.job(int(cluster), int(proc)) if cluster.isdigit() and proc.isdigit() else None
+        ad = known.ad if known is not None else self._edges.history.ad(job)
+        return whole_story(ad, self.core.desk.story(job))
+
+
+class ScheddDaemon:
+    """See ``docs/architecture.md``, "The edges of a daemon"."""
+
+    name = "schedd"
+
+    def __init__(self, settings: ScheddSettings, world: World, edges: ScheddEdges) -> None:
+        self._world = world
+        self._settings = settings
+        self._edges = edges
+        self._started_s = world.wall_clock()
+        self._outage = StoreOutage(edges.store, settings.spool, edges.spool.has_room)
+        self._host_nodes: dict[str, Address] = {}
+        self._at_rest: list[Callable[[], None]] = []
+        self.system: ActorSystem = world.make_system(commit=self._commit)
+        self._version = package_version()
+
+    def _commit(self, operations: Sequence[Any]) -> None:
+        self._outage.commit(operations)
+        self._edges.records.archived(operations)
+
+    def _make_core(self) -> ScheddCore:
+        return ScheddCore(self._settings, self._edges.store.load(), self._world.random, self._started_s, self._version)
+
+    def _make_actor(self) -> ScheddActor:
+        return ScheddActor(self._make_core, self._edges, lambda: self._world.post.public_node, self._outage,
+                           self._host_nodes, self._at_rest)
+
+    @property
+    def actor(self) -> ScheddActor | None:
+        """The living actor."""
+        actor = self.system.actor("schedd")
+        return actor if isinstance(actor, ScheddActor) else None
+
+    def start(self) -> None:
+        """Load the queue and begin."""
+        self.system.spawn("schedd", self._make_actor, inbox_limit=INBOX_LIMIT)
+
+    def stop(self, graceful: bool) -> Deferred[None]:
+        """Take no more claims; running jobs stay with their shadow hosts, which wait for the next schedd."""
+        actor = self.actor
+        if actor is not None:
+            actor.receive(Delivery(message=Stop(False), sender=Address("", ""), answerable=False))
+        self.system.stop()
+        self._edges.history.close()
+        self._edges.store.close()
+        return succeed(None)
+
+    def rest_peacefully(self, done: Callable[[], None]) -> None:
+        """Begin no more jobs; call ``done`` when the last one that runs has finished and is written down."""
+        self._at_rest.append(done)
+        self.system.tell(Address("", "schedd"), Finish())
+
+    def reconfigure(self, config: Config) -> None:
+        """Take new settings; the queue stays."""
+        self._settings = schedd_settings(config, machine=self._settings.machine)
+        self._edges.records.settings = record_settings(config)
+        if self.actor is not None:
+            self.actor.core.desk.settings = self._settings
+
+    def ad(self) -> ClassAd:
+        """The schedd's own ad."""
+        actor = self.actor
+        return actor.core.demand.schedd_ad() if actor is not None else ClassAd({"Name": self._settings.name})
+
+
+def machine_name(config: Config) -> str:
+    """This host's full name."""
+    return config.text("FULL_HOSTNAME") or socket.getfqdn()
+
+
+def make_mint(world: World, machine: str, life_s: float) -> Mint:
+    """Credentials lent by this machine's certificate for ``life_s`` seconds; none where the pool has none."""
+
+    def mint(owner: str) -> bytes:
+        tls = getattr(world.post, "tls", None)
+        if tls is None:
+            return b""
+        from condor_actors.wire.authority import lend_proxy
+        from condor_actors.wire.trust import names_of
+
+        names = names_of(tls.credentials.certificates()[0])
+        host = machine if machine in names else names[0]
+        return lend_proxy(tls.credentials, f"shadow:{owner}@{host}", timedelta(seconds=life_s)).bundle()
+
+    return mint
+
+
+def make_daemon(config: Config, world: World) -> Daemon:
+    """The schedd on these edges.
+
+    Raises:
+        StoreError: the job queue cannot be opened; on a disk that is full or read-only the schedd waits instead.
+    """
+    machine = machine_name(config)
+    settings = schedd_settings(config, machine=machine)
+    spool = Path(settings.spool)
+    store = world.stores.open_queue(spool) if world.stores is not None else QueueStore(spool, patient=True)
+    edges = ScheddEdges(
+        store=store,
+        processes=world.processes or RealHostProcesses(config.path("RUN"), config.path("LOG")),
+        mint=make_mint(world, machine, config.seconds("PROXY_LIFETIME")),
+        spool=Spool(spool),
+        history=HistoryQuestions(store.history),
+        reidentify=getattr(world.post, "reidentify", lambda node, identity: None),
+        uid=world.uid,
+        records=Records(record_settings(config), world.wall_clock), raw_clock=time.time,
+    )
+    return ScheddDaemon(settings, world, edges)

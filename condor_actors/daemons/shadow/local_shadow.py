@@ -1,0 +1,189 @@
+"""Jobs of the local and scheduler universes: run here, as their owner, by the owner's shadow host.
+
+Theory: there is no claim, no starter and no sandbox; the program starts in its initial directory with its own files, as
+the user would have started it.  The kernel kills it when the shadow host dies (the launcher's death signal), so a new
+host that is asked to take such a run up again knows that it is over, and the job is run anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from condor_actors.actors import Actor
+from condor_actors.classads import ClassAd
+from condor_actors.cores.starter.run_spec import BadJob, RunSpec, read_spec
+from condor_actors.machine.run.launch import Ended, Launched, Launcher, LaunchPlan, close_quietly
+from condor_actors.messages.envelope import Delivery, Refused, TimerFired
+from condor_actors.messages.run import ContinueRun, RunEnded, RunUpdated, StartRun, StopRun, SuspendRun
+from condor_actors.userlog.writer import UserLogs
+
+__all__ = ["LocalShadow"]
+
+KILL_AFTER_S = 10.0
+UPDATE_DELAY_S = 0.5
+EXECUTE, SUSPENDED, CONTINUED = 1, 10, 11
+HOLD_NO_START, HOLD_OUTPUT, HOLD_INPUT, HOLD_IWD, HOLD_LOG = 6, 7, 8, 14, 22
+
+
+class LocalShadow(Actor):
+    """See the module.
+
+    Args:
+        order: what the schedd said.
+        launcher: starts processes.
+        logs: user logs.
+        report: hands a message to the schedd.
+        environment: of the owner, beneath the job's.
+    """
+
+    def __init__(self, order: StartRun, launcher: Launcher, logs: UserLogs, report: Callable[[str, Any], None],
+                 environment: Mapping[str, str]) -> None:
+        self._order = order
+        self._job = ClassAd.from_bytes(order.job_ad)
+        self._launcher = launcher
+        self._logs = logs
+        self._report = report
+        self._environment = dict(environment)
+        self._process: Launched | None = None
+        self._stopping: StopRun | None = None
+        self._attributes = ClassAd()
+        self._over = False
+
+    def started(self) -> None:
+        """Start the program."""
+        if self._order.reattach:
+            self._end("failed", "the shadow host that ran it has died")
+            return
+        unwritable = self._logs.problem(self._job)
+        if unwritable:
+            self._end("hold", unwritable, HOLD_LOG)
+            return
+        try:
+            self._launch(read_spec(self._job_without_transfer()))
+        except BadJob as error:
+            self._end("hold", str(error), HOLD_NO_START)
+
+    def _job_without_transfer(self) -> ClassAd:
+        job = self._job.copy()
+        job["ShouldTransferFiles"] = "NO"
+        return job
+
+    def _launch(self, spec: RunSpec) -> None:
+        opened: list[int] = []
+        code = HOLD_IWD
+        try:
+            os.stat(spec.iwd)
+            code = HOLD_INPUT
+            opened.append(os.open(os.path.join(spec.iwd, spec.stdin), os.O_RDONLY | os.O_CLOEXEC))
+            code = HOLD_OUTPUT
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+            opened.append(os.open(os.path.join(spec.iwd, spec.stdout), flags, 0o644))
+            same = spec.stderr == spec.stdout
+            opened.append(os.dup(opened[1]) if same else os.open(os.path.join(spec.iwd, spec.stderr), flags, 0o644))
+            code = HOLD_NO_START
+            plan = LaunchPlan(
+                program=spec.program, arguments=spec.arguments,
+                environment={**self._environment, **spec.environment, "_CONDOR_JOB_IWD": spec.iwd},
+                directory=spec.iwd, stdin=opened[0], stdout=opened[1], stderr=opened[2])
+            self._process = self._launcher.launch(plan, self._began, self._failed, self._gone)
+        except OSError as error:
+            self._end("hold", f"{error.filename or spec.program}: {error.strerror}", code, error.errno or 0)
+        finally:
+            close_quietly(*opened)
+
+    # ---- the process
+
+    def _began(self) -> None:
+        process = self._process
+        if self._over or process is None:
+            return
+        self._attributes.update({
+            "JobCurrentStartExecutingDate": int(self.context.now_s()), "JobPid": process.pid,
+            "NumJobStarts": self._job.get_int("NumJobStarts") + 1,
+        })
+        self._log(EXECUTE, ExecuteHost="<127.0.0.1>")
+        self.context.set_timer("update", UPDATE_DELAY_S)
+
+    def _failed(self, why: str) -> None:
+        self._end("hold", f"cannot start the job: {why}", HOLD_NO_START)
+
+    def _gone(self, ended: Ended) -> None:
+        by_signal = ended.exit_signal > 0
+        self._attributes.update({
+            "RemoteUserCpu": round(ended.user_cpu_s, 3), "RemoteSysCpu": round(ended.system_cpu_s, 3),
+            "ImageSize": ended.peak_memory_kib, "ResidentSetSize": ended.peak_memory_kib,
+            "MemoryUsage": (ended.peak_memory_kib + 1023) // 1024, "ExitBySignal": by_signal,
+        })
+        if self._stopping is not None:
+            self._end("evicted", self._stopping.reason)
+            return
+        self._attributes["ExitSignal" if by_signal else "ExitCode"] = (
+            ended.exit_signal if by_signal else ended.exit_code)
+        self._attributes["ExitStatus"] = ended.exit_signal if by_signal else ended.exit_code
+        self._end("exited", "")
+
+    def _signal(self, number: int) -> None:
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):  # another user's may be what is left of it
+                os.killpg(self._process.pid, number)
+
+    # ---- words
+
+    def receive(self, delivery: Delivery) -> None:
+        """The schedd's wishes, and timers."""
+        message = delivery.message
+        if self._over:
+            return
+        if isinstance(message, StopRun):
+            self._stop(message)
+        elif isinstance(message, SuspendRun):
+            self._signal(signal.SIGSTOP)
+            self._log(SUSPENDED, NumPids=1)
+            self._tell("suspended")
+        elif isinstance(message, ContinueRun):
+            self._signal(signal.SIGCONT)
+            self._log(CONTINUED)
+            self._tell("continued")
+        elif isinstance(message, TimerFired) and message.key == "update":
+            self._tell("executing")
+        elif isinstance(message, TimerFired):
+            self._signal(signal.SIGKILL)
+        else:
+            self.context.reply(delivery, Refused(code="invalid", text="a job of this universe has no starter"))
+
+    def _stop(self, message: StopRun) -> None:
+        self._stopping = message
+        if self._process is None:
+            self._end("evicted", message.reason)
+            return
+        spec = read_spec(self._job_without_transfer())
+        self._signal(signal.SIGKILL if message.how == "fast" else spec.signal_for(message.how))
+        self._signal(signal.SIGCONT)
+        self.context.set_timer("kill", KILL_AFTER_S)
+
+    def _tell(self, event: str) -> None:
+        self._report(self._order.run_id, RunUpdated(run_id=self._order.run_id, event=event,
+                                                    attributes=self._attributes.to_bytes()))
+
+    def _log(self, event: int, **facts: Any) -> None:
+        ad = self._job.copy()
+        ad.update(facts)
+        self._logs.write(event, self._job.get_int("ClusterId"), [self._job.get_int("ProcId")], self.context.now_s(), ad)
+
+    def _end(self, outcome: str, reason: str, code: int = 0, subcode: int = 0) -> None:
+        if self._over:
+            return
+        self._over = True
+        self.context.cancel_timer("update")
+        self.context.cancel_timer("kill")
+        self._signal(signal.SIGKILL)
+        self._report(self._order.run_id, RunEnded(
+            run_id=self._order.run_id, outcome=outcome, attributes=self._attributes.to_bytes(), reason=reason,
+            hold_code=code, hold_subcode=subcode))
+
+    def settle(self) -> None:
+        """The end is committed; there is nobody else to tell."""

@@ -1,0 +1,476 @@
+"""A shadow: the actor that stands for one running job, inside its owner's shadow host.
+
+Theory: :class:`~condor_actors.cores.shadow.shadow_run.ShadowRun` decides; here its effects touch files, the bulk
+connection and the user log.  Quick things happen in the turn, slow ones (large files to hash, large outputs to fetch)
+beside it, and come back as events.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import attrs
+from twisted.internet.defer import Deferred, DeferredList, succeed
+from twisted.internet.threads import deferToThread
+from twisted.python.failure import Failure
+
+from condor_actors.actors import CoreActor
+from condor_actors.classads import UNDEFINED, ClassAd
+from condor_actors.cores.shadow.shadow_checkpoint import CheckpointHome, KeepCheckpoint
+from condor_actors.cores.shadow.shadow_events import (
+    BlobsFailed,
+    BlobsSent,
+    BringOutputs,
+    InputsFailed,
+    InputsReady,
+    Log,
+    OutputsFailed,
+    OutputsHome,
+    PrepareInputs,
+    Report,
+    SendBlobs,
+    Settled,
+    ShadowState,
+    Watch,
+    WriteStreams,
+)
+from condor_actors.cores.shadow.shadow_run import ShadowRun
+from condor_actors.cores.shadow.slot_expansion import CannotExpand, expand_slot_references
+from condor_actors.daemons.shadow.submit_files import (
+    FEW,
+    FileCache,
+    FileTrouble,
+    Outgoing,
+    OutputPlaces,
+    input_manifest,
+    is_quick,
+    manifest_file,
+    place_inline,
+    write_piece,
+)
+from condor_actors.effects import Effect
+from condor_actors.messages.codec import MalformedMessage, decode_parts
+from condor_actors.messages.envelope import Address, AskFailed, Delivery, Done, Refused
+from condor_actors.messages.run import FileEntry, OpenShell, ReadRunFile, RunProgress, ShellData, StartRun
+from condor_actors.transfer.manifest import BadManifest, check_manifest
+from condor_actors.userlog.writer import UserLogs
+
+__all__ = ["Bulk", "Shadow", "ShadowEdges"]
+
+MANIFEST_BYTES = 300_000
+HOLD_LOG = 22
+MANIFEST_INLINE_BYTES = 256 << 20
+MANIFEST_LIMIT_BYTES = 512 << 20
+MAX_LARGE_FILES = 2_000
+AT_ONCE_BYTES = 1 << 20
+"""Outputs up to this size are written in the turn; more by a worker thread."""
+
+RELAY_PATIENCE_S = 25.0
+
+
+class Bulk(Protocol):
+    """What a shadow needs of the bulk transfers (``transfer.client.BulkClient``)."""
+
+    def put(self, node: str, key: str, digest: str, size_bytes: int, source: str) -> Deferred[None]:
+        """Give a file's content to a node."""
+
+    def fetch_file(self, node: str, key: str, digest: str, size_bytes: int, target: str,
+                   mode: int = 0o644) -> Deferred[None]:
+        """Get a file from a node."""
+
+    def fetch_bytes(self, node: str, key: str, digest: str, limit_bytes: int) -> Deferred[bytes]:
+        """Get a content from a node into memory."""
+
+
+@attrs.frozen(kw_only=True)
+class ShadowEdges:
+    """What all shadows of a host share.
+
+    Attributes:
+        logs: user logs.
+        cache: digests of files.
+        bulk: bulk transfers.
+        kept_folder: where evicted runs of a job leave files for the next.
+        domain: the file system domain of this machine.
+        report: hands a message to the schedd.
+        relay: hands bytes of a shell to the schedd.
+        beside: runs a slow function beside the reactor.
+        owner_uid: as whom this process runs.
+    """
+
+    logs: UserLogs
+    cache: FileCache
+    bulk: Bulk
+    kept_folder: Callable[[str], str]
+    domain: str
+    report: Callable[[str, Any], None]
+    relay: Callable[[Any], None]
+    beside: Callable[..., Deferred[Any]] = deferToThread
+    owner_uid: int = attrs.field(factory=os.getuid)
+
+
+class Shadow(CoreActor):
+    """See the module."""
+
+    core: ShadowRun
+
+    def __init__(self, order: StartRun, edges: ShadowEdges, key: str) -> None:
+        job = ClassAd.from_bytes(order.job_ad)
+        self._slot = ClassAd.from_bytes(order.slot_ad)
+        self._problem = ""
+        if b"$$(" in order.job_ad:
+            try:
+                expand_slot_references(job, self._slot)
+            except CannotExpand as error:
+                self._problem = str(error)
+        self._edges = edges
+        self._transfers = self._wants_transfer(job, edges.domain)
+        job["ShouldTransferFiles"] = "YES" if self._transfers else "NO"
+        super().__init__(self._make_core(order, job, key))
+        self._key = key
+        self._no_room = False
+        self._sources: dict[str, tuple[str, int]] = {}
+        self._manifest_file = ""
+        self._all_inline = False
+        self._cluster, _, proc = order.run_id.partition("#")[0].partition(".")
+        self._ids = int(self._cluster), int(proc)
+
+    def _make_core(self, order: StartRun, job: ClassAd, key: str) -> ShadowRun:
+        return ShadowRun(order, job, key)
+
+    def _wants_transfer(self, job: ClassAd, domain: str) -> bool:
+        should = job.get_str("ShouldTransferFiles", "IF_NEEDED").upper()
+        if should == "IF_NEEDED":
+            if self._edges.owner_uid == 0:
+                return True  # nobody runs as root: the job could not use root's files in place
+            theirs = self._slot.get_str("FileSystemDomain")
+            return not theirs or theirs != job.get_str("FileSystemDomain", domain)
+        return should == "YES"
+
+    def started(self) -> None:
+        """Begin."""
+        self._perform(self.core.start(self.context.now_s()))
+
+    def receive(self, delivery: Delivery) -> None:
+        """Words to and from a shell pass through; the rest is the core's."""
+        message = delivery.message
+        starter = Address(self.core.order.starter_node, f"starter/{self.core.order.run_id}")
+        if isinstance(message, (ReadRunFile, OpenShell)):
+            if self.core.state is not ShadowState.RUNNING:
+                self.context.reply(delivery, Refused(code="invalid", text="the job is not executing now"))
+                return
+            self.context.ask(starter, message, timeout_s=RELAY_PATIENCE_S,
+                             then=lambda answer: self._relay_answer(delivery, answer.message))
+        elif isinstance(message, ShellData):
+            if delivery.sender.node:
+                self._edges.relay(message)
+            else:
+                self.context.tell(starter, message)
+        else:
+            self._perform(self.core.handle(message, self.context.now_s()))
+            if isinstance(message, RunProgress):  # where it brought a piece of a stream, the next may come, or it again
+                self.context.reply(delivery, Refused(code="busy", text="no room at home") if self._no_room else Done())
+
+    def _relay_answer(self, question: Delivery, answer: Any) -> None:
+        if isinstance(answer, AskFailed):
+            answer = Refused(code="busy", text=f"the starter did not answer: {answer.text or answer.reason}")
+        self.context.reply(question, answer)
+
+    def _event(self, event: Any) -> None:
+        self._perform(self.core.handle(event, self.context.now_s()))
+
+    def _perform(self, effects: Sequence[Effect]) -> None:
+        self.context.perform(effects)
+
+    def settle(self) -> None:
+        """The schedd has committed the end of the run."""
+        self._event(Settled())
+
+    def stopped(self) -> None:
+        """The last turn: clean up."""
+        if self._manifest_file:
+            try:
+                os.unlink(self._manifest_file)
+            except OSError:
+                pass
+
+    # ---- effects
+
+    def perform_own(self, effect: Effect, delivery: Delivery | None) -> None:
+        """The effects of a shadow."""
+        if isinstance(effect, Log):
+            facts = self.core.job.copy()
+            facts.update({"ExecuteHost": self.core.order.starter_node,
+                          "SlotName": self._slot.get_str("Name") or self.core.order.slot_name,
+                          "StartdAddr": self._slot.get_str("MyAddress")})
+            facts.update(effect.facts)
+            self._edges.logs.write(effect.event, self._ids[0], [self._ids[1]], effect.when_s or self.context.now_s(),
+                                   facts, maybe_written=effect.again)
+        elif isinstance(effect, Report):
+            self._edges.report(self.core.order.run_id, effect.message)
+        elif isinstance(effect, PrepareInputs):
+            self._prepare()
+        elif isinstance(effect, SendBlobs):
+            self._send_blobs(effect.digests)
+        elif isinstance(effect, BringOutputs):
+            self._bring(effect)
+        elif isinstance(effect, KeepCheckpoint):
+            self._keep_checkpoint(effect)
+        elif isinstance(effect, WriteStreams):
+            self._write_streams(effect)
+        elif isinstance(effect, Watch):
+            self.context.watch(self.core.order.starter_node)
+        else:
+            super().perform_own(effect, delivery)
+
+    # ---- inputs
+
+    def _prepare(self) -> None:
+        if self._problem:
+            self._later(InputsFailed(self._problem, 0))
+            return
+        unwritable = self._edges.logs.problem(self.core.job)
+        if unwritable:
+            self._later(InputsFailed(unwritable, HOLD_LOG))
+            return
+        if not self._transfers:
+            self._later(InputsReady((), transfers=False))
+            return
+        job, cache = self.core.job, self._edges.cache
+        extra = self._extra()
+        if is_quick(job, cache) and not extra:
+            try:
+                outgoing: Any = input_manifest(job, cache)
+            except FileTrouble as error:
+                outgoing = Failure(error)
+            self._prepared(outgoing)
+        else:
+            self.context.defer_to_turn(self._edges.beside(input_manifest, job, cache, extra), self._prepared)
+
+    def _extra(self) -> list[tuple[str, str]]:
+        """What an evicted run of the job has left for this one."""
+        kept = self._kept_folder()
+        if not os.path.isdir(kept) and os.path.isdir(f"{kept}.old"):
+            kept = f"{kept}.old"  # a crash between the two steps of taking its place
+        names = sorted(os.listdir(kept)) if os.path.isdir(kept) else []
+        if names:
+            self.core.job["KeptFiles"] = ",".join(names)
+        return [(os.path.join(kept, name), name) for name in names]
+
+    def _later(self, event: Any) -> None:
+        self.context.defer_to_turn(succeed(event), self._event)
+
+    def _prepared(self, outgoing: Outgoing | Failure) -> None:
+        if isinstance(outgoing, Failure):
+            outgoing.trap(FileTrouble)
+            error = outgoing.value
+            self._later(InputsFailed(f"Transfer input files failure: {error}", subcode=getattr(error, "subcode", 0)))
+            return
+        self._sources = dict(outgoing.sources)
+        size = sum(len(entry.inline or b"") + len(entry.path) + 120 for entry in outgoing.entries)
+        if size <= MANIFEST_BYTES:
+            self._event(InputsReady(outgoing.entries))
+        elif self._all_inline:
+            self._large_manifest(outgoing)
+        else:
+            self._all_inline = True
+            again = self._edges.beside(input_manifest, self.core.job, self._edges.cache, self._extra(),
+                                       MANIFEST_INLINE_BYTES)
+            self.context.defer_to_turn(again, self._prepared)
+
+    def _large_manifest(self, outgoing: Outgoing) -> None:
+        """The manifest goes as a blob with all small files in it; the message names the large ones."""
+        large = tuple([entry for entry in outgoing.entries
+                       if entry.kind == "file" and entry.inline is None and not entry.url])
+        if len(large) > MAX_LARGE_FILES:
+            self._event(InputsFailed(f"Transfer input files failure: {len(large)} files over 16 KiB, at most "
+                                     f"{MAX_LARGE_FILES} can travel; put them into an archive"))
+            return
+        self._event(InputsReady(large, self._manifest_blob(outgoing.entries)))
+
+    def _manifest_blob(self, entries: Sequence[FileEntry]) -> str:
+        """Put a large manifest into a file, to be sent as a blob."""
+        self._manifest_file, digest, size = manifest_file(entries)
+        self._sources[digest] = (self._manifest_file, size)
+        return digest
+
+    def _send_blobs(self, digests: Sequence[str]) -> None:
+        unknown = [digest for digest in digests if digest not in self._sources]
+        if unknown:
+            self._later(BlobsFailed(f"the starter asks for {unknown[0]}, which is not of this job", local=False))
+            return
+        node = self.core.order.starter_node
+        puts = [self._edges.bulk.put(node, self._key, digest, self._sources[digest][1], self._sources[digest][0])
+                for digest in dict.fromkeys(digests)]
+        self.context.defer_to_turn(DeferredList(puts, fireOnOneErrback=True, consumeErrors=True), self._sent)
+
+    def _sent(self, result: Any) -> None:
+        if isinstance(result, Failure):
+            error = _first_error(result)
+            self._event(BlobsFailed(str(error), local=getattr(error, "code", "") in ("local", "changed", "full")))
+        else:
+            self._event(BlobsSent())
+
+    # ---- outputs
+
+    def _bring(self, effect: BringOutputs) -> None:
+        kept = self._kept_folder() if effect.keep else ""
+        self._bring_files(_Bringing(kept, OutputsHome, OutputsFailed), effect.entries, effect.manifest_digest)
+
+    def _keep_checkpoint(self, effect: KeepCheckpoint) -> None:
+        def failed(reason: str, subcode: int = 0, remote: bool = False) -> CheckpointHome:
+            return CheckpointHome(effect.number, f"checkpoint {effect.number} cannot be kept: {reason}")
+
+        bringing = _Bringing(self._kept_folder(), lambda size: CheckpointHome(effect.number, "", size), failed)
+        self._bring_files(bringing, effect.entries, effect.manifest_digest)
+
+    def _kept_folder(self) -> str:
+        return self._edges.kept_folder(self.core.order.run_id.partition("#")[0])
+
+    def _bring_files(self, bringing: _Bringing, entries: tuple[FileEntry, ...], digest: str) -> None:
+        if not digest:
+            self._bring_entries(bringing, entries)
+            return
+        fetching = self._edges.bulk.fetch_bytes(self.core.order.starter_node, self._key, digest, MANIFEST_LIMIT_BYTES)
+        self.context.defer_to_turn(fetching, lambda result: self._manifest_here(bringing, result))
+
+    def _manifest_here(self, bringing: _Bringing, result: Any) -> None:
+        if isinstance(result, Failure):
+            self._event(bringing.failed(result.getErrorMessage(), remote=True))
+            return
+        try:
+            entries = decode_parts(FileEntry, result)
+        except MalformedMessage as error:
+            self._event(bringing.failed(f"the list of outputs cannot be read: {error}", remote=True))
+            return
+        self._bring_entries(bringing, entries)
+
+    def _bring_entries(self, bringing: _Bringing, entries: tuple[FileEntry, ...]) -> None:
+        """Write what came along and fetch the rest."""
+        if bringing.kept and len(entries) == 0:
+            self._later(bringing.home(0))
+            return
+        keeps_streams = self.core.job.evaluate("SuccessCheckpointExitCode") is not UNDEFINED
+        places = OutputPlaces(self.core.job, bringing.part or None, keeps_streams)
+        try:
+            check_manifest(entries)
+            if bringing.kept:
+                shutil.rmtree(bringing.part, ignore_errors=True)
+                os.makedirs(bringing.part, exist_ok=True)
+        except BadManifest as error:
+            self._later(bringing.failed(str(error)))
+            return
+        except OSError as error:
+            self._later(bringing.failed(f"{error.filename}: {error.strerror}", error.errno or 0))
+            return
+        if len(entries) > FEW or sum(len(entry.inline or b"") for entry in entries) > AT_ONCE_BYTES:
+            self.context.defer_to_turn(self._edges.beside(place_inline, entries, places),
+                                       lambda result: self._placed(bringing, result, entries, places))
+            return
+        try:
+            place_inline(entries, places)
+        except FileTrouble:
+            self._placed(bringing, Failure(), entries, places)
+        else:
+            self._placed(bringing, None, entries, places)
+
+    @staticmethod
+    def _drop_kept(kept: str) -> None:
+        for folder in (kept, f"{kept}.old", f"{kept}.part"):
+            if os.path.isdir(folder):
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def _placed(self, bringing: _Bringing, result: Any, entries: tuple[FileEntry, ...], places: OutputPlaces) -> None:
+        """What came along is at home; fetch the rest."""
+        if isinstance(result, Failure):
+            error: Any = result.value
+            self._later(bringing.failed(str(error), getattr(error, "subcode", 0)))
+            return
+        fetches: list[Deferred[None]] = []
+        for entry in entries:
+            place = places.of(entry.path)
+            if place is not None and entry.kind == "file" and entry.inline is None:
+                fetches.append(self._edges.bulk.fetch_file(
+                    self.core.order.starter_node, self._key, entry.digest, entry.size_bytes, os.path.realpath(place),
+                    entry.mode))
+        size = sum(entry.size_bytes for entry in entries)
+        if fetches:
+            self.context.defer_to_turn(DeferredList(fetches, fireOnOneErrback=True, consumeErrors=True),
+                                       lambda fetched: self._fetched(bringing, fetched, size))
+        else:
+            self._brought(bringing, size)
+
+    def _fetched(self, bringing: _Bringing, result: Any, size: int) -> None:
+        if isinstance(result, Failure):
+            error = _first_error(result)
+            local = getattr(error, "code", "") == "local" or isinstance(error, OSError)
+            self._event(bringing.failed(str(error), getattr(error, "errno", 0) or 0, remote=not local))
+        else:
+            self._brought(bringing, size)
+
+    def _brought(self, bringing: _Bringing, size: int) -> None:
+        """Everything is here; what is kept takes the place of what was kept before, at once; outputs end its use."""
+        try:
+            bringing.take_place()
+            if not bringing.kept:
+                self._drop_kept(self._kept_folder())
+        except OSError as error:
+            self._event(bringing.failed(f"{error.filename}: {error.strerror}", error.errno or 0))
+        else:
+            self._event(bringing.home(size))
+
+    def _write_streams(self, effect: WriteStreams) -> None:
+        """What finds no room is sent again, until there is some."""
+        places = OutputPlaces(self.core.job)
+        had_none, self._no_room = self._no_room, False
+        for path, offset, data in effect.pieces:
+            try:
+                place = places.of_stream(path)
+                if place is not None:
+                    write_piece(place, offset, data)
+            except (OSError, BadManifest) as error:
+                full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+                self._no_room |= full
+                if not (full and had_none):
+                    self.context.log.error("stream {path} of {run}: {error}", path=path, run=self.core.order.run_id,
+                                           error=error)
+
+
+@attrs.frozen
+class _Bringing:
+    """Files on their way home: where those for the next run are kept (empty: they are the job's outputs), what to say
+    when all are here (with their size), or not."""
+
+    kept: str
+    home: Callable[[int], Any]
+    failed: Callable[..., Any]
+
+    @property
+    def part(self) -> str:
+        """Where they lie until all are here."""
+        return f"{self.kept}.part" if self.kept else ""
+
+    def take_place(self) -> None:
+        """Put them in the place of what was kept before; one of the two is there at every moment.
+
+        Raises:
+            OSError: it cannot be done.
+        """
+        if not self.kept or not os.path.isdir(self.part):
+            return
+        old = f"{self.kept}.old"
+        shutil.rmtree(old, ignore_errors=True)
+        if os.path.isdir(self.kept):
+            os.rename(self.kept, old)
+        os.rename(self.part, self.kept)
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _first_error(failure: Failure) -> Any:
+    """What went wrong first among several transfers."""
+    value: Any = failure.value
+    return value.subFailure.value if hasattr(value, "subFailure") else value

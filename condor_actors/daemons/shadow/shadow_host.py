@@ -1,0 +1,434 @@
+"""The shadow host: one process per owner of jobs, with a shadow for each of the owner's runs.
+
+Theory: the host runs as the owner and belongs to the schedd only by a link.  When the schedd dies the runs go on; when
+it comes back the host says hello with what is alive and what has ended meanwhile.  A host that has nothing to keep ends
+with its link.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import attrs
+from twisted.internet.defer import Deferred, succeed
+from twisted.internet.interfaces import IStreamClientEndpoint
+from twisted.internet.threads import deferToThread
+
+from condor_actors.actors import Actor, ActorSystem, ChildDown, World
+from condor_actors.actors.world import make_secret
+from condor_actors.classads import ClassAd
+from condor_actors.config import Config
+from condor_actors.cores.shadow.shadow_events import ScheddBack
+from condor_actors.daemons.schedd.completion_mail import CompletionMail
+from condor_actors.daemons.shadow.local_shadow import LocalShadow
+from condor_actors.daemons.shadow.shadow import Bulk, Shadow, ShadowEdges
+from condor_actors.daemons.shadow.standard_shadow import StandardEdges, StandardShadow
+from condor_actors.daemons.shadow.submit_files import FileCache
+from condor_actors.machine.native.sessions import NativeSessions
+from condor_actors.machine.run.launch import Launcher
+from condor_actors.messages.envelope import Address, Delivery, Done, PeerDown, PeerUp, Refused, TimerFired
+from condor_actors.messages.run import (
+    BecomeOwner,
+    CheckpointRun,
+    ContinueRun,
+    DismissHost,
+    HostOrders,
+    Notice,
+    NoticesWritten,
+    OpenShell,
+    OutputsReceived,
+    ReadRunFile,
+    RenewCredential,
+    RunEnded,
+    SayHello,
+    ShadowHostHello,
+    ShellData,
+    StartRun,
+    StopRun,
+    SuspendRun,
+)
+from condor_actors.userlog.writer import UserLogs
+from condor_actors.wire.nodes import tls_node
+
+__all__ = ["HostEdges", "ShadowHostActor", "ShadowHostDaemon", "become_user", "make_shadow_host"]
+
+ACTOR = "shadow-host"
+UNSETTLED_PATIENCE_S = 2400.0
+"""How long a host without a schedd keeps an end that nobody has committed."""
+
+NOTICES_REMEMBERED = 10_000
+STANDARD = 1
+"""JobUniverse of jobs whose system calls are done here."""
+
+
+@attrs.frozen(kw_only=True)
+class HostEdges:
+    """What the host touches.
+
+    Attributes:
+        schedd: the schedd's actor.
+        host_id: what the schedd calls this process.
+        logs, cache, bulk: as for shadows.
+        domain: the file system domain.
+        mail: mails about the ends of jobs.
+        launcher: starts the jobs of the local universes.
+        become: makes this process the user's, for good.
+        use_credential: shows this certificate from now on.
+        leave: ends the process.
+        pid: of the process.
+        new_secret: makes the keys of transfers.
+        beside: runs a slow function beside the reactor.
+        standard: what jobs of the standard universe need, given the owner's part of SPOOL; None: none run here.
+    """
+
+    schedd: Address
+    host_id: str
+    logs: UserLogs
+    cache: FileCache
+    bulk: Bulk
+    domain: str
+    mail: CompletionMail
+    launcher: Launcher
+    become: Callable[[str, int, int], None]
+    use_credential: Callable[[bytes], None]
+    leave: Callable[[], None]
+    pid: int = attrs.field(factory=os.getpid)
+    new_secret: Callable[[], str] = make_secret
+    beside: Callable[..., Deferred[Any]] = deferToThread
+    standard: Callable[[str], StandardEdges] | None = None
+
+
+class ShadowHostActor(Actor):
+    """Takes the schedd's orders and gives each run its shadow."""
+
+    def __init__(self, edges: HostEdges) -> None:
+        self._edges = edges
+        self._owner = ""
+        self._spool = ""
+        self._runs: dict[str, str] = {}
+        self._ended: dict[str, RunEnded] = {}
+        self._shells: dict[str, str] = {}
+        self._connected = False
+        self._problem = ""
+        self._noticed: dict[str, None] = {}
+
+    def started(self) -> None:
+        """Dial the schedd and keep dialling."""
+        self.context.watch(self._edges.schedd.node)
+
+    def receive(self, delivery: Delivery) -> None:
+        """One message of the schedd, or an event."""
+        message = delivery.message
+        if isinstance(message, HostOrders):
+            self._orders(message)
+        elif isinstance(message, (StopRun, SuspendRun, ContinueRun, CheckpointRun)):
+            self._to_shadow(message.run_id, message)
+        elif isinstance(message, (ReadRunFile, OpenShell)):
+            self._question(message, delivery)
+        elif isinstance(message, ShellData):
+            run_id = self._shells.get(message.shell_id, "")
+            self._to_shadow(run_id, message)
+        elif isinstance(message, BecomeOwner):
+            self._become(message)
+        elif isinstance(message, RenewCredential):
+            self._edges.use_credential(message.credential)
+        elif isinstance(message, DismissHost):
+            self._edges.logs.flush()
+            self._edges.leave()
+        elif isinstance(message, (PeerUp, SayHello)):
+            self._hello()
+        elif isinstance(message, PeerDown):
+            self._connected = False
+            self._maybe_leave()
+        elif isinstance(message, ChildDown):
+            self._shadow_crashed(message)
+        elif isinstance(message, TimerFired) and message.key == "alone":
+            self.context.log.warn("nobody wanted the ends of {count} runs", count=len(self._ended))
+            self._edges.leave()
+        else:
+            self.context.reply(delivery, Refused(code="unknown-actor", text="a shadow host does not take this"))
+
+    # ---- the schedd
+
+    def _hello(self) -> None:
+        self._connected = True
+        self.context.cancel_timer("alone")
+        self.context.tell(self._edges.schedd, ShadowHostHello(
+            host_id=self._edges.host_id, owner=self._owner, pid=self._edges.pid,
+            runs=tuple([run_id for run_id in self._runs if run_id not in self._ended]), unsettled=tuple(self._ended)))
+        for ended in self._ended.values():
+            self.context.tell(self._edges.schedd, ended)
+        for run_id, name in self._runs.items():
+            if run_id not in self._ended:
+                self.context.tell(Address("", name), ScheddBack())
+
+    def _maybe_leave(self) -> None:
+        """Without a schedd, stay only for what would be lost."""
+        if self._connected or set(self._runs) - set(self._ended):
+            return
+        if any(ended.outcome in ("exited", "hold") for ended in self._ended.values()):
+            self.context.set_timer("alone", UNSETTLED_PATIENCE_S)
+        else:
+            self._edges.logs.flush()
+            self._edges.leave()
+
+    def _become(self, message: BecomeOwner) -> None:
+        if message.credential:
+            self._edges.use_credential(message.credential)
+        if self._owner:
+            return
+        try:
+            self._edges.become(message.owner, message.uid, message.gid)
+        except (OSError, KeyError) as error:
+            self._problem = f"the shadow host cannot become {message.owner}: {error}"
+            self.context.log.error("{problem}", problem=self._problem)
+            return
+        self._owner = message.owner
+        self._spool = message.spool_dir
+        self.context.log.info("shadow host {pid} belongs to {owner}", pid=self._edges.pid, owner=message.owner)
+
+    def _orders(self, orders: HostOrders) -> None:
+        for run_id, _ in orders.verdicts:
+            self._forget(run_id)
+        if orders.notices or orders.verdicts:
+            self._notices(orders.notices, [run_id for run_id, _ in orders.verdicts])
+        for start in orders.starts:
+            self._start(start)
+
+    # ---- runs
+
+    def _start(self, order: StartRun) -> None:
+        if order.run_id in self._ended:
+            self.context.tell(self._edges.schedd, self._ended[order.run_id])
+            return
+        if order.run_id in self._runs:
+            return
+        if not self._owner:  # never run anything with the schedd's rights
+            self._report(order.run_id, RunEnded(run_id=order.run_id, outcome="hold", attributes=b"", hold_code=6,
+                                                reason=self._problem or "the shadow host has no owner"))
+            return
+        name = self._runs[order.run_id] = f"shadow/{order.run_id}"
+        edges = ShadowEdges(
+            logs=self._edges.logs, cache=self._edges.cache, bulk=self._edges.bulk, kept_folder=self._kept_folder,
+            domain=self._edges.domain, report=self._report, relay=self._relay, beside=self._edges.beside,
+        )
+        if not order.starter_node:
+            self.context.spawn(name, lambda: self._local(order), restart="temporary")
+            return
+        key = self._edges.new_secret()
+        if self._edges.standard is not None and ClassAd.from_bytes(order.job_ad).get_int("JobUniverse", 5) == STANDARD:
+            standard = self._edges.standard(self._spool)
+            self.context.spawn(name, lambda: StandardShadow(order, edges, key, standard), restart="temporary")
+            return
+        self.context.spawn(name, lambda: Shadow(order, edges, key), restart="temporary")
+
+    def _local(self, order: StartRun) -> LocalShadow:
+        return LocalShadow(order, self._edges.launcher, self._edges.logs, self._report, home_environment())
+
+    def _kept_folder(self, job: str) -> str:
+        return os.path.join(self._spool or "/nonexistent", "evicted", job)
+
+    def _report(self, run_id: str, message: Any) -> None:
+        """A shadow's word for the schedd; an end is kept until it is committed."""
+        if isinstance(message, RunEnded):
+            self._ended[run_id] = message
+        if self._connected:
+            self.context.tell(self._edges.schedd, message)
+        else:
+            self._maybe_leave()
+
+    def _relay(self, message: ShellData) -> None:
+        self.context.tell(self._edges.schedd, message)
+        if message.exit_code >= 0:
+            self._shells.pop(message.shell_id, None)
+
+    def _shadow_crashed(self, event: ChildDown) -> None:
+        run_id = event.name.removeprefix("shadow/")
+        if run_id in self._runs and run_id not in self._ended:
+            self._report(run_id, RunEnded(run_id=run_id, outcome="failed", attributes=b"", claim_usable=False,
+                                          reason=f"the shadow failed: {event.reason}"))
+
+    def _to_shadow(self, run_id: str, message: Any) -> None:
+        name = self._runs.get(run_id)
+        if name is not None:
+            self.context.tell(Address("", name), message)
+        elif isinstance(message, StopRun):
+            self.context.log.info("run {run} is not here any more", run=run_id)
+
+    def _question(self, message: ReadRunFile | OpenShell, delivery: Delivery) -> None:
+        name = self._runs.get(message.run_id)
+        if name is None:
+            self.context.reply(delivery, Refused(code="not-found", text=f"run {message.run_id} is not here"))
+            return
+        if isinstance(message, OpenShell):
+            self._shells[message.shell_id] = message.run_id
+        self.context.ask(Address("", name), message, timeout_s=28.0,
+                         then=lambda answer: self._answered(delivery, answer.message))
+
+    def _answered(self, question: Delivery, answer: Any) -> None:
+        if not hasattr(answer, "KIND"):
+            answer = Refused(code="busy", text="the shadow did not answer")
+        if isinstance(question.message, OpenShell) and not isinstance(answer, Done):
+            self._shells.pop(question.message.shell_id, None)
+        self.context.reply(question, answer)
+
+    def _forget(self, run_id: str) -> None:
+        """The run's end is committed."""
+        self._ended.pop(run_id, None)
+        name = self._runs.pop(run_id, None)
+        if name is not None:
+            actor = self.context.system.actor(name)
+            if isinstance(actor, (Shadow, LocalShadow)):
+                actor.settle()
+            self.context.stop_actor(name)
+
+    # ---- logs and mails
+
+    def _notices(self, notices: tuple[Notice, ...], freed: list[str]) -> None:
+        """Write events, and confirm them together with the runs that were freed."""
+        for notice in notices:
+            if not self._owner:
+                continue
+            if notice.event < 0:
+                starter = Address(notice.ad.decode(), f"starter/{notice.notice_id}")
+                self.context.tell(starter, OutputsReceived(run_id=notice.notice_id))
+                continue
+            if notice.notice_id in self._noticed:
+                continue
+            self._noticed[notice.notice_id] = None
+            if len(self._noticed) > NOTICES_REMEMBERED:
+                del self._noticed[next(iter(self._noticed))]
+            facts = ClassAd.from_bytes(notice.ad)
+            last = notice.last_proc if notice.last_proc >= 0 else notice.proc
+            self._edges.logs.write(notice.event, notice.cluster, range(notice.proc, last + 1), notice.when_s, facts,
+                                   maybe_written=notice.maybe_written)
+            self._edges.mail.consider(notice.event, notice.cluster, notice.proc, notice.when_s, facts)
+        written = NoticesWritten(notice_ids=(*freed, *(notice.notice_id for notice in notices)))
+        if any(notice.event >= 0 for notice in notices):
+            self._edges.logs.when_written(lambda: self.context.tell(self._edges.schedd, written))
+        else:
+            self.context.tell(self._edges.schedd, written)
+
+
+class ShadowHostDaemon:
+    """See ``docs/architecture.md``, "The edges of a daemon"."""
+
+    name = "shadow-host"
+
+    def __init__(self, world: World, edges: HostEdges) -> None:
+        self._edges = edges
+        self.system: ActorSystem = world.make_system()
+
+    def start(self) -> None:
+        """Dial the schedd."""
+        self.system.spawn(ACTOR, lambda: ShadowHostActor(self._edges), inbox_limit=100_000)
+
+    def stop(self, graceful: bool) -> Deferred[None]:
+        """Write what waits for the logs."""
+        self._edges.logs.flush()
+        return succeed(None)
+
+    def reconfigure(self, config: Config) -> None:
+        """A host lives with the configuration that it was started with."""
+
+    def ad(self) -> ClassAd:
+        """A host advertises nothing; this is for the manhole."""
+        return ClassAd({"MyType": "ShadowHost", "Name": self._edges.host_id})
+
+
+def home_environment() -> dict[str, str]:
+    """What a program of the user's finds in its environment here."""
+    names = ("HOME", "LOGNAME", "USER", "PATH", "SHELL", "LANG", "CONDOR_CONFIG", "TZ")
+    return {name: os.environ[name] for name in names if name in os.environ}
+
+
+def become_user(name: str, uid: int, gid: int) -> None:
+    """Make this process the user's for good; nothing to do when it is already.
+
+    Raises:
+        OSError: this process may not.
+    """
+    if os.getuid() == uid and os.geteuid() == uid:
+        return
+    home = pwd.getpwuid(uid).pw_dir
+    os.initgroups(name, gid)
+    os.setresgid(gid, gid, gid)
+    os.setresuid(uid, uid, uid)
+    os.umask(0o022)
+    os.environ.update({"USER": name, "LOGNAME": name, "HOME": home})
+
+
+def _nobody(config: Config) -> tuple[int, int]:
+    """As whom root's jobs do their calls at home: nothing of the pool's runs as root."""
+    entry = pwd.getpwnam(config.text("NOBODY_USER") or "nobody")
+    return entry.pw_uid, entry.pw_gid
+
+
+def make_shadow_host(config: Config, world: World, *, schedd_socket: str, host_id: str, bulk: Bulk,
+                     use_credential: Callable[[bytes], None], leave: Callable[[], None], reactor: Any,
+                     become: Callable[[str, int, int], None] = become_user,
+                     endpoint: Callable[[str], IStreamClientEndpoint] | None = None) -> ShadowHostDaemon:
+    """A shadow host on these edges.
+
+    Args:
+        config: the configuration.
+        world: the edges of its actor system.
+        schedd_socket: where the schedd listens.
+        host_id: what the schedd calls this process.
+        bulk: bulk transfers.
+        use_credential: takes the owner's proxy certificate.
+        leave: ends the process.
+        reactor: for mail.
+        become: drops to the owner.
+        endpoint: how nodes are dialled, for the streams of the standard universe; None: no such jobs run here.
+    """
+    # What is imported later is imported now: the owner may not be able to read where Python lies.
+    import encodings.ascii
+    import encodings.idna
+    import encodings.latin_1  # noqa: F401
+
+    import twisted.mail.smtp  # noqa: F401
+
+    from condor_actors.machine.run.launch import PosixLauncher
+    from condor_actors.machine.supervisor.mail import Mailer
+
+    def switch(name: str, defaults: bool) -> bool:
+        text = config.text(name)
+        return defaults if text is None else text.strip().lower() in ("true", "t", "yes", "1")
+
+    sessions = NativeSessions(reactor)
+
+    active: set[str] = set()
+
+    def server() -> IStreamClientEndpoint | None:
+        host = (config.text("CKPT_SERVER_HOST") or "").strip()
+        if not host or not switch("USE_CKPT_SERVER", True) or endpoint is None:
+            return None
+        try:
+            return endpoint(str(tls_node(host, config.integer("CKPT_SERVER_PORT") or 5651)))
+        except ValueError as error:
+            world.log.warn("CKPT_SERVER_HOST = {host}: {error}", host=host, error=error)
+            return None
+
+    def standard(spool: str) -> StandardEdges:
+        assert endpoint is not None
+        return StandardEdges(
+            server=server, active=active,
+            reactor=reactor, sessions=sessions, endpoint=endpoint, environment=home_environment(),
+            folder=lambda job: Path(spool or "/nonexistent") / "checkpoints" / job,
+            identity=lambda: _nobody(config) if os.getuid() == 0 else None)
+
+    edges = HostEdges(
+        schedd=Address(f"unix:{Path(schedd_socket)}", "schedd"), host_id=host_id,
+        logs=UserLogs(world.reactor_time, sync=switch("ENABLE_USERLOG_FSYNC", True),
+                      lock=switch("ENABLE_USERLOG_LOCKING", True), log=world.log),
+        cache=FileCache(), bulk=bulk, domain=config.text("FILESYSTEM_DOMAIN") or "",
+        mail=CompletionMail(world.mail or Mailer(config, reactor), config.text("UID_DOMAIN") or "localhost"),
+        launcher=PosixLauncher(reactor), become=become, use_credential=use_credential, leave=leave,
+        standard=standard if endpoint is not None else None,
+    )
+    return ShadowHostDaemon(world, edges)

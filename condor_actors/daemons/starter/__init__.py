@@ -1,0 +1,1 @@
+"""The starter host as a daemon: an actor per running job of one machine."""

@@ -1,0 +1,48 @@
+"""What a job has written so far, while it still runs: pieces on demand (condor_tail)."""
+
+from __future__ import annotations
+
+import os
+
+from condor_actors.cores.starter.run_spec import RunSpec
+from condor_actors.machine.run.sandbox import Sandbox
+from condor_actors.machine.run.users import Account, acting_as
+from condor_actors.messages.envelope import Refused
+from condor_actors.messages.run import ReadRunFile, RunFileBytes
+
+__all__ = ["read_run_file"]
+
+MOST_BYTES = 256 * 1024
+"""Of one answer."""
+
+
+def read_run_file(message: ReadRunFile, spec: RunSpec, sandbox: Sandbox | None,
+                  account: Account) -> RunFileBytes | Refused:
+    """A piece of a file of a running job, read with its account's rights."""
+    if sandbox is None:
+        return Refused(code="not-found", text="the job has no scratch directory yet")
+    path = message.path
+    if not spec.transfers and path in ("_condor_stdout", "_condor_stderr"):
+        path = spec.stdout if path.endswith("out") else spec.stderr
+    try:
+        if spec.transfers:
+            start, data, size = sandbox.read(path, message.offset, min(message.max_bytes, MOST_BYTES))
+        else:
+            start, data, size = _read_shared(os.path.join(spec.iwd, path), message, account)
+    except ValueError as error:
+        return Refused(code="denied", text=str(error))
+    except OSError as error:
+        return Refused(code="not-found", text=f"{path}: {error.strerror}")
+    return RunFileBytes(offset=start, data=data, size_bytes=size)
+
+
+def _read_shared(path: str, message: ReadRunFile, account: Account) -> tuple[int, bytes, int]:
+    """Of a job that runs in its submitter's directory."""
+    with acting_as(account):
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            size = os.fstat(descriptor).st_size
+            start = max(0, size - message.max_bytes) if message.offset < 0 else message.offset
+            return start, os.pread(descriptor, min(message.max_bytes, MOST_BYTES), start), size
+        finally:
+            os.close(descriptor)

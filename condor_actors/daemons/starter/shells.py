@@ -1,0 +1,202 @@
+"""Shells beside a running job (condor_ssh_to_job): a pty, a process in the job's group and scratch directory."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import struct
+import termios
+from typing import TYPE_CHECKING, Any
+
+from twisted.internet.interfaces import IReadDescriptor
+from zope.interface import implementer
+
+from condor_actors.cores.starter import job_run as jr
+from condor_actors.cores.starter.run_spec import environment_of
+from condor_actors.machine.run.launch import Ended, LaunchPlan, close_quietly
+from condor_actors.machine.run.process_tree import MARK
+from condor_actors.messages.envelope import Address, Delivery, Done, Refused
+from condor_actors.messages.run import OpenShell, ShellData
+
+if TYPE_CHECKING:
+    from condor_actors.daemons.starter.claim_registry import StarterHost
+    from condor_actors.daemons.starter.starter import Starter
+
+__all__ = ["Shells"]
+
+BLOCK_BYTES = 16 * 1024
+PENDING_BYTES = 1 << 20
+
+
+class Shells:
+    """All shells of a starter host, by run and shell id."""
+
+    def __init__(self, host: StarterHost) -> None:
+        self._host = host
+        self._shells: dict[tuple[str, str], Shell] = {}
+
+    def receive(self, run: Starter, delivery: Delivery) -> None:
+        """Open a shell, or type into one."""
+        message = delivery.message
+        key = (run.run_id, message.shell_id)
+        if isinstance(message, OpenShell):
+            run.context.reply(delivery, self._open(run, key, message, delivery.sender))
+            return
+        shell = self._shells.get(key)
+        if shell is None:
+            run.context.tell(run.shadow, ShellData(shell_id=message.shell_id, exit_code=255))
+            return
+        if message.rows > 0:
+            shell.resize(message.rows, message.columns)
+        if message.data:
+            shell.type(message.data)
+        if message.exit_code >= 0:
+            shell.hang_up()
+
+    def _open(self, run: Starter, key: tuple[str, str], message: OpenShell, sender: Address) -> Done | Refused:
+        if key in self._shells:
+            return Refused(code="busy", text="there is such a shell already")
+        if run.core.state not in jr.ALIVE or run.sandbox is None:
+            return Refused(code="not-found", text="the job is not running now")
+        try:
+            self._shells[key] = Shell(self._host, run, message, lambda: self._shells.pop(key, None))
+        except OSError as error:
+            return Refused(code="internal", text=f"no shell: {error}")
+        return Done()
+
+    def close_all(self, run: Starter) -> None:
+        """The run is over."""
+        for key, shell in tuple(self._shells.items()):
+            if key[0] == run.run_id:
+                shell.hang_up()
+
+
+@implementer(IReadDescriptor)
+class Shell:
+    """One shell; itself the reader of its terminal."""
+
+    def __init__(self, host: StarterHost, run: Starter, message: OpenShell, gone: Any) -> None:
+        self._host, self._run, self._id, self._gone = host, run, message.shell_id, gone
+        self._typed = bytearray()
+        self._ended: Ended | None = None
+        self._master, terminal = os.openpty()
+        os.set_blocking(self._master, False)
+        try:
+            self.resize(message.rows, message.columns)
+            if run.account is not None:
+                os.fchown(terminal, run.account.uid, run.account.gid)
+            self._process = host.launcher.launch(
+                self._plan(message, terminal), lambda: None, self._failed, self._program_ended)
+        except OSError:
+            close_quietly(self._master)
+            raise
+        finally:
+            os.close(terminal)
+        host.reactor.addReader(self)
+
+    def _plan(self, message: OpenShell, terminal: int) -> LaunchPlan:
+        run, host = self._run, self._host
+        assert run.sandbox is not None
+        account = run.account or host.own_account
+        variables = environment_of(
+            run.spec, host.settings, scratch=run.sandbox.path, slot_name=run.gate.slot_name, cpus=run.gate.cpus,
+            assigned=run.gate.assigned, user=account.name, home=account.home)
+        variables |= {MARK: f"{host.root.path}:{run.run_id}", "TERM": message.terminal,
+                      "_CONDOR_JOB_PIDS": str(run.core.pid)}
+        command = message.command or ("/bin/sh", "-i")
+        claim = ("exec setsid -w -c \"$@\"" if os.path.exists("/usr/bin/setsid") else "exec \"$@\"")
+        return LaunchPlan(
+            program="/bin/sh", arguments=("-c", claim, "sh", *command), environment=variables,
+            directory=run.sandbox.path if run.spec.transfers else run.spec.iwd, stdin=terminal, stdout=terminal,
+            stderr=terminal, account=run.account,
+            cgroups=run.gate.cgroup.directories if run.gate.cgroup is not None else (),
+            join=[f"/proc/{run.core.pid}/ns/{'mnt' if name == 'mount' else name}" for name in host.isolation])
+
+    # ---- the terminal
+
+    def fileno(self) -> int:
+        """The terminal's master side."""
+        return self._master
+
+    def doRead(self) -> None:  # noqa: N802 - Twisted's name
+        """Something was printed."""
+        try:
+            data = os.read(self._master, BLOCK_BYTES)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            data = b""
+            if error.errno != errno.EIO:
+                self._host.context.log.warn("a shell's terminal: {error}", error=error)
+        if not data:
+            self._close()
+            return
+        self._tell(ShellData(shell_id=self._id, data=data))
+
+    def connectionLost(self, reason: Any = None) -> None:  # noqa: N802 - Twisted's name
+        """The reactor stops."""
+        self._close()
+
+    def logPrefix(self) -> str:  # noqa: N802 - Twisted's name
+        """For the reactor's log."""
+        return "shell"
+
+    def type(self, data: bytes) -> None:
+        """Characters from the user."""
+        if self._master < 0 or len(self._typed) + len(data) > PENDING_BYTES:
+            return
+        self._typed += data
+        try:
+            count = os.write(self._master, self._typed)
+        except BlockingIOError:
+            count = 0
+        except OSError:
+            self._close()
+            return
+        del self._typed[:count]
+        if self._typed:
+            self._host.reactor.callLater(0.02, self.type, b"")
+
+    def resize(self, rows: int, columns: int) -> None:
+        """The user's window has another size."""
+        if self._master >= 0:
+            fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def hang_up(self) -> None:
+        """The user is gone, or the job is."""
+        self._close()
+
+    # ---- the process
+
+    def _tell(self, message: ShellData) -> None:
+        self._run.context.tell(self._run.shadow, message)
+
+    def _failed(self, reason: str) -> None:
+        self._tell(ShellData(shell_id=self._id, data=f"{reason}\r\n".encode(), exit_code=126))
+        self._close()
+        self._gone()
+
+    def _program_ended(self, ended: Ended) -> None:
+        self._ended = ended
+        while self._master >= 0:
+            before = self._master
+            self.doRead()
+            if self._master == before and not _readable(before):
+                break
+        self._close()
+        code = ended.exit_code if ended.exit_code >= 0 else 128 + ended.exit_signal
+        self._tell(ShellData(shell_id=self._id, exit_code=code))
+        self._gone()
+
+    def _close(self) -> None:
+        if self._master >= 0:
+            self._host.reactor.removeReader(self)
+            os.close(self._master)
+            self._master = -1
+
+
+def _readable(descriptor: int) -> bool:
+    import select
+
+    return bool(select.select([descriptor], [], [], 0)[0])

@@ -1,0 +1,317 @@
+"""The starter of a standard-universe job: the runtime in an empty room, with one stream home.
+
+Theory: nothing of the job's is laid out here.  The shadow dials a stream (:mod:`..transfer.standard_frames`),
+sends the checkpoint to go on from, if there is one, dials a channel (:mod:`..machine.standard_channel`), and says that
+the run may begin.  What is executed then is the
+runtime, or that checkpoint, as the slot's user, in an empty root directory and namespaces of its own where the machine
+allows it; everything it asks for goes home.  When the stream ends, the run does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from condor_actors.cores.secrets import matches
+from condor_actors.cores.starter import job_run as jr
+from condor_actors.cores.starter.run_spec import CHECKPOINT_SIGNAL
+from condor_actors.daemons.starter.starter import Starter
+from condor_actors.effects import Effect
+from condor_actors.machine.native.programs import NativeProgramMissing, runtime_path
+from condor_actors.machine.run.launch import Ended, LaunchPlan, close_quietly
+from condor_actors.machine.run.process_tree import MARK
+from condor_actors.machine.run.sandbox import Sandbox
+from condor_actors.machine.standard.channel import FarChannel
+from condor_actors.machine.standard.execute_endpoint import ExecuteEndpoint
+from condor_actors.messages.envelope import Delivery, Refused, TimerFired
+from condor_actors.messages.run import FileEntry, OpenShell, ReadRunFile, StopRun
+
+if TYPE_CHECKING:
+    from condor_actors.cores.starter.run_spec import RunSpec
+    from condor_actors.daemons.starter.claim_registry import ActiveClaim, StarterHost
+
+__all__ = ["StandardStarter", "accept_stream"]
+
+HELPERS_RUN = 11
+"""EAGAIN, home's answer while the program has helpers."""
+
+RETRY_S = 1.0
+GONE_S = 5.0
+"""How long a process that has closed its channel may still live."""
+
+ROOM = "root"
+"""The runtime's root directory, inside the scratch directory."""
+EXIT_MOVED, EXIT_CHANNEL_LOST, EXIT_FAULT, EXIT_CANNOT_START = 112, 113, 114, 115
+_WORDS = {
+    EXIT_MOVED: "the program went on elsewhere", EXIT_CHANNEL_LOST: "the stream home ended",
+    EXIT_FAULT: "the runtime met an error of its own", EXIT_CANNOT_START: "the checkpoint cannot be started here",
+}
+
+
+class StandardStarter(Starter):
+    """See the module; arguments as for :class:`Starter`."""
+
+    def __init__(self, host: StarterHost, gate: ActiveClaim, question: Delivery, spec: RunSpec,
+                 entries: tuple[FileEntry, ...], missing: tuple[str, ...]) -> None:
+        super().__init__(host, gate, question, spec, entries, missing)
+        self._home: ExecuteEndpoint | None = None
+        self._channel: FarChannel | None = None
+        self._image = ""
+        self._images = 0
+        self._exit_said = False
+        self._lost = ""
+        self._kept: tuple[int, ...] = ()
+
+    def started(self) -> None:
+        """Answer the activation; the shadow dials, and says when to begin."""
+        question, self._question = self._question, None
+        if question is not None:
+            self.context.reply(question, self.activated())
+        self.host.streams[self.run_id] = self
+        self.context.perform(self.core.start(self.context.now_s(), missing=True))
+
+    # ---- the stream
+
+    def attached(self, stream: ExecuteEndpoint) -> str:
+        """The shadow's stream is here; why not, if there is no place for its files."""
+        if self._home is not None or self.core.state is not jr.StarterState.PREPARING:
+            return "the run has its stream already"
+        try:
+            self.account = self.host.account_for(self.spec, self.gate)
+            self.sandbox = self.host.root.create(self.account)
+            with self.sandbox.rights():
+                os.mkdir(os.path.join(self.sandbox.path, ROOM), 0o755)
+        except OSError as error:
+            return f"the scratch directory cannot be made: {error}"
+        self._home = stream
+        return ""
+
+    def channelled(self, channel: FarChannel) -> bool:
+        """The channel of the first process is here; whether there is a use for it."""
+        if self._home is None or self._channel is not None or self.core.state is not jr.StarterState.PREPARING:
+            return False
+        self._channel = channel
+        return True
+
+    def spared(self, channel: FarChannel, label: int) -> bool:
+        """The channel of a helper is here, before it is needed; whether there is a use for it."""
+        return self._home is not None and self._home.spare(channel, label)
+
+    def detached(self, stream: ExecuteEndpoint, reason: str) -> None:
+        """Home is gone: whatever the program would do now, nobody would hear of it."""
+        if stream is not self._home:
+            return
+        self._home = None
+        self._exit_said = self._exit_said or stream.exit_said
+        if self.core.state in (jr.StarterState.PREPARING, jr.StarterState.STARTING, *jr.ALIVE):
+            self._lost = f"the stream home ended: {reason}"
+            if stream.runtime_gone:  # by its own end, most likely
+                self.context.set_timer("home", GONE_S)
+            else:
+                self._turn(StopRun(run_id=self.run_id, how="fast", reason=self._lost))
+
+    def receive(self, delivery: Delivery) -> None:
+        """Beside a starter's messages: the time is over that a process without a channel has for its end."""
+        if isinstance(delivery.message, TimerFired) and delivery.message.key == "home":
+            self.decide(StopRun(run_id=self.run_id, how="fast", reason=self._lost))
+        elif isinstance(delivery.message, TimerFired) and delivery.message.key == "checkpoint":
+            if self.core.state is jr.StarterState.STOPPING and self.processes is not None:
+                self.processes.signal_leader(CHECKPOINT_SIGNAL)
+        elif isinstance(delivery.message, (ReadRunFile, OpenShell)):
+            self.context.reply(delivery, Refused(code="invalid", text="a standard universe job has no files here"))
+        else:
+            super().receive(delivery)
+
+    def _turn(self, event: Any) -> None:
+        """An event from outside of a turn."""
+        self.context.tell(self.context.address, event)
+
+    def new_image(self) -> tuple[str, int]:
+        """A file for a checkpoint: its path, and a descriptor of it.
+
+        Raises:
+            OSError: no space.
+        """
+        if self.sandbox is None:
+            raise OSError(errno.ENOENT, "the run is over")
+        self._images += 1
+        path = os.path.join(self.sandbox.path, f"image.{self._images}")
+        with self.sandbox.rights():
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o700)
+        return path, descriptor
+
+    def image_written(self) -> None:
+        """A checkpoint is complete here and on its way: home hears what the run has used until now."""
+        self._measure()
+
+    def image_refused(self, number: int) -> None:
+        """Home takes none now: helpers run.  A program that has to go is asked again."""
+        if number == HELPERS_RUN and self.core.state is jr.StarterState.STOPPING:
+            self.context.set_timer("checkpoint", RETRY_S)
+
+    def image_received(self, path: str, number: int, text: str) -> None:
+        """The checkpoint to start from is here, or could not be taken."""
+        if number:
+            self._drop(path)
+        else:
+            self._image = path
+
+    def image_sent(self, path: str, number: int, text: str) -> None:
+        """A checkpoint is at home, or could not be kept there: its file here is not needed."""
+        self._drop(path)
+
+    @staticmethod
+    def _drop(path: str) -> None:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+
+    # ---- effects
+
+    def perform_own(self, effect: Effect, delivery: Delivery | None) -> None:
+        """Carry out one effect of the core."""
+        own = _PERFORM.get(type(effect))
+        if own is not None:
+            own(self, effect)
+        else:
+            super().perform_own(effect, delivery)
+
+    def _prepare(self, effect: jr.Prepare) -> None:
+        if self._preparing:
+            return
+        self._preparing = True
+        if self.sandbox is None or self._home is None:
+            self.decide(jr.PrepareFailed("the stream home is not there"))
+            return
+        try:
+            self._lay_program(self.sandbox)
+        except (OSError, NativeProgramMissing) as error:
+            self.decide(jr.PrepareFailed(f"the runtime cannot be laid out: {error}"))
+            return
+        self.decide(jr.Prepared())
+
+    def _lay_program(self, sandbox: Sandbox) -> None:
+        """Put the checkpoint, or the runtime, where it is executed."""
+        place = os.path.join(sandbox.path, ROOM, "program")
+        if self._image:
+            with sandbox.rights():
+                os.rename(self._image, place)
+                os.chmod(place, 0o555)
+            return
+        with open(runtime_path(), "rb") as source, sandbox.rights():
+            descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o555)
+            with open(descriptor, "wb") as target:
+                shutil.copyfileobj(source, target)
+                os.fchmod(descriptor, 0o555)
+
+    def _open_standard(self, opened: list[int]) -> tuple[int, int, int]:
+        return self.host.null, self.host.null, self.host.null
+
+    def _start(self, effect: jr.Start) -> None:
+        super()._start(effect)
+        close_quietly(*self._kept)  # the process has them
+        self._kept = ()
+
+    def _plan(self, stdin: int, stdout: int, stderr: int) -> LaunchPlan:
+        gate, sandbox, host = self.gate, self.sandbox, self.host
+        assert sandbox is not None
+        if self._home is None:
+            raise OSError("the stream home has ended")
+        proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        channel, more = self._open_channel(self._home)
+        self._kept = (channel, proc, *more.values())
+        room = os.path.join(sandbox.path, ROOM)
+        alone = host.standard_isolation
+        words = [str(channel), str(proc), *(["family"] if "pid" in alone else []),
+                 *(f"{name}={descriptor}" for name, descriptor in more.items())]
+        return LaunchPlan(
+            program="/program" if alone else os.path.join(room, "program"), arguments=words,
+            environment={MARK: f"{host.root.path}:{self.run_id}"}, directory="/" if alone else room,
+            stdin=stdin, stdout=stdout, stderr=stderr, account=self.account,
+            cgroups=gate.cgroup.directories if gate.cgroup is not None else (), limits={"core": "0"},
+            nice=self._niceness(), isolate=alone, root=room if alone else "",
+            keep=self._kept)
+
+    def _open_channel(self, home: ExecuteEndpoint) -> tuple[int, dict[str, int]]:
+        """The runtime's end of its channel, and the descriptors that belong to it by the words that name them."""
+        if self._channel is None:
+            return home.open_channel(), {}
+        channel, self._channel = self._channel, None
+        more = {"control": home.open_control()}
+        if channel.secret:
+            more["key"], writer = os.pipe2(os.O_CLOEXEC)
+            os.write(writer, channel.secret)
+            os.close(writer)
+        return channel.socket().detach(), more
+
+    def _signal(self, effect: jr.Signal) -> None:
+        if effect.number != CHECKPOINT_SIGNAL:
+            super()._signal(effect)
+        elif self._home is None or not self._home.began:
+            if self.core.state is jr.StarterState.STOPPING:  # nothing has been done yet that would be lost
+                super()._signal(attrs.evolve(effect, number=9))
+        else:
+            if self.core.state is jr.StarterState.STOPPING:
+                self._home.vacate()
+            super()._signal(effect)
+
+    def _program_ended(self, ended: Ended) -> None:
+        stream = self._home
+        if stream is not None:
+            stream.catch_up()
+        said = self._exit_said or (stream is not None and stream.exit_said)
+        if not said and ended.exit_code >= 0:  # not the program's own end
+            if self.core.state is jr.StarterState.STARTING:
+                self._began()
+            reason = _WORDS.get(ended.exit_code, f"the launcher ended with {ended.exit_code}")
+            if self.core.state is jr.StarterState.RUNNING and ended.exit_code in (EXIT_MOVED, EXIT_CHANNEL_LOST):
+                self.decide(StopRun(run_id=self.run_id, how="fast", reason=reason))
+            elif self.core.state is jr.StarterState.RUNNING:  # tried again, later and later
+                if self.processes is not None:
+                    self.processes.kill()
+                self.decide(jr.StartFailed(f"Error from {self.gate.slot_name}: {reason}", 0))
+        super()._program_ended(ended)
+
+    def _gather(self, effect: jr.Gather) -> None:
+        self.decide(jr.Gathered())
+
+    def _activity(self, effect: jr.Activity) -> None:
+        """When it is over nothing here is needed, whenever the shadow hears of that."""
+        super()._activity(effect)
+        sandbox = self.sandbox
+        if self.core.state is jr.StarterState.ENDED and sandbox is not None:
+            self.sandbox = None
+            self.host.living.discard(sandbox.path)
+            self.host.remove(sandbox)
+
+    def _forget(self, effect: jr.Forget) -> None:
+        self.host.streams.pop(self.run_id, None)
+        stream, self._home = self._home, None
+        channel, self._channel = self._channel, None
+        if channel is not None:
+            channel.cut()
+        if stream is not None:
+            stream.cut("the run is over")
+        super()._forget(effect)
+
+
+_PERFORM: dict[type, Callable[[StandardStarter, Any], None]] = {
+    jr.Prepare: StandardStarter._prepare, jr.Start: StandardStarter._start, jr.Signal: StandardStarter._signal,
+    jr.Gather: StandardStarter._gather, jr.Activity: StandardStarter._activity, jr.Forget: StandardStarter._forget,
+}
+
+
+def accept_stream(host: StarterHost) -> Callable[[str, str], StandardStarter | None]:
+    """Finds the run that a stream belongs to: whoever knows its key is its shadow."""
+    def accept(run_id: str, key: str) -> StandardStarter | None:
+        run = host.streams.get(run_id)
+        return run if run is not None and run.key and matches(run.key, key) else None
+
+    return accept
+
+

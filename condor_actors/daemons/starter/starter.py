@@ -1,0 +1,523 @@
+"""A starter: the actor of one run.
+
+It performs on this machine what :mod:`condor_actors.cores.starter.job_run` decides.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import attrs
+from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
+
+from condor_actors.actors import Actor
+from condor_actors.classads import ClassAd
+from condor_actors.cores.starter import job_run as jr
+from condor_actors.cores.starter.run_spec import EXECUTABLE, NULL, RunSpec, environment_of
+from condor_actors.daemons.shadow.output_streams import OutputStreams
+from condor_actors.daemons.starter.run_files import read_run_file
+from condor_actors.effects import Effect
+from condor_actors.machine.run.cpu_io_priority import Share
+from condor_actors.machine.run.launch import Ended, Launched, LaunchPlan, close_quietly
+from condor_actors.machine.run.process_tree import MARK
+from condor_actors.machine.run.run_processes import RunProcesses
+from condor_actors.machine.run.sandbox import MissingOutputs, Sandbox
+from condor_actors.machine.run.url_fetch import FetchFailed, fetch
+from condor_actors.machine.run.users import Account
+from condor_actors.messages.envelope import Address, Delivery, TimerFired
+from condor_actors.messages.run import (
+    ActivateClaim,
+    Activated,
+    FileEntry,
+    OpenShell,
+    ReadRunFile,
+    RunExited,
+    ShellData,
+    StopRun,
+    Usage,
+)
+from condor_actors.transfer.blob_store import BlobError
+from condor_actors.transfer.manifest import BadManifest, HeavyManifest, is_light
+from condor_actors.transfer.service import Grant
+
+if TYPE_CHECKING:
+    from condor_actors.daemons.starter.claim_registry import ActiveClaim, StarterHost
+
+__all__ = ["Starter"]
+
+STRAGGLER_S = (0.002, 0.01, 0.05, 0.2)
+
+
+class Starter(Actor):
+    """See the module.
+
+    Args:
+        host: the process it lives in; gate: the claim.
+        question: the activation, answered in the first turn.
+        entries: the manifest of the inputs (empty while ``manifest_digest`` is to come).
+        missing: digests the shadow has to send first.
+    """
+
+    def __init__(self, host: StarterHost, gate: ActiveClaim, question: Delivery, spec: RunSpec,
+                 entries: tuple[FileEntry, ...], missing: tuple[str, ...]) -> None:
+        message: ActivateClaim = question.message
+        self.host = host
+        self.gate = gate
+        self.spec = spec
+        self.run_id = message.run_id
+        self.secret = message.secret
+        self.key = message.transfer_key
+        self.job_ad = message.job_ad
+        self.entries = entries
+        self.manifest_digest = message.inputs_digest
+        self.missing = missing
+        self.account: Account | None = None
+        self.core = jr.JobRun(
+            message.run_id, spec, lease_s=message.lease_s, first_update_s=host.settings.first_update_s,
+            update_s=host.settings.update_interval_s)
+        self.sandbox: Sandbox | None = None
+        self.processes: RunProcesses | None = None
+        self.shadow = Address(question.sender.node, f"shadow/{message.run_id}")
+        self._question: Delivery | None = question
+        self._launched: Launched | None = None
+        self._ended: Ended | None = None
+        self._began_s = 0.0
+        self._tries = 0
+        self._asked: Delivery | None = None
+        self.streams = OutputStreams(self)
+        self._grant_open = False
+        self._fetched_bytes = 0
+        self._preparing = False
+        self._gathering = False
+        self._work: Deferred[Any] | None = None
+        self._lowered = False
+
+    def activated(self) -> Activated:
+        """The answer to the activation."""
+        return Activated(run_id=self.run_id, missing=self.missing)
+
+    # ---- turns
+
+    def started(self) -> None:
+        """Answer the activation."""
+        question, self._question = self._question, None
+        if question is not None:
+            self.context.reply(question, self.activated())
+        if self.missing:
+            self._open_grant(Grant(store=self.host.store, writable=frozenset(self.missing)))
+        self.context.perform(self.core.start(self.context.now_s(), missing=bool(self.missing)))
+
+    def receive(self, delivery: Delivery) -> None:
+        """A message of the shadow, a timer, a question about the sandbox."""
+        message = delivery.message
+        if isinstance(message, ReadRunFile):
+            account = self.account or self.host.own_account
+            self.context.reply(delivery, read_run_file(message, self.spec, self.sandbox, account))
+        elif isinstance(message, (OpenShell, ShellData)):
+            self.host.shells.receive(self, delivery)
+        elif isinstance(message, TimerFired) and message.key == "measure":
+            self._measure()
+        elif isinstance(message, TimerFired) and message.key == "stream":
+            self.streams.go_on()
+        elif isinstance(message, TimerFired) and message.key == "keep" and self._fetched_more():
+            self.decide(jr.StillFetched())
+        elif isinstance(message, TimerFired) and message.key == "straggler":
+            if self.core.state is jr.StarterState.CLEARING:  # not what a checkpoint has begun since
+                self._kill_tree()
+        else:
+            if isinstance(message, StopRun) and message.how == "remove":
+                self.streams.give_up()
+            self._asked = delivery
+            self.decide(message)
+            self._asked = None
+
+    def decide(self, event: Any) -> None:
+        """Let the core decide, perform what it says."""
+        self.context.perform(self.core.handle(event, self.context.now_s()))
+
+    def reattach(self, delivery: Delivery) -> None:
+        """A shadow is there again, maybe another one."""
+        message = delivery.message
+        self.shadow = Address(delivery.sender.node, f"shadow/{self.run_id}")
+        if message.transfer_key and message.transfer_key != self.key:
+            grant = self.host.bulk.grant(self.key) if self._grant_open else None
+            self._close_grant()
+            self.key = message.transfer_key
+            if grant is not None:
+                self._open_grant(grant)
+        self._asked = delivery
+        self.decide(message)
+        self._asked = None
+
+    def discard(self) -> None:
+        """Leave nothing of the run here."""
+        self._forget(jr.Forget())
+
+    def perform_own(self, effect: Effect, delivery: Delivery | None) -> None:
+        """Carry out one effect of the core."""
+        _PERFORM[type(effect)](self, effect)
+
+    # ---- effects
+
+    def _tell(self, effect: jr.Tell) -> None:
+        if self.streams.paths and self.sandbox is not None and isinstance(effect.message, RunExited):
+            self.streams.finish(effect.message)
+        elif self.core.connected:
+            self.context.tell(self.shadow, effect.message)
+
+    def _return(self, effect: jr.ReturnTo) -> None:
+        if self._asked is not None:
+            self.context.reply(self._asked, effect.message)
+
+    def _activity(self, effect: jr.Activity) -> None:
+        self.host.activity(self, effect.activity)
+
+    def _prepare(self, effect: jr.Prepare) -> None:
+        if self._preparing:
+            return
+        self._preparing = True
+        self._close_grant()
+        try:
+            if self.manifest_digest:
+                self.entries = self.host.read_manifest(self.manifest_digest)
+                self.manifest_digest = ""
+                if self._wants_more():
+                    return
+            self.account = self.host.account_for(self.spec, self.gate)
+            sandbox = self.sandbox = self.host.root.create(self.account)
+            entries, ads = _executable(self.entries), (self.job_ad, self.gate.slot_ad)
+            if is_light(entries):
+                sandbox.fill(entries, self.host.store, *ads)
+            else:
+                self._beside(lambda: sandbox.fill(entries, self.host.store, *ads), self._filled)
+                return
+        except (BadManifest, BlobError, OSError) as error:
+            self._not_filled(error)
+            return
+        self._filled(None)
+
+    def _not_filled(self, error: BaseException | None) -> None:
+        if isinstance(error, OSError):
+            self.decide(jr.PrepareFailed(f"the scratch directory cannot be filled: {error}"))
+        else:
+            self.decide(jr.PrepareFailed(f"the input files cannot be laid out: {error}", jr.HOLD_INPUT_SANDBOX))
+
+    def _filled(self, result: Any) -> None:
+        if isinstance(result, Failure):
+            result.trap(BadManifest, BlobError, OSError)
+            self._not_filled(result.value)
+            return
+        remote = [entry for entry in self.entries if entry.url]
+        if remote:
+            self._fetch_next(remote)
+        else:
+            self._prepared()
+
+    def _wants_more(self) -> bool:
+        """Ask for what a manifest names that came as a blob itself."""
+        digests = [entry.digest for entry in self.entries if entry.kind == "file" and entry.inline is None
+                   and not entry.url]
+        missing = self.host.store.missing(digests)
+        for digest in digests:
+            self.host.store.pin(digest, self.run_id)
+        if not missing:
+            return False
+        self._preparing = False
+        self.core.waits_for_inputs = True
+        self._open_grant(Grant(store=self.host.store, writable=frozenset(missing)))
+        self.context.tell(self.shadow, Activated(run_id=self.run_id, missing=missing))
+        return True
+
+    def _prepared(self) -> None:
+        if self.sandbox is not None:
+            self.sandbox.remember(self.spec.kept)
+        self.decide(jr.Prepared())
+
+    def _fetch_next(self, remote: list[FileEntry]) -> None:
+        entry = remote.pop(0)
+        assert self.sandbox is not None
+        try:
+            descriptor = self.sandbox.open_output(entry.path)
+        except OSError as error:
+            self.decide(jr.PrepareFailed(f"{entry.path} cannot be written: {error}", jr.HOLD_INPUT_SANDBOX))
+            return
+
+        def fetched(result: Any) -> None:
+            assert self.sandbox is not None
+            with self.sandbox.rights(), contextlib.suppress(PermissionError):
+                os.fchmod(descriptor, entry.mode)
+            os.close(descriptor)
+            if isinstance(result, Failure):
+                result.trap(FetchFailed)
+                reason = f"Transfer input files failure: {result.getErrorMessage()}"
+                self.decide(jr.PrepareFailed(reason, jr.HOLD_INPUT_SANDBOX))
+            elif remote:
+                self._fetch_next(remote)
+            else:
+                self._prepared()
+
+        fetching = self.host.beside(fetch, entry.url, descriptor, self.host.settings.authorities)
+        self.context.defer_to_turn(fetching, fetched)
+
+    def _start(self, effect: jr.Start) -> None:
+        assert self.sandbox is not None
+        gate, sandbox = self.gate, self.sandbox
+        opened: list[int] = []
+        try:
+            stdin, stdout, stderr = self._open_standard(opened)
+            self.processes = self.host.processes_for(gate, self.run_id)
+            self.processes.share(self._share())
+            self._began_s = self.context.now_s()
+            self._launched = self.host.launcher.launch(
+                self._plan(stdin, stdout, stderr), self._began, self._start_failed, self._program_ended)
+        except OSError as error:
+            self.decide(jr.StartFailed(f"Error from {gate.slot_name}: {error}"))
+            return
+        finally:
+            close_quietly(*opened)
+        self.processes.leader(self._launched.pid)
+        if self._share().idle:
+            self.processes.share(self._share())
+        self.streams.go_on_later()
+        self.host.living.add(sandbox.path)
+
+    def _open_standard(self, opened: list[int]) -> tuple[int, int, int]:
+        spec, sandbox = self.spec, self.sandbox
+        assert sandbox is not None
+        folder = sandbox.path if spec.transfers else spec.iwd
+
+        def opening(path: str, function: Callable[[str], int]) -> int:
+            if path == NULL:
+                return self.host.null
+            descriptor = function(os.path.join(folder, path))
+            opened.append(descriptor)
+            return descriptor
+
+        stdin = opening(spec.stdin, sandbox.open_input)
+        goes_on = spec.checkpoint_code is not None
+
+        def writing(path: str) -> int:
+            return sandbox.open_output(path, goes_on)
+
+        stdout = opening(spec.stdout, writing)
+        stderr = stdout if spec.stderr == spec.stdout else opening(spec.stderr, writing)
+        return stdin, stdout, stderr
+
+    def _plan(self, stdin: int, stdout: int, stderr: int) -> LaunchPlan:
+        spec, gate, sandbox, host = self.spec, self.gate, self.sandbox, self.host
+        assert sandbox is not None
+        account = self.account or host.own_account
+        variables = environment_of(
+            spec, host.settings, scratch=sandbox.path, slot_name=gate.slot_name, cpus=gate.cpus,
+            assigned=gate.assigned, user=account.name, home=account.home)
+        variables[MARK] = f"{host.root.path}:{self.run_id}"
+        limits = {"core": "0" if spec.core_kib is None else str(spec.core_kib * 1024)}
+        program, directory = os.path.join(sandbox.path, spec.program), sandbox.path if spec.transfers else spec.iwd
+        binds, tmpfs = host.own_places(sandbox, (sandbox.path, directory, program))
+        return LaunchPlan(
+            program=program, arguments=spec.arguments, environment=variables, directory=directory, stdin=stdin,
+            stdout=stdout, stderr=stderr, account=self.account,
+            cgroups=gate.cgroup.directories if gate.cgroup is not None else (), limits=limits, nice=self._niceness(),
+            isolate=host.isolation, binds=binds, tmpfs=tmpfs)
+
+    def _niceness(self) -> int:
+        job, slot = ClassAd.from_bytes(self.job_ad), ClassAd.from_bytes(self.gate.slot_ad)
+        return self.spec.niceness(self.host.settings.renice, job, slot)
+
+    def _share(self) -> Share:
+        settings = self.host.settings
+        return Share(cpu_weight=settings.cpu_weight * self.gate.cpus, io_weight=settings.io_weight,
+                     idle=settings.idle or self._lowered)
+
+    def lower(self, on: bool) -> None:
+        """The policy leaves the run only what nobody else wants (LOWER), or gives it its share again."""
+        self._lowered = on
+        if self.processes is None:
+            return
+        done = self.processes.share(self._share())
+        if on and not done:
+            self.context.log.warn("run {run} cannot be lowered: no control group with weights, and the kernel refuses "
+                                  "the idle classes", run=self.run_id)
+        else:
+            self.context.log.info("run {run} {what} ({how})", run=self.run_id, how=", ".join(done) or "as it was",
+                                  what="gets only what nobody else wants" if on else "gets its share again")
+
+    def _began(self) -> None:
+        assert self._launched is not None
+        assert self.sandbox is not None
+        self.decide(jr.Began(self._launched.pid, self.sandbox.path))
+
+    def _start_failed(self, reason: str) -> None:
+        program = os.path.basename(self.spec.program)
+        if self.processes is not None:
+            self.processes.leader_ended()
+        self.decide(jr.StartFailed(f"Error from {self.gate.slot_name}: Failed to execute '{program}': {reason}"))
+
+    def _program_ended(self, ended: Ended) -> None:
+        self._ended = ended
+        if self.processes is not None:
+            self.processes.leader_ended()
+        if self.core.state is jr.StarterState.STARTING:
+            self._began()
+        self.decide(jr.ProgramEnded(ended.exit_code, ended.exit_signal, ended.core_dumped))
+
+    def _signal(self, effect: jr.Signal) -> None:
+        if self.processes is not None:
+            self.processes.signal_leader(effect.number)
+
+    def _freeze(self, effect: jr.Freeze) -> None:
+        if self.processes is not None:
+            self.processes.freeze()
+
+    def _thaw(self, effect: jr.Thaw) -> None:
+        if self.processes is not None:
+            self.processes.thaw()
+
+    def _kill_tree(self, effect: Effect | None = None) -> None:
+        """Kill; when nothing is left say so, else look again soon."""
+        processes = self.processes
+        left = processes.kill() if processes is not None else 0
+        if left == 0 and self.core.state is jr.StarterState.CLEARING:
+            usage, oom = self._usage(), False
+            if processes is not None and self._ended is not None and self._ended.exit_code != 0:
+                oom = processes.killed_for_memory()
+            self.decide(jr.TreeGone(usage, oom))
+        elif self.core.state is jr.StarterState.CLEARING:
+            self.context.set_timer("straggler", STRAGGLER_S[min(self._tries, len(STRAGGLER_S) - 1)])
+            self._tries += 1
+
+    def _gather(self, effect: jr.Gather) -> None:
+        assert self.sandbox is not None
+        spec = self.spec
+        named = spec.outputs if effect.everything else ()
+        if self.core.checkpointing and spec.checkpoint_files:
+            named = spec.checkpoint_files
+        if self._gathering:
+            return
+        sandbox, streams, complete = self.sandbox, self.streams.paths, effect.complete
+        try:
+            builder: Any = sandbox.gather(named, streams, complete=complete, light=True)
+        except HeavyManifest:
+            self._gathering = True
+            self._beside(lambda: sandbox.gather(named, streams, complete=complete), self._gathered)
+            return
+        except (MissingOutputs, OSError, ValueError):
+            builder = Failure()
+        self._gathered(builder)
+
+    def _gathered(self, builder: Any) -> None:
+        self._gathering = False
+        if isinstance(builder, Failure):
+            builder.trap(MissingOutputs, OSError, ValueError)
+            error: Any = builder.value
+            missing = error.names if isinstance(error, MissingOutputs) else ()
+            self.decide(jr.Gathered(missing=missing, error="" if missing else str(error)))
+            return
+        digest = ""
+        entries = tuple(builder.entries)
+        if builder.sources:
+            self._open_grant(Grant(sources=builder.sources))
+        if len(entries) > self.host.manifest_limit:
+            digest = self.host.write_manifest(entries)
+            self._open_grant(Grant(store=self.host.store, sources=builder.sources, readable=frozenset({digest})))
+            entries = ()
+        self.decide(jr.Gathered(entries=entries, digest=digest))
+
+    def _forget(self, effect: jr.Forget) -> None:
+        self._close_grant()
+        if self.sandbox is not None:
+            self.host.living.discard(self.sandbox.path)
+            sandbox = self.sandbox
+            if self._work is None:
+                self.host.remove(sandbox)
+            else:  # whoever still reads or fills it is let finish first
+                self._work.addBoth(lambda _: self.host.remove(sandbox))
+        self.host.forgotten(self)
+        self.context.stop_actor(self.context.address.actor)
+
+    def _beside(self, function: Callable[[], Any], then: Callable[[Any], None]) -> None:
+        """Work on the sandbox that would hold all runs of this machine up: beside the reactor, its result as a turn."""
+        work = self._work = self.host.beside(function)
+
+        def done(result: Any) -> Any:
+            self._work = None
+            return result
+
+        work.addBoth(done)
+        self.context.defer_to_turn(work, then)
+
+    # ---- measuring
+
+    def _usage(self) -> Usage:
+        ended, processes = self._ended, self.processes
+        if processes is None:
+            measured = None
+        else:
+            measured = processes.measure() if ended is None else processes.last_measure()
+        wall_s = max(0.0, self.context.now_s() - self._began_s) if self._began_s else 0.0
+        before = self.core.usage
+        if measured is None:
+            return attrs.evolve(before, wall_s=wall_s)
+        user_s, system_s = measured.user_cpu_s, measured.system_cpu_s
+        peak = max(before.peak_memory_kib, measured.peak_memory_kib)
+        if ended is not None:
+            user_s, system_s = max(ended.user_cpu_s, user_s), max(ended.system_cpu_s, system_s)
+            if ended.peak_memory_kib > self.host.own_peak_kib():
+                peak = max(peak, ended.peak_memory_kib)
+        return Usage(user_cpu_s=user_s, system_cpu_s=system_s, wall_s=wall_s, memory_kib=measured.memory_kib,
+                     peak_memory_kib=peak, disk_kib=before.disk_kib, processes=measured.processes)
+
+    def _measure(self) -> None:
+        if self.core.state in jr.ALIVE and self.sandbox is not None:
+            self.context.defer_to_turn(self.host.beside(self.sandbox.size_kib), self._measured)
+
+    def _measured(self, disk_kib: Any) -> None:
+        if self.core.state not in jr.ALIVE:
+            return
+        usage = self._usage()
+        if not isinstance(disk_kib, Failure):
+            usage = attrs.evolve(usage, disk_kib=disk_kib)
+        limit = ""
+        if self.host.enforce_disk and usage.disk_kib > self.gate.disk_kib:
+            limit = (f"The job used {usage.disk_kib} KiB of disk, more than the {self.gate.disk_kib} KiB it asked for "
+                     "(RequestDisk).")
+        self.decide(jr.Measured(usage, limit, jr.DISK_SUBCODE))
+        self.host.activity(self, "suspended" if self.core.suspended else "busy")
+        self.context.set_timer("measure", self.core.update_s)
+
+    # ---- bulk
+
+    def _fetched_more(self) -> bool:
+        """Whether anything of what the run has left moved home since this was asked last."""
+        grant = self.host.bulk.grant(self.key)
+        before, self._fetched_bytes = self._fetched_bytes, self.streams.bytes_home + (grant.read_bytes if grant else 0)
+        return self._fetched_bytes > before
+
+    def _open_grant(self, grant: Grant) -> None:
+        if self.key:
+            self.host.bulk.open(self.key, grant)
+            self._grant_open = True
+
+    def _close_grant(self) -> None:
+        if self._grant_open:
+            self.host.bulk.close(self.key)
+            self._grant_open = False
+
+
+def _executable(entries: tuple[FileEntry, ...]) -> tuple[FileEntry, ...]:
+    """The program itself can always be executed."""
+    return tuple(
+        attrs.evolve(entry, mode=entry.mode | 0o555)
+        if entry.path == EXECUTABLE and entry.mode & 0o555 != 0o555 else entry
+        for entry in entries)
+
+
+_PERFORM: dict[type, Callable[[Starter, Any], None]] = {
+    jr.Tell: Starter._tell, jr.ReturnTo: Starter._return, jr.Activity: Starter._activity,
+    jr.Prepare: Starter._prepare, jr.Start: Starter._start, jr.Signal: Starter._signal, jr.Freeze: Starter._freeze,
+    jr.Thaw: Starter._thaw, jr.KillTree: Starter._kill_tree, jr.Gather: Starter._gather, jr.Forget: Starter._forget,
+}

@@ -1,0 +1,1 @@
+"""The native programs and the shadow's C code, from Python."""

@@ -1,0 +1,1 @@
+"""How a job runs on a machine: launcher, sandbox, control groups, priorities."""

@@ -1,0 +1,266 @@
+"""Starts a job's process: one posix_spawn of the launcher, which becomes the job.
+
+Theory: the starter host is a big process; posix_spawn never copies it.  The launcher takes every step that must happen
+in the new process and reports the one that failed over a pipe; the pipe's end without a word means that the job runs.
+The end of the process is an event of its pidfd, and wait4 says what it and the children it waited for have used.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import attrs
+from twisted.internet.error import ConnectionDone
+from twisted.internet.interfaces import IReadDescriptor
+from zope.interface import implementer
+
+from condor_actors.machine.native.programs import launcher_path
+from condor_actors.machine.run.process_tree import MARK
+from condor_actors.machine.run.process_watch import ProcessWatch
+from condor_actors.machine.run.users import Account, may_change_user
+
+__all__ = ["Ended", "LaunchPlan", "Launched", "Launcher", "PosixLauncher"]
+
+DEATH_SIGNAL = 9
+VEIL = "_CONDOR_JOB_ENV_"
+"""Stands before the names of the job's variables until the launcher takes it away: what a dynamic linker does for
+``LD_PRELOAD`` must not happen before the job, with the launcher's rights."""
+
+
+@attrs.frozen(kw_only=True)
+class LaunchPlan:
+    """What is to be started.
+
+    Attributes:
+        program, arguments: an absolute path and its arguments.
+        environment: all of it.
+        directory: where it begins.
+        stdin, stdout, stderr: descriptors of this process.
+        account: as whom; None: as this process.
+        cgroups: directories to join.
+        limits: name to soft and hard limit, as the launcher knows them.
+        isolate: namespaces; binds: mounts in them; tmpfs: file systems in memory that are mounted there and go with it.
+        join: files of another process's namespaces.
+        root: the process's root directory; ``program`` and ``directory`` are seen from there.  Empty: ours.
+        keep: descriptors that it keeps beside the first three, by the numbers they have here.
+        foreground: keep the caller's session (a shell on a terminal makes its own).
+    """
+
+    program: str
+    arguments: Sequence[str]
+    environment: Mapping[str, str]
+    directory: str
+    stdin: int
+    stdout: int
+    stderr: int
+    account: Account | None = None
+    cgroups: Sequence[str] = ()
+    limits: Mapping[str, str] = attrs.field(factory=dict)
+    nice: int = 0
+    isolate: Sequence[str] = ()
+    binds: Sequence[tuple[str, str]] = ()
+    tmpfs: Sequence[str] = ()
+    join: Sequence[str] = ()
+    root: str = ""
+    keep: Sequence[int] = ()
+    death_signal: int = DEATH_SIGNAL
+
+
+@attrs.frozen(kw_only=True)
+class Ended:
+    """How a process ended: an exit code or a signal, and its usage with that of the children it waited for."""
+
+    exit_code: int
+    exit_signal: int
+    core_dumped: bool
+    user_cpu_s: float
+    system_cpu_s: float
+    peak_memory_kib: int
+
+
+class Launched(Protocol):
+    """A process that was started."""
+
+    pid: int
+
+    def stop_watching(self) -> None:
+        """Tell nobody of it any more."""
+
+
+class Launcher(Protocol):
+    """Starts processes; the simulation has its own."""
+
+    def launch(self, plan: LaunchPlan, began: Callable[[], None], failed: Callable[[str], None],
+               ended: Callable[[Ended], None]) -> Launched:
+        """Start one: exactly one of ``began`` and ``failed(why)`` is called, and after ``began`` once ``ended``.
+
+        Raises:
+            OSError: not even the launcher could be started.
+        """
+
+
+class PosixLauncher:
+    """The real one.
+
+    Args:
+        reactor: Twisted's.
+        program: another launcher than the built-in one (JOB_LAUNCHER).
+    """
+
+    def __init__(self, reactor: Any, program: str | None = None) -> None:
+        self._reactor = reactor
+        self._program = program or launcher_path()
+
+    def launch(self, plan: LaunchPlan, began: Callable[[], None], failed: Callable[[str], None],
+               ended: Callable[[Ended], None]) -> RunningProcess:
+        """See :class:`Launcher`."""
+        reading, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            os.set_inheritable(writing, True)
+            words = self._words(plan, writing)
+            files = [(os.POSIX_SPAWN_DUP2, plan.stdin, 0), (os.POSIX_SPAWN_DUP2, plan.stdout, 1),
+                     (os.POSIX_SPAWN_DUP2, plan.stderr, 2)]
+            for number in plan.keep:
+                os.set_inheritable(number, True)
+            variables = {name if name == MARK else VEIL + name: value for name, value in plan.environment.items()}
+            pid = os.posix_spawn(self._program, words, variables, file_actions=files)
+        except BaseException:
+            os.close(reading)
+            raise
+        finally:
+            os.close(writing)
+            for number in plan.keep:
+                os.set_inheritable(number, False)
+        return RunningProcess(pid, reading, self._reactor, began, failed, ended)
+
+    def _words(self, plan: LaunchPlan, status: int) -> list[str]:
+        words = [self._program, "--status-fd", str(status), "--new-session", "--chdir", plan.directory]
+        if plan.death_signal:
+            words += ["--death-signal", str(plan.death_signal)]
+        if plan.account is not None and may_change_user():
+            account = plan.account
+            words += ["--uid", str(account.uid), "--gid", str(account.gid)]
+            if account.groups:
+                words += ["--groups", ",".join(map(str, account.groups))]
+        for directory in plan.cgroups:
+            words += ["--cgroup", directory]
+        for name, value in plan.limits.items():
+            words += ["--rlimit", f"{name}={value}"]
+        if plan.nice:
+            words += ["--nice", str(plan.nice)]
+        for path in plan.join:
+            words += ["--join", path]
+        if plan.isolate:
+            words += ["--isolate", ",".join(plan.isolate)]
+        for source, target in plan.binds:
+            words += ["--bind", source, target]
+        for target in plan.tmpfs:
+            words += ["--tmpfs", target]
+        if plan.root:
+            words += ["--root", plan.root]
+        for number in plan.keep:
+            words += ["--keep-fd", str(number)]
+        return [*words, "--", plan.program, *plan.arguments]
+
+
+@implementer(IReadDescriptor)
+class RunningProcess:
+    """A launched process; itself the reader of the launcher's pipe."""
+
+    def __init__(self, pid: int, status: int, reactor: Any, began: Callable[[], None], failed: Callable[[str], None],
+                 ended: Callable[[Ended], None]) -> None:
+        self.pid = pid
+        self._status = status
+        self._reactor = reactor
+        self._began: Callable[[], None] | None = began
+        self._failed = failed
+        self._ended: Callable[[Ended], None] | None = ended
+        self._said = b""
+        self._watch = ProcessWatch(pid, reactor, self._gone)
+        reactor.addReader(self)
+
+    def fileno(self) -> int:
+        """The launcher's pipe."""
+        return self._status
+
+    def doRead(self) -> None:  # noqa: N802 - Twisted's name
+        """A complaint, or the end of the pipe: the job runs."""
+        try:
+            data = os.read(self._status, 4096)
+        except BlockingIOError:
+            return
+        if data:
+            self._said += data
+            return
+        self._silent()
+
+    def _silent(self) -> None:
+        """The launcher has become the job without a complaint."""
+        self._close_pipe()
+        if not self._said and self._began is not None:
+            began, self._began = self._began, None
+            began()
+
+    def connectionLost(self, reason: Any = None) -> None:  # noqa: N802 - Twisted's name
+        """The end of the pipe as epoll tells it (hung up, nothing to read), or the reactor stops."""
+        if reason is not None and reason.check(ConnectionDone):
+            self._silent()
+        else:
+            self._close_pipe()
+
+    def logPrefix(self) -> str:  # noqa: N802 - Twisted's name
+        """For the reactor's log."""
+        return "launch"
+
+    def _close_pipe(self) -> None:
+        if self._status >= 0:
+            self._reactor.removeReader(self)
+            os.close(self._status)
+            self._status = -1
+
+    def _gone(self) -> None:
+        while self._status >= 0:
+            self.doRead()
+        try:
+            _, status, used = os.wait4(self.pid, 0)
+        except ChildProcessError:
+            status, used = 0xFF00, None
+        if self._said:
+            self._failed(complaint(self._said.decode(errors="replace")))
+            return
+        by_signal = os.WIFSIGNALED(status)
+        ended, self._ended = self._ended, None
+        if ended is not None:
+            ended(Ended(
+                exit_code=-1 if by_signal else os.WEXITSTATUS(status),
+                exit_signal=os.WTERMSIG(status) if by_signal else -1, core_dumped=os.WCOREDUMP(status),
+                user_cpu_s=used.ru_utime if used else 0.0, system_cpu_s=used.ru_stime if used else 0.0,
+                peak_memory_kib=used.ru_maxrss if used else 0))
+
+    def stop_watching(self) -> None:
+        """Tell nobody of it any more (it is still reaped)."""
+        self._began = None
+        self._ended = None
+
+
+def complaint(line: str) -> str:
+    """The launcher's ``stage errno detail`` as a sentence."""
+    stage, _, rest = line.strip().partition(" ")
+    number, _, detail = rest.partition(" ")
+    reason = os.strerror(int(number)) if number.isdigit() else rest
+    what = {
+        "exec": "cannot be executed", "chdir": "cannot be its working directory", "cgroup": "cannot be joined",
+        "uid": "the user cannot be changed", "gid": "the group cannot be changed", "rlimit": "this limit cannot be set",
+    }.get(stage, f"the launcher failed at {stage}")
+    return f"{detail}: {what}: {reason}"
+
+
+def close_quietly(*descriptors: int) -> None:
+    """Close those that are open."""
+    for descriptor in descriptors:
+        if descriptor > 2:
+            with contextlib.suppress(OSError):
+                os.close(descriptor)

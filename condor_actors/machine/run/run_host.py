@@ -1,0 +1,117 @@
+"""What a starter host needs of its machine, as one edge: sandboxes, blobs, processes, accounts.
+
+Theory: the starter decides nothing about the host, it asks.  :class:`RunHost` is the real machine; the simulation has
+one of its own, with sandboxes and processes that exist only there.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import stat
+import subprocess
+from collections.abc import Callable, Collection
+from functools import cached_property
+from pathlib import Path
+
+from condor_actors.machine.native.programs import NativeProgramMissing, launcher_path
+from condor_actors.machine.run import process_tree
+from condor_actors.machine.run.cgroups import JobCgroup
+from condor_actors.machine.run.run_processes import RunProcesses
+from condor_actors.machine.run.sandbox import SandboxRoot
+from condor_actors.machine.run.tree_removal import remove_tree
+from condor_actors.machine.run.users import Account, NoAccount, account_of_uid, may_change_user, named_account
+from condor_actors.transfer.blob_store import BlobStore
+
+__all__ = ["RunHost"]
+
+
+class RunHost:
+    """The machine that this process runs on.
+
+    Attributes:
+        pid: of this process.
+        own_account: as whom it runs.
+    """
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self.own_account = account_of_uid(os.geteuid())
+
+    @cached_property
+    def null(self) -> int:
+        """A descriptor of ``/dev/null``."""
+        return os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+
+    def may_change_user(self) -> bool:
+        """Whether jobs can run as somebody else."""
+        return may_change_user()
+
+    def account(self, name: str) -> Account | None:
+        """The account of that name; None: this machine has none."""
+        try:
+            return named_account(name)
+        except NoAccount:
+            return None
+
+    def sandboxes(self, execute: str, account: Account | None) -> SandboxRoot:
+        """The directory of all sandboxes.
+
+        Raises:
+            OSError: it cannot be made.
+        """
+        return SandboxRoot(execute, account)
+
+    def blobs(self, folder: Path, quota_bytes: int) -> BlobStore:
+        """The content that runs have fetched.
+
+        Raises:
+            OSError: the folder cannot be made.
+        """
+        store = BlobStore(folder, quota_bytes)
+        os.chmod(store.directory, stat.S_IRWXU)
+        return store
+
+    @cached_property
+    def standard_isolation(self) -> tuple[str, ...]:
+        """Namespaces that this process can give to jobs of the standard universe; empty: none."""
+        return _allowed(("pid", "mount", "net", "ipc"), ("user", "pid", "mount", "net", "ipc"))
+
+    @cached_property
+    def mount_isolation(self) -> tuple[str, ...]:
+        """Namespaces in which a job can have folders and shared memory of its own; empty: none."""
+        return _allowed(("mount", "ipc")) if may_change_user() else ()
+
+    def become_parent_of_orphans(self) -> None:
+        """Have what jobs leave behind re-parented to this process."""
+        process_tree.become_subreaper()
+
+    def kill_marked(self, mark: str) -> None:
+        """Kill the processes of former hosts: those whose mark begins with ``mark``."""
+        process_tree.kill_all(pid for pid in process_tree.marked(mark) if pid != self.pid)
+
+    def processes(self, cgroup: JobCgroup | None, mark: str, leaders: Callable[[], Collection[int]]) -> RunProcesses:
+        """The processes of a run to be started."""
+        return RunProcesses(cgroup, mark, leaders)
+
+    def remove_tree(self, path: str) -> bool:
+        """Remove a sandbox that nobody uses; returns whether it is gone."""
+        return remove_tree(path)
+
+    def own_peak_kib(self) -> int:
+        """The most memory this process has had: the kernel counts it as the first peak of every child it spawns."""
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def _allowed(*choices: tuple[str, ...]) -> tuple[str, ...]:
+    """The first choice of namespaces that the kernel lets this process make; empty: none."""
+    try:
+        launcher = launcher_path()
+    except NativeProgramMissing:
+        return ()
+    for names in choices:
+        command = [launcher, "--isolate", ",".join(names), "--root", "/", "--", "/bin/true"]
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=10, check=False)
+        if done.returncode == 0:
+            return names
+    return ()

@@ -1,0 +1,350 @@
+"""The scratch directory of a run: made, filled, looked at, and removed without a trace.
+
+Theory: a sandbox is ``dir_<pid>_<n>`` below EXECUTE (pid: the starter host's), mode 700, the job's user's.  What was
+there before the job is remembered by name, time and size, so that "everything new or changed" is one listing.  All that
+is done in it after the job began is done with the job's rights (:mod:`users`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import stat
+import tempfile
+from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
+
+from condor_actors.machine.run.tree_removal import remove_tree
+from condor_actors.machine.run.users import Account, acting_as
+from condor_actors.messages.run import FileEntry
+from condor_actors.transfer.blob_store import BlobStore
+from condor_actors.transfer.layout import lay_out
+from condor_actors.transfer.manifest import ManifestBuilder, check_path
+
+__all__ = ["MissingOutputs", "Sandbox", "SandboxRoot", "places_of_sandboxes"]
+
+PREFIX = "dir_"
+PRIVATE = ".condor_private"
+OWN_FILES = frozenset({
+    ".job.ad", ".machine.ad", "_condor_stdin", "condor_exec.exe", ".condor_creds", "_condor_stdout", "_condor_stderr",
+    ".docker_sock", ".condor_shell",
+})
+STREAM_FILES = ("_condor_stdout", "_condor_stderr")
+
+
+class MissingOutputs(Exception):
+    """Named output files that the job did not make."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__(", ".join(names))
+        self.names = tuple(names)
+
+
+def places_of_sandboxes(execute: str) -> tuple[str, str]:
+    """Where the sandboxes of EXECUTE are, and where they go when a job's account cannot get there."""
+    path = os.path.realpath(execute)
+    name = hashlib.sha256(path.encode()).hexdigest()[:12]
+    return path, os.path.join(tempfile.gettempdir(), f"condor_execute_{name}")
+
+
+class SandboxRoot:
+    """The directory of all sandboxes.
+
+    Args:
+        execute: EXECUTE.
+        account: somebody who must be able to get into a sandbox below it; None: this process only.
+
+    Attributes:
+        path: where sandboxes are: ``execute``, or, when ``account`` cannot get there, a directory that it can reach.
+        notice: says so in that case.
+    """
+
+    def __init__(self, execute: str, account: Account | None = None) -> None:
+        self.path = places_of_sandboxes(execute)[0]
+        self.notice = ""
+        self._count = 0
+        os.makedirs(self.path, mode=0o755, exist_ok=True)
+        if account is not None and account.uid != 0 and os.geteuid() == 0:
+            blocked = self._blocked(account)
+            if blocked:
+                elsewhere = places_of_sandboxes(execute)[1]
+                self.notice = (f"{account.name} cannot get into {self.path} (no search permission on {blocked}); "
+                               f"sandboxes go to {elsewhere}")
+                os.makedirs(elsewhere, mode=0o755, exist_ok=True)
+                facts = os.lstat(elsewhere)
+                if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != 0:
+                    raise PermissionError(f"{elsewhere} is not root's own directory")
+                self.path = elsewhere
+            os.chmod(self.path, 0o755)
+
+    def _blocked(self, account: Account) -> str:
+        for folder in reversed(Path(self.path).parents):
+            facts = folder.stat()
+            bit = 0o100 if facts.st_uid == account.uid else 0o010 if facts.st_gid in (
+                account.gid, *account.groups) else 0o001
+            if not facts.st_mode & bit:
+                return str(folder)
+        return ""
+
+    def create(self, account: Account | None) -> Sandbox:
+        """A fresh one, owned by ``account``.
+
+        Raises:
+            OSError: no space, no rights.
+        """
+        self._count += 1
+        path = f"{self.path}/{PREFIX}{os.getpid()}_{self._count}"
+        os.mkdir(path, 0o700)
+        if account is not None and os.geteuid() == 0:
+            os.chown(path, account.uid, account.gid)
+        return Sandbox(path, account)
+
+    def leave(self) -> None:
+        """Remove the directory that stands in for EXECUTE, when nothing is in it."""
+        if self.notice:
+            with contextlib.suppress(OSError):
+                os.rmdir(self.path)
+
+    def leftovers(self, keep: Iterable[str] = ()) -> tuple[str, ...]:
+        """Sandboxes that no living run uses."""
+        kept = set(keep)
+        with os.scandir(self.path) as found:
+            return tuple(entry.path for entry in found
+                         if entry.name.startswith(PREFIX) and entry.path not in kept
+                         and entry.is_dir(follow_symlinks=False))
+
+
+class Sandbox:
+    """One scratch directory.
+
+    Attributes:
+        path: absolute.
+        account: whose it is; None: this process's user.
+    """
+
+    def __init__(self, path: str, account: Account | None) -> None:
+        self.path = path
+        self.account = account
+        self._before: dict[str, tuple[int, int]] = {}
+
+    def _me(self) -> Account:
+        return self.account or Account("", os.geteuid(), os.getegid(), "/")
+
+    def fill(self, entries: Sequence[FileEntry], store: BlobStore | None, job_ad: bytes, machine_ad: bytes) -> None:
+        """Lay the inputs out and write the two ads.
+
+        Raises:
+            BadManifest, BlobError, OSError: see ``lay_out``.
+        """
+        if store is None or all(entry.inline is not None or entry.kind != "file" for entry in entries):
+            with acting_as(self._me()):
+                lay_out(entries, self.path, store)
+                self._write_ads(job_ad, machine_ad)
+        else:
+            self._shut()
+            lay_out(entries, self.path, store)
+            self._give(entries)
+            with acting_as(self._me()):
+                self._write_ads(job_ad, machine_ad)
+
+    def _shut(self) -> None:
+        """Nobody gets in while root names files here: another process of the account could put links in their way.
+
+        Raises:
+            OSError: somebody was quicker.
+        """
+        if self.account is not None and os.geteuid() == 0:
+            os.chown(self.path, 0, -1)
+            os.chmod(self.path, 0o700)
+            if os.listdir(self.path):
+                raise OSError(errno.ENOTEMPTY, "somebody else's files are in it", self.path)
+
+    def _write_ads(self, job_ad: bytes, machine_ad: bytes) -> None:
+        for name, data in ((".job.ad", job_ad), (".machine.ad", machine_ad)):
+            descriptor = os.open(f"{self.path}/{name}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+            os.write(descriptor, data)
+            os.close(descriptor)
+
+    def private(self, folders: Iterable[str], needed: Collection[str]) -> tuple[tuple[str, str], ...]:
+        """Make folders of the run's own that are to take the place of the machine's.
+
+        Args:
+            folders: those of the machine; what is none, or would hide something ``needed``, is left out.
+            needed: paths that the run must see as they are.
+
+        Returns:
+            (its own folder, the machine's).
+
+        Raises:
+            OSError: one cannot be made.
+        """
+        binds = {}
+        seen = [os.path.realpath(path) for path in needed]
+        with acting_as(self._me()):
+            for target in map(os.path.realpath, folders):
+                if not os.path.isdir(target) or any(f"{path}/".startswith(f"{target.rstrip('/')}/") for path in seen):
+                    continue
+                own = f"{self.path}/{PRIVATE}/{target.strip('/').replace('/', '_')}"
+                os.makedirs(own, exist_ok=True)
+                os.chmod(own, 0o1777)
+                binds[target] = own
+        return tuple((own, target) for target, own in binds.items())
+
+    def _give(self, entries: Sequence[FileEntry]) -> None:
+        if self.account is None or os.geteuid() != 0:
+            return
+        for entry in entries:
+            if not entry.url:
+                target = os.path.join(self.path, entry.path)
+                while len(target) > len(self.path):
+                    os.chown(target, self.account.uid, self.account.gid, follow_symlinks=False)
+                    target = os.path.dirname(target)
+        os.chown(self.path, self.account.uid, self.account.gid)
+
+    def remember(self, but: Collection[str] = ()) -> None:
+        """Note what is there before the job begins, ``but`` what an earlier run has made: that is the job's own
+        work."""
+        self._before = {name: facts for name, facts in self._listing(self.path) if name not in but}
+
+    def _listing(self, folder: str) -> list[tuple[str, tuple[int, int]]]:
+        found = []
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                facts = entry.stat(follow_symlinks=False)
+                size = -1 if stat.S_ISDIR(facts.st_mode) else facts.st_size
+                found.append((entry.name, (facts.st_mtime_ns, size)))
+        return found
+
+    def rights(self) -> contextlib.AbstractContextManager[None]:
+        """The job's rights, for a moment."""
+        return acting_as(self._me())
+
+    def open_output(self, path: str, go_on: bool = False) -> int:
+        """Open a file the program writes to, made or emptied, or with ``go_on`` as it is; relative paths are in the
+        sandbox.  A pipe must have its reader.
+
+        Raises:
+            OSError: with the file's name.
+        """
+        with acting_as(self._me()):
+            return _open_at_once(os.path.join(self.path, path),
+                                 os.O_WRONLY | os.O_CREAT | os.O_APPEND | (0 if go_on else os.O_TRUNC))
+
+    def open_input(self, path: str) -> int:
+        """Open a file the program reads.
+
+        Raises:
+            OSError: with the file's name.
+        """
+        with acting_as(self._me()):
+            return _open_at_once(os.path.join(self.path, path), os.O_RDONLY)
+
+    def gather(self, named: Sequence[str] | None, streamed: Iterable[str] = (), *, complete: bool = True,
+               inline_limit_bytes: int | None = None, light: bool = False) -> ManifestBuilder:
+        """What goes home: named files, or everything at the top that is new or changed; and the program's output.
+
+        Args:
+            named: TransferOutput; None: everything new or changed (directories only when they are named).
+            streamed: standard files that went home already.
+            complete: a named file that is missing is an error.
+            inline_limit_bytes: files over this do not ride inline.
+            light: raise ``HeavyManifest`` when there is much to read.
+
+        Raises:
+            MissingOutputs: named files are not there.
+            OSError: something cannot be read.
+        """
+        builder = ManifestBuilder(light=light) if inline_limit_bytes is None else ManifestBuilder(
+            inline_limit_bytes=inline_limit_bytes, light=light)
+        skip = set(streamed)
+        with acting_as(self._me()):
+            for name in STREAM_FILES:
+                if name not in skip and self._is_file(name):
+                    builder.add(f"{self.path}/{name}", name)
+            if named is None:
+                for name, facts in sorted(self._listing(self.path)):
+                    if name not in OWN_FILES and facts[1] >= 0 and self._before.get(name) != facts:
+                        self._add(builder, name)
+            else:
+                missing = [name for name in named if not self._add_named(builder, name)]
+                if missing and complete:
+                    raise MissingOutputs(missing)
+        return builder
+
+    def _is_file(self, name: str) -> bool:
+        try:
+            return stat.S_ISREG(os.lstat(f"{self.path}/{name}").st_mode)
+        except FileNotFoundError:
+            return False
+
+    def _add(self, builder: ManifestBuilder, name: str) -> None:
+        try:
+            if stat.S_ISREG(os.stat(f"{self.path}/{name}").st_mode):
+                builder.add(f"{self.path}/{name}", name)
+        except FileNotFoundError:
+            return
+
+    def _add_named(self, builder: ManifestBuilder, name: str) -> bool:
+        source = os.path.join(self.path, name)
+        if not os.path.exists(source):
+            return False
+        base = os.path.basename(name.rstrip("/"))
+        if os.path.isdir(source):
+            if name.endswith("/"):
+                builder.add_tree(source)
+            else:
+                builder.add(source, check_path(base))
+        else:
+            builder.add(source, check_path(base))
+        return True
+
+    def size_kib(self) -> int:
+        """Disk space in use, following nothing."""
+        total = 0
+        waiting = [self.path]
+        with acting_as(self._me()):
+            while waiting:
+                try:
+                    with os.scandir(waiting.pop()) as entries:
+                        for entry in entries:
+                            with contextlib.suppress(OSError):
+                                total += entry.stat(follow_symlinks=False).st_blocks
+                                if entry.is_dir(follow_symlinks=False):
+                                    waiting.append(entry.path)
+                except OSError:
+                    continue
+        return total // 2
+
+    def read(self, path: str, offset: int, max_bytes: int) -> tuple[int, bytes, int]:
+        """(offset, bytes, size) of a file in the sandbox; ``offset`` -1: its end.
+
+        Raises:
+            ValueError: the path leads out.
+            OSError: it cannot be read.
+        """
+        target = os.path.realpath(os.path.join(self.path, path))
+        if not target.startswith(os.path.realpath(self.path) + "/"):
+            raise ValueError(f"{path} is not in the job's scratch directory")
+        with acting_as(self._me()):
+            descriptor = os.open(target, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+            try:
+                facts = os.fstat(descriptor)
+                if not stat.S_ISREG(facts.st_mode):
+                    raise ValueError(f"{path} is not a plain file")
+                start = max(0, facts.st_size - max_bytes) if offset < 0 else offset
+                return start, os.pread(descriptor, max_bytes, start), facts.st_size
+            finally:
+                os.close(descriptor)
+
+    def remove(self) -> bool:
+        """Remove everything; False when something resists."""
+        return remove_tree(self.path)
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """Open a file without waiting for anybody, as a pipe's other end; reading and writing wait as usual."""
+    descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK, 0o644)
+    os.set_blocking(descriptor, True)
+    return descriptor

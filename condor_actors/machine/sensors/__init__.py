@@ -1,0 +1,1 @@
+"""What a machine measures: load, disks, memory, and how long its owner has been away."""

@@ -1,0 +1,1 @@
+"""The connections and checkpoints of the standard universe."""

@@ -1,0 +1,1 @@
+"""How daemons start their children, and find them again."""

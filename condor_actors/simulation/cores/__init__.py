@@ -1,0 +1,1 @@
+"""Pools of production cores alone: months and large pools."""

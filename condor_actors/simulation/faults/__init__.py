@@ -1,0 +1,1 @@
+"""What goes wrong in a simulated pool, and what must hold all the same."""

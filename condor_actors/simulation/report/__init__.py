@@ -1,0 +1,1 @@
+"""What a simulated pool has done, measured and drawn."""

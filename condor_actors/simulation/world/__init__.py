@@ -1,0 +1,1 @@
+"""The simulated machines, disks, network and clock on which whole daemons run."""

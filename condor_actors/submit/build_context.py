@@ -1,0 +1,165 @@
+"""The sheet a section works on: commands in, attributes out.
+
+It looks commands up (macros expanded, an empty value counts as none), turns them into booleans, numbers and
+expressions, and refuses what cannot be turned, naming the command and what was expected.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from condor_actors.classads import ClassAdSyntaxError, Expr, parse_expression
+from condor_actors.classads.forms.long_form import old_to_new
+from condor_actors.classads.language.expressions import Literal
+from condor_actors.submit.environment import Environment
+from condor_actors.submit.errors import SubmitError
+from condor_actors.submit.macros import Scope
+from condor_actors.submit.pending_attributes import PendingAttributes
+
+_TRUE = frozenset({"true", "yes", "t", "y", "1"})
+_FALSE = frozenset({"false", "no", "f", "n", "0"})
+UNIVERSE_IDS = {
+    "standard": 1, "vanilla": 5, "docker": 5, "container": 5, "scheduler": 7, "grid": 9,
+    "java": 10, "parallel": 11, "local": 12,
+}  # fmt: skip
+
+
+@functools.lru_cache(maxsize=8192)
+def parsed(text: str) -> Any:
+    """A ClassAd expression given in the tools' dialect; a plain value when it is a literal.
+
+    :raises ClassAdSyntaxError: when it is none.
+    """
+    tree = parse_expression(old_to_new(text.strip()))
+    return tree.value if isinstance(tree, Literal) else tree
+
+
+class BuildContext:
+    """What every section is given.
+
+    Attributes:
+        scope: macros; :attr:`draft`: the attributes; :attr:`world`: the surroundings.
+        universe: its number; ``topping``: ``docker``, ``container`` or empty.
+        iwd: the job's initial folder.
+        warnings: sentences for standard error, each once.
+        spool, interactive: as the tool was called; ``trusts_files``: it is to look at no files.
+    """
+
+    def __init__(self, scope: Scope, world: Environment, warnings: list[str]) -> None:
+        self.scope = scope
+        self.world = world
+        self.warnings = warnings
+        self.draft = PendingAttributes()
+        self.universe = 5
+        self.topping = ""
+        self.iwd = world.cwd
+        self.spool = False
+        self.interactive = False
+        self.trusts_files = False
+
+    # -- commands
+
+    def text(self, *names: str) -> str | None:
+        """The first of these commands that is given and not empty, macros expanded."""
+        for name in names:
+            raw = self.scope.raw(name)
+            if raw is not None:
+                expanded = self.scope.expand(raw).strip()
+                if expanded:
+                    return expanded
+        return None
+
+    def boolean(self, *names: str, default: bool = False) -> bool:
+        """A command that is true or false.
+
+        :raises SubmitError: it is neither.
+        """
+        value = self.text(*names)
+        return default if value is None else self.truth(names[0], value)
+
+    def truth(self, name: str, value: str) -> bool:
+        """Whether a value says true."""
+        word = value.lower()
+        if word in _TRUE or word in _FALSE:
+            return word in _TRUE
+        result = self._evaluated(name, value, "True or False")
+        if isinstance(result, (bool, int, float)):
+            return bool(result)
+        raise SubmitError(f"{name}={value} is invalid, must eval to a boolean.")
+
+    def integer(self, *names: str) -> int | None:
+        """A command that is an integer, or an expression that is one.
+
+        :raises SubmitError: it is not.
+        """
+        value = self.text(*names)
+        return None if value is None else self.whole(names[0], value)
+
+    def whole(self, name: str, value: str) -> int:
+        """The integer a value says."""
+        try:
+            return int(value)
+        except ValueError:
+            result = self._evaluated(name, value, "an integer")
+        if isinstance(result, (int, float)) and not isinstance(result, bool):
+            return int(result)
+        raise SubmitError(f"{name}={value} is invalid, must eval to an integer.")
+
+    def _evaluated(self, name: str, value: str, expected: str) -> object:
+        try:
+            tree = parsed(value)
+        except ClassAdSyntaxError:
+            raise SubmitError(f"{name}={value} is invalid, expected {expected}.") from None
+        return tree.evaluate() if isinstance(tree, Expr) else tree
+
+    def setting(self, name: str) -> str | None:
+        """A value of the configuration that is set and not empty."""
+        return self.world.setting(name) or None
+
+    # -- attributes
+
+    def get(self, name: str) -> Any:
+        """An attribute as it stands now, None when nobody wrote it."""
+        return self.draft.get(name)
+
+    def set(self, name: str, value: Any) -> None:
+        """Write an attribute: a plain value."""
+        self.draft.set(name, value)
+
+    def set_expression(self, name: str, text: str, command: str = "") -> None:
+        """Write an attribute: an expression.
+
+        :raises SubmitError: with a caret under the place that is wrong.
+        """
+        try:
+            self.draft.set(name, parsed(text))
+        except ClassAdSyntaxError as error:
+            raise SubmitError(f"Parse error in expression: \n\t{command or name} = {text}\n{error}") from None
+
+    def warn(self, sentence: str) -> None:
+        """Tell the user once, on standard error."""
+        if sentence not in self.warnings:
+            self.warnings.append(sentence)
+
+    # -- paths
+
+    def absolute(self, path: str) -> str:
+        """A path seen from the job's initial folder."""
+        return path if path.startswith("/") else f"{self.iwd.rstrip('/')}/{path}"
+
+
+def unquoted(text: str) -> str:
+    """Without surrounding double quotes."""
+    return text[1:-1].strip() if len(text) >= 2 and text[0] == text[-1] == '"' else text
+
+
+def is_url(path: str) -> bool:
+    """Whether a name is a URL (``scheme://…``)."""
+    scheme, colon, _ = path.partition("://")
+    return bool(colon) and scheme.replace("+", "").replace("-", "").replace(".", "").isalnum()
+
+
+def listed(text: str) -> list[str]:
+    """Names separated by commas."""
+    return [name for name in (part.strip() for part in text.split(",")) if name]

@@ -1,0 +1,161 @@
+"""The frame of a command: its flags read, ``-help`` and ``-version`` answered, every failure said on standard error.
+
+===================  ================================================================  ======
+what happens          what is said                                                      status
+===================  ================================================================  ======
+``-help``             the usage                                                         0
+``-version``          version and platform, as ``condor_version`` says them             0
+an unknown flag       `Words.unknown`                                                   1
+a value is missing    `Words.missing`                                                   1
+`ToolError`           its text                                                          its own
+a daemon refuses      its sentence, or that it does not answer                          1
+a file, the output    the file's name and the system's reason, or that it is no text    1
+the reader left       nothing                                                           1
+Control-C             nothing                                                           130
+===================  ================================================================  ======
+
+**Source**: the manual, "Command Reference Manual (man pages)".
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Sequence
+
+import attrs
+
+from condor_actors.tools.lib.flags import Flag, Given, MissingValue, UnknownFlag, parse
+
+INTERRUPTED = 130
+
+
+class ToolError(Exception):
+    """What a tool cannot do: the sentence for standard error, and the exit status."""
+
+    def __init__(self, text: str, status: int = 1) -> None:
+        self.text = text
+        self.status = status
+        super().__init__(text)
+
+
+@attrs.frozen(kw_only=True)
+class Words:
+    """How a command says what is wrong with its command line; ``{word}``, ``{flag}`` and ``{usage}`` are filled in.
+
+    Attributes:
+        unknown: for a word with a dash that is no flag; ``unknown_status``: its exit status.
+        missing: for a flag without its value.
+        help_stream: where ``-help`` goes: ``out`` or ``err``.
+        failure: what stands around the text of a failure.
+    """
+
+    unknown: str = "Error: unrecognized argument {word}\n{usage}"
+    unknown_status: int = 1
+    missing: str = "Error: Argument {word} requires another parameter"
+    help_stream: str = "out"
+    failure: str = "{text}"
+
+    @classmethod
+    def of(cls, name: str) -> Words:
+        """The words of most of HTCondor's commands for administrators."""
+        wrong = name + ": {word} is not a valid option\n{usage}"
+        return cls(unknown=wrong, missing=wrong)
+
+
+Read = Callable[[Sequence[str]], Sequence[Given]]
+
+
+def run(
+    flags: Sequence[Flag] | Read, usage: str, act: Callable[[Sequence[Given]], int], *,
+    words: Words = Words(), arguments: Sequence[str] | None = None,  # noqa: B008 - it is frozen
+) -> int:  # fmt: skip
+    """Read a command line and do what it says.
+
+    :param flags: what the command knows, or a reader of its own.
+    :param act: does it; returns the exit status.
+    :param arguments: the words behind the command's name; the process's by default.
+    :returns: the exit status.
+    """
+    given_words = sys.argv[1:] if arguments is None else arguments
+    try:
+        given = flags(given_words) if callable(flags) else parse(given_words, flags)
+        names = {item.name for item in given}
+        if "help" in names:
+            print(usage, file=sys.stderr if words.help_stream == "err" else sys.stdout)
+            return 0
+        if "version" in names:
+            from condor_actors.tools.pool.version import platform_line, version_line
+
+            print(version_line(), platform_line(), sep="\n")
+            return 0
+        status = act(given)
+        sys.stdout.flush()
+        return status
+    except UnknownFlag as error:
+        print(words.unknown.format(word=error.word, usage=usage), file=sys.stderr)
+        return words.unknown_status
+    except MissingValue as error:
+        print(words.missing.format(word=error.word, flag=error.flag.name, usage=usage), file=sys.stderr)
+    except ToolError as error:
+        return _failed(words, error.text, error.status)
+    except _wire_error() as error:
+        return _failed(words, _refused(error))
+    except BrokenPipeError:
+        quiet()
+    except UnicodeDecodeError as error:
+        return _failed(words, f"Error: a file that was given is no text: {error.reason} at byte {error.start}")
+    except OSError as error:
+        return _failed(words, f"Error: {_where(error)}{error.strerror or error}")
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return 1
+
+
+def _failed(words: Words, text: str, status: int = 1) -> int:
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
+    if words.failure != "{text}":
+        text = text.removeprefix("Error: ").removeprefix("ERROR: ")
+    printable = text.encode(errors="backslashreplace").decode()  # bytes of a file that is no text
+    print(words.failure.format(text=printable), file=sys.stderr)
+    return status
+
+
+def _wire_error() -> type[Exception]:
+    """Looked up only once something went wrong: half of the commands never talk to a daemon."""
+    from condor_actors.wire.blocking import WireError
+
+    return WireError
+
+
+def _refused(error: Exception) -> str:
+    from condor_actors.tools.lib.contact import refused
+
+    return refused(error)
+
+
+def _where(error: OSError) -> str:
+    return f"{os.fsdecode(error.filename)}: " if error.filename else "standard output: "
+
+
+def quiet() -> None:
+    """Whoever read standard output has gone: what is still held back for it goes nowhere."""
+    with contextlib.suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
+def values_of(given: Sequence[Given]) -> dict[str, str]:
+    """The first value of each flag (empty where it takes none); of a flag given twice the last one counts."""
+    return {item.name: item.values[0] if item.values else "" for item in given if item.name}
+
+
+def operands_of(given: Sequence[Given]) -> list[str]:
+    """The words that are no flags."""
+    return [item.values[0] for item in given if not item.name]
+
+
+__all__ = ["INTERRUPTED", "ToolError", "Words", "operands_of", "quiet", "run", "values_of"]

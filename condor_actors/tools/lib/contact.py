@@ -1,0 +1,242 @@
+"""How a tool finds its pool and its daemons.
+
+Theory: a tool talks to the daemons of its own machine over their UNIX sockets in ``$(RUN)``; to others over TLS, whose
+address it asks of the collector.  The configuration says where both are; it is found even when the caller changed HOME
+or PYTHONPATH (``CONDOR_CONFIG``, ``/etc/condor/condor_config``, and one beside the installed tools).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from condor_actors.tools.lib.command import ToolError
+from condor_actors.wire.blocking import Client, LinkLost, NotTrusted, RequestRefused, Unreachable, WireError, connect
+
+if TYPE_CHECKING:
+    from condor_actors.classads import ClassAd
+    from condor_actors.config import Config
+    from condor_actors.messages.advertise import AdKind
+    from condor_actors.wire.tool_credentials import ToolCredentials
+
+QUEUE = "schedd"
+"""The schedd's actor for jobs."""
+COLLECTOR = "collector"
+ADMIN = "admin"
+
+
+def load(subsystem: str = "TOOL") -> Config:
+    """The configuration of the pool this tool belongs to.
+
+    :raises ToolError: it cannot be read, with file and line.
+    """
+    from condor_actors.config import ConfigError, load_config
+
+    environ = dict(os.environ)
+    if not environ.get("CONDOR_CONFIG"):
+        beside = config_beside_tools()
+        if beside is not None:
+            environ["CONDOR_CONFIG"] = beside
+    try:
+        config = load_config(subsystem=subsystem, environ=environ)
+        if config.text(f"{subsystem}_CLASSAD_USER_MAP_NAMES"):
+            from condor_actors.config.user_maps import use_user_maps
+
+            use_user_maps(config)
+        return config
+    except ConfigError as error:
+        raise ToolError(f"ERROR: {error}") from None
+
+
+def config_beside_tools() -> str | None:
+    """``etc/condor/condor_config`` below the folder that holds the tools' ``bin``."""
+    path = os.path.join(sys.prefix, "etc", "condor", "condor_config")
+    return path if os.path.isfile(path) else None
+
+
+@attrs.frozen(kw_only=True)
+class Schedd:
+    """A schedd as found: its name, its public address, and an open line to it."""
+
+    name: str
+    address: str
+    client: Client
+    machine: str = ""
+
+    def __enter__(self) -> Schedd:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.client.close()
+
+    def ask(self, message: Any, timeout_s: float = 60.0) -> Any:
+        """The schedd's answer about jobs."""
+        return self.client.ask(QUEUE, message, timeout_s)
+
+
+def full_name(config: Config, daemon: str) -> str:
+    """The name of a daemon of this machine in its ad."""
+    host = config.text("FULL_HOSTNAME") or "localhost"
+    wanted = config.text(f"{daemon.upper()}_NAME")
+    return host if not wanted else wanted if "@" in wanted else f"{wanted}@{host}"
+
+
+def local_node(config: Config, daemon: str) -> str:
+    """The UNIX socket of a daemon of this machine."""
+    return f"unix:{config.path('RUN')}/{daemon}.sock"
+
+
+def local_address(config: Config, daemon: str) -> str:
+    """The public address of a daemon of this machine, ``<127.0.0.1:0>`` while it has none."""
+    try:
+        with open(f"{config.path('RUN')}/{daemon}.address", encoding="ascii") as file:
+            return file.readline().strip()
+    except OSError:
+        return "<127.0.0.1:0>"
+
+
+def schedd(config: Config, *, name: str = "", pool: str = "", address: str = "") -> Schedd:
+    """A line to the schedd: this machine's, or the one named.
+
+    :param name: its ``Name``, or a host's name.
+    :param pool: central manager to ask for it.
+    :param address: ``<host:port>``, when it is known.
+    :raises ToolError: there is none, or it does not answer.
+    """
+    ours = full_name(config, "schedd")
+    name = name or (config.text("SCHEDD_HOST") or "" if not pool and not address else "")
+    if address:
+        return Schedd(
+            name=name or address, address=address, client=dial(config, address, f"schedd at {address}", as_user=True)
+        )
+    if not pool and (not name or name.lower() in (ours.lower(), ours.partition(".")[0].lower(), "localhost")):
+        try:
+            client = connect(local_node(config, "schedd"))
+        except WireError as error:
+            raise ToolError(unreachable("local schedd", error)) from None
+        return Schedd(name=ours, address=local_address(config, "schedd"), client=client)
+    from condor_actors.classads import quote
+    from condor_actors.messages.advertise import AdKind
+
+    constraint = ""
+    if name:
+        text = quote(name)
+        constraint = f'Name == {text} || Machine == {text} || (regexp(strcat("^", {text}, "\\\\."), Name))'
+    found = query(config, AdKind.SCHEDD, constraint, ("Name", "MyAddress", "Machine"), pool=pool)
+    if not found:
+        raise ToolError(f"Error: Can't find address of schedd {name or 'in pool ' + pool}")
+    there = found[0].get_str("MyAddress")
+    full = found[0].get_str("Name")
+    return Schedd(name=full, address=there, client=dial(config, there, f"schedd {full}", as_user=True),
+                  machine=found[0].get_str("Machine"))  # fmt: skip
+
+
+def all_schedds(config: Config, *, pool: str = "") -> Iterator[ClassAd]:
+    """The ads of the pool's schedds."""
+    from condor_actors.messages.advertise import AdKind
+
+    yield from query(config, AdKind.SCHEDD, "", ("Name", "MyAddress", "Machine"), pool=pool)
+
+
+def dial(config: Config, address: str, who: str, *, as_user: bool = False) -> Client:
+    """A line to ``<host:port>`` over TLS.
+
+    :param as_user: show the caller's own certificate even where the machine's could be read: whose job it is follows
+        from it.
+    :raises ToolError: there is none.
+    """
+    try:
+        try:
+            return connect(address, credentials(config, as_user=as_user))
+        except (NotTrusted, LinkLost):
+            if not as_user:
+                raise
+            return connect(address, credentials(config, as_user=True, is_anew=True))
+    except WireError as error:
+        raise ToolError(unreachable(who, error)) from None
+
+
+def credentials(config: Config, *, as_user: bool = False, is_anew: bool = False) -> ToolCredentials | None:
+    """What this user shows over TLS, None when there is nothing.
+
+    :param is_anew: borrow a certificate even if there is a fresh one; it may be another pool's.
+    """
+    from condor_actors.wire.tool_credentials import ToolCredentials
+
+    if as_user:
+        paths = {"certificate": "USER_CERTIFICATE", "key": "USER_KEY", "ca": "POOL_CA"}
+        own = ToolCredentials(**{what: os.path.expanduser(config.text(name) or "") for what, name in paths.items()})
+        if is_anew or not own.is_fresh():
+            own.borrow(str(config.path("RUN")))
+        if own.is_readable():
+            return own
+    return ToolCredentials.of(config)
+
+
+def collector(config: Config, *, pool: str = "") -> Client:
+    """A line to the collector: this machine's when it has one, else the pool's.
+
+    :raises ToolError: there is none.
+    """
+    from condor_actors.wire.nodes import BadNode, tls_node
+
+    here = ""
+    if not pool:
+        try:
+            return connect(local_node(config, "collector"))
+        except Unreachable as error:
+            here = f"\n(on this machine {error}; condor_who -daemons says what runs here)"
+        except WireError as error:
+            raise ToolError(unreachable("collector", error)) from None
+    hosts: Sequence[str] = [pool] if pool else config.list_of("COLLECTOR_HOST")
+    problem = "Error: COLLECTOR_HOST is not configured"
+    for host in hosts:
+        try:
+            return connect(str(tls_node(host)), credentials(config))
+        except (BadNode, WireError) as error:
+            problem = unreachable(f"collector {host}", error)
+    raise ToolError(problem + here)
+
+
+def query(
+    config: Config, kind: AdKind, constraint: str = "", projection: tuple[str, ...] = (), *, pool: str = ""
+) -> list[ClassAd]:
+    """Ads from the collector.
+
+    :raises ToolError: it cannot be reached or refuses.
+    """
+    from condor_actors.classads import ClassAd
+    from condor_actors.messages.advertise import AdsPage, QueryAds
+
+    with collector(config, pool=pool) as client:
+        ads: list[ClassAd] = []
+        cursor = ""
+        while True:
+            try:
+                page = client.ask(
+                    COLLECTOR, QueryAds(ad_kind=kind, constraint=constraint, projection=projection, cursor=cursor)
+                )
+            except WireError as error:
+                raise ToolError(refused(error)) from None
+            assert isinstance(page, AdsPage)
+            ads += [ClassAd.from_bytes(text) for text in page.ads]
+            cursor = page.cursor
+            if not cursor:
+                return ads
+
+
+def unreachable(who: str, error: Exception) -> str:
+    """The sentence for a daemon that cannot be talked to, and where to look."""
+    if not isinstance(error, Unreachable):
+        return f"Error: {who}: {error}"
+    return (f"Error: Can't find address of {who}\n({error}; condor_who -daemons says what runs on this machine, "
+            "CONDOR_CONFIG which pool is meant)")  # fmt: skip
+
+
+def refused(error: Exception) -> str:
+    """The sentence for a request that was refused or got no answer."""
+    return f"Error: {error.text if isinstance(error, RequestRefused) and hasattr(error, 'text') else error}"

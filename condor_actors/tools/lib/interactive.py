@@ -1,0 +1,40 @@
+"""condor_submit -interactive: wait until the job runs, then open a shell in it; the job goes with the shell."""
+
+from __future__ import annotations
+
+import time
+
+from condor_actors.messages.queue import ActOnJobs, JobAction, QueryJobs
+from condor_actors.tools.lib.command import ToolError
+from condor_actors.tools.lib.contact import Schedd
+from condor_actors.tools.lib.job_shell import NotRunning, run_shell
+
+LOOK_S = 1.0
+
+
+def enter_job(there: Schedd, cluster: int) -> int:
+    """Be the terminal of a job that was just submitted.
+
+    :returns: the exit status of its shell.
+    :raises ToolError: the job is held or gone.
+    """
+    from condor_actors.classads import ClassAd
+
+    print("Waiting for job to start...", flush=True)
+    try:
+        while True:
+            page = there.ask(QueryJobs(ids=((cluster, 0),), projection=("JobStatus", "HoldReason")))
+            if not page.ads:
+                raise ToolError(f"job {cluster}.0 has left the queue")
+            ad = ClassAd.from_bytes(page.ads[0])
+            status = ad.get_int("JobStatus")
+            if status in (3, 4, 5):
+                raise ToolError(f"job {cluster}.0 does not run: {ad.get_str('HoldReason') or 'it was removed'}")
+            if status == 2:
+                try:
+                    return run_shell(there, (cluster, 0), ())
+                except NotRunning:
+                    pass  # it has a machine, but its files are still on the way
+            time.sleep(LOOK_S)
+    finally:
+        there.ask(ActOnJobs(action=JobAction.REMOVE, ids=((cluster, -1),), reason="The interactive session has ended"))

@@ -1,0 +1,284 @@
+"""condor_rm and its family: the same command line and the same sentences, another action.
+
+Ids ``C.P`` are answered one by one; clusters, users and constraints together are one question, answered by one
+sentence.  The status is 1 when nothing could be done for one of the two.
+
+**Source**: the manual, condor_rm, condor_hold, condor_release, condor_suspend, condor_continue, condor_vacate_job.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import attrs
+
+from condor_actors.classads.forms.long_form import old_to_new
+from condor_actors.messages.queue import ActionResult, ActionResults, ActOnJobs, JobAction
+from condor_actors.tools.lib import command
+from condor_actors.tools.lib.command import ToolError
+from condor_actors.tools.lib.contact import Schedd, load, schedd
+from condor_actors.tools.lib.flags import Flag, Given
+from condor_actors.tools.lib.job_ids import ALL_PROCS, parse_id
+from condor_actors.wire.blocking import RequestRefused, WireError
+
+
+@attrs.frozen(kw_only=True)
+class Words:
+    """How one action is spoken of: ``verb`` it, it was ``done``, it is ``already``, it was ``not_running`` for it."""
+
+    verb: str
+    done: str
+    denied: str = ""
+    already: str = ""
+    bad_status: str = ""
+
+
+WORDS = {
+    JobAction.REMOVE: Words(
+        verb="remove",
+        done="marked for removal",
+        already="already marked for removal",
+        bad_status="in no state to be removed",
+    ),
+    JobAction.REMOVE_FORCED: Words(
+        verb="remove",
+        done="removed locally (remote state unknown)",
+        denied="force removal of",
+        already="already marked for forced removal",
+        bad_status="not in `X' state to be forcibly removed",
+    ),
+    JobAction.HOLD: Words(verb="hold", done="held", already="already held", bad_status="in no state to be held"),
+    JobAction.RELEASE: Words(verb="release", done="released", bad_status="not held to be released"),
+    JobAction.SUSPEND: Words(
+        verb="suspend", done="suspended", already="already suspended", bad_status="not running to be suspended"
+    ),
+    JobAction.CONTINUE: Words(
+        verb="continue", done="continued", already="already running", bad_status="not running to be continued"
+    ),
+    JobAction.VACATE: Words(verb="vacate", done="vacated", bad_status="not running to be vacated"),
+    JobAction.VACATE_FAST: Words(verb="fast-vacate", done="fast-vacated", bad_status="not running to be fast-vacated"),
+    JobAction.CHECKPOINT: Words(
+        verb="checkpoint", done="asked for a checkpoint", bad_status="not running in the standard universe"
+    ),
+}
+
+_COMMON = (
+    Flag("debug", 1, colon=True),
+    Flag("constraint", 1, 1),
+    Flag("all", 1),
+    Flag("addr", 2, 1),
+    Flag("reason", 1, 1),
+    Flag("name", 1, 1),
+    Flag("pool", 1, 1),
+    Flag("held", 3),
+    Flag("hold", 3, alias="held"),
+    Flag("help", 1),
+    Flag("version", 1),
+    Flag("long", 1),
+    Flag("totals", 1),
+)
+
+
+@attrs.define
+class _Wanted:
+    """What the command line asks for."""
+
+    ids: list[tuple[int, int]] = attrs.Factory(list)
+    constraints: list[str] = attrs.Factory(list)
+    terms: list[str] = attrs.Factory(list)  # of clusters and users, joined by or
+    clusters: list[int] = attrs.Factory(list)
+    users: list[str] = attrs.Factory(list)
+    is_all: bool = False
+    is_held: bool = False
+    reason: str = ""
+    subcode: int = 0
+    name: str = ""
+    pool: str = ""
+    address: str = ""
+    had_error: bool = False
+
+
+def run(program: str, action: JobAction, extra: Sequence[Flag] = ()) -> int:
+    """A whole command of the family.
+
+    :param program: its name, for messages.
+    :param action: what it does unless a flag says otherwise.
+    :param extra: flags of its own: ``forcex``, ``fast``, ``subcode``.
+    """
+    usage = _usage(program, action)
+    return command.run(
+        (*extra, *_COMMON), usage, lambda given: _do(given, action, usage), words=command.Words(
+            unknown="Unrecognized option: {word}\n{usage}", help_stream="err",
+            missing=program + ": -{flag} requires another argument"))  # fmt: skip
+
+
+def _do(given: Sequence[Given], action: JobAction, usage: str) -> int:
+    names = {item.name for item in given}
+    if "forcex" in names:
+        action = JobAction.REMOVE_FORCED
+    if "fast" in names:
+        action = JobAction.VACATE_FAST
+    wanted = _understand(given)
+    if not (wanted.ids or wanted.terms or wanted.constraints or wanted.is_all or wanted.is_held):
+        if wanted.had_error:
+            return 1
+        raise ToolError(f"You did not specify any jobs\n{usage}")
+    with schedd(load(), name=wanted.name, pool=wanted.pool, address=wanted.address) as there:
+        return _act(there, action, wanted, wanted.reason)
+
+
+def _understand(given: Sequence[Given]) -> _Wanted:
+    wanted = _Wanted()
+    for item in given:
+        value = item.values[0] if item.values else ""
+        if not item.name:
+            _operand(wanted, value)
+        elif item.name == "constraint":
+            wanted.constraints.append(value)
+        elif item.name == "all":
+            wanted.is_all = True
+        elif item.name == "held":
+            wanted.is_held = True
+        elif item.name == "subcode":
+            if not value.lstrip("-").isdigit():
+                raise SystemExit(_say(f"Invalid -subcode {value}!"))
+            wanted.subcode = int(value)
+        elif item.name in ("reason", "name", "pool"):
+            setattr(wanted, item.name, value)
+        elif item.name == "addr":
+            wanted.address = value
+    if wanted.is_all and (wanted.ids or wanted.terms or wanted.constraints):
+        raise SystemExit(_say("can't mix -all with other constraints"))
+    return wanted
+
+
+def _say(text: str) -> int:
+    print(text, file=sys.stderr)
+    return 1
+
+
+def _operand(wanted: _Wanted, word: str) -> None:
+    found = parse_id(word)
+    if found is None:
+        if word[0].isdigit():
+            print(f'Warning: unrecognized "{word}" skipped.', file=sys.stderr)
+            return
+        from condor_actors.classads import quote
+
+        wanted.users.append(word)
+        wanted.terms.append(f"Owner == {quote(word)}")
+    elif found[0] <= 0:
+        print(f"Invalid cluster # from {word}.", file=sys.stderr)
+        wanted.had_error = True
+    elif found[1] == ALL_PROCS:
+        wanted.clusters.append(found[0])
+        wanted.terms.append(f"ClusterId == {found[0]}")
+    else:
+        wanted.ids.append(found)
+
+
+def _act(there: Schedd, action: JobAction, wanted: _Wanted, reason: str) -> int:
+    status = int(wanted.had_error)
+    if wanted.ids and wanted.is_held:
+        wanted.terms += [f"(ClusterId == {cluster} && ProcId == {proc})" for cluster, proc in wanted.ids]
+        wanted.ids = []
+    if wanted.ids:
+        if wanted.constraints:
+            print("Warning, -constraint is ignored for fully qualified job ids", file=sys.stderr)
+        answer = _ask(there, ActOnJobs(action=action, ids=tuple(wanted.ids), reason=reason, subcode=wanted.subcode))
+        status |= _report(action, answer)
+    if wanted.terms or wanted.constraints or wanted.is_all or wanted.is_held:
+        status |= _together(there, action, wanted, reason)
+    return status
+
+
+def _ask(there: Schedd, message: ActOnJobs) -> ActionResults:
+    try:
+        answer = there.ask(message)
+    except RequestRefused as error:
+        raise ToolError(f"\n{error}") from None
+    except WireError as error:
+        raise ToolError(f"Error: the schedd does not answer ({error})") from None
+    assert isinstance(answer, ActionResults)
+    return answer
+
+
+def _report(action: JobAction, answer: ActionResults) -> int:
+    words = WORDS[action]
+    good = [row for row in answer.results if row[2] is ActionResult.SUCCESS]
+    if not good:
+        sys.stdout.flush()
+        print(answer.text, file=sys.stderr)
+    for cluster, proc, result in answer.results:
+        sentence, is_good = sentence_of(words, f"{cluster}.{proc}", result)
+        print(sentence, file=sys.stdout if is_good else sys.stderr)
+    return 0 if good else 1
+
+
+def sentence_of(words: Words, job: str, result: ActionResult) -> tuple[str, bool]:
+    """What is said of one job, and whether it is good news."""
+    if result is ActionResult.SUCCESS:
+        return f"Job {job} {words.done}", True
+    if result is ActionResult.NOT_FOUND:
+        return f"Job {job} not found", False
+    if result is ActionResult.PERMISSION_DENIED:
+        return f"Permission denied to {words.denied or words.verb} job {job}", False
+    if result is ActionResult.ALREADY_DONE and words.already:
+        return f"Job {job} {words.already}", False
+    if result is ActionResult.BAD_STATUS and words.bad_status:
+        return f"Job {job} {words.bad_status}", False
+    if result is ActionResult.ERROR:
+        return f"No result found for job {job}", False
+    return f"Invalid result for job {job}", False
+
+
+def _together(there: Schedd, action: JobAction, wanted: _Wanted, reason: str) -> int:
+    """Clusters, users and constraints: one question, one sentence."""
+    terms = " || ".join(wanted.terms)
+    parts = [*wanted.constraints, terms] if terms else list(wanted.constraints)
+    constraint = parts[0] if len(parts) == 1 else " && ".join(f"({part})" for part in parts)
+    ids: tuple[tuple[int, int], ...] = ()
+    if wanted.is_all or (wanted.is_held and not parts):
+        of = ""
+    elif len(wanted.terms) == 1 and not wanted.constraints and wanted.clusters:
+        of = f" in cluster {wanted.clusters[0]}"
+        ids = ((wanted.clusters[0], ALL_PROCS),)
+    elif len(wanted.terms) == 1 and not wanted.constraints and wanted.users:
+        of = f' of user "{wanted.users[0]}"'
+    else:
+        of = f" matching constraint ({constraint})"
+    if wanted.is_held:
+        constraint = f"({constraint}) && (JobStatus == 5)" if constraint else "JobStatus == 5"
+        ids = ()
+    if not ids and not constraint:
+        constraint = "true"
+    words = WORDS[action]
+    jobs = "held jobs" if wanted.is_held else "jobs"
+    asked = "" if ids else old_to_new(constraint)
+    answer = _ask(there, ActOnJobs(action=action, ids=ids, constraint=asked, reason=reason, subcode=wanted.subcode))
+    if answer.count:
+        print(f"All {jobs}{of} have been {words.done}")
+        return 0
+    sys.stdout.flush()
+    print(f"{answer.text}\nCouldn't find/{words.verb} all {jobs}{of}", file=sys.stderr)
+    return 1
+
+
+def _usage(program: str, action: JobAction) -> str:
+    word = WORDS[action].verb.capitalize()
+    return f"""Usage: {program} [options] [constraints]
+ where [options] is zero or more of:
+  -help               Display this message and exit
+  -version            Display version information and exit
+  -name schedd_name   Connect to the given schedd
+  -pool hostname      Use the given central manager to find daemons
+  -addr <ip:port>     Connect directly to the given address
+  -reason reason      Say why
+ and where [constraints] is one of:
+  cluster.proc        {word} the given job
+  cluster             {word} the given cluster of jobs
+  user                {word} all jobs owned by user
+  -constraint expr    {word} all jobs matching the boolean expression
+  -all                {word} all jobs (cannot be used with other constraints)
+  -held               {word} only held jobs"""

@@ -1,0 +1,235 @@
+"""condor_q -better-analyze: why a job does not run.
+
+Theory: the job's Requirements is a chain of clauses.  Each is tried on every slot: alone, together with those before
+it, and left out, so the clause that keeps the job idle shows as the one whose count falls to zero, with what would
+have to change for the nearest slot.  Slots that the job accepts are then asked for *their* requirements.
+
+**Source**: the manual, condor_q, "Analyze".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import attrs
+
+from condor_actors.classads import ClassAd, is_true, parse_expression
+from condor_actors.classads.matching.explain import Tally, explain_many
+from condor_actors.tools.printing.ad_output import ads_of_file, checked
+
+if TYPE_CHECKING:
+    from condor_actors.tools.jobs.q import Answer
+
+_WHY_NOT = {
+    2: "Job is running.",
+    3: "Job is removed.",
+    4: "Job is completed.",
+    5: "Job is held.",
+    6: "Job is transferring its output.",
+    7: "Job is suspended.",
+}
+
+
+@attrs.define
+class Verdict:
+    """What became of one job on all slots: how many refuse, are busy, or could run it."""
+
+    job_refuses: int = 0
+    slot_refuses: int = 0
+    runs_mine: int = 0
+    runs_others: int = 0
+    available: int = 0
+
+
+def analyze(answer: Answer) -> Iterator[str]:
+    """The analysis of the jobs asked for, as text."""
+    question = answer.question
+    slots = _slots(answer)
+    jobs = list(answer.ads())
+    yield answer.header().rstrip("\n").lstrip("\n") + "\n"
+    if not jobs:
+        return
+    if question.is_reverse:
+        yield from _reverse(slots, jobs, question.is_summary)
+        return
+    if question.is_summary:
+        yield from _summary(slots, jobs)
+        return
+    for job in jobs:
+        yield from _job(job, slots, question.is_verbose)
+
+
+def _slots(answer: Answer) -> list[ClassAd]:
+    from condor_actors.messages.advertise import AdKind
+    from condor_actors.tools.lib.contact import query
+
+    question = answer.question
+    if question.slot_file:
+        found = ads_of_file(question.slot_file, "slot ads file")
+    else:
+        found = query(answer.config, AdKind.SLOT, pool=question.pool)
+    if question.machine:
+        name = question.machine.lower()
+        found = [ad for ad in found if name in (ad.get_str("Name").lower(), ad.get_str("Machine").lower())]
+    if question.machine_constraint:
+        wanted = parse_expression(checked(question.machine_constraint))
+        found = [ad for ad in found if is_true(wanted.evaluate(ad))]
+    return [_whole(ad) for ad in found]
+
+
+def _whole(slot: ClassAd) -> ClassAd:
+    """A slot as it would be if its own jobs did not hold part of it."""
+    if not slot.get_bool("PartitionableSlot"):
+        return slot
+    view = slot.copy()
+    for tag in ("Cpus", "Memory", "Disk", "GPUs"):
+        total = slot.evaluate(f"TotalSlot{tag}")
+        if isinstance(total, (int, float)) and not isinstance(total, bool):
+            view[tag] = total
+    return view
+
+
+def _verdict(job: ClassAd, slots: Sequence[ClassAd]) -> tuple[Verdict, list[ClassAd], list[ClassAd]]:
+    """The counts, the slots that match, and those that refuse the job though it would take them."""
+    verdict, matching, refusing = Verdict(), [], []
+    for slot in slots:
+        if not job.get_bool("Requirements", False, slot):
+            verdict.job_refuses += 1
+        elif not slot.get_bool("Requirements", True, job) or not slot.get_bool("Start", True, job):
+            verdict.slot_refuses += 1
+            refusing.append(slot)
+        else:
+            matching.append(slot)
+            user = slot.get_str("RemoteOwner") or slot.get_str("RemoteUser")
+            if not user:
+                verdict.available += 1
+            elif user.partition("@")[0] == job.get_str("Owner"):
+                verdict.runs_mine += 1
+            else:
+                verdict.runs_others += 1
+    return verdict, matching, refusing
+
+
+def _name(job: ClassAd) -> str:
+    return f"{job.get_int('ClusterId')}.{job.get_int('ProcId'):03}"
+
+
+def _job(job: ClassAd, slots: list[ClassAd], is_verbose: bool) -> Iterator[str]:
+    name = _name(job)
+    requirements = job.expression("Requirements")
+    yield f"The Requirements expression for job {name} is\n\n    {requirements}\n\n"
+    tallies = explain_many(job, slots)
+    yield _attributes(job, name)
+    yield f"The Requirements expression for job {name} reduces to these conditions:\n\n"
+    yield _steps(tallies)
+    verdict, matching, refusing = _verdict(job, slots)
+    yield _why_not(job, name)
+    yield (
+        f"\n{name}:  Run analysis summary ignoring user priority.  Of {len(slots)} machines,\n"
+        f"  {verdict.job_refuses:>5} are rejected by your job's requirements\n"
+        f"  {verdict.slot_refuses:>5} reject your job because of their own requirements\n"
+        f"  {verdict.runs_mine:>5} match and are already running your jobs\n"
+        f"  {verdict.runs_others:>5} match but are serving other users\n"
+        f"  {verdict.available:>5} are able to run your job\n\n"
+    )
+    if not matching:
+        yield _advice(tallies, refusing, job, len(slots))
+    if is_verbose:
+        for title, some in (("match", matching), ("refuse the job themselves", refusing)):
+            if some:
+                yield f"Slots that {title}: {', '.join(slot.get_str('Name') for slot in some[:10])}\n"
+
+
+def _attributes(job: ClassAd, name: str) -> str:
+    """The job's own attributes that its requirements look at."""
+    tree = job.expression("Requirements")
+    if tree is None:
+        return ""
+    internal, _ = tree.references(job)
+    shown = [
+        f"    {job.spelling(key)} = {job.expression(key)}"
+        for key in sorted(internal)
+        if key in job and key != "requirements"
+    ]
+    if not shown:
+        return ""
+    return f"Job {name} defines the following attributes:\n\n" + "\n".join(shown) + "\n\n"
+
+
+def _steps(tallies: list[Tally]) -> str:
+    lines = ["         Slots", "Step    Matched  Condition", "-----  --------  ---------"]
+    for number, tally in enumerate(tallies):
+        lines.append(f"{f'[{number}]':<5}  {tally.accepted:>8}  {tally.text}")
+    if len(tallies) > 1:
+        lines.append(f"{'all':<5}  {tallies[-1].left:>8}  all conditions together")
+    return "\n".join(lines) + "\n"
+
+
+def _why_not(job: ClassAd, name: str) -> str:
+    status = job.get_int("JobStatus")
+    if status == 5:
+        return f"\n{name}:  Job is held.\n\nHold reason: {job.get_str('HoldReason')}\n"
+    if status in _WHY_NOT:
+        return f"\n{name}:  {_WHY_NOT[status]}\n"
+    reason = job.get_str("LastRejMatchReason")
+    if reason:
+        return f"\nReason for last match failure: {reason}\n"
+    if job.get_int("LastMatchTime"):
+        return "\nLast successful match recorded.\n"
+    return "\nNo successful match recorded.\n"
+
+
+def _advice(tallies: list[Tally], refusing: list[ClassAd], job: ClassAd, count: int) -> str:
+    if not count:
+        return "WARNING:  Be advised:\n   There are no machines in the pool.\n\n"
+    out = "WARNING:  Be advised:\n   No machines matched the jobs's constraints\n\n"
+    guilty = [(number, tally) for number, tally in enumerate(tallies) if not tally.accepted]
+    if not guilty:
+        guilty = [(number, tally) for number, tally in enumerate(tallies) if tally.without and not tallies[-1].left]
+    for number, tally in guilty:
+        without = f"; without it {tally.without} slots would match" if tally.without else ""
+        out += f"   Condition [{number}] accepts {tally.accepted} of {count} slots{without}\n"
+        if tally.remedy:
+            out += f"       it would accept the nearest one if {tally.remedy}\n"
+    if refusing:
+        theirs = explain_many(refusing[0], [job])
+        out += f"   {len(refusing)} slots refuse the job; {refusing[0].get_str('Name')} because of\n"
+        for tally in theirs:
+            if not tally.accepted:
+                out += (
+                    f"       {tally.text}" + (f"  (it would accept if {tally.remedy})" if tally.remedy else "") + "\n"
+                )
+    return out + "\n"
+
+
+def _summary(slots: list[ClassAd], jobs: list[ClassAd]) -> Iterator[str]:
+    yield f"Analyzing matches for {len(slots)} slots\n"
+    yield "            Matches    Machine     Running  Serving\n"
+    yield " JobId       Reqmnts    Rejects    Your Job Other User Avail Owner\n"
+    yield "---------- ---------- ---------- ---------- ---------- ----- -----\n"
+    for job in jobs:
+        verdict, _, _ = _verdict(job, slots)
+        yield (
+            f"{job.get_int('ClusterId')}.{job.get_int('ProcId')}".ljust(10)
+            + f" {len(slots) - verdict.job_refuses:>10} {verdict.slot_refuses:>10} {verdict.runs_mine:>10} "
+            f"{verdict.runs_others:>10} {verdict.available:>5} {job.get_str('Owner')}\n"
+        )
+
+
+def _reverse(slots: list[ClassAd], jobs: list[ClassAd], is_summary: bool) -> Iterator[str]:
+    """Machines' requirements against the jobs."""
+    if is_summary:
+        yield f"Analyzing matches for {len(jobs)} jobs\n"
+        yield "Slot                     Accepts    Wanted by\n------------------------ ---------- ----------\n"
+        for slot in slots:
+            accepts = sum(slot.get_bool("Requirements", True, job) for job in jobs)
+            wanted = sum(job.get_bool("Requirements", False, slot) for job in jobs)
+            yield f"{slot.get_str('Name'):<24} {accepts:>10} {wanted:>10}\n"
+        return
+    for slot in slots:
+        name = slot.get_str("Name")
+        yield f"The Requirements expression for machine {name} is\n\n    {slot.expression('Requirements')}\n\n"
+        tallies = explain_many(slot, jobs)
+        yield f"It reduces to these conditions, tried on {len(jobs)} jobs:\n\n"
+        yield _steps(tallies).replace("Slots", " Jobs") + "\n"

@@ -1,0 +1,93 @@
+"""The submit machine's file system, as the submit language asks for it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+
+
+class LocalFiles:
+    """Answers from the real file system; remembers sizes, since thousands of jobs share their inputs."""
+
+    def __init__(self) -> None:
+        self._sizes: dict[str, int] = {}
+
+    def read_text(self, path: str) -> str:
+        """The text of a file, of standard input for ``-``."""
+        if path == "-":
+            return sys.stdin.read()
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read()
+
+    def run(self, command: str) -> str:
+        """What a shell command prints.
+
+        :raises OSError: it fails.
+        """
+        done = subprocess.run(command, shell=True, stdout=subprocess.PIPE, check=False)
+        if done.returncode:
+            raise OSError(0, f"the command ended with status {done.returncode}")
+        return done.stdout.decode("utf-8", "surrogateescape")
+
+    def glob(self, pattern: str) -> Sequence[tuple[str, bool]]:
+        """(path, is a folder) of what matches, sorted."""
+        import glob
+
+        return [(path, os.path.isdir(path)) for path in sorted(glob.glob(os.path.expanduser(pattern)))]
+
+    def size_kib(self, path: str) -> int:
+        """Size of a file or of everything below a folder, rounded up; 0 when there is none."""
+        known = self._sizes.get(path)
+        if known is None:
+            known = self._sizes[path] = _size_kib(path)
+        return known
+
+    def is_folder(self, path: str) -> bool:
+        """Whether there is a folder of that name."""
+        return os.path.isdir(path)
+
+    def access_problem(self, path: str, mode: str) -> str:
+        """Why the file cannot be opened; empty: it can.  For writing, a folder that takes a new file will do."""
+        if mode == "w" and not os.path.exists(path):
+            path = os.path.dirname(path) or "."
+            return "" if os.access(path, os.W_OK | os.X_OK) else "Permission denied" if os.path.exists(path) else (
+                "No such file or directory"
+            )  # fmt: skip
+        if not os.path.exists(path):
+            return "No such file or directory"
+        if mode == "w" and os.path.isdir(path):
+            return "Is a directory"
+        return "" if os.access(path, os.R_OK if mode == "r" else os.W_OK) else "Permission denied"
+
+    def first_line(self, path: str) -> bytes:
+        """The first line of a file, at most 1024 bytes; empty when it cannot be read."""
+        try:
+            with open(path, "rb") as file:
+                return file.readline(1024)
+        except OSError:
+            return b""
+
+    def preflight(self, path: str) -> tuple[bool, str, Sequence[str]]:
+        """As ``condor_checkpoint preflight`` says it."""
+        from condor_actors.machine.native.preflight import examine
+
+        verdict = examine(path)
+        return verdict.runs, verdict.summary, verdict.remarks
+
+
+def _size_kib(path: str) -> int:
+    try:
+        if not os.path.isdir(path):
+            return (os.stat(path).st_size + 1023) // 1024
+    except OSError:
+        return 0
+    total = 0
+    for folder, _, names in os.walk(path):
+        for name in names:
+            try:
+                total += os.lstat(os.path.join(folder, name)).st_size
+            except OSError:
+                continue
+    return (total + 1023) // 1024

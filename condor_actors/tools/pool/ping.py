@@ -1,0 +1,147 @@
+"""condor_ping: does a daemon answer, who am I to it, and what may I do?
+
+**Source**: the manual, condor_ping.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from condor_actors.messages.admin import Ping, Pong
+from condor_actors.messages.envelope import Level
+from condor_actors.tools.lib.command import ToolError, Words, run, values_of
+from condor_actors.tools.lib.contact import ADMIN, dial, load, local_address, local_node, query, unreachable
+from condor_actors.tools.lib.flags import Flag, Given
+from condor_actors.wire.blocking import Client, WireError, connect
+
+if TYPE_CHECKING:
+    from condor_actors.config import Config
+
+FLAGS = (
+    Flag("help", 1),
+    Flag("version", 4),
+    Flag("debug", 1),
+    Flag("config", 1, 1),
+    Flag("address", 2, 1),
+    Flag("pool", 1, 1),
+    Flag("name", 1, 1),
+    Flag("type", 2, 1),
+    Flag("subsystem", 2, 1, alias="type"),
+    Flag("quiet", 1),
+    Flag("table", 1),
+    Flag("verbose", 1),
+    Flag("long", 1),
+)
+KINDS = {
+    "schedd": "SCHEDD",
+    "startd": "STARTD",
+    "master": "MASTER",
+    "negotiator": "NEGOTIATOR",
+    "collector": "COLLECTOR",
+}
+USAGE = """Usage: condor_ping [-address <host:port> | -name <name> | -pool <host>] [-type <subsystem>]
+                   [-quiet | -table | -verbose | -long] [ALL | <authorization-level> ...]"""
+
+
+def main() -> int:
+    """Entry of ``condor_ping``."""
+    wrong = "ERROR: unrecognized or incomplete argument {word}\n{usage}"
+    return run(FLAGS, USAGE, _answer, words=Words(unknown=wrong, missing=wrong))
+
+
+def _answer(given: Sequence[Given]) -> int:
+    values = values_of(given)
+    tokens = [item.values[0].upper() for item in given if not item.name] or ["WRITE"]
+    levels = [level.value for level in Level]
+    unknown = [token for token in tokens if token not in levels and token != "ALL"]
+    if unknown:
+        raise ToolError(f"ERROR: {unknown[0]} is no authorization level; expected one of ALL {' '.join(levels)}")
+    if "ALL" in tokens:
+        tokens = levels
+    try:
+        where, pong = _ping(values)
+    except ToolError as error:
+        if "quiet" not in values:
+            print(f"{tokens[0]} failed!\n{error.text}")
+        return 1
+    allowed = [token in pong.levels for token in tokens]
+    if "quiet" not in values:
+        _show(values, where, pong, tokens)
+    return 0 if all(allowed) else 1
+
+
+def _ping(values: dict[str, str]) -> tuple[str, Pong]:
+    config = load()
+    kind = (values.get("type") or ("collector" if "pool" in values and "name" not in values else "schedd")).lower()
+    where, client = _target(config, values, kind)
+    with client:
+        try:
+            pong = client.ask(ADMIN, Ping())
+        except WireError as error:
+            raise ToolError(unreachable(where, error)) from None
+    assert isinstance(pong, Pong)
+    return where, pong
+
+
+def _target(config: Config, values: dict[str, str], kind: str) -> tuple[str, Client]:
+    address = values.get("address", "")
+    if address:
+        text = address if address.startswith("<") else f"<{address}>"
+        return text, dial(config, text, text)
+    if "name" not in values and "pool" not in values:
+        try:
+            return f"local {kind} {local_address(config, kind)}", connect(local_node(config, kind))
+        except WireError as error:
+            raise ToolError(unreachable(f"local {kind}", error)) from None
+    if kind == "collector":
+        from condor_actors.tools.lib.contact import collector
+
+        pool = values.get("pool") or values["name"]
+        return f"collector {pool}", collector(config, pool=pool)
+    if kind not in KINDS:
+        raise ToolError(f"-type {kind}: expected one of {', '.join(KINDS)}")
+    from condor_actors.classads import quote
+    from condor_actors.messages.advertise import AdKind
+
+    name = quote(values.get("name", ""))
+    asked = f"Name == {name} || Machine == {name}" if values.get("name") else ""
+    found = query(config, AdKind[KINDS[kind]], asked, ("Name", "MyAddress"), pool=values.get("pool", ""))
+    if not found:
+        raise ToolError(f"Can't find address for {kind} {values.get('name', '')}".rstrip())
+    where = found[0].get_str("MyAddress")
+    return f"{kind} {found[0].get_str('Name')} {where}", dial(config, where, where)
+
+
+def _show(values: dict[str, str], where: str, pong: Pong, tokens: list[str]) -> None:
+    method = {"local": "FS", "tls": "SSL"}.get(pong.method, pong.method.upper())
+    crypto = "none" if pong.method == "local" else "TLSv1.3"
+    if "long" in values:
+        for token in tokens:
+            print(f"# {token} command to {where} is {'ALLOWED' if token in pong.levels else 'DENIED'}")
+        print(
+            f'AuthMethods = "{method}"\nMyRemoteUserName = "{pong.identity}"\nRemoteVersion = "{pong.version}"\n'
+            f'Encryption = "{crypto}"\nPid = {pong.pid}\n'
+        )
+        return
+    if "table" in values:
+        print(f"{'Instruction':<20} {'Authentication':<14} {'Encryption':<10} {'Decision':<8} Identity")
+    for token in tokens:
+        good = token in pong.levels
+        verdict = "succeeded" if good else "failed"
+        if "table" in values:
+            print(f"{token:<20} {method:<14} {crypto:<10} {'ALLOW' if good else 'DENY':<8} {pong.identity}")
+        elif "verbose" in values:
+            print(
+                f"Destination:                 {where}\nRemote Version:              {pong.version}\n"
+                f"Instruction:                 {token}\nEncryption:                  {crypto}\n"
+                f"Authenticated using:         {method}\nRemote Mapping:              {pong.identity}\n"
+                f"Authorized:                  {'TRUE' if good else 'FALSE'}\n"
+            )
+        else:
+            print(f"{token} command using ({crypto}, {method}) {verdict} as {pong.identity} to {where}.")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,335 @@
+"""condor_status: what the collector knows of the pool.
+
+**Source**: the manual, condor_status.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import attrs
+
+from condor_actors.classads import ClassAd, is_true, parse_expression, quote
+from condor_actors.messages.advertise import AdKind, AdsPage, QueryAds
+from condor_actors.tools.lib.command import ToolError, run
+from condor_actors.tools.lib.contact import COLLECTOR, collector, dial, load, refused
+from condor_actors.tools.lib.flags import LIST, Flag, Given
+from condor_actors.tools.printing import ad_output
+from condor_actors.wire.blocking import Client, WireError
+
+if TYPE_CHECKING:
+    from condor_actors.config import Config
+    from condor_actors.tools.printing.status_columns import Column
+
+FLAGS = (
+    Flag("help", 1), Flag("version", 4), Flag("debug", 2, colon=True), Flag("diagnose", 3),
+    *ad_output.flags(json=1, limit=2, constraint=3),
+    Flag("aaf", 3, LIST, colon=True), Flag("pool", 1, 1), Flag("sort", 2, 1), Flag("totals", 1),
+    Flag("wide", 1, colon=True), Flag("expert", 1),
+    Flag("compact", 3), Flag("nocompact", 5), Flag("available", 2, alias="avail"),
+    Flag("claimed", 2), Flag("run", 1), Flag("state", 4), Flag("server", 2), Flag("startd", 4), Flag("slots", 2),
+    Flag("schedd", 2), Flag("submitters", 3), Flag("collector", 3), Flag("master", 1), Flag("negotiator", 1),
+    Flag("accounting", 4), Flag("generic", 2), Flag("any", 2), Flag("absent", 2), Flag("offline", 2),
+    Flag("subsystem", 4, 1), Flag("direct", 3, 1), Flag("name", 3, 1), Flag("owner", 2),
+    Flag("ads", 2, 1), Flag("target", 2, 1),
+    Flag("statistics", 5, 1), Flag("snapshot", 3),
+    *(Flag(name, len(name), takes, alias="unsupported") for name, takes in (
+        ("annex", 1), ("cod", 0), ("defrag", 0), ("grid", 0), ("java", 0), ("license", 0), ("storage", 0), ("vm", 0),
+        ("broken", 0), ("healthy", 0), ("lvm", 0), ("gpus", 0), ("merge", 1))),
+)
+KINDS = {
+    "schedd": AdKind.SCHEDD, "submitters": AdKind.SUBMITTER, "collector": AdKind.COLLECTOR, "master": AdKind.MASTER,
+    "negotiator": AdKind.NEGOTIATOR, "startd": AdKind.STARTD, "accounting": AdKind.ACCOUNTING,
+    "generic": AdKind.GENERIC,
+}
+KINDS_OF_DAEMONS = (AdKind.SCHEDD, AdKind.MASTER, AdKind.NEGOTIATOR)
+DIRECT = "advertiser"
+"""The actor that answers for a daemon itself."""
+SUBSYSTEMS = {
+    "collector": "collector", "negotiator": "negotiator", "master": "master", "daemonmaster": "master",
+    "schedd": "schedd", "scheduler": "schedd", "startd": "normal", "machine": "normal", "submitter": "submitters",
+}
+VIEW_CONSTRAINTS = {
+    "avail": 'State == "Unclaimed" && Cpus > 0', "claimed": 'State == "Claimed"', "run": 'State == "Claimed"',
+    "absent": "Absent =?= true", "offline": "Offline =?= true",
+}
+USAGE = """Usage: condor_status [query] [display] [name ...]
+  query:    -avail -claimed -run -state -server -startd -schedd -submitters -collector -master -negotiator
+            -accounting -owner -any -absent -constraint EXPR -pool HOST -direct HOST -ads FILE -limit N
+  display:  -compact -totals -long -json -xml -attributes A,B -af[:jlhVrTY,tng] ATTR... -format FMT ATTR
+            -print-format FILE -sort EXPR -target FILE"""
+
+
+@attrs.define
+class Question(ad_output.AdQuestion):
+    """The command line, understood."""
+
+    view: str = "normal"
+    kind: AdKind = AdKind.SLOT
+    wanted: list[str] = attrs.Factory(list)
+    appended: tuple[str, tuple[str, ...]] = ("", ())
+    sorts: list[str] = attrs.Factory(list)
+    pool: str = ""
+    direct: str = ""
+    file: str = ""
+    target: str = ""
+    is_compact: bool = False
+    is_totals: bool = False
+    is_any: bool = False
+    is_diagnosis: bool = False
+
+    def projection(self) -> tuple[str, ...]:
+        """Attributes to ask for; empty: all."""
+        from condor_actors.tools.printing.formats import AutoFormat
+        from condor_actors.tools.printing.status_columns import CLOCK, COMPACT, VIEWS
+        from condor_actors.tools.status_totals import TOTALS
+
+        asked = self.names()
+        if self.sorts or self.target or self.form == "table":
+            return ()
+        if self.form in ad_output.WHOLE:
+            return self.attributes
+        names: set[str] = {"Name", "Machine", "SlotID", "DSlotID", "MyType"}
+        if asked is not None:
+            return tuple(sorted(names | set(asked)))
+        for column in COMPACT if self.is_compact else VIEWS.get(self.view, VIEWS["any"]):
+            names |= set(column.names)
+        if self.appended[1]:
+            names |= AutoFormat.of(*self.appended).projection()
+        total = TOTALS.get(self.view)
+        return tuple(sorted(names | set(CLOCK) | set(total.names if total is not None else ())))
+
+    def constraint(self) -> str:
+        """Everything that an ad must satisfy, as one expression."""
+        return self.conjunction(" || ".join(_named(name) for name in self.wanted))
+
+
+def _named(name: str) -> str:
+    """An expression that is true of the ads that a word of the command line names."""
+    text = quote(name)
+    if "@" in name:
+        return f'Name == {text} || (regexp(strcat("^", {text}, "\\\\."), Name))'
+    return f'Name == {text} || Machine == {text} || (regexp(strcat("^", {text}, "\\\\."), Machine ?: Name))'
+
+
+def main() -> int:
+    """Entry of ``condor_status``."""
+    return run(FLAGS, USAGE, lambda given: _answer(understand(given)))
+
+
+def understand(given: Sequence[Given]) -> Question:
+    """The question that a command line asks.
+
+    :raises ToolError: it makes no sense.
+    """
+    question = Question()
+    for item in given:
+        value = item.values[0] if item.values else ""
+        name = item.name
+        if not name or name == "name":
+            question.wanted.append(value)
+        elif name == "unsupported":
+            raise ToolError(f"Error: {item.word} is not supported: the pool has no ads or formats of this kind")
+        elif question.take(item):
+            continue
+        elif name == "aaf":
+            question.appended = (item.qualifier, item.values)
+        else:
+            _more(question, name, value)
+    return question
+
+
+def _more(question: Question, name: str, value: str) -> None:
+    """The flags that choose what is asked and of whom."""
+    if name == "subsystem":
+        name = SUBSYSTEMS.get(value.lower(), "")
+        if not name:
+            raise ToolError(f"Error: unknown subsystem {value}; expected one of {', '.join(sorted(SUBSYSTEMS))}")
+    if name == "owner":
+        question.view, question.kind = "owner", AdKind.STARTD
+    elif name in KINDS:
+        question.view, question.kind = name, KINDS[name]
+    elif name in ("run", "claimed", "avail", "absent", "offline"):
+        question.view = "run" if name in ("run", "claimed") else "normal"
+        question.constraints.append(VIEW_CONSTRAINTS[name])
+    elif name in ("state", "server", "normal", "slots"):
+        question.view = "normal" if name == "slots" else name
+    elif name == "any":
+        question.view, question.is_any = "any", True
+    elif name == "compact":
+        question.is_compact = True
+    elif name == "totals":
+        question.is_totals = True
+    elif name == "sort":
+        question.sorts.append(ad_output.checked(value))
+    elif name == "diagnose":
+        question.is_diagnosis = True
+    elif name in ("pool", "direct", "target"):
+        setattr(question, name, value)
+    elif name == "ads":
+        question.file = value
+
+
+# ---- ads
+
+
+def _answer(question: Question) -> int:
+    projection = question.projection()
+    if question.is_diagnosis:
+        print(f"Query kind: {question.kind.value}\nConstraint: {question.constraint() or 'true'}\n"
+              f"Projection: {' '.join(projection) or '(all)'}")
+        return 0
+    ads = _sorted(question, _found(question, projection))
+    targets = ad_output.ads_of_file(question.target, "target ad file") if question.target else [None]
+    rows = question.rows(ads, when_empty="[\n]\n", target=targets[0] if targets else None)
+    return ad_output.write(_table(question, ads) if rows is None else rows)
+
+
+def _found(question: Question, projection: tuple[str, ...]) -> list[ClassAd]:
+    if question.file:
+        return _from_file(question)
+    config = load()
+    with _line_to(question, config) as (client, actor):
+        ads: list[ClassAd] = []
+        if actor == DIRECT and question.kind in KINDS_OF_DAEMONS:
+            return _own_ad(client, question)
+        for kind in list(AdKind) if question.is_any else [question.kind]:
+            ads += _pages(client, actor, kind, question, projection)
+    return ads[:question.limit] if question.limit else ads
+
+
+def _pages(client: Client, actor: str, kind: AdKind, question: Question,
+           projection: tuple[str, ...]) -> Iterator[ClassAd]:
+    cursor = ""
+    limit = 0 if question.sorts else question.limit
+    got = 0
+    while True:
+        try:
+            page = client.ask(actor, QueryAds(ad_kind=kind, constraint=question.constraint(), projection=projection,
+                                              limit=limit, cursor=cursor))
+        except WireError as error:
+            raise ToolError(refused(error)) from None
+        assert isinstance(page, AdsPage)
+        for text in page.ads:
+            yield ClassAd.from_bytes(text)
+        got += len(page.ads)
+        cursor = page.cursor
+        if not cursor or (limit and got >= limit):
+            return
+
+
+class _line_to:  # noqa: N801 - a context manager used as a function
+    """A line to whoever is asked: the collector, or with ``-direct`` a daemon itself."""
+
+    def __init__(self, question: Question, config: Config) -> None:
+        self._client, self._actor = _dialled(question, config)
+
+    def __enter__(self) -> tuple[Client, str]:
+        return self._client, self._actor
+
+    def __exit__(self, *_: object) -> None:
+        self._client.close()
+
+
+def _dialled(question: Question, config: Config) -> tuple[Client, str]:
+    client = collector(config, pool=question.pool)
+    if not question.direct:
+        return client, COLLECTOR
+    kind = question.kind if question.kind in KINDS_OF_DAEMONS else AdKind.SLOT
+    with client:
+        try:
+            page = client.ask(COLLECTOR, QueryAds(ad_kind=kind, constraint=_named(question.direct), limit=1,
+                                                  projection=("Name", "MyAddress")))
+        except WireError as error:
+            raise ToolError(refused(error)) from None
+    who = f"{question.view if kind is not AdKind.SLOT else 'startd'} on {question.direct}"
+    if not page.ads:
+        raise ToolError(f"Error: Failed to locate {who}")
+    return dial(config, ClassAd.from_bytes(page.ads[0]).get_str("MyAddress"), who), DIRECT
+
+
+def _own_ad(client: Client, question: Question) -> list[ClassAd]:
+    """The ad of the daemon that was asked directly, where it has no advertiser."""
+    from condor_actors.messages.admin import Ping
+
+    try:
+        ad = ClassAd.from_bytes(client.ask("admin", Ping()).ad)
+    except WireError as error:
+        raise ToolError(refused(error)) from None
+    constraint = parse_expression(question.constraint()) if question.constraints else None
+    return [ad] if constraint is None or is_true(constraint.evaluate(ad)) else []
+
+
+def _from_file(question: Question) -> list[ClassAd]:
+    ads = list(ad_output.fitting(ad_output.ads_of_file(question.file), question.constraint()))
+    return ads[:question.limit] if question.limit else ads
+
+
+def _sorted(question: Question, ads: list[ClassAd]) -> list[ClassAd]:
+    if question.sorts:
+        for text in reversed(question.sorts):
+            expression = parse_expression(text)
+            ads.sort(key=lambda ad: _order(expression.evaluate(ad)))
+        return ads
+    if question.kind is AdKind.SLOT:
+        ads.sort(key=lambda ad: (ad.get_str("Machine").lower(), ad.get_int("SlotID"), ad.get_int("DSlotID"),
+                                 ad.get_str("Name").lower()))
+    else:
+        ads.sort(key=lambda ad: (ad.get_str("MyType").lower(), ad.get_str("Name").lower()))
+    return ads
+
+
+def _order(value: object) -> tuple[int, float, str]:
+    if isinstance(value, (bool, int, float)):
+        return 1, float(value), ""
+    return (2, 0.0, value.lower()) if isinstance(value, str) else (0, 0.0, "")
+
+
+# ---- output
+
+
+def _table(question: Question, ads: list[ClassAd]) -> Iterator[str]:
+    from condor_actors.tools.printing.status_columns import COMPACT, VIEWS, compact_row, sensors_of, table
+    from condor_actors.tools.printing.tables import PrintTable
+    from condor_actors.tools.status_totals import TOTALS, totals
+
+    total = TOTALS.get("normal" if question.is_compact else question.view)
+    if question.form == "table":
+        custom: PrintTable = ad_output.understood(lambda: PrintTable.read(question.table_file))
+        ads = custom.chosen(ads)
+        if not question.is_totals:
+            yield from ad_output.understood(lambda: custom.lines(ads, below_heads="\n"))
+        if total is not None and custom.has_summary:
+            yield totals(ads, total, average_last=question.view == "run")
+        return
+    columns: Sequence[Column] = VIEWS.get(question.view, VIEWS["any"])
+    rows = ads
+    if question.view == "owner":
+        rows = [sensor for ad in ads for sensor in sensors_of(ad)]
+    if question.is_compact and question.kind is AdKind.SLOT:
+        machines: dict[str, list[ClassAd]] = {}
+        for ad in ads:
+            machines.setdefault(ad.get_str("Machine"), []).append(ad)
+        rows, columns = [compact_row(each) for each in machines.values()], COMPACT
+    if not question.is_totals:
+        yield from table(rows, [*columns, *_appended(question)])
+    if total is not None:
+        yield totals(ads, total, average_last=question.view == "run")
+
+
+def _appended(question: Question) -> list[Column]:
+    from condor_actors.tools.printing.formats import AutoFormat
+    from condor_actors.tools.printing.status_columns import Column
+
+    qualifier, names = question.appended
+    columns = []
+    for name in names:
+        one = AutoFormat.of(qualifier, (name,))
+        columns.append(Column(name, 0, lambda ad, one=one: one.texts(ad)[0], (name,)))  # type: ignore[misc]
+    return columns
+
+
+if __name__ == "__main__":
+    sys.exit(main())

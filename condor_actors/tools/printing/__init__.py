@@ -1,0 +1,1 @@
+"""How the commands print ads and tables."""

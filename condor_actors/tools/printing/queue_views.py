@@ -1,0 +1,321 @@
+"""The tables of condor_q: batches, one line a job, and the totals below them.
+
+Widths and words follow HTCondor's, which programs parse.  **Source**: the manual, condor_q, "Output".
+"""
+
+from __future__ import annotations
+
+import os.path
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from condor_actors.classads import ClassAd
+from condor_actors.tools.printing.formats import elapsed, shown
+
+COUNTED = ("completed", "removed", "idle", "running", "held", "suspended")
+_STATUS_OF = {"completed": (4,), "removed": (3,), "idle": (1,), "running": (2, 6), "held": (5,), "suspended": (7,)}
+_LETTERS = {0: "U", 1: "I", 2: "R", 3: "X", 4: "C", 5: "H", 6: ">", 7: "S"}
+_BATCH_HEADS = ("  DONE", "  RUN ", "  IDLE", "  HOLD", " TOTAL")
+
+AUTOCLUSTERS = """SELECT NOSUMMARY
+  AutoClusterId AS '   ID' WIDTH 5 RIGHT
+  JobCount AS COUNT WIDTH 5 RIGHT
+  JobUniverse AS UNIVERSE WIDTH -8 PRINTAS JOB_UNIVERSE OR ??
+  RequestCpus AS CPUS WIDTH 4 OR ??
+  RequestMemory AS MEMORY WIDTH 6 OR ??
+  RequestDisk AS '    DISK' WIDTH 8 OR ??
+  Requirements AS REQUIREMENTS PRINTF %r
+"""
+"""The table of ``condor_q -autocluster``."""
+
+
+def header(name: str, address: str, now_s: float) -> str:
+    """The line that says whose queue this is, and when it was looked at."""
+    short, question, _ = address.partition("?")
+    if question:
+        short += "?..."
+    return f"\n\n-- Schedd: {name} : {short} @ {time.strftime('%m/%d/%y %H:%M:%S', time.localtime(now_s))}\n"
+
+
+def day(value: Any) -> str:
+    """Seconds since 1970 as ``MM/DD HH:MM`` in eleven columns."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value <= 0:
+        return "    ???    "
+    moment = time.localtime(value)
+    return f"{moment.tm_mon:2}/{moment.tm_mday:<2} {moment.tm_hour:02}:{moment.tm_min:02}"
+
+
+def total_line(counts: Mapping[int, int]) -> str:
+    """``N jobs; N completed, …`` of counts by JobStatus."""
+    parts = [f"{sum(counts.get(status, 0) for status in _STATUS_OF[word])} {word}" for word in COUNTED]
+    return f"{sum(counts.values())} jobs; {', '.join(parts)}"
+
+
+def totals(query: Mapping[int, int], everybody: Mapping[int, int], mine: tuple[str, Mapping[int, int]] | None) -> str:
+    """The lines below a table."""
+    lines = [f"Total for query: {total_line(query)} "]
+    if mine is not None:
+        lines.append(f"Total for {mine[0]}: {total_line(mine[1])} ")
+    lines.append(f"Total for all users: {total_line(everybody)}")
+    return "\n" + "\n".join(lines) + "\n\n"
+
+
+def summary_ad(query: Mapping[int, int], everybody: Mapping[int, int], me: str, mine: Mapping[int, int]) -> ClassAd:
+    """The totals as an ad, for ``-totals -json``."""
+    ad = ClassAd({"MyType": "Summary"})
+    for prefix, counts in (("", query), ("Allusers", everybody), ("My", mine if me else None)):
+        if counts is None:
+            continue
+        for word in COUNTED:
+            ad[prefix + word.capitalize()] = sum(counts.get(status, 0) for status in _STATUS_OF[word])
+            if word != "suspended":
+                ad[f"{prefix}Scheduler{word.capitalize()}"] = 0
+        ad[prefix + "Jobs"] = sum(counts.values())
+        ad[prefix + "SchedulerJobs"] = 0
+    if me:
+        ad["MyName"] = me
+    return ad
+
+
+def count_by_status(ads: Iterable[ClassAd]) -> dict[int, int]:
+    """How many ads have which JobStatus."""
+    counts: dict[int, int] = {}
+    for ad in ads:
+        status = ad.get_int("JobStatus")
+        counts[status] = counts.get(status, 0) + 1
+    return counts
+
+
+# -- batches
+
+
+def batches_of(ads: Iterable[ClassAd]) -> list[ClassAd]:
+    """Group job ads into the lines of the batch view."""
+    groups: dict[tuple[str, str], list[ClassAd]] = {}
+    for ad in ads:
+        name = ad.get_str("JobBatchName") or f"\0{ad.get_int('ClusterId')}"
+        groups.setdefault((ad.get_str("Owner"), name), []).append(ad)
+    return [_batch(owner, name, members) for (owner, name), members in groups.items()]
+
+
+def _batch(owner: str, name: str, members: Sequence[ClassAd]) -> ClassAd:
+    counts = count_by_status(members)
+    totals_by_cluster = {ad.get_int("ClusterId"): ad.get_int("TotalSubmitProcs") for ad in members}
+    total = max(sum(totals_by_cluster.values()), len(members))
+    ids = sorted((ad.get_int("ClusterId"), ad.get_int("ProcId")) for ad in members)
+    first, last = ids[0], ids[-1]
+    if first == last:
+        text = f"{first[0]}.{first[1]}"
+    elif first[0] == last[0]:
+        text = f"{first[0]}.{first[1]}-{last[1]}"
+    else:
+        text = f"{first[0]}.{first[1]} ... {last[0]}.{last[1]}"
+    batch = ClassAd(
+        {
+            "Owner": owner, "ClusterId": first[0], "QDate": min(ad.get_int("QDate") for ad in members),
+            "Done": total - len(members) + counts.get(4, 0),
+            "Run": counts.get(2, 0) + counts.get(6, 0) + counts.get(7, 0),
+            "Idle": counts.get(1, 0), "Hold": counts.get(5, 0), "Total": total, "JobIds": text,
+        }
+    )  # fmt: skip
+    if not name.startswith("\0"):
+        batch["JobBatchName"] = name
+    return batch
+
+
+def batch_table(batches: Sequence[ClassAd]) -> str:
+    """The default view: one line a batch.  The HOLD column stands only where something is held, or nothing is shown."""
+    names = [batch.get_str("JobBatchName") or f"ID: {batch.get_int('ClusterId')}" for batch in batches]
+    owner_width = max([5, *(len(batch.get_str("Owner")) for batch in batches)])
+    name_width = max([10, *map(len, names)]) if batches else 12
+    with_hold = not batches or any(batch.get_int("Hold") for batch in batches)
+    heads = [head for head in _BATCH_HEADS if with_hold or head != "  HOLD"]
+    columns = [column for column in ("Done", "Run", "Idle", "Hold", "Total") if with_hold or column != "Hold"]
+    lines = [f"{'OWNER':<{owner_width}} {'BATCH_NAME':<{name_width}}    SUBMITTED {' '.join(heads)} JOB_IDS"]
+    for batch, name in zip(batches, names, strict=True):
+        counts = " ".join(f"{batch.get_int(column) or '_':>6}" for column in columns)
+        lines.append(
+            f"{batch.get_str('Owner'):<{owner_width}} {name:<{name_width}} {day(batch.evaluate('QDate')):>12} "
+            f"{counts} {batch.get_str('JobIds')}"
+        )
+    return "\n".join(lines) + "\n"
+
+
+# -- one line a job
+
+
+@attrs.frozen
+class Column:
+    """A column: its head, how a cell is made, its width (negative: left-aligned; 0: as it comes)."""
+
+    head: str
+    cell: Callable[[ClassAd, float], str]
+    width: int
+
+
+def _id(ad: ClassAd, _: float) -> str:
+    return f"{ad.get_int('ClusterId'):4}.{ad.get_int('ProcId'):<3}"
+
+
+def run_time(ad: ClassAd, now_s: float) -> str:
+    """Wall-clock time of the current run, of all runs when the job does not run."""
+    past = ad.get_float("RemoteWallClockTime")
+    status = ad.get_int("JobStatus")
+    if status in (2, 6, 7):
+        born = ad.get_int("JobCurrentStartDate") or ad.get_int("ShadowBday") or ad.get_int("EnteredCurrentStatus")
+        return elapsed(max(now_s - born, 0) if born else past)
+    return elapsed(past)
+
+
+def size_mib(ad: ClassAd, _: float = 0.0) -> str:
+    """Memory in use in MiB."""
+    memory = ad.evaluate("MemoryUsage")
+    if isinstance(memory, (int, float)) and not isinstance(memory, bool):
+        return f"{float(memory):.1f}"
+    return f"{ad.get_int('ImageSize') / 1024:.1f}"
+
+
+def command(ad: ClassAd, _: float = 0.0) -> str:
+    """What the job runs: its description, or the program's name with its arguments."""
+    description = ad.get_str("JobDescription")
+    if description:
+        return f"({description})"
+    words = os.path.basename(ad.get_str("Cmd"))
+    arguments = ad.get_str("Args") or ad.get_str("Arguments")
+    return f"{words} {arguments}" if arguments else words
+
+
+def state(ad: ClassAd, _: float = 0.0) -> str:
+    """The letters of the ST column."""
+    if ad.get_bool("TransferringInput"):
+        return "<q" if ad.get_bool("TransferQueued") else "<"
+    if ad.get_bool("TransferringOutput"):
+        return "q>" if ad.get_bool("TransferQueued") else ">"
+    status = ad.get_int("JobStatus")
+    if status == 1 and ad.get_int("JobCoolDownExpiration") > time.time():
+        return "Ic"
+    return _LETTERS.get(status, "?")
+
+
+def _text(name: str, missing: str = "") -> Callable[[ClassAd, float], str]:
+    def cell(ad: ClassAd, _: float) -> str:
+        return shown(ad.evaluate(name)) if name in ad else missing
+
+    return cell
+
+
+def _code(ad: ClassAd, _: float) -> str:
+    code = ad.get_int("HoldReasonCode") if "HoldReasonCode" in ad else "?"
+    return f"{code:>4}/{ad.get_int('HoldReasonSubCode'):<3}"
+
+
+def _cpu_time(ad: ClassAd, _: float) -> str:
+    return elapsed(ad.get_float("RemoteUserCpu"))
+
+
+def _bytes(name: str) -> Callable[[ClassAd, float], str]:
+    def cell(ad: ClassAd, _: float) -> str:
+        amount = ad.get_float(name)
+        for unit in ("B ", "KB", "MB", "GB"):
+            if amount < 1024:
+                return f"{amount:.1f} {unit}"
+            amount /= 1024
+        return f"{amount:.1f} TB"
+
+    return cell
+
+
+_ID = Column(" ID", _id, -8)
+_OWNER = Column("OWNER", _text("Owner", "???"), -14)
+_SUBMITTED = Column("  SUBMITTED", lambda ad, _: day(ad.evaluate("QDate")), 11)
+_RUN_TIME = Column("    RUN_TIME", run_time, 12)
+_TAIL = (
+    Column("ST", state, -2),
+    Column("PRI", _text("JobPrio", "0"), -3),
+    Column("SIZE", size_mib, 4),
+    Column("CMD", command, 0),
+)
+VIEWS: dict[str, tuple[Column, ...]] = {
+    "default": (_ID, _OWNER, _SUBMITTED, _RUN_TIME, *_TAIL),
+    "cputime": (_ID, _OWNER, _SUBMITTED, Column("    CPU_TIME", _cpu_time, 12), *_TAIL),
+    "run": (_ID, _OWNER, _SUBMITTED, _RUN_TIME, Column("HOST(S)", _text("RemoteHost", "[????????????????]"), 0)),
+    "hold": (
+        _ID,
+        _OWNER,
+        Column("HELD_SINCE", lambda ad, _: day(ad.evaluate("EnteredCurrentStatus")), 11),
+        Column("CODE/SUB", _code, -8),
+        Column("HOLD_REASON", _text("HoldReason"), 0),
+    ),
+    "idle": (
+        _ID,
+        _OWNER,
+        Column("UNIVERSE ", _text("JobUniverse"), -9),
+        Column("CPUS", _text("RequestCpus"), 4),
+        Column("MEMORY", _text("RequestMemory"), 6),
+        Column("STARTS", _text("NumShadowStarts", "0"), 6),
+        Column("LAST_HOST", _text("LastRemoteHost"), 0),
+    ),
+    "io": (
+        _ID,
+        _OWNER,
+        Column("RUNS", _text("NumJobStarts", "0"), 4),
+        Column("ST", state, -2),
+        Column(" INPUT", _bytes("BytesRecvd"), 9),
+        Column(" OUTPUT", _bytes("BytesSent"), 9),
+        Column("UNIVERSE", _text("JobUniverse"), 0),
+    ),
+    "io-standard": (
+        _ID,
+        _OWNER,
+        Column("  READ", _bytes("FileReadBytes"), 9),
+        Column(" WRITE", _bytes("FileWriteBytes"), 9),
+        Column("SEEK", _text("FileSeekCount", "0"), 5),
+        Column("CALLS", _text("NumRemoteSysCalls", "0"), 7),
+        Column("CKPTS", _text("NumCkpts", "0"), 5),
+        Column("LEVERAGE", _text("Leverage", "-"), 8),
+    ),
+}
+
+
+def job_table(ads: Sequence[ClassAd], view: str, now_s: float, is_wide: bool = False) -> str:
+    """One line a job, under a line of heads; cut at 80 columns unless ``is_wide``.
+
+    In the view ``io`` jobs of the standard universe, which use their files from afar, have a table of their own.
+    """
+    if view == "io" and any(ad.get_int("JobUniverse") == 1 for ad in ads):
+        far = [ad for ad in ads if ad.get_int("JobUniverse") == 1]
+        near = [ad for ad in ads if ad.get_int("JobUniverse") != 1]
+        table = job_table(far, "io-standard", now_s, is_wide)
+        return f"{job_table(near, view, now_s, is_wide)}\n{table}" if near else table
+    columns = VIEWS[view]
+    lines = [" ".join(_cell(column, column.head) for column in columns)]
+    lines += [" ".join(_cell(column, column.cell(ad, now_s)) for column in columns) for ad in ads]
+    return "".join((line if is_wide else line[:80]).rstrip() + "\n" for line in lines)
+
+
+def _cell(column: Column, text: str) -> str:
+    if column.width < 0:
+        return text.ljust(-column.width)
+    return text.rjust(column.width) if column.width else text
+
+
+def attributes_of(view: str) -> tuple[str, ...]:
+    """What a view needs of each job."""
+    common = ("ClusterId", "ProcId", "Owner", "JobStatus", "QDate")
+    return {
+        "run": (*common, "RemoteWallClockTime", "JobCurrentStartDate", "ShadowBday", "EnteredCurrentStatus",
+                "RemoteHost"),
+        "hold": (*common, "EnteredCurrentStatus", "HoldReasonCode", "HoldReasonSubCode", "HoldReason"),
+        "idle": (*common, "JobUniverse", "RequestCpus", "RequestMemory", "NumShadowStarts", "LastRemoteHost",
+                 "MemoryUsage", "ImageSize"),
+        "io": (*common, "NumJobStarts", "BytesRecvd", "BytesSent", "JobUniverse", "TransferringInput",
+               "TransferringOutput", "TransferQueued", "FileReadBytes", "FileWriteBytes", "FileSeekCount",
+               "NumRemoteSysCalls", "NumCkpts", "Leverage"),
+        "batch": (*common, "JobBatchName", "TotalSubmitProcs"),
+    }.get(view, (*common, "RemoteWallClockTime", "JobCurrentStartDate", "ShadowBday", "EnteredCurrentStatus",
+                 "RemoteUserCpu", "JobPrio", "ImageSize", "MemoryUsage", "ResidentSetSize", "Cmd", "Args", "Arguments",
+                 "JobDescription", "TransferringInput", "TransferringOutput", "TransferQueued",
+                 "JobCoolDownExpiration"))  # fmt: skip

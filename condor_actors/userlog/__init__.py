@@ -1,0 +1,1 @@
+"""The user log of jobs: its writer and all its readers."""
