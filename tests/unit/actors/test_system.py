@@ -469,7 +469,7 @@ def test_what_a_turn_stored_before_it_raised_is_forgotten(net: LocalNetwork) -> 
 
 
 def test_the_newest_messages_of_a_busy_peer_are_remembered(net: LocalNetwork, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("condor_actors.actors.arrivals.SEEN_PER_IDENTITY", 2)
+    monkeypatch.setattr("condor_actors.actors.inbound.SEEN_PER_IDENTITY", 2)
     _, b, probe = two(net)
     for number in range(5):
         probe.tell(THERE, Say(text=str(number)))

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from condor_actors.classads import ClassAd
-from condor_actors.cores.effects import Answer, Ask, Effect, Persist, Reply, Send, SetTimer
-from condor_actors.cores.queue_operations import DropClaim, DropRun, QueueSnapshot, SaveClaim, SaveRun
-from condor_actors.cores.schedd_settings import ScheddSettings
-from condor_actors.cores.shadow_hosts import StartHost
-from condor_actors.cores.submit_side import HostHello, SubmitSide
+from condor_actors.cores.schedd.queue_operations import DropClaim, DropRun, QueueSnapshot, SaveClaim, SaveRun
+from condor_actors.cores.schedd.schedd_core import HostHello, ScheddCore
+from condor_actors.cores.schedd.schedd_settings import ScheddSettings
+from condor_actors.cores.schedd.shadow_hosts import StartHost
+from condor_actors.effects import Answer, Ask, Effect, Persist, Reply, Send, SetTimer
 from condor_actors.messages.claim import ClaimGranted, ClaimRefused, ReleaseClaim, RenewClaims
 from condor_actors.messages.envelope import Address, AskFailed, Delivery, Done, Identity, TimerFired
 from condor_actors.messages.negotiate import Match, MatchesMade, NegotiateRequests, ResourceRequest
@@ -33,7 +33,7 @@ class Schedd:
         self.out: list[Effect] = []
         self.runs: list[StartRun] = []
         self.count = 0
-        self.core = SubmitSide(ScheddSettings(name="s", uid_domain="dom", **settings), QueueSnapshot(), Random(1),
+        self.core = ScheddCore(ScheddSettings(name="s", uid_domain="dom", **settings), QueueSnapshot(), Random(1),
                                self.now_s, "v")
         begun = self.core.start(self.now_s, "<s:1>")
         (spare,) = [each.host_id for each in begun if isinstance(each, StartHost)]

@@ -9,7 +9,7 @@ import attrs
 
 from condor_actors.classads import ClassAd, parse_expression
 from condor_actors.cores.startd import owner_policy as op
-from condor_actors.cores.startd.claim import DropClaim, SaveClaim, matches
+from condor_actors.cores.startd.claim import DropClaim, SaveClaim
 from condor_actors.cores.startd.draining import Draining
 from condor_actors.cores.startd.slot_resources import Custom, Share, plan_slots
 from condor_actors.cores.startd.slots import Slots, SlotSettings, parse_policy
@@ -186,12 +186,6 @@ def test_start_is_asked_again_when_the_claim_comes() -> None:
     startd.request(job=JOB.replace("alice", "bob"))
     assert [reply.reason for reply in startd.replies()] == ["START does not hold any more"]
     assert startd.place() == op.UNCLAIMED
-
-
-def test_secrets() -> None:
-    assert matches("secret", "secret")
-    for secret, shown in (("secret", "secreT"), ("secret", "secre"), ("secret", ""), ("", "secret"), ("", "")):
-        assert not matches(secret, shown), "what has no secret is nobody's"
 
 
 def test_requests_wait_for_the_starter_host() -> None:

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from condor_actors.classads import ClassAd
-from condor_actors.cores.judgement import Policy
-from condor_actors.cores.slots import parse_policy
+from condor_actors.cores.startd.policy_evaluation import OwnerPolicy
+from condor_actors.cores.startd.slots import parse_policy
 
 JOB = ClassAd({"JobUniverse": 5, "Owner": "alice"})
 
 
 def look(job: ClassAd | None = JOB, **policy: str) -> Any:
-    return Policy(parse_policy(policy), ClassAd({"KeyboardIdle": 3})).look(job, 1000.0)
+    return OwnerPolicy(parse_policy(policy), ClassAd({"KeyboardIdle": 3})).look(job, 1000.0)
 
 
 @pytest.mark.parametrize("text", ["undefined", "error", "NoSuchAttribute > 3", "1 / 0", '"text"', "0", "false"])

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from condor_actors.classads import ClassAd
-from condor_actors.cores.effects import Answer, Ask, Effect, Send, SetTimer
-from condor_actors.cores.fair_share import FairShare, FairShareSettings
-from condor_actors.cores.group_quotas import Group, GroupTree
-from condor_actors.cores.match_settings import MatchSettings
-from condor_actors.cores.negotiation_cycle import SOFT_REST, CycleRules, CycleSettings, NegotiationCycle
-from condor_actors.cores.pool_view import HARD, SOFT, PoolView
-from condor_actors.cores.user_priority import UserRecord
+from condor_actors.cores.negotiator.fair_share import FairShare, FairShareSettings
+from condor_actors.cores.negotiator.group_quotas import Group, GroupTree
+from condor_actors.cores.negotiator.match_settings import MatchSettings
+from condor_actors.cores.negotiator.negotiation_cycle import SOFT_REST, CycleRules, CycleSettings, NegotiationCycle
+from condor_actors.cores.negotiator.pool_view import HARD, SOFT, PoolView
+from condor_actors.cores.negotiator.user_priority import UserRecord
+from condor_actors.effects import Answer, Ask, Effect, Send, SetTimer
 from condor_actors.messages.advertise import AdChange, AdKind
 from condor_actors.messages.envelope import AskFailed
 from condor_actors.messages.negotiate import MatchesMade, RequestsRejected, ResourceRequest, ResourceRequests

@@ -132,11 +132,11 @@ def test_a_run_stands_still_while_its_user_or_the_policy_wants_it() -> None:
 
 def test_what_its_user_suspended_does_not_go_on_because_the_owner_leaves() -> None:
     machine = at(op.BUSY)
-    machine.handle(op.Look(suspend=True, want_suspend=True), NOW)
-    machine.handle(op.Halt(True), NOW)
-    machine.handle(op.Look(resume=True), NOW)
+    machine.handle(op.PolicyEvaluation(suspend=True, want_suspend=True), NOW)
+    machine.handle(op.UserSuspended(True), NOW)
+    machine.handle(op.PolicyEvaluation(resume=True), NOW)
     assert machine.place == op.SUSPENDED
-    machine.handle(op.Halt(False), NOW)
+    machine.handle(op.UserSuspended(False), NOW)
     assert machine.place == op.BUSY
 
 
