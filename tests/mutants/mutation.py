@@ -72,7 +72,9 @@ class Mutation:
 def home_directories(mutation: Mutation) -> tuple[str, ...]:
     """Where the tests stand that a mutation of this file must not get past."""
     package = mutation.package
-    if package == "native":
+    if mutation.file.startswith("native/classads/"):
+        package = "classads"
+    elif package == "native":
         return ("tests/native",)
     homes = tuple(f"{kind}/{package}" for kind in ("tests/unit", "tests/property", "tests"))
     return (*homes, "tests/property") if package in SHARED_FLOORS else homes
@@ -83,7 +85,7 @@ def names_of_tests(path: Path) -> frozenset[str]:
     """The functions and classes of a test file, and what it assigns (a stateful test's ``TestCase``)."""
     names = set()
     for node in ast.parse(path.read_text("utf-8")).body:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             names.add(node.name)
         elif isinstance(node, ast.Assign):
             names |= {target.id for target in node.targets if isinstance(target, ast.Name)}

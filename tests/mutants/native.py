@@ -50,7 +50,7 @@ LAUNCHER: tuple[Mutation, ...] = (
         '(chroot(plan->root) < 0 || chdir("/") < 0)',
         "chroot(plan->root) < 0",
         why="a job leaves its root through the directory that it began in",
-        killed_by=()),
+        killed_by=("tests/native/test_launcher.py::test_nothing_outside_is_reached_from_where_the_job_began",)),
     Mutation(
         "launcher-sets-soft-limits-only", "native/launcher/options.c",
         "limit->value.rlim_max = hard ? limit_value(hard) : limit->value.rlim_cur;",
@@ -59,96 +59,85 @@ LAUNCHER: tuple[Mutation, ...] = (
         killed_by=("tests/native/test_launcher.py::test_limits_umask_nice_directory_session",)),
 )
 
+CHANNEL: tuple[Mutation, ...] = (
+    Mutation(
+        "changed-records-are-believed", "native/seal.h",
+        "    if (differs)\n        return false;\n",
+        "    if (differs && !size)\n        return false;\n",
+        why="whoever sits between changes a program's calls, and the answers it gets",
+        killed_by=("tests/native/test_secret.py::test_a_changed_byte_ends_the_session",)),
+)
+
 SHADOW: tuple[Mutation, ...] = (
     Mutation(
         "shadow-reads-beyond-the-frame", "native/shadow/serve.c",
         "    if (w->head.size - *at < size)\n",
         "    if (size > MAX_PAYLOAD)\n",
         why="a hostile program reads the shadow's memory",
-        killed_by=()),
+        killed_by=("tests/native/test_shadow_frames.py::test_an_argument_that_is_longer_than_its_frame_is_not_read",)),
     Mutation(
         "shadow-path-beyond-the-frame", "native/shadow/serve.c",
         "if (length == w->head.size - *at || length >= PATH_LIMIT)",
         "if (length >= PATH_LIMIT)",
         why="as above, through a name without an end",
-        killed_by=()),
+        killed_by=("tests/native/test_shadow_frames.py::test_lengths_that_lie",)),
     Mutation(
         "shadow-is-greeted-twice", "native/shadow/serve.c",
         "if (w->head.size < sizeof hello || s->greeted)",
         "if (w->head.size < sizeof hello)",
         why="a program makes the shadow roll its files back while it runs",
-        killed_by=()),
+        killed_by=("tests/native/test_shadow_frames.py::test_a_second_greeting_is_refused",)),
     Mutation(
         "shadow-shows-its-own-memory", "native/shadow/open_calls.c",
         "return names_own_thread(name) ? -EACCES : 0;",
         "return names_own_thread(name) && 0 ? -EACCES : 0;",
         why="a program reads the keys of its owner's other sessions",
-        killed_by=()),
+        killed_by=("tests/native/test_shadow_frames.py::test_the_shadows_own_memory_is_not_to_be_had",)),
     Mutation(
         "job-root-of-the-neighbour", "native/shadow/confine.c",
         "strncmp(path, directory, length) == 0 && (!path[length] || path[length] == '/')",
         "strncmp(path, directory, length) == 0",
         why="a job in /home/a/job reaches /home/a/job2",
-        killed_by=()),
+        killed_by=("tests/native/test_job_root.py::test_nothing_outside_is_opened_looked_at_or_changed",)),
     Mutation(
         "image-shorter-than-was-said", "native/shadow/image.c",
         "st.st_size != ARGUMENT(1) || ",
         "",
         why="half a checkpoint takes the place of a whole one",
-        killed_by=()),
+        killed_by=("tests/native/test_shadow_edges.py::test_images_that_are_given_up_leave_no_descriptors",)),
     Mutation(
         "journal-outlives-its-image", "native/shadow/image.c",
         "long failed = journal_reset(s, s->generation);",
         "long failed = 0;",
         why="a restart undoes what was written before the checkpoint",
-        killed_by=()),
+        killed_by=("tests/native/test_undo_journal.py::test_an_image_of_a_program_that_has_ended_finds_its_files",)),
     Mutation(
         "journal-saves-nothing", "native/shadow/journal.c",
         "block * BLOCK < to && !result; block++",
         "block * BLOCK < 0 && !result; block++",
         why="after a crash a program goes on with files of its own future",
-        killed_by=()),
-    Mutation(
-        "shadow-believes-changed-records", "native/shadow/secret.c",
-        "        if (!seal_open(&secret->in, secret->raw + at, size, s->in + s->in_used))\n"
-        "            return false;\n",
-        "        (void)seal_open(&secret->in, secret->raw + at, size, s->in + s->in_used);\n",
-        why="whoever sits between changes a program's calls",
-        killed_by=()),
+        killed_by=("tests/native/test_undo_journal.py::test_what_is_changed_in_place_is_as_it_was",)),
 )
 
 RUNTIME: tuple[Mutation, ...] = (
     Mutation(
-        "runtime-believes-changed-records", "native/runtime/secret.c",
-        "        if (!seal_open(&secret->in, secret->raw + secret->raw_at, size, secret->text))\n"
-        "            return 0;\n",
-        "        (void)seal_open(&secret->in, secret->raw + secret->raw_at, size, secret->text);\n",
-        why="whoever sits between changes the answers a program gets",
-        killed_by=()),
+        "filter-looks-at-half-a-pointer", "native/runtime/filter.c",
+        "if (c->test == IS && c->value == 0) {",
+        "if (c->test == IS && c->value == 1) {",
+        why="a limit that the program hands over where the runtime may only ask for one is set",
+        killed_by=("tests/native/test_confinement.py::test_every_attack_dies_or_gets_its_errno",)),
     Mutation(
-        "filter-lets-any-file-be-synced", "native/runtime/filter.c",
-        "{__NR_fsync, {{IS, 0, GIFT_FD}}},",
-        "{__NR_fsync, {{0}}},",
-        why="one rule of the filter, which the attacks are made from, is wider than it says",
-        killed_by=()),
-    Mutation(
-        "checkpoint-forgets-children", "native/runtime/checkpoint.c",
-        "return SYSTEM(__NR_waitid, ANYBODY, 0, &info, NO_HANG | ENDED | KEEP, 0) != -ECHILD;",
-        "return SYSTEM(__NR_waitid, ANYBODY, 0, &info, NO_HANG | ENDED | KEEP, 0) == -EFAULT;",
-        why="a shell waits for ever for a child that ended before it moved",
-        killed_by=()),
+        "filter-lets-any-mapping-be-made", "native/runtime/filter.c",
+        "emit(BPF_JMP | BPF_JSET | BPF_K, 1, 0, c->value); break;",
+        "emit(BPF_JMP | BPF_JSET | BPF_K, 1, 0, ~0u); break;",
+        why="a program maps what is open in the runtime, the channel's key among it",
+        killed_by=("tests/native/test_confinement.py::test_every_attack_dies_or_gets_its_errno",)),
     Mutation(
         "restart-forgets-pending-signals", "native/runtime/restart.c",
         "number <= SIGNAL_COUNT; number++",
         "number < 0; number++",
         why="a signal that came in the moment of a checkpoint is lost",
-        killed_by=()),
-    Mutation(
-        "image-without-its-increments-base", "native/runtime/checkpoint.c",
-        "    else if (!memory->writer.increment)\n        protect_all(",
-        "    else\n        protect_all(",
-        why="what changes between two increments is in neither",
-        killed_by=()),
+        killed_by=("tests/native/test_checkpoint.py::test_a_signal_that_waits_moves_too",)),
 )
 
 CLASSADS: tuple[Mutation, ...] = (
@@ -172,4 +161,4 @@ CLASSADS: tuple[Mutation, ...] = (
         killed_by=("tests/unit/classads/test_evaluation.py::test_integers_are_those_of_the_machine",)),
 )
 
-MUTATIONS: tuple[Mutation, ...] = (*LAUNCHER, *SHADOW, *RUNTIME, *CLASSADS)
+MUTATIONS: tuple[Mutation, ...] = (*LAUNCHER, *CHANNEL, *SHADOW, *RUNTIME, *CLASSADS)

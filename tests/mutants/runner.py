@@ -12,6 +12,7 @@ SURVIVED   the tests passed with the bug in place: one is missing
 STALE      the code has changed and the bug is no longer in its text
 BROKEN     the bug does not compile, or the tests could not run: the mutation says nothing
 STUCK      the tests did not end; a test waits without a deadline of its own
+skipped    the tests need what is not here (root, a compiler, ssh); counts as neither
 =========  ========================================================================================
 """
 
@@ -34,7 +35,8 @@ from tests.mutants.every import MUTATIONS
 from tests.mutants.mutation import ROOT, Mutation, StaleMutation, home_directories
 from tests.mutants.tree import FAILED, PASSED, BuildFailed, Outcome, Stopped, Tree
 
-KILLED, SURVIVED, STALE, BROKEN, STUCK = "killed", "SURVIVED", "STALE", "BROKEN", "STUCK"
+KILLED, SURVIVED, STALE, BROKEN, STUCK, SKIPPED = "killed", "SURVIVED", "STALE", "BROKEN", "STUCK", "skipped"
+GOOD = (KILLED, SKIPPED)
 ALL_KILLED, NOT_ALL_KILLED, MISUSE = 0, 1, 2
 
 
@@ -52,6 +54,9 @@ def verdict_on(outcome: Outcome) -> str:
     """What the end of the killing tests says about a bug."""
     if outcome.status is None:
         return STUCK
+    summary = outcome.output.rstrip().rpartition("\n")[2]
+    if outcome.status == PASSED and "skipped" in summary and "passed" not in summary:
+        return SKIPPED
     return {PASSED: SURVIVED, FAILED: KILLED}.get(outcome.status, BROKEN)
 
 
@@ -69,7 +74,7 @@ def try_one(tree: Tree, mutation: Mutation, searched: Sequence[str] | None) -> R
         verdict = verdict_on(outcome)
         if searched is not None:
             detail = "\n".join(line for line in outcome.output.splitlines() if line.startswith(("FAILED", "ERROR")))
-        elif verdict != KILLED:
+        elif verdict not in GOOD:
             detail = f"{mutation.why}\n{outcome.output[-3000:]}"
     except StaleMutation as error:
         verdict, detail = STALE, str(error)
@@ -154,10 +159,11 @@ def table(results: Sequence[Result]) -> str:
     width = max(len(result.mutation.name) for result in results)
     lines = [f"{result.mutation.name:{width}}  {result.verdict:8}  {result.took_s:5.1f} s  {result.mutation.file}"
              for result in results]
-    wrong = [result for result in results if result.verdict != KILLED]
+    wrong = [result for result in results if result.verdict not in GOOD]
+    killed = sum(result.verdict == KILLED for result in results)
     for result in wrong:
         lines += ["", f"-- {result.mutation.name}: {result.verdict}", result.detail]
-    lines += ["", f"{len(results) - len(wrong)} of {len(results)} killed"]
+    lines += ["", f"{killed} of {len(results)} killed"]
     return "\n".join(lines)
 
 
@@ -202,7 +208,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     print(f"\n{table(results)} in {time.monotonic() - began_s:.0f} s")
-    return ALL_KILLED if all(result.verdict == KILLED for result in results) else NOT_ALL_KILLED
+    return ALL_KILLED if all(result.verdict in GOOD for result in results) else NOT_ALL_KILLED
 
 
 if __name__ == "__main__":

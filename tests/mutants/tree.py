@@ -130,8 +130,8 @@ class Tree:
     def test(self, tests: Sequence[str], *, stops_at_first: bool = True) -> Outcome:
         """Run tests, named as pytest does."""
         flags = ["-x"] if stops_at_first else []
-        return self._call([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=line", "-rf",
-                           f"--timeout={TEST_TIMEOUT_S}", *flags, *tests])
+        return self._call([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--tb=line", "-rf",
+                           "-o", "addopts=", "-m", "not soak", f"--timeout={TEST_TIMEOUT_S}", *flags, *tests])
 
     @contextmanager
     def with_bug(self, mutation: Mutation) -> Iterator[None]:
