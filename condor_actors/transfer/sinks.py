@@ -7,31 +7,12 @@ old one or the whole new one, whatever breaks.  A file that is committed is on t
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import os
 from typing import BinaryIO, Protocol
 
+from condor_actors.durable import sync_folder
 from condor_actors.transfer.blob_store import BlobError
-
-
-def sync_folder(path: str) -> None:
-    """Wait until the names in a folder are on the disk: until then a power cut takes a new file, or a rename, back.
-
-    A folder that may not be read, or whose file system knows no such sync, is left to the kernel.
-
-    Raises:
-        OSError: the disk fails.
-    """
-    try:
-        descriptor = os.open(path or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-    except OSError as error:
-        if error.errno not in (errno.EACCES, errno.EINVAL, errno.EOPNOTSUPP):
-            raise
 
 
 class Sink(Protocol):

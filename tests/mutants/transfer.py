@@ -12,6 +12,12 @@ MUTATIONS: tuple[Mutation, ...] = (
         why="an output that was reported as received is empty after a power cut",
         killed_by=("tests/unit/transfer/test_sinks.py::test_what_was_committed_is_on_the_disk",)),
     Mutation(
+        "file-sink-does-not-sync-its-name", "condor_actors/transfer/sinks.py",
+        "        sync_folder(os.path.dirname(self._target))\n",
+        "",
+        why="an output that was reported as received is not there after a power cut",
+        killed_by=("tests/unit/transfer/test_sinks.py::test_what_was_committed_is_on_the_disk",)),
+    Mutation(
         "file-sink-does-not-verify", "condor_actors/transfer/sinks.py",
         "self.offset != self._size_bytes or self._hash.hexdigest() != self._digest",
         "self.offset != self._size_bytes",

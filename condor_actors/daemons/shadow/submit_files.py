@@ -18,6 +18,7 @@ from collections.abc import Iterable, Sequence
 import attrs
 
 from condor_actors.classads import ClassAd
+from condor_actors.durable import sync_folder
 from condor_actors.messages.codec import encode_parts
 from condor_actors.messages.run import FileEntry
 from condor_actors.transfer.manifest import (
@@ -28,7 +29,6 @@ from condor_actors.transfer.manifest import (
     check_path,
     digest_bytes,
 )
-from condor_actors.transfer.sinks import sync_folder
 
 __all__ = ["FileCache", "FileTrouble", "OutputPlaces", "Outgoing", "input_manifest", "manifest_file", "write_whole"]
 
