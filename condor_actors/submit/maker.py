@@ -195,8 +195,11 @@ class Maker:
     def begin(self, varying: Iterable[str]) -> Attributes:
         """Make a job whole.
 
-        :param varying: live names whose value will change in the jobs that follow.
-        :returns: all its attributes.
+        Args:
+            varying: live names whose value will change in the jobs that follow.
+
+        Returns:
+            all its attributes.
         """
         draft = self.sheet.draft = PendingAttributes()
         traces = [self._run(number, draft) for number in range(len(SECTIONS))]
@@ -207,8 +210,9 @@ class Maker:
     def next_job(self) -> Attributes | None:
         """Make the next job of the same statement, live names already set.
 
-        :returns: the attributes that may differ from the first job's, or None when the job must be made whole
-            (`begin`): it wrote something that a section not made again depends on.
+        Returns:
+            the attributes that may differ from the first job's, or None when the job must be made whole (`begin`): it
+            wrote something that a section not made again depends on.
         """
         draft = self.sheet.draft = PendingAttributes(self._fixed)
         changed: set[str] = set()

@@ -224,7 +224,8 @@ def signals(sheet: BuildContext) -> None:
 def signal_name(given: str) -> str:
     """The name of a signal given by name or number.
 
-    :raises SubmitError: there is no such signal.
+    Raises:
+        SubmitError: there is no such signal.
     """
     word = given.upper()
     try:

@@ -25,7 +25,8 @@ ROOM_KIB = 64 << 10
 def standard_files_stay(sheet: BuildContext) -> None:
     """WantRemoteSyscalls, WantCheckpoint, ShouldTransferFiles, DiskUsage.
 
-    :raises SubmitError: the job is to be spooled, or wants what this universe does not have.
+    Raises:
+        SubmitError: the job is to be spooled, or wants what this universe does not have.
     """
     for name in _LISTS:
         if sheet.text(name) is not None:

@@ -204,7 +204,8 @@ class _Desk:
     def _was_queued(self, cluster_id: int) -> bool:
         """Whether a submission was committed though its answer got lost: ask the schedd when it is back.
 
-        :raises ToolError: it does not come back; the jobs may be queued or not.
+        Raises:
+            ToolError: it does not come back; the jobs may be queued or not.
         """
         from condor_actors.messages.queue import QueryJobs
         from condor_actors.tools.lib.contact import schedd
