@@ -51,7 +51,7 @@ class BuildContext:
         self.scope = scope
         self.world = world
         self.warnings = warnings
-        self.draft = PendingAttributes()
+        self.pending = PendingAttributes()
         self.universe = 5
         self.topping = ""
         self.iwd = world.cwd
@@ -124,11 +124,11 @@ class BuildContext:
 
     def get(self, name: str) -> Any:
         """An attribute as it stands now, None when nobody wrote it."""
-        return self.draft.get(name)
+        return self.pending.get(name)
 
     def set(self, name: str, value: Any) -> None:
         """Write an attribute: a plain value."""
-        self.draft.set(name, value)
+        self.pending.set(name, value)
 
     def set_expression(self, name: str, text: str, command: str = "") -> None:
         """Write an attribute: an expression.
@@ -137,7 +137,7 @@ class BuildContext:
             SubmitError: with a caret under the place that is wrong.
         """
         try:
-            self.draft.set(name, parsed(text))
+            self.pending.set(name, parsed(text))
         except ClassAdSyntaxError as error:
             raise SubmitError(f"Parse error in expression: \n\t{command or name} = {text}\n{error}") from None
 

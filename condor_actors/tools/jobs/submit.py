@@ -110,7 +110,7 @@ def _submit(call: Call) -> int:
         if not call.is_terse and not call.is_verbose:
             print("Submitting job(s)", end="", flush=True)
         desk = _Desk(call, config, there)
-        description = Description(surroundings(config), desk.reserve, call.options)
+        description = Description(environment(config), desk.reserve, call.options)
         try:
             clusters = description.read(text, source)
         except SubmitError as error:
@@ -239,7 +239,7 @@ def pages_of(cluster: Cluster) -> Iterator[tuple[bytes, ...]]:
     yield tuple(page)
 
 
-def surroundings(config: Config, *, submit_method: int = 0) -> Environment:
+def environment(config: Config, *, submit_method: int = 0) -> Environment:
     """The caller's world."""
     import pwd
 
@@ -270,7 +270,7 @@ def _without_schedd(call: Call, config: Config, text: str, source: str) -> int:
     target = call.dry_run or call.dump
     if not call.is_terse:
         print("Dry-Run job(s)" if call.dry_run else "Storing job ClassAd(s)", end="", flush=True)
-    description = Description(surroundings(config), lambda: next(numbers), call.options)
+    description = Description(environment(config), lambda: next(numbers), call.options)
     try:
         clusters = description.read(text, source)
     except SubmitError as error:
