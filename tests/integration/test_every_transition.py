@@ -55,7 +55,7 @@ WAYS = [
     "claim run SUSPEND=True PREEMPT=True ~ClaimCleared",
     "claim run SUSPEND=True PREEMPT=True,WANT_VACATE=False ~ClaimCleared",
     "claim run SUSPEND=True stop",
-    "claim run SUSPEND=True ~RunStarted killstartd ~Begin",
+    "claim run SUSPEND=True ~RunStarted killstartd ~RunStarted",
     # it may finish
     "claim run PREEMPT=True,MAXJOBRETIREMENTTIME=1000 halt unhalt PREEMPT=False,SUSPEND=True "
     "SUSPEND=False,CONTINUE=True stop",
@@ -71,7 +71,7 @@ WAYS = [
     "claim stubborn vacate drainfast ~ClaimCleared",
     "claim run IS_OWNER=True vacate ~ClaimCleared",
     "claim run IS_OWNER=True fast ~ClaimCleared",
-    "MACHINEMAXVACATETIME=1,KILLING_TIMEOUT=1 claim run hold vacate ~TimerExpired ~Timeout unhold ~ClaimCleared",
+    "MACHINEMAXVACATETIME=1,KILLING_TIMEOUT=1 claim run hold vacate ~TimerExpired ~TimerExpired unhold ~ClaimCleared",
     "claim run hold fast quick unhold ~ClaimCleared",
     "claim 2:claim run 2:run hold vacate 2:fast late 2:late",
     # the starter host dies
@@ -90,7 +90,7 @@ WAYS = [
     "2:claim 2:stubborn peaceful off killstartd",
 ]
 IN_TIME = (f"claim 2:claim 3:claim 4:claim run 2:run 3:run 4:run {SOON},PREEMPT=True "
-           "SUSPEND=SlotID<3,WANT_VACATE=SlotID%2==1 1:~TimerExpired 2:~Timeout 3:~Timeout 4:~Timeout")
+           "SUSPEND=SlotID<3,WANT_VACATE=SlotID%2==1 1:~TimerExpired 2:~TimerExpired 3:~TimerExpired 4:~TimerExpired")
 """The time to finish runs out, also of frozen jobs; tried again where the machine took longer to freeze them."""
 
 LAST = "quick off"
