@@ -93,14 +93,14 @@ def main() -> None:
     with fresh_folder() as folder:
         pool = PersonalPool(folder, slots=CPUS, config=POLICY)
         try:
-            desk = Desk(pool)
-            delays = desk.delays(asked.presses)
+            core = Desk(pool)
+            delays = core.delays(asked.presses)
             low, middle, high, certain = between(delays)
             print(f"key press to frozen, {len(delays)} times: median {middle:.1f} ms ({certain:.0%}: {low:.1f} to "
                   f"{high:.1f}), nine of ten within {sorted(delays)[math.ceil(0.9 * len(delays)) - 1]:.1f} ms, "
                   f"most {max(delays):.1f} ms")
-            tell_slowdown(desk.slowdown(asked.rounds, asked.seconds))
-            desk.close()
+            tell_slowdown(core.slowdown(asked.rounds, asked.seconds))
+            core.close()
         finally:
             pool.stop()
             for path in (*GROUPS.glob(f"*/{GROUP}"), *GROUPS.glob(GROUP)):

@@ -58,10 +58,10 @@ def arrows() -> dict[tuple[str, str], list[str]]:
              for owner in (False, True) for vacate in (False, True) for retirement_s in (0.0, 600.0)]
     events = list(_samples())
     for place, look, event, draining in itertools.product(slot_states.SLOT_STATES, looks, events, (False, True)):
-        machine = SlotStateMachine(place, look=look, draining=draining, job_began_s=1.0)
+        machine = SlotStateMachine(place, evaluation=look, draining=draining, job_began_s=1.0)
         machine.handle(event, 10.0)
-        if machine.place != place:
-            found.setdefault((title(place), title(machine.place)), {})[type(event).__name__] = None
+        if machine.slot_state != place:
+            found.setdefault((title(place), title(machine.slot_state)), {})[type(event).__name__] = None
     return {pair: list(names) for pair, names in found.items()}
 
 

@@ -21,7 +21,8 @@ class UnbalancedQuote(ValueError):
 def split_raw(raw: str) -> list[str]:
     """The words of a raw string.
 
-    :raises UnbalancedQuote: a single quote without its partner.
+    Raises:
+        UnbalancedQuote: a single quote without its partner.
     """
     words: list[str] = []
     word: list[str] | None = None

@@ -68,7 +68,7 @@ class MasterActor(Actor):
         master = self.master
         master.host.notify("STATUS=MASTER is up")
         if master.begun:
-            self.context.perform(master.keeper.resume(self.context.now_s()))
+            self.context.perform(master.supervisor.resume(self.context.now_s()))
         else:
             master.begun = True
             kinds = {child.name: child.kind for child in master.children.values()}
@@ -107,7 +107,7 @@ class MasterActor(Actor):
     # ---- the core and its effects
 
     def _handle(self, event: Any) -> None:
-        self.context.perform(self.master.keeper.handle(event, self.context.now_s()))
+        self.context.perform(self.master.supervisor.handle(event, self.context.now_s()))
 
     def perform_own(self, effect: Effect, delivery: Delivery | None) -> None:
         """Processes, mail, and the end."""
@@ -193,7 +193,7 @@ class MasterActor(Actor):
     # ---- what daemons and timers say
 
     def _daemon_started(self, message: DaemonStarted) -> None:
-        for kept in self.master.keeper.living():
+        for kept in self.master.supervisor.living():
             if kept.pid == message.pid:
                 self._handle(ChildReady(name=kept.spec.name, pid=message.pid, address=message.address))
                 self.master.host.notify(f"STATUS={kept.spec.name} is up")
@@ -207,7 +207,7 @@ class MasterActor(Actor):
             self.context.tell(Address(f"unix:{self.master.children[name].socket}", "admin"), Reconfigure())
 
     def _tell_ready(self) -> None:
-        wanted = [kept for kept in self.master.keeper.daemons.values() if kept.wanted]
+        wanted = [kept for kept in self.master.supervisor.daemons.values() if kept.wanted]
         if not self.master.told_ready and all(kept.state is State.UP for kept in wanted):
             self.master.told_ready = True
             self.master.host.notify("READY=1\nSTATUS=all daemons are up")
@@ -297,11 +297,11 @@ class MasterActor(Actor):
 
     def _up(self) -> set[str]:
         """The daemons that are up and not on their way out."""
-        return {kept.spec.name for kept in self.master.keeper.living() if kept.state is State.UP}
+        return {kept.spec.name for kept in self.master.supervisor.living() if kept.state is State.UP}
 
     def _reconfigure(self, delivery: Delivery, names: tuple[str, ...]) -> None:
         """Tell the daemons concerned, the master itself last, and answer with what they said."""
-        living = [kept for kept in self.master.keeper.living() if not names or kept.spec.name in names]
+        living = [kept for kept in self.master.supervisor.living() if not names or kept.spec.name in names]
         # One that is just starting may have read the old files: it is told when it listens.
         self.master.late.update(kept.spec.name for kept in living if kept.state is State.STARTING)
         targets = [self.master.children[kept.spec.name] for kept in living
@@ -348,7 +348,7 @@ class Master:
         self.world = world
         self.host = cast(Host, world.processes)
         self.system: ActorSystem = world.make_system()
-        self.keeper = Supervisor()
+        self.supervisor = Supervisor()
         self.resting: Deferred[None] | None = None
         self.begun = False
         self.late: set[str] = set()
@@ -401,7 +401,7 @@ class Master:
 
     def stop(self, graceful: bool) -> Deferred[None]:
         """Stop every daemon; fires when they are gone."""
-        if not self.keeper.living():
+        if not self.supervisor.living():
             return succeed(None)
         if self.resting is None:
             self.resting = Deferred()
@@ -418,7 +418,7 @@ class Master:
         self.system.tell(Address("", "master"), ListChanged())
 
     def _runs(self, name: str) -> bool:
-        return any(kept.spec.name == name for kept in self.keeper.living())
+        return any(kept.spec.name == name for kept in self.supervisor.living())
 
     def ad(self) -> ClassAd:
         """The master's ad, with what it knows of each daemon."""
@@ -435,7 +435,7 @@ class Master:
         ad["CondorVersion"] = f"$CondorVersion: {self.version.split(' ')[0]} $"
         ad["CondorAdmin"] = self.settings.admin or ""
         ad["DaemonList"] = " ".join(["MASTER", *(name for name in self.children if name in self.listed)])
-        for name, kept in self.keeper.daemons.items():
+        for name, kept in self.supervisor.daemons.items():
             self._describe(ad, name, kept)
         return ad
 

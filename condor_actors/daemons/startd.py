@@ -68,16 +68,16 @@ class StartdActor(Actor):
 
     def __init__(self, startd: Startd) -> None:
         self.startd = startd
-        self.desk = startd.make_desk()
+        self.core = startd.make_desk()
         self._shown: tuple[float, str] = (0.0, "")
         self._starved_since_s: float | None = None
 
     def started(self) -> None:
         """Take up former claims, take the first readings."""
         claims = self.startd.claims
-        self.context.perform(self.desk.start(claims.records, self.context.now_s(), getattr(claims, "facts", {})))
+        self.context.perform(self.core.start(claims.records, self.context.now_s(), getattr(claims, "facts", {})))
         if self.startd.sensors is not None:
-            self.startd.sensors.start(self.context.system.clock, self._sensed, lambda: self.desk.starter_pid)
+            self.startd.sensors.start(self.context.system.clock, self._sensed, lambda: self.core.starter_pid)
         self._poll()
         if self.startd.last_hello is not None:  # an actor that is built anew does not know what runs by now
             self.context.tell(self.startd.last_hello.sender, SayHello())
@@ -95,8 +95,8 @@ class StartdActor(Actor):
             self._starter_hangs()
             return
         if isinstance(message, PeerDown):
-            if self.desk.starter is not None and self.desk.starter.node == message.node:
-                self.startd.starters.lacks_processor(self.desk.starter_pid)  # from now on
+            if self.core.starter is not None and self.core.starter.node == message.node:
+                self.startd.starters.lacks_processor(self.core.starter_pid)  # from now on
                 self.context.set_timer("no-word", HELLO_WAIT_S)
             return
         if isinstance(message, LOCAL_ONLY) and not self._is_ours(delivery):
@@ -123,20 +123,20 @@ class StartdActor(Actor):
     def decide(self, event: Any) -> None:
         """Let the desk decide about an event."""
         delivery = event if isinstance(event, Delivery) else None
-        self.context.perform(self.desk.handle(event, self.context.now_s()), delivery)
+        self.context.perform(self.core.handle(event, self.context.now_s()), delivery)
         self._keep_drain()
-        if self.startd.resting is not None and not self.desk.claims:
+        if self.startd.resting is not None and not self.core.claims:
             self.startd.rest()
 
     def _keep_drain(self) -> None:
-        if self.desk.draining != self.startd.draining:
-            kept = attrs.evolve(self.desk.draining)
+        if self.core.draining != self.startd.draining:
+            kept = attrs.evolve(self.core.draining)
             self.context.after_commit(lambda: setattr(self.startd, "draining", kept))
 
     def _poll(self) -> None:
         startd = self.startd
         sensors = startd.sensors
-        loads = startd.readings.loads(self.desk.starter_pid)
+        loads = startd.readings.loads(self.core.starter_pid)
         words = startd.readings.idle()
         if sensors is not None:
             words = sensors.idle(words)
@@ -155,7 +155,7 @@ class StartdActor(Actor):
         self.context.tell(self.context.address, SensorSpoke(word.source))
 
     def _remember_input(self) -> None:
-        idle_s = self.desk.idleness.keyboard_idle_s(self.context.now_s())
+        idle_s = self.core.idleness.keyboard_idle_s(self.context.now_s())
         if self.startd.sensors is not None and idle_s is not None:
             self.startd.sensors.remember(idle_s)
 
@@ -164,11 +164,11 @@ class StartdActor(Actor):
         now_s = self.context.now_s()
         if now_s - self._shown[0] < SHOW_SENSORS_S:
             return
-        text = self.desk.sensors_text()
+        text = self.core.sensors_text()
         if text != self._shown[1]:
             self._shown = (now_s, text)
             ad = self.startd.ad()
-            ad.update(self.desk.owner_ad())
+            ad.update(self.core.owner_ad())
             ad["MyType"] = "StartDaemon"
             self.context.tell(Address("", ADVERTISER), Advertise(AdKind.STARTD, ad))
 
@@ -184,7 +184,7 @@ class StartdActor(Actor):
             slot = effect.slot
             private = ClassAd({"Name": slot.name, "Capability": slot.capability}).to_bytes()
             self.context.tell(Address("", ADVERTISER), Advertise(
-                AdKind.SLOT, slot.ad.to_bytes(), private, name=slot.name, my_address=self.desk.settings.address))
+                AdKind.SLOT, slot.ad.to_bytes(), private, name=slot.name, my_address=self.core.settings.address))
         elif isinstance(effect, Hide):
             self.context.tell(Address("", ADVERTISER), Withdraw(AdKind.SLOT, effect.name))
         elif isinstance(effect, NeedStarter):
@@ -201,7 +201,7 @@ class StartdActor(Actor):
 
     def need_starter(self) -> None:
         """One that lives says hello by itself; else start one, a little later after each failure."""
-        if self.context.has_timer("no-hello") or self.desk.starter is not None or self.startd.resting is not None:
+        if self.context.has_timer("no-hello") or self.core.starter is not None or self.startd.resting is not None:
             return
         pid = self.startd.starters.living()
         if pid:
@@ -213,7 +213,7 @@ class StartdActor(Actor):
     def _starter_hangs(self) -> None:
         """Its link broke (90 s of silence break one) and it lives but does not come back: nothing there can be
         suspended or vacated any more, so its jobs end with it."""
-        pid = self.desk.starter_pid
+        pid = self.core.starter_pid
         if pid and self.startd.starters.living() == pid:
             if self._is_starved(pid):
                 self.context.set_timer("no-word", HELLO_WAIT_S)
@@ -235,7 +235,7 @@ class StartdActor(Actor):
         return now_s - self._starved_since_s < STARVED_S
 
     def _start_starter(self) -> None:
-        if self.desk.starter is not None or self.startd.resting is not None:
+        if self.core.starter is not None or self.startd.resting is not None:
             return
         stuck = self.startd.starters.living()
         if stuck:  # it has not said hello in time; the next one is started when its end is seen
@@ -316,10 +316,10 @@ class Startd:
         else:
             resting = self.resting = Deferred()
         actor = self.system.actor("startd")
-        if not isinstance(actor, StartdActor) or not actor.desk.claims or actor.desk.starter is None:
+        if not isinstance(actor, StartdActor) or not actor.core.claims or actor.core.starter is None:
             self.rest()
             return succeed(None)
-        actor.context.perform(actor.desk.vacate_all(self.world.wall_clock(), fast=not graceful))
+        actor.context.perform(actor.core.vacate_all(self.world.wall_clock(), fast=not graceful))
         return resting
 
     def rest_peacefully(self, done: Callable[[], None]) -> None:
@@ -327,8 +327,8 @@ class Startd:
         self.shut_down = done
         actor = self.system.actor("startd")
         if isinstance(actor, StartdActor):
-            actor.context.perform(actor.desk.finish(self.world.wall_clock()))
-            self.draining = attrs.evolve(actor.desk.draining)
+            actor.context.perform(actor.core.finish(self.world.wall_clock()))
+            self.draining = attrs.evolve(actor.core.draining)
         else:
             done()
 
@@ -349,9 +349,9 @@ class Startd:
         self.poll_s = config.seconds("POLLING_INTERVAL")
         actor = self.system.actor("startd")
         if isinstance(actor, StartdActor):
-            instead = actor.desk.slots.settings.start_instead
-            actor.desk.slots.reconfigure(attrs.evolve(settings, start_instead=instead))
-            actor.context.perform(actor.desk.refresh(self.world.wall_clock()))
+            instead = actor.core.slots.settings.start_instead
+            actor.core.slots.reconfigure(attrs.evolve(settings, start_instead=instead))
+            actor.context.perform(actor.core.refresh(self.world.wall_clock()))
 
     def ad(self) -> ClassAd:
         """The startd's own ad."""
@@ -380,11 +380,11 @@ class Startd:
         settings = StartdSettings(
             address=address, update_interval_s=self.config.seconds("UPDATE_INTERVAL"), own_uid=self.world.uid,
             owners=frozenset(self.config.list_of("DESKTOP_OWNERS")))
-        desk = StartdCore(slots, settings, birth_s=self.started_s, new_secret=self.world.new_secret,
+        core = StartdCore(slots, settings, birth_s=self.started_s, new_secret=self.world.new_secret,
                            numbers=self._claim_numbers)
-        desk.idleness = self.idleness
-        desk.draining = attrs.evolve(self.draining)
-        return desk
+        core.idleness = self.idleness
+        core.draining = attrs.evolve(self.draining)
+        return core
 
     def utc_offset_s(self) -> int:
         """How far this machine's clock is ahead of UTC, summer time and all."""
@@ -413,7 +413,7 @@ class Startd:
             actor.context.cancel_timer("no-hello")
             actor.context.cancel_timer("no-word")
             actor.decide(StarterDied(pid))
-            if actor.desk.starter is None:
+            if actor.core.starter is None:
                 actor.need_starter()
 
     def next_start_s(self, now_s: float) -> float:

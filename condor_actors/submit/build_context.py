@@ -29,7 +29,8 @@ UNIVERSE_IDS = {
 def parsed(text: str) -> Any:
     """A ClassAd expression given in the tools' dialect; a plain value when it is a literal.
 
-    :raises ClassAdSyntaxError: when it is none.
+    Raises:
+        ClassAdSyntaxError: when it is none.
     """
     tree = parse_expression(old_to_new(text.strip()))
     return tree.value if isinstance(tree, Literal) else tree
@@ -50,7 +51,7 @@ class BuildContext:
         self.scope = scope
         self.world = world
         self.warnings = warnings
-        self.draft = PendingAttributes()
+        self.pending = PendingAttributes()
         self.universe = 5
         self.topping = ""
         self.iwd = world.cwd
@@ -73,7 +74,8 @@ class BuildContext:
     def boolean(self, *names: str, default: bool = False) -> bool:
         """A command that is true or false.
 
-        :raises SubmitError: it is neither.
+        Raises:
+            SubmitError: it is neither.
         """
         value = self.text(*names)
         return default if value is None else self.truth(names[0], value)
@@ -91,7 +93,8 @@ class BuildContext:
     def integer(self, *names: str) -> int | None:
         """A command that is an integer, or an expression that is one.
 
-        :raises SubmitError: it is not.
+        Raises:
+            SubmitError: it is not.
         """
         value = self.text(*names)
         return None if value is None else self.whole(names[0], value)
@@ -121,19 +124,20 @@ class BuildContext:
 
     def get(self, name: str) -> Any:
         """An attribute as it stands now, None when nobody wrote it."""
-        return self.draft.get(name)
+        return self.pending.get(name)
 
     def set(self, name: str, value: Any) -> None:
         """Write an attribute: a plain value."""
-        self.draft.set(name, value)
+        self.pending.set(name, value)
 
     def set_expression(self, name: str, text: str, command: str = "") -> None:
         """Write an attribute: an expression.
 
-        :raises SubmitError: with a caret under the place that is wrong.
+        Raises:
+            SubmitError: with a caret under the place that is wrong.
         """
         try:
-            self.draft.set(name, parsed(text))
+            self.pending.set(name, parsed(text))
         except ClassAdSyntaxError as error:
             raise SubmitError(f"Parse error in expression: \n\t{command or name} = {text}\n{error}") from None
 

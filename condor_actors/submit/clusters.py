@@ -38,7 +38,8 @@ class Cluster:
     def add_first(self, made: Attributes) -> bytes:
         """Add a job that was made whole; the very first one also becomes the cluster ad.
 
-        :returns: the text of what differs.
+        Returns:
+            the text of what differs.
         """
         if not self.procs:
             self.attributes = {key: pair for key, pair in made.items() if key not in _PER_JOB}
@@ -52,7 +53,8 @@ class Cluster:
     def add_next(self, remade: Attributes, first: bytes) -> None:
         """Add a job of which only these attributes were made again.
 
-        :param first: the text of the attributes of the statement's first job that are not made again.
+        Args:
+            first: the text of the attributes of the statement's first job that are not made again.
         """
         self.procs.append(first + b"".join(self._differences(remade)))
 
@@ -86,7 +88,8 @@ def _line(name: str, value: Any) -> bytes:
 def queue_jobs(cluster: Cluster, maker: Maker, rows: Itemdata) -> None:
     """Make all jobs of one queue statement into a cluster.
 
-    :param rows: sets the live names for each job; see `Itemdata`.
+    Args:
+        rows: sets the live names for each job; see `Itemdata`.
     """
     first = b""
     fresh = True

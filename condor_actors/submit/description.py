@@ -100,10 +100,15 @@ class Description:
     def read(self, text: str, source: str) -> list[Cluster]:
         """Read a whole description.
 
-        :param text: the description.
-        :param source: its file name for messages; empty for standard input.
-        :returns: the clusters, in order.
-        :raises SubmitError: naming file and line where there is one.
+        Args:
+            text: the description.
+            source: its file name for messages; empty for standard input.
+
+        Returns:
+            the clusters, in order.
+
+        Raises:
+            SubmitError: naming file and line where there is one.
         """
         self._sheet.spool, self._sheet.interactive = self.options.spool, self.options.interactive
         self._sheet.trusts_files = self.options.disable or self.options.spool
@@ -328,7 +333,8 @@ class Description:
 def evaluate_text(text: str) -> object:
     """The value of an expression without attributes.
 
-    :raises ValueError: it is no expression.
+    Raises:
+        ValueError: it is no expression.
     """
     try:
         tree = parsed(text)

@@ -33,27 +33,27 @@ REMEDIES: Final = {
 }
 
 
-def _skips(sheet: BuildContext) -> bool:
+def _skips(context: BuildContext) -> bool:
     """Whether the description itself wants no checks."""
-    given = sheet.text("skip_filechecks")
-    return given is not None and given.lower() != "warn" and sheet.truth("skip_filechecks", given)
+    given = context.text("skip_filechecks")
+    return given is not None and given.lower() != "warn" and context.truth("skip_filechecks", given)
 
 
-def _refuse(sheet: BuildContext, problem: str, command: str, remedy: str = "") -> None:
-    if (sheet.text("skip_filechecks") or "").lower() == "warn":
-        sheet.warn(problem)
+def _refuse(context: BuildContext, problem: str, command: str, remedy: str = "") -> None:
+    if (context.text("skip_filechecks") or "").lower() == "warn":
+        context.warn(problem)
         return
     raise SubmitError(problem, command=command, remedy=remedy)
 
 
-def files_are_checked(sheet: BuildContext) -> bool:
+def files_are_checked(context: BuildContext) -> bool:
     """Whether inputs and outputs are looked at when jobs are submitted."""
-    if sheet.trusts_files or (sheet.setting("SUBMIT_SKIP_FILECHECKS") or "true").lower() in ("true", "yes", "1"):
+    if context.trusts_files or (context.setting("SUBMIT_SKIP_FILECHECKS") or "true").lower() in ("true", "yes", "1"):
         return False
-    return not _skips(sheet)
+    return not _skips(context)
 
 
-def check_file(sheet: BuildContext, path: str, mode: str, command: str) -> None:
+def check_file(context: BuildContext, path: str, mode: str, command: str) -> None:
     """Refuse a file that cannot be opened: ``r`` or ``w``.
 
     Raises:
@@ -61,37 +61,37 @@ def check_file(sheet: BuildContext, path: str, mode: str, command: str) -> None:
     """
     if is_url(path) or "$$(" in path or path == NULL_FILE:
         return
-    problem = sheet.world.files.access_problem(sheet.absolute(path), mode)
+    problem = context.world.files.access_problem(context.absolute(path), mode)
     if problem:
-        text = f'Can\'t open "{sheet.absolute(path)}"  for {VERBS[mode]} ({problem})'
-        _refuse(sheet, text, command, REMEDIES[mode])
+        text = f'Can\'t open "{context.absolute(path)}"  for {VERBS[mode]} ({problem})'
+        _refuse(context, text, command, REMEDIES[mode])
 
 
-def check_log(sheet: BuildContext) -> None:
+def check_log(context: BuildContext) -> None:
     """Refuse a user log that takes no events."""
-    log = sheet.get("UserLog")
-    if log is not None and not sheet.trusts_files and not _skips(sheet):
-        check_file(sheet, log, "w", "log")
+    log = context.get("UserLog")
+    if log is not None and not context.trusts_files and not _skips(context):
+        check_file(context, log, "w", "log")
 
 
-def check_executable(sheet: BuildContext, path: str) -> None:
+def check_executable(context: BuildContext, path: str) -> None:
     """Refuse a program that is not there, cannot be read, is empty, or is a script with DOS line ends."""
-    if _skips(sheet):
+    if _skips(context):
         return
-    files = sheet.world.files
+    files = context.world.files
     problem = files.access_problem(path, "r")
     if not problem and files.is_folder(path):
         problem = "Is a directory"
     if problem:
-        _refuse(sheet, f"Can't access executable file {path}: {problem}", "executable",
+        _refuse(context, f"Can't access executable file {path}: {problem}", "executable",
                 "put the program there, or mend the path; transfer_executable = false names one on the execute machine")
         return
     first = files.first_line(path)
     if not files.size_kib(path):
-        _refuse(sheet, f"Executable file {path} has zero length", "executable", "give it something to run")
+        _refuse(context, f"Executable file {path} has zero length", "executable", "give it something to run")
     elif first.startswith(b"#!") and first.rstrip(b"\n").endswith(b"\r"):
         sentence = f"Executable file {path} is a script with CRLF (DOS/Windows) line endings"
-        if sheet.scope.live.get("allow_crlf_script"):
-            sheet.warn(sentence)
+        if context.scope.live.get("allow_crlf_script"):
+            context.warn(sentence)
         else:
-            _refuse(sheet, f"{sentence}; run 'dos2unix {path}', or submit with -allow-crlf-script", "executable")
+            _refuse(context, f"{sentence}; run 'dos2unix {path}', or submit with -allow-crlf-script", "executable")

@@ -149,11 +149,12 @@ FUNCTIONS: dict[str, Function] = {
 def file_parts(letters: str, path: str, cwd: str) -> str:
     """``$F<letters>(name)``: parts of a path.
 
-    :param letters: any of f (full path), p (folder), d (last folder; the last two where it stands twice), n (name),
-        x (extension), b (without its mark: the trailing slash of a folder, the dot of an extension), w and u (back or
-        forward slashes), q and a (quotes).
-    :param path: the path, perhaps in double quotes.
-    :param cwd: what a full path begins with.
+    Args:
+        letters: any of f (full path), p (folder), d (last folder; the last two where it stands twice), n (name), x
+            (extension), b (without its mark: the trailing slash of a folder, the dot of an extension), w and u (back
+            or forward slashes), q and a (quotes).
+        path: the path, perhaps in double quotes.
+        cwd: what a full path begins with.
     """
     if len(path) >= 2 and path[0] == path[-1] == '"':
         path = path[1:-1]

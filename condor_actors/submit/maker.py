@@ -25,105 +25,105 @@ Attributes = dict[str, tuple[str, Any]]
 """``{lower-case name: (name, value)}``; the value None says that the attribute is not there."""
 
 
-def _constants(sheet: BuildContext) -> None:
+def _constants(context: BuildContext) -> None:
     """What every new job has: counters at zero, versions, dates."""
-    world = sheet.world
-    sheet.set("MyType", "Job")
-    sheet.set("TargetType", "Machine")
-    sheet.set("QDate", world.now_s)
-    sheet.set("JobSubmitMethod", world.submit_method)
+    world = context.world
+    context.set("MyType", "Job")
+    context.set("TargetType", "Machine")
+    context.set("QDate", world.now_s)
+    context.set("JobSubmitMethod", world.submit_method)
     for name in ("RemoteWallClockTime", "RemoteUserCpu", "RemoteSysCpu", "CumulativeRemoteUserCpu",
                  "CumulativeRemoteSysCpu"):  # fmt: skip
-        sheet.set(name, 0.0)
+        context.set(name, 0.0)
     for name in (
         "ExitStatus", "NumCkpts", "NumJobStarts", "NumJobCompletions", "NumRestarts", "NumSystemHolds",
         "CommittedTime", "CommittedSlotTime", "CumulativeSlotTime", "TotalSuspensions", "LastSuspensionTime",
         "CumulativeSuspensionTime", "CommittedSuspensionTime",
     ):  # fmt: skip
-        sheet.set(name, 0)
-    sheet.set("ExitBySignal", False)
-    sheet.set("CondorVersion", world.version)
-    sheet.set("CondorPlatform", world.platform)
+        context.set(name, 0)
+    context.set("ExitBySignal", False)
+    context.set("CondorVersion", world.version)
+    context.set("CondorPlatform", world.platform)
     for setting in ("SUBMIT_ATTRS", "SUBMIT_EXPRS", "SYSTEM_SUBMIT_ATTRS"):
-        for name in (sheet.setting(setting) or "").replace(",", " ").split():
+        for name in (context.setting(setting) or "").replace(",", " ").split():
             forced = name.removeprefix("+").removeprefix("MY.")
-            value = sheet.setting(forced)
+            value = context.setting(forced)
             if value is not None:
-                sheet.set_expression(forced, value, f"{setting}: {forced}")
+                context.set_expression(forced, value, f"{setting}: {forced}")
 
 
-def _simple(sheet: BuildContext) -> None:
+def _simple(context: BuildContext) -> None:
     """Commands that set one attribute (the table of :mod:`condor_actors.submit.keywords`)."""
-    scope = sheet.scope
+    scope = context.scope
     for keyword in SIMPLE:
         if not scope.has(keyword.command) and not scope.has(keyword.key):
             continue
-        value = sheet.text(keyword.command, keyword.attribute)
+        value = context.text(keyword.command, keyword.attribute)
         if value is not None:
-            _set_simple(sheet, keyword, value)
+            _set_simple(context, keyword, value)
 
 
-def _set_simple(sheet: BuildContext, keyword: Keyword, value: str) -> None:
+def _set_simple(context: BuildContext, keyword: Keyword, value: str) -> None:
     kind = keyword.kind
     if kind == "expr":
-        sheet.set_expression(keyword.attribute, value, keyword.command)
+        context.set_expression(keyword.attribute, value, keyword.command)
     elif kind == "boolean":
-        sheet.set(keyword.attribute, sheet.truth(keyword.command, value))
+        context.set(keyword.attribute, context.truth(keyword.command, value))
     elif kind in ("integer", "natural"):
-        number = sheet.whole(keyword.command, value)
+        number = context.whole(keyword.command, value)
         if kind == "natural" and number < 0:
             raise SubmitError(f"{keyword.command}={value} is invalid, expected 0 or more.")
-        sheet.set(keyword.attribute, number)
+        context.set(keyword.attribute, number)
     elif kind == "path":
         path = unquoted(value)
-        sheet.set(keyword.attribute, path if path == NULL_FILE else sheet.absolute(path))
+        context.set(keyword.attribute, path if path == NULL_FILE else context.absolute(path))
     elif kind == "list":
-        sheet.set(keyword.attribute, ",".join(unquoted(value).replace(",", " ").split()))
+        context.set(keyword.attribute, ",".join(unquoted(value).replace(",", " ").split()))
     else:
-        sheet.set(keyword.attribute, unquoted(value) if kind == "word" else value)
+        context.set(keyword.attribute, unquoted(value) if kind == "word" else value)
 
 
-def _parallel(sheet: BuildContext) -> None:
+def _parallel(context: BuildContext) -> None:
     """MinHosts, MaxHosts, CurrentHosts."""
-    wanted = sheet.text("WantParallelScheduling")
-    parallel = sheet.universe == 11 or (wanted is not None and sheet.truth("WantParallelScheduling", wanted))
-    hosts = sheet.integer("machine_count", "node_count", "NodeCount", "MachineCount") if parallel else 1
+    wanted = context.text("WantParallelScheduling")
+    parallel = context.universe == 11 or (wanted is not None and context.truth("WantParallelScheduling", wanted))
+    hosts = context.integer("machine_count", "node_count", "NodeCount", "MachineCount") if parallel else 1
     if hosts is None:
         raise SubmitError("No machine_count specified!")
     if parallel:
-        sheet.set("WantIOProxy" if sheet.universe == 11 else "WantParallelScheduling", True)
-    sheet.set("MinHosts", hosts)
-    sheet.set("MaxHosts", hosts)
-    sheet.set("CurrentHosts", 0)
+        context.set("WantIOProxy" if context.universe == 11 else "WantParallelScheduling", True)
+    context.set("MinHosts", hosts)
+    context.set("MaxHosts", hosts)
+    context.set("CurrentHosts", 0)
 
 
-def _automatic(sheet: BuildContext) -> None:
+def _automatic(context: BuildContext) -> None:
     """What is filled in where nobody said otherwise: JobPrio, JobLeaseDuration, JobDescription …"""
-    if sheet.get("JobPrio") is None:
-        sheet.set("JobPrio", 0)
-    if sheet.universe in (1, 5, 10) and sheet.get("JobLeaseDuration") is None:
-        sheet.set_expression("JobLeaseDuration", sheet.setting("JOB_DEFAULT_LEASE_DURATION") or "2400")
-    if sheet.get("SuccessCheckpointExitCode") is not None:
-        sheet.set("WantFTOnCheckpoint", True)
-    if sheet.get("JobStarterLog") is not None and sheet.get("JobStarterDebug") is None:
-        sheet.set("JobStarterDebug", True)
-    if sheet.interactive:
-        sheet.set("InteractiveJob", True)
-        if sheet.get("JobDescription") is None:
-            sheet.set("JobDescription", "interactive job")
+    if context.get("JobPrio") is None:
+        context.set("JobPrio", 0)
+    if context.universe in (1, 5, 10) and context.get("JobLeaseDuration") is None:
+        context.set_expression("JobLeaseDuration", context.setting("JOB_DEFAULT_LEASE_DURATION") or "2400")
+    if context.get("SuccessCheckpointExitCode") is not None:
+        context.set("WantFTOnCheckpoint", True)
+    if context.get("JobStarterLog") is not None and context.get("JobStarterDebug") is None:
+        context.set("JobStarterDebug", True)
+    if context.interactive:
+        context.set("InteractiveJob", True)
+        if context.get("JobDescription") is None:
+            context.set("JobDescription", "interactive job")
 
 
-def _forced(sheet: BuildContext) -> None:
+def _forced(context: BuildContext) -> None:
     """``+Name = expression`` and ``MY.Name = expression``: straight into the ad, over anything else."""
-    for key in [*sheet.scope.assigned, *(name for name in sheet.scope.live if name.startswith("my."))]:
+    for key in [*context.scope.assigned, *(name for name in context.scope.live if name.startswith("my."))]:
         if not key.startswith("my."):
             continue
-        raw = sheet.scope.raw(key)
-        text = sheet.scope.expand(raw or "").strip()
-        name = sheet.scope.spellings.get(key, key)[3:]
+        raw = context.scope.raw(key)
+        text = context.scope.expand(raw or "").strip()
+        name = context.scope.spellings.get(key, key)[3:]
         if not text:
             raise SubmitError(f"Invalid value for MY.{name}: expected an expression (a string needs double quotes)")
-        sheet.set_expression(name, text, f"MY.{name}")
+        context.set_expression(name, text, f"MY.{name}")
 
 
 SECTIONS: tuple[tuple[str, Section], ...] = (
@@ -174,8 +174,8 @@ class _Trace:
 class Maker:
     """Makes the jobs of one queue statement after another."""
 
-    def __init__(self, sheet: BuildContext) -> None:
-        self.sheet = sheet
+    def __init__(self, context: BuildContext) -> None:
+        self.context = context
         self._varied: list[tuple[int, _Trace]] = []
         self._fixed: dict[str, list[tuple[int, str, Any]]] = {}
         self._fixed_reads: frozenset[str] = frozenset()
@@ -195,48 +195,52 @@ class Maker:
     def begin(self, varying: Iterable[str]) -> Attributes:
         """Make a job whole.
 
-        :param varying: live names whose value will change in the jobs that follow.
-        :returns: all its attributes.
+        Args:
+            varying: live names whose value will change in the jobs that follow.
+
+        Returns:
+            all its attributes.
         """
-        draft = self.sheet.draft = PendingAttributes()
-        traces = [self._run(number, draft) for number in range(len(SECTIONS))]
-        self._first = draft.final()
-        self._plan(draft, traces, frozenset(varying))
+        pending = self.context.pending = PendingAttributes()
+        traces = [self._run(number, pending) for number in range(len(SECTIONS))]
+        self._first = pending.final()
+        self._plan(pending, traces, frozenset(varying))
         return self._first
 
     def next_job(self) -> Attributes | None:
         """Make the next job of the same statement, live names already set.
 
-        :returns: the attributes that may differ from the first job's, or None when the job must be made whole
-            (`begin`): it wrote something that a section not made again depends on.
+        Returns:
+            the attributes that may differ from the first job's, or None when the job must be made whole (`begin`): it
+            wrote something that a section not made again depends on.
         """
-        draft = self.sheet.draft = PendingAttributes(self._fixed)
+        pending = self.context.pending = PendingAttributes(self._fixed)
         changed: set[str] = set()
         for number, trace in self._varied:
-            draft.section = number
+            pending.section = number
             if trace.own or any(_depends(trace.reads, key) for key in changed):
-                SECTIONS[number][1](self.sheet)
-                self._compare(draft, number, trace, changed)
+                SECTIONS[number][1](self.context)
+                self._compare(pending, number, trace, changed)
             else:
                 for name, value in trace.writes.values():
-                    draft.set(name, value)
+                    pending.set(name, value)
         if any(_depends(self._fixed_reads, key) for key in changed - self._varied_writes):
             return None
-        return self._outcome(draft)
+        return self._outcome(pending)
 
-    def _compare(self, draft: PendingAttributes, number: int, trace: _Trace, changed: set[str]) -> None:
+    def _compare(self, pending: PendingAttributes, number: int, trace: _Trace, changed: set[str]) -> None:
         """Note which attributes a section wrote differently than for the first job."""
-        for key, writes in draft.fresh.items():
+        for key, writes in pending.fresh.items():
             if writes[-1][0] == number:
                 before = trace.writes.get(key)
                 if before is None or not same(before[1], writes[-1][2]):
                     changed.add(key)
-        changed.update(key for key in trace.writes if key not in draft.fresh)
+        changed.update(key for key in trace.writes if key not in pending.fresh)
 
-    def _outcome(self, draft: PendingAttributes) -> Attributes:
+    def _outcome(self, pending: PendingAttributes) -> Attributes:
         out: Attributes = {}
-        for key in self._varied_writes | draft.fresh.keys():
-            fixed, fresh = self._fixed.get(key), draft.fresh.get(key)
+        for key in self._varied_writes | pending.fresh.keys():
+            fixed, fresh = self._fixed.get(key), pending.fresh.get(key)
             if fresh is None:
                 last = fixed[-1] if fixed else None
             elif fixed is None or fixed[-1][0] <= fresh[-1][0]:
@@ -250,16 +254,16 @@ class Maker:
                 out[key] = (known[0], None)
         return out
 
-    def _run(self, number: int, draft: PendingAttributes) -> _Trace:
-        scope = self.sheet.scope
+    def _run(self, number: int, pending: PendingAttributes) -> _Trace:
+        scope = self.context.scope
         scope.touched = set()
-        draft.reads = set()
-        draft.section = number
-        SECTIONS[number][1](self.sheet)
-        writes = {key: (made[-1][1], made[-1][2]) for key, made in draft.fresh.items() if made[-1][0] == number}
-        return _Trace(frozenset(scope.touched), frozenset(draft.reads), writes)
+        pending.reads = set()
+        pending.section = number
+        SECTIONS[number][1](self.context)
+        writes = {key: (made[-1][1], made[-1][2]) for key, made in pending.fresh.items() if made[-1][0] == number}
+        return _Trace(frozenset(scope.touched), frozenset(pending.reads), writes)
 
-    def _plan(self, draft: PendingAttributes, traces: list[_Trace], varying: frozenset[str]) -> None:
+    def _plan(self, pending: PendingAttributes, traces: list[_Trace], varying: frozenset[str]) -> None:
         """Which sections may come out differently when the varying names change."""
         self._varied = []
         written: set[str] = set()
@@ -273,7 +277,7 @@ class Maker:
                 fixed_reads |= trace.reads
         varied = {number for number, _ in self._varied}
         self._fixed = {}
-        for key, writes in draft.fresh.items():
+        for key, writes in pending.fresh.items():
             kept = [write for write in writes if write[0] not in varied]
             if kept:
                 self._fixed[key] = kept

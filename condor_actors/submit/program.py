@@ -18,165 +18,165 @@ from condor_actors.submit.quoting import (
 )
 
 
-def universe(sheet: BuildContext) -> None:
+def universe(context: BuildContext) -> None:
     """JobUniverse, and WantDocker or WantContainer."""
-    name = (sheet.text("universe", "JobUniverse") or sheet.setting("DEFAULT_UNIVERSE") or "vanilla").lower()
+    name = (context.text("universe", "JobUniverse") or context.setting("DEFAULT_UNIVERSE") or "vanilla").lower()
     if name.isdigit():
         name = next((word for word, number in UNIVERSE_IDS.items() if str(number) == name), name)
     if name not in UNIVERSE_IDS:
         raise SubmitError(
             f"I don't know about the '{name}' universe; expected one of {', '.join(sorted(UNIVERSE_IDS))}."
         )
-    sheet.universe = UNIVERSE_IDS[name]
-    sheet.topping = name if name in ("docker", "container") else ""
+    context.universe = UNIVERSE_IDS[name]
+    context.topping = name if name in ("docker", "container") else ""
     image, docker_image = (
-        sheet.text("container_image", "ContainerImage"),
-        sheet.text("docker_image", "DockerImage"),
+        context.text("container_image", "ContainerImage"),
+        context.text("docker_image", "DockerImage"),
     )
-    if sheet.universe == 5 and not sheet.topping and (image or docker_image):
-        sheet.topping = "container" if image else "docker"
-    if sheet.topping and not image and not docker_image:
+    if context.universe == 5 and not context.topping and (image or docker_image):
+        context.topping = "container" if image else "docker"
+    if context.topping and not image and not docker_image:
         raise SubmitError(f"{name} universe needs a {name}_image")
-    sheet.set("JobUniverse", sheet.universe)
-    if sheet.topping == "docker":
-        sheet.set("WantDocker", True)
-        sheet.set("DockerImage", docker_image or image)
-    elif sheet.topping:
-        _container(sheet, image or docker_image or "")
+    context.set("JobUniverse", context.universe)
+    if context.topping == "docker":
+        context.set("WantDocker", True)
+        context.set("DockerImage", docker_image or image)
+    elif context.topping:
+        _container(context, image or docker_image or "")
 
 
-def _container(sheet: BuildContext, image: str) -> None:
-    sheet.set("WantContainer", True)
+def _container(context: BuildContext, image: str) -> None:
+    context.set("WantContainer", True)
     if image.startswith("docker:"):
-        sheet.set("WantDockerImage", True)
+        context.set("WantDockerImage", True)
     elif image.endswith(".sif"):
-        sheet.set("WantSIF", True)
+        context.set("WantSIF", True)
     else:
-        sheet.set("WantSandboxImage", True)
-    sheet.set("ContainerImage", image)
+        context.set("WantSandboxImage", True)
+    context.set("ContainerImage", image)
 
 
-def folder(sheet: BuildContext) -> None:
+def folder(context: BuildContext) -> None:
     """Iwd."""
-    given = sheet.text("initialdir", "initial_dir", "job_iwd", "iwd")
+    given = context.text("initialdir", "initial_dir", "job_iwd", "iwd")
     if given is None:
-        path = sheet.world.cwd
+        path = context.world.cwd
     else:
-        path = given if given.startswith("/") else f"{sheet.world.cwd.rstrip('/')}/{given}"
-        if "$$(" not in path and not sheet.world.files.is_folder(path):
+        path = given if given.startswith("/") else f"{context.world.cwd.rstrip('/')}/{given}"
+        if "$$(" not in path and not context.world.files.is_folder(path):
             raise SubmitError(f"No such directory: {path}", command="initialdir",
                               remedy="make it, or mend the path (a relative one begins at the folder you submit from)")
     if len(path) > 1:
         path = path.rstrip("/")
-    sheet.iwd = path
-    sheet.set("Iwd", path)
+    context.iwd = path
+    context.set("Iwd", path)
 
 
-def executable(sheet: BuildContext) -> None:
+def executable(context: BuildContext) -> None:
     """Cmd, TransferExecutable, ExecutableSize."""
-    name = sheet.text("executable", "cmd")
-    shell = sheet.text("shell")
-    if shell is not None and not sheet.interactive:
+    name = context.text("executable", "cmd")
+    shell = context.text("shell")
+    if shell is not None and not context.interactive:
         if name is not None:
             raise SubmitError("a description has either a shell command or an executable, not both")
-        sheet.set("Cmd", "/bin/sh")
-        sheet.set("TransferExecutable", False)
+        context.set("Cmd", "/bin/sh")
+        context.set("TransferExecutable", False)
         return
-    if sheet.interactive and name is None:
+    if context.interactive and name is None:
         name = "/bin/sleep"
     if name is None:
-        if sheet.topping:
-            sheet.set("Cmd", "")
-            sheet.set("TransferExecutable", False)
+        if context.topping:
+            context.set("Cmd", "")
+            context.set("TransferExecutable", False)
             return
         raise SubmitError("No 'executable' parameter was provided")
     name = name.strip('"')
-    transfer = sheet.text("transfer_executable", "TransferExecutable")
-    moved = transfer is None or sheet.truth("transfer_executable", transfer)
+    transfer = context.text("transfer_executable", "TransferExecutable")
+    moved = transfer is None or context.truth("transfer_executable", transfer)
     if not moved:
-        sheet.set("TransferExecutable", False)
-        sheet.set("Cmd", name)
+        context.set("TransferExecutable", False)
+        context.set("Cmd", name)
         return
     if transfer is not None:
-        sheet.set("TransferExecutable", True)
-    if is_url(name) or sheet.universe == 9:
-        sheet.set("Cmd", name)
+        context.set("TransferExecutable", True)
+    if is_url(name) or context.universe == 9:
+        context.set("Cmd", name)
         return
-    path = _executable_path(sheet, name)
-    sheet.set("Cmd", path)
+    path = _executable_path(context, name)
+    context.set("Cmd", path)
     if "$$(" not in path:
-        check_executable(sheet, path)
+        check_executable(context, path)
 
 
-def _executable_path(sheet: BuildContext, name: str) -> str:
+def _executable_path(context: BuildContext, name: str) -> str:
     """Relative to the caller's folder, as HTCondor has it; to the job's initial folder if it is only there."""
     if name.startswith("/"):
         return name
-    path = f"{sheet.world.cwd.rstrip('/')}/{name}"
-    files = sheet.world.files
+    path = f"{context.world.cwd.rstrip('/')}/{name}"
+    files = context.world.files
     if (
-        sheet.iwd != sheet.world.cwd
+        context.iwd != context.world.cwd
         and files.access_problem(path, "r")
-        and not files.access_problem(sheet.absolute(name), "r")
+        and not files.access_problem(context.absolute(name), "r")
     ):
-        return sheet.absolute(name)
+        return context.absolute(name)
     return path
 
 
-def size(sheet: BuildContext) -> None:
+def size(context: BuildContext) -> None:
     """ExecutableSize, ImageSize (KiB)."""
-    command = sheet.get("Cmd")
-    moved = sheet.get("TransferExecutable") is not False or str(command).startswith("/")
-    kib = sheet.world.files.size_kib(command) if command and moved and not is_url(command) else 0
-    sheet.set("ExecutableSize", kib)
-    given = sheet.text("image_size", "ImageSize")
+    command = context.get("Cmd")
+    moved = context.get("TransferExecutable") is not False or str(command).startswith("/")
+    kib = context.world.files.size_kib(command) if command and moved and not is_url(command) else 0
+    context.set("ExecutableSize", kib)
+    given = context.text("image_size", "ImageSize")
     if given is None:
-        sheet.set("ImageSize", kib)
+        context.set("ImageSize", kib)
         return
     from condor_actors.submit.resources import quantity
 
     image_kib = quantity(given, 1024)
     if image_kib is None or image_kib < 1:
         raise SubmitError(f"'{given}' is not valid for Image Size: expected a size of at least 1 KiB, such as 4MB")
-    sheet.set("ImageSize", image_kib)
+    context.set("ImageSize", image_kib)
 
 
-def arguments(sheet: BuildContext) -> None:
+def arguments(context: BuildContext) -> None:
     """Args (old syntax) or Arguments (new syntax)."""
-    shell = sheet.text("shell")
-    if shell is not None and not sheet.interactive:
-        sheet.set("Arguments", join_raw(["-c", shell]))
+    shell = context.text("shell")
+    if shell is not None and not context.interactive:
+        context.set("Arguments", join_raw(["-c", shell]))
         return
-    if sheet.interactive and sheet.text("executable", "cmd") is None:
-        sheet.set("Args", "180")
+    if context.interactive and context.text("executable", "cmd") is None:
+        context.set("Args", "180")
         return
-    old, new = sheet.text("arguments", "args"), sheet.text("arguments2")
-    if old is not None and new is not None and not sheet.boolean("allow_arguments_v1"):
+    old, new = context.text("arguments", "args"), context.text("arguments2")
+    if old is not None and new is not None and not context.boolean("allow_arguments_v1"):
         raise SubmitError("both 'arguments' and 'arguments2' are given; that needs allow_arguments_v1=true")
     try:
         if new is not None:
-            sheet.set("Arguments", join_raw(split_raw(unquote(new) or "")))
+            context.set("Arguments", join_raw(split_raw(unquote(new) or "")))
         elif old is not None:
-            sheet.set(*parse_arguments(old))
+            context.set(*parse_arguments(old))
         else:
-            sheet.set("Arguments", "")
+            context.set("Arguments", "")
     except SubmitError as error:
         raise SubmitError(f"{error.problem}\nThe full arguments you specified were: {new or old}") from None
 
 
-def environment(sheet: BuildContext) -> None:
+def environment(context: BuildContext) -> None:
     """Environment."""
     variables: dict[str, str] = {}
-    taken = sheet.text("getenv", "get_env")
+    taken = context.text("getenv", "get_env")
     if taken is not None:
-        variables.update(imported(taken, sheet.world.environ))
-    given = sheet.text("environment2") or sheet.text("environment", "env")
+        variables.update(imported(taken, context.world.environ))
+    given = context.text("environment2") or context.text("environment", "env")
     if given is not None:
         try:
             variables.update(parse_environment(given))
         except SubmitError as error:
             raise SubmitError(f"{error.problem}\nThe environment you specified was: '{given}'") from None
-    sheet.set("Environment", join_environment(variables))
+    context.set("Environment", join_environment(variables))
 
 
 _STANDARD_FILES = (
@@ -187,44 +187,45 @@ _STANDARD_FILES = (
 )
 
 
-def standard_files(sheet: BuildContext) -> None:
+def standard_files(context: BuildContext) -> None:
     """In, Out, Err with their Transfer… and Stream… attributes."""
     for attribute, commands, moves, moves_command, streams, streams_command in _STANDARD_FILES:
-        path = sheet.text(*commands, attribute)
-        moved = sheet.boolean(moves_command, moves, default=True)
+        path = context.text(*commands, attribute)
+        moved = context.boolean(moves_command, moves, default=True)
         if path is None or path == NULL_FILE:
-            sheet.set(attribute, NULL_FILE)
-            sheet.set(moves, False)
+            context.set(attribute, NULL_FILE)
+            context.set(moves, False)
             continue
         path = path.strip('"')
-        if moved and files_are_checked(sheet):
-            check_file(sheet, path, "r" if attribute == "In" else "w", commands[0])
-        sheet.set(attribute, path)
+        if moved and files_are_checked(context):
+            check_file(context, path, "r" if attribute == "In" else "w", commands[0])
+        context.set(attribute, path)
         if moved:
-            sheet.set(streams, sheet.boolean(streams_command, streams))
+            context.set(streams, context.boolean(streams_command, streams))
         else:
-            sheet.set(moves, False)
+            context.set(moves, False)
 
 
-def signals(sheet: BuildContext) -> None:
+def signals(context: BuildContext) -> None:
     """KillSig, RemoveKillSig, HoldKillSig, KillSigTimeout."""
     for command, attribute in (
         ("kill_sig", "KillSig"), ("remove_kill_sig", "RemoveKillSig"), ("hold_kill_sig", "HoldKillSig"),
     ):  # fmt: skip
-        given = sheet.text(command, attribute)
+        given = context.text(command, attribute)
         if given is not None:
-            sheet.set(attribute, signal_name(given))
-        elif attribute == "KillSig" and sheet.universe in (7, 11, 12):
-            sheet.set(attribute, "SIGTERM")
-    timeout = sheet.integer("kill_sig_timeout", "KillSigTimeout")
+            context.set(attribute, signal_name(given))
+        elif attribute == "KillSig" and context.universe in (7, 11, 12):
+            context.set(attribute, "SIGTERM")
+    timeout = context.integer("kill_sig_timeout", "KillSigTimeout")
     if timeout is not None:
-        sheet.set("KillSigTimeout", timeout)
+        context.set("KillSigTimeout", timeout)
 
 
 def signal_name(given: str) -> str:
     """The name of a signal given by name or number.
 
-    :raises SubmitError: there is no such signal.
+    Raises:
+        SubmitError: there is no such signal.
     """
     word = given.upper()
     try:

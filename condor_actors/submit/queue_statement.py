@@ -90,8 +90,11 @@ def is_queue(text: str) -> bool:
 def parse_queue(arguments: str, evaluate: Callable[[str], object], *, file: str = "", line: int = 0) -> QueueStatement:
     """Read what stands behind the word ``queue``, macros expanded.
 
-    :param evaluate: the value of a ClassAd expression, for the count.
-    :raises SubmitError: a count that is no number, a bad slice, unknown words.
+    Args:
+        evaluate: the value of a ClassAd expression, for the count.
+
+    Raises:
+        SubmitError: a count that is no number, a bad slice, unknown words.
     """
 
     def wrong(problem: str) -> SubmitError:
@@ -192,7 +195,8 @@ def split_items(text: str) -> list[str]:
 def load_items(statement: QueueStatement, files: Files, *, file: str = "", line: int = 0) -> list[str]:
     """The items of a statement, from wherever they come, before slicing.
 
-    :raises SubmitError: a file that cannot be read, a command that fails.
+    Raises:
+        SubmitError: a file that cannot be read, a command that fails.
     """
     if statement.mode is Mode.MATCHING:
         return list(_matching(statement, files))

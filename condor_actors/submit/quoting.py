@@ -24,7 +24,8 @@ from condor_actors.submit.errors import SubmitError
 def split_raw(raw: str) -> list[str]:
     """The words of a raw new-syntax string.
 
-    :raises SubmitError: a single quote without its partner.
+    Raises:
+        SubmitError: a single quote without its partner.
     """
     try:
         return argument_quoting.split_raw(raw)
@@ -35,7 +36,8 @@ def split_raw(raw: str) -> list[str]:
 def unquote(text: str) -> str | None:
     """What stands within the outer double quotes of new syntax, None when the text is old syntax.
 
-    :raises SubmitError: a closing quote is missing, or something follows it.
+    Raises:
+        SubmitError: a closing quote is missing, or something follows it.
     """
     text = text.strip()
     if not text.startswith('"'):
@@ -78,7 +80,8 @@ def parse_arguments(text: str) -> tuple[str, str]:
 def parse_environment(text: str) -> dict[str, str]:
     """Names and values of an ``environment`` command.
 
-    :raises SubmitError: an entry without ``=`` or without a name.
+    Raises:
+        SubmitError: an entry without ``=`` or without a name.
     """
     raw = unquote(text)
     entries = split_raw(raw) if raw is not None else [entry for entry in text.split(";") if entry.strip()]
@@ -104,7 +107,8 @@ def join_environment(variables: Mapping[str, str]) -> str:
 def imported(pattern_text: str, environ: Mapping[str, str]) -> dict[str, str]:
     """What ``getenv`` takes from the caller's environment.
 
-    :param pattern_text: ``true``, ``false``, or a list of names and patterns with ``*``; ``!`` excludes.
+    Args:
+        pattern_text: ``true``, ``false``, or a list of names and patterns with ``*``; ``!`` excludes.
     """
     word = pattern_text.strip().lower()
     if word in ("false", "no", "f", "0", ""):

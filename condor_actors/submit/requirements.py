@@ -34,40 +34,40 @@ _DEFERRAL = (
 )
 
 
-def requirements(sheet: BuildContext) -> None:
+def requirements(context: BuildContext) -> None:
     """Requirements."""
-    own = sheet.text("requirements")
-    if sheet.text("my.requirements") is not None:
+    own = context.text("requirements")
+    if context.text("my.requirements") is not None:
         if own is not None:
-            sheet.warn("Use of MY.Requirements or +Requirements overrides requirements; remove one of the two.")
+            context.warn("Use of MY.Requirements or +Requirements overrides requirements; remove one of the two.")
         return
-    appended = _appended(sheet)
+    appended = _appended(context)
     clauses = [f"({text})" for text in (own, appended) if text is not None]
-    if sheet.universe == 9 and not str(sheet.get("GridResource") or "").lower().startswith("condor "):
-        sheet.set_expression("Requirements", " && ".join(clauses) or "true", "requirements")
+    if context.universe == 9 and not str(context.get("GridResource") or "").lower().startswith("condor "):
+        context.set_expression("Requirements", " && ".join(clauses) or "true", "requirements")
         return
     spoken = _spoken_of(" && ".join(clauses)) if clauses else frozenset()
     if "requirements" in spoken:
         raise SubmitError(f"Requirements = {own}\nIs Circular. Did you intend to use $(Requirements) ?")
-    clauses += _platform(sheet, spoken)
-    clauses += _resources(sheet, spoken)
-    clauses += _tags(sheet, spoken)
-    clauses += _features(sheet, spoken)
-    if sheet.universe not in (1, 7, 9, 12):
-        clauses += _files(sheet, spoken)
-    if sheet.get("DeferralTime") is not None or sheet.get("DeferralPrepTime") is not None:
-        if sheet.universe != 12:
+    clauses += _platform(context, spoken)
+    clauses += _resources(context, spoken)
+    clauses += _tags(context, spoken)
+    clauses += _features(context, spoken)
+    if context.universe not in (1, 7, 9, 12):
+        clauses += _files(context, spoken)
+    if context.get("DeferralTime") is not None or context.get("DeferralPrepTime") is not None:
+        if context.universe != 12:
             clauses.append("TARGET.HasJobDeferral")
         clauses.append(_DEFERRAL)
-    if sheet.get("SuccessCheckpointExitCode") is not None and "hasselfcheckpointtransfers" not in spoken:
+    if context.get("SuccessCheckpointExitCode") is not None and "hasselfcheckpointtransfers" not in spoken:
         clauses.append("TARGET.HasSelfCheckpointTransfers")
-    sheet.set_expression("Requirements", " && ".join(clauses), "requirements")
+    context.set_expression("Requirements", " && ".join(clauses), "requirements")
 
 
-def _appended(sheet: BuildContext) -> str | None:
-    per_universe = {1: "APPEND_REQ_STANDARD", 5: "APPEND_REQ_VANILLA"}.get(sheet.universe)
-    found = sheet.setting(per_universe) if per_universe else None
-    return found or sheet.setting("APPEND_REQUIREMENTS")
+def _appended(context: BuildContext) -> str | None:
+    per_universe = {1: "APPEND_REQ_STANDARD", 5: "APPEND_REQ_VANILLA"}.get(context.universe)
+    found = context.setting(per_universe) if per_universe else None
+    return found or context.setting("APPEND_REQUIREMENTS")
 
 
 def _spoken_of(text: str) -> frozenset[str]:
@@ -83,22 +83,22 @@ def _spoken_of(text: str) -> frozenset[str]:
     return frozenset(external) | (frozenset({"requirements"}) & frozenset(internal))
 
 
-def _platform(sheet: BuildContext, spoken: frozenset[str]) -> list[str]:
+def _platform(context: BuildContext, spoken: frozenset[str]) -> list[str]:
     clauses = []
     if "arch" not in spoken:
-        clauses.append(f'(TARGET.Arch == "{sheet.world.arch}")')
-    if sheet.universe == 10:
+        clauses.append(f'(TARGET.Arch == "{context.world.arch}")')
+    if context.universe == 10:
         return ["TARGET.HasJava"]
-    if sheet.topping == "docker":
+    if context.topping == "docker":
         clauses.append("TARGET.HasDocker")
-    elif sheet.topping:
+    elif context.topping:
         clauses.append("TARGET.HasContainer")
         for wanted, offered in (("WantDockerImage", "HasDockerURL"), ("WantSIF", "HasSIF"),
                                 ("WantSandboxImage", "HasSandboxImage")):  # fmt: skip
-            if sheet.get(wanted) is not None:
+            if context.get(wanted) is not None:
                 clauses.append(f"TARGET.{offered}")
     elif not any(name in spoken for name in _OPSYS):
-        clauses.append(f'(TARGET.OpSys == "{sheet.world.opsys}")')
+        clauses.append(f'(TARGET.OpSys == "{context.world.opsys}")')
     return clauses
 
 
@@ -107,48 +107,48 @@ def _more_than(value: Any, least: float) -> bool:
     return value is not None and (not isinstance(value, (int, float)) or value > least)
 
 
-def _resources(sheet: BuildContext, spoken: frozenset[str]) -> list[str]:
+def _resources(context: BuildContext, spoken: frozenset[str]) -> list[str]:
     clauses = []
-    disk = sheet.get("RequestDisk")
+    disk = context.get("RequestDisk")
     if disk is None:
         if "disk" not in spoken:
             clauses.append("(TARGET.Disk >= DiskUsage)")
     elif _more_than(disk, 0) or "disk" in spoken:
         clauses.append("(TARGET.Disk >= RequestDisk)")
-    if _more_than(sheet.get("RequestMemory"), 1):
+    if _more_than(context.get("RequestMemory"), 1):
         clauses.append("(TARGET.Memory >= RequestMemory)")
-    if sheet.universe != 9 and "cpus" not in spoken and _more_than(sheet.get("RequestCpus"), 1):
+    if context.universe != 9 and "cpus" not in spoken and _more_than(context.get("RequestCpus"), 1):
         clauses.append("(TARGET.Cpus >= RequestCpus)")
     return clauses
 
 
-def _tags(sheet: BuildContext, spoken: frozenset[str]) -> list[str]:
+def _tags(context: BuildContext, spoken: frozenset[str]) -> list[str]:
     clauses = []
-    for name in sorted(sheet.draft.names("Request"), key=str.lower):
+    for name in sorted(context.pending.names("Request"), key=str.lower):
         tag = name[len("Request") :]
         if len(tag) < 2 or tag.startswith("_") or tag.lower() in ("cpus", "disk", "memory") or tag.lower() in spoken:
             continue
-        value = sheet.get(name)
+        value = context.get(name)
         if isinstance(value, Expr):
             value = None
         if isinstance(value, str):
             if value:
                 clauses.append(f"regexp({name},TARGET.{tag})")
         elif value is None or (not isinstance(value, bool) and isinstance(value, (int, float)) and value > 0):
-            if sheet.get(f"Require{tag}") is not None:
+            if context.get(f"Require{tag}") is not None:
                 clauses.append(f"(countMatches(MY.Require{tag},TARGET.Available{tag}) >= {name})")
             else:
                 clauses.append(f"(TARGET.{tag} >= {name})")
     return clauses
 
 
-def _features(sheet: BuildContext, spoken: frozenset[str]) -> list[str]:
+def _features(context: BuildContext, spoken: frozenset[str]) -> list[str]:
     clauses = []
-    if sheet.universe == 1:
+    if context.universe == 1:
         clauses += _checkpoints(spoken)
-    if sheet.get("ToolDaemonCmd") is not None and "hastdp" not in spoken:
+    if context.get("ToolDaemonCmd") is not None and "hastdp" not in spoken:
         clauses.append("TARGET.HasTDP")
-    if sheet.get("EncryptExecuteDirectory") is True and "encryptexecutedirectory" not in spoken:
+    if context.get("EncryptExecuteDirectory") is True and "encryptexecutedirectory" not in spoken:
         clauses.append("TARGET.HasEncryptExecuteDirectory")
     return clauses
 
@@ -162,17 +162,17 @@ def _checkpoints(spoken: frozenset[str]) -> list[str]:
     return clauses
 
 
-def _files(sheet: BuildContext, spoken: frozenset[str]) -> list[str]:
-    should = sheet.get("ShouldTransferFiles")
+def _files(context: BuildContext, spoken: frozenset[str]) -> list[str]:
+    should = context.get("ShouldTransferFiles")
     same_domain = "(TARGET.FileSystemDomain == MY.FileSystemDomain)"
     if should == "NO":
         return [] if "filesystemdomain" in spoken else [same_domain]
     if "hasfiletransfer" in spoken:
         return []
     needed = ["TARGET.HasFileTransfer"]
-    methods = _methods(sheet)
+    methods = _methods(context)
     if methods:
-        sheet.set("WantTransferPluginMethods", ",".join(methods))
+        context.set("WantTransferPluginMethods", ",".join(methods))
     if "hasfiletransferpluginmethods" not in spoken:
         needed += [f'stringListIMember("{method}",TARGET.HasFileTransferPluginMethods)' for method in methods]
     travel = f"({' && '.join(needed)})"
@@ -181,9 +181,9 @@ def _files(sheet: BuildContext, spoken: frozenset[str]) -> list[str]:
     return [travel]
 
 
-def _methods(sheet: BuildContext) -> list[str]:
+def _methods(context: BuildContext) -> list[str]:
     """URL schemes that the execute machine must be able to fetch or store, sorted."""
-    names: list[str] = str(sheet.get("TransferInput") or "").split(",")
-    names.append(str(sheet.get("OutputDestination") or ""))
-    names += [remap.partition("=")[2] for remap in str(sheet.get("TransferOutputRemaps") or "").split(";")]
+    names: list[str] = str(context.get("TransferInput") or "").split(",")
+    names.append(str(context.get("OutputDestination") or ""))
+    names += [remap.partition("=")[2] for remap in str(context.get("TransferOutputRemaps") or "").split(";")]
     return sorted({name.strip().partition("://")[0] for name in names if is_url(name.strip())}, key=str.lower)

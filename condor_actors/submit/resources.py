@@ -33,104 +33,104 @@ def quantity(text: str, scale_bytes: int) -> int | None:
     return -int(-(number * 1024 ** _POWERS[unit]) // scale_bytes)
 
 
-def requests(sheet: BuildContext) -> None:
+def requests(context: BuildContext) -> None:
     """RequestCpus, RequestMemory, RequestDisk, RequestGPUs, Request<Tag>."""
     given = {
         name[len("request_") :]: name
-        for name in (*sheet.scope.assigned, *sheet.scope.live)
+        for name in (*context.scope.assigned, *context.scope.live)
         if name.startswith("request_") and len(name) > len("request_") + 1
     }
     for tag, name in given.items():
         if tag in ("cpus", "memory", "disk", "gpus"):
             continue
         if tag in _TYPOS:
-            sheet.warn(f"{name} is not a valid submit keyword, did you mean {_TYPOS[tag]}?")
+            context.warn(f"{name} is not a valid submit keyword, did you mean {_TYPOS[tag]}?")
             continue
-        value = sheet.text(name)
+        value = context.text(name)
         if value is not None and not tag.startswith("_"):
-            sheet.set_expression(f"Request{tag}", value, name)
-    _expression(sheet, "request_cpus", "RequestCpus", "JOB_DEFAULT_REQUESTCPUS")
+            context.set_expression(f"Request{tag}", value, name)
+    _expression(context, "request_cpus", "RequestCpus", "JOB_DEFAULT_REQUESTCPUS")
     for tag in ("memory", "disk"):
-        _amount(sheet, tag)
-    _gpus(sheet)
+        _amount(context, tag)
+    _gpus(context)
 
 
-def _expression(sheet: BuildContext, command: str, attribute: str, default_setting: str) -> None:
-    value = sheet.text(command, attribute) or sheet.setting(default_setting)
+def _expression(context: BuildContext, command: str, attribute: str, default_setting: str) -> None:
+    value = context.text(command, attribute) or context.setting(default_setting)
     if value is not None and value.lower() != "undefined":
-        sheet.set_expression(attribute, value, command)
+        context.set_expression(attribute, value, command)
 
 
-def _amount(sheet: BuildContext, tag: str) -> None:
+def _amount(context: BuildContext, tag: str) -> None:
     attribute, scale, unit_name = _WITH_UNITS[tag]
-    value = sheet.text(f"request_{tag}", attribute)
+    value = context.text(f"request_{tag}", attribute)
     if value is None:
-        value = sheet.setting(f"JOB_DEFAULT_REQUEST{tag.upper()}")
+        value = context.setting(f"JOB_DEFAULT_REQUEST{tag.upper()}")
     elif value.isdigit():
-        _missing_unit(sheet, f"request_{tag}", value, unit_name)
+        _missing_unit(context, f"request_{tag}", value, unit_name)
     if value is None or value.lower() == "undefined":
         return
     first, comma, rest = value.partition(",")
     amount = quantity(first if comma else value, scale)
     if amount is None:
-        sheet.set_expression(attribute, value, f"request_{tag}")
+        context.set_expression(attribute, value, f"request_{tag}")
         return
-    sheet.set(attribute, amount)
-    _retries(sheet, tag, rest if comma else sheet.text(f"retry_request_{tag}"))
+    context.set(attribute, amount)
+    _retries(context, tag, rest if comma else context.text(f"retry_request_{tag}"))
 
 
-def _missing_unit(sheet: BuildContext, command: str, value: str, unit_name: str) -> None:
-    policy = (sheet.setting("SUBMIT_REQUEST_MISSING_UNITS") or "").lower()
+def _missing_unit(context: BuildContext, command: str, value: str, unit_name: str) -> None:
+    policy = (context.setting("SUBMIT_REQUEST_MISSING_UNITS") or "").lower()
     sentence = f"{command}={value} defaults to {unit_name}"
     if policy == "error":
         raise SubmitError(f"{sentence}, but must contain a units suffix (i.e K, M, G or T)")
     if policy:
-        sheet.warn(f"{sentence}, but should contain a units suffix (i.e K, M, G or T)")
+        context.warn(f"{sentence}, but should contain a units suffix (i.e K, M, G or T)")
 
 
-def _retries(sheet: BuildContext, tag: str, amounts_text: str | None) -> None:
+def _retries(context: BuildContext, tag: str, amounts_text: str | None) -> None:
     """``request_memory = 1GB, 2GB``: what to ask for after an eviction for want of it (RetryRequest<Tag>)."""
     if not amounts_text:
         return
     attribute, scale, _ = _WITH_UNITS[tag]
-    sheet.warn(f"retry_request_{tag} is noted in the job, but an evicted job asks for the same {tag} again")
+    context.warn(f"retry_request_{tag} is noted in the job, but an evicted job asks for the same {tag} again")
     amounts = [quantity(part, scale) for part in amounts_text.split(",")]
     if any(amount is None for amount in amounts):
         raise SubmitError(f"retry_request_{tag}={amounts_text} is invalid, expected amounts such as 2GB, 8GB")
-    sheet.set_expression(f"Retry{attribute}", "{ " + ", ".join(str(amount) for amount in amounts) + " }")
+    context.set_expression(f"Retry{attribute}", "{ " + ", ".join(str(amount) for amount in amounts) + " }")
 
 
-def _gpus(sheet: BuildContext) -> None:
-    _expression(sheet, "request_gpus", "RequestGPUs", "JOB_DEFAULT_REQUESTGPUS")
-    if sheet.get("RequestGPUs") is None:
+def _gpus(context: BuildContext) -> None:
+    _expression(context, "request_gpus", "RequestGPUs", "JOB_DEFAULT_REQUESTGPUS")
+    if context.get("RequestGPUs") is None:
         return
     for command, attribute in (
         ("require_gpus", "RequireGPUs"), ("gpus_minimum_capability", "GPUsMinCapability"),
         ("gpus_maximum_capability", "GPUsMaxCapability"),
     ):  # fmt: skip
-        value = sheet.text(command, attribute)
+        value = context.text(command, attribute)
         if value is not None:
-            sheet.set_expression(attribute, value, command)
-    memory = sheet.text("gpus_minimum_memory", "GPUsMinMemory")
+            context.set_expression(attribute, value, command)
+    memory = context.text("gpus_minimum_memory", "GPUsMinMemory")
     if memory is not None:
         amount = quantity(memory, 1024 * 1024)
         if amount is None:
-            sheet.set_expression("GPUsMinMemory", memory, "gpus_minimum_memory")
+            context.set_expression("GPUsMinMemory", memory, "gpus_minimum_memory")
         else:
-            sheet.set("GPUsMinMemory", amount)
-    runtime = sheet.text("gpus_minimum_runtime", "GPUsMinRuntime")
+            context.set("GPUsMinMemory", amount)
+    runtime = context.text("gpus_minimum_runtime", "GPUsMinRuntime")
     if runtime is not None:
-        _runtime(sheet, runtime)
+        _runtime(context, runtime)
 
 
-def _runtime(sheet: BuildContext, runtime: str) -> None:
+def _runtime(context: BuildContext, runtime: str) -> None:
     """A version ``12.2`` is 12020."""
     version = re.fullmatch(r"(\d+)(?:\.(\d{1,2}))?", runtime)
     if version is None:
-        sheet.set_expression("GPUsMinRuntime", runtime, "gpus_minimum_runtime")
+        context.set_expression("GPUsMinRuntime", runtime, "gpus_minimum_runtime")
         return
     major, minor = int(version.group(1)), int(version.group(2) or 0)
-    sheet.set("GPUsMinRuntime", major if major > 1000 else major * 1000 + minor * 10)
+    context.set("GPUsMinRuntime", major if major > 1000 else major * 1000 + minor * 10)
 
 
 _PROPERTIES = (
@@ -139,32 +139,32 @@ _PROPERTIES = (
 )  # fmt: skip
 
 
-def gpu_properties(sheet: BuildContext) -> None:
+def gpu_properties(context: BuildContext) -> None:
     """RequireGPUs, completed by the least and greatest properties asked for."""
-    if sheet.get("RequestGPUs") is None:
+    if context.get("RequestGPUs") is None:
         return
-    required = sheet.get("RequireGPUs")
+    required = context.get("RequireGPUs")
     text = "" if required is None else str(required)
     clauses = [
         f"{property_name} {relation} {attribute}"
         for attribute, property_name, relation in _PROPERTIES
-        if sheet.get(attribute) is not None and not re.search(rf"\b{property_name}\b", text, re.IGNORECASE)
+        if context.get(attribute) is not None and not re.search(rf"\b{property_name}\b", text, re.IGNORECASE)
     ]
     if not clauses:
         return
     if text:
         clauses.insert(0, f"({text})" if "||" in text or "?" in text else text)
-    sheet.set_expression("RequireGPUs", " && ".join(clauses))
+    context.set_expression("RequireGPUs", " && ".join(clauses))
 
 
-def concurrency_limits(sheet: BuildContext) -> None:
+def concurrency_limits(context: BuildContext) -> None:
     """ConcurrencyLimits."""
-    words = sheet.text("concurrency_limits", "ConcurrencyLimits")
-    expression = sheet.text("concurrency_limits_expr")
+    words = context.text("concurrency_limits", "ConcurrencyLimits")
+    expression = context.text("concurrency_limits_expr")
     if words is not None and expression is not None:
         raise SubmitError("concurrency_limits and concurrency_limits_expr can't be used together")
     if expression is not None:
-        sheet.set_expression("ConcurrencyLimits", expression, "concurrency_limits_expr")
+        context.set_expression("ConcurrencyLimits", expression, "concurrency_limits_expr")
     if words is None:
         return
     limits = sorted(word for word in re.split(r"[,\s]+", words.lower()) if word)
@@ -172,29 +172,29 @@ def concurrency_limits(sheet: BuildContext) -> None:
         name, colon, count = limit.partition(":")
         if not re.fullmatch(r"[\w.]+", name) or (colon and not re.fullmatch(r"\d+(\.\d+)?", count)):
             raise SubmitError(f"Invalid concurrency limit '{limit}': expected NAME or NAME:COUNT")
-    sheet.set("ConcurrencyLimits", ",".join(limits))
+    context.set("ConcurrencyLimits", ",".join(limits))
 
 
-def accounting(sheet: BuildContext) -> None:
+def accounting(context: BuildContext) -> None:
     """AcctGroup, AcctGroupUser, AccountingGroup."""
-    group = sheet.text("accounting_group", "acctgroup", "AcctGroup")
-    user = sheet.text("accounting_group_user", "acctgroupuser", "AcctGroupUser")
-    project = sheet.text("project_name", "ProjectName")
+    group = context.text("accounting_group", "acctgroup", "AcctGroup")
+    user = context.text("accounting_group_user", "acctgroupuser", "AcctGroupUser")
+    project = context.text("project_name", "ProjectName")
     if project is not None:
-        sheet.set("ProjectName", project)
-    if sheet.boolean("nice_user"):
+        context.set("ProjectName", project)
+    if context.boolean("nice_user"):
         if group is not None and group.lower() != "nice-user":
-            sheet.warn("nice_user conflicts with accounting_group; the accounting_group is ignored")
+            context.warn("nice_user conflicts with accounting_group; the accounting_group is ignored")
         group = "nice-user"
-        if sheet.text("max_job_retirement_time", "MaxJobRetirementTime") is None:
-            sheet.set("MaxJobRetirementTime", 0)
+        if context.text("max_job_retirement_time", "MaxJobRetirementTime") is None:
+            context.set("MaxJobRetirementTime", 0)
     if group is None and user is None:
         return
     for word in (group, user):
         if word is not None and not re.fullmatch(r"[\w.@-]+", word):
             raise SubmitError(f"Invalid accounting group '{word}': expected letters, digits, '.', '_', '-', '@'")
-    user = user or sheet.world.user
+    user = user or context.world.user
     if group is not None:
-        sheet.set("AcctGroup", group)
-    sheet.set("AcctGroupUser", user)
-    sheet.set("AccountingGroup", f"{group}.{user}" if group else user)
+        context.set("AcctGroup", group)
+    context.set("AcctGroupUser", user)
+    context.set("AccountingGroup", f"{group}.{user}" if group else user)

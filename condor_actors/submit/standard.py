@@ -22,51 +22,53 @@ ROOM_KIB = 64 << 10
 """Room on the execute machine's disk for the runtime and a checkpoint on its way, beside the program's size."""
 
 
-def standard_files_stay(sheet: BuildContext) -> None:
+def standard_files_stay(context: BuildContext) -> None:
     """WantRemoteSyscalls, WantCheckpoint, ShouldTransferFiles, DiskUsage.
 
-    :raises SubmitError: the job is to be spooled, or wants what this universe does not have.
+    Raises:
+        SubmitError: the job is to be spooled, or wants what this universe does not have.
     """
     for name in _LISTS:
-        if sheet.text(name) is not None:
-            sheet.warn(f"{name} has no effect in the standard universe: the job uses its files where they are.")
-    if sheet.spool:
+        if context.text(name) is not None:
+            context.warn(f"{name} has no effect in the standard universe: the job uses its files where they are.")
+    if context.spool:
         raise SubmitError("a standard universe job cannot be spooled: its files stay where they are")
-    _job_root(sheet)
-    _preflight(sheet)
-    sheet.set("ShouldTransferFiles", "NO")
-    sheet.set("WantRemoteSyscalls", True)
-    sheet.set("WantCheckpoint", True)
+    _job_root(context)
+    _preflight(context)
+    context.set("ShouldTransferFiles", "NO")
+    context.set("WantRemoteSyscalls", True)
+    context.set("WantCheckpoint", True)
     for name in ("TransferIn", "TransferOut", "TransferErr"):
-        sheet.set(name, False)
-    sheet.set("TransferInputSizeMB", 0)
-    sheet.set("DiskUsage", ROOM_KIB + (sheet.get("ExecutableSize") or 0))
+        context.set(name, False)
+    context.set("TransferInputSizeMB", 0)
+    context.set("DiskUsage", ROOM_KIB + (context.get("ExecutableSize") or 0))
 
 
-def _job_root(sheet: BuildContext) -> None:
+def _job_root(context: BuildContext) -> None:
     """JobRoot: of home, the job uses what lies below, and reads what every program needs."""
-    given = sheet.text("job_root", "JobRoot")
+    given = context.text("job_root", "JobRoot")
     if given is None:
         return
-    root = posixpath.normpath(sheet.absolute(given))
-    if "$$(" not in root and not sheet.world.files.is_folder(root):
+    root = posixpath.normpath(context.absolute(given))
+    if "$$(" not in root and not context.world.files.is_folder(root):
         raise SubmitError(f"No such directory: {root}", command="job_root",
                           remedy="make it, or mend the path (a relative one begins at initialdir)")
-    for name, path, programs in (("initialdir", sheet.iwd, ()), ("executable", str(sheet.get("Cmd") or ""), _PROGRAMS)):
+    executable = str(context.get("Cmd") or "")
+    for name, path, programs in (("initialdir", context.iwd, ()), ("executable", executable, _PROGRAMS)):
         if path.startswith("/") and "$$(" not in path + root and not any(
                 posixpath.commonpath((path, place)) == place for place in (root, *programs)):
             raise SubmitError(f"{name}: {path} does not lie below job_root = {root}", command="job_root",
                               remedy=f"put it there, or take another root; {_READABLE} can be read in any case")
-    sheet.set("JobRoot", root)
+    context.set("JobRoot", root)
 
 
-def _preflight(sheet: BuildContext) -> None:
+def _preflight(context: BuildContext) -> None:
     """What can be said of the program beforehand."""
-    path = str(sheet.get("Cmd") or "")
-    if "$$(" in path or not path.startswith("/") or sheet.world.files.access_problem(path, "r"):
+    path = str(context.get("Cmd") or "")
+    if "$$(" in path or not path.startswith("/") or context.world.files.access_problem(path, "r"):
         return
-    runs, summary, remarks = sheet.world.files.preflight(path)
+    runs, summary, remarks = context.world.files.preflight(path)
     if not runs:
         raise SubmitError(f"{path} {summary}, so universe = standard is not for it; try universe = vanilla")
     if remarks and not path.rsplit("/", 1)[-1].startswith(_INTERPRETERS):
-        sheet.warn(f"{path} {summary}: {'; '.join(remarks)}")
+        context.warn(f"{path} {summary}: {'; '.join(remarks)}")

@@ -14,52 +14,52 @@ WHEN = {"on_exit": "ON_EXIT", "on_exit_or_evict": "ON_EXIT_OR_EVICT", "on_succes
         "always": "ON_EXIT_OR_EVICT", "never": "NEVER"}  # fmt: skip
 
 
-def transfer(sheet: BuildContext) -> None:
+def transfer(context: BuildContext) -> None:
     """ShouldTransferFiles, WhenToTransferOutput, TransferInput, TransferOutput, TransferOutputRemaps, DiskUsage …"""
-    if sheet.universe == 1:
-        standard_files_stay(sheet)
+    if context.universe == 1:
+        standard_files_stay(context)
         return
-    inputs_text = sheet.text("transfer_input_files", "TransferInputFiles", "TransferInput")
-    outputs_text = sheet.text("transfer_output_files", "TransferOutputFiles", "TransferOutput")
-    should, when = _policy(sheet, inputs_text is not None, outputs_text is not None)
-    sheet.set("ShouldTransferFiles", should)
+    inputs_text = context.text("transfer_input_files", "TransferInputFiles", "TransferInput")
+    outputs_text = context.text("transfer_output_files", "TransferOutputFiles", "TransferOutput")
+    should, when = _policy(context, inputs_text is not None, outputs_text is not None)
+    context.set("ShouldTransferFiles", should)
     if should != "NO":
-        sheet.set("WhenToTransferOutput", when)
-    if should != "YES" and sheet.get("FileSystemDomain") is None:
-        domain = sheet.setting("FILESYSTEM_DOMAIN")
+        context.set("WhenToTransferOutput", when)
+    if should != "YES" and context.get("FileSystemDomain") is None:
+        domain = context.setting("FILESYSTEM_DOMAIN")
         if domain is not None:
-            sheet.set("FileSystemDomain", domain)
+            context.set("FileSystemDomain", domain)
     inputs = listed(unquoted(inputs_text)) if inputs_text is not None else []
-    container = sheet.get("ContainerImage")
+    container = context.get("ContainerImage")
     if container is not None and not is_url(container) and not container.startswith("/") and container not in inputs:
         inputs.append(container)
     for tool in ("ToolDaemonCmd", "ToolDaemonInput"):
-        name = sheet.get(tool)
+        name = context.get(tool)
         if name is not None and name not in inputs:
             inputs.append(name)
-    _check_inputs(sheet, inputs)
-    _sizes(sheet, inputs)
+    _check_inputs(context, inputs)
+    _sizes(context, inputs)
     if should == "NO":
-        if sheet.text("transfer_executable") is not None and sheet.boolean("transfer_executable"):
+        if context.text("transfer_executable") is not None and context.boolean("transfer_executable"):
             raise SubmitError(
                 "transfer_executable is True but should_transfer_files is NO, so the executable cannot travel; "
                 "use should_transfer_files = YES or IF_NEEDED, or drop transfer_executable"
             )
         return
     if inputs:
-        sheet.set("TransferInput", ",".join(inputs))
-    public = sheet.text("public_input_files", "PublicInputFiles")
+        context.set("TransferInput", ",".join(inputs))
+    public = context.text("public_input_files", "PublicInputFiles")
     if public is not None:
-        sheet.set("PublicInputFiles", ",".join(listed(public)))
+        context.set("PublicInputFiles", ",".join(listed(public)))
     if outputs_text is not None:
-        sheet.set("TransferOutput", ",".join(listed(unquoted(outputs_text))))
-    _remaps(sheet)
+        context.set("TransferOutput", ",".join(listed(unquoted(outputs_text))))
+    _remaps(context)
 
 
-def _policy(sheet: BuildContext, inputs: bool, outputs: bool) -> tuple[str, str]:
+def _policy(context: BuildContext, inputs: bool, outputs: bool) -> tuple[str, str]:
     """Whether and when, from what was said and what follows from it."""
-    said = sheet.text("should_transfer_files", "ShouldTransferFiles")
-    preset = None if said else sheet.setting("SUBMIT_DEFAULT_SHOULD_TRANSFER_FILES")
+    said = context.text("should_transfer_files", "ShouldTransferFiles")
+    preset = None if said else context.setting("SUBMIT_DEFAULT_SHOULD_TRANSFER_FILES")
     should = SHOULD.get((said or preset or "IF_NEEDED").lower())
     if should is None:
         if said is not None:
@@ -76,7 +76,7 @@ def _policy(sheet: BuildContext, inputs: bool, outputs: bool) -> tuple[str, str]
             f'you specified files you want transferred via "{" and ".join(names)}", '
             "but you disabled should_transfer_files."
         )
-    moment = sheet.text("when_to_transfer_output", "WhenToTransferOutput")
+    moment = context.text("when_to_transfer_output", "WhenToTransferOutput")
     when = WHEN.get((moment or "ON_EXIT").lower())
     if when is None:
         raise SubmitError(
@@ -101,48 +101,48 @@ def _policy(sheet: BuildContext, inputs: bool, outputs: bool) -> tuple[str, str]
     return should, when
 
 
-def _check_inputs(sheet: BuildContext, inputs: list[str]) -> None:
-    if inputs and files_are_checked(sheet):
+def _check_inputs(context: BuildContext, inputs: list[str]) -> None:
+    if inputs and files_are_checked(context):
         for name in inputs:
-            check_file(sheet, name, "r", "transfer_input_files")
+            check_file(context, name, "r", "transfer_input_files")
 
 
-def _sizes(sheet: BuildContext, inputs: list[str]) -> None:
+def _sizes(context: BuildContext, inputs: list[str]) -> None:
     """DiskUsage and TransferInputSizeMB: executable, inputs and standard input together."""
-    given = sheet.text("disk_usage", "DiskUsage")
+    given = context.text("disk_usage", "DiskUsage")
     if given is not None:
         amount = quantity(given, 1024)
         if amount is None or amount < 1:
             raise SubmitError(f"'{given}' is not valid for disk_usage. It must be >= 1")
-        sheet.set("DiskUsage", amount)
+        context.set("DiskUsage", amount)
         return
-    paths = [sheet.absolute(name) for name in inputs if not is_url(name) and "$$(" not in name]
-    stdin = sheet.get("In")
-    if stdin not in (None, NULL_FILE) and sheet.get("TransferIn") is not False and not is_url(stdin):
-        paths.append(sheet.absolute(stdin))
-    total_kib = (sheet.get("ExecutableSize") or 0) + sum(sheet.world.files.size_kib(path) for path in paths)
-    sheet.set("TransferInputSizeMB", (total_kib + 1023) // 1024)
-    sheet.set("DiskUsage", total_kib)
+    paths = [context.absolute(name) for name in inputs if not is_url(name) and "$$(" not in name]
+    stdin = context.get("In")
+    if stdin not in (None, NULL_FILE) and context.get("TransferIn") is not False and not is_url(stdin):
+        paths.append(context.absolute(stdin))
+    total_kib = (context.get("ExecutableSize") or 0) + sum(context.world.files.size_kib(path) for path in paths)
+    context.set("TransferInputSizeMB", (total_kib + 1023) // 1024)
+    context.set("DiskUsage", total_kib)
 
 
-def _remaps(sheet: BuildContext) -> None:
+def _remaps(context: BuildContext) -> None:
     """TransferOutputRemaps; for a spooled job standard files with a folder in their name are remapped too."""
     remaps = []
-    if sheet.spool:
+    if context.spool:
         names: dict[str, str] = {}
         for attribute, stand_in, streams in (
             ("Out", "_condor_stdout", "StreamOut"),
             ("Err", "_condor_stderr", "StreamErr"),
         ):
-            path = sheet.get(attribute)
-            if path in (None, NULL_FILE) or "/" not in path or sheet.get(streams) is True or is_url(path):
+            path = context.get(attribute)
+            if path in (None, NULL_FILE) or "/" not in path or context.get(streams) is True or is_url(path):
                 continue
             stand_in = names.setdefault(path, stand_in)
             escaped = "".join("\\" + letter if letter in ";=\\" else letter for letter in path)
-            sheet.set(attribute, stand_in)
+            context.set(attribute, stand_in)
             remaps.append(f"{stand_in}={escaped}")
-    given = sheet.text("transfer_output_remaps", "TransferOutputRemaps")
+    given = context.text("transfer_output_remaps", "TransferOutputRemaps")
     if given is not None:
         remaps.append(unquoted(given))
     if remaps:
-        sheet.set("TransferOutputRemaps", ";".join(remaps))
+        context.set("TransferOutputRemaps", ";".join(remaps))

@@ -57,7 +57,8 @@ class UnreadableLog(Exception):
 def jobs_of_log(path: str) -> list[ClassAd]:
     """The jobs of a log in the order in which they were submitted, each as its last event left it.
 
-    :raises UnreadableLog: the log cannot be read.
+    Raises:
+        UnreadableLog: the log cannot be read.
     """
     events = reader.EventReader()
     jobs: dict[tuple[int, int, int], ClassAd] = {}

@@ -65,8 +65,11 @@ class GrowingFile:
     def wait(self, deadline_s: float | None) -> bool:
         """Wait until the file may have grown.
 
-        :param deadline_s: of the monotonic clock; None: for ever.
-        :returns: False when the deadline has passed.
+        Args:
+            deadline_s: of the monotonic clock; None: for ever.
+
+        Returns:
+            False when the deadline has passed.
         """
         left_s = None if deadline_s is None else deadline_s - time.monotonic()
         if left_s is not None and left_s <= 0:

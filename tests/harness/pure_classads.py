@@ -79,8 +79,11 @@ pure: Any = _load()
 def shape(node: Any) -> Any:
     """A tree in plain tuples, whichever engine it belongs to.
 
-    :param node: an expression.
-    :returns: kind, height, what it says itself, and the shapes below it.
+    Args:
+        node: an expression.
+
+    Returns:
+        kind, height, what it says itself, and the shapes below it.
     """
     parts: list[Any] = [type(node).__name__, node.height]
     for field in ("value", "span", "name", "key", "absolute", "operator"):

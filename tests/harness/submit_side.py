@@ -253,7 +253,7 @@ class SubmitPool:
             cache=FileCache(), bulk=NoBulk(), launcher=NoLauncher(), domain="test",
             mail=CompletionMail(self.mails, "test"),
             become=self.become, use_credential=lambda bundle: None, pid=pid,
-            beside=lambda function, *args: succeed(function(*args)),
+            in_thread=lambda function, *args: succeed(function(*args)),
             leave=lambda: (self.net.clock.callLater(0.0, self.kill_host, pid), None)[1],
         )
         host = ShadowHostDaemon(world, edges)

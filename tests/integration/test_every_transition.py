@@ -26,53 +26,53 @@ WAYS = [
     # the owner, the benchmarks, matches
     "IS_OWNER=True IS_OWNER=False",
     "RUNBENCHMARKS=True RUNBENCHMARKS=False RUNBENCHMARKS=True IS_OWNER=True",
-    "RUNBENCHMARKS=True match match claim release ~Gone",
-    "RUNBENCHMARKS=True claim vacate ~Gone",
+    "RUNBENCHMARKS=True match match claim release ~ClaimCleared",
+    "RUNBENCHMARKS=True claim vacate ~ClaimCleared",
     "RUNBENCHMARKS=True quick undrain",
     "match IS_OWNER=True",
     "match quick",
-    "MATCH_TIMEOUT=1 match ~Timeout",
+    "MATCH_TIMEOUT=1 match ~TimerExpired",
     # a claim without a job
-    "claim IS_OWNER=True ~Gone",
-    "claim quick ~Gone",
+    "claim IS_OWNER=True ~ClaimCleared",
+    "claim quick ~ClaimCleared",
     # a job runs
-    "claim run SUSPEND=True SUSPEND=False,CONTINUE=True vacate ~Gone",
-    "claim run PREEMPT=True ~Gone",
-    "claim run WANT_VACATE=False,PREEMPT=True ~Gone",
-    "claim run fast ~Gone",
-    "claim run MAXJOBRETIREMENTTIME=1000 better fast ~Claim",
-    "claim run release ~Gone",
-    "claim run WANT_VACATE=False release ~Gone",
-    "claim run quick ~Gone",
-    "claim run drainfast ~Gone",
+    "claim run SUSPEND=True SUSPEND=False,CONTINUE=True vacate ~ClaimCleared",
+    "claim run PREEMPT=True ~ClaimCleared",
+    "claim run WANT_VACATE=False,PREEMPT=True ~ClaimCleared",
+    "claim run fast ~ClaimCleared",
+    "claim run MAXJOBRETIREMENTTIME=1000 better fast ~Claimed",
+    "claim run release ~ClaimCleared",
+    "claim run WANT_VACATE=False release ~ClaimCleared",
+    "claim run quick ~ClaimCleared",
+    "claim run drainfast ~ClaimCleared",
     # it stands still
-    "claim run halt unhalt halt vacate ~Gone",
-    "claim run SUSPEND=True fast ~Gone",
-    "claim run SUSPEND=True release ~Gone",
-    "claim run SUSPEND=True WANT_VACATE=False release ~Gone",
-    "claim run SUSPEND=True quick ~Gone",
-    "claim run SUSPEND=True drainfast ~Gone",
-    "claim run SUSPEND=True PREEMPT=True ~Gone",
-    "claim run SUSPEND=True PREEMPT=True,WANT_VACATE=False ~Gone",
+    "claim run halt unhalt halt vacate ~ClaimCleared",
+    "claim run SUSPEND=True fast ~ClaimCleared",
+    "claim run SUSPEND=True release ~ClaimCleared",
+    "claim run SUSPEND=True WANT_VACATE=False release ~ClaimCleared",
+    "claim run SUSPEND=True quick ~ClaimCleared",
+    "claim run SUSPEND=True drainfast ~ClaimCleared",
+    "claim run SUSPEND=True PREEMPT=True ~ClaimCleared",
+    "claim run SUSPEND=True PREEMPT=True,WANT_VACATE=False ~ClaimCleared",
     "claim run SUSPEND=True stop",
-    "claim run SUSPEND=True ~Begin killstartd ~Begin",
+    "claim run SUSPEND=True ~RunStarted killstartd ~RunStarted",
     # it may finish
     "claim run PREEMPT=True,MAXJOBRETIREMENTTIME=1000 halt unhalt PREEMPT=False,SUSPEND=True "
     "SUSPEND=False,CONTINUE=True stop",
     "claim run MAXJOBRETIREMENTTIME=1000 graceful SUSPEND=True stop",
-    "claim run PREEMPT=True,MAXJOBRETIREMENTTIME=1000 vacate ~Gone",
-    "claim run PREEMPT=True,MAXJOBRETIREMENTTIME=1000 release ~Gone",
-    "claim run PREEMPT=True,MAXJOBRETIREMENTTIME=1000 WANT_VACATE=False release ~Gone",
-    "claim run PREEMPT=True,MAXJOBRETIREMENTTIME=1000 quick ~Gone",
-    "claim run PREEMPT=True,MAXJOBRETIREMENTTIME=1000 drainfast ~Gone",
+    "claim run PREEMPT=True,MAXJOBRETIREMENTTIME=1000 vacate ~ClaimCleared",
+    "claim run PREEMPT=True,MAXJOBRETIREMENTTIME=1000 release ~ClaimCleared",
+    "claim run PREEMPT=True,MAXJOBRETIREMENTTIME=1000 WANT_VACATE=False release ~ClaimCleared",
+    "claim run PREEMPT=True,MAXJOBRETIREMENTTIME=1000 quick ~ClaimCleared",
+    "claim run PREEMPT=True,MAXJOBRETIREMENTTIME=1000 drainfast ~ClaimCleared",
     # it is asked to go, and is killed
-    "claim stubborn vacate KILL=True ~Gone",
-    "claim stubborn vacate fast ~Gone",
-    "claim stubborn vacate drainfast ~Gone",
-    "claim run IS_OWNER=True vacate ~Gone",
-    "claim run IS_OWNER=True fast ~Gone",
-    "MACHINEMAXVACATETIME=1,KILLING_TIMEOUT=1 claim run hold vacate ~Timeout ~Timeout unhold ~Gone",
-    "claim run hold fast quick unhold ~Gone",
+    "claim stubborn vacate KILL=True ~ClaimCleared",
+    "claim stubborn vacate fast ~ClaimCleared",
+    "claim stubborn vacate drainfast ~ClaimCleared",
+    "claim run IS_OWNER=True vacate ~ClaimCleared",
+    "claim run IS_OWNER=True fast ~ClaimCleared",
+    "MACHINEMAXVACATETIME=1,KILLING_TIMEOUT=1 claim run hold vacate ~TimerExpired ~TimerExpired unhold ~ClaimCleared",
+    "claim run hold fast quick unhold ~ClaimCleared",
     "claim 2:claim run 2:run hold vacate 2:fast late 2:late",
     # the starter host dies
     "claim 2:claim 2:run 3:claim 3:run 4:claim 4:run "
@@ -90,7 +90,7 @@ WAYS = [
     "2:claim 2:stubborn peaceful off killstartd",
 ]
 IN_TIME = (f"claim 2:claim 3:claim 4:claim run 2:run 3:run 4:run {SOON},PREEMPT=True "
-           "SUSPEND=SlotID<3,WANT_VACATE=SlotID%2==1 1:~Timeout 2:~Timeout 3:~Timeout 4:~Timeout")
+           "SUSPEND=SlotID<3,WANT_VACATE=SlotID%2==1 1:~TimerExpired 2:~TimerExpired 3:~TimerExpired 4:~TimerExpired")
 """The time to finish runs out, also of frozen jobs; tried again where the machine took longer to freeze them."""
 
 LAST = "quick off"
@@ -108,7 +108,7 @@ def events() -> Iterator[Any]:
         op.Matched("ann"),
         op.Claimed(),
         op.RunStarted(),
-        op.RunStarted(frozen=True),
+        op.RunStarted(owner_suspended=True),
         op.UserSuspended(True),
         op.UserSuspended(False),
         op.RunFinished(),
@@ -129,11 +129,11 @@ def name(place: op.SlotState) -> str:
 def reachable() -> set[tuple[str, str, str]]:
     """(place, event, place afterwards) of every change that the table can bring about, from where slots begin."""
     def key(machine: op.SlotStateMachine) -> tuple[object, ...]:
-        look = machine.look
-        return (machine.place, machine.draining, machine.resume_to, machine.frozen, machine.halted, look.is_owner,
-                look.want_vacate, look.retirement_s)
+        look = machine.evaluation
+        return (machine.slot_state, machine.draining, machine.resume_to, machine.owner_suspended,
+                machine.user_suspended, look.is_owner, look.want_vacate, look.retirement_s)
 
-    first = op.SlotStateMachine(place=op.OWNER)
+    first = op.SlotStateMachine(slot_state=op.OWNER)
     known, new, found = {key(first)}, [first], set()
     samples = list(events())
     while new:
@@ -142,7 +142,7 @@ def reachable() -> set[tuple[str, str, str]]:
             after = copy(before)
             after.spent_s, after.story, after.job_began_s = {}, deque(maxlen=1), 1.0
             after.handle(event, 10.0)
-            found.add((name(before.place), type(event).__name__, name(after.place)))
+            found.add((name(before.slot_state), type(event).__name__, name(after.slot_state)))
             if key(after) not in known:
                 known.add(key(after))
                 new.append(after)

@@ -88,14 +88,14 @@ class SubmitSideMachine(RuleBasedStateMachine):
         self.send(SubmitPage(cluster_id=reserved.cluster_id, page=0, cluster_ad=AD, procs=tuple(procs), first_proc=0,
                              last=True))
 
-    @precondition(lambda self: self.core.desk.queue.clusters)
+    @precondition(lambda self: self.core.context.queue.clusters)
     @rule(action=st.sampled_from(list(JobAction)), data=st.data())
     def act(self, action: JobAction, data: st.DataObject) -> None:
-        cluster = data.draw(st.sampled_from(sorted(self.core.desk.queue.clusters)))
-        proc = data.draw(st.sampled_from([-1, *self.core.desk.queue.clusters[cluster].jobs]))
+        cluster = data.draw(st.sampled_from(sorted(self.core.context.queue.clusters)))
+        proc = data.draw(st.sampled_from([-1, *self.core.context.queue.clusters[cluster].jobs]))
         self.send(ActOnJobs(action=action, ids=((cluster, proc),)))
 
-    @precondition(lambda self: self.core.desk.queue.everybody[1])
+    @precondition(lambda self: self.core.context.queue.everybody[1])
     @rule(names=st.sampled_from([(), ("JobPrio",), ("Cmd",)]), patience=st.randoms(use_true_random=False))
     def match(self, names: tuple[str, ...], patience: Random) -> None:
         (answer,) = self.send(NegotiateRequests(cycle=1, submitter="ann@dom", significant_attributes=names))
@@ -142,7 +142,7 @@ class SubmitSideMachine(RuleBasedStateMachine):
 
     @invariant()
     def counts_agree(self) -> None:
-        queue = self.core.desk.queue
+        queue = self.core.context.queue
         real = [0] * 8
         for job in queue.jobs():
             real[job.status] += 1
@@ -152,19 +152,19 @@ class SubmitSideMachine(RuleBasedStateMachine):
     @invariant()
     def autoclusters_agree(self) -> None:
         waiting: dict[int, int] = {}
-        for job in self.core.desk.queue.jobs():
+        for job in self.core.context.queue.jobs():
             if job.order is not None:
                 assert job.ready
                 waiting[job.autocluster] = waiting.get(job.autocluster, 0) + 1
             elif job.ready:
                 assert job.not_before_s > 0.0
-        assert waiting == {number: each.waiting for number, each in self.core.desk.autoclusters.by_number.items()
+        assert waiting == {number: each.waiting for number, each in self.core.context.autoclusters.by_number.items()
                            if each.waiting}
 
     @invariant()
     def the_store_agrees(self) -> None:
         found = self.store.load()
-        mine = {(job.cluster.number, job.proc): job for job in self.core.desk.queue.jobs()}
+        mine = {(job.cluster.number, job.proc): job for job in self.core.context.queue.jobs()}
         assert {(row.cluster, row.proc) for row in found.jobs} == mine.keys()
         for row in found.jobs:
             job = mine[row.cluster, row.proc]

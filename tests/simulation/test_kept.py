@@ -178,9 +178,9 @@ def test_a_slot_is_given_to_the_next_when_nothing_of_the_last_run_is_left(monkey
 
 
 def test_a_startd_whose_disk_was_full_for_a_moment_knows_what_runs_and_uses_no_number_twice() -> None:
-    desk = MachineSpec("m1", cpus=2, kbdd=True, config=DESKTOP)
+    context = MachineSpec("m1", cpus=2, kbdd=True, config=DESKTOP)
     result = run(Scenario(
-        machines=(HOME, desk), config=QUICK,
+        machines=(HOME, context), config=QUICK,
         submissions=(alice(cpu_s=500.0), Submission(when_s=105.0, owner="alice", machine="m0", cpu_s=100.0)),
         faults="at 100s disk-full m1 for 20s\nat 125s owner m1 for 8s"))
     assert not result.violations, result.violations[0]
@@ -202,7 +202,7 @@ def test_a_drain_outlives_the_actor_of_its_startd(monkeypatch: pytest.MonkeyPatc
     actors: list[StartdActor] = []
 
     def poll(actor: StartdActor) -> None:
-        if actor.desk.draining.request is not None and actor not in actors:
+        if actor.core.draining.request is not None and actor not in actors:
             actors.append(actor)
             actor.context.persist(SaveFact("anything", 0))
         polled(actor)

@@ -87,10 +87,10 @@ def old_secret_for_a_new_claim(patch: pytest.MonkeyPatch) -> None:
     make = Startd.make_desk
 
     def careless(self: Startd) -> StartdCore:
-        desk = make(self)
-        first = desk._new_secret()
-        desk._new_secret = lambda: first
-        return desk
+        context = make(self)
+        first = context._new_secret()
+        context._new_secret = lambda: first
+        return context
 
     patch.setattr(Startd, "make_desk", careless)
 
@@ -100,7 +100,7 @@ def renewal_not_armed_again(patch: pytest.MonkeyPatch) -> None:
 
     def once(self: ClaimTable) -> None:
         renew(self)
-        self._desk.out[:] = [each for each in self._desk.out
+        self._context.out[:] = [each for each in self._context.out
                              if not (isinstance(each, SetTimer) and each.key == ("renew",))]
 
     patch.setattr(ClaimTable, "renew", once)

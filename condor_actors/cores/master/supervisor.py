@@ -269,70 +269,72 @@ class ignore:  # noqa: N801 - it stands in the table where a function does
 
     why: str
 
-    def __call__(self, keeper: Supervisor, kept: SupervisedProcess, event: Any, now_s: float) -> tuple[Effect, ...]:
+    def __call__(self, supervisor: Supervisor, kept: SupervisedProcess, event: Any, now_s: float) -> tuple[Effect, ...]:
         """Change nothing."""
         return ()
 
 
-def _turn_on(keeper: Supervisor, kept: SupervisedProcess, event: TurnOn, now_s: float) -> tuple[Effect, ...]:
+def _turn_on(supervisor: Supervisor, kept: SupervisedProcess, event: TurnOn, now_s: float) -> tuple[Effect, ...]:
     kept.wanted = True
     kept.failures = 0
-    return keeper._start(kept, now_s)
+    return supervisor._start(kept, now_s)
 
 
-def _want(keeper: Supervisor, kept: SupervisedProcess, event: TurnOn, now_s: float) -> tuple[Effect, ...]:
+def _want(supervisor: Supervisor, kept: SupervisedProcess, event: TurnOn, now_s: float) -> tuple[Effect, ...]:
     kept.wanted = True
     return ()
 
 
-def _turn_off(keeper: Supervisor, kept: SupervisedProcess, event: TurnOff, now_s: float) -> tuple[Effect, ...]:
+def _turn_off(supervisor: Supervisor, kept: SupervisedProcess, event: TurnOff, now_s: float) -> tuple[Effect, ...]:
     kept.wanted = event.again
     if not kept.pid:
         return ()
-    return keeper._stop(kept, event.how)
+    return supervisor._stop(kept, event.how)
 
 
-def _turn_off_idle(keeper: Supervisor, kept: SupervisedProcess, event: TurnOff, now_s: float) -> tuple[Effect, ...]:
+def _turn_off_idle(supervisor: Supervisor, kept: SupervisedProcess, event: TurnOff, now_s: float) -> tuple[Effect, ...]:
     kept.wanted = event.again
     if event.again:
-        return keeper._start(kept, now_s)
+        return supervisor._start(kept, now_s)
     kept.state = State.OFF
     return (CancelTimer(("start", kept.spec.name)),)
 
 
-def _turn_off_more(keeper: Supervisor, kept: SupervisedProcess, event: TurnOff, now_s: float) -> tuple[Effect, ...]:
+def _turn_off_more(supervisor: Supervisor, kept: SupervisedProcess, event: TurnOff, now_s: float) -> tuple[Effect, ...]:
     """A faster wish overtakes a slower one; never the other way round."""
     kept.wanted = event.again
     if _ORDER.index(event.how) <= _ORDER.index(kept.stopping):
         return ()
-    return keeper._stop(kept, event.how)
+    return supervisor._stop(kept, event.how)
 
 
-def _found(keeper: Supervisor, kept: SupervisedProcess, event: ChildFound, now_s: float) -> tuple[Effect, ...]:
+def _found(supervisor: Supervisor, kept: SupervisedProcess, event: ChildFound, now_s: float) -> tuple[Effect, ...]:
     kept.pid = event.pid
     kept.started_s = event.started_s
     kept.state = State.UP
     return (Note(f"{kept.spec.name} (pid {event.pid}) is alive and kept from now on"),)
 
 
-def _spawned(keeper: Supervisor, kept: SupervisedProcess, event: ChildSpawned, now_s: float) -> tuple[Effect, ...]:
+def _spawned(supervisor: Supervisor, kept: SupervisedProcess, event: ChildSpawned, now_s: float) -> tuple[Effect, ...]:
     kept.pid = event.pid
-    if kept.wanted and not keeper.sequel:
+    if kept.wanted and not supervisor.sequel:
         return (Note(f"{kept.spec.name} started, pid {event.pid}"),)
-    return keeper._stop(kept, "fast")
+    return supervisor._stop(kept, "fast")
 
 
-def _spawn_failed(keeper: Supervisor, kept: SupervisedProcess, event: SpawnFailed, now_s: float) -> tuple[Effect, ...]:
+def _spawn_failed(
+    supervisor: Supervisor, kept: SupervisedProcess, event: SpawnFailed, now_s: float
+) -> tuple[Effect, ...]:
     kept.failures += 1
-    wait_s = keeper._wait_s(kept.failures + 1)
+    wait_s = supervisor._wait_s(kept.failures + 1)
     note = Note(f"{kept.spec.name} cannot be started: {event.reason}", level="error")
-    if not kept.wanted or keeper.sequel:
+    if not kept.wanted or supervisor.sequel:
         kept.state = State.OFF
         return (note,)
-    return (note, *keeper._again(kept, wait_s, now_s))
+    return (note, *supervisor._again(kept, wait_s, now_s))
 
 
-def _ready(keeper: Supervisor, kept: SupervisedProcess, event: ChildReady, now_s: float) -> tuple[Effect, ...]:
+def _ready(supervisor: Supervisor, kept: SupervisedProcess, event: ChildReady, now_s: float) -> tuple[Effect, ...]:
     if event.pid != kept.pid:
         return ()
     kept.address = event.address
@@ -341,34 +343,34 @@ def _ready(keeper: Supervisor, kept: SupervisedProcess, event: ChildReady, now_s
     return ()
 
 
-def _died(keeper: Supervisor, kept: SupervisedProcess, event: ChildExited, now_s: float) -> tuple[Effect, ...]:
-    return keeper._died(kept, event, now_s)
+def _died(supervisor: Supervisor, kept: SupervisedProcess, event: ChildExited, now_s: float) -> tuple[Effect, ...]:
+    return supervisor._died(kept, event, now_s)
 
 
-def _stopped(keeper: Supervisor, kept: SupervisedProcess, event: ChildExited, now_s: float) -> tuple[Effect, ...]:
+def _stopped(supervisor: Supervisor, kept: SupervisedProcess, event: ChildExited, now_s: float) -> tuple[Effect, ...]:
     if event.pid != kept.pid:
         return ()
-    keeper._gone(kept)
+    supervisor._gone(kept)
     kept.state = State.OFF
     name = kept.spec.name
     done: tuple[Effect, ...] = (CancelTimer(("harder", name)), Note(f"{name} (pid {event.pid}) {event.how}"))
     if not kept.listed:
-        del keeper.daemons[name]
+        del supervisor.daemons[name]
         return done
-    if not kept.wanted or keeper.sequel:
+    if not kept.wanted or supervisor.sequel:
         return done
     kept.failures = 0
-    return done + keeper._start(kept, now_s)
+    return done + supervisor._start(kept, now_s)
 
 
-def _harder(keeper: Supervisor, kept: SupervisedProcess, event: Any, now_s: float) -> tuple[Effect, ...]:
+def _harder(supervisor: Supervisor, kept: SupervisedProcess, event: Any, now_s: float) -> tuple[Effect, ...]:
     how = _HARDER.get(kept.stopping, "kill")
     note = Note(f"{kept.spec.name} takes too long to stop; now {how}", level="warn")
-    return (note, *keeper._stop(kept, how))
+    return (note, *supervisor._stop(kept, how))
 
 
-def _time_to_start(keeper: Supervisor, kept: SupervisedProcess, event: Any, now_s: float) -> tuple[Effect, ...]:
-    return keeper._start(kept, now_s)
+def _time_to_start(supervisor: Supervisor, kept: SupervisedProcess, event: Any, now_s: float) -> tuple[Effect, ...]:
+    return supervisor._start(kept, now_s)
 
 
 TABLE: Final[dict[tuple[State, str], Row]] = {

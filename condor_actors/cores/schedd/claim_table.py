@@ -126,9 +126,9 @@ class _GivenBack:
 class ClaimTable:
     """See the module."""
 
-    def __init__(self, desk: ScheddContext, moves: JobTransitions) -> None:
-        self._desk = desk
-        self._moves = moves
+    def __init__(self, context: ScheddContext, transitions: JobTransitions) -> None:
+        self._context = context
+        self._transitions = transitions
         self.runs: RunStarter
         self.held: dict[str, HeldClaim] = {}
         self._asked: dict[int, _Asked] = {}
@@ -137,14 +137,14 @@ class ClaimTable:
         """What renews all claims at a startd, as long as they stay the same."""
         self._serial = 0
         self._paused: deque[HeldClaim] = deque()
-        self.doubts = UnreachableStartds(desk)
-        self._starts_left = desk.settings.job_start_count
+        self.unreachable = UnreachableStartds(context)
+        self._starts_left = context.settings.job_start_count
         self.accepting = True
 
     def _holding(self, row: SaveClaim) -> HeldClaim:
         ad = ClassAd.from_bytes(row.slot_ad)
         worklife_s = ad.get_int("ClaimWorklife", -1)
-        return HeldClaim(row, ad, worklife_ends_s=self._desk.now_s + worklife_s if worklife_s >= 0 else 0.0)
+        return HeldClaim(row, ad, worklife_ends_s=self._context.now_s + worklife_s if worklife_s >= 0 else 0.0)
 
     def restore(self, rows: Iterable[SaveClaim]) -> None:
         """Take over the claims that the store had."""
@@ -157,23 +157,23 @@ class ClaimTable:
         self.renew()
 
     def _renew_s(self) -> float:
-        lease_s = min([claim.row.lease_s for claim in self.held.values()], default=self._desk.settings.claim_lease_s)
-        return min(self._desk.settings.alive_interval_s, max(10.0, lease_s / 3.0))
+        lease_s = min([claim.row.lease_s for claim in self.held.values()], default=self._context.settings.claim_lease_s)
+        return min(self._context.settings.alive_interval_s, max(10.0, lease_s / 3.0))
 
     # ---- the negotiator
 
     def requests(self, question: NegotiateRequests) -> ResourceRequests:
         """What a submitter wants, best first."""
-        desk = self._desk
-        settings, autoclusters = desk.settings, desk.autoclusters
+        context = self._context
+        settings, autoclusters = context.settings, context.autoclusters
         autoclusters.always, autoclusters.never = settings.more_significant, settings.less_significant
         autoclusters.only = settings.only_significant
-        autoclusters.learn(question.significant_attributes, desk.queue.jobs())
-        room = desk.settings.max_jobs_running - self.runs.running - len(self._asked) if self.accepting else 0
+        autoclusters.learn(question.significant_attributes, context.queue.jobs())
+        room = context.settings.max_jobs_running - self.runs.running - len(self._asked) if self.accepting else 0
         start = int(question.cursor or 0)
         found: list[ResourceRequest] = []
         size = 0
-        for index, (_, autocluster, job) in enumerate(desk.autoclusters.of_submitter(question.submitter)):
+        for index, (_, autocluster, job) in enumerate(context.autoclusters.of_submitter(question.submitter)):
             if room <= 0:
                 break
             count = min(room, autocluster.waiting)
@@ -182,11 +182,11 @@ class ClaimTable:
                 continue
             if len(found) >= question.limit or size > REQUEST_BYTES:
                 return ResourceRequests(submitter=question.submitter, requests=tuple(found), cursor=str(index),
-                                        avoided=self.doubts.named())
+                                        avoided=self.unreachable.named())
             text = job.text
             size += len(text) + 40
             found.append(ResourceRequest(autocluster=autocluster.number, job_id=job.name, count=count, job_ad=text))
-        return ResourceRequests(submitter=question.submitter, requests=tuple(found), avoided=self.doubts.named())
+        return ResourceRequests(submitter=question.submitter, requests=tuple(found), avoided=self.unreachable.named())
 
     def matched(self, message: MatchesMade) -> None:
         """Ask for the slots we were matched with."""
@@ -194,27 +194,27 @@ class ClaimTable:
             job = self._job_for(match, message.submitter)
             if job is None or not self.accepting:
                 continue
-            self._moves.withdraw(job)
+            self._transitions.withdraw(job)
             job.reserved = True
             self._serial += 1
             self._asked[self._serial] = _Asked(job, match, message.submitter)
-            desk = self._desk
-            desk.queue.set(job, NumJobMatches=job.ad.get_int("NumJobMatches") + 1, LastMatchTime=int(desk.now_s))
-            patience_s = DOUBTED_PATIENCE_S if match.startd_address in self.doubts else REQUEST_PATIENCE_S
-            desk.ask(
+            context = self._context
+            context.queue.set(job, NumJobMatches=job.ad.get_int("NumJobMatches") + 1, LastMatchTime=int(context.now_s))
+            patience_s = DOUBTED_PATIENCE_S if match.startd_address in self.unreachable else REQUEST_PATIENCE_S
+            context.ask(
                 Address(match.startd_address, "startd"),
                 RequestClaim(slot_name=match.slot_name, capability=match.capability, job_ad=job.text,
-                             submitter=message.submitter, schedd_name=desk.settings.name,
-                             lease_s=desk.settings.claim_lease_s, schedd_node=desk.my_address),
+                             submitter=message.submitter, schedd_name=context.settings.name,
+                             lease_s=context.settings.claim_lease_s, schedd_node=context.my_address),
                 patience_s, ("claim", self._serial),
             )
 
     def _job_for(self, match: Match, submitter: str) -> Job | None:
-        autocluster = self._desk.autoclusters.by_number.get(match.autocluster)
+        autocluster = self._context.autoclusters.by_number.get(match.autocluster)
         if autocluster is not None and autocluster.submitter == submitter and autocluster.waiting:
             return autocluster.head()
         cluster, _, proc = match.job_id.partition(".")
-        job = self._desk.queue.job(int(cluster), int(proc)) if proc.isdigit() and cluster.isdigit() else None
+        job = self._context.queue.job(int(cluster), int(proc)) if proc.isdigit() and cluster.isdigit() else None
         return job if job is not None and job.ready and job.order is not None else None
 
     # ---- the startd
@@ -225,13 +225,13 @@ class ClaimTable:
         if asked is None:
             return
         asked.job.reserved = False
-        self.doubts.heard(asked.match.startd_address, message)
+        self.unreachable.on_reply(asked.match.startd_address, message)
         if not isinstance(message, ClaimGranted):
             reason = message.reason if isinstance(message, ClaimRefused) else getattr(message, "text", str(message))
-            self._desk.note(f"{asked.match.slot_name} was not granted for {asked.job.name}: {reason}")
-            self._moves.offer(asked.job)
+            self._context.note(f"{asked.match.slot_name} was not granted for {asked.job.name}: {reason}")
+            self._transitions.offer(asked.job)
             if isinstance(message, AskFailed):
-                self.doubts.wish_cycle()
+                self.unreachable.wish_cycle()
             return
         row = SaveClaim(message.claim_id, message.secret, asked.match.startd_address, message.starter_node,
                         message.slot_name, message.slot_ad, asked.submitter, message.lease_s)
@@ -239,8 +239,8 @@ class ClaimTable:
         claim.autocluster, claim.limits = asked.match.autocluster, asked.job.ad.find("concurrencylimits")
         self.held[row.claim_id] = claim
         self._renewals.pop(row.startd, None)
-        self._desk.persist(row)
-        self._moves.offer(asked.job)
+        self._context.persist(row)
+        self._transitions.offer(asked.job)
         self.use(claim, asked.job)
 
     def revoked(self, message: ClaimRevoked) -> None:
@@ -249,7 +249,7 @@ class ClaimTable:
         if claim is None:
             return
         claim.usable = False
-        self._desk.note(f"{claim.row.slot_name} is taken back: {message.reason}")
+        self._context.note(f"{claim.row.slot_name} is taken back: {message.reason}")
         if message.final:
             self._gone(claim, message.reason)
         elif message.lost and claim.run_id:
@@ -274,10 +274,10 @@ class ClaimTable:
         if not claim.usable or not self.accepting:
             self.release(claim, "not to be used again")
             return
-        if self.runs.running >= self._desk.settings.max_jobs_running:
+        if self.runs.running >= self._context.settings.max_jobs_running:
             self.release(claim, "MAX_JOBS_RUNNING")
             return
-        if first is None and 0.0 < claim.worklife_ends_s <= self._desk.now_s:
+        if first is None and 0.0 < claim.worklife_ends_s <= self._context.now_s:
             self.release(claim, "CLAIM_WORKLIFE is over")
             return
         job = first if first is not None and first.ready and first.order is not None else self._next(claim)
@@ -287,28 +287,28 @@ class ClaimTable:
         if not self._may_start():
             self._paused.append(claim)
             return
-        self._moves.withdraw(job)
+        self._transitions.withdraw(job)
         claim.autocluster = job.autocluster
         self.runs.start(job, claim)
 
     def _next(self, claim: HeldClaim) -> Job | None:
         """The best job of the claim's submitter that fits the slot."""
-        candidates = self._desk.autoclusters.candidates(claim.row.submitter, claim.autocluster)
+        candidates = self._context.autoclusters.candidates(claim.row.submitter, claim.autocluster)
         for _, job, fits in islice(candidates, CANDIDATES):
             if fits:
                 return job
-            if job.ad.find("concurrencylimits") == claim.limits and match_ads(job.ad, claim.ad, self._desk.now_s):
+            if job.ad.find("concurrencylimits") == claim.limits and match_ads(job.ad, claim.ad, self._context.now_s):
                 return job
         return None
 
     def _rest(self, claim: HeldClaim) -> None:
-        keep_s = claim.ad.get_float("KeepClaimIdle", self._desk.settings.keep_claim_idle_s)
+        keep_s = claim.ad.get_float("KeepClaimIdle", self._context.settings.keep_claim_idle_s)
         if keep_s > 0.0:
-            self._desk.timer(("idle-claim", claim.row.claim_id), keep_s)
+            self._context.timer(("idle-claim", claim.row.claim_id), keep_s)
         else:
             self.release(claim, "no more jobs fit")
 
-    def rested(self, claim_id: str) -> None:
+    def idle_timeout(self, claim_id: str) -> None:
         """An idle claim was kept long enough."""
         claim = self.held.get(claim_id)
         if claim is not None and not claim.run_id:
@@ -327,11 +327,11 @@ class ClaimTable:
 
     def _may_start(self) -> bool:
         """JOB_START_COUNT starts per JOB_START_DELAY."""
-        delay_s = self._desk.settings.job_start_delay_s
+        delay_s = self._context.settings.job_start_delay_s
         if delay_s <= 0.0:
             return True
-        if self._starts_left == self._desk.settings.job_start_count:
-            self._desk.timer(("starts",), delay_s)
+        if self._starts_left == self._context.settings.job_start_count:
+            self._context.timer(("starts",), delay_s)
         if self._starts_left <= 0:
             return False
         self._starts_left -= 1
@@ -340,7 +340,7 @@ class ClaimTable:
     def starts_again(self) -> None:
         """A JOB_START_DELAY is over: use the claims that wait, or give them back when no job is left, up to a start
         that has to wait again."""
-        self._starts_left = self._desk.settings.job_start_count
+        self._starts_left = self._context.settings.job_start_count
         while self._paused and self._starts_left > 0:
             claim = self._paused.popleft()
             if claim.row.claim_id in self.held:
@@ -352,21 +352,21 @@ class ClaimTable:
         """Give a claim back; a startd that cannot be reached is told again, as long as it might keep the claim."""
         row = claim.row
         message = ReleaseClaim(claim_id=row.claim_id, secret=row.secret, reason=reason)
-        self._given_back[row.claim_id] = _GivenBack(claim.address, message, self._desk.now_s + row.lease_s)
+        self._given_back[row.claim_id] = _GivenBack(claim.address, message, self._context.now_s + row.lease_s)
         self.give_back(row.claim_id)
         self.forget(claim)
 
     def give_back(self, claim_id: str) -> None:
         """Tell the startd, for the first time or again."""
         given = self._given_back[claim_id]
-        self._desk.ask(given.startd, given.message, REQUEST_PATIENCE_S, ("released", claim_id))
+        self._context.ask(given.startd, given.message, REQUEST_PATIENCE_S, ("released", claim_id))
 
     def released(self, claim_id: str, message: Any) -> None:
         """The startd has heard, or not."""
         given = self._given_back[claim_id]
-        self.doubts.heard(given.startd.node, message)
-        if isinstance(message, AskFailed) and self._desk.now_s < given.until_s:
-            self._desk.timer(("release-again", claim_id), RELEASE_AGAIN_S)
+        self.unreachable.on_reply(given.startd.node, message)
+        if isinstance(message, AskFailed) and self._context.now_s < given.until_s:
+            self._context.timer(("release-again", claim_id), RELEASE_AGAIN_S)
         else:
             del self._given_back[claim_id]
 
@@ -374,7 +374,7 @@ class ClaimTable:
         """A claim is no longer ours."""
         if self.held.pop(claim.row.claim_id, None) is not None:
             self._renewals.pop(claim.row.startd, None)
-            self._desk.persist(DropClaim(claim.row.claim_id))
+            self._context.persist(DropClaim(claim.row.claim_id))
 
     def release_idle(self, reason: str) -> None:
         """Give back everything that nothing runs on."""
@@ -390,15 +390,15 @@ class ClaimTable:
             renewal = self._renewals.get(startd)
             if renewal is None:
                 pairs = tuple((row.claim_id, row.secret) for row in rows)
-                message = RenewClaims(claims=pairs, schedd_node=self._desk.my_address)
+                message = RenewClaims(claims=pairs, schedd_node=self._context.my_address)
                 renewal = Ask(Address(startd, "startd"), message, REQUEST_PATIENCE_S, ("renewed", startd))
                 self._renewals[startd] = renewal
-            self._desk.out.append(renewal)
-        self._desk.timer(("renew",), self._renew_s())
+            self._context.out.append(renewal)
+        self._context.timer(("renew",), self._renew_s())
 
-    def kept(self, question: ClaimsKept) -> None:
+    def reconcile(self, question: ClaimsKept) -> None:
         """A startd was started again: it is where it says now, and may forget what we do not hold."""
-        self.doubts.trust(question.startd)
+        self.unreachable.trust(question.startd)
         gone = []
         for claim_id, secret in question.claims:
             claim = self.held.get(claim_id)
@@ -408,12 +408,12 @@ class ClaimTable:
                 self._renewals.pop(claim.row.startd, None)
                 claim.row = attrs.evolve(claim.row, startd=question.startd)
                 self._renewals.pop(question.startd, None)
-                self._desk.persist(claim.row)
-        self._desk.reply(ClaimsRenewed(gone=tuple(gone)))
+                self._context.persist(claim.row)
+        self._context.reply(ClaimsRenewed(gone=tuple(gone)))
 
     def renewed(self, startd: str, message: Any) -> None:
         """Some of them may be gone."""
-        self.doubts.heard(startd, message)
+        self.unreachable.on_reply(startd, message)
         if not isinstance(message, ClaimsRenewed):
             return
         for claim_id in message.gone:

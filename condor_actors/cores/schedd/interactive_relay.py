@@ -32,8 +32,8 @@ class _Shell:
 class InteractiveRelay:
     """See the module."""
 
-    def __init__(self, desk: ScheddContext, hosts: ShadowHosts) -> None:
-        self._desk = desk
+    def __init__(self, context: ScheddContext, hosts: ShadowHosts) -> None:
+        self._context = context
         self._hosts = hosts
         self._asked: dict[int, tuple[Delivery, str]] = {}
         self._shells: dict[str, _Shell] = {}
@@ -41,14 +41,14 @@ class InteractiveRelay:
 
     def _running(self, cluster: int, proc: int, delivery: Delivery) -> tuple[str, Address] | None:
         """Run and host of a job that the caller may look into; None after a refusal."""
-        desk = self._desk
-        job = desk.queue.job(cluster, proc)
+        context = self._context
+        job = context.queue.job(cluster, proc)
         if job is None:
-            desk.reply(Refused(code="not-found", text=f"Job {cluster}.{proc} not found"))
-        elif not desk.may_touch(delivery.identity, job.cluster.owner):
-            desk.reply(Refused(code="denied", text=f"Job {cluster}.{proc} belongs to {job.cluster.owner}"))
+            context.reply(Refused(code="not-found", text=f"Job {cluster}.{proc} not found"))
+        elif not context.may_touch(delivery.identity, job.cluster.owner):
+            context.reply(Refused(code="denied", text=f"Job {cluster}.{proc} belongs to {job.cluster.owner}"))
         elif not job.run_id or (address := self._hosts.ready_address(job.cluster.owner)) is None:
-            desk.reply(Refused(code="invalid", text=f"Job {cluster}.{proc} is not running"))
+            context.reply(Refused(code="invalid", text=f"Job {cluster}.{proc} is not running"))
         else:
             return job.run_id, address
         return None
@@ -56,7 +56,7 @@ class InteractiveRelay:
     def _ask(self, to: Address, message: Any, delivery: Delivery, shell_id: str = "") -> None:
         self._serial += 1
         self._asked[self._serial] = (delivery, shell_id)
-        self._desk.ask(to, message, PATIENCE_S, ("relay", self._serial))
+        self._context.ask(to, message, PATIENCE_S, ("relay", self._serial))
 
     def tail(self, message: TailJob, delivery: Delivery) -> None:
         """condor_tail."""
@@ -72,7 +72,7 @@ class InteractiveRelay:
         if found is None:
             return
         if message.shell_id in self._shells or not message.shell_id:
-            self._desk.reply(Refused(code="invalid", text=f"there is a shell {message.shell_id!r} already"))
+            self._context.reply(Refused(code="invalid", text=f"there is a shell {message.shell_id!r} already"))
             return
         run_id, host = found
         self._shells[message.shell_id] = _Shell(delivery.sender, host)
@@ -87,7 +87,7 @@ class InteractiveRelay:
             message = Refused(code="busy", text=f"the job's shadow did not answer: {message.text or message.reason}")
         if shell_id and not isinstance(message, Done):
             self._shells.pop(shell_id, None)
-        self._desk.reply(message, delivery)
+        self._context.reply(message, delivery)
 
     def shell_data(self, message: ShellData, delivery: Delivery) -> None:
         """Bytes of a shell, from either end to the other."""
@@ -95,9 +95,9 @@ class InteractiveRelay:
         if shell is None:
             return
         if delivery.sender.node == shell.tool.node:
-            self._desk.tell(shell.host, message)
+            self._context.tell(shell.host, message)
         elif delivery.sender.node == shell.host.node:
-            self._desk.tell(shell.tool, message)
+            self._context.tell(shell.tool, message)
             if message.exit_code >= 0:
                 del self._shells[message.shell_id]
 
@@ -105,8 +105,8 @@ class InteractiveRelay:
         """The tool or the host of a shell is gone: so is the shell."""
         for shell_id, shell in list(self._shells.items()):
             if node == shell.tool.node:
-                self._desk.tell(shell.host, ShellData(shell_id=shell_id, exit_code=255))
+                self._context.tell(shell.host, ShellData(shell_id=shell_id, exit_code=255))
                 del self._shells[shell_id]
             elif node == shell.host.node:
-                self._desk.tell(shell.tool, ShellData(shell_id=shell_id, exit_code=255))
+                self._context.tell(shell.tool, ShellData(shell_id=shell_id, exit_code=255))
                 del self._shells[shell_id]

@@ -48,16 +48,17 @@ class RunStopper(Protocol):
 class JobActions:
     """See the module."""
 
-    def __init__(self, desk: ScheddContext, moves: JobTransitions, runs: RunStopper) -> None:
-        self._desk = desk
-        self._moves = moves
+    def __init__(self, context: ScheddContext, transitions: JobTransitions, runs: RunStopper) -> None:
+        self._context = context
+        self._transitions = transitions
         self._runs = runs
 
     # ---- which jobs
 
     def _matching(self, constraint: str) -> list[Job]:
         expression = parse_expression(constraint)
-        return [job for job in self._desk.queue.jobs() if is_true(expression.evaluate(job.ad, None, self._desk.now_s))]
+        now_s = self._context.now_s
+        return [job for job in self._context.queue.jobs() if is_true(expression.evaluate(job.ad, None, now_s))]
 
     def _each(self, ids: Iterable[tuple[int, int]], constraint: str, identity: Identity,
               act: Callable[[Job], ActionResult]) -> ActionResults:
@@ -65,7 +66,7 @@ class JobActions:
         results: list[tuple[int, int, ActionResult]] = []
         count = 0
         for cluster_id, proc in ids:
-            cluster = self._desk.queue.clusters.get(cluster_id)
+            cluster = self._context.queue.clusters.get(cluster_id)
             if proc >= 0:
                 job = cluster.jobs.get(proc) if cluster is not None else None
                 result = self._one(job, identity, act)
@@ -78,7 +79,7 @@ class JobActions:
             results.append((cluster_id, proc, result))
         if constraint:
             for job in self._matching(constraint):
-                if not self._desk.may_touch(identity, job.cluster.owner):
+                if not self._context.may_touch(identity, job.cluster.owner):
                     continue
                 result = act(job)
                 count += result is ActionResult.SUCCESS
@@ -89,7 +90,7 @@ class JobActions:
     def _one(self, job: Job | None, identity: Identity, act: Callable[[Job], ActionResult]) -> ActionResult:
         if job is None:
             return ActionResult.NOT_FOUND
-        if not self._desk.may_touch(identity, job.cluster.owner):
+        if not self._context.may_touch(identity, job.cluster.owner):
             return ActionResult.PERMISSION_DENIED
         return act(job)
 
@@ -109,9 +110,9 @@ class JobActions:
             return result
 
         try:
-            self._desk.reply(self._each(message.ids, message.constraint, delivery.identity, act))
+            self._context.reply(self._each(message.ids, message.constraint, delivery.identity, act))
         except ClassAdSyntaxError as error:
-            self._desk.reply(Refused(code="invalid", text=f"constraint {message.constraint!r}: {error}"))
+            self._context.reply(Refused(code="invalid", text=f"constraint {message.constraint!r}: {error}"))
 
     @staticmethod
     def _reason(message: ActOnJobs, user: str) -> str:
@@ -121,21 +122,21 @@ class JobActions:
         return f"via condor_{_TOOL.get(message.action, message.action.value)} (by user {user})"
 
     def _step(self, job: Job, step: Step, message: ActOnJobs, reason: str) -> None:
-        moves, runs = self._moves, self._runs
+        transitions, runs = self._transitions, self._runs
         if step is Step.LEAVE:
             self._remove(job, reason, forced=message.action is JobAction.REMOVE_FORCED)
         elif step is Step.STOP and message.action is JobAction.REMOVE:
-            moves.mark_removed(job, reason)
+            transitions.mark_removed(job, reason)
             runs.stop(job, "remove", reason)
         elif step is Step.STOP:
-            moves.hold(job, reason, HoldCode.USER_REQUEST, message.subcode)
+            transitions.hold(job, reason, HoldCode.USER_REQUEST, message.subcode)
             runs.stop(job, "hold", reason)
         elif step is Step.HOLD:
-            moves.hold(job, reason, HoldCode.USER_REQUEST, message.subcode)
+            transitions.hold(job, reason, HoldCode.USER_REQUEST, message.subcode)
             if job.run_id:
                 runs.stop(job, "hold", reason)
         elif step is Step.RELEASE:
-            moves.release(job, reason)
+            transitions.release(job, reason)
         elif step is Step.SUSPEND:
             runs.suspend(job)
         elif step is Step.CONTINUE:
@@ -148,47 +149,47 @@ class JobActions:
     def _remove(self, job: Job, reason: str, *, forced: bool) -> None:
         done = job.status is JobStatus.COMPLETED
         if job.run_id and not forced:
-            self._moves.mark_removed(job, reason)
+            self._transitions.mark_removed(job, reason)
             self._runs.stop(job, "remove", reason)
             return
         if job.run_id:
             self._runs.abandon(job)
         if done:
-            self._moves.leave(job)
+            self._transitions.leave(job)
             return
         if job.status is not JobStatus.REMOVED:
-            self._moves.mark_removed(job, reason)
+            self._transitions.mark_removed(job, reason)
         if forced:
-            self._desk.queue.set(job, LeaveJobInQueue=False)
-        self._moves.leave_removed(job)
+            self._context.queue.set(job, LeaveJobInQueue=False)
+        self._transitions.leave_removed(job)
 
     # ---- edits
 
     def edit(self, message: EditJobs, delivery: Delivery) -> None:
         """Carry out an :class:`EditJobs`."""
-        desk = self._desk
+        context = self._context
         try:
             values = ClassAd.from_bytes(message.attributes)
             names = {name.lower() for name in values}
-            immutable = sorted(names & desk.settings.immutable)
+            immutable = sorted(names & context.settings.immutable)
             if immutable:
-                desk.reply(Refused(code="denied", text=f"attribute {immutable[0]} cannot be edited by anybody"))
+                context.reply(Refused(code="denied", text=f"attribute {immutable[0]} cannot be edited by anybody"))
                 return
-            secure = names & desk.settings.secure
-            if secure and not desk.settings.ignores_secure:
-                desk.reply(Refused(code="denied", text=f"attribute {sorted(secure)[0]} is set by the schedd alone"))
+            secure = names & context.settings.secure
+            if secure and not context.settings.ignores_secure:
+                context.reply(Refused(code="denied", text=f"attribute {sorted(secure)[0]} is set by the schedd alone"))
                 return
             for name in secure:
                 del values[name]
             names -= secure
-            protected = sorted(names & (PROTECTED | desk.settings.protected))
-            if protected and not desk.is_super(delivery.identity):
-                desk.reply(Refused(code="denied", text=f"attribute {protected[0]} cannot be edited"))
+            protected = sorted(names & (PROTECTED | context.settings.protected))
+            if protected and not context.is_super(delivery.identity):
+                context.reply(Refused(code="denied", text=f"attribute {protected[0]} cannot be edited"))
                 return
             whole: set[int] = set()
             for cluster_id, proc in message.ids:
-                cluster = desk.queue.clusters.get(cluster_id)
-                if proc < 0 and cluster is not None and desk.may_touch(delivery.identity, cluster.owner):
+                cluster = context.queue.clusters.get(cluster_id)
+                if proc < 0 and cluster is not None and context.may_touch(delivery.identity, cluster.owner):
                     self._edit_cluster(cluster, values, names)
                     whole.add(cluster_id)
 
@@ -197,27 +198,27 @@ class JobActions:
                     self._edit_job(job, values)
                 return ActionResult.SUCCESS
 
-            desk.reply(self._each(message.ids, message.constraint, delivery.identity, act))
+            context.reply(self._each(message.ids, message.constraint, delivery.identity, act))
         except (ClassAdSyntaxError, ValueError) as error:
-            desk.reply(Refused(code="invalid", text=str(error)))
+            context.reply(Refused(code="invalid", text=str(error)))
 
     def _edit_cluster(self, cluster: Cluster, values: ClassAd, names: set[str]) -> None:
         """All jobs of a cluster at once: its own ad changes, and what jobs have of their own."""
         for name, value in values.stored_items():
             cluster.ad.store(name, value)
         cluster.changed()
-        self._desk.persist(self._desk.queue.cluster_row(cluster))
+        self._context.persist(self._context.queue.cluster_row(cluster))
         for job in cluster.jobs.values():
             own = names & job.ad.own.keys()
             if own:
-                self._desk.queue.update(job, values.project(own))
+                self._context.queue.update(job, values.project(own))
             if job.order is not None:
-                self._desk.autoclusters.add(job)
+                self._context.autoclusters.add(job)
 
     def _edit_job(self, job: Job, values: ClassAd) -> None:
-        self._desk.queue.update(job, values)
+        self._context.queue.update(job, values)
         if job.order is not None:
-            self._desk.autoclusters.add(job)
+            self._context.autoclusters.add(job)
 
 
 _TOOL = {

@@ -64,8 +64,8 @@ class RecordEvent(Effect):
 class JobNotices:
     """The notices of all jobs."""
 
-    def __init__(self, desk: ScheddContext) -> None:
-        self._desk = desk
+    def __init__(self, context: ScheddContext) -> None:
+        self._context = context
         self._open: dict[str, SaveNotice] = {}
         self._due: dict[str, list[Notice]] = {}
         self._serial = 0
@@ -83,17 +83,17 @@ class JobNotices:
     def due(self, job: Job, event: int, **facts: Any) -> str:
         """An event happened to a job; returns the notice's id, empty when nobody wants to know."""
         wanted = self.wanted(job.ad)
-        if not wanted and not self._desk.settings.records_events:
+        if not wanted and not self._context.settings.records_events:
             return ""
         names = ENDING_ATTRIBUTES if event in _WITH_USAGE else LOG_ATTRIBUTES
         return self._add(job.cluster, job.proc, -1, event, job.ad.project(names), facts, wanted=wanted)
 
     def record(self, job: Job, event: int, when_s: float, **facts: Any) -> None:
         """An event that its shadow writes to the user's log, for the log of all jobs only."""
-        if self._desk.settings.records_events:
+        if self._context.settings.records_events:
             ad = job.ad.project(LOG_ATTRIBUTES)
             ad.update(facts)
-            self._desk.out.append(RecordEvent(event, job.cluster.number, job.proc, -1, when_s, ad.to_bytes()))
+            self._context.out.append(RecordEvent(event, job.cluster.number, job.proc, -1, when_s, ad.to_bytes()))
 
     def submitted(self, cluster: Cluster, jobs: list[Job], submit_host: str) -> list[str]:
         """New jobs of a cluster; jobs that differ in nothing a log shows share a notice."""
@@ -107,7 +107,7 @@ class JobNotices:
             if start >= 0 and (job is None or not plain or job.proc != last + 1):
                 found.append(self._add(cluster, start, last, SUBMIT, shared, facts, wanted=self.wanted(cluster.ad)))
                 start = -1
-            if job is not None and plain and (self.wanted(cluster.ad) or self._desk.settings.records_events):
+            if job is not None and plain and (self.wanted(cluster.ad) or self._context.settings.records_events):
                 start = job.proc if start < 0 else start
                 last = job.proc
             elif job is not None and not plain:
@@ -116,27 +116,27 @@ class JobNotices:
 
     def _add(self, cluster: Cluster, proc: int, last: int, event: int, ad: ClassAd, facts: dict[str, Any], *,
              wanted: bool = True) -> str:
-        desk = self._desk
+        context = self._context
         for name, value in facts.items():
             ad[name] = value
-        if desk.settings.records_events:
-            desk.out.append(RecordEvent(event, cluster.number, proc, last, desk.now_s, ad.to_bytes()))
+        if context.settings.records_events:
+            context.out.append(RecordEvent(event, cluster.number, proc, last, context.now_s, ad.to_bytes()))
         if not wanted:
             return ""
         self._serial += 1
-        notice_id = f"{cluster.number}.{proc}/{event}/{desk.now_s:.3f}/{self._serial}"
-        row = SaveNotice(notice_id, cluster.owner, cluster.number, proc, last, event, desk.now_s, ad.to_bytes())
+        notice_id = f"{cluster.number}.{proc}/{event}/{context.now_s:.3f}/{self._serial}"
+        row = SaveNotice(notice_id, cluster.owner, cluster.number, proc, last, event, context.now_s, ad.to_bytes())
         self._open[notice_id] = row
-        desk.persist(row)
+        context.persist(row)
         self._due.setdefault(cluster.owner, []).append(_message(row, False))
         return notice_id
 
     def free(self, run_id: str, job: Job, starter_node: str) -> None:
         """A run's end is being committed: the starter must be told to free it, by this host or the next."""
-        row = SaveNotice(run_id, job.cluster.owner, job.cluster.number, job.proc, -1, FREE, self._desk.now_s,
+        row = SaveNotice(run_id, job.cluster.owner, job.cluster.number, job.proc, -1, FREE, self._context.now_s,
                          starter_node.encode())
         self._open[run_id] = row
-        self._desk.persist(row)
+        self._context.persist(row)
 
     def take_due(self) -> dict[str, list[Notice]]:
         """New notices per owner since the last call."""
@@ -158,7 +158,7 @@ class JobNotices:
         """A host confirms; returns those that were open."""
         known = tuple([each for each in notice_ids if self._open.pop(each, None) is not None])
         if known:
-            self._desk.persist(DropNotices(known))
+            self._context.persist(DropNotices(known))
         return known
 
 

@@ -40,16 +40,16 @@ _NOT_THERE = object()
 class JobPolicy:
     """See the module; ``runs`` is set before the first turn."""
 
-    def __init__(self, desk: ScheddContext, moves: JobTransitions) -> None:
-        self._desk = desk
-        self._moves = moves
+    def __init__(self, context: ScheddContext, transitions: JobTransitions) -> None:
+        self._context = context
+        self._transitions = transitions
         self.runs: RunStopper
         self._round: Iterator[Job] | None = None
 
     # ---- which jobs
 
     def _system(self) -> bool:
-        settings = self._desk.settings
+        settings = self._context.settings
         return bool(settings.hold_policies or settings.release_policies or settings.remove_policies
                     or settings.vacate_policies)
 
@@ -65,13 +65,13 @@ class JobPolicy:
 
     def started(self) -> None:
         """Look at the jobs every now and then."""
-        if self._desk.settings.policy_interval_s > 0:
-            self._desk.timer(("policy",), self._desk.settings.policy_interval_s)
+        if self._context.settings.policy_interval_s > 0:
+            self._context.timer(("policy",), self._context.settings.policy_interval_s)
 
     def round(self) -> None:
         """Begin to look at all jobs."""
         if self._round is None:
-            self._round = iter([job for job in self._desk.queue.jobs() if self.concerns(job)])
+            self._round = iter([job for job in self._context.queue.jobs() if self.concerns(job)])
             self.slice()
         self.started()
 
@@ -83,7 +83,7 @@ class JobPolicy:
             if job.cluster.jobs.get(job.proc) is job:
                 self.look(job)
             if count >= SLICE:
-                self._desk.timer(("policy-slice",), 0.0)
+                self._context.timer(("policy-slice",), 0.0)
                 return
         self._round = None
 
@@ -95,8 +95,8 @@ class JobPolicy:
             return
         with self._up_to_date(job):
             if job.status is JobStatus.COMPLETED or (job.status is JobStatus.REMOVED and not job.run_id):
-                if not self._moves.stays(job):
-                    self._moves.leave(job)
+                if not self._transitions.stays(job):
+                    self._transitions.leave(job)
                 elif job.status is JobStatus.COMPLETED:
                     self._remove(job)
             elif job.status is JobStatus.REMOVED:
@@ -117,7 +117,7 @@ class JobPolicy:
             return
         kept = own.get(WALL_CLOCK, _NOT_THERE)
         before_s = job.ad.get_float("RemoteWallClockTime")
-        job.ad.store("RemoteWallClockTime", before_s + max(0.0, self._desk.now_s - since_s))
+        job.ad.store("RemoteWallClockTime", before_s + max(0.0, self._context.now_s - since_s))
         try:
             yield
         finally:
@@ -130,7 +130,7 @@ class JobPolicy:
         value = job.ad.find(name)
         if not isinstance(value, Expr):
             return value
-        return value.evaluate(job.ad, None, self._desk.now_s)
+        return value.evaluate(job.ad, None, self._context.now_s)
 
     def _vacate(self, job: Job) -> bool:
         if not job.run_id or job.status not in (JobStatus.RUNNING, JobStatus.SUSPENDED):
@@ -138,7 +138,7 @@ class JobPolicy:
         if _fires(self._evaluate(job, "periodicvacate")):
             self.runs.stop(job, "vacate", self._reason(job, "PeriodicVacate"))
             return True
-        for system in self._desk.settings.vacate_policies:
+        for system in self._context.settings.vacate_policies:
             if self._says(system, job):
                 self.runs.stop(job, "vacate", self._system_reason(system, job)[0])
                 return True
@@ -149,7 +149,7 @@ class JobPolicy:
             self._stop_and_hold(job, self._reason(job, "PeriodicHold"), HoldCode.JOB_POLICY,
                                 self._subcode(job, "PeriodicHold"))
             return True
-        for system in self._desk.settings.hold_policies:
+        for system in self._context.settings.hold_policies:
             if self._says(system, job):
                 reason, subcode = self._system_reason(system, job)
                 self._stop_and_hold(job, reason, HoldCode.SYSTEM_POLICY, subcode)
@@ -158,17 +158,17 @@ class JobPolicy:
 
     def _release(self, job: Job) -> bool:
         """Whatever held it, but its user's own wish: neither that nor files that are still to come are overruled."""
-        most = self._desk.settings.max_releases
+        most = self._context.settings.max_releases
         if job.ad.get_int("HoldReasonCode") in (HoldCode.USER_REQUEST, HoldCode.SPOOLING_INPUT):
             return False
         if 0 <= most <= job.ad.get_int("NumHolds"):
             return False
         if _fires(self._evaluate(job, "periodicrelease")):
-            self._moves.release(job, self._reason(job, "PeriodicRelease"))
+            self._transitions.release(job, self._reason(job, "PeriodicRelease"))
             return True
-        for system in self._desk.settings.release_policies:
+        for system in self._context.settings.release_policies:
             if self._says(system, job):
-                self._moves.release(job, self._system_reason(system, job)[0])
+                self._transitions.release(job, self._system_reason(system, job)[0])
                 return True
         return False
 
@@ -177,13 +177,13 @@ class JobPolicy:
         if not reason:
             return False
         done = job.status is JobStatus.COMPLETED
-        self._moves.mark_removed(job, reason)
+        self._transitions.mark_removed(job, reason)
         if job.run_id:
             self.runs.stop(job, "remove", reason)
         elif done:
-            self._moves.leave(job)
+            self._transitions.leave(job)
         else:
-            self._moves.leave_removed(job)
+            self._transitions.leave_removed(job)
         return True
 
     def _why_remove(self, job: Job) -> str:
@@ -191,14 +191,14 @@ class JobPolicy:
             return self._reason(job, "PeriodicRemove")
         if job.ad.find("timerremove") is not None and self._is_past(job):
             return self._reason(job, "TimerRemove")
-        for system in self._desk.settings.remove_policies:
+        for system in self._context.settings.remove_policies:
             if self._says(system, job):
                 return self._system_reason(system, job)[0]
         return ""
 
     def _is_past(self, job: Job) -> bool:
         value = self._evaluate(job, "timerremove")
-        return isinstance(value, (int, float)) and 0 <= value <= self._desk.now_s
+        return isinstance(value, (int, float)) and 0 <= value <= self._context.now_s
 
     def _durations(self, job: Job) -> bool:
         """AllowedJobDuration and AllowedExecuteDuration of a running job."""
@@ -215,20 +215,20 @@ class JobPolicy:
             allowed = job.ad.get_int(name, -1)
             since = job.ad.get_int(start)
             # One that is older than this start is the last run's.
-            if allowed >= 0 and since and since >= began_s and self._desk.now_s - since > allowed:
+            if allowed >= 0 and since and since >= began_s and self._context.now_s - since > allowed:
                 self._stop_and_hold(job, f"The job exceeded allowed {what} of {_clock(allowed)}", code, 0)
                 return True
         return False
 
     def _stop_and_hold(self, job: Job, reason: str, code: int, subcode: int) -> None:
-        self._moves.hold(job, reason, code, subcode)
+        self._transitions.hold(job, reason, code, subcode)
         if job.run_id:
             self.runs.stop(job, "hold", reason)
 
     # ---- words
 
     def _says(self, system: SystemPolicy, job: Job) -> bool:
-        return _fires(system.expression.evaluate(job.ad, None, self._desk.now_s))
+        return _fires(system.expression.evaluate(job.ad, None, self._context.now_s))
 
     def _reason(self, job: Job, name: str) -> str:
         """The job's own words, or a sentence with the expression that was true."""
@@ -243,8 +243,8 @@ class JobPolicy:
         return int(value) if isinstance(value, (int, float)) else 0
 
     def _system_reason(self, system: SystemPolicy, job: Job) -> tuple[str, int]:
-        reason = system.reason.evaluate(job.ad, None, self._desk.now_s) if system.reason is not None else None
-        subcode = system.subcode.evaluate(job.ad, None, self._desk.now_s) if system.subcode is not None else 0
+        reason = system.reason.evaluate(job.ad, None, self._context.now_s) if system.reason is not None else None
+        subcode = system.subcode.evaluate(job.ad, None, self._context.now_s) if system.subcode is not None else 0
         text = reason if isinstance(reason, str) and reason else (
             f"The system macro {system.name} expression '{system.expression}' evaluated to TRUE")
         return text, int(subcode) if isinstance(subcode, (int, float)) else 0
@@ -253,27 +253,27 @@ class JobPolicy:
 
     def on_exit(self, job: Job) -> str:
         """The program has ended by itself: hold, remove, complete or run again; returns the verdict."""
-        self._desk.queue.set(job, NumFailedStarts=0)
+        self._context.queue.set(job, NumFailedStarts=0)
         if self._hold(job):
             return "held"
         if self._remove(job):
             return "removed"
         value = self._evaluate(job, "onexithold")
         if _fires(value):
-            self._moves.hold(job, self._reason(job, "OnExitHold"), HoldCode.JOB_POLICY,
+            self._transitions.hold(job, self._reason(job, "OnExitHold"), HoldCode.JOB_POLICY,
                              self._subcode(job, "OnExitHold"))
             return "held"
         if value is ERROR:
-            self._moves.hold(job, f"The job attribute OnExitHold expression '{job.ad.expression('OnExitHold')}' "
+            self._transitions.hold(job, f"The job attribute OnExitHold expression '{job.ad.expression('OnExitHold')}' "
                              "evaluated to ERROR", HoldCode.JOB_POLICY_UNDEFINED)
             return "held"
         remove = self._evaluate(job, "onexitremove")
         if isinstance(remove, (bool, int, float)) and not _fires(remove):
-            self._moves.requeue_after_exit(job)
+            self._transitions.requeue_after_exit(job)
             return "requeued"
         if remove is UNDEFINED or remove is ERROR:
-            self._desk.note(f"{job.name}: OnExitRemove is {remove}; the job is taken as done", "warn")
-        self._moves.complete(job)
+            self._context.note(f"{job.name}: OnExitRemove is {remove}; the job is taken as done", "warn")
+        self._transitions.complete(job)
         return "completed"
 
 

@@ -50,9 +50,14 @@ class JobTransforms:
     def apply(self, cluster: ClassAd, jobs: Sequence[ClassAd], now_s: float) -> tuple[str, ...]:
         """Transform a new cluster and the ads of its jobs, which are chained to it.
 
-        :param cluster: changed in place; so is each of ``jobs``.
-        :returns: the titles of the transforms that applied to any of them.
-        :raises TransformFailed: one cannot be carried out.
+        Args:
+            cluster: changed in place; so is each of ``jobs``.
+
+        Returns:
+            the titles of the transforms that applied to any of them.
+
+        Raises:
+            TransformFailed: one cannot be carried out.
         """
         if not self.transforms:
             return ()

@@ -44,33 +44,33 @@ def is_local(job: Job) -> bool:
 class JobTransitions:
     """See the module; ``local`` are the ready jobs that need no match."""
 
-    def __init__(self, desk: ScheddContext, notices: JobNotices) -> None:
-        self._desk = desk
+    def __init__(self, context: ScheddContext, notices: JobNotices) -> None:
+        self._context = context
         self._notices = notices
         self.local: dict[Job, None] = {}
 
     def offer(self, job: Job) -> None:
         """A job that is idle and free may run: put it where claims (or the local machine) find it."""
-        desk = self._desk
+        context = self._context
         if not job.ready:
             return
-        if job.not_before_s > desk.now_s:
-            desk.timer(("again", job.cluster.number, job.proc), job.not_before_s - desk.now_s)
+        if job.not_before_s > context.now_s:
+            context.timer(("again", job.cluster.number, job.proc), job.not_before_s - context.now_s)
         elif is_local(job):
             self.local[job] = None
         else:
-            desk.autoclusters.add(job)
+            context.autoclusters.add(job)
 
     def withdraw(self, job: Job) -> None:
         """A job must not be started now."""
-        self._desk.autoclusters.remove(job)
+        self._context.autoclusters.remove(job)
         self.local.pop(job, None)
 
     def hold(self, job: Job, reason: str, code: int, subcode: int = 0) -> None:
         """Put a job on hold; its run, if it has one, is the caller's to stop."""
-        queue = self._desk.queue
+        queue = self._context.queue
         self.withdraw(job)
-        self._desk.remember(job, f"held ({code}): {reason}")
+        self._context.remember(job, f"held ({code}): {reason}")
         ad = job.ad
         known = ad.get("NumHoldsByReason")
         counts = {name: known.get_int(name) for name in known} if isinstance(known, ClassAd) else {}
@@ -81,30 +81,30 @@ class JobTransitions:
         if code not in (HoldCode.USER_REQUEST, HoldCode.SUBMITTED_ON_HOLD, HoldCode.SPOOLING_INPUT):
             queue.set(job, NumSystemHolds=ad.get_int("NumSystemHolds") + 1)
         queue.unset(job, "ReleaseReason")
-        queue.set_status(job, JobStatus.HELD, self._desk.now_s)
+        queue.set_status(job, JobStatus.HELD, self._context.now_s)
         self._notices.due(job, events.HELD, HoldReason=reason, HoldReasonCode=int(code),
                           HoldReasonSubCode=int(subcode))
 
     def release(self, job: Job, reason: str) -> None:
         """Take a job off hold."""
-        queue, ad = self._desk.queue, job.ad
-        self._desk.remember(job, f"released: {reason}")
+        queue, ad = self._context.queue, job.ad
+        self._context.remember(job, f"released: {reason}")
         queue.set(job, ReleaseReason=reason, LastHoldReason=ad.get_str("HoldReason"),
                   LastHoldReasonCode=ad.get_int("HoldReasonCode"),
                   LastHoldReasonSubCode=ad.get_int("HoldReasonSubCode"))
         queue.unset(job, "HoldReason", "HoldReasonCode", "HoldReasonSubCode")
-        queue.set_status(job, JobStatus.IDLE, self._desk.now_s)
+        queue.set_status(job, JobStatus.IDLE, self._context.now_s)
         job.not_before_s = 0.0
         self._notices.due(job, events.RELEASED, ReleaseReason=reason)
         self.offer(job)
 
     def requeue(self, job: Job, delay_s: float = 0.0) -> None:
         """The job's run is over and it wants another."""
-        desk = self._desk
-        desk.remember(job, f"requeued, not before {delay_s:g} s")
+        context = self._context
+        context.remember(job, f"requeued, not before {delay_s:g} s")
         if job.status is not JobStatus.IDLE:
-            desk.queue.set_status(job, JobStatus.IDLE, desk.now_s)
-        job.not_before_s = desk.now_s + delay_s if delay_s else 0.0
+            context.queue.set_status(job, JobStatus.IDLE, context.now_s)
+        job.not_before_s = context.now_s + delay_s if delay_s else 0.0
         self.offer(job)
 
     def requeue_after_exit(self, job: Job) -> None:
@@ -116,9 +116,9 @@ class JobTransitions:
     def mark_removed(self, job: Job, reason: str) -> None:
         """A job is to go; it stays as status 3 while its run ends."""
         self.withdraw(job)
-        self._desk.remember(job, f"removed: {reason}")
-        self._desk.queue.set(job, RemoveReason=reason)
-        self._desk.queue.set_status(job, JobStatus.REMOVED, self._desk.now_s)
+        self._context.remember(job, f"removed: {reason}")
+        self._context.queue.set(job, RemoveReason=reason)
+        self._context.queue.set_status(job, JobStatus.REMOVED, self._context.now_s)
 
     def leave_removed(self, job: Job) -> None:
         """A removed job without a run goes into the history, unless its owner wants to look at it first."""
@@ -127,10 +127,10 @@ class JobTransitions:
 
     def complete(self, job: Job) -> None:
         """The job is done."""
-        desk = self._desk
-        desk.remember(job, "completed")
-        desk.queue.set(job, CompletionDate=int(desk.now_s), JobFinishedHookDone=int(desk.now_s))
-        desk.queue.set_status(job, JobStatus.COMPLETED, desk.now_s)
+        context = self._context
+        context.remember(job, "completed")
+        context.queue.set(job, CompletionDate=int(context.now_s), JobFinishedHookDone=int(context.now_s))
+        context.queue.set_status(job, JobStatus.COMPLETED, context.now_s)
         self._notices.due(job, events.TERMINATED)
         self._leave_or_stay(job)
 
@@ -140,14 +140,14 @@ class JobTransitions:
 
     def stays(self, job: Job) -> bool:
         """Whether a job that is done is to be looked at first (LeaveJobInQueue)."""
-        return is_true(job.ad.evaluate("LeaveJobInQueue", now_s=self._desk.now_s))
+        return is_true(job.ad.evaluate("LeaveJobInQueue", now_s=self._context.now_s))
 
     def leave(self, job: Job) -> None:
         """Out of the queue, into the history."""
         self.withdraw(job)
-        self._desk.queue.set(job, EpochWriteDate=int(self._desk.now_s))
+        self._context.queue.set(job, EpochWriteDate=int(self._context.now_s))
         if job.ad.find("submit_iwd") is not None or job.ad.find("numvacates") is not None \
                 or job.ad.find("jobuniverse") == STANDARD:
-            self._desk.out.append(ForgetSpool(job.cluster.number, job.proc))
-        for operation in self._desk.queue.leave(job, self._desk.now_s):
-            self._desk.persist(operation)
+            self._context.out.append(ForgetSpool(job.cluster.number, job.proc))
+        for operation in self._context.queue.leave(job, self._context.now_s):
+            self._context.persist(operation)

@@ -81,10 +81,10 @@ class Run:
 class RunTable:
     """See the module."""
 
-    def __init__(self, desk: ScheddContext, moves: JobTransitions, notices: JobNotices, claims: ClaimTable,
+    def __init__(self, context: ScheddContext, transitions: JobTransitions, notices: JobNotices, claims: ClaimTable,
                  hosts: ShadowHosts, policy: JobPolicy) -> None:
-        self._desk = desk
-        self._moves = moves
+        self._context = context
+        self._transitions = transitions
         self._notices = notices
         self._claims = claims
         self._hosts = hosts
@@ -102,7 +102,7 @@ class RunTable:
     def restore(self, rows: Iterable[SaveRun]) -> None:
         """Take over the runs that the store had; their shadow hosts will say which of them they still have."""
         for row in rows:
-            job = self._desk.queue.job(row.cluster, row.proc)
+            job = self._context.queue.job(row.cluster, row.proc)
             claim = self._claims.held.get(row.claim_id)
             if job is None:
                 continue
@@ -120,7 +120,7 @@ class RunTable:
         run = self._begin(job, claim)
         slot = claim.row.slot_name
         remote = claim.ad.get_str("Name") or slot
-        self._desk.queue.set(job, RemoteHost=remote, StartdAddr=claim.row.startd,
+        self._context.queue.set(job, RemoteHost=remote, StartdAddr=claim.row.startd,
                              RemoteSlotID=claim.ad.get_int("SlotID"), PublicClaimId=claim.row.claim_id,
                              MachineAttrCpus0=claim.ad.get_int("Cpus", 1),
                              MachineAttrSlotWeight0=_weight(claim.ad),
@@ -138,37 +138,37 @@ class RunTable:
             for ago in range(kept - 1, 0, -1):
                 older = job.ad.find(f"machineattr{name}{ago - 1}".lower())
                 if older is not None:
-                    self._desk.queue.set(job, **{f"MachineAttr{name}{ago}": older})
+                    self._context.queue.set(job, **{f"MachineAttr{name}{ago}": older})
             value = slot.evaluate(name, job.ad)
             if value is not UNDEFINED:
-                self._desk.queue.set(job, **{f"MachineAttr{name}0": value})
+                self._context.queue.set(job, **{f"MachineAttr{name}0": value})
 
     def start_local(self, job: Job) -> None:
         """Begin a run on this machine."""
         self._begin(job, None)
-        self._desk.queue.set(job, RemoteHost=self._desk.settings.machine)
+        self._context.queue.set(job, RemoteHost=self._context.settings.machine)
 
     def _begin(self, job: Job, claim: HeldClaim | None) -> Run:
-        desk, ad = self._desk, job.ad
-        now = int(desk.now_s)
+        context, ad = self._context, job.ad
+        now = int(context.now_s)
         number = ad.get_int("NumShadowStarts") + 1
-        run = Run(f"{job.name}#{number}@{desk.settings.name}", job, job.cluster.owner, claim, desk.now_s)
+        run = Run(f"{job.name}#{number}@{context.settings.name}", job, job.cluster.owner, claim, context.now_s)
         job.run_id = run.run_id
         self.runs[run.run_id] = run
         self._starts.setdefault(run.owner, []).append(run)
-        desk.remember(job, f"run {number} begins on {claim.row.slot_name if claim is not None else 'this machine'}")
-        desk.queue.set(job, NumShadowStarts=number, JobRunCount=ad.get_int("JobRunCount") + 1, ShadowBday=now,
+        context.remember(job, f"run {number} begins on {claim.row.slot_name if claim is not None else 'this machine'}")
+        context.queue.set(job, NumShadowStarts=number, JobRunCount=ad.get_int("JobRunCount") + 1, ShadowBday=now,
                        JobCurrentStartDate=now, JobLastStartDate=ad.get_int("JobCurrentStartDate"), CurrentHosts=1,
                        LastJobLeaseRenewal=now, RemoteUserCpu=0.0, RemoteSysCpu=0.0)
         if not ad.get_int("JobStartDate"):
-            desk.queue.set(job, JobStartDate=now)
-        desk.queue.set_status(job, JobStatus.RUNNING, desk.now_s)
-        desk.persist(SaveRun(run.run_id, job.cluster.number, job.proc, run.owner,
-                             claim.row.claim_id if claim is not None else "", desk.now_s))
+            context.queue.set(job, JobStartDate=now)
+        context.queue.set_status(job, JobStatus.RUNNING, context.now_s)
+        context.persist(SaveRun(run.run_id, job.cluster.number, job.proc, run.owner,
+                             claim.row.claim_id if claim is not None else "", context.now_s))
         return run
 
     def _order(self, run: Run, *, reattach: bool = False) -> StartRun:
-        lease_s = run.job.ad.get_float("JobLeaseDuration", self._desk.settings.job_lease_s)
+        lease_s = run.job.ad.get_float("JobLeaseDuration", self._context.settings.job_lease_s)
         if run.claim is None:
             return StartRun(run_id=run.run_id, job_ad=run.job.text, claim_id="", secret="", starter_node="",
                             slot_name="", slot_ad=b"", lease_s=lease_s, reattach=reattach)
@@ -214,25 +214,25 @@ class RunTable:
         run = self.runs.get(message.run_id)
         if run is None or run.owner != owner:
             return
-        desk, job = self._desk, run.job
+        context, job = self._context, run.job
         if message.attributes:
-            desk.queue.update(job, ClassAd.from_bytes(message.attributes))
+            context.queue.update(job, ClassAd.from_bytes(message.attributes))
         if message.event == "executing":
             self._record_start(run)
         if job.status not in ALIVE:
             return
         if message.event == "suspended" and job.status is not JobStatus.SUSPENDED:
-            desk.queue.set(job, TotalSuspensions=job.ad.get_int("TotalSuspensions") + 1,
-                           LastSuspensionTime=int(desk.now_s))
-            desk.queue.set_status(job, JobStatus.SUSPENDED, desk.now_s)
+            context.queue.set(job, TotalSuspensions=job.ad.get_int("TotalSuspensions") + 1,
+                           LastSuspensionTime=int(context.now_s))
+            context.queue.set_status(job, JobStatus.SUSPENDED, context.now_s)
         elif message.event == "continued":
             since = job.ad.get_int("LastSuspensionTime")
             if since:
-                desk.queue.set(job, CumulativeSuspensionTime=job.ad.get_int("CumulativeSuspensionTime")
-                               + int(desk.now_s) - since, LastSuspensionTime=0)
-            desk.queue.set_status(job, JobStatus.RUNNING, desk.now_s)
+                context.queue.set(job, CumulativeSuspensionTime=job.ad.get_int("CumulativeSuspensionTime")
+                               + int(context.now_s) - since, LastSuspensionTime=0)
+            context.queue.set_status(job, JobStatus.RUNNING, context.now_s)
         elif message.event == "transferring-output":
-            desk.queue.set_status(job, JobStatus.TRANSFERRING_OUTPUT, desk.now_s)
+            context.queue.set_status(job, JobStatus.TRANSFERRING_OUTPUT, context.now_s)
         self._policy.look(job)
 
     def _record_start(self, run: Run) -> None:
@@ -240,7 +240,7 @@ class RunTable:
         ad = run.job.ad
         if not run.recorded:
             run.recorded = True
-            when_s = ad.get_float("JobCurrentStartExecutingDate") or self._desk.now_s
+            when_s = ad.get_float("JobCurrentStartExecutingDate") or self._context.now_s
             self._notices.record(run.job, EXECUTE, when_s, ExecuteHost=ad.get_str("StartdAddr", "<127.0.0.1>"),
                                  SlotName=ad.get_str("RemoteHost"))
 
@@ -253,7 +253,8 @@ class RunTable:
             self._verdict(owner, message.run_id, "settled")
             return
         job, claim = run.job, run.claim
-        self._desk.remember(job, f"run {job.ad.get_int('NumShadowStarts')} ended: {message.outcome} {message.reason}")
+        starts = job.ad.get_int("NumShadowStarts")
+        self._context.remember(job, f"run {starts} ended: {message.outcome} {message.reason}")
         if message.outcome == "exited":
             self._record_start(run)
         self._account(run, message)
@@ -264,20 +265,20 @@ class RunTable:
             self._notices.free(run.run_id, job, claim.row.starter_node)
             claim.run_id = ""
             if message.outcome == "lost":
-                self._claims.doubts.doubt(claim.row.startd)
+                self._claims.unreachable.mark_unreachable(claim.row.startd)
             if not message.claim_usable:
                 claim.usable = False
             self._claims.use(claim)
 
     def _account(self, run: Run, message: RunEnded) -> None:
         """What the run has used goes into the job's sums."""
-        desk, job, ad = self._desk, run.job, run.job.ad
+        context, job, ad = self._context, run.job, run.job.ad
         if message.attributes:
-            desk.queue.update(job, ClassAd.from_bytes(message.attributes))
-        wall_s = max(0.0, desk.now_s - run.began_s)
+            context.queue.update(job, ClassAd.from_bytes(message.attributes))
+        wall_s = max(0.0, context.now_s - run.began_s)
         weight = ad.get_float("MachineAttrSlotWeight0", 1.0)
         remote = ad.get_str("RemoteHost")
-        desk.queue.set(
+        context.queue.set(
             job, RemoteWallClockTime=ad.get_float("RemoteWallClockTime") + round(wall_s, 3),
             CumulativeSlotTime=ad.get_float("CumulativeSlotTime") + round(wall_s * weight, 3),
             LastRemoteWallClockTime=round(wall_s, 3), LastRemoteHost=remote, CurrentHosts=0,
@@ -285,62 +286,63 @@ class RunTable:
             CumulativeRemoteSysCpu=ad.get_float("CumulativeRemoteSysCpu") + ad.get_float("RemoteSysCpu"),
         )
         if message.outcome == "exited":
-            desk.queue.set(job, CommittedTime=ad.get_int("CommittedTime") + int(wall_s),
+            context.queue.set(job, CommittedTime=ad.get_int("CommittedTime") + int(wall_s),
                            NumJobCompletions=ad.get_int("NumJobCompletions") + 1)
         since = ad.get_int("LastSuspensionTime")
         if since:
-            desk.queue.set(job, CumulativeSuspensionTime=ad.get_int("CumulativeSuspensionTime")
-                           + int(desk.now_s) - since, LastSuspensionTime=0)
-        desk.queue.unset(job, "RemoteHost", "PublicClaimId", "StartdAddr", "RemoteSlotID", "ShadowBday")
+            context.queue.set(job, CumulativeSuspensionTime=ad.get_int("CumulativeSuspensionTime")
+                           + int(context.now_s) - since, LastSuspensionTime=0)
+        context.queue.unset(job, "RemoteHost", "PublicClaimId", "StartdAddr", "RemoteSlotID", "ShadowBday")
 
     def _drop(self, run: Run) -> None:
         del self.runs[run.run_id]
         run.job.run_id = ""
-        self._desk.persist(DropRun(run.run_id))
+        self._context.persist(DropRun(run.run_id))
 
     def _judge(self, job: Job, message: RunEnded) -> str:
         """The verdict about the job."""
         outcome = message.outcome
         if job.status is JobStatus.REMOVED:
-            self._moves.leave_removed(job)
+            self._transitions.leave_removed(job)
             return "removed"
         if job.status is JobStatus.HELD:
             return "held"
         if job.status is JobStatus.IDLE:  # held and released while the run was ending
-            self._moves.requeue(job)
+            self._transitions.requeue(job)
             return "requeued"
         if outcome == "exited":
             return self._policy.on_exit(job)
         if outcome == "hold":
-            self._moves.hold(job, message.reason or "put on hold by the shadow",
+            self._transitions.hold(job, message.reason or "put on hold by the shadow",
                              message.hold_code or HoldCode.PREVIOUS_RUN_FAILED, message.hold_subcode)
             return "held"
         if outcome == "removed":
-            self._moves.mark_removed(job, message.reason or "removed by the shadow")
-            self._moves.leave_removed(job)
+            self._transitions.mark_removed(job, message.reason or "removed by the shadow")
+            self._transitions.leave_removed(job)
             return "removed"
         if outcome == "lost":
-            self._desk.note(f"{job.name}: the run is lost: {message.reason}", "warn")
-            self._moves.requeue(job)
+            self._context.note(f"{job.name}: the run is lost: {message.reason}", "warn")
+            self._transitions.requeue(job)
             self._policy.look(job)
             return "requeued"
         if outcome == "failed":
             return self._failed(job, message.reason)
         self._notices.due(job, events.EVICTED, EvictReason=message.reason)
-        self._desk.queue.set(job, LastVacateTime=int(self._desk.now_s), NumVacates=job.ad.get_int("NumVacates") + 1)
-        self._desk.queue.set(job, NumFailedStarts=0)
-        self._moves.requeue(job)
+        vacates = job.ad.get_int("NumVacates") + 1
+        self._context.queue.set(job, LastVacateTime=int(self._context.now_s), NumVacates=vacates)
+        self._context.queue.set(job, NumFailedStarts=0)
+        self._transitions.requeue(job)
         self._policy.look(job)
         return "requeued"
 
     def _failed(self, job: Job, reason: str) -> str:
         """The system failed the job; it is tried again, later and later."""
         failures = job.ad.get_int("NumFailedStarts") + 1
-        self._desk.queue.set(job, NumFailedStarts=failures,
+        self._context.queue.set(job, NumFailedStarts=failures,
                              NumShadowExceptions=job.ad.get_int("NumShadowExceptions") + 1)
         self._notices.due(job, events.EXCEPTION, ExceptionReason=reason)
-        self._desk.note(f"{job.name}: the run failed: {reason}", "warn")
-        self._moves.requeue(job, FAILURE_DELAYS_S[min(failures, len(FAILURE_DELAYS_S) - 1)])
+        self._context.note(f"{job.name}: the run failed: {reason}", "warn")
+        self._transitions.requeue(job, FAILURE_DELAYS_S[min(failures, len(FAILURE_DELAYS_S) - 1)])
         self._policy.look(job)
         return "requeued"
 
@@ -394,7 +396,7 @@ class RunTable:
         """The owner's host is dead: another takes its runs up."""
         mine = [run for run in self.runs.values() if run.owner == owner]
         if mine:
-            self._desk.note(f"the shadow host of {owner} is dead; another takes up {len(mine)} runs", "warn")
+            self._context.note(f"the shadow host of {owner} is dead; another takes up {len(mine)} runs", "warn")
         if mine or owner in self._notices.owners():
             self._hosts.replace(owner)
 
@@ -421,18 +423,18 @@ class RunTable:
         """Begin the jobs of the local universes, as far as START_…_UNIVERSE and their numbers allow it."""
         running = Counter((each.job.ad.get_int("JobUniverse"), each.owner) for each in self.runs.values()
                           if each.claim is None)
-        for job in tuple(self._moves.local):
+        for job in tuple(self._transitions.local):
             if not job.ready or not is_local(job):
-                self._moves.withdraw(job)
+                self._transitions.withdraw(job)
                 continue
             universe, owner = job.ad.get_int("JobUniverse"), job.cluster.owner
             if self._may_start_local(job, universe, owner, running):
                 running[universe, owner] += 1
-                self._moves.withdraw(job)
+                self._transitions.withdraw(job)
                 self.start_local(job)
 
     def _may_start_local(self, job: Job, universe: int, owner: str, running: Counter[tuple[int, str]]) -> bool:
-        settings = self._desk.settings
+        settings = self._context.settings
         totals = {number: sum(count for (each, _), count in running.items() if each == number)
                   for number in (SCHEDULER, LOCAL)}
         if universe == LOCAL and totals[LOCAL] >= settings.max_local_jobs:
@@ -444,7 +446,7 @@ class RunTable:
             return True
         ad = self.schedd_ad()
         ad["TotalLocalJobsRunning"], ad["TotalSchedulerJobsRunning"] = totals[LOCAL], totals[SCHEDULER]
-        return is_true(expression.evaluate(ad, job.ad, self._desk.now_s))
+        return is_true(expression.evaluate(ad, job.ad, self._context.now_s))
 
     def orphans(self) -> list[str]:
         """Owners of runs that have no host at all (after a restart)."""

@@ -89,38 +89,38 @@ class ScheddCore:
 
     def __init__(self, settings: ScheddSettings, snapshot: QueueSnapshot, random: Random, started_s: float,
                  version: str) -> None:
-        desk = self.desk = ScheddContext(settings, random)
-        desk.now_s = started_s
-        self.notices = JobNotices(desk)
-        self.moves = JobTransitions(desk, self.notices)
-        self.claims = ClaimTable(desk, self.moves)
-        self.hosts = ShadowHosts(desk)
-        self.policy = JobPolicy(desk, self.moves)
-        self.runs = RunTable(desk, self.moves, self.notices, self.claims, self.hosts, self.policy)
+        context = self.context = ScheddContext(settings, random)
+        context.now_s = started_s
+        self.notices = JobNotices(context)
+        self.transitions = JobTransitions(context, self.notices)
+        self.claims = ClaimTable(context, self.transitions)
+        self.hosts = ShadowHosts(context)
+        self.policy = JobPolicy(context, self.transitions)
+        self.runs = RunTable(context, self.transitions, self.notices, self.claims, self.hosts, self.policy)
         self.claims.runs = self.runs
         self.policy.runs = self.runs
-        self.actions = JobActions(desk, self.moves, self.runs)
-        self.submissions = Submissions(desk, self.moves, self.notices)
-        self.demand = SubmitterAdvertiser(desk, started_s, version)
-        self.claims.doubts.wish_cycle = self.demand.wish_cycle
+        self.actions = JobActions(context, self.transitions, self.runs)
+        self.submissions = Submissions(context, self.transitions, self.notices)
+        self.demand = SubmitterAdvertiser(context, started_s, version)
+        self.claims.unreachable.wish_cycle = self.demand.wish_cycle
         self.submissions.schedd_ad = self.runs.schedd_ad = self.demand.schedd_ad
-        self.relays = InteractiveRelay(desk, self.hosts)
+        self.relays = InteractiveRelay(context, self.hosts)
         self._finishing = False
         self._restore(snapshot)
         self._table = self._messages()
         self._timers = self._timer_table()
 
     def _restore(self, snapshot: QueueSnapshot) -> None:
-        self.desk.queue.restore(snapshot)
+        self.context.queue.restore(snapshot)
         self.claims.restore(snapshot.claims)
         self.runs.restore(snapshot.runs)
         self.hosts.restore(snapshot.hosts)
         self.notices.restore(snapshot.notices)
-        for job in self.desk.queue.jobs():
+        for job in self.context.queue.jobs():
             if job.status in ALIVE and not job.run_id:
-                self.moves.requeue(job)
-            self.moves.offer(job)
-        self.desk.out.clear()
+                self.transitions.requeue(job)
+            self.transitions.offer(job)
+        self.context.out.clear()
 
     def _messages(self) -> dict[type, Callable[[Any, Delivery], None]]:
         return {
@@ -139,7 +139,7 @@ class ScheddCore:
             RequestsRejected: self._rejected,
             RequestCycle: lambda _, __: self.demand.reschedule(),
             ClaimRevoked: lambda message, _: self.claims.revoked(message),
-            ClaimsKept: lambda message, _: self.claims.kept(message),
+            ClaimsKept: lambda message, _: self.claims.reconcile(message),
             HostHello: self._host_hello,
             run_messages.RunUpdated: self._from_host(self.runs.updated),
             run_messages.RunEnded: self._from_host(self.runs.ended),
@@ -158,9 +158,9 @@ class ScheddCore:
             "again": self._again,
             "starts": self.claims.starts_again,
             "renew": self.claims.renew,
-            "idle-claim": self.claims.rested,
+            "idle-claim": self.claims.idle_timeout,
             "release-again": self.claims.give_back,
-            "probe-startd": self.claims.doubts.probe,
+            "probe-startd": self.claims.unreachable.probe,
             "policy": self.policy.round,
             "policy-slice": self.policy.slice,
             "submit-log": self.submissions.answer,
@@ -177,22 +177,22 @@ class ScheddCore:
 
     def start(self, now_s: float, my_address: str) -> tuple[Effect, ...]:
         """The first turn: the process listens at ``my_address``."""
-        self.desk.now_s = now_s
-        self.desk.my_address = my_address
+        self.context.now_s = now_s
+        self.context.my_address = my_address
         self.hosts.started()
         for owner in sorted({*self.runs.orphans(), *(self.notices.owners() - self.hosts.by_owner.keys())}):
             self.runs.take_up(owner)
         self.claims.started()
         self.policy.started()
         self.demand.started()
-        self.desk.timer(("credentials",), CREDENTIAL_RENEWAL_S)
+        self.context.timer(("credentials",), CREDENTIAL_RENEWAL_S)
         return self._finish()
 
     def handle(self, event: Delivery, now_s: float) -> tuple[Effect, ...]:
         """What follows from a delivery at ``now_s``."""
-        desk = self.desk
-        desk.now_s = now_s
-        desk.delivery = event
+        context = self.context
+        context.now_s = now_s
+        context.delivery = event
         message = event.message
         if type(message) is TimerFired:
             self._timers[message.key[0]](*message.key[1:])
@@ -201,26 +201,26 @@ class ScheddCore:
         else:
             act = self._table.get(type(message))
             if act is None:
-                desk.reply(Refused(code="unknown-actor", text=f"a schedd does not take {type(message).__name__}"))
+                context.reply(Refused(code="unknown-actor", text=f"a schedd does not take {type(message).__name__}"))
             else:
                 act(message, event)
         return self._finish()
 
     def _finish(self) -> tuple[Effect, ...]:
         """Add what follows from changed jobs, and end the turn."""
-        desk = self.desk
-        if self.moves.local and self.claims.accepting:
+        context = self.context
+        if self.transitions.local and self.claims.accepting:
             self.runs.start_locals()
-        changed = desk.queue.take_dirty()
+        changed = context.queue.take_dirty()
         if changed:
-            desk.out += [Persist(operation) for operation in changed]
+            context.out += [Persist(operation) for operation in changed]
         self.runs.give_orders(self.notices.take_due())
         self.demand.look()
         if self._finishing and not self.runs.runs and not self.notices.owners():
             self._finishing = False
-            desk.out.append(AtRest())
-        out, desk.out = desk.out, []
-        desk.delivery = None
+            context.out.append(AtRest())
+        out, context.out = context.out, []
+        context.delivery = None
         return tuple(out)
 
     def _answer(self, answer: Answer) -> None:
@@ -230,7 +230,7 @@ class ScheddCore:
         elif kind == "renewed":
             self.claims.renewed(answer.tag[1], answer.message)
         elif kind == "probed":
-            self.claims.doubts.probed(answer.tag[1], answer.message)
+            self.claims.unreachable.probed(answer.tag[1], answer.message)
         elif kind == "released":
             self.claims.released(answer.tag[1], answer.message)
         elif kind == "relay":
@@ -247,44 +247,44 @@ class ScheddCore:
         """The answer to a question about the queue; nothing changes by it."""
         try:
             if isinstance(message, QueryTotals):
-                return job_query.totals(self.desk.queue, message, now_s)
+                return job_query.totals(self.context.queue, message, now_s)
             if message.source == "autoclusters":
-                return job_query.autoclusters_page(self.desk.queue, self.desk.autoclusters, message, now_s)
-            return job_query.page(self.desk.queue, message, now_s)
+                return job_query.autoclusters_page(self.context.queue, self.context.autoclusters, message, now_s)
+            return job_query.page(self.context.queue, message, now_s)
         except ClassAdSyntaxError as error:
             return Refused(code="invalid", text=job_query.syntax_error(error, message.constraint))
         except ValueError:
             return Refused(code="invalid", text=f"{getattr(message, 'cursor', '')!r} is not a cursor")
 
     def _query(self, message: QueryJobs | QueryTotals, delivery: Delivery) -> None:
-        self.desk.reply(self.look_up(message, self.desk.now_s))
+        self.context.reply(self.look_up(message, self.context.now_s))
 
     def keep_claims(self, now_s: float) -> tuple[Effect, ...]:
         """The leases of our claims start anew; for a schedd that can do nothing else now."""
-        desk = self.desk
-        desk.now_s = now_s
+        context = self.context
+        context.now_s = now_s
         self.claims.renew()
-        out, desk.out = desk.out, []
+        out, context.out = context.out, []
         return tuple(out)
 
     def _requests(self, message: NegotiateRequests, delivery: Delivery) -> None:
         self.demand.negotiators[delivery.identity.name] = delivery.sender
-        self.desk.reply(self.claims.requests(message))
+        self.context.reply(self.claims.requests(message))
 
     def _again(self, cluster: int, proc: int) -> None:
-        job = self.desk.queue.job(cluster, proc)
+        job = self.context.queue.job(cluster, proc)
         if job is not None:
-            self.moves.offer(job)
+            self.transitions.offer(job)
             if self.claims.has_idle:
                 self.claims.offer_idle()
 
     def _rejected(self, message: RequestsRejected, delivery: Delivery) -> None:
         for rejection in message.rejections:
             cluster, _, proc = rejection.job_id.partition(".")
-            job = self.desk.queue.job(int(cluster), int(proc)) if cluster.isdigit() and proc.isdigit() else None
+            job = self.context.queue.job(int(cluster), int(proc)) if cluster.isdigit() and proc.isdigit() else None
             if job is not None and job.ready:
                 job.ad.store("LastRejMatchReason", rejection.reason)
-                job.ad.store("LastRejMatchTime", int(self.desk.now_s))
+                job.ad.store("LastRejMatchTime", int(self.context.now_s))
 
     # ---- shadow hosts
 
@@ -296,7 +296,8 @@ class ScheddCore:
             if owner:
                 act(message, owner)
             else:
-                self.desk.note(f"{type(message).__name__} from {delivery.identity.name}, who is no shadow host", "warn")
+                who = delivery.identity.name
+                self.context.note(f"{type(message).__name__} from {who}, who is no shadow host", "warn")
 
         return checked
 
@@ -330,13 +331,13 @@ class ScheddCore:
 
     def renew_credentials(self, now_s: float) -> tuple[Effect, ...]:
         """Every owner's host gets its next credential now."""
-        self.desk.now_s = now_s
+        self.context.now_s = now_s
         self._renew_credentials()
         return self._finish()
 
     def _renew_credentials(self) -> None:
         self.hosts.renew()
-        self.desk.timer(("credentials",), CREDENTIAL_RENEWAL_S)
+        self.context.timer(("credentials",), CREDENTIAL_RENEWAL_S)
 
     # ---- the end
 

@@ -99,8 +99,8 @@ class Host:
 class ShadowHosts:
     """See the module."""
 
-    def __init__(self, desk: ScheddContext) -> None:
-        self._desk = desk
+    def __init__(self, context: ScheddContext) -> None:
+        self._context = context
         self.hosts: dict[str, Host] = {}
         self.by_owner: dict[str, Host] = {}
         self._by_node: dict[str, Host] = {}
@@ -118,38 +118,38 @@ class ShadowHosts:
         """The schedd runs: look who is there, and warm up a spare."""
         for host in tuple(self.hosts.values()):
             if host.state == "lost":
-                self._desk.out.append(CheckHost(host.host_id, host.pid, host.birth))
-                self._desk.timer(("host-return", host.host_id), RETURN_PATIENCE_S)
-        self._desk.timer(("idle-hosts",), IDLE_S / 4)
+                self._context.out.append(CheckHost(host.host_id, host.pid, host.birth))
+                self._context.timer(("host-return", host.host_id), RETURN_PATIENCE_S)
+        self._context.timer(("idle-hosts",), IDLE_S / 4)
         self.keep_spares()
 
     def keep_spares(self) -> None:
         """Start spares until there are enough."""
         spare = sum(1 for host in self.hosts.values() if not host.owner)
-        while spare < self._desk.settings.spare_hosts:
+        while spare < self._context.settings.spare_hosts:
             self._start("")
             spare += 1
 
     def _start(self, owner: str) -> Host:
-        host = Host(f"{self._desk.random.getrandbits(96):024x}", owner, "starting")
+        host = Host(f"{self._context.random.getrandbits(96):024x}", owner, "starting")
         self.hosts[host.host_id] = host
         if owner:
             self.by_owner[owner] = host
-        self._desk.out.append(StartHost(host.host_id, owner))
-        self._desk.timer(("host-start", host.host_id), START_PATIENCE_S)
+        self._context.out.append(StartHost(host.host_id, owner))
+        self._context.timer(("host-start", host.host_id), START_PATIENCE_S)
         return host
 
     def still_lost(self, host_id: str) -> None:
         """The process of a lost host lives: look again, until it says hello or the patience is at an end."""
         host = self.hosts.get(host_id)
         if host is not None and host.state == "lost":
-            self._desk.timer(("host-check", host_id), CHECK_S)
+            self._context.timer(("host-check", host_id), CHECK_S)
 
     def check(self, host_id: str) -> None:
         """Is the process of a lost host still there?"""
         host = self.hosts.get(host_id)
         if host is not None and host.state == "lost":
-            self._desk.out.append(CheckHost(host.host_id, host.pid, host.birth))
+            self._context.out.append(CheckHost(host.host_id, host.pid, host.birth))
 
     # ---- speaking to an owner's host
 
@@ -174,8 +174,8 @@ class ShadowHosts:
         self.want(owner)
         host = self.by_owner[owner]
         if host.state == "ready" and host.address is not None:
-            host.busy_s = self._desk.now_s
-            self._desk.tell(host.address, message)
+            host.busy_s = self._context.now_s
+            self._context.tell(host.address, message)
         else:
             self._waiting.setdefault(owner, []).append(message)
 
@@ -195,11 +195,11 @@ class ShadowHosts:
     def _flush(self, host: Host) -> None:
         assert host.address is not None
         for message in self._waiting.pop(host.owner, ()):
-            self._desk.tell(host.address, message)
+            self._context.tell(host.address, message)
 
     def replace(self, owner: str) -> None:
         """The owner's host died: start another, later and later when they die young."""
-        self._desk.timer(("host-again", owner), min(60.0, 0.1 * 2.0 ** min(self._failures, 10)))
+        self._context.timer(("host-again", owner), min(60.0, 0.1 * 2.0 ** min(self._failures, 10)))
 
     def ready_address(self, owner: str) -> Address | None:
         """Where the owner's host is, when it is there now."""
@@ -221,13 +221,13 @@ class ShadowHosts:
         """
         host = self.hosts.get(message.host_id)
         if host is None or (message.owner and message.owner != host.owner):
-            self._desk.note(f"a shadow host of nobody said hello: {message.host_id} ({message.owner})", "warn")
+            self._context.note(f"a shadow host of nobody said hello: {message.host_id} ({message.owner})", "warn")
             if not message.owner:  # a spare that was forgotten
-                self._desk.tell(Address(delivery.sender.node, delivery.sender.actor), DismissHost())
+                self._context.tell(Address(delivery.sender.node, delivery.sender.actor), DismissHost())
             return None
         host.address = Address(delivery.sender.node, delivery.sender.actor)
         host.pid, host.birth = message.pid, birth
-        host.hello_s = self._desk.now_s
+        host.hello_s = self._context.now_s
         self._by_node[delivery.sender.node] = host
         if not host.owner:
             host.state = "spare"
@@ -240,20 +240,20 @@ class ShadowHosts:
 
     def _assign(self, host: Host) -> None:
         assert host.address is not None
-        self._desk.out.append(AssignHost(host.host_id, host.owner, host.address))
+        self._context.out.append(AssignHost(host.host_id, host.owner, host.address))
         self._ready(host)
 
     def _ready(self, host: Host) -> None:
         assert host.address is not None
         host.state = "ready"
         host.assigned = True
-        self._desk.persist(SaveHost(host.host_id, host.owner, host.pid, host.birth))
+        self._context.persist(SaveHost(host.host_id, host.owner, host.pid, host.birth))
 
     def renew(self) -> None:
         """Give every owner's host its next credential."""
         for host in self.hosts.values():
             if host.state == "ready" and host.address is not None:
-                self._desk.out.append(AssignHost(host.host_id, host.owner, host.address))
+                self._context.out.append(AssignHost(host.host_id, host.owner, host.address))
 
     def link_lost(self, node: str) -> Host | None:
         """A link broke; returns the owner's host that was at it."""
@@ -264,11 +264,11 @@ class ShadowHosts:
         if not host.owner:
             del self.hosts[host.host_id]
             self._failures += 1
-            self._desk.timer(("spares",), min(60.0, 0.5 * 2.0 ** self._failures))
+            self._context.timer(("spares",), min(60.0, 0.5 * 2.0 ** self._failures))
             return None
         host.state = "lost"
-        self._desk.out.append(CheckHost(host.host_id, host.pid, host.birth))
-        self._desk.timer(("host-return", host.host_id), RETURN_PATIENCE_S)
+        self._context.out.append(CheckHost(host.host_id, host.pid, host.birth))
+        self._context.timer(("host-return", host.host_id), RETURN_PATIENCE_S)
         return host
 
     def dismiss_idle(self, busy: set[str]) -> None:
@@ -279,13 +279,13 @@ class ShadowHosts:
         """
         for host in [each for each in self.hosts.values() if each.state == "ready"]:
             if host.owner in busy:
-                host.busy_s = self._desk.now_s
-            elif self._desk.now_s - max(host.busy_s, host.hello_s) > IDLE_S and host.address is not None:
-                self._desk.tell(host.address, DismissHost())
+                host.busy_s = self._context.now_s
+            elif self._context.now_s - max(host.busy_s, host.hello_s) > IDLE_S and host.address is not None:
+                self._context.tell(host.address, DismissHost())
                 self._by_node.pop(host.address.node, None)
                 del self.hosts[host.host_id], self.by_owner[host.owner]
-                self._desk.persist(DropHost(host.host_id))
-        self._desk.timer(("idle-hosts",), IDLE_S / 4)
+                self._context.persist(DropHost(host.host_id))
+        self._context.timer(("idle-hosts",), IDLE_S / 4)
 
     def gone(self, host_id: str, *, kill: bool) -> str:
         """A host will not come back; returns its owner when that has to be given another."""
@@ -293,15 +293,15 @@ class ShadowHosts:
         if host is None or host.state in ("ready", "spare"):
             return ""
         if kill and host.pid:
-            self._desk.out.append(EndHost(host.host_id, host.pid, host.birth))
+            self._context.out.append(EndHost(host.host_id, host.pid, host.birth))
         del self.hosts[host_id]
         if not host.owner:
             self._failures += 1
-            self._desk.timer(("spares",), min(60.0, 0.5 * 2.0 ** self._failures))
+            self._context.timer(("spares",), min(60.0, 0.5 * 2.0 ** self._failures))
             return ""
-        self._failures = 0 if self._desk.now_s - host.hello_s > YOUNG_S else self._failures + 1
+        self._failures = 0 if self._context.now_s - host.hello_s > YOUNG_S else self._failures + 1
         if host.assigned:
-            self._desk.persist(DropHost(host_id))
+            self._context.persist(DropHost(host_id))
         if self.by_owner.get(host.owner) is host:
             del self.by_owner[host.owner]
         return host.owner

@@ -58,9 +58,9 @@ class _Pending:
 class Submissions:
     """See the module."""
 
-    def __init__(self, desk: ScheddContext, moves: JobTransitions, notices: JobNotices) -> None:
-        self._desk = desk
-        self._moves = moves
+    def __init__(self, context: ScheddContext, transitions: JobTransitions, notices: JobNotices) -> None:
+        self._context = context
+        self._transitions = transitions
         self._notices = notices
         self._pending: dict[int, _Pending] = {}
         self._unlogged: dict[int, tuple[set[str], Delivery, Submitted]] = {}
@@ -69,52 +69,57 @@ class Submissions:
 
     def reserve(self, message: ReserveCluster, delivery: Delivery) -> None:
         """Give a number away."""
-        desk = self._desk
-        number = desk.queue.next_cluster
-        desk.queue.next_cluster = number + 1
-        desk.persist(SaveCounter("next_cluster", number + 1))
+        context = self._context
+        number = context.queue.next_cluster
+        context.queue.next_cluster = number + 1
+        context.persist(SaveCounter("next_cluster", number + 1))
         self._pending[number] = _Pending(delivery.identity.user, [])
         if len(self._pending) > 10_000:
             del self._pending[next(iter(self._pending))]
-        desk.reply(ClusterReserved(cluster_id=number, schedd_name=desk.settings.name, now_s=desk.now_s,
-                                   uid_domain=desk.settings.uid_domain))
+        context.reply(ClusterReserved(cluster_id=number, schedd_name=context.settings.name, now_s=context.now_s,
+                                   uid_domain=context.settings.uid_domain))
 
     def page(self, message: SubmitPage, delivery: Delivery) -> None:
         """Take a page; with the last, queue them all."""
-        desk = self._desk
+        context = self._context
         number = message.cluster_id
         pending = self._pending.get(number)
         if pending is None or pending.owner != delivery.identity.user:
-            desk.reply(Refused(code="invalid", text=f"cluster {number} is not reserved for {delivery.identity.user}; "
-                               "the schedd may have been restarted: submit again"))
+            context.reply(
+                Refused(
+                    code="invalid",
+                    text=f"cluster {number} is not reserved for {delivery.identity.user}; "
+                    "the schedd may have been restarted: submit again",
+                )
+            )
             return
         if message.page != len(pending.pages):
             del self._pending[number]
-            desk.reply(Refused(code="invalid", text=f"page {message.page} of cluster {number} came instead of page "
+            context.reply(Refused(code="invalid", text=f"page {message.page} of cluster {number} came instead of page "
                                f"{len(pending.pages)}; submit again"))
             return
         pending.pages.append(message)
         if not message.last:
-            desk.reply(Done())
+            context.reply(Done())
             return
         del self._pending[number]
         try:
             cluster, jobs = self._build(number, pending, delivery)
         except (_Invalid, ClassAdSyntaxError, ValueError) as error:
-            desk.reply(Refused(code="invalid", text=str(error)))
+            context.reply(Refused(code="invalid", text=str(error)))
             return
         self._queue(cluster, jobs, delivery, spool=message.spool)
 
     def _build(self, number: int, pending: _Pending, delivery: Delivery) -> tuple[Cluster, list[tuple[int, ClassAd]]]:
         """The cluster and the (proc, ad) of its jobs; nothing is in the queue yet."""
-        settings = self._desk.settings
+        settings = self._context.settings
         total = sum(len(page.procs) for page in pending.pages)
         self._check_limits(total, pending.owner)
         first = pending.pages[0]
         common = self._cluster_ad(first, delivery)
         common.store("TotalSubmitProcs", total)
         prefix = f"{settings.name}#{number}."
-        suffix = f"#{int(self._desk.now_s)}"
+        suffix = f"#{int(self._context.now_s)}"
         rows: list[tuple[int, ClassAd]] = []
         for page in pending.pages:
             proc = page.first_proc
@@ -139,17 +144,17 @@ class Submissions:
 
     def _transform(self, number: int, common: ClassAd, jobs: list[ClassAd]) -> None:
         """JOB_TRANSFORM_NAMES: the admin's changes, and what they must not make of a job."""
-        desk = self._desk
-        applied = desk.settings.transforms.apply(common, jobs, desk.now_s)
+        context = self._context
+        applied = context.settings.transforms.apply(common, jobs, context.now_s)
         if applied:
-            desk.note(f"job transforms of cluster {number}: {', '.join(applied)}")
+            context.note(f"job transforms of cluster {number}: {', '.join(applied)}")
             for ad in (common, *jobs):
                 self._check_status(ad)
                 self._check_hold(ad, spool=False)
 
     def _without_secure(self, ad: ClassAd) -> None:
         """SECURE_JOB_ATTRS: what only the schedd may say of a job."""
-        settings = self._desk.settings
+        settings = self._context.settings
         for name in sorted(settings.secure & ad.own.keys()):
             if not settings.ignores_secure:
                 raise _Invalid(f"attempt to set the secure attribute {ad.spelling(name)}: only the schedd may")
@@ -162,20 +167,20 @@ class Submissions:
 
     def _check_requirements(self, ad: ClassAd) -> None:
         """SUBMIT_REQUIREMENT_NAMES: MY is the schedd, TARGET the job."""
-        desk = self._desk
-        for each in desk.settings.submit_requirements:
+        context = self._context
+        for each in context.settings.submit_requirements:
             mine = self.schedd_ad()
-            if is_true(each.expression.evaluate(mine, ad, desk.now_s)):
+            if is_true(each.expression.evaluate(mine, ad, context.now_s)):
                 continue
-            told = each.reason.evaluate(mine, ad, desk.now_s) if each.reason is not None else None
+            told = each.reason.evaluate(mine, ad, context.now_s) if each.reason is not None else None
             text = told if isinstance(told, str) else f"Submit requirement {each.name} not met."
-            if each.is_warning is not None and is_true(each.is_warning.evaluate(mine, ad, desk.now_s)):
-                desk.note(f"a job of {ad.get_str('Owner')} was taken all the same: {text}", "warn")
+            if each.is_warning is not None and is_true(each.is_warning.evaluate(mine, ad, context.now_s)):
+                context.note(f"a job of {ad.get_str('Owner')} was taken all the same: {text}", "warn")
             else:
                 raise _Invalid(text)
 
     def _check_limits(self, total: int, owner: str) -> None:
-        settings, queue = self._desk.settings, self._desk.queue
+        settings, queue = self._context.settings, self._context.queue
         if total > settings.max_jobs_per_submission:
             raise _Invalid(f"{total} jobs in one submission; MAX_JOBS_PER_SUBMISSION is "
                            f"{settings.max_jobs_per_submission}: submit fewer at once")
@@ -185,7 +190,7 @@ class Submissions:
             raise _Invalid(f"the queue would have more than MAX_JOBS_SUBMITTED ({settings.max_jobs_submitted}) jobs")
 
     def _cluster_ad(self, page: SubmitPage, delivery: Delivery) -> ClassAd:
-        desk = self._desk
+        context = self._context
         ad = ClassAd.from_bytes(page.cluster_ad)
         self._without_secure(ad)
         user = delivery.identity.user
@@ -194,13 +199,13 @@ class Submissions:
                 ad.store(name, value)
         ad.update({
             "MyType": "Job", "TargetType": "Machine", "ClusterId": page.cluster_id, "Owner": user,
-            "User": f"{user}@{desk.settings.uid_domain}", "QDate": int(desk.now_s),
-            "EnteredCurrentStatus": int(desk.now_s),
+            "User": f"{user}@{context.settings.uid_domain}", "QDate": int(context.now_s),
+            "EnteredCurrentStatus": int(context.now_s),
         })
         if ad.find("joblease" + "duration") is None:
-            ad.store("JobLeaseDuration", int(desk.settings.job_lease_s))
-        for name, most_mb in (("MaxTransferInputMB", desk.settings.max_input_mb),
-                              ("MaxTransferOutputMB", desk.settings.max_output_mb)):
+            ad.store("JobLeaseDuration", int(context.settings.job_lease_s))
+        for name, most_mb in (("MaxTransferInputMB", context.settings.max_input_mb),
+                              ("MaxTransferOutputMB", context.settings.max_output_mb)):
             if most_mb >= 0 and ad.find(name.lower()) is None:
                 ad.store(name, most_mb)
         self._check_status(ad)
@@ -220,23 +225,23 @@ class Submissions:
                        "HoldReasonCode": int(HoldCode.SUBMITTED_ON_HOLD), "HoldReasonSubCode": 0})
 
     def _queue(self, cluster: Cluster, rows: list[tuple[int, ClassAd]], delivery: Delivery, *, spool: bool) -> None:
-        desk = self._desk
-        desk.queue.clusters[cluster.number] = cluster
-        jobs: list[Job] = [desk.queue.enter(cluster, proc, ad) for proc, ad in rows]
-        desk.persist(desk.queue.cluster_row(cluster))
-        desk.persist(InsertJobs(cluster.number, tuple([(job.proc, job.own) for job in jobs])))
+        context = self._context
+        context.queue.clusters[cluster.number] = cluster
+        jobs: list[Job] = [context.queue.enter(cluster, proc, ad) for proc, ad in rows]
+        context.persist(context.queue.cluster_row(cluster))
+        context.persist(InsertJobs(cluster.number, tuple([(job.proc, job.own) for job in jobs])))
         for job in jobs:
-            self._moves.offer(job)
+            self._transitions.offer(job)
         submitted = Submitted(cluster_id=cluster.number, first_proc=jobs[0].proc, last_proc=jobs[-1].proc)
         notices: set[str] = set() if spool else set(self._notices.submitted(cluster, jobs, self._submit_host()))
         if cluster.ad.find("userlog") is None and all(job.ad.own.get("userlog") is None for job in jobs):
             notices.clear()
         if not notices:
-            desk.reply(submitted)
+            context.reply(submitted)
             return
         self._unlogged[cluster.number] = (notices, delivery, submitted)
         self._waiting_for.update(dict.fromkeys(notices, cluster.number))
-        desk.timer(("submit-log", cluster.number), LOG_PATIENCE_S)
+        context.timer(("submit-log", cluster.number), LOG_PATIENCE_S)
 
     def logged(self, notice_ids: tuple[str, ...]) -> None:
         """Submit events are in the log: answer those who wait for it."""
@@ -255,32 +260,32 @@ class Submissions:
         if found is not None:
             for notice_id in found[0]:
                 self._waiting_for.pop(notice_id, None)
-            self._desk.reply(found[2], found[1])
+            self._context.reply(found[2], found[1])
 
     def finish_spooling(self, message: FinishSpooling, delivery: Delivery) -> None:
         """All input is here: the jobs may run."""
-        desk = self._desk
-        cluster = desk.queue.clusters.get(message.cluster_id)
+        context = self._context
+        cluster = context.queue.clusters.get(message.cluster_id)
         if cluster is None:
-            desk.reply(Refused(code="not-found", text=f"there is no cluster {message.cluster_id}"))
+            context.reply(Refused(code="not-found", text=f"there is no cluster {message.cluster_id}"))
             return
-        if not desk.may_touch(delivery.identity, cluster.owner):
-            desk.reply(Refused(code="denied", text=f"cluster {message.cluster_id} belongs to {cluster.owner}"))
+        if not context.may_touch(delivery.identity, cluster.owner):
+            context.reply(Refused(code="denied", text=f"cluster {message.cluster_id} belongs to {cluster.owner}"))
             return
         waiting = [job for job in cluster.jobs.values() if job.status is JobStatus.HELD
                    and job.ad.get_int("HoldReasonCode") == HoldCode.SPOOLING_INPUT]
         for job in waiting:
-            desk.queue.set(job, StageInFinish=int(desk.now_s))
+            context.queue.set(job, StageInFinish=int(context.now_s))
             self._move_into_spool(job)
         self._notices.submitted(cluster, waiting, self._submit_host())
         for job in waiting:
-            self._moves.release(job, "Data files spooled")
-        desk.reply(Done())
+            self._transitions.release(job, "Data files spooled")
+        context.reply(Done())
 
     def _move_into_spool(self, job: Job) -> None:
         """From now on the job lives in its spool folder; where it came from stays in ``SUBMIT_…`` attributes."""
         ad = job.ad
-        folder = f"{self._desk.settings.spool}/{job.cluster.number}/{job.proc}"
+        folder = f"{self._context.settings.spool}/{job.cluster.number}/{job.proc}"
         changes: dict[str, str] = {"Iwd": folder}
         if ad.get_bool("TransferExecutable", True):
             changes["Cmd"] = ad.get_str("Cmd").rpartition("/")[2]
@@ -291,7 +296,7 @@ class Submissions:
         urls = [name.strip() for name in ad.get_str("TransferInput").split(",") if "://" in name]
         changes["TransferInput"] = ",".join([*urls, f"{folder}/"])
         for name, value in changes.items():
-            self._desk.queue.set(job, **{f"SUBMIT_{name}": ad.get_str(name), name: value})
+            self._context.queue.set(job, **{f"SUBMIT_{name}": ad.get_str(name), name: value})
 
     def _submit_host(self) -> str:
-        return self._desk.my_address or f"<{self._desk.settings.machine}>"
+        return self._context.my_address or f"<{self._context.settings.machine}>"

@@ -24,8 +24,8 @@ S = JobStatus
 class SubmitterAdvertiser:
     """See the module."""
 
-    def __init__(self, desk: ScheddContext, started_s: float, version: str) -> None:
-        self._desk = desk
+    def __init__(self, context: ScheddContext, started_s: float, version: str) -> None:
+        self._context = context
         self._started_s = started_s
         self._version = version
         self._said: dict[str, list[int]] = {}
@@ -42,11 +42,11 @@ class SubmitterAdvertiser:
 
     def look(self) -> None:
         """After a turn: plan what is to be said."""
-        desk = self._desk
+        context = self._context
         eager = False
-        for submitter in desk.queue.take_touched():
+        for submitter in context.queue.take_touched():
             self._changed[submitter] = None
-            idle = desk.queue.by_submitter[submitter][S.IDLE]
+            idle = context.queue.by_submitter[submitter][S.IDLE]
             if idle > self._seen.get(submitter, 0):
                 eager = True
                 said = self._said.get(submitter)
@@ -61,17 +61,17 @@ class SubmitterAdvertiser:
         self._plan(eager=True)
 
     def _plan(self, eager: bool) -> None:
-        desk = self._desk
-        due_s = max(desk.now_s, self._last_s + EAGER_GAP_S) if eager else desk.now_s + LAZY_GAP_S
+        context = self._context
+        due_s = max(context.now_s, self._last_s + EAGER_GAP_S) if eager else context.now_s + LAZY_GAP_S
         if due_s < self._due_s:
             self._due_s = due_s
-            desk.timer(("advertise",), max(0.0, due_s - desk.now_s))
+            context.timer(("advertise",), max(0.0, due_s - context.now_s))
 
     def say(self) -> None:
         """Tell what changed."""
         changed, self._changed = self._changed, {}
         self._due_s = float("inf")
-        self._last_s = self._desk.now_s
+        self._last_s = self._context.now_s
         for submitter in changed:
             self._say_submitter(submitter)
         if changed:
@@ -79,25 +79,25 @@ class SubmitterAdvertiser:
         if self._hidden:
             self._hidden = False
             for address in self.negotiators.values():
-                self._desk.tell(address, RequestCycle())
+                self._context.tell(address, RequestCycle())
 
     def everything(self) -> None:
         """Tell all of it, as every SCHEDD_INTERVAL."""
-        self._last_s = self._desk.now_s
+        self._last_s = self._context.now_s
         self._tell(AdKind.SCHEDD, self.schedd_ad())
-        for submitter in self._desk.queue.by_submitter:
+        for submitter in self._context.queue.by_submitter:
             self._say_submitter(submitter)
-        self._desk.timer(("advertise-all",), self._desk.settings.advertise_interval_s)
+        self._context.timer(("advertise-all",), self._context.settings.advertise_interval_s)
 
     def reschedule(self) -> None:
         """condor_reschedule: tell everything, and ask for a cycle."""
         self.everything()
         for address in self.negotiators.values():
-            self._desk.tell(address, RequestCycle())
-        self._desk.reply(Done())
+            self._context.tell(address, RequestCycle())
+        self._context.reply(Done())
 
     def _say_submitter(self, submitter: str) -> None:
-        counts = self._desk.queue.by_submitter.get(submitter)
+        counts = self._context.queue.by_submitter.get(submitter)
         if counts is None:
             return
         if not sum(counts) and submitter not in self._said:
@@ -108,45 +108,45 @@ class SubmitterAdvertiser:
             del self._said[submitter]
 
     def _submitter_ad(self, submitter: str, counts: list[int]) -> ClassAd:
-        desk = self._desk
+        context = self._context
         running = counts[S.RUNNING] + counts[S.TRANSFERRING_OUTPUT] + counts[S.SUSPENDED]
         return ClassAd({
-            "MyType": "Submitter", "TargetType": "", "Name": submitter, "ScheddName": desk.settings.name,
-            "Machine": desk.settings.machine, "MyAddress": desk.my_address, "ScheddIpAddr": desk.my_address,
+            "MyType": "Submitter", "TargetType": "", "Name": submitter, "ScheddName": context.settings.name,
+            "Machine": context.settings.machine, "MyAddress": context.my_address, "ScheddIpAddr": context.my_address,
             "RunningJobs": running, "IdleJobs": counts[S.IDLE], "HeldJobs": counts[S.HELD], "LocalJobsIdle": 0,
             "LocalJobsRunning": 0, "WeightedRunningJobs": running, "WeightedIdleJobs": counts[S.IDLE],
             "FlockedJobs": 0, "SubmitterTag": "", "CondorVersion": self._version,
-            "LastHeardFrom": int(desk.now_s),
+            "LastHeardFrom": int(context.now_s),
         })
 
     def schedd_ad(self) -> ClassAd:
         """The schedd's own ad."""
-        desk = self._desk
-        counts = desk.queue.everybody
-        settings = desk.settings
+        context = self._context
+        counts = context.queue.everybody
+        settings = context.settings
         return ClassAd({
             "MyType": "Scheduler", "TargetType": "", "Name": settings.name, "Machine": settings.machine,
-            "MyAddress": desk.my_address, "ScheddIpAddr": desk.my_address, "CondorVersion": self._version,
+            "MyAddress": context.my_address, "ScheddIpAddr": context.my_address, "CondorVersion": self._version,
             "DaemonStartTime": int(self._started_s), "TotalIdleJobs": counts[S.IDLE],
             "TotalRunningJobs": counts[S.RUNNING] + counts[S.TRANSFERRING_OUTPUT] + counts[S.SUSPENDED],
             "TotalHeldJobs": counts[S.HELD], "TotalRemovedJobs": counts[S.REMOVED],
             "TotalCompletedJobs": counts[S.COMPLETED], "TotalJobAds": sum(counts),
-            "NumUsers": len([1 for each in desk.queue.by_owner.values() if sum(each)]),
+            "NumUsers": len([1 for each in context.queue.by_owner.values() if sum(each)]),
             "MaxJobsRunning": settings.max_jobs_running, "TotalFlockedJobs": 0, "TotalLocalJobsIdle": 0,
             "TotalLocalJobsRunning": 0, "TotalSchedulerJobsIdle": 0, "TotalSchedulerJobsRunning": 0,
             "JobQueueBirthdate": int(self._started_s), "UpdateInterval": int(settings.advertise_interval_s),
-            "MyCurrentTime": int(desk.now_s),
+            "MyCurrentTime": int(context.now_s),
         })
 
     def farewell(self) -> None:
         """The schedd ends: its ads are no longer true."""
         for kind in (AdKind.SCHEDD, AdKind.SUBMITTER):
-            for node in self._desk.settings.collectors:
-                self._desk.tell(Address(node, "collector"),
-                                InvalidateAd(ad_kind=kind, my_address=self._desk.my_address))
+            for node in self._context.settings.collectors:
+                self._context.tell(Address(node, "collector"),
+                                InvalidateAd(ad_kind=kind, my_address=self._context.my_address))
 
     def _tell(self, kind: AdKind, ad: ClassAd) -> None:
-        lifetime_s = max(60, int(self._desk.settings.advertise_interval_s * 3))
+        lifetime_s = max(60, int(self._context.settings.advertise_interval_s * 3))
         text = ad.to_bytes()
-        for node in self._desk.settings.collectors:
-            self._desk.tell(Address(node, "collector"), UpdateAd(ad_kind=kind, ad=text, lifetime_s=lifetime_s))
+        for node in self._context.settings.collectors:
+            self._context.tell(Address(node, "collector"), UpdateAd(ad_kind=kind, ad=text, lifetime_s=lifetime_s))

@@ -42,9 +42,9 @@ class UnreachableStartds:
         wish_cycle: asks the negotiator for a cycle.
     """
 
-    def __init__(self, desk: ScheddContext) -> None:
+    def __init__(self, context: ScheddContext) -> None:
         self.wish_cycle: Callable[[], None] = lambda: None
-        self._desk = desk
+        self._context = context
         self._probes: dict[str, int] = {}
 
     def __contains__(self, startd: object) -> bool:
@@ -54,29 +54,29 @@ class UnreachableStartds:
         """The nodes of those that are doubted, at most :data:`MOST_NAMED`."""
         return tuple(self._probes)[:MOST_NAMED]
 
-    def doubt(self, startd: str) -> None:
+    def mark_unreachable(self, startd: str) -> None:
         """It may be gone."""
         if startd not in self._probes:
             self._probes[startd] = 0
-            self._desk.note(f"the startd at {startd} does not answer: no matches with it are wanted until it does")
-            self._desk.timer(("probe-startd", startd), PROBE_S)
+            self._context.note(f"the startd at {startd} does not answer: no matches with it are wanted until it does")
+            self._context.timer(("probe-startd", startd), PROBE_S)
 
     def trust(self, startd: str) -> None:
         """It is there."""
         if self._probes.pop(startd, None) is not None:
             self.wish_cycle()
 
-    def heard(self, startd: str, answer: Any) -> None:
+    def on_reply(self, startd: str, answer: Any) -> None:
         """It has answered a question, or not."""
         if isinstance(answer, AskFailed):
-            self.doubt(startd)
+            self.mark_unreachable(startd)
         else:
             self.trust(startd)
 
     def probe(self, startd: str) -> None:
         """Time to ask it again."""
         if startd in self._probes:
-            self._desk.ask(Address(startd, "startd"), RenewClaims(claims=(), schedd_node=self._desk.my_address),
+            self._context.ask(Address(startd, "startd"), RenewClaims(claims=(), schedd_node=self._context.my_address),
                            PROBE_PATIENCE_S, ("probed", startd))
 
     def probed(self, startd: str, answer: Any) -> None:
@@ -86,6 +86,6 @@ class UnreachableStartds:
         elif startd in self._probes:
             self._probes[startd] += 1
             if self._probes[startd] < PROBES:
-                self._desk.timer(("probe-startd", startd), PROBE_S)
+                self._context.timer(("probe-startd", startd), PROBE_S)
             else:
                 del self._probes[startd]

@@ -100,10 +100,10 @@ def expectation(slots: Iterable[Slot], now_s: float) -> dict[str, int]:
         if held is None or not machine.job_began_s:
             continue
         ran_s = max(0.0, now_s - max(machine.job_began_s, held.checkpoint_s))
-        left_s = max(0.0, machine.job_began_s + machine.look.retirement_s - now_s)
+        left_s = max(0.0, machine.job_began_s + machine.evaluation.retirement_s - now_s)
         for how, stays_s in (("Graceful", left_s), ("Quick", 0.0)):
             lost[how] += slot.total.cpus * (ran_s + stays_s)
-            done[how] = max(done[how], now_s + stays_s + machine.look.vacate_s)
+            done[how] = max(done[how], now_s + stays_s + machine.evaluation.vacate_s)
     found = {}
     for how, when_s in done.items():
         found[f"ExpectedMachine{how}DrainingBadput"] = int(lost[how])

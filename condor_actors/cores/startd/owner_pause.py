@@ -37,13 +37,23 @@ class Pause:
     by: str
     how: str
 
-    def overrule(self, look: PolicyEvaluation) -> PolicyEvaluation:
+    def overrule(self, evaluation: PolicyEvaluation) -> PolicyEvaluation:
         """What the policy comes to while the pause lasts."""
         stays = self.how == "suspend"
         return attrs.evolve(
-            look, is_owner=True, suspend=stays, want_suspend=stays, resume=False, preempt=not stays, retirement_s=0.0,
-            want_hold=False, want_vacate=look.want_vacate and self.how != "kill", kill=look.kill or self.how == "kill",
-            benchmark=False, hold_reason=f"paused by {self.by}")
+            evaluation,
+            is_owner=True,
+            suspend=stays,
+            want_suspend=stays,
+            resume=False,
+            preempt=not stays,
+            retirement_s=0.0,
+            want_hold=False,
+            want_vacate=evaluation.want_vacate and self.how != "kill",
+            kill=evaluation.kill or self.how == "kill",
+            benchmark=False,
+            hold_reason=f"paused by {self.by}",
+        )
 
     def to_plain(self) -> dict[str, Any]:
         """As numbers and strings."""

@@ -111,57 +111,57 @@ class SlotStateMachine:
         story: what happened to it last: (when, event, place afterwards).
     """
 
-    place: SlotState
+    slot_state: SlotState
     match_timeout_s: float = 120.0
     killing_timeout_s: float = 30.0
     state_since_s: float = 0.0
     activity_since_s: float = 0.0
-    look: PolicyEvaluation = attrs.field(factory=PolicyEvaluation)
+    evaluation: PolicyEvaluation = attrs.field(factory=PolicyEvaluation)
     job_began_s: float = 0.0
     reason: str = ""
     draining: bool = False
     eviction: str = ""
     resume_to: SlotState | None = None
     lowered: bool = False
-    frozen: bool = False
-    halted: bool = False
+    owner_suspended: bool = False
+    user_suspended: bool = False
     spent_s: dict[SlotState, float] = attrs.field(factory=dict)
     story: deque[tuple[float, str, str]] = attrs.field(factory=lambda: deque(maxlen=STORY_LENGTH))
 
     @property
     def state(self) -> State:
         """The published state."""
-        return self.place[0]
+        return self.slot_state[0]
 
     @property
     def activity(self) -> Activity:
         """The published activity."""
-        return self.place[1]
+        return self.slot_state[1]
 
     @property
     def claimable(self) -> bool:
         """Whether a claim can be granted without displacing anybody."""
-        return self.place in (UNCLAIMED, BENCHMARKING, MATCHED)
+        return self.slot_state in (UNCLAIMED, BENCHMARKING, MATCHED)
 
     def handle(self, event: Event, now_s: float) -> tuple[Action, ...]:
         """What follows from ``event``."""
-        before = self.place
+        before = self.slot_state
         step = TABLE[before, type(event)]
         actions = step(self, event, now_s)
-        if self.place != before or not isinstance(event, PolicyEvaluation):
-            self.story.append((now_s, type(event).__name__, "/".join(each.value for each in self.place)))
+        if self.slot_state != before or not isinstance(event, PolicyEvaluation):
+            self.story.append((now_s, type(event).__name__, "/".join(each.value for each in self.slot_state)))
         return tuple(actions)
 
-    def go(self, place: SlotState, now_s: float) -> None:
+    def go(self, slot_state: SlotState, now_s: float) -> None:
         """Be at ``place`` from now on."""
-        if place == self.place:
+        if slot_state == self.slot_state:
             return
         spent = max(0.0, now_s - self.activity_since_s)
-        self.spent_s[self.place] = self.spent_s.get(self.place, 0.0) + spent
-        if place[0] is not self.place[0]:
+        self.spent_s[self.slot_state] = self.spent_s.get(self.slot_state, 0.0) + spent
+        if slot_state[0] is not self.slot_state[0]:
             self.state_since_s = now_s
         self.activity_since_s = now_s
-        self.place = place
+        self.slot_state = slot_state
 
 
 # ---- the steps
@@ -177,107 +177,107 @@ def _ignore(why: str) -> Step:
     return step
 
 
-def _remember(machine: SlotStateMachine, look: PolicyEvaluation, now_s: float) -> list[Action]:
+def _remember(machine: SlotStateMachine, evaluation: PolicyEvaluation, now_s: float) -> list[Action]:
     """Nothing changes but what is known."""
-    machine.look = look
+    machine.evaluation = evaluation
     return []
 
 
-def _owner_looks(machine: SlotStateMachine, look: PolicyEvaluation, now_s: float) -> list[Action]:
+def _owner_looks(machine: SlotStateMachine, evaluation: PolicyEvaluation, now_s: float) -> list[Action]:
     """Offer the slot once the owner is gone."""
-    machine.look = look
-    if not look.is_owner:
+    machine.evaluation = evaluation
+    if not evaluation.is_owner:
         machine.go(UNCLAIMED, now_s)
     return []
 
 
-def _unclaimed_looks(machine: SlotStateMachine, look: PolicyEvaluation, now_s: float) -> list[Action]:
+def _unclaimed_looks(machine: SlotStateMachine, evaluation: PolicyEvaluation, now_s: float) -> list[Action]:
     """The owner is back, or the speed is to be measured."""
-    machine.look = look
-    if look.is_owner:
+    machine.evaluation = evaluation
+    if evaluation.is_owner:
         machine.go(OWNER, now_s)
     else:
-        machine.go(BENCHMARKING if look.benchmark else UNCLAIMED, now_s)
+        machine.go(BENCHMARKING if evaluation.benchmark else UNCLAIMED, now_s)
     return []
 
 
-def _matched_looks(machine: SlotStateMachine, look: PolicyEvaluation, now_s: float) -> list[Action]:
+def _matched_looks(machine: SlotStateMachine, evaluation: PolicyEvaluation, now_s: float) -> list[Action]:
     """The owner is back before the claim came."""
-    machine.look = look
-    if not look.is_owner:
+    machine.evaluation = evaluation
+    if not evaluation.is_owner:
         return []
     machine.go(OWNER, now_s)
     return [StopTimer("match")]
 
 
-def _idle_claim_looks(machine: SlotStateMachine, look: PolicyEvaluation, now_s: float) -> list[Action]:
+def _idle_claim_looks(machine: SlotStateMachine, evaluation: PolicyEvaluation, now_s: float) -> list[Action]:
     """An idle claim ends when the owner is back."""
-    machine.look = look
-    if not (look.is_owner or look.preempt):
+    machine.evaluation = evaluation
+    if not (evaluation.is_owner or evaluation.preempt):
         return []
     return _leave(machine, now_s, "the owner of the machine is back")
 
 
-def _busy_looks(machine: SlotStateMachine, look: PolicyEvaluation, now_s: float) -> list[Action]:
+def _busy_looks(machine: SlotStateMachine, evaluation: PolicyEvaluation, now_s: float) -> list[Action]:
     """Suspend or preempt; a job of a retiring claim comes by here too."""
-    machine.look = look
-    if look.want_suspend and look.suspend:
-        machine.resume_to = machine.place
-        machine.frozen = True
+    machine.evaluation = evaluation
+    if evaluation.want_suspend and evaluation.suspend:
+        machine.resume_to = machine.slot_state
+        machine.owner_suspended = True
         machine.go(SUSPENDED, now_s)
         return [SuspendJob()]
-    if look.preempt and machine.place != RETIRING:
-        return _retire(machine, now_s, look.hold_reason or "PREEMPT became true", "retire")
-    if look.lower != machine.lowered:
-        machine.lowered = look.lower
-        return [LowerPriority(look.lower)]
+    if evaluation.preempt and machine.slot_state != RETIRING:
+        return _retire(machine, now_s, evaluation.hold_reason or "PREEMPT became true", "retire")
+    if evaluation.lower != machine.lowered:
+        machine.lowered = evaluation.lower
+        return [LowerPriority(evaluation.lower)]
     return []
 
 
-def _suspended_looks(machine: SlotStateMachine, look: PolicyEvaluation, now_s: float) -> list[Action]:
+def _suspended_looks(machine: SlotStateMachine, evaluation: PolicyEvaluation, now_s: float) -> list[Action]:
     """Preempt, or let the job go on."""
-    machine.look = look
-    if look.preempt:
-        return _preempt(machine, now_s, look.hold_reason or "suspended for too long")
-    if look.want_suspend and look.suspend:
-        if machine.frozen:
+    machine.evaluation = evaluation
+    if evaluation.preempt:
+        return _preempt(machine, now_s, evaluation.hold_reason or "suspended for too long")
+    if evaluation.want_suspend and evaluation.suspend:
+        if machine.owner_suspended:
             return []
-        machine.frozen = True
+        machine.owner_suspended = True
         return [SuspendJob()]
-    if not (machine.frozen and look.resume):
+    if not (machine.owner_suspended and evaluation.resume):
         return []
-    machine.frozen = False
+    machine.owner_suspended = False
     _go_on(machine, now_s)
     return [ResumeJob()]
 
 
 def _go_on(machine: SlotStateMachine, now_s: float) -> None:
     """Back to where the slot was when its run was frozen, unless somebody else still wants it to stand still."""
-    if not (machine.frozen or machine.halted):
+    if not (machine.owner_suspended or machine.user_suspended):
         machine.go(machine.resume_to or BUSY, now_s)
         machine.resume_to = None
 
 
 def _halt(machine: SlotStateMachine, event: UserSuspended, now_s: float) -> list[Action]:
     """The user of the run suspends it."""
-    if event.on and not machine.halted:
-        machine.halted = True
-        machine.resume_to = machine.place
+    if event.on and not machine.user_suspended:
+        machine.user_suspended = True
+        machine.resume_to = machine.slot_state
         machine.go(SUSPENDED, now_s)
     return []
 
 
 def _halt_suspended(machine: SlotStateMachine, event: UserSuspended, now_s: float) -> list[Action]:
     """The user of a suspended run suspends it as well, or has done with that."""
-    machine.halted = event.on
+    machine.user_suspended = event.on
     _go_on(machine, now_s)
     return []
 
 
-def _vacating_looks(machine: SlotStateMachine, look: PolicyEvaluation, now_s: float) -> list[Action]:
+def _vacating_looks(machine: SlotStateMachine, evaluation: PolicyEvaluation, now_s: float) -> list[Action]:
     """KILL ends a vacating that takes too long."""
-    machine.look = look
-    return _kill(machine, now_s, "KILL became true") if look.kill else []
+    machine.evaluation = evaluation
+    return _kill(machine, now_s, "KILL became true") if evaluation.kill else []
 
 
 def _match(machine: SlotStateMachine, event: Matched, now_s: float) -> list[Action]:
@@ -291,17 +291,17 @@ def _claim(machine: SlotStateMachine, event: Claimed, now_s: float) -> list[Acti
     machine.go(CLAIMED, now_s)
     machine.reason = machine.eviction = ""
     machine.resume_to = None
-    machine.frozen = machine.halted = False
+    machine.owner_suspended = machine.user_suspended = False
     return [StopTimer("match")]
 
 
 def _begin(machine: SlotStateMachine, event: RunStarted, now_s: float) -> list[Action]:
     """A job runs."""
     machine.job_began_s = now_s
-    machine.lowered = machine.halted = False
-    machine.frozen = event.frozen
-    machine.resume_to = BUSY if event.frozen else None
-    machine.go(SUSPENDED if event.frozen else BUSY, now_s)
+    machine.lowered = machine.user_suspended = False
+    machine.owner_suspended = event.owner_suspended
+    machine.resume_to = BUSY if event.owner_suspended else None
+    machine.go(SUSPENDED if event.owner_suspended else BUSY, now_s)
     return []
 
 
@@ -315,7 +315,7 @@ def _end(machine: SlotStateMachine, event: RunFinished, now_s: float) -> list[Ac
     """The claim waits for its next job."""
     machine.job_began_s = 0.0
     machine.resume_to = None
-    machine.frozen = machine.halted = False
+    machine.owner_suspended = machine.user_suspended = False
     machine.go(CLAIMED, now_s)
     return []
 
@@ -395,7 +395,7 @@ def _drain_free(machine: SlotStateMachine, event: DrainRequested, now_s: float) 
 def _drain_claimed(machine: SlotStateMachine, event: DrainRequested, now_s: float) -> list[Action]:
     """Out of service once the claim is over."""
     machine.draining = True
-    step = TABLE[machine.place, EvictRequested]
+    step = TABLE[machine.slot_state, EvictRequested]
     return step(machine, EvictRequested("the machine is being drained", event.how), now_s)
 
 
@@ -414,7 +414,7 @@ def _emptied(machine: SlotStateMachine, event: MachineEmptied, now_s: float) -> 
 def _undrain_drained(machine: SlotStateMachine, event: DrainCancelled, now_s: float) -> list[Action]:
     """Offer the slot again, if its owner agrees."""
     machine.draining = False
-    machine.go(OWNER if machine.look.is_owner else UNCLAIMED, now_s)
+    machine.go(OWNER if machine.evaluation.is_owner else UNCLAIMED, now_s)
     return []
 
 
@@ -455,15 +455,15 @@ def _retire(machine: SlotStateMachine, now_s: float, reason: str, how: str) -> l
     """Let the job finish while retirement time is left, else make it go; a frozen one cannot finish."""
     machine.reason = reason
     if how == "kill":
-        return [RevokeClaim(reason), *_kill(machine, now_s, reason, thaw=machine.place == SUSPENDED)]
+        return [RevokeClaim(reason), *_kill(machine, now_s, reason, thaw=machine.slot_state == SUSPENDED)]
     if how == "finish":
-        if machine.place == SUSPENDED:
+        if machine.slot_state == SUSPENDED:
             machine.resume_to = RETIRING
         else:
             machine.go(RETIRING, now_s)
         return [RevokeClaim(reason), StartTimer("retire", FOREVER_S)]
-    left_s = machine.job_began_s + machine.look.retirement_s - now_s
-    if how == "retire" and left_s > 0 and machine.place != SUSPENDED and not machine.look.want_hold:
+    left_s = machine.job_began_s + machine.evaluation.retirement_s - now_s
+    if how == "retire" and left_s > 0 and machine.slot_state != SUSPENDED and not machine.evaluation.want_hold:
         machine.go(RETIRING, now_s)
         return [RevokeClaim(reason), StartTimer("retire", min(left_s, FOREVER_S))]
     return _preempt(machine, now_s, reason)
@@ -472,12 +472,13 @@ def _retire(machine: SlotStateMachine, now_s: float, reason: str, how: str) -> l
 def _preempt(machine: SlotStateMachine, now_s: float, reason: str) -> list[Action]:
     """Vacate, or kill where the policy wants no vacating."""
     machine.reason = reason
-    look = machine.look
-    if not look.want_vacate and not look.want_hold:
-        return [RevokeClaim(reason), *_kill(machine, now_s, reason, thaw=machine.place == SUSPENDED)]
+    evaluation = machine.evaluation
+    if not evaluation.want_vacate and not evaluation.want_hold:
+        return [RevokeClaim(reason), *_kill(machine, now_s, reason, thaw=machine.slot_state == SUSPENDED)]
     machine.go(VACATING, now_s)
-    vacate = VacateJob(grace_s=look.vacate_s, reason=reason, hold=look.want_hold, hold_subcode=look.hold_subcode)
-    return [RevokeClaim(reason), vacate, StartTimer("vacate", look.vacate_s)]
+    vacate = VacateJob(grace_s=evaluation.vacate_s, reason=reason, hold=evaluation.want_hold,
+                       hold_subcode=evaluation.hold_subcode)
+    return [RevokeClaim(reason), vacate, StartTimer("vacate", evaluation.vacate_s)]
 
 
 def _kill(machine: SlotStateMachine, now_s: float, reason: str, thaw: bool = False) -> list[Action]:
@@ -497,11 +498,11 @@ def _rest(machine: SlotStateMachine, now_s: float) -> None:
     """Where a slot goes when its claim is over."""
     machine.reason = machine.eviction = ""
     machine.resume_to = None
-    machine.frozen = machine.halted = False
+    machine.owner_suspended = machine.user_suspended = False
     if machine.draining:
         machine.go(DRAINING, now_s)
     else:
-        machine.go(OWNER if machine.look.is_owner else UNCLAIMED, now_s)
+        machine.go(OWNER if machine.evaluation.is_owner else UNCLAIMED, now_s)
 
 
 # ---- the table
@@ -572,9 +573,9 @@ _ROWS: dict[type, tuple[Step, ...]] = {
 }
 
 TABLE: dict[tuple[SlotState, type], Step] = {
-    (place, event): step
+    (slot_state, event): step
     for event, row in _ROWS.items()
-    for place, step in zip(SLOT_STATES, row, strict=True)
+    for slot_state, step in zip(SLOT_STATES, row, strict=True)
 }
 
 

@@ -127,7 +127,7 @@ class OwnerState(SlotController):
         first = next(iter(self.slots), None)
         if first is None:
             return
-        if self.availability.note(not first.machine.look.is_owner and not self.draining.request, self._now_s):
+        if self.availability.note(not first.machine.evaluation.is_owner and not self.draining.request, self._now_s):
             self._do(Persist(SaveFact("availability", self.availability.to_plain())))
         _write(self.slots.machine_ad, self.availability.attributes(self._now_s))
 
@@ -135,8 +135,8 @@ class OwnerState(SlotController):
 
     def _mind_benchmarks(self) -> None:
         """Begin to measure when a slot says so, stop when the machine is wanted."""
-        wanted = any(slot.machine.place == op.BENCHMARKING for slot in self.slots)
-        taken = bool(self._by_claim) or any(slot.machine.look.is_owner for slot in self.slots)
+        wanted = any(slot.machine.slot_state == op.BENCHMARKING for slot in self.slots)
+        taken = bool(self._by_claim) or any(slot.machine.evaluation.is_owner for slot in self.slots)
         if self._benchmarking and (taken or not wanted):
             self._benchmarking = False
             self._do(StopBenchmarks())

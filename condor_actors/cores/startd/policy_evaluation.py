@@ -49,7 +49,7 @@ class OwnerPolicy:
         self._start_instead = start_instead
         self._variants = {name for name in expressions if name.rpartition("_")[2] in UNIVERSE_SUFFIXES.values()}
 
-    def look(self, job: ClassAd | None, now_s: float) -> PolicyEvaluation:
+    def evaluation(self, job: ClassAd | None, now_s: float) -> PolicyEvaluation:
         """Evaluate everything now; ``job`` is the running one, or the one the claim was granted for."""
         suffix = ""
         if job is not None and self._variants:

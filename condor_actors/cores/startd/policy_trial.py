@@ -73,7 +73,7 @@ class Trial:
     def __init__(self, expressions: Mapping[str, Expr], latches: Mapping[str, Expr], job: ClassAd, facts: ClassAd, *,
                  vacate_s: float = 5.0, step_s: float = 5.0) -> None:
         self.tally = Tally()
-        self.machine = op.SlotStateMachine(place=op.OWNER)
+        self.machine = op.SlotStateMachine(slot_state=op.OWNER)
         self._expressions = expressions
         self._latches = latches
         self._job = job
@@ -105,7 +105,7 @@ class Trial:
 
     def _moment(self, sample: Sample, now_s: float) -> Iterator[Happened]:
         """One look at the policy, and what follows from it at once."""
-        place = self.machine.place
+        slot_state = self.machine.slot_state
         age_s = now_s - sample.when_s
         self._read(sample, age_s, now_s)
         yield from self._tell(op.PolicyEvaluation, self._look(now_s), now_s)
@@ -118,13 +118,13 @@ class Trial:
             yield from self._tell(op.Claimed, op.Claimed(), now_s)
             self._job_began_s = now_s
             yield from self._tell(op.RunStarted, op.RunStarted(), now_s)
-        self._count(place, sample, age_s)
+        self._count(slot_state, sample, age_s)
 
-    def _count(self, place: op.SlotState, sample: Sample, age_s: float) -> None:
+    def _count(self, slot_state: op.SlotState, sample: Sample, age_s: float) -> None:
         tally = self.tally
-        tally.spent_s[place] = tally.spent_s.get(place, 0.0) + self._step_s
+        tally.spent_s[slot_state] = tally.spent_s.get(slot_state, 0.0) + self._step_s
         idle_s = sample.values.get("KeyboardIdle")
-        if place in (op.BUSY, op.RETIRING, op.VACATING) and idle_s is not None and idle_s + age_s < OWNER_BUSY_S:
+        if slot_state in (op.BUSY, op.RETIRING, op.VACATING) and idle_s is not None and idle_s + age_s < OWNER_BUSY_S:
             tally.disturbed_s += self._step_s
             tally.lowered_s += self._step_s if self._lowered else 0.0
 
@@ -134,7 +134,7 @@ class Trial:
         for name, value in values.items():
             if value is not None:
                 ad[name] = value + int(age_s) if name in ("KeyboardIdle", "ConsoleIdle") else value
-        running = self.machine.place in (op.BUSY, op.RETIRING, op.VACATING)
+        running = self.machine.slot_state in (op.BUSY, op.RETIRING, op.VACATING)
         own = 1.0 if running else 0.0
         ad["CondorLoadAvg"] = own
         ad["LoadAvg"] = float(values.get("OwnerLoad") or 0.0) + own
@@ -148,12 +148,12 @@ class Trial:
 
     def _look(self, now_s: float) -> op.PolicyEvaluation:
         claimed = self.machine.state in (op.State.CLAIMED, op.State.PREEMPTING)
-        return self._policy.look(self._job if claimed else None, now_s)
+        return self._policy.evaluation(self._job if claimed else None, now_s)
 
     def _tell(self, kind: type, event: Any, now_s: float) -> Iterator[Happened]:
-        before = self.machine.place
+        before = self.machine.slot_state
         actions = self.machine.handle(event, now_s)
-        after = self.machine.place
+        after = self.machine.slot_state
         if after != before:
             told = (
                 self._policy.why(before, after, self._job, now_s) if kind in (op.PolicyEvaluation, op.Claimed) else ""

@@ -71,11 +71,11 @@ def write_state(ad: ClassAd, machine: SlotStateMachine, now_s: float) -> None:
     store("EnteredCurrentActivity", int(machine.activity_since_s))
     store("MyCurrentTime", int(now_s))
     store("Draining", machine.draining)
-    for place, spent_s in machine.spent_s.items():
+    for slot_state, spent_s in machine.spent_s.items():
         if spent_s >= 1.0:
-            name = _TIMES.get(place)
+            name = _TIMES.get(slot_state)
             if name is None:
-                name = _TIMES[place] = f"TotalTime{place[0].value}{place[1].value}"
+                name = _TIMES[slot_state] = f"TotalTime{slot_state[0].value}{slot_state[1].value}"
             store(name, int(spent_s))
 
 

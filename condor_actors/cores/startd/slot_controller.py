@@ -85,7 +85,7 @@ class SlotController:
         slot = self.slots.get(name)
         if slot is None:
             return
-        if slot.machine.place == op.MATCHED and matches(slot.capability, event.message.capability):
+        if slot.machine.slot_state == op.MATCHED and matches(slot.capability, event.message.capability):
             self._policy(slot, op.TimerExpired("match"))  # whom the negotiator gave it to has come, in vain
         self._dirty_slot(slot, urgent=True)
 
@@ -139,8 +139,8 @@ class SlotController:
     # ---- the policy of one slot
 
     def _look(self, slot: Slot) -> op.PolicyEvaluation:
-        look = slot.policy.look(slot.job if slot.claim is not None else None, self._now_s)
-        return look if self.pause is None else self.pause.overrule(look)
+        evaluation = slot.policy.evaluation(slot.job if slot.claim is not None else None, self._now_s)
+        return evaluation if self.pause is None else self.pause.overrule(evaluation)
 
     def _policy(self, slot: Slot, event: Any) -> None:
         """Give the event to the slot and carry out what follows.
@@ -150,12 +150,12 @@ class SlotController:
         """
         if isinstance(event, op.PolicyEvaluation) and slot.claim is not None and not slot.claim.heard:
             return
-        before = slot.machine.place
+        before = slot.machine.slot_state
         actions = slot.machine.handle(event, self._now_s)
         self._tell_story(slot, event, before, bool(actions))
         for action in actions:
             self._carry_out(slot, action)
-        if slot.machine.place != before:
+        if slot.machine.slot_state != before:
             now_free = slot.machine.claimable or slot.machine.state is not before[0]
             self._dirty_slot(slot, urgent=now_free)
             if isinstance(event, op.RunStarted):
@@ -163,7 +163,7 @@ class SlotController:
 
     def _tell_story(self, slot: Slot, event: Any, before: op.SlotState, something: bool) -> None:
         """A line of the log for each change of place, with the reason; of what changed nothing only to who debugs."""
-        after = slot.machine.place
+        after = slot.machine.slot_state
         looked = isinstance(event, op.PolicyEvaluation)
         if after == before and looked and not something:
             return
@@ -183,7 +183,7 @@ class SlotController:
         held, job = slot.claim, slot.job
         if held is None or job is None or self.starter is None or not held.job_id or not _saves(job):
             return
-        if slot.machine.place not in (op.BUSY, op.RETIRING):
+        if slot.machine.slot_state not in (op.BUSY, op.RETIRING):
             return
         slot_ad.write_claim(slot.ad, held, slot.machine, self._now_s)
         if slot.policy.wants_checkpoint(job, self._now_s):
@@ -212,11 +212,11 @@ class SlotController:
         machine, held = slot.machine, slot.claim
         if held is None or self.starter is None:
             return
-        look = machine.look
+        evaluation = machine.evaluation
         action: Any = op.KillJob(machine.reason)
-        if machine.place == op.VACATING:
-            action = op.VacateJob(grace_s=look.vacate_s, reason=machine.reason, hold=look.want_hold,
-                               hold_subcode=look.hold_subcode)
+        if machine.slot_state == op.VACATING:
+            action = op.VacateJob(grace_s=evaluation.vacate_s, reason=machine.reason, hold=evaluation.want_hold,
+                               hold_subcode=evaluation.hold_subcode)
         self._do(Send(self.starter, self._order(held, action)))
 
     @staticmethod
@@ -293,8 +293,8 @@ class SlotController:
                 self._do(Show(slot))
 
 
-def _name(place: op.SlotState) -> str:
-    return f"{place[0].value}/{place[1].value}"
+def _name(slot_state: op.SlotState) -> str:
+    return f"{slot_state[0].value}/{slot_state[1].value}"
 
 
 def _saves(job: ClassAd) -> bool:

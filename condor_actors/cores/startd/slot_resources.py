@@ -240,8 +240,8 @@ def _lay_out(total: Share, wanted: Sequence[tuple[int, bool, dict[str, _Part]]])
         if used > size:
             raise SlotTypeError(f"the slot types want {used} of {name}, but the machine has {size}")
         left = size - used
-        for place, index in enumerate(autos):
-            extra = 1 if name in total.custom and place < left % len(autos) else 0
+        for slot_state, index in enumerate(autos):
+            extra = 1 if name in total.custom and slot_state < left % len(autos) else 0
             amounts[index][name] = left // len(autos) + extra
     plans = []
     pools = dict(total.custom)

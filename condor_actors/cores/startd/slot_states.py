@@ -100,7 +100,7 @@ class Claimed:
 class RunStarted:
     """A run was activated on the claim; ``frozen``: a startd that was started again learns of one it had suspended."""
 
-    frozen: bool = False
+    owner_suspended: bool = False
 
 
 @attrs.frozen

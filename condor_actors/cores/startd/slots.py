@@ -160,7 +160,7 @@ class Slots:
         slot_ad.write_share(ad, share, share, requirements=settings.requirements, weight=settings.weight)
         begins = owner_policy.OWNER if parent is None else owner_policy.UNCLAIMED
         machine = owner_policy.SlotStateMachine(
-            place=begins, match_timeout_s=settings.match_timeout_s, killing_timeout_s=settings.killing_timeout_s,
+            slot_state=begins, match_timeout_s=settings.match_timeout_s, killing_timeout_s=settings.killing_timeout_s,
             state_since_s=now_s, activity_since_s=now_s)
         slot = Slot(name=name, plan=plan, total=share, free=share, machine=machine, ad=ad, parent=parent, number=number,
                     policy=policy, capability=self._new_secret())
@@ -174,7 +174,7 @@ class Slots:
             number = next(each for each in range(1, len(parent.children) + 2) if each not in parent.children)
         bare, _, host = parent.name.partition("@")
         slot = self._make(f"{bare}_{number}@{host}", parent.plan, share, parent, number, now_s)
-        slot.machine.look = parent.machine.look
+        slot.machine.evaluation = parent.machine.evaluation
         parent.children[number] = slot
         self._set_free(parent, parent.free.minus(share))
         self.refresh(parent, now_s)

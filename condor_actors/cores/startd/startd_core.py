@@ -333,13 +333,13 @@ class StartdCore(OwnerState):
                 continue
             if claim_id in alive:
                 held.job_id = alive[claim_id].partition("#")[0]
-                self._policy(slot, op.RunStarted(frozen=claim_id in hello.suspended))
+                self._policy(slot, op.RunStarted(owner_suspended=claim_id in hello.suspended))
                 # What was decided while nobody was there to hear of it.
                 if claim_id in closing and slot.machine.state is op.State.CLAIMED:
                     self._go_on_ending(slot, closing[claim_id])
                 elif slot.machine.state is op.State.PREEMPTING:
                     self._end_run(slot)
-                elif slot.machine.frozen and claim_id not in hello.suspended:
+                elif slot.machine.owner_suspended and claim_id not in hello.suspended:
                     self._do(Send(event.sender, self._order(held, op.SuspendJob())))
             elif held.job_id:
                 held.job_id = ""
@@ -353,7 +353,7 @@ class StartdCore(OwnerState):
     def _go_on_ending(self, slot: Slot, asked_s: float) -> None:
         """A startd that has died since had asked the run to go so many seconds ago: that time counts."""
         self._policy(slot, op.EvictRequested("a startd before had asked it to go", "vacate"))
-        if slot.machine.place == op.VACATING:
+        if slot.machine.slot_state == op.VACATING:
             slot.machine.state_since_s = slot.machine.activity_since_s = self._now_s - asked_s
 
     def _starter_died(self, event: Any, died: StarterDied) -> None:
@@ -386,7 +386,7 @@ class StartdCore(OwnerState):
                     slot.job = ClassAd.from_bytes(message.job_ad)
             self._unheard.pop(held.claim_id, None)
             self._policy(slot, op.RunStarted())
-            if message.by_user != slot.machine.halted:
+            if message.by_user != slot.machine.user_suspended:
                 self._policy(slot, op.UserSuspended(message.by_user))
         elif message.activity == "idle":
             held.job_id = ""

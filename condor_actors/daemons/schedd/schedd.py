@@ -101,7 +101,7 @@ class ScheddActor(CoreActor):
 
     def started(self) -> None:
         """The first turn."""
-        for node in self.core.desk.settings.collectors:
+        for node in self.core.context.settings.collectors:
             self.context.watch(node)
         if self._outage.problem:
             self._outage.begin(self.context)
@@ -133,14 +133,14 @@ class ScheddActor(CoreActor):
                                        lambda answer: self._history_answered(delivery, answer))
             return
         if isinstance(message, SPOOL_MESSAGES):
-            self.context.reply(delivery, self._edges.spool.answer(self.core.desk, message, delivery.identity))
+            self.context.reply(delivery, self._edges.spool.answer(self.core.context, message, delivery.identity))
             return
         if isinstance(message, TimerFired) and message.key == ("clock",):
             self._look_at_clock()
             return
         if isinstance(message, TimerFired) and message.key == ("trim-history",):
             with contextlib.suppress(StoreUnavailable):
-                self._edges.store.trim_history(self.core.desk.settings.history_limit)
+                self._edges.store.trim_history(self.core.context.settings.history_limit)
             self.context.set_timer(("trim-history",), HISTORY_TRIM_S)
             return
         if isinstance(message, ReserveCluster):
@@ -156,13 +156,13 @@ class ScheddActor(CoreActor):
             hello = HostHello(message, self._edges.processes.birth(message.pid))
             delivery = attrs.evolve(delivery, message=hello)
         elif isinstance(message, FinishSpooling):
-            problem = self._edges.spool.prepare(self.core.desk, message.cluster_id)
+            problem = self._edges.spool.prepare(self.core.context, message.cluster_id)
             if problem:
                 self.context.reply(delivery, Refused(code="invalid", text=problem))
                 return
         elif isinstance(message, ConnectToJob):
             self.context.watch(delivery.sender.node)
-        elif isinstance(message, PeerUp) and message.node in self.core.desk.settings.collectors:
+        elif isinstance(message, PeerUp) and message.node in self.core.context.settings.collectors:
             delivery = attrs.evolve(delivery, message=RequestCycle())  # a collector that is new knows nothing of us
         super().receive(delivery)
 
@@ -190,7 +190,8 @@ class ScheddActor(CoreActor):
         """Why this schedd cannot run jobs of a user; empty when it can."""
         user = self._edges.processes.find_user(name)
         if user is None:
-            return f"there is no user {name} on {self.core.desk.settings.machine}, so nobody could own the jobs' files"
+            machine = self.core.context.settings.machine
+            return f"there is no user {name} on {machine}, so nobody could own the jobs' files"
         if self._edges.uid not in (0, user.uid):
             return f"this schedd runs as uid {self._edges.uid} and cannot run jobs of {name}; use a schedd of your own"
         return ""
@@ -255,16 +256,16 @@ class ScheddActor(CoreActor):
             owner=effect.owner, uid=user.uid, gid=user.gid, credential=self._edges.mint(effect.owner),
             spool_dir=str(self._edges.spool.folder_of(effect.owner))))
         # It connected with our rights; from now on it has no more than its owner's.
-        domain = self.core.desk.settings.uid_domain
+        domain = self.core.context.settings.uid_domain
         self._edges.reidentify(effect.address.node,
                                Identity(name=f"{effect.owner}@{domain}", method="local", uid=user.uid))
 
     def story(self, job: str) -> tuple[str, ...]:
         """What happened to a job, for the manhole: as far as its ad tells, then what was seen since the start."""
         cluster, _, proc = job.partition(".")
-        known = self.core.desk.queue.job(int(cluster), int(proc)) if cluster.isdigit() and proc.isdigit() else None
+        known = self.core.context.queue.job(int(cluster), int(proc)) if cluster.isdigit() and proc.isdigit() else None
         ad = known.ad if known is not None else self._edges.history.ad(job)
-        return whole_story(ad, self.core.desk.story(job))
+        return whole_story(ad, self.core.context.story(job))
 
 
 class ScheddDaemon:
@@ -324,7 +325,7 @@ class ScheddDaemon:
         self._settings = schedd_settings(config, machine=self._settings.machine)
         self._edges.records.settings = record_settings(config)
         if self.actor is not None:
-            self.actor.core.desk.settings = self._settings
+            self.actor.core.context.settings = self._settings
 
     def ad(self) -> ClassAd:
         """The schedd's own ad."""

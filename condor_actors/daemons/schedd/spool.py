@@ -77,12 +77,12 @@ class Spool:
         """The folder of a job."""
         return self.root / str(cluster) / str(proc)
 
-    def answer(self, desk: ScheddContext, message: Any, identity: Identity) -> Any:
+    def answer(self, context: ScheddContext, message: Any, identity: Identity) -> Any:
         """Carry out one of :data:`SPOOL_MESSAGES`; returns the answer."""
-        job = desk.queue.job(message.cluster_id, message.proc_id)
+        job = context.queue.job(message.cluster_id, message.proc_id)
         if job is None:
             return Refused(code="not-found", text=f"Job {message.cluster_id}.{message.proc_id} not found")
-        if not desk.may_touch(identity, job.cluster.owner):
+        if not context.may_touch(identity, job.cluster.owner):
             return Refused(code="denied", text=f"Job {job.name} belongs to {job.cluster.owner}")
         try:
             if isinstance(message, SpoolChunk):
@@ -114,9 +114,9 @@ class Spool:
         finally:
             os.close(directory)
 
-    def prepare(self, desk: ScheddContext, cluster_id: int) -> str:
+    def prepare(self, context: ScheddContext, cluster_id: int) -> str:
         """Every job of a cluster gets its folder, also one without input; returns why not, else an empty text."""
-        cluster = desk.queue.clusters.get(cluster_id)
+        cluster = context.queue.clusters.get(cluster_id)
         try:
             for job in cluster.jobs.values() if cluster is not None else ():
                 os.close(self._open_folder(job))

@@ -109,7 +109,7 @@ class ShadowEdges:
     domain: str
     report: Callable[[str, Any], None]
     relay: Callable[[Any], None]
-    beside: Callable[..., Deferred[Any]] = deferToThread
+    in_thread: Callable[..., Deferred[Any]] = deferToThread
     owner_uid: int = attrs.field(factory=os.getuid)
 
 
@@ -249,7 +249,7 @@ class Shadow(CoreActor):
                 outgoing = Failure(error)
             self._prepared(outgoing)
         else:
-            self.context.defer_to_turn(self._edges.beside(input_manifest, job, cache, extra), self._prepared)
+            self.context.defer_to_turn(self._edges.in_thread(input_manifest, job, cache, extra), self._prepared)
 
     def _extra(self) -> list[tuple[str, str]]:
         """What an evicted run of the job has left for this one."""
@@ -278,7 +278,7 @@ class Shadow(CoreActor):
             self._large_manifest(outgoing)
         else:
             self._all_inline = True
-            again = self._edges.beside(input_manifest, self.core.job, self._edges.cache, self._extra(),
+            again = self._edges.in_thread(input_manifest, self.core.job, self._edges.cache, self._extra(),
                                        MANIFEST_INLINE_BYTES)
             self.context.defer_to_turn(again, self._prepared)
 
@@ -368,7 +368,7 @@ class Shadow(CoreActor):
             self._later(bringing.failed(f"{error.filename}: {error.strerror}", error.errno or 0))
             return
         if len(entries) > FEW or sum(len(entry.inline or b"") for entry in entries) > AT_ONCE_BYTES:
-            self.context.defer_to_turn(self._edges.beside(place_inline, entries, places),
+            self.context.defer_to_turn(self._edges.in_thread(place_inline, entries, places),
                                        lambda result: self._placed(bringing, result, entries, places))
             return
         try:

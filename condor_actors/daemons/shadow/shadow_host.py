@@ -98,7 +98,7 @@ class HostEdges:
     leave: Callable[[], None]
     pid: int = attrs.field(factory=os.getpid)
     new_secret: Callable[[], str] = make_secret
-    beside: Callable[..., Deferred[Any]] = deferToThread
+    in_thread: Callable[..., Deferred[Any]] = deferToThread
     standard: Callable[[str], StandardEdges] | None = None
 
 
@@ -214,7 +214,7 @@ class ShadowHostActor(Actor):
         name = self._runs[order.run_id] = f"shadow/{order.run_id}"
         edges = ShadowEdges(
             logs=self._edges.logs, cache=self._edges.cache, bulk=self._edges.bulk, kept_folder=self._kept_folder,
-            domain=self._edges.domain, report=self._report, relay=self._relay, beside=self._edges.beside,
+            domain=self._edges.domain, report=self._report, relay=self._relay, in_thread=self._edges.in_thread,
         )
         if not order.starter_node:
             self.context.spawn(name, lambda: self._local(order), restart="temporary")

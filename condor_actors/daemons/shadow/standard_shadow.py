@@ -177,7 +177,7 @@ class StandardShadow(Shadow):
             if self._problem:
                 self._later(InputsFailed(self._problem, 0))
             else:
-                self.context.defer_to_turn(self._edges.beside(self._look), self._looked)
+                self.context.defer_to_turn(self._edges.in_thread(self._look), self._looked)
         elif isinstance(effect, OpenHome):
             self._open_home()
         elif isinstance(effect, CloseHome):
@@ -196,7 +196,7 @@ class StandardShadow(Shadow):
             return
         self._good, why = result
         if self._good is None and self._attic.may_have_it:
-            fetching = self._attic.fetch().addBoth(lambda _: self._edges.beside(self._look))
+            fetching = self._attic.fetch().addBoth(lambda _: self._edges.in_thread(self._look))
             self.context.defer_to_turn(fetching, self._looked)
             return
         run = self.core.order.run_id
@@ -429,7 +429,7 @@ class StandardShadow(Shadow):
                 self._pending = pieces
                 done(0, "")
 
-        self._edges.beside(self._folder.keep_list, pieces).addBoth(kept)
+        self._edges.in_thread(self._folder.keep_list, pieces).addBoth(kept)
 
     def _checkpointed(self, event: ShadowEvent) -> None:
         pieces, self._pending = self._pending, None

@@ -97,7 +97,7 @@ class StarterHost(Actor):
     def __init__(self, daemon: StarterHostDaemon) -> None:
         self.daemon = daemon
         self.reactor: Any = daemon.world.reactor_time
-        self.beside = daemon.beside
+        self.in_thread = daemon.in_thread
         self.settings = daemon.run_settings
         self.root = daemon.root
         self.launcher = daemon.launcher
@@ -394,7 +394,7 @@ class StarterHost(Actor):
             if result is not True:
                 self.context.log.warn("{path} cannot be removed yet: {why}", path=sandbox.path, why=result)
 
-        removing = self.beside(sandbox.remove)
+        removing = self.in_thread(sandbox.remove)
         self.leaving[sandbox.path] = removing
         removing.addBoth(removed)
 

@@ -193,7 +193,7 @@ class Starter(Actor):
             if is_light(entries):
                 sandbox.fill(entries, self.host.store, *ads)
             else:
-                self._beside(lambda: sandbox.fill(entries, self.host.store, *ads), self._filled)
+                self._in_thread(lambda: sandbox.fill(entries, self.host.store, *ads), self._filled)
                 return
         except (BadManifest, BlobError, OSError) as error:
             self._not_filled(error)
@@ -260,7 +260,7 @@ class Starter(Actor):
             else:
                 self._prepared()
 
-        fetching = self.host.beside(fetch, entry.url, descriptor, self.host.settings.authorities)
+        fetching = self.host.in_thread(fetch, entry.url, descriptor, self.host.settings.authorities)
         self.context.defer_to_turn(fetching, fetched)
 
     def _start(self, effect: jr.Start) -> None:
@@ -403,7 +403,7 @@ class Starter(Actor):
             builder: Any = sandbox.gather(named, streams, complete=complete, light=True)
         except HeavyManifest:
             self._gathering = True
-            self._beside(lambda: sandbox.gather(named, streams, complete=complete), self._gathered)
+            self._in_thread(lambda: sandbox.gather(named, streams, complete=complete), self._gathered)
             return
         except (MissingOutputs, OSError, ValueError):
             builder = Failure()
@@ -439,9 +439,9 @@ class Starter(Actor):
         self.host.forgotten(self)
         self.context.stop_actor(self.context.address.actor)
 
-    def _beside(self, function: Callable[[], Any], then: Callable[[Any], None]) -> None:
+    def _in_thread(self, function: Callable[[], Any], then: Callable[[Any], None]) -> None:
         """Work on the sandbox that would hold all runs of this machine up: beside the reactor, its result as a turn."""
-        work = self._work = self.host.beside(function)
+        work = self._work = self.host.in_thread(function)
 
         def done(result: Any) -> Any:
             self._work = None
@@ -473,7 +473,7 @@ class Starter(Actor):
 
     def _measure(self) -> None:
         if self.core.state in jr.ALIVE and self.sandbox is not None:
-            self.context.defer_to_turn(self.host.beside(self.sandbox.size_kib), self._measured)
+            self.context.defer_to_turn(self.host.in_thread(self.sandbox.size_kib), self._measured)
 
     def _measured(self, disk_kib: Any) -> None:
         if self.core.state not in jr.ALIVE:

@@ -46,8 +46,8 @@ class StarterHostDaemon:
     name = "starter-host"
 
     def __init__(self, config: Config, world: World, startd: Address,
-                 beside: Callable[..., Deferred[Any]] = deferToThread) -> None:
-        self.beside = beside
+                 in_thread: Callable[..., Deferred[Any]] = deferToThread) -> None:
+        self.in_thread = in_thread
         self.config = config
         self.world = world
         self.startd = startd

@@ -87,23 +87,23 @@ class ChannelSocket:
             return
         except OSError:
             data, ancillary = b"", []
-        gifts = array.array("i")
+        passed_fds = array.array("i")
         for level, kind, content in ancillary:
             if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
-                gifts.frombytes(content[: len(content) - len(content) % gifts.itemsize])
+                passed_fds.frombytes(content[: len(content) - len(content) % passed_fds.itemsize])
         if data:
-            self._received(data, gifts.tolist())
+            self._received(data, passed_fds.tolist())
         else:
             self._gone()
 
     # ---- out
 
-    def write(self, data: bytes, *gifts: int) -> None:
+    def write(self, data: bytes, *passed_fds: int) -> None:
         """Send bytes, with descriptors (-1: none) beside the first of them, which are closed afterwards."""
-        beside = tuple(gift for gift in gifts if gift >= 0)
+        beside = tuple(passed_fd for passed_fd in passed_fds if passed_fd >= 0)
         if self._over:
-            for gift in beside:
-                os.close(gift)
+            for passed_fd in beside:
+                os.close(passed_fd)
             return
         if data:
             self._out.append((data, beside))
@@ -114,8 +114,8 @@ class ChannelSocket:
     def doWrite(self) -> None:  # noqa: N802 - Twisted's name
         """Send what waits."""
         while self._out:
-            data, gifts = self._out[0]
-            beside = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", gifts))] if gifts else []
+            data, passed_fds = self._out[0]
+            beside = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", passed_fds))] if passed_fds else []
             try:
                 sent = self._socket.sendmsg([data], beside, socket.MSG_NOSIGNAL)
             except (BlockingIOError, InterruptedError):
@@ -124,8 +124,8 @@ class ChannelSocket:
             except OSError:
                 self._gone()
                 return
-            for gift in gifts:
-                os.close(gift)
+            for passed_fd in passed_fds:
+                os.close(passed_fd)
             self._waiting -= sent
             if sent < len(data):
                 self._out[0] = (data[sent:], ())
@@ -160,9 +160,9 @@ class ChannelSocket:
         self._reactor.removeReader(self)
         self._reactor.removeWriter(self)
         self._socket.close()
-        for _, gifts in self._out:
-            for gift in gifts:
-                os.close(gift)
+        for _, passed_fds in self._out:
+            for passed_fd in passed_fds:
+                os.close(passed_fd)
         self._out.clear()
         self._closed()
 

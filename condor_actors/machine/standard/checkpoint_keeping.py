@@ -126,7 +126,7 @@ class ServerEnd(StandardStream):
 
     def _begin(self, folder: CheckpointFolder) -> None:
         if self._way == "fetch":
-            looking = self.beside(folder.good_image)
+            looking = self.in_thread(folder.good_image)
             looking.addCallbacks(self._found, lambda failure: self.cut(failure.getErrorMessage()))
             return
         if self._way == "drop":
@@ -188,7 +188,7 @@ class ServerEnd(StandardStream):
             os.close(descriptor)
             self.answer_image(number, text)
         else:
-            self.beside(keep).addBoth(kept)
+            self.in_thread(keep).addBoth(kept)
 
     def channel_data(self, member: int, data: bytes) -> None:
         """There are no channels here."""

@@ -52,18 +52,18 @@ class _Control:
         self._hear = hear
         self.socket = ChannelSocket(sock, reactor, self._take, lambda: ended(self))
 
-    def _take(self, data: bytes, gifts: list[int]) -> None:
-        for gift in gifts:
-            os.close(gift)
+    def _take(self, data: bytes, passed_fds: list[int]) -> None:
+        for passed_fd in passed_fds:
+            os.close(passed_fd)
         self._said += data
         while len(self._said) >= CONTROL.size:
             what, _, value = CONTROL.unpack_from(self._said)
             self._said = self._said[CONTROL.size :]
             self._hear(self, what, value)
 
-    def answer(self, value: int, *gifts: int) -> None:
+    def answer(self, value: int, *passed_fds: int) -> None:
         """0 or more, or -errno, with descriptors that are this object's to close."""
-        self.socket.write(CONTROL.pack(0, 0, value), *gifts)
+        self.socket.write(CONTROL.pack(0, 0, value), *passed_fds)
 
 
 class ExecuteEndpoint(StandardStream):
@@ -157,9 +157,9 @@ class ExecuteEndpoint(StandardStream):
         self._requests.pop(number, None)
         self._answers.pop(number, None)
 
-    def _requested(self, number: int, data: bytes, gifts: list[int]) -> None:
-        for gift in gifts:  # no runtime of ours sends any
-            os.close(gift)
+    def _requested(self, number: int, data: bytes, passed_fds: list[int]) -> None:
+        for passed_fd in passed_fds:  # no runtime of ours sends any
+            os.close(passed_fd)
         for request, part in self._requests[number].feed(data):
             if request is None:
                 self.began = True
@@ -180,18 +180,18 @@ class ExecuteEndpoint(StandardStream):
         if channel is None or follower is None:
             return
         for call, result, part in follower.feed(data):
-            gift = -1
+            passed_fd = -1
             if call == OP_IMAGE_BEGIN and result >= 0:
-                gift = self._new_image()
+                passed_fd = self._new_image()
                 self._increment = result == 1
             elif call == OP_IMAGE_BEGIN:
                 self._run.image_refused(-result)
             elif call == OP_FORK and result >= 0 and self._newborn:
                 number, self._newborn = self._newborn, 0
-                gift = self._open(number)
+                passed_fd = self._open(number)
             elif call == OP_EXIT and member == 0:
                 self.exit_said = True
-            channel.write(part, gift)
+            channel.write(part, passed_fd)
 
     # ---- the control socket of a process whose channel goes straight home
 
@@ -242,11 +242,11 @@ class ExecuteEndpoint(StandardStream):
             path, self._image_path = self._image_path, ""
             self._run.image_sent(path, EIO, "given up")
 
-    def _answer_control(self, value: int, gift: int = -1) -> None:
+    def _answer_control(self, value: int, passed_fd: int = -1) -> None:
         if self._control is not None:
-            self._control.answer(value, gift)
-        elif gift >= 0:
-            os.close(gift)
+            self._control.answer(value, passed_fd)
+        elif passed_fd >= 0:
+            os.close(passed_fd)
 
     def _give_file(self) -> None:
         try:
@@ -318,7 +318,7 @@ class ExecuteEndpoint(StandardStream):
             self._run.image_sent(path, number, text)
             brought(number)
 
-        self.beside(list_image, path).addBoth(listed)
+        self.in_thread(list_image, path).addBoth(listed)
 
     def vacate(self) -> None:
         """Let the next checkpoint be the program's last act here."""

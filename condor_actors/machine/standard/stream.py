@@ -54,9 +54,9 @@ class StandardStream(Protocol):
         beside: runs a slow function beside the reactor.
     """
 
-    def __init__(self, reactor: Any, *, local: bool, beside: Callable[..., Deferred[Any]] = deferToThread) -> None:
+    def __init__(self, reactor: Any, *, local: bool, in_thread: Callable[..., Deferred[Any]] = deferToThread) -> None:
         self.reactor = reactor
-        self.beside = beside
+        self.in_thread = in_thread
         self.members: dict[int, ChannelSocket] = {}
         self.over = False
         self.sent_bytes = self.images_in_bytes = self.images_out_bytes = 0
@@ -216,7 +216,7 @@ class StandardStream(Protocol):
             if self._sink.whole:
                 self._received(0, "")
 
-        self.beside(take_over, wanted, target, old_path, old).addBoth(looked)
+        self.in_thread(take_over, wanted, target, old_path, old).addBoth(looked)
 
     def _piece(self, payload: bytes, packed: bool) -> None:
         assert self._sink is not None

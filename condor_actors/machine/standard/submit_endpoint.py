@@ -68,13 +68,13 @@ class SubmitEndpoint(StandardStream):
         """Relay the channel of the first process, whose other end the native shadow has."""
         self.add_member(0, sock, partial(self._answers, 0))
 
-    def _answers(self, member: int, data: bytes, gifts: list[int]) -> None:
-        for gift in gifts:
+    def _answers(self, member: int, data: bytes, passed_fds: list[int]) -> None:
+        for passed_fd in passed_fds:
             try:
-                sock = socket.socket(fileno=gift)
+                sock = socket.socket(fileno=passed_fd)
             except OSError:  # no socket: the file of an image
                 self._drop_image()
-                self._image_fd = gift
+                self._image_fd = passed_fd
                 continue
             if len(self.members) >= MEMBERS:
                 sock.close()

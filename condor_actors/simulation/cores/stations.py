@@ -74,12 +74,12 @@ class Station(Node):
         whole = SlotPlan(number=1, type_id=0, partitionable=False, share=pool.settings.share)
         self.slots.create((plan or whole,), self.clock.wall())
         self.slot = next(iter(self.slots))
-        self.core = self.desk = StartdCore(
+        self.core = self.core = StartdCore(
             self.slots, StartdSettings(address=name, update_interval_s=pool.settings.update_s),
             birth_s=self.clock.wall(), new_secret=self._secret)
         self.mesh.nodes[self.starter.node] = _Starter(self)
         self.phase_s = Random(f"phase {number}").random() * pool.settings.poll_s
-        self.perform(self.desk.start((), self.clock.wall()), None)
+        self.perform(self.core.start((), self.clock.wall()), None)
         self._next_visit()
         self._poll_soon()
 
@@ -152,7 +152,7 @@ class Station(Node):
         settled_s = self.pool.settings.settled_s
         if settled_s is None:
             return False
-        places = {slot.machine.place for slot in self.slots}
+        places = {slot.machine.slot_state for slot in self.slots}
         if self.owner_there:
             return places == {op.OWNER}
         return idle_s >= settled_s and op.SUSPENDED not in places and (
@@ -160,7 +160,7 @@ class Station(Node):
 
     def _look(self) -> None:
         """Tell whether the policy serves the pool or the owner."""
-        served = not self.slot.machine.look.is_owner
+        served = not self.slot.machine.evaluation.is_owner
         if served != self.served:
             self.served = served
             kind = events.Served if served else events.Unserved

@@ -183,11 +183,11 @@ class Checkers:
                     self._look_at_collector(actor)
 
     def _look_at_startd(self, machine: SimulatedMachine, actor: StartdActor) -> None:
-        desk = actor.desk
+        core = actor.core
         if actor.context.system._dirty:
             return
         now_s = actor.startd.world.wall_clock()
-        for slot in desk.claims:
+        for slot in core.claims:
             held = slot.claim
             if held is None:
                 continue
@@ -201,10 +201,10 @@ class Checkers:
                 self._pool.violate(f"{machine.name}: the claim {held.claim_id} is {late_s:.0f} s past its lease")
         kept = actor.startd.claims
         stored = {record.claim_id for record in kept.records}
-        held_ids = {slot.claim.claim_id for slot in desk.claims if slot.claim is not None and slot.claim.open}
-        if not held_ids <= stored | desk._opening.keys():
+        held_ids = {slot.claim.claim_id for slot in core.claims if slot.claim is not None and slot.claim.open}
+        if not held_ids <= stored | core._opening.keys():
             self._pool.violate(f"{machine.name}: claims that are not stored: {sorted(held_ids - stored)}")
-        gone = stored - {slot.claim.claim_id for slot in desk.claims if slot.claim is not None}
+        gone = stored - {slot.claim.claim_id for slot in core.claims if slot.claim is not None}
         if gone:
             self._pool.violate(f"{machine.name}: the store has claims that the startd has not: {sorted(gone)}")
 
@@ -212,20 +212,20 @@ class Checkers:
         core = actor.core
         if actor.context.system._dirty:
             return
-        queue = machine.disk.files.get(f"{core.desk.settings.spool}/job_queue")
+        queue = machine.disk.files.get(f"{core.context.settings.spool}/job_queue")
         if not isinstance(queue, QueueFile):
             return
         stored = queue.seen
         for what, memory, rows in (
-                ("jobs", {(job.cluster.number, job.proc) for job in core.desk.queue.jobs()}, stored.jobs.keys()),
+                ("jobs", {(job.cluster.number, job.proc) for job in core.context.queue.jobs()}, stored.jobs.keys()),
                 ("runs", core.runs.runs.keys(), stored.runs.keys()),
                 ("claims", core.claims.held.keys(), stored.claims.keys()),
                 ("notices", core.notices._open.keys(), stored.notices.keys()),
-                ("clusters", core.desk.queue.clusters.keys(), stored.clusters.keys())):
+                ("clusters", core.context.queue.clusters.keys(), stored.clusters.keys())):
             if set(memory) != set(rows):
                 differ = sorted(map(str, set(memory) ^ set(rows)))[:5]
                 self._pool.violate(f"{machine.name}: the {what} in memory and in the store differ: {differ}")
-        for job in core.desk.queue.jobs():
+        for job in core.context.queue.jobs():
             row = ClassAd.from_bytes(stored.jobs.get((job.cluster.number, job.proc), b""))
             if row.get_int("JobStatus", int(job.status)) != int(job.status):
                 self._pool.violate(f"{machine.name}: job {job.name} is {job.status.name} in memory, "

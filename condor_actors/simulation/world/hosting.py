@@ -192,7 +192,7 @@ def _starter_host(process: Process, config: Config, argument: str) -> Any:
     world = _world(process, config, processes=SimulatedLauncher(machine, process),
                    host=SimulatedRunHost(machine, process), blobs=NoBulk())
     return StarterHostDaemon(config, world, Address(f"unix:{machine.folder('run')}/startd.sock", "startd"),
-                             beside=at_once)
+                             in_thread=at_once)
 
 
 def _shadow_host(process: Process, config: Config, argument: str) -> Any:
@@ -204,7 +204,7 @@ def _shadow_host(process: Process, config: Config, argument: str) -> Any:
         bulk=NoBulk(), domain=config.text("FILESYSTEM_DOMAIN") or "",
         mail=CompletionMail(NoMail(), machine.pool.domain),
         launcher=SimulatedLauncher(machine, process), become=process.become, use_credential=lambda bundle: None,
-        leave=lambda: process.exit(0), pid=process.pid, new_secret=process.new_secret, beside=at_once)
+        leave=lambda: process.exit(0), pid=process.pid, new_secret=process.new_secret, in_thread=at_once)
     return ShadowHostDaemon(attrs.evolve(world), edges)
 
 

@@ -110,7 +110,7 @@ def _submit(call: Call) -> int:
         if not call.is_terse and not call.is_verbose:
             print("Submitting job(s)", end="", flush=True)
         desk = _Desk(call, config, there)
-        description = Description(surroundings(config), desk.reserve, call.options)
+        description = Description(environment(config), desk.reserve, call.options)
         try:
             clusters = description.read(text, source)
         except SubmitError as error:
@@ -204,7 +204,8 @@ class _Desk:
     def _was_queued(self, cluster_id: int) -> bool:
         """Whether a submission was committed though its answer got lost: ask the schedd when it is back.
 
-        :raises ToolError: it does not come back; the jobs may be queued or not.
+        Raises:
+            ToolError: it does not come back; the jobs may be queued or not.
         """
         from condor_actors.messages.queue import QueryJobs
         from condor_actors.tools.lib.contact import schedd
@@ -238,7 +239,7 @@ def pages_of(cluster: Cluster) -> Iterator[tuple[bytes, ...]]:
     yield tuple(page)
 
 
-def surroundings(config: Config, *, submit_method: int = 0) -> Environment:
+def environment(config: Config, *, submit_method: int = 0) -> Environment:
     """The caller's world."""
     import pwd
 
@@ -269,7 +270,7 @@ def _without_schedd(call: Call, config: Config, text: str, source: str) -> int:
     target = call.dry_run or call.dump
     if not call.is_terse:
         print("Dry-Run job(s)" if call.dry_run else "Storing job ClassAd(s)", end="", flush=True)
-    description = Description(surroundings(config), lambda: next(numbers), call.options)
+    description = Description(environment(config), lambda: next(numbers), call.options)
     try:
         clusters = description.read(text, source)
     except SubmitError as error:

@@ -73,10 +73,13 @@ def run(
 ) -> int:  # fmt: skip
     """Read a command line and do what it says.
 
-    :param flags: what the command knows, or a reader of its own.
-    :param act: does it; returns the exit status.
-    :param arguments: the words behind the command's name; the process's by default.
-    :returns: the exit status.
+    Args:
+        flags: what the command knows, or a reader of its own.
+        act: does it; returns the exit status.
+        arguments: the words behind the command's name; the process's by default.
+
+    Returns:
+        the exit status.
     """
     given_words = sys.argv[1:] if arguments is None else arguments
     try:

@@ -32,7 +32,8 @@ ADMIN = "admin"
 def load(subsystem: str = "TOOL") -> Config:
     """The configuration of the pool this tool belongs to.
 
-    :raises ToolError: it cannot be read, with file and line.
+    Raises:
+        ToolError: it cannot be read, with file and line.
     """
     from condor_actors.config import ConfigError, load_config
 
@@ -102,10 +103,13 @@ def local_address(config: Config, daemon: str) -> str:
 def schedd(config: Config, *, name: str = "", pool: str = "", address: str = "") -> Schedd:
     """A line to the schedd: this machine's, or the one named.
 
-    :param name: its ``Name``, or a host's name.
-    :param pool: central manager to ask for it.
-    :param address: ``<host:port>``, when it is known.
-    :raises ToolError: there is none, or it does not answer.
+    Args:
+        name: its ``Name``, or a host's name.
+        pool: central manager to ask for it.
+        address: ``<host:port>``, when it is known.
+
+    Raises:
+        ToolError: there is none, or it does not answer.
     """
     ours = full_name(config, "schedd")
     name = name or (config.text("SCHEDD_HOST") or "" if not pool and not address else "")
@@ -145,9 +149,12 @@ def all_schedds(config: Config, *, pool: str = "") -> Iterator[ClassAd]:
 def dial(config: Config, address: str, who: str, *, as_user: bool = False) -> Client:
     """A line to ``<host:port>`` over TLS.
 
-    :param as_user: show the caller's own certificate even where the machine's could be read: whose job it is follows
-        from it.
-    :raises ToolError: there is none.
+    Args:
+        as_user: show the caller's own certificate even where the machine's could be read: whose job it is follows from
+            it.
+
+    Raises:
+        ToolError: there is none.
     """
     try:
         try:
@@ -163,7 +170,8 @@ def dial(config: Config, address: str, who: str, *, as_user: bool = False) -> Cl
 def credentials(config: Config, *, as_user: bool = False, is_anew: bool = False) -> ToolCredentials | None:
     """What this user shows over TLS, None when there is nothing.
 
-    :param is_anew: borrow a certificate even if there is a fresh one; it may be another pool's.
+    Args:
+        is_anew: borrow a certificate even if there is a fresh one; it may be another pool's.
     """
     from condor_actors.wire.tool_credentials import ToolCredentials
 
@@ -180,7 +188,8 @@ def credentials(config: Config, *, as_user: bool = False, is_anew: bool = False)
 def collector(config: Config, *, pool: str = "") -> Client:
     """A line to the collector: this machine's when it has one, else the pool's.
 
-    :raises ToolError: there is none.
+    Raises:
+        ToolError: there is none.
     """
     from condor_actors.wire.nodes import BadNode, tls_node
 
@@ -207,7 +216,8 @@ def query(
 ) -> list[ClassAd]:
     """Ads from the collector.
 
-    :raises ToolError: it cannot be reached or refuses.
+    Raises:
+        ToolError: it cannot be reached or refuses.
     """
     from condor_actors.classads import ClassAd
     from condor_actors.messages.advertise import AdsPage, QueryAds

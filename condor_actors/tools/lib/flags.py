@@ -70,11 +70,16 @@ class MissingValue(ValueError):
 def parse(words: Sequence[str], flags: Sequence[Flag]) -> list[Given]:
     """Read a command line.
 
-    :param words: without the program's name.
-    :param flags: the tool's flags; the first that fits wins.
-    :returns: flags and operands in order.
-    :raises UnknownFlag: no flag fits.
-    :raises MissingValue: too few words follow.
+    Args:
+        words: without the program's name.
+        flags: the tool's flags; the first that fits wins.
+
+    Returns:
+        flags and operands in order.
+
+    Raises:
+        UnknownFlag: no flag fits.
+        MissingValue: too few words follow.
     """
     return list(_each(list(words), flags))
 

@@ -15,8 +15,11 @@ LOOK_S = 1.0
 def enter_job(there: Schedd, cluster: int) -> int:
     """Be the terminal of a job that was just submitted.
 
-    :returns: the exit status of its shell.
-    :raises ToolError: the job is held or gone.
+    Returns:
+        the exit status of its shell.
+
+    Raises:
+        ToolError: the job is held or gone.
     """
     from condor_actors.classads import ClassAd
 

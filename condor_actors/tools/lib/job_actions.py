@@ -102,9 +102,10 @@ class _Wanted:
 def run(program: str, action: JobAction, extra: Sequence[Flag] = ()) -> int:
     """A whole command of the family.
 
-    :param program: its name, for messages.
-    :param action: what it does unless a flag says otherwise.
-    :param extra: flags of its own: ``forcex``, ``fast``, ``subcode``.
+    Args:
+        program: its name, for messages.
+        action: what it does unless a flag says otherwise.
+        extra: flags of its own: ``forcex``, ``fast``, ``subcode``.
     """
     usage = _usage(program, action)
     return command.run(

@@ -31,10 +31,15 @@ class NotRunning(ToolError):
 def run_shell(there: Schedd, job: tuple[int, int], command: Sequence[str]) -> int:
     """Open a shell (or run a command) and be its terminal until it ends.
 
-    :param command: words of a shell command, joined with blanks as ssh does; empty: a shell to type into.
-    :returns: the exit status of the shell.
-    :raises NotRunning: the job does not run.
-    :raises ToolError: it is not ours, or not in the queue.
+    Args:
+        command: words of a shell command, joined with blanks as ssh does; empty: a shell to type into.
+
+    Returns:
+        the exit status of the shell.
+
+    Raises:
+        NotRunning: the job does not run.
+        ToolError: it is not ours, or not in the queue.
     """
     shell_id = uuid.uuid4().hex
     size = shutil.get_terminal_size()

@@ -21,7 +21,8 @@ STARTD = "startd"
 def local_startd(config: Config) -> tuple[str, str, Client]:
     """Name, address and a line of this machine's startd.
 
-    :raises ToolError: it does not run.
+    Raises:
+        ToolError: it does not run.
     """
     try:
         client = connect(local_node(config, "startd"))
@@ -35,7 +36,8 @@ def startds(
 ) -> Iterator[tuple[str, str, Client]]:
     """Name, address and a line of each startd that is meant; with nothing given, this machine's.
 
-    :raises ToolError: there is none of that name.
+    Raises:
+        ToolError: there is none of that name.
     """
     if address:
         yield address, address, dial(config, address, f"startd at {address}")
@@ -65,7 +67,8 @@ def _machines(config: Config, name: str, constraint: str, pool: str) -> Iterator
 def ask(client: Client, actor: str, message: Any) -> Any:
     """The answer of an actor.
 
-    :raises ToolError: it refuses or is silent.
+    Raises:
+        ToolError: it refuses or is silent.
     """
     try:
         return client.ask(actor, message)

@@ -60,7 +60,8 @@ class Question(ad_output.AdQuestion):
 def understand(given: Sequence[Given]) -> Question:
     """What the flags and operands ask for.
 
-    :raises ToolError: a value that makes no sense, or something we have not got.
+    Raises:
+        ToolError: a value that makes no sense, or something we have not got.
     """
     question = Question()
     for item in given:

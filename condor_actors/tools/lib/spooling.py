@@ -21,7 +21,8 @@ CHUNK_BYTES = 256 * 1024
 def spool_inputs(there: Schedd, cluster_id: int, cluster_ad: bytes, procs: list[bytes]) -> None:
     """Send executable, standard input and input files of every job.
 
-    :raises ToolError: a file cannot be read, or the schedd refuses.
+    Raises:
+        ToolError: a file cannot be read, or the schedd refuses.
     """
     common = ClassAd.from_bytes(cluster_ad)
     try:

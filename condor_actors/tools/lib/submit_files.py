@@ -24,7 +24,8 @@ class LocalFiles:
     def run(self, command: str) -> str:
         """What a shell command prints.
 
-        :raises OSError: it fails.
+        Raises:
+            OSError: it fails.
         """
         done = subprocess.run(command, shell=True, stdout=subprocess.PIPE, check=False)
         if done.returncode:

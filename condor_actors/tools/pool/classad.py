@@ -161,9 +161,12 @@ def _lint(options: argparse.Namespace) -> int:
 def answer(line: str) -> str:
     """Answer one line of the line mode.
 
-    :param line: a JSON object with ``expr`` and, optionally, ``my``, ``target`` (text of any form, or an object) and
-        ``now``.
-    :returns: the unparsed result, or ``!`` and what is wrong, on one line.
+    Args:
+        line: a JSON object with ``expr`` and, optionally, ``my``, ``target`` (text of any form, or an object) and
+            ``now``.
+
+    Returns:
+        the unparsed result, or ``!`` and what is wrong, on one line.
     """
     try:
         asked = json.loads(line)
@@ -237,8 +240,11 @@ def _parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command.
 
-    :param arguments: what stands behind the command's name; the process's own by default.
-    :returns: 0 for success, a match or nothing found; 1 otherwise; 2 for a wrong call.
+    Args:
+        arguments: what stands behind the command's name; the process's own by default.
+
+    Returns:
+        0 for success, a match or nothing found; 1 otherwise; 2 for a wrong call.
     """
     parser = _parser()
     options = parser.parse_args(arguments)

@@ -96,7 +96,8 @@ def _check(what: str, given: dict[str, str]) -> int:
 def _samples(path: str) -> Iterator[Sample]:
     """The readings of a record.
 
-    :raises ValueError: a line is none; names file and line.
+    Raises:
+        ValueError: a line is none; names file and line.
     """
     with open(path, encoding="utf-8") as file:
         for number, line in enumerate(file, start=1):

@@ -79,7 +79,8 @@ def main() -> int:
 def _wish(name: str, given: dict[str, str], now_s: float) -> MakeReservation:
     """The reservation that the command line asks for.
 
-    :raises ValueError: something of it makes no sense.
+    Raises:
+        ValueError: something of it makes no sense.
     """
     if not given.get("user") or not given.get("machines", "").isdigit():
         raise ValueError("make takes -user USER and -machines N")
@@ -103,7 +104,8 @@ def _span(text: str) -> float:
 def when_s(text: str, now_s: float) -> float:
     """The moment that ``2026-11-30T14:00``, ``14:00`` or ``+2h`` means.
 
-    :raises ValueError: it means none.
+    Raises:
+        ValueError: it means none.
     """
     if text.startswith("+"):
         return now_s + _span(text[1:])

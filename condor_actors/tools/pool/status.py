@@ -122,7 +122,8 @@ def main() -> int:
 def understand(given: Sequence[Given]) -> Question:
     """The question that a command line asks.
 
-    :raises ToolError: it makes no sense.
+    Raises:
+        ToolError: it makes no sense.
     """
     question = Question()
     for item in given:

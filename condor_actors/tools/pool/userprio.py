@@ -160,7 +160,8 @@ def _value(given: Sequence[Given], name: str) -> str:
 def negotiator(config: Config, *, name: str = "", pool: str = "") -> Client:
     """A line to the negotiator: this machine's, or the pool's.
 
-    :raises ToolError: there is none.
+    Raises:
+        ToolError: there is none.
     """
     if not name and not pool:
         try:

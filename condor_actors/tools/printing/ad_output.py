@@ -35,7 +35,8 @@ WHOLE = ("long", "json", "jsonl", "xml")
 def flags(**least: int) -> tuple[Flag, ...]:
     """The flags of the selection and of the forms.
 
-    :param least: how many letters each needs, where that is not the first that tells it from the others.
+    Args:
+        least: how many letters each needs, where that is not the first that tells it from the others.
     """
     wanted = {"long": 1, "json": 2, "xml": 1, "limit": 3, "attributes": 2, "format": 1, "constraint": 1,
               "print_format": 2, **least}  # fmt: skip
@@ -69,7 +70,8 @@ class AdQuestion:
     def take(self, item: Given) -> bool:
         """Heed a flag; False: it is none of the common ones.
 
-        :raises ToolError: its value makes no sense.
+        Raises:
+            ToolError: its value makes no sense.
         """
         value = item.values[0] if item.values else ""
         if item.name == "constraint":
@@ -101,7 +103,8 @@ class AdQuestion:
     def names(self) -> tuple[str, ...] | None:
         """The attributes that the form prints or is computed from; empty: all; None: the tool's own table.
 
-        :raises ToolError: an expression of the form cannot be read.
+        Raises:
+            ToolError: an expression of the form cannot be read.
         """
         if self.form in WHOLE:
             return self.attributes
@@ -112,7 +115,8 @@ class AdQuestion:
     def row(self) -> Row:
         """What ``-af`` and ``-format`` ask for.
 
-        :raises ToolError: one of them cannot be read.
+        Raises:
+            ToolError: one of them cannot be read.
         """
         from condor_actors.tools.printing.formats import Row
 
@@ -123,9 +127,12 @@ class AdQuestion:
     ) -> Iterable[str] | None:
         """The ads in the form asked for; None: the tool's own table.
 
-        :param when_empty: what ``-json`` prints when there is no ad.
-        :param target: what TARGET means in the expressions of ``-af`` and ``-format``.
-        :raises ToolError: the form cannot be read.
+        Args:
+            when_empty: what ``-json`` prints when there is no ad.
+            target: what TARGET means in the expressions of ``-af`` and ``-format``.
+
+        Raises:
+            ToolError: the form cannot be read.
         """
         if self.form in WHOLE:
             return projected_rows(self.form, ads, self.attributes, when_empty=when_empty)
@@ -160,7 +167,8 @@ def understood(read: Callable[[], _T]) -> _T:
 def checked(text: str) -> str:
     """An expression of the command line, in the new form.
 
-    :raises ToolError: it is none.
+    Raises:
+        ToolError: it is none.
     """
     text = old_to_new(text)
     try:
@@ -187,7 +195,8 @@ def ads_of_log(path: str) -> list[ClassAd]:
 def ads_of_file(path: str, kind: str = "ads file") -> list[ClassAd]:
     """The ads of a file in the long form, ``-`` is standard input.
 
-    :raises ToolError: it cannot be read, or is something else.
+    Raises:
+        ToolError: it cannot be read, or is something else.
     """
     try:
         if path == "-":

@@ -45,7 +45,8 @@ class Field:
     def of(cls, text: str) -> Field:
         """Read an attribute name or an expression.
 
-        :raises FormatError: it is neither.
+        Raises:
+            FormatError: it is neither.
         """
         if _NAME.match(text):
             return cls(text)
@@ -129,7 +130,8 @@ class AutoFormat:
     def of(cls, qualifier: str, names: Sequence[str]) -> AutoFormat:
         """Read the letters behind the colon and the attributes.
 
-        :raises FormatError: an unknown letter, letters that exclude each other, no attribute.
+        Raises:
+            FormatError: an unknown letter, letters that exclude each other, no attribute.
         """
         unknown = set(qualifier) - set("jlhVrTYo,tng")
         if unknown:
@@ -193,7 +195,8 @@ class Format:
     def of(cls, form: str, text: str) -> Format:
         """Read a printf format and an attribute or expression.
 
-        :raises FormatError: the expression is none.
+        Raises:
+            FormatError: the expression is none.
         """
         form = _unescape(form)
         found = _first_conversion(form)
@@ -260,7 +263,8 @@ class Row:
     def of(cls, options: Sequence[tuple[str, str, tuple[str, ...]]]) -> Row:
         """Read options: ``af``, its letters and attributes, or ``format``, the format and its one attribute.
 
-        :raises FormatError: one of them says nothing printable.
+        Raises:
+            FormatError: one of them says nothing printable.
         """
         return cls(tuple(
             AutoFormat.of(how, names) if kind == "af" else Format.of(how, names[0]) for kind, how, names in options

@@ -80,7 +80,8 @@ class PrintTable:
     def read(cls, path: str) -> PrintTable:
         """Read a file.
 
-        :raises FormatError: it cannot be read, or a line makes no sense.
+        Raises:
+            FormatError: it cannot be read, or a line makes no sense.
         """
         try:
             with open(path, encoding="utf-8") as file:
@@ -94,7 +95,8 @@ class PrintTable:
     def parse(cls, text: str, source: str = "print format") -> PrintTable:
         """Read a text.
 
-        :raises FormatError: naming the line.
+        Raises:
+            FormatError: naming the line.
         """
         table = cls()
         place = ""
@@ -173,7 +175,8 @@ class PrintTable:
     def chosen(self, ads: Iterable[ClassAd]) -> list[ClassAd]:
         """The ads for which WHERE is true, grouped by UNIQUE, in the order of GROUP BY.
 
-        :raises FormatError: WHERE cannot be read.
+        Raises:
+            FormatError: WHERE cannot be read.
         """
         chosen = list(ads)
         if self.where:

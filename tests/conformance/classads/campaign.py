@@ -36,9 +36,12 @@ class Outcome:
 def run(first: int, count: int) -> Outcome:
     """Compare the engines on a range of seeds.
 
-    :param first: the first seed.
-    :param count: how many.
-    :returns: what was found.
+    Args:
+        first: the first seed.
+        count: how many.
+
+    Returns:
+        what was found.
     """
     crashed: list[int] = []
     differences: list[dict[str, Any]] = []

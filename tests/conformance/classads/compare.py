@@ -19,8 +19,11 @@ from tests.conformance.classads.expressions import Generator
 def compare(seed: int) -> list[dict[str, object]]:
     """Compare one generated expression, its ads, and one damaged text.
 
-    :param seed: what to generate from.
-    :returns: the differences.
+    Args:
+        seed: what to generate from.
+
+    Returns:
+        the differences.
     """
     found: list[dict[str, object]] = []
     generator = Generator(seed)

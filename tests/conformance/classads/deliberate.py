@@ -21,8 +21,11 @@ _TIMES = re.compile(r"\b(splitTime|formatTime|absTime|relTime|interval|get[A-Z]\
 def reason(difference: Mapping[str, Any]) -> str | None:
     """Say why a difference is meant.
 
-    :param difference: as `compare` finds it.
-    :returns: the reason; None for a difference that nobody meant.
+    Args:
+        difference: as `compare` finds it.
+
+    Returns:
+        the reason; None for a difference that nobody meant.
     """
     tests = _OF_TEXTS if "parse" in difference else _OF_VALUES
     return next((why for why, test in tests.items() if test(difference)), None)

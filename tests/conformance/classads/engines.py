@@ -15,10 +15,13 @@ SYNTAX = "(syntax error)"
 def ours(expr: str, my: str, target: str | None) -> str:
     """Evaluate with this package.
 
-    :param expr: the expression.
-    :param my: the ad, in the new form.
-    :param target: the other ad, or None.
-    :returns: the unparsed value, or `SYNTAX`.
+    Args:
+        expr: the expression.
+        my: the ad, in the new form.
+        target: the other ad, or None.
+
+    Returns:
+        the unparsed value, or `SYNTAX`.
     """
     try:
         node = parse_expression(expr)
@@ -32,10 +35,13 @@ def ours(expr: str, my: str, target: str | None) -> str:
 def theirs(expr: str, my: str, target: str | None) -> str:
     """Evaluate with HTCondor's engine.
 
-    :param expr: the expression.
-    :param my: the ad, in the new form.
-    :param target: the other ad, or None.
-    :returns: the unparsed value, or `SYNTAX`.
+    Args:
+        expr: the expression.
+        my: the ad, in the new form.
+        target: the other ad, or None.
+
+    Returns:
+        the unparsed value, or `SYNTAX`.
     """
     try:
         node = classad2.ExprTree(expr)
@@ -53,8 +59,11 @@ def theirs(expr: str, my: str, target: str | None) -> str:
 def written(value: object) -> str:
     """The new form of one of HTCondor's Python values.
 
-    :param value: the value.
-    :returns: its text.
+    Args:
+        value: the value.
+
+    Returns:
+        its text.
     """
     box = classad2.ClassAd()
     box["v"] = value
@@ -64,8 +73,11 @@ def written(value: object) -> str:
 def our_text(expr: str) -> str:
     """Read and write with this package, inside a record as the other engine does.
 
-    :param expr: the expression.
-    :returns: its unparsed form, or `SYNTAX`.
+    Args:
+        expr: the expression.
+
+    Returns:
+        its unparsed form, or `SYNTAX`.
     """
     try:
         return unparse(next(parse_records(f"[ v = {expr} ]")).pairs[-1][1])
@@ -76,8 +88,11 @@ def our_text(expr: str) -> str:
 def their_text(expr: str) -> str:
     """Read and write with HTCondor's engine.
 
-    :param expr: the expression.
-    :returns: its unparsed form, or `SYNTAX`.
+    Args:
+        expr: the expression.
+
+    Returns:
+        its unparsed form, or `SYNTAX`.
     """
     try:
         return repr(classad2.ClassAd(f"[ v = {expr} ]"))[len("[ v = ") : -len(" ]")]

@@ -59,7 +59,8 @@ OPTIONS = ('"i"', '"m"', '"g"', '"f"', '"gi"', '""')
 class Generator:
     """Expressions and ads from one seed.
 
-    :param seed: what decides everything.
+    Args:
+        seed: what decides everything.
     """
 
     def __init__(self, seed: int) -> None:
@@ -82,16 +83,22 @@ class Generator:
     def pick(self, choices: tuple[str, ...]) -> str:
         """One of several.
 
-        :param choices: the texts.
-        :returns: one.
+        Args:
+            choices: the texts.
+
+        Returns:
+            one.
         """
         return self.random.choice(choices)
 
     def expression(self, depth: int = 4) -> str:
         """An expression.
 
-        :param depth: how deep it may nest.
-        :returns: its text.
+        Args:
+            depth: how deep it may nest.
+
+        Returns:
+            its text.
         """
         if depth <= 0:
             return self.leaf(0)
@@ -202,8 +209,11 @@ class Generator:
     def ad(self, target: bool = False) -> str:
         """An ad in the new form, with attributes of every type.
 
-        :param target: whether it is to be the other ad of the pair.
-        :returns: its text.
+        Args:
+            target: whether it is to be the other ad of the pair.
+
+        Returns:
+            its text.
         """
         pairs = {
             "a": self.pick(INTEGERS),
@@ -224,7 +234,8 @@ class Generator:
     def damaged(self) -> str:
         """Text that is probably no expression.
 
-        :returns: an expression with some characters changed.
+        Returns:
+            an expression with some characters changed.
         """
         text = list(self.expression(3))
         for _ in range(self.random.randrange(1, 3)):

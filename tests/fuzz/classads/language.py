@@ -23,7 +23,8 @@ PURE_MY, PURE_TARGET = pure.ClassAd.from_new(MY_TEXT), pure.ClassAd.from_new(TAR
 def one_input(data: bytes) -> None:
     """Try one input.
 
-    :param data: any bytes.
+    Args:
+        data: any bytes.
     """
     text = data.decode("utf-8", "surrogateescape")
     try:
@@ -53,7 +54,8 @@ def one_input(data: bytes) -> None:
 def expression(node: Expr) -> None:
     """Do everything that can be done with an expression.
 
-    :param node: the expression.
+    Args:
+        node: the expression.
     """
     written = unparse(node, style="wire")
     assert unparse(parse_expression(written), style="wire") == written
@@ -67,7 +69,8 @@ def expression(node: Expr) -> None:
 def record(ad: ClassAd) -> None:
     """Do everything that can be done with an ad.
 
-    :param ad: the ad.
+    Args:
+        ad: the ad.
     """
     assert ClassAd.from_bytes(ad.to_bytes()) == ad
     for form in FORMS:

@@ -17,7 +17,8 @@ _FILE = os.path.join(_FOLDER, "condor_config")
 def one_input(data: bytes) -> None:
     """Try one input.
 
-    :param data: any bytes.
+    Args:
+        data: any bytes.
     """
     lower = data.lower()
     if b"command" in lower or b"|" in lower or b"include" in lower or b"local_config" in lower:

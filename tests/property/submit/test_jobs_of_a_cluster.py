@@ -42,7 +42,7 @@ def descriptions(draw: st.DrawFn) -> str:
 def _jobs(text: str) -> list[str]:
     numbers = count(1)
     out = []
-    for cluster in Description(World().surroundings(), lambda: next(numbers)).read(text, "x"):
+    for cluster in Description(World().environment(), lambda: next(numbers)).read(text, "x"):
         common = ClassAd.from_bytes(cluster.ad)
         for differs in cluster.procs:
             ad = ClassAd.from_bytes(differs)

@@ -65,28 +65,28 @@ class Startd:
         settings = SlotSettings(host="h", policy=parse_policy({**POLICY, **(policy or {})}))
         slots = Slots(settings, ClassAd({"Machine": "h", "Arch": "X86_64"}), lambda: next(self.secrets))
         slots.create(plan_slots(MACHINE, **{"types": {}, "counts": {}, "partitionable": {}, **plan}), self.now_s)
-        self.desk = StartdCore(slots, StartdSettings(address="<s:9>"), birth_s=1000.0,
+        self.core = StartdCore(slots, StartdSettings(address="<s:9>"), birth_s=1000.0,
                                 new_secret=lambda: next(self.secrets))
         if draining is not None:
-            self.desk.draining = draining
-        self.begun = self.out = list(self.desk.start(records, self.now_s))
+            self.core.draining = draining
+        self.begun = self.out = list(self.core.start(records, self.now_s))
         self.tell(Observed(total_load=0.0, own_load=0.0))
         if hello:
             self.hear(StarterHostHello(node=NODE, pid=42), STARTER)
 
     def tell(self, event: Any, later_s: float = 1.0) -> list[Any]:
         self.now_s += later_s
-        self.out = list(self.desk.handle(event, self.now_s))
+        self.out = list(self.core.handle(event, self.now_s))
         return self.out
 
     def hear(self, message: Any, sender: Address = SCHEDD) -> list[Any]:
         return self.tell(Delivery(message=message, sender=sender, message_id="m"))
 
     def slot(self, name: str = "slot1") -> Any:
-        return self.desk.slots.get(name)
+        return self.core.slots.get(name)
 
     def place(self, name: str = "slot1") -> op.SlotState:
-        return self.slot(name).machine.place  # type: ignore[no-any-return]
+        return self.slot(name).machine.slot_state  # type: ignore[no-any-return]
 
     def replies(self) -> list[Any]:
         return [effect.message for effect in self.out if isinstance(effect, Reply)]
@@ -281,7 +281,7 @@ def test_a_sensor_that_cannot_read_is_not_idle() -> None:
     startd = Startd()
     startd.hear(IdleReading(source="x11::0", idle_s=0.0, known=False, text="no access"), Address("in:3", "kbdd"))
     assert "KeyboardIdle" not in startd.slot().ad
-    assert startd.desk.idleness.unknown(startd.now_s) == ("x11::0: no access",)
+    assert startd.core.idleness.unknown(startd.now_s) == ("x11::0: no access",)
 
 
 def test_the_owner_takes_an_idle_machine_back() -> None:
@@ -358,7 +358,7 @@ def test_claims_survive_the_startd_and_meet_the_living_starter_host() -> None:
 def test_a_startd_started_again_tells_its_schedds_where_it_is() -> None:
     first = Startd()
     kept, forgotten = first.claim(), first.claim(job=JOB.replace("128", "64"))
-    records = tuple(slot.claim.record for slot in first.desk.claims)
+    records = tuple(slot.claim.record for slot in first.core.claims)
     assert {record.schedd_node for record in records} == {SCHEDD.node}
     again = Startd(records=records, hello=False)
     ask = next(effect for effect in again.begun if isinstance(effect, Ask))
@@ -489,7 +489,7 @@ def test_a_startd_goes_on_ending_what_the_one_before_had_asked_to_go() -> None:
     again.hear(StarterHostHello(node=NODE, pid=42, active=((granted.claim_id, "5.0#1"),),
                                 closing=((granted.claim_id, 45.0),)), STARTER)
     slot = again.slot("slot1_1")
-    assert slot.machine.place == op.VACATING
+    assert slot.machine.slot_state == op.VACATING
     assert again.now_s - slot.machine.activity_since_s == 45.0
     assert [each.claim_id for each in again.sent(STARTER) if isinstance(each, CloseClaim)] == [granted.claim_id]
 
@@ -547,7 +547,7 @@ def test_drain_waits_resumes_and_is_cancelled() -> None:
 def test_a_desk_that_is_made_anew_goes_on_draining() -> None:
     former = Startd()
     former.hear(Drain())
-    startd = Startd(draining=former.desk.draining)
+    startd = Startd(draining=former.core.draining)
     assert startd.slot().machine.draining
     startd.request()
     assert [type(reply) for reply in startd.replies()] == [ClaimRefused]
@@ -586,7 +586,7 @@ def test_a_peaceful_end_waits_for_what_runs() -> None:
     startd = Startd()
     granted = startd.claim()
     startd.busy(granted)
-    out = startd.desk.finish(startd.now_s)
+    out = startd.core.finish(startd.now_s)
     assert startd.place("slot1_1") == op.RETIRING
     assert not any(isinstance(effect, EndStartd) for effect in out)
     startd.tell(Observed(total_load=0.0, own_load=0.0), later_s=100_000.0)
@@ -602,16 +602,16 @@ def test_a_match_notice_reserves_and_lapses() -> None:
     assert startd.place("slot2") == op.MATCHED
     startd.tell(TimerFired(key=("slot", "slot2@h", "match")))
     assert startd.place("slot2") == op.UNCLAIMED
-    assert [name for _, name, _ in startd.desk.story("slot2")] == ["PolicyEvaluation", "Matched", "TimerExpired"]
+    assert [name for _, name, _ in startd.core.story("slot2")] == ["PolicyEvaluation", "Matched", "TimerExpired"]
 
 
 def test_requests_are_rounded_as_the_admin_says() -> None:
     startd = Startd()
-    settings = startd.desk.slots.settings
+    settings = startd.core.slots.settings
     rounding = {"RequestCpus": parse_expression("quantize(RequestCpus, {2})"),
                 "RequestMemory": parse_expression("quantize(RequestMemory, {1000})"),
                 "RequestDisk": parse_expression("nonsense")}
-    startd.desk.slots.reconfigure(attrs.evolve(settings, rounding=rounding))
+    startd.core.slots.reconfigure(attrs.evolve(settings, rounding=rounding))
     startd.claim()
     total = startd.slot("slot1_1").total
     assert (total.cpus, total.memory_mib, total.disk_kib) == (2, 1000, 1024)
@@ -629,6 +629,6 @@ def test_the_weight_of_a_slot_is_the_admins() -> None:
 def test_a_grant_says_how_long_the_claim_takes_jobs() -> None:
     startd = Startd()
     worklife = parse_expression('TARGET.Owner == "alice" ? 60 : -1')
-    startd.desk.slots.reconfigure(attrs.evolve(startd.desk.slots.settings, worklife=worklife))
+    startd.core.slots.reconfigure(attrs.evolve(startd.core.slots.settings, worklife=worklife))
     granted = startd.claim()
     assert ClassAd.from_bytes(granted.slot_ad).get_int("ClaimWorklife") == 60

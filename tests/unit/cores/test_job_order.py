@@ -23,15 +23,15 @@ from condor_actors.cores.schedd.schedd_settings import schedd_settings
 def test_the_order_of_an_owners_jobs(tmp_path: Path, text: str, order: list[int]) -> None:
     file = tmp_path / "condor_config"
     file.write_text(text)
-    desk = ScheddContext(schedd_settings(load_config(files=[file], environ={}), machine="here"))
+    context = ScheddContext(schedd_settings(load_config(files=[file], environ={}), machine="here"))
     cluster = Cluster(1, "alice", ClassAd({"ClusterId": 1, "QDate": 1_700_000_000}), 4)
     for proc in range(4):
         ad = ClassAd({"ProcId": proc, "JobPrio": proc, "RequestMemory": 100 if proc else 1})
         ad.parent = cluster.ad
-        desk.autoclusters.add(desk.queue.enter(cluster, proc, ad))
+        context.autoclusters.add(context.queue.enter(cluster, proc, ad))
     ran = []
-    while wanting := desk.autoclusters.of_submitter(cluster.submitter):
+    while wanting := context.autoclusters.of_submitter(cluster.submitter):
         job = wanting[0][2]
         ran.append(job.proc)
-        desk.autoclusters.remove(job)
+        context.autoclusters.remove(job)
     assert ran == order

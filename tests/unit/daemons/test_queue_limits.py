@@ -61,7 +61,7 @@ def test_jobs_are_transformed_before_they_are_judged_and_counted(tmp_path: Path)
     assert [ad.get_int("JobStatus") for ad in (first, second)] == [1, 5]
     assert second.get_str("HoldReason") == "submitted on hold at user's request"
     assert first.get_int("TotalSubmitProcs") == 2
-    assert "physics@test" in pool.schedd.actor.core.desk.queue.by_submitter  # type: ignore[union-attr]
+    assert "physics@test" in pool.schedd.actor.core.context.queue.by_submitter  # type: ignore[union-attr]
     # What it made of them outlives the schedd.
     pool.kill_schedd()
     pool.start_schedd()
@@ -151,7 +151,7 @@ def test_significant_attributes_are_the_admins(tmp_path: Path) -> None:
     pool.submit(procs=3, proc_ads=(b'Colour = "red"\n', b'Colour = "blue"\nRequestDisk = 7\n', b'Colour = "blue"\n'))
     pool.match(0)
     assert pool.schedd.actor is not None
-    assert sorted(each.waiting for each in pool.schedd.actor.core.desk.autoclusters.by_number.values()) == [1, 2]
+    assert sorted(each.waiting for each in pool.schedd.actor.core.context.autoclusters.by_number.values()) == [1, 2]
 
 
 @pytest.mark.parametrize(("line", "code"), [("MAX_TRANSFER_INPUT_MB", 32), ("MAX_TRANSFER_OUTPUT_MB", 33)])

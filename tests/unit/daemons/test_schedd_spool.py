@@ -19,8 +19,8 @@ from condor_actors.messages.queue import ReadSpool, SpoolChunk
 
 def asked(spool: Spool, message: Any) -> Any:
     job = SimpleNamespace(name="1.0", proc=0, cluster=SimpleNamespace(number=1, owner=getpass.getuser()))
-    desk: Any = SimpleNamespace(queue=SimpleNamespace(job=lambda *_: job), may_touch=lambda *_: True)
-    return spool.answer(desk, message, Identity(name="somebody", method="local"))
+    context: Any = SimpleNamespace(queue=SimpleNamespace(job=lambda *_: job), may_touch=lambda *_: True)
+    return spool.answer(context, message, Identity(name="somebody", method="local"))
 
 
 def chunk(name: str, data: bytes = b"new") -> SpoolChunk:

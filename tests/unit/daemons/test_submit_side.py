@@ -342,7 +342,7 @@ def test_doubts_end_with_the_ads_of_the_machine(pool: SubmitPool) -> None:
     assert avoided(pool) == (EXECUTE,)
     pool.run(30 * 40.0)
     assert avoided(pool) == ()
-    assert not pool.schedd.system.actor("schedd").core.claims.doubts.named()  # type: ignore[union-attr]
+    assert not pool.schedd.system.actor("schedd").core.claims.unreachable.named()  # type: ignore[union-attr]
 
 
 def test_a_claim_that_is_over_ends_a_run_nobody_can_reach(pool: SubmitPool) -> None:

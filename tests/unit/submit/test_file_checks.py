@@ -17,7 +17,7 @@ CHECKED = {**SETTINGS, "SUBMIT_SKIP_FILECHECKS": "False"}
 def read(folder: Path, text: str, settings: dict[str, str] | None = None, **options: object) -> Description:
     """A description that was read in ``folder``, a real one."""
     world = World(settings=settings or CHECKED)
-    around = attrs.evolve(world.surroundings(), cwd=str(folder), files=LocalFiles())
+    around = attrs.evolve(world.environment(), cwd=str(folder), files=LocalFiles())
     made = Description(around, lambda: 5, Options(**options))  # type: ignore[arg-type]  # tests name real ones
     made.read(text, "job.sub")
     return made
@@ -25,7 +25,7 @@ def read(folder: Path, text: str, settings: dict[str, str] | None = None, **opti
 
 def refusal(folder: Path, text: str, settings: dict[str, str] | None = None) -> tuple[SubmitError, str]:
     world = World(settings=settings or CHECKED)
-    made = Description(attrs.evolve(world.surroundings(), cwd=str(folder), files=LocalFiles()), lambda: 5, Options())
+    made = Description(attrs.evolve(world.environment(), cwd=str(folder), files=LocalFiles()), lambda: 5, Options())
     with pytest.raises(SubmitError) as caught:
         made.read(text, "job.sub")
     return caught.value, made.blamed(caught.value)

@@ -42,7 +42,7 @@ def test_a_list_of_files_is_not_needed_and_said_to_be_so() -> None:
 
 
 def rooted(folder: Path, text: str) -> ClassAd:
-    around = attrs.evolve(World().surroundings(), cwd=str(folder), files=LocalFiles())
+    around = attrs.evolve(World().environment(), cwd=str(folder), files=LocalFiles())
     made = Description(around, lambda: 5, Options())
     made.read(TEXT + text + "queue\n", "job.sub")
     (cluster,) = made.clusters
@@ -66,7 +66,7 @@ def test_a_root_must_have_what_the_job_begins_with(text: str, names: str, tmp_pa
 
 
 def _read(folder: Path, executable: str) -> Description:
-    around = attrs.evolve(World().surroundings(), cwd=str(folder), files=LocalFiles())
+    around = attrs.evolve(World().environment(), cwd=str(folder), files=LocalFiles())
     made = Description(around, lambda: 5, Options())
     made.read(f"universe = standard\nexecutable = {executable}\nqueue\n", "job.sub")
     return made

@@ -35,7 +35,7 @@ class World:
     environ: Mapping[str, str] = attrs.Factory(dict)
     settings: Mapping[str, str] = attrs.Factory(lambda: dict(SETTINGS))
 
-    def surroundings(self) -> Environment:
+    def environment(self) -> Environment:
         return Environment(
             cwd=self.cwd, environ=self.environ, user="root", now_s=1_000_000, arch="X86_64", opsys="LINUX",
             files=self, setting=self.settings.get, version="$CondorVersion: 25.14.0 x $", platform="$p$",
@@ -77,7 +77,7 @@ def described(text: str, world: World | None = None, **options: object) -> Descr
     """A description that has been read."""
     world = World() if world is None else world
     numbers = count(5)
-    made = Description(world.surroundings(), lambda: next(numbers), Options(**options))  # type: ignore[arg-type]  # tests name real ones
+    made = Description(world.environment(), lambda: next(numbers), Options(**options))  # type: ignore[arg-type]  # tests name real ones
     made.read(text, "job.sub")
     return made
 
