@@ -73,8 +73,8 @@ STARTD: tuple[Mutation, ...] = (
         killed_by=("tests/unit/cores/test_execute_desk.py::test_start_is_asked_again_when_the_claim_comes",)),
     Mutation(
         "suspend-where-it-is-not-wanted", "condor_actors/cores/startd/owner_policy.py",
-        "    if look.want_suspend and look.suspend:\n        machine.resume_to = machine.place\n",
-        "    if look.suspend:\n        machine.resume_to = machine.place\n",
+        "    if evaluation.want_suspend and evaluation.suspend:\n        machine.resume_to = ",
+        "    if evaluation.suspend:\n        machine.resume_to = ",
         why="a job that is to be vacated stands still on the machine instead",
         killed_by=("tests/unit/cores/test_owner_policy.py::test_suspend_counts_only_where_it_is_wanted",)),
     Mutation(
@@ -97,8 +97,8 @@ STARTD: tuple[Mutation, ...] = (
         killed_by=("tests/unit/cores/test_owner_policy.py::test_preempt_retires_then_vacates_then_kills",)),
     Mutation(
         "thawed-for-its-user", "condor_actors/cores/startd/owner_policy.py",
-        "if not (machine.frozen or machine.halted):",
-        "if not machine.frozen:",
+        "if not (machine.owner_suspended or machine.user_suspended):",
+        "if not machine.owner_suspended:",
         why="a job that its user suspended goes on when the owner of the machine leaves",
         killed_by=("tests/unit/cores/test_owner_policy.py::test_what_its_user_suspended_does_not_go_on_because_the_owner_leaves",)),
     Mutation(
@@ -136,19 +136,19 @@ SUBMIT_SIDE: tuple[Mutation, ...] = (
         killed_by=("tests/unit/cores/test_claims_and_runs.py::test_one_run_at_a_time_on_a_claim",)),
     Mutation(
         "claims-are-not-renewed", "condor_actors/cores/schedd/claim_table.py",
-        '        self._desk.timer(("renew",), self._renew_s())\n',
+        '        self._context.timer(("renew",), self._renew_s())\n',
         "        pass\n",
         why="every job that lasts longer than a lease is killed",
         killed_by=("tests/unit/cores/test_claims_and_runs.py::test_claims_are_renewed_again_and_again",)),
     Mutation(
         "refused-job-is-not-offered", "condor_actors/cores/schedd/claim_table.py",
-        "            self._moves.offer(asked.job)\n            if isinstance(message, AskFailed):",
+        "            self._transitions.offer(asked.job)\n            if isinstance(message, AskFailed):",
         "            if isinstance(message, AskFailed):",
         why="a job whose claim was refused never runs",
         killed_by=("tests/unit/cores/test_claims_and_runs.py::test_a_job_whose_claim_was_refused_wants_another",)),
     Mutation(
         "max-jobs-running-is-not-heeded", "condor_actors/cores/schedd/claim_table.py",
-        "if self.runs.running >= self._desk.settings.max_jobs_running:",
+        "if self.runs.running >= self._context.settings.max_jobs_running:",
         "if self.runs.running > 10**9:",
         why="the submit machine starts more shadows than it has memory for",
         killed_by=("tests/unit/cores/test_claims_and_runs.py::test_a_claim_beyond_max_jobs_running_is_given_back",)),
@@ -160,7 +160,7 @@ SUBMIT_SIDE: tuple[Mutation, ...] = (
         killed_by=("tests/unit/cores/test_claims_and_runs.py::test_nobody_ends_the_runs_of_others",)),
     Mutation(
         "end-is-not-stored", "condor_actors/cores/schedd/run_table.py",
-        "        self._desk.persist(DropRun(run.run_id))\n",
+        "        self._context.persist(DropRun(run.run_id))\n",
         "",
         why="a run that is over is taken up again after the schedd's restart",
         killed_by=("tests/unit/cores/test_claims_and_runs.py::test_the_end_of_a_run_is_stored_with_its_verdict",)),
