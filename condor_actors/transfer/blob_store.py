@@ -75,7 +75,7 @@ def copy_content(source: int, target: int) -> None:
 
 
 class BlobStore:
-    """See the module.
+    """Stores content by digest, each distinct file once.
 
     Args:
         directory: made when it is not there; owned by one process.

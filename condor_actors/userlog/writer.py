@@ -86,7 +86,7 @@ class LogFiles:
 
 
 class UserLogs:
-    """See the module.
+    """Writes the user logs of one owner's jobs, locked and synced in groups.
 
     Args:
         clock: for the end of the iteration.

@@ -56,7 +56,7 @@ class LinkOwner(Protocol):
 
 
 class Link:
-    """See the module.
+    """One connection between two processes that carries envelopes both ways.
 
     Attributes:
         node: what this process calls the other.

@@ -56,7 +56,9 @@ Service = Callable[[Identity], IProtocol]
 
 
 class PostOffice:
-    """See the module; a ``Post`` of :mod:`condor_actors.actors.post`.
+    """Carries envelopes between this process and others; a :class:`~condor_actors.actors.post.Post`.
+
+    A ``Post`` of :mod:`condor_actors.actors.post`.
 
     Args:
         reactor: the real one.

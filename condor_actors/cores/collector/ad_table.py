@@ -68,7 +68,7 @@ def ad_key(ad_kind: AdKind, name: str, schedd_name: str = "") -> str:
 
 
 class AdTable:
-    """See the module.
+    """Keeps the pool's current ads of every kind, each until it expires.
 
     Args:
         limit: the most ads that are kept.

@@ -38,7 +38,7 @@ class ForgetUsers:
 
 
 class Accountant:
-    """See the module.
+    """Keeps each submitter's usage, priority, factor, and the limits that administrators have set.
 
     Args:
         policy: the priorities in force.

@@ -32,7 +32,7 @@ NOBODY = ClassAd()
 
 @attrs.define(eq=False)
 class Candidate:
-    """See the module.
+    """A slot in one cycle: what is left of it, and how it ranks for a job.
 
     Attributes:
         slot: whose copy it is; ad: what is left of it.

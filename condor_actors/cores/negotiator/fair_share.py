@@ -48,7 +48,7 @@ class FairShareSettings:
 
 
 class FairShare(PriorityPolicy):
-    """See the module.
+    """Orders submitters by their decayed usage.
 
     Args:
         settings: the half-life and the factors.

@@ -90,7 +90,7 @@ class Pick:
 
 
 class Matchmaker:
-    """See the module.
+    """Finds the best slot for a request.
 
     Args:
         settings: the expressions.

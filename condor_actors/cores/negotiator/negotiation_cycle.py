@@ -61,7 +61,7 @@ SCHEDD, STARTD = "schedd", "startd"
 
 
 class CycleState(enum.Enum):
-    """See the module."""
+    """The states of a negotiation cycle, as the table in the module's header names them."""
 
     IDLE = "idle"
     GATHERING = "gathering"
@@ -128,7 +128,7 @@ class _Gathering:
 
 
 class NegotiationCycle:
-    """See the module.
+    """Begins cycles, asks schedds for their requests, and hands out matches.
 
     Args:
         settings, match_settings: the configuration.

@@ -124,7 +124,7 @@ class _GivenBack:
 
 
 class ClaimTable:
-    """See the module."""
+    """Requests, renews, reuses and releases the claims of a schedd."""
 
     def __init__(self, context: ScheddContext, transitions: JobTransitions) -> None:
         self._context = context

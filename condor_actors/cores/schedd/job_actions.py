@@ -46,7 +46,7 @@ class RunStopper(Protocol):
 
 
 class JobActions:
-    """See the module."""
+    """Carries out what users ask of jobs: remove, hold, release, suspend, continue, vacate, edit."""
 
     def __init__(self, context: ScheddContext, transitions: JobTransitions, runs: RunStopper) -> None:
         self._context = context

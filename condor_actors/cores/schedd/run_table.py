@@ -79,7 +79,7 @@ class Run:
 
 
 class RunTable:
-    """See the module."""
+    """Starts runs on claims, follows them through their shadow hosts, and ends each exactly once."""
 
     def __init__(self, context: ScheddContext, transitions: JobTransitions, notices: JobNotices, claims: ClaimTable,
                  hosts: ShadowHosts, policy: JobPolicy) -> None:

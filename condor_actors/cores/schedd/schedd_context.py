@@ -26,7 +26,7 @@ STORY_LINES = 20_000
 
 
 class ScheddContext:
-    """See the module.
+    """What the parts of the schedd's core share: the queue, the settings, the time, and the effects of the turn.
 
     Attributes:
         settings: the configuration.

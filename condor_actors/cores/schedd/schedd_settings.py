@@ -41,7 +41,7 @@ class SubmitRequirement:
 
 @attrs.frozen(kw_only=True)
 class ScheddSettings:
-    """See the module.
+    """The configuration of the schedd's core, as one frozen value.
 
     Attributes:
         name: the schedd's name in ads and job ids.

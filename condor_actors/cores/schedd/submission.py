@@ -56,7 +56,7 @@ class _Pending:
 
 
 class Submissions:
-    """See the module."""
+    """Reserves cluster numbers, collects the pages of a submission, and queues it in one transaction."""
 
     def __init__(self, context: ScheddContext, transitions: JobTransitions, notices: JobNotices) -> None:
         self._context = context

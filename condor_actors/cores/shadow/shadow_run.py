@@ -91,7 +91,7 @@ HOLD_INPUT, HOLD_OUTPUT, HOLD_INPUT_SIZE, HOLD_OUTPUT_SIZE = 13, 12, 32, 33
 
 
 class ShadowRun:
-    """See the module.
+    """Decides what the shadow of one run does, from the schedd's order to the run's end.
 
     Args:
         order: what the schedd said.

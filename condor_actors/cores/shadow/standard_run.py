@@ -165,7 +165,7 @@ class HomeStatistics:
 
 
 class StandardRun(ShadowRun):
-    """See the module.
+    """Decides what the shadow of a standard-universe run does.
 
     Args:
         order, job, transfer_key: as for every run.

@@ -61,7 +61,7 @@ class Tally:
 
 
 class Trial:
-    """See the module.
+    """Replays a recorded day through a policy and counts what it would have done.
 
     Args:
         expressions: the policy by upper-case name; latches: see STARTD_LATCH_EXPRS.

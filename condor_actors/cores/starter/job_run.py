@@ -99,7 +99,7 @@ REMOVE_GRACE_S = 30.0
 
 
 class JobRun:
-    """See the module.
+    """Decides what the starter of one run does, from activation to the last trace of the job.
 
     Args:
         run_id: the run; spec: what it is.

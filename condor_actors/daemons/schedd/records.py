@@ -61,7 +61,10 @@ def record_settings(config: Config) -> RecordSettings:
 
 
 class Records:
-    """See the module; without settings it writes nothing."""
+    """Writes the event log of all jobs and the text history.
+
+    Without settings it writes nothing.
+    """
 
     def __init__(self, settings: RecordSettings | None = None, wall_clock: Callable[[], float] | None = None) -> None:
         self.settings = settings or RecordSettings()

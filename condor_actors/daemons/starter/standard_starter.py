@@ -55,7 +55,10 @@ _WORDS = {
 
 
 class StandardStarter(Starter):
-    """See the module; arguments as for :class:`Starter`."""
+    """The starter of a standard-universe job.
+
+    Arguments as for :class:`Starter`.
+    """
 
     def __init__(self, host: StarterHost, gate: ActiveClaim, question: Delivery, spec: RunSpec,
                  entries: tuple[FileEntry, ...], missing: tuple[str, ...]) -> None:

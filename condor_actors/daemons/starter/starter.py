@@ -53,7 +53,7 @@ STRAGGLER_S = (0.002, 0.01, 0.05, 0.2)
 
 
 class Starter(Actor):
-    """See the module.
+    """The actor of one run on its execute machine.
 
     Args:
         host: the process it lives in; gate: the claim.

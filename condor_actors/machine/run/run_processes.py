@@ -30,7 +30,7 @@ class Measurement:
 
 
 class RunProcesses:
-    """See the module.
+    """Finds, signals, freezes and kills the processes of one run where there is no control group.
 
     Args:
         cgroup: the claim's group, when there is one.

@@ -42,7 +42,7 @@ def own_terminals(root: int) -> frozenset[str]:
 
 
 class HostSensors:
-    """See the module.
+    """Reads every sensor of the owner's presence on this machine.
 
     Args:
         wanted: which of :data:`SENSORS` to use (OWNER_SENSORS).

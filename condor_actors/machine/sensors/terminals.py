@@ -30,7 +30,7 @@ REST_S = 1.0
 
 @implementer(IReadDescriptor)
 class TerminalWatch:
-    """See the module.
+    """Watches terminals for input.
 
     Args:
         touched: called with ``tty:pts/3`` or ``console:tty1`` as somebody types there.

@@ -52,7 +52,7 @@ class GoodImage:
 
 
 class CheckpointFolder:
-    """See the module.
+    """Keeps the checkpoints of one job and knows which one it can go on from.
 
     Args:
         path: the folder; need not exist.

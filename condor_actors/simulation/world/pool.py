@@ -69,7 +69,7 @@ def universal_time() -> Iterator[None]:
 
 
 class Pool:
-    """See the module.
+    """Runs one :class:`Scenario` on simulated machines.
 
     Attributes:
         machines: by name.
