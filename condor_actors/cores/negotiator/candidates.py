@@ -37,7 +37,7 @@ class Candidate:
     Attributes:
         slot: whose copy it is; ad: what is left of it.
         position: in the index; version: counts changes; gone: taken as a whole.
-        preempts: whether a match displaces somebody; preference: 1 when that is for the machine's Rank.
+        preempts: whether a match displaces someone; preference: 1 when that is for the machine's Rank.
         externals: names of the job that its ranks depend on.
         entry: its place in the order for jobs that have none of these and no Rank of their own.
         weight: what it counts for as it is; by_cpus: whether a part counts for its cpus.

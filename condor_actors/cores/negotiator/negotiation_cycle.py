@@ -207,7 +207,7 @@ class NegotiationCycle:
         return wanting if constraint is None else [each for each in wanting if is_true(constraint.evaluate(each.ad))]
 
     def _worth_it(self, now_s: float) -> bool:
-        """Whether anybody wants something and anything could be given."""
+        """Whether anyone wants something and anything could be given."""
         if not self._wanting():
             return False
         self._matchmaker.begin(self.view, now_s)

@@ -173,7 +173,7 @@ class JobActions:
             names = {name.lower() for name in values}
             immutable = sorted(names & context.settings.immutable)
             if immutable:
-                context.reply(Refused(code="denied", text=f"attribute {immutable[0]} cannot be edited by anybody"))
+                context.reply(Refused(code="denied", text=f"attribute {immutable[0]} cannot be edited"))
                 return
             secure = names & context.settings.secure
             if secure and not context.settings.ignores_secure:

@@ -223,7 +223,7 @@ class StandardRun(ShadowRun):
     # ---- checkpoints
 
     def _checkpoint(self, event: CheckpointRun) -> None:
-        """Somebody wants one now."""
+        """A checkpoint is wanted now."""
         if self.state is ShadowState.RUNNING:
             self._wanted = RETRIES
             self._out.append(Send(self._starter, event))

@@ -50,7 +50,7 @@ class RecordSettings:
 
 
 def record_settings(config: Config) -> RecordSettings:
-    """Read them; HISTORY counts only where somebody set it, for it has a default and the database has all it would."""
+    """Read them; HISTORY counts only where someone set it, for it has a default and the database has all it would."""
     rotates = config.boolean("ENABLE_HISTORY_ROTATION")
     return RecordSettings(
         event_log=config.text("EVENT_LOG") or "", event_log_bytes=config.size("EVENT_LOG_MAX_SIZE") or NEVER,

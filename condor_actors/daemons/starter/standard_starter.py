@@ -310,7 +310,7 @@ _PERFORM: dict[type, Callable[[StandardStarter, Any], None]] = {
 
 
 def accept_stream(host: StarterHost) -> Callable[[str, str], StandardStarter | None]:
-    """Finds the run that a stream belongs to: whoever knows its key is its shadow."""
+    """Finds the run that a stream belongs to: the holder of its key is its shadow."""
     def accept(run_id: str, key: str) -> StandardStarter | None:
         run = host.streams.get(run_id)
         return run if run is not None and run.key and matches(run.key, key) else None

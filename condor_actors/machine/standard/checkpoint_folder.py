@@ -73,7 +73,7 @@ class CheckpointFolder:
         """Make the folder.
 
         Raises:
-            OSError: it cannot be made, or somebody else's is there.
+            OSError: it cannot be made, or someone else's is there.
         """
         self.path.parent.mkdir(mode=0o755, exist_ok=True)
         with contextlib.suppress(FileExistsError):
