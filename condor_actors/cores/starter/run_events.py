@@ -26,7 +26,7 @@ MEMORY_SUBCODE, DISK_SUBCODE = 102, 104
 
 
 class StarterState(enum.Enum):
-    """See the module."""
+    """The states of a run at its starter."""
 
     PREPARING = "preparing"
     STARTING = "starting"

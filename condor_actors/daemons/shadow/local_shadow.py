@@ -30,7 +30,7 @@ HOLD_NO_START, HOLD_OUTPUT, HOLD_INPUT, HOLD_IWD, HOLD_LOG = 6, 7, 8, 14, 22
 
 
 class LocalShadow(Actor):
-    """See the module.
+    """Runs one job of the local or scheduler universe as its owner.
 
     Args:
         order: what the schedd said.
