@@ -106,13 +106,13 @@ STARTD: tuple[Mutation, ...] = (
         'preempt=is_true(value("PREEMPT"))',
         'preempt=value("PREEMPT") is not False',
         why="a typing error in PREEMPT throws out every job",
-        killed_by=("tests/unit/cores/test_judgement.py::test_what_is_not_true_counts_as_false",)),
+        killed_by=("tests/unit/cores/test_policy_evaluation.py::test_what_is_not_true_counts_as_false",)),
     Mutation(
         "job-extends-its-retirement", "condor_actors/cores/startd/policy_evaluation.py",
         'return min(granted, job.get_float("MaxJobRetirementTime", granted))',
         'return max(granted, job.get_float("MaxJobRetirementTime", granted))',
         why="a job stays as long as it likes",
-        killed_by=("tests/unit/cores/test_judgement.py::test_a_job_may_want_less_undisturbed_time_than_it_is_granted_and_not_more",)),
+        killed_by=("tests/unit/cores/test_policy_evaluation.py::test_a_job_may_want_less_undisturbed_time_than_it_is_granted_and_not_more",)),
     Mutation(
         "share-is-not-given-back", "condor_actors/cores/startd/slots.py",
         "self._set_free(parent, parent.free.plus(slot.total))",

@@ -86,7 +86,7 @@ class Schedd:
         self.send(RunEnded(run_id=run_id, outcome=outcome, attributes=exited, **facts), "in:1", identity)
 
     def status(self, cluster: int, proc: int = 0) -> str:
-        job = self.core.desk.queue.job(cluster, proc)
+        job = self.core.context.queue.job(cluster, proc)
         return job.status.name if job is not None else "gone"
 
 
@@ -152,7 +152,7 @@ def test_a_claim_beyond_max_jobs_running_is_given_back() -> None:
     schedd = Schedd(max_jobs_running=2)
     schedd.submit(procs=2)
     first, second = schedd.matched()
-    schedd.core.desk.settings = ScheddSettings(name="s", uid_domain="dom", max_jobs_running=1)
+    schedd.core.context.settings = ScheddSettings(name="s", uid_domain="dom", max_jobs_running=1)
     schedd.granted(first)
     given_back = schedd.granted(second)
     assert [each.claim_id for each in schedd.sent(ReleaseClaim)] == [given_back]
@@ -200,6 +200,6 @@ def test_a_job_on_hold_stays_there_when_its_run_ends(outcome: str) -> None:
     schedd.ended("1.0#1@s", outcome)
     assert schedd.status(1) == "HELD"
     assert schedd.requests() == ()
-    job = schedd.core.desk.queue.job(1, 0)
+    job = schedd.core.context.queue.job(1, 0)
     assert job is not None
     assert job.run_id == ""

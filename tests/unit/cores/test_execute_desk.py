@@ -315,7 +315,7 @@ def test_one_newcomer_waits_for_a_slot_and_the_next_is_sent_away() -> None:
     startd.request(submitter="bob@x")
     assert startd.replies() == []
     startd.request(submitter="carol@x")
-    assert [reply.reason for reply in startd.replies()] == ["somebody waits for it already"]
+    assert [reply.reason for reply in startd.replies()] == ["another claim already waits for it"]
 
 
 def test_a_slot_has_one_claim_at_a_time() -> None:
@@ -328,7 +328,7 @@ def test_a_slot_has_one_claim_at_a_time() -> None:
         startd.request(capability=again, submitter="bob@x")
         assert startd.slot().claim is first
         assert [each for each in startd.out if isinstance(each, Ask)] == []
-    assert [slot.claim for slot in startd.desk.claims] == [first]
+    assert [slot.claim for slot in startd.core.claims] == [first]
 
 
 def test_capabilities_change_with_each_claim_of_a_static_slot() -> None:

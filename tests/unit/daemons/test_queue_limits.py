@@ -110,7 +110,7 @@ def test_what_nobody_and_what_only_a_super_user_edits(tmp_path: Path) -> None:
         assert isinstance(edit(pool, cluster, f"{name} = 3\n".encode()), Refused)
     owner = somebody(pool, Identity(name=f"{USER}@test", method="local", uid=4243))
     assert isinstance(edit(pool, cluster, b"Free = 2\n", owner), ActionResults)
-    pool.settings = pool.schedd.actor.core.desk.settings = attrs.evolve(pool.settings, super_users=frozenset())
+    pool.settings = pool.schedd.actor.core.context.settings = attrs.evolve(pool.settings, super_users=frozenset())
     assert isinstance(edit(pool, cluster, b"Funding = 2\n", owner), Refused), "also where the tests' user is root"
 
 
