@@ -39,6 +39,7 @@ class FakeOffice:
         self.sent: list[Envelope] = []
         self.failed: list[tuple[Envelope, str]] = []
         self.down = 0
+        self.first_sent_to: dict[str, str] = {}
 
     def connect(self, node: str) -> Deferred[Any]:
         attempt: Deferred[Any] = Deferred()
@@ -48,6 +49,9 @@ class FakeOffice:
     def send_over(self, link: FakeLink, envelope: Envelope) -> None:
         assert link.up
         if len(link.under_way) < 3:  # its window
+            assert link.peer is not None
+            first = self.first_sent_to.setdefault(envelope.message_id, link.peer.boot_id)
+            assert first == link.peer.boot_id, "sent again to a peer that may have acted on it before it was restarted"
             self.sent.append(envelope)
             link.under_way.append(envelope)
         else:
