@@ -123,7 +123,7 @@ class Life(RuleBasedStateMachine):
         self.node.ready(self.link)  # type: ignore[arg-type]
 
     @precondition(lambda self: self.link is not None)
-    @rule(acknowledged=st.integers(0, 5))
+    @rule(acknowledged=st.sampled_from([0, 1, 5]))
     def link_breaks(self, acknowledged: int) -> None:
         link = self.link
         assert link is not None
@@ -132,7 +132,7 @@ class Life(RuleBasedStateMachine):
         self.link, link.up = None, False
         self.node.lost(link, "broken")  # type: ignore[arg-type]
 
-    @rule(span_s=st.sampled_from([0.0, 0.2, 1.0, MAX_DELAY_S]))
+    @rule(span_s=st.sampled_from([MAX_DELAY_S, 1.0, 0.2, 0.0]))
     def time_passes(self, span_s: float) -> None:
         self.office.clock.run(span_s)
 
@@ -177,7 +177,7 @@ class Life(RuleBasedStateMachine):
         assert done == {str(number + 1) for number in range(self.count)}, "sent, or reported as not sent"
 
 
-Life.TestCase.settings = settings(max_examples=300, stateful_step_count=30, deadline=None)
+Life.TestCase.settings = settings(max_examples=300, stateful_step_count=50, deadline=None)
 TestLife = Life.TestCase
 
 
