@@ -21,6 +21,7 @@ from condor_actors.classads import ClassAd, ClassAdSyntaxError, Expr, is_true, p
 from condor_actors.config import Config
 from condor_actors.cores.collector.ad_table import AdRecord, AdTable, TooManyAds
 from condor_actors.cores.collector.pool_totals import pool_totals
+from condor_actors.cores.rights import host_of
 from condor_actors.daemons.admin import package_version
 from condor_actors.messages.advertise import (
     AdChange,
@@ -31,7 +32,17 @@ from condor_actors.messages.advertise import (
     SubscribeAds,
     UpdateAd,
 )
-from condor_actors.messages.envelope import Address, Delivery, Done, Level, PeerDown, PeerUp, Refused, TimerFired
+from condor_actors.messages.envelope import (
+    Address,
+    Delivery,
+    Done,
+    Identity,
+    Level,
+    PeerDown,
+    PeerUp,
+    Refused,
+    TimerFired,
+)
 
 __all__ = ["Collector", "CollectorSettings", "make_daemon"]
 
@@ -189,9 +200,14 @@ class Collector(Actor):
             if requirements is not None and not is_true(requirements.evaluate(ad)):
                 self._refuse(delivery, "denied", f"{ad.get_str('Name')} does not satisfy COLLECTOR_REQUIREMENTS")
                 return
+            foreign = foreign_claim(message.ad_kind, ad, delivery.identity)
+            if foreign:
+                self._refuse(delivery, "denied", foreign)
+                return
             record, changed = memory.table.update(
                 message.ad_kind, message.ad, message.private, now_s=self.context.now_s(),
                 lifetime_s=float(message.lifetime_s or memory.settings.lifetime_s), parsed=ad,
+                host=delivery.identity.host,
             )
         except (ClassAdSyntaxError, TooManyAds, ValueError) as error:
             self._refuse(delivery, "invalid", str(error))
@@ -203,7 +219,11 @@ class Collector(Actor):
     def _invalidate(self, delivery: Delivery, message: InvalidateAd) -> None:
         if not self._may(delivery, message.ad_kind):
             return
-        self._gone(self.memory.table.invalidate(message.ad_kind, message.names, message.my_address))
+        identity = delivery.identity
+        gone = self.memory.table.invalidate(
+            message.ad_kind, message.names, message.my_address,
+            may=lambda record: identity.method != "tls" or record.host == identity.host)
+        self._gone(gone)
         self.context.reply(delivery, Done())
 
     def _gone(self, records: Iterable[AdRecord]) -> None:
@@ -269,6 +289,30 @@ class Collector(Actor):
         for address in [each for each in self.memory.subscribers if each.node == node]:
             del self.memory.subscribers[address]
         self.context.unwatch(node)
+
+
+HOST_BOUND = frozenset({AdKind.SLOT, AdKind.STARTD, AdKind.SCHEDD, AdKind.MASTER})
+"""Kinds whose ``Name`` is a host, or ends in ``@host``."""
+
+
+def foreign_claim(ad_kind: AdKind, ad: ClassAd, identity: Identity) -> str:
+    """What an ad says that its sender's certificate does not cover; empty when it may say all of it.
+
+    A machine advertises itself and its daemons only: the host of ``MyAddress``, ``Machine``, and the host in ``Name``
+    are names of its certificate.  Daemons of this machine are known by their user id and not asked.
+    """
+    if identity.method != "tls":
+        return ""
+    claimed = {"MyAddress": host_of(ad.get_str("MyAddress"))}
+    if ad_kind in HOST_BOUND:
+        claimed["Name"] = ad.get_str("Name").rpartition("@")[2]
+    if ad.find("machine") is not None or ad_kind in HOST_BOUND:
+        claimed["Machine"] = ad.get_str("Machine")
+    for attribute, host in claimed.items():
+        if not identity.speaks_for(host):
+            return (f"{identity.host} may not advertise {attribute} = {ad.get_str(attribute)!r}: its certificate does "
+                    f"not name {host or 'that host'!r}; condor_pool join gives a machine a certificate of its names")
+    return ""
 
 
 def paged(changes: Iterable[AdChange]) -> Iterable[tuple[AdChange, ...]]:

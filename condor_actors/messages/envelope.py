@@ -60,6 +60,8 @@ class Identity:
         host: host name from the certificate; empty for a local socket.
         method: ``local``, ``tls`` or ``self`` (same process).
         uid: the peer's user id on a local socket, else None.
+        pid: the peer's process id on a local socket as the kernel knows it, else None.
+        hosts: every host name and address of the certificate, in small letters; empty for a local socket.
     """
 
     name: str
@@ -67,6 +69,16 @@ class Identity:
     host: str = ""
     method: str = "self"
     uid: int | None = None
+    pid: int | None = None
+    hosts: frozenset[str] = frozenset()
+
+    def speaks_for(self, host: str) -> bool:
+        """Tell whether the peer may speak for the daemons of ``host``, a host name or address.
+
+        A certificate names the hosts of its machine.  Local peers that got as far as this have been authorized as
+        daemons of this machine by their user id.
+        """
+        return self.method != "tls" or host.lower() in (self.hosts or {self.host.lower()})
 
     @property
     def user(self) -> str:

@@ -16,23 +16,24 @@ from twisted.logger import Logger
 from twisted.python import usage
 
 from condor_actors.config import load_config
+from condor_actors.daemons.schedd.shadow_processes import HOST_ID_VARIABLE
 from condor_actors.services.logs import start_logging
 from condor_actors.services.world import RealWorld, real_world
 
 
 class Options(usage.Options):
-    """Where the schedd is and what it calls us."""
+    """Where the schedd is."""
 
     optParameters = [
         ["schedd-socket", "s", "", "the schedd's UNIX socket"],
-        ["host-id", "i", "", "what the schedd calls this process"],
     ]
 
     def postOptions(self) -> None:  # noqa: N802 - Twisted's name
-        """Both are needed."""
-        for name in ("schedd-socket", "host-id"):
-            if not self[name]:
-                raise usage.UsageError(f"--{name} is missing; the schedd starts shadow hosts, nobody else")
+        """The socket, and in the environment what the schedd calls this process."""
+        self["host-id"] = os.environ.pop(HOST_ID_VARIABLE, "")
+        if not self["schedd-socket"] or not self["host-id"]:
+            missing = "--schedd-socket" if not self["schedd-socket"] else HOST_ID_VARIABLE
+            raise usage.UsageError(f"{missing} is missing; only the schedd starts shadow hosts")
 
 
 def makeService(options: Options, reactor: Any = None) -> IService:  # noqa: N802 - twistd's name

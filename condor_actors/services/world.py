@@ -103,6 +103,7 @@ class RealWorld:
         """Take the authorisation lists of a new configuration."""
         self.config = config
         self.authorization.reconfigure(config)
+        self.post.trusted_user_hosts = frozenset(host.lower() for host in config.list_of("TRUSTED_USER_HOSTS"))
         classads_of(config)
 
     def close(self) -> Deferred[Any]:
@@ -139,6 +140,7 @@ def real_world(config: Config, name: str, *, reactor: Any, credentials: Credenti
                       credentials=credentials or (machine_credentials(config) if machine else None),
                       enrolling=enrolling or offers_enrolment(PoolFiles.of(config), name), log=log)
     post.max_connections = config.integer("SEC_MAX_LINKS")
+    post.trusted_user_hosts = frozenset(host.lower() for host in config.list_of("TRUSTED_USER_HOSTS"))
     authorization = Authorization(config)
     world = World(reactor_time=reactor, wall_clock=SteadyClock(), random=random, post=post, log=log,
                   authorize=authorization.allows)

@@ -8,11 +8,13 @@ belongs to one machine is not given to another.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
+import fcntl
 import json
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -25,7 +27,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from condor_actors.durable import sync_folder
 from condor_actors.wire.credentials import BadCredentials, Credentials
-from condor_actors.wire.nodes import is_address
+from condor_actors.wire.host_names import canonical_host
+from condor_actors.wire.nodes import BadNode, is_address
 from condor_actors.wire.trust import BACKDATED, NAME_PREFIX, ROLE_PREFIX, ROLES, names_of, proxy_extension
 
 CA_LIFE = datetime.timedelta(days=20 * 365)
@@ -226,8 +229,17 @@ class Authority:
         return str(values[0].value) if values else "pool"
 
     def sign_request(self, request: bytes, hosts: Sequence[str], roles: Sequence[str] = ROLES,
-                     life: datetime.timedelta = MACHINE_LIFE) -> bytes:
+                     life: datetime.timedelta = MACHINE_LIFE, renews: str = "") -> bytes:
         """A machine's certificate (PEM) for the key of a signing request.
+
+        A name belongs to the machine that enrolled under it until its certificates are revoked.
+
+        Args:
+            request: PEM; it proves that the newcomer has the key.
+            hosts: names and addresses of the machine, its own name first.
+            roles: the daemons it may run.
+            life: of the certificate.
+            renews: serial number (hex) of the machine's certificate that this one follows; empty: a newcomer.
 
         Raises:
             AuthorityError: the request is not one, a role is unknown, or a name belongs to another machine.
@@ -241,10 +253,15 @@ class Authority:
         public = parsed.public_key()
         if not isinstance(public, ec.EllipticCurvePublicKey):
             raise AuthorityError("the request is not for an elliptic key")
-        return self._sign(public, hosts, roles, life)
+        try:
+            names = tuple(dict.fromkeys(canonical_host(host) for host in hosts))
+        except BadNode as error:
+            raise AuthorityError(str(error)) from None
+        with self._register_lock():
+            return self._sign(public, names, roles, life, renews)
 
     def _sign(self, public: ec.EllipticCurvePublicKey, hosts: Sequence[str], roles: Sequence[str],
-              life: datetime.timedelta) -> bytes:
+              life: datetime.timedelta, renews: str) -> bytes:
         unknown = set(roles) - set(ROLES)
         if unknown or not hosts:
             raise AuthorityError(f"unknown role {min(unknown)!r}" if unknown else "a machine needs a host name")
@@ -270,7 +287,7 @@ class Authority:
                            critical=False)
             .sign(self._key, hashes.SHA256())
         )
-        self._register(certificate, hosts, public)
+        self._register(certificate, hosts, public, renews)
         return pem(certificate)
 
     # ---- what was issued
@@ -278,6 +295,17 @@ class Authority:
     @property
     def _register_path(self) -> Path:
         return self.files.ca_key.with_name("issued.json")
+
+    @contextlib.contextmanager
+    def _register_lock(self) -> Iterator[None]:
+        """Let one process at a time read and change the register; each does so within milliseconds."""
+        path = self._register_path.with_suffix(".lock")
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
 
     def issued(self) -> dict[str, dict[str, Any]]:
         """Every certificate issued: by serial number (hex), its hosts, roles, key and end."""
@@ -287,20 +315,19 @@ class Authority:
             return {}
         return found
 
-    def _register(self, certificate: x509.Certificate, hosts: Sequence[str],
-                  public: ec.EllipticCurvePublicKey) -> None:
+    def _register(self, certificate: x509.Certificate, hosts: Sequence[str], public: ec.EllipticCurvePublicKey,
+                  renews: str) -> None:
         issued = self.issued()
         key = x509.SubjectKeyIdentifier.from_public_key(public).digest.hex()
-        now = _now().timestamp()
+        line = issued[renews].get("line", renews) if renews in issued else f"{certificate.serial_number:x}"
         for serial, entry in issued.items():
-            taken = {host for host in set(entry["hosts"]) & set(hosts) if not _is_loopback(host)}
-            if taken and entry["key"] != key and entry["machine"] != hosts[0] and not entry.get("revoked") \
-                    and entry["ends_s"] > now:
+            taken = {host for host in {name.lower() for name in entry["hosts"]} & set(hosts) if not is_loopback(host)}
+            if taken and entry["key"] != key and entry.get("line", serial) != line and not entry.get("revoked"):
                 raise AuthorityError(f"{min(taken)} belongs to the machine with certificate {serial};"
                                      f" condor_pool revoke {serial} frees the name")
         issued[f"{certificate.serial_number:x}"] = {
-            "hosts": list(hosts), "machine": hosts[0], "key": key,
-            "ends_s": certificate.not_valid_after_utc.timestamp(), "issued_s": now,
+            "hosts": list(hosts), "machine": hosts[0], "key": key, "line": line,
+            "ends_s": certificate.not_valid_after_utc.timestamp(), "issued_s": _now().timestamp(),
         }
         write_whole(self._register_path, json.dumps(issued, indent=1).encode(), 0o600)
 
@@ -310,6 +337,10 @@ class Authority:
         Raises:
             AuthorityError: one was never issued.
         """
+        with self._register_lock():
+            self._revoke(serials)
+
+    def _revoke(self, serials: Sequence[str]) -> None:
         issued = self.issued()
         for wanted in serials:
             matching = [serial for serial, entry in issued.items() if serial == wanted or wanted in entry["hosts"]]
@@ -331,7 +362,8 @@ class Authority:
         write_whole(self.files.crl, crl.public_bytes(serialization.Encoding.PEM))
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Tell whether a name means whichever machine one is on."""
     return host == "localhost" or (is_address(host) and ip_address(host).is_loopback)
 
 

@@ -251,6 +251,7 @@ class TlsDoor:
         client = credentials.context(is_client=True, verify=self._verify)
         server = credentials.context(is_client=False, verify=self._verify, guests=self._guests)
         self.credentials, self._revoked = credentials, revoked
+        self.own_hosts = frozenset(host.lower() for host in names_of(credentials.certificates()[0]))
         self.client_context, self.server_context = client, server
 
     def _verify(self, connection: SSL.Connection, certificate: crypto.X509, error: int, depth: int, ok: int) -> bool:

@@ -8,7 +8,7 @@ the answer is one line with its certificate.  Members renew over their ordinary 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,7 @@ from condor_actors.wire.authority import (
     AuthorityError,
     PoolFiles,
     install_renewed,
+    is_loopback,
     key_pem,
     lend_proxy,
     make_key,
@@ -46,7 +47,8 @@ from condor_actors.wire.authority import (
 )
 from condor_actors.wire.credentials import BadCredentials, Credentials
 from condor_actors.wire.frames import ENROL_LINE
-from condor_actors.wire.nodes import tls_node
+from condor_actors.wire.host_names import canonical_host
+from condor_actors.wire.nodes import BadNode, tls_node
 from condor_actors.wire.post_office import PostOffice
 from condor_actors.wire.tokens import BadToken, TokenStore
 from condor_actors.wire.trust import BadCertificate, identity_of_machine, names_of
@@ -75,11 +77,28 @@ class Enrolment:
         """Let a newcomer in, if its token is good."""
         try:
             authority = Authority.load(self._files)
+            for host in message.hosts:
+                canonical_host(host)
             roles = TokenStore(self._files.tokens).redeem(message.token_id, message.secret)
+            self._refuse_own_names(message.hosts)
             certificate = authority.sign_request(message.request, message.hosts, roles, self._life)
-        except (BadToken, AuthorityError, ValueError) as error:
+        except (BadToken, BadNode, AuthorityError, ValueError) as error:
             return Refused(code="denied", text=str(error))
         return self._enrolled(authority, certificate, roles)
+
+    def _refuse_own_names(self, hosts: Sequence[str]) -> None:
+        """Nobody enrols under a name of the central manager, not even after a revocation.
+
+        Raises:
+            AuthorityError: one of ``hosts`` is its.
+        """
+        if not self._files.host.exists():
+            return
+        own = x509.load_pem_x509_certificate(self._files.host.read_bytes())
+        taken = {canonical_host(host) for host in hosts} & {host.lower() for host in names_of(own)}
+        taken = {host for host in taken if not is_loopback(host)}
+        if taken:
+            raise AuthorityError(f"{min(taken)} is the central manager's own name")
 
     def renew(self, message: RenewMachine, identity: Identity) -> MachineEnrolled | Refused:
         """A new certificate for the names and roles of the old one, for the machine that shows it on its link."""
@@ -97,7 +116,8 @@ class Enrolment:
         if identity.method == "tls" and (identity.host != machine.host or identity.roles != machine.roles):
             return Refused(code="denied", text=f"{identity.host} may not renew the certificate of {machine.host}")
         try:
-            certificate = authority.sign_request(message.request, names_of(old), sorted(machine.roles), self._life)
+            certificate = authority.sign_request(message.request, names_of(old), sorted(machine.roles), self._life,
+                                                 renews=f"{old.serial_number:x}")
         except AuthorityError as error:
             return Refused(code="denied", text=str(error))
         return self._enrolled(authority, certificate, tuple(sorted(machine.roles)))

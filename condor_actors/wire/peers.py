@@ -27,5 +27,5 @@ def local_identity(connected: socket.socket, uid_domain: str) -> Identity:
         uid_domain: what follows the ``@``.
     """
     data = connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    _, uid, _ = _CREDENTIALS.unpack(data)
-    return Identity(name=f"{user_name(uid)}@{uid_domain}", method="local", uid=uid)
+    pid, uid, _ = _CREDENTIALS.unpack(data)
+    return Identity(name=f"{user_name(uid)}@{uid_domain}", method="local", uid=uid, pid=pid)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
+import attrs
 from twisted.internet.defer import Deferred, DeferredList, fail
 from twisted.internet.endpoints import (
     HostnameEndpoint,
@@ -71,6 +72,7 @@ class PostOffice:
     Attributes:
         services: further protocols by their first line, ``{BULK_LINE: factory}``; added before listening.
         public_node: ``<host:port>`` once :meth:`listen_tls` was called.
+        trusted_user_hosts: machines whose users are the users of the same name here; small letters.
     """
 
     def __init__(self, reactor: Any, *, random: Random, process: str, uid_domain: str,
@@ -84,6 +86,7 @@ class PostOffice:
         self.public_node = ""
         self.stopped = False
         self.max_connections = MAX_CONNECTIONS
+        self.trusted_user_hosts: frozenset[str] = frozenset()
         self.doorways: set[Doorway] = set()
         self._reactor = reactor
         self._process = process
@@ -137,10 +140,25 @@ class PostOffice:
         self.public_node = str(TlsNode(public_host or host, listening.getHost().port))
         return self.public_node
 
+    def _as_user_of_ours(self, identity: Identity) -> Identity:
+        """The identity with the name that its bearer has here, where the machine that signed is trusted about users.
+
+        This machine is, and those of TRUSTED_USER_HOSTS are.  Any other machine's users keep its name behind the
+        ``@``, and so are nobody's namesake.
+        """
+        if identity.method != "tls" or identity.roles != {"user"}:
+            return identity
+        assert self.tls is not None
+        if identity.host.lower() in self.trusted_user_hosts | self.tls.own_hosts:
+            return attrs.evolve(identity, name=f"{identity.user}@{self.uid_domain}")
+        return identity
+
     def accept(self, line: bytes, identity: Identity | None) -> IProtocol | None:
         """The protocol for a connection that came in; None: refused."""
         if self.stopped or (identity is None and line != frames.ENROL_LINE):
             return None
+        if identity is not None:
+            identity = self._as_user_of_ours(identity)
         if line == frames.ACTORS_LINE:
             assert identity is not None
             self._last_inbound += 1

@@ -120,7 +120,8 @@ def identity_of_machine(certificate: x509.Certificate) -> Identity:
     if len(identities) != 1 or "@" not in identities[0]:
         raise BadCertificate("it has no name of a pool")
     hosts = names_of(certificate)
-    return Identity(name=identities[0], roles=roles, host=hosts[0] if hosts else "", method="tls")
+    return Identity(name=identities[0], roles=roles, host=hosts[0] if hosts else "", method="tls",
+                    hosts=frozenset(host.lower() for host in hosts))
 
 
 def identity_of_chain(chain: Sequence[x509.Certificate], revoked: Collection[int] = ()) -> Identity:

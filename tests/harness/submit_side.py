@@ -16,6 +16,7 @@ import pwd
 from pathlib import Path
 from typing import Any
 
+import attrs
 from twisted.internet.defer import Deferred, succeed
 
 from condor_actors.actors import Actor
@@ -247,7 +248,7 @@ class SubmitPool:
 
     def start_host(self, host_id: str, pid: int) -> None:
         node = f"<host:{pid}>"
-        world = self.net.world(node, identity=PEOPLE)
+        world = self.net.world(node, identity=attrs.evolve(PEOPLE, pid=pid))
         edges = HostEdges(
             schedd=Address(SCHEDD, "schedd"), host_id=host_id, logs=UserLogs(self.net.clock, sync=False),
             cache=FileCache(), bulk=NoBulk(), launcher=NoLauncher(), domain="test",

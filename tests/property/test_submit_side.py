@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from condor_actors.classads import ClassAd
 from condor_actors.cores.schedd.schedd_core import HostHello, ScheddCore
 from condor_actors.cores.schedd.schedd_settings import ScheddSettings
-from condor_actors.cores.schedd.shadow_hosts import StartHost
+from condor_actors.cores.schedd.shadow_hosts import HostStarted, StartHost
 from condor_actors.effects import Answer, Ask, Persist, Reply, Send
 from condor_actors.messages.claim import ClaimGranted, ClaimRefused
 from condor_actors.messages.envelope import Address, Delivery, Identity
@@ -58,6 +58,7 @@ class SubmitSideMachine(RuleBasedStateMachine):
         owner = hosts.by_owner.get("ann")
         host_id = owner.host_id if owner is not None else next(iter(hosts.hosts))
         name = "ann" if owner is not None and owner.assigned else ""
+        self.send(HostStarted(host_id, 7, "b"))
         self.send(HostHello(ShadowHostHello(host_id=host_id, owner=name, pid=7, runs=tuple(self.runs)), "b"), node)
         self.host_node = node
 

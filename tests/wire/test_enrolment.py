@@ -15,7 +15,7 @@ from twisted.internet.threads import deferToThread
 
 from condor_actors.messages.admin import Ping
 from condor_actors.messages.envelope import Done, Refused
-from condor_actors.messages.pool import MachineEnrolled, QueryRevocations, RenewMachine, Revocations
+from condor_actors.messages.pool import EnrolMachine, MachineEnrolled, QueryRevocations, RenewMachine, Revocations
 from condor_actors.wire import joining
 from condor_actors.wire.authority import (
     Authority,
@@ -170,7 +170,8 @@ def test_a_crash_between_key_and_certificate_is_mended(tmp_path: Path) -> None:
     files = PoolFiles.below(tmp_path)
     authority = create_pool(files, "p", ["h"])
     key = make_key()
-    certificate = authority.sign_request(make_request(key, "h"), ["h"])
+    (serial,) = authority.issued()
+    certificate = authority.sign_request(make_request(key, "h"), ["h"], renews=serial)
     for crashed_after_key in (False, True):
         files.host_key.with_suffix(".key.next").write_bytes(key_pem(key))
         files.host.with_suffix(".crt.next").write_bytes(certificate)
@@ -182,6 +183,28 @@ def test_a_crash_between_key_and_certificate_is_mended(tmp_path: Path) -> None:
     files.host_key.with_suffix(".key.next").write_bytes(key_pem(make_key()))
     assert files.credentials() is not None
     assert not files.host_key.with_suffix(".key.next").exists()
+
+
+@pytest.mark.parametrize("name", ["h", "H", "h.", "H.", "*", "*.example", "h*", "a b", "", "..", "1.2.3", "0.0.0.0",
+                                  "224.0.0.1", "exam\x00ple", "-a", "a-", "ä.example", "x" * 64])
+def test_nobody_enrols_under_the_managers_name_nor_a_pattern(tmp_path: Path, name: str) -> None:
+    files = PoolFiles.below(tmp_path)
+    create_pool(files, "p", ["h", "10.0.0.1"])
+    token = TokenStore(files.tokens).issue("h:1", b"f" * 32, life_s=60.0)
+    answer = Enrolment(files).enrol(EnrolMachine(token_id=token.token_id, secret=token.secret, hosts=(name,),
+                                                 request=make_request(make_key(), "h")))
+    assert isinstance(answer, Refused), name
+
+
+def test_a_name_belongs_to_the_machine_that_enrolled_until_it_is_revoked(tmp_path: Path) -> None:
+    files = PoolFiles.below(tmp_path)
+    authority = create_pool(files, "p", ["h"])
+    authority.sign_request(make_request(make_key(), "w"), ["w.example", "10.0.0.2"])
+    for hosts in (["W.example"], ["evil", "w.example."], ["10.0.0.2"], ["::ffff:10.0.0.2"]):
+        with pytest.raises(AuthorityError, match="belongs to the machine"):
+            authority.sign_request(make_request(make_key(), "evil"), hosts)
+    authority.revoke(["w.example"])
+    authority.sign_request(make_request(make_key(), "w"), ["w.example"])
 
 
 @pytest_twisted.ensureDeferred

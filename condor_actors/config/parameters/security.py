@@ -58,6 +58,12 @@ ROWS = (
         "root condor",
         "Users of this machine who may do to any job what their owners may.",
     ),
+    words(
+        "TRUSTED_USER_HOSTS",
+        "",
+        "Machines whose word counts about users: alice of one of them is alice of this machine, and may submit jobs "
+        "here and act on hers. This machine's own users always may.",
+    ),
     boolean("QUEUE_ALL_USERS_TRUSTED", False, "Whether every user may act on every job."),
     integer("SEC_MAX_LINKS", 10000, "How many connections a daemon takes at once.", low=1, change="restart"),
 )

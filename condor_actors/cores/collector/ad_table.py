@@ -12,7 +12,7 @@ wide, stops the collector for long.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import attrs
 
@@ -40,6 +40,7 @@ class AdRecord:
         number: grows with each new record, never changes.
         data, ad: the public part as text and parsed; private: the rest.
         heard_s, expires_s: wall clock.
+        host: of the machine that sent it, by its certificate; empty: this one.
     """
 
     ad_kind: AdKind
@@ -52,6 +53,7 @@ class AdRecord:
     private: bytes
     heard_s: float
     expires_s: float
+    host: str = ""
 
     def text(self) -> bytes:
         """The public ad with when it was last heard of."""
@@ -86,7 +88,7 @@ class AdTable:
     # ---- changes
 
     def update(self, ad_kind: AdKind, data: bytes, private: bytes, *, now_s: float, lifetime_s: float,
-               parsed: ClassAd | None = None) -> tuple[AdRecord, bool]:
+               parsed: ClassAd | None = None, host: str = "") -> tuple[AdRecord, bool]:
         """Take a new or renewed ad.
 
         Args:
@@ -95,6 +97,7 @@ class AdTable:
             now_s: the current time, seconds since the epoch.
             lifetime_s: how long it is good for.
             parsed: the public part when the caller has it already.
+            host: of the machine that sent it, by its certificate; empty: this machine.
 
         Returns:
             The record, and whether a subscriber should hear of it.
@@ -123,22 +126,24 @@ class AdTable:
             if len(self) >= self.limit:
                 raise TooManyAds(f"{self.limit} ads are the most the collector keeps (COLLECTOR_MAX_ADS)")
             record = AdRecord(ad_kind, key, ad.get_str("Name"), ad.get_str("MyAddress"), self._next, data, ad, private,
-                              now_s, now_s + lifetime_s)
+                              now_s, now_s + lifetime_s, host)
             self._next += 1
             self.tables[ad_kind][key] = record
         else:
             record.data, record.ad, record.private = data, ad, private
             record.my_address = ad.get_str("MyAddress")
-            record.heard_s, record.expires_s = now_s, now_s + lifetime_s
+            record.heard_s, record.expires_s, record.host = now_s, now_s + lifetime_s, host
         return record, True
 
-    def invalidate(self, ad_kind: AdKind, names: Sequence[str], my_address: str) -> list[AdRecord]:
-        """Drop ads by name, by daemon, or by both; returns what was dropped."""
+    def invalidate(self, ad_kind: AdKind, names: Sequence[str], my_address: str,
+                   may: Callable[[AdRecord], bool] = lambda _: True) -> list[AdRecord]:
+        """Drop ads by name, by daemon, or by both, as far as ``may`` allows; returns what was dropped."""
         table = self.tables[ad_kind]
         wanted = set(names)
         gone = [
             record for record in table.values()
             if (not wanted or record.name in wanted) and (not my_address or record.my_address == my_address)
+            and may(record)
         ] if wanted or my_address else []
         for record in gone:
             del table[record.key]

@@ -25,6 +25,7 @@ from typing import Any, Protocol
 import attrs
 
 from condor_actors.classads import ClassAd, match_ads
+from condor_actors.cores.rights import speaks_for_node
 from condor_actors.cores.schedd.job_queue import Job
 from condor_actors.cores.schedd.job_transitions import JobTransitions
 from condor_actors.cores.schedd.queue_operations import DropClaim, SaveClaim
@@ -42,7 +43,7 @@ from condor_actors.messages.claim import (
     RenewClaims,
     RequestClaim,
 )
-from condor_actors.messages.envelope import Address, AskFailed
+from condor_actors.messages.envelope import Address, AskFailed, Identity, Refused
 from condor_actors.messages.negotiate import (
     Match,
     MatchesMade,
@@ -243,10 +244,13 @@ class ClaimTable:
         self._transitions.offer(asked.job)
         self.use(claim, asked.job)
 
-    def revoked(self, message: ClaimRevoked) -> None:
+    def revoked(self, message: ClaimRevoked, identity: Identity) -> None:
         """The startd takes a claim back."""
         claim = self.held.get(message.claim_id)
         if claim is None:
+            return
+        if not speaks_for_node(identity, claim.row.startd):
+            self._context.note(f"{identity.host} takes back a claim of {claim.row.startd}: not heeded", "warn")
             return
         claim.usable = False
         self._context.note(f"{claim.row.slot_name} is taken back: {message.reason}")
@@ -396,13 +400,18 @@ class ClaimTable:
             self._context.out.append(renewal)
         self._context.timer(("renew",), self._renew_s())
 
-    def reconcile(self, question: ClaimsKept) -> None:
+    def reconcile(self, question: ClaimsKept, identity: Identity) -> None:
         """A startd was started again: it is where it says now, and may forget what we do not hold."""
+        if not speaks_for_node(identity, question.startd):
+            self._context.note(f"{identity.name} of {identity.host} speaks for the startd {question.startd}", "warn")
+            self._context.reply(Refused(code="denied", text=f"{identity.host} is not the machine {question.startd}"))
+            return
         self.unreachable.trust(question.startd)
         gone = []
         for claim_id, secret in question.claims:
             claim = self.held.get(claim_id)
-            if claim is None or not matches(claim.row.secret, secret):
+            if claim is None or not matches(claim.row.secret, secret) or not speaks_for_node(identity,
+                                                                                            claim.row.startd):
                 gone.append(claim_id)
             elif claim.row.startd != question.startd:
                 self._renewals.pop(claim.row.startd, None)

@@ -13,6 +13,7 @@ from random import Random
 from typing import Any
 
 from condor_actors.classads import ClassAd
+from condor_actors.cores.rights import is_person, is_super_user, is_user
 from condor_actors.cores.schedd.autoclusters import Autoclusters, Rank, default_rank
 from condor_actors.cores.schedd.job_queue import Job, JobQueue
 from condor_actors.cores.schedd.queue_operations import QueueOperation
@@ -99,11 +100,10 @@ class ScheddContext:
 
     def is_super(self, identity: Identity) -> bool:
         """Whether the caller may act on everybody's jobs."""
-        if "self" in identity.roles or identity.uid == 0:
-            return True
-        user = identity.user
-        return user in self.settings.super_users or identity.name in self.settings.super_users
+        return is_super_user(identity, self.settings.super_users)
 
     def may_touch(self, identity: Identity, owner: str) -> bool:
         """Whether the caller may act on a user's jobs."""
-        return self.settings.trusts_everybody or identity.user == owner or self.is_super(identity)
+        if self.is_super(identity) or is_user(identity, owner, self.settings.uid_domain):
+            return True
+        return self.settings.trusts_everybody and is_person(identity)

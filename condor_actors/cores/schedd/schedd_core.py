@@ -26,7 +26,7 @@ from condor_actors.cores.schedd.queue_operations import QueueSnapshot
 from condor_actors.cores.schedd.run_table import RunTable
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.cores.schedd.schedd_settings import ScheddSettings
-from condor_actors.cores.schedd.shadow_hosts import HostChecked, ShadowHosts
+from condor_actors.cores.schedd.shadow_hosts import HostChecked, HostStarted, ShadowHosts
 from condor_actors.cores.schedd.submission import Submissions
 from condor_actors.cores.schedd.submitter_advertiser import SubmitterAdvertiser
 from condor_actors.effects import Answer, Effect, Persist
@@ -138,13 +138,14 @@ class ScheddCore:
             MatchesMade: lambda message, _: self.claims.matched(message),
             RequestsRejected: self._rejected,
             RequestCycle: lambda _, __: self.demand.reschedule(),
-            ClaimRevoked: lambda message, _: self.claims.revoked(message),
-            ClaimsKept: lambda message, _: self.claims.reconcile(message),
+            ClaimRevoked: lambda message, delivery: self.claims.revoked(message, delivery.identity),
+            ClaimsKept: lambda message, delivery: self.claims.reconcile(message, delivery.identity),
             HostHello: self._host_hello,
             run_messages.RunUpdated: self._from_host(self.runs.updated),
             run_messages.RunEnded: self._from_host(self.runs.ended),
             run_messages.NoticesWritten: self._written,
             HostChecked: self._host_checked,
+            HostStarted: lambda message, _: self.hosts.process_started(message),
             PeerUp: lambda _, __: None,
             PeerDown: self._peer_down,
             Stop: self._stop,

@@ -29,7 +29,7 @@ from condor_actors.effects import Effect
 from condor_actors.messages.envelope import Address, Delivery
 from condor_actors.messages.run import DismissHost, HostOrders, ShadowHostHello
 
-__all__ = ["AssignHost", "CheckHost", "EndHost", "HostChecked", "ShadowHosts", "StartHost"]
+__all__ = ["AssignHost", "CheckHost", "EndHost", "HostChecked", "HostStarted", "ShadowHosts", "StartHost"]
 
 START_PATIENCE_S = 30.0
 RETURN_PATIENCE_S = 20.0
@@ -70,6 +70,15 @@ class HostChecked:
 
     host_id: str
     alive: bool
+
+
+@attrs.frozen
+class HostStarted:
+    """Event: the process of a starting host, as the schedd made it; ``birth`` tells it from later ones of its pid."""
+
+    host_id: str
+    pid: int
+    birth: str
 
 
 @attrs.frozen
@@ -138,6 +147,12 @@ class ShadowHosts:
         self._context.out.append(StartHost(host.host_id, owner))
         self._context.timer(("host-start", host.host_id), START_PATIENCE_S)
         return host
+
+    def process_started(self, event: HostStarted) -> None:
+        """The process of a starting host is there; it is to say hello."""
+        host = self.hosts.get(event.host_id)
+        if host is not None:
+            host.pid, host.birth = event.pid, event.birth
 
     def still_lost(self, host_id: str) -> None:
         """The process of a lost host lives: look again, until it says hello or the patience is at an end."""
@@ -216,17 +231,21 @@ class ShadowHosts:
     def hello(self, message: ShadowHostHello, delivery: Delivery, birth: str) -> Host | None:
         """A host says hello; returns it when it is (or has become) an owner's, None when it is a spare or a stranger.
 
-        The id is what the schedd gave the process when it started it, so a stranger does not know one.  What waits for
-        an owner's host is told by :meth:`tell_first`, behind the runs that it is to take up.
+        A host is the process that the schedd started, by its pid and time of birth as the kernel knows them; what the
+        message says of them counts for nothing.  What waits for an owner's host is told by :meth:`tell_first`, behind
+        the runs that it is to take up.
         """
         host = self.hosts.get(message.host_id)
+        if host is not None and (host.pid, host.birth) != (message.pid, birth):
+            self._context.note(f"process {message.pid} says it is shadow host {message.host_id}, which is process "
+                               f"{host.pid}", "warn")
+            return None
         if host is None or (message.owner and message.owner != host.owner):
             self._context.note(f"a shadow host of nobody said hello: {message.host_id} ({message.owner})", "warn")
             if not message.owner:  # a spare that was forgotten
                 self._context.tell(Address(delivery.sender.node, delivery.sender.actor), DismissHost())
             return None
         host.address = Address(delivery.sender.node, delivery.sender.actor)
-        host.pid, host.birth = message.pid, birth
         host.hello_s = self._context.now_s
         self._by_node[delivery.sender.node] = host
         if not host.owner:

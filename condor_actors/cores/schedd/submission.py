@@ -51,6 +51,7 @@ class _Invalid(ValueError):
 class _Pending:
     """A reserved number and what came for it so far."""
 
+    name: str
     owner: str
     pages: list[SubmitPage]
 
@@ -73,7 +74,7 @@ class Submissions:
         number = context.queue.next_cluster
         context.queue.next_cluster = number + 1
         context.persist(SaveCounter("next_cluster", number + 1))
-        self._pending[number] = _Pending(delivery.identity.user, [])
+        self._pending[number] = _Pending(delivery.identity.name, delivery.identity.user, [])
         if len(self._pending) > 10_000:
             del self._pending[next(iter(self._pending))]
         context.reply(ClusterReserved(cluster_id=number, schedd_name=context.settings.name, now_s=context.now_s,
@@ -84,11 +85,11 @@ class Submissions:
         context = self._context
         number = message.cluster_id
         pending = self._pending.get(number)
-        if pending is None or pending.owner != delivery.identity.user:
+        if pending is None or pending.name != delivery.identity.name:
             context.reply(
                 Refused(
                     code="invalid",
-                    text=f"cluster {number} is not reserved for {delivery.identity.user}; "
+                    text=f"cluster {number} is not reserved for {delivery.identity.name}; "
                     "the schedd may have been restarted: submit again",
                 )
             )

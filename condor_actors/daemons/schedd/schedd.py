@@ -23,12 +23,20 @@ from condor_actors.actors import ActorSystem, CoreActor, Daemon, World
 from condor_actors.actors.supervision import StoreUnavailable
 from condor_actors.classads import ClassAd
 from condor_actors.config import Config
+from condor_actors.cores.rights import is_user
 from condor_actors.cores.schedd.job_notices import RecordEvent
 from condor_actors.cores.schedd.job_story import whole_story
 from condor_actors.cores.schedd.job_transitions import ForgetSpool
 from condor_actors.cores.schedd.schedd_core import AtRest, Finish, HostHello, ScheddCore, Stop
 from condor_actors.cores.schedd.schedd_settings import ScheddSettings, schedd_settings
-from condor_actors.cores.schedd.shadow_hosts import AssignHost, CheckHost, EndHost, HostChecked, StartHost
+from condor_actors.cores.schedd.shadow_hosts import (
+    AssignHost,
+    CheckHost,
+    EndHost,
+    HostChecked,
+    HostStarted,
+    StartHost,
+)
 from condor_actors.daemons.admin import package_version
 from condor_actors.daemons.schedd.history import HistoryQuestions
 from condor_actors.daemons.schedd.outage import StoreOutage
@@ -144,7 +152,7 @@ class ScheddActor(CoreActor):
             self.context.set_timer(("trim-history",), HISTORY_TRIM_S)
             return
         if isinstance(message, ReserveCluster):
-            problem = self._cannot_serve(delivery.identity.user)
+            problem = self._cannot_serve(delivery.identity)
             if problem:
                 self.context.reply(delivery, Refused(code="denied", text=problem))
                 return
@@ -153,7 +161,9 @@ class ScheddActor(CoreActor):
                 self.context.log.warn("{who} is no shadow host", who=delivery.identity.name)
                 return
             self.context.watch(delivery.sender.node)
-            hello = HostHello(message, self._edges.processes.birth(message.pid))
+            pid = delivery.identity.pid or 0
+            message = attrs.evolve(message, pid=pid)
+            hello = HostHello(message, self._edges.processes.birth(pid))
             delivery = attrs.evolve(delivery, message=hello)
         elif isinstance(message, FinishSpooling):
             problem = self._edges.spool.prepare(self.core.context, message.cluster_id)
@@ -186,8 +196,12 @@ class ScheddActor(CoreActor):
         """The core must know who asks."""
         return delivery
 
-    def _cannot_serve(self, name: str) -> str:
+    def _cannot_serve(self, identity: Identity) -> str:
         """Why this schedd cannot run jobs of a user; empty when it can."""
+        name, domain = identity.user, self.core.context.settings.uid_domain
+        if not is_user(identity, name, domain):
+            return (f"{identity.name} is no user of {domain}: jobs are submitted on this machine, or from the machines "
+                    "that its administrator lists in TRUSTED_USER_HOSTS")
         user = self._edges.processes.find_user(name)
         if user is None:
             machine = self.core.context.settings.machine
@@ -238,9 +252,12 @@ class ScheddActor(CoreActor):
 
     def _start_host(self, effect: StartHost) -> None:
         try:
-            self._edges.processes.start(effect.host_id)
+            pid = self._edges.processes.start(effect.host_id)
         except OSError as error:
             self.context.log.error("cannot start a shadow host: {error}", error=error)
+            return
+        started = HostStarted(effect.host_id, pid, self._edges.processes.birth(pid))
+        self.context.defer_to_turn(succeed(started), self._to_core)
 
     def _assign_host(self, effect: AssignHost) -> None:
         user = self._edges.processes.find_user(effect.owner)

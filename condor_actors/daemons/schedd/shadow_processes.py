@@ -20,6 +20,10 @@ from twisted.logger import Logger
 __all__ = ["HostProcesses", "RealHostProcesses", "User", "user_ids"]
 
 
+HOST_ID_VARIABLE = "_CONDOR_SHADOW_HOST_ID"
+"""What the schedd calls a host; in the environment, which other users cannot read."""
+
+
 @attrs.frozen
 class User:
     """A user of this machine."""
@@ -76,14 +80,15 @@ class RealHostProcesses:
         """As the protocol says."""
         self._reap()
         command = [sys.executable, "-m", "condor_actors.services", "shadow-host", "--schedd-socket",
-                   str(self._run / "schedd.sock"), "--host-id", host_id]
+                   str(self._run / "schedd.sock")]
         try:
             errors = open(self._log_folder / "ShadowHostErrors", "ab")  # noqa: SIM115 - the child keeps it
         except OSError:
             errors = open(os.devnull, "ab")  # noqa: SIM115
         with errors:
             child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors,
-                                     start_new_session=True, close_fds=True, cwd="/")
+                                     start_new_session=True, close_fds=True, cwd="/",
+                                     env={**os.environ, HOST_ID_VARIABLE: host_id})
         self._children[child.pid] = child
         return child.pid
 

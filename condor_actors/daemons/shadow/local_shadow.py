@@ -17,6 +17,7 @@ from condor_actors.actors import Actor
 from condor_actors.classads import ClassAd
 from condor_actors.cores.starter.run_spec import BadJob, RunSpec, read_spec
 from condor_actors.machine.run.launch import Ended, Launched, Launcher, LaunchPlan, close_quietly
+from condor_actors.machine.run.users import Account
 from condor_actors.messages.envelope import Delivery, Refused, TimerFired
 from condor_actors.messages.run import ContinueRun, RunEnded, RunUpdated, StartRun, StopRun, SuspendRun
 from condor_actors.userlog.writer import UserLogs
@@ -38,16 +39,18 @@ class LocalShadow(Actor):
         logs: user logs.
         report: hands a message to the schedd.
         environment: of the owner, beneath the job's.
+        account: as whom the program runs; None: as this process, which is the owner's.
     """
 
     def __init__(self, order: StartRun, launcher: Launcher, logs: UserLogs, report: Callable[[str, Any], None],
-                 environment: Mapping[str, str]) -> None:
+                 environment: Mapping[str, str], account: Account | None = None) -> None:
         self._order = order
         self._job = ClassAd.from_bytes(order.job_ad)
         self._launcher = launcher
         self._logs = logs
         self._report = report
         self._environment = dict(environment)
+        self._account = account
         self._process: Launched | None = None
         self._stopping: StopRun | None = None
         self._attributes = ClassAd()
@@ -88,7 +91,7 @@ class LocalShadow(Actor):
             plan = LaunchPlan(
                 program=spec.program, arguments=spec.arguments,
                 environment={**self._environment, **spec.environment, "_CONDOR_JOB_IWD": spec.iwd},
-                directory=spec.iwd, stdin=opened[0], stdout=opened[1], stderr=opened[2])
+                directory=spec.iwd, stdin=opened[0], stdout=opened[1], stderr=opened[2], account=self._account)
             self._process = self._launcher.launch(plan, self._began, self._failed, self._gone)
         except OSError as error:
             self._end("hold", f"{error.filename or spec.program}: {error.strerror}", code, error.errno or 0)

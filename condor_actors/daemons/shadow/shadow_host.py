@@ -30,6 +30,7 @@ from condor_actors.daemons.shadow.standard_shadow import StandardEdges, Standard
 from condor_actors.daemons.shadow.submit_files import FileCache
 from condor_actors.machine.native.sessions import NativeSessions
 from condor_actors.machine.run.launch import Launcher
+from condor_actors.machine.run.users import Account, account_of_uid
 from condor_actors.messages.envelope import Address, Delivery, Done, PeerDown, PeerUp, Refused, TimerFired
 from condor_actors.messages.run import (
     BecomeOwner,
@@ -83,6 +84,7 @@ class HostEdges:
         new_secret: makes the keys of transfers.
         beside: runs a slow function beside the reactor.
         standard: what jobs of the standard universe need, given the owner's part of SPOOL; None: none run here.
+        local_account: as whom jobs of the local universes run; None: as the owner. Root's own run as nobody.
     """
 
     schedd: Address
@@ -100,6 +102,7 @@ class HostEdges:
     new_secret: Callable[[], str] = make_secret
     in_thread: Callable[..., Deferred[Any]] = deferToThread
     standard: Callable[[str], StandardEdges] | None = None
+    local_account: Callable[[], Account | None] = lambda: None
 
 
 class ShadowHostActor(Actor):
@@ -227,7 +230,8 @@ class ShadowHostActor(Actor):
         self.context.spawn(name, lambda: Shadow(order, edges, key), restart="temporary")
 
     def _local(self, order: StartRun) -> LocalShadow:
-        return LocalShadow(order, self._edges.launcher, self._edges.logs, self._report, home_environment())
+        return LocalShadow(order, self._edges.launcher, self._edges.logs, self._report, home_environment(),
+                           self._edges.local_account())
 
     def _kept_folder(self, job: str) -> str:
         return os.path.join(self._spool or "/nonexistent", "evicted", job)
@@ -430,5 +434,6 @@ def make_shadow_host(config: Config, world: World, *, schedd_socket: str, host_i
         mail=CompletionMail(world.mail or Mailer(config, reactor), config.text("UID_DOMAIN") or "localhost"),
         launcher=PosixLauncher(reactor), become=become, use_credential=use_credential, leave=leave,
         standard=standard if endpoint is not None else None,
+        local_account=lambda: account_of_uid(_nobody(config)[0]) if os.getuid() == 0 else None,
     )
     return ShadowHostDaemon(world, edges)

@@ -10,7 +10,7 @@ import attrs
 
 from condor_actors.cores.schedd.queue_operations import QueueSnapshot
 from condor_actors.cores.schedd.schedd_core import HostHello, ScheddCore
-from condor_actors.cores.schedd.shadow_hosts import StartHost
+from condor_actors.cores.schedd.shadow_hosts import HostStarted, StartHost
 from condor_actors.effects import Effect, Reply
 from condor_actors.messages.envelope import Address, Delivery, Identity
 from condor_actors.messages.queue import ReserveCluster, SubmitPage
@@ -95,6 +95,8 @@ class Home(Node):
             self._hosts += 1
             node = f"host:{self.user}:{self._hosts}"
             self.mesh.nodes[node] = _Host(self, node)
+            self.mesh.carry(self.name, Delivery(message=HostStarted(effect.host_id, self._hosts, "born"),
+                                                sender=Address("", ""), message_id="", answerable=False))
             hello = ShadowHostHello(host_id=effect.host_id, owner=effect.owner, pid=self._hosts)
             self.mesh.carry(self.name, Delivery(message=HostHello(hello, "born"), sender=Address(node, "shadow-host"),
                                                 identity=self.identity, message_id="", answerable=False))

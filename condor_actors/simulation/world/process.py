@@ -160,7 +160,7 @@ class Process:
     def local_identity(self) -> Identity:
         """Who it is for whom it speaks to over a UNIX socket."""
         user = self.owner or ("root" if self.uid == 0 else self.machine.pool.user_name(self.uid))
-        return Identity(name=f"{user}@{self.machine.pool.domain}", method="local", uid=self.uid)
+        return Identity(name=f"{user}@{self.machine.pool.domain}", method="local", uid=self.uid, pid=self.pid)
 
     def remote_identity(self, machine_identity: Identity) -> Identity:
         """Who it is for others: the machine, or the shadow of its owner."""

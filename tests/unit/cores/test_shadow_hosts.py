@@ -10,7 +10,7 @@ import pytest
 
 from condor_actors.cores.schedd.schedd_core import HostHello, ScheddCore
 from condor_actors.cores.schedd.schedd_settings import ScheddSettings
-from condor_actors.cores.schedd.shadow_hosts import AssignHost, CheckHost, HostChecked, StartHost
+from condor_actors.cores.schedd.shadow_hosts import AssignHost, CheckHost, HostChecked, HostStarted, StartHost
 from condor_actors.effects import Answer, Ask, Send
 from condor_actors.messages.claim import ClaimGranted
 from condor_actors.messages.envelope import Address, Delivery, Identity, PeerDown, TimerFired
@@ -32,6 +32,7 @@ class Schedd:
         self.heard: dict[str, list[Any]] = {}
         self.asked: list[Ask] = []
         self.started: list[str] = []
+        self.begun: list[str] = []
         self.core = ScheddCore(ScheddSettings(name="ann", uid_domain="dom"), store.load(), Random(1), self.now_s, "v")
         self._perform(self.core.start(self.now_s, "<s:1>"))
 
@@ -46,6 +47,7 @@ class Schedd:
                 self.asked.append(each)
             elif isinstance(each, StartHost):
                 self.started.append(each.host_id)
+                self.begun.append(each.host_id)
             elif isinstance(each, CheckHost):
                 self._gone = each.host_id
             elif hasattr(each, "message"):
@@ -59,6 +61,9 @@ class Schedd:
 
     def arrives(self, node: str, host_id: str = "", **facts: Any) -> None:
         """A host says hello; by default the one that was started first and is still expected."""
+        for begun in self.begun:
+            self.send(HostStarted(begun, 7, "b"))
+        self.begun.clear()
         hello = ShadowHostHello(host_id=host_id or self.started.pop(0), pid=7, **{"owner": "", "runs": (), **facts})
         self.send(HostHello(hello, "b"), node)
 

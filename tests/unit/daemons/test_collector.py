@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
 import pytest
 
 from condor_actors.actors import ActorSystem
@@ -109,12 +110,47 @@ def test_what_is_not_renewed_expires(net: LocalNetwork) -> None:
 def test_only_who_may_speak_for_a_table_is_heard(net: LocalNetwork) -> None:
     allowed = (Level.DAEMON, Level.READ)
     start_collector(net, authorize=lambda who, level: who.name != "eve" or level in allowed)
-    eve = net.probe(net.system("<eve:1>", identity=Identity(name="eve", method="tls")))
+    eve = net.probe(net.system("<eve:1>", identity=Identity(name="eve", method="tls", host="m")))
     refused = ask(net, eve, UpdateAd(ad_kind=AdKind.SLOT, ad=slot("s").to_bytes()))
     assert isinstance(refused, Refused)
     assert refused.code == "denied"
     assert "ADVERTISE_STARTD" in refused.text
     assert ask(net, eve, UpdateAd(ad_kind=AdKind.GENERIC, ad=slot("s").to_bytes())) == Done()
+
+
+EVIL = Identity(name="condor@pool", roles=frozenset({"startd", "schedd", "master"}), host="evil", method="tls",
+                hosts=frozenset({"evil", "10.0.0.66"}))
+
+
+@pytest.mark.parametrize(("ad_kind", "values"), [
+    (AdKind.SLOT, {"Name": "slot1@good", "Machine": "evil", "MyAddress": "<evil:1>"}),
+    (AdKind.SLOT, {"Name": "slot1@evil", "Machine": "good", "MyAddress": "<evil:1>"}),
+    (AdKind.SLOT, {"Name": "slot1@evil", "Machine": "evil", "MyAddress": "<good:1>"}),
+    (AdKind.SLOT, {"Name": "slot1@evil", "Machine": "evil", "MyAddress": ""}),
+    (AdKind.SCHEDD, {"Name": "good", "Machine": "evil", "MyAddress": "<evil:1>"}),
+    (AdKind.MASTER, {"Name": "good", "Machine": "evil", "MyAddress": "<evil:1>"}),
+    (AdKind.STARTD, {"Name": "good", "Machine": "evil", "MyAddress": "<evil:1>"}),
+    (AdKind.SUBMITTER, {"Name": "ann@dom", "ScheddName": "good", "Machine": "good", "MyAddress": "<evil:1>"}),
+    (AdKind.SUBMITTER, {"Name": "ann@dom", "ScheddName": "good", "MyAddress": "<good:1>"}),
+])
+def test_a_machine_advertises_itself_alone(net: LocalNetwork, ad_kind: AdKind, values: dict[str, str]) -> None:
+    start_collector(net)
+    evil = net.probe(net.system("<evil:1>", identity=EVIL))
+    answer = ask(net, evil, UpdateAd(ad_kind=ad_kind, ad=ClassAd({"MyType": "x", **values}).to_bytes()))
+    assert isinstance(answer, Refused)
+    assert answer.code == "denied"
+
+
+def test_a_machine_advertises_itself_and_takes_back_its_own_ads_alone(net: LocalNetwork) -> None:
+    start_collector(net)
+    good = net.probe(net.system("<good:1>", identity=attrs.evolve(EVIL, host="good", hosts=frozenset({"good"}))))
+    evil = net.probe(net.system("<evil:1>", identity=EVIL))
+    for probe, host in ((good, "good"), (evil, "EVIL"), (evil, "10.0.0.66")):
+        ad = ClassAd({"MyType": "Machine", "Name": f"slot1@{host}", "Machine": host, "MyAddress": f"<{host}:1>"})
+        assert ask(net, probe, UpdateAd(ad_kind=AdKind.SLOT, ad=ad.to_bytes())) == Done()
+    ask(net, evil, InvalidateAd(ad_kind=AdKind.SLOT, my_address="<good:1>"))
+    ask(net, evil, InvalidateAd(ad_kind=AdKind.SLOT, names=("slot1@good", "slot1@10.0.0.66")))
+    assert names(ask(net, good, QueryAds(ad_kind=AdKind.SLOT))) == ["slot1@good", "slot1@EVIL"]
 
 
 def test_the_collector_describes_itself_and_the_pool(net: LocalNetwork) -> None:

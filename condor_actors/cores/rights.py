@@ -1,0 +1,59 @@
+"""Who may act on what: the questions about rights that cores ask, answered in one place.
+
+Theory: an identity is one value.  Nothing compares a part of it: ``alice`` of a certificate that another machine has
+signed is not ``alice`` of this one, unless the administrator trusts that machine about its users
+(``TRUSTED_USER_HOSTS``), in which case the wire has given her the name she has here.  Machines own no jobs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from condor_actors.messages.envelope import Identity
+
+__all__ = ["host_of", "is_person", "is_super_user", "is_user", "speaks_for_node"]
+
+USER_ROLE = "user"
+
+
+def is_person(identity: Identity) -> bool:
+    """Tell whether the peer is a user: a local process, or the bearer of a user's proxy certificate."""
+    return identity.method != "tls" or identity.roles == {USER_ROLE}
+
+
+def is_user(identity: Identity, user: str, uid_domain: str) -> bool:
+    """Tell whether the peer is the user ``user`` of this machine.
+
+    Args:
+        identity: the peer.
+        user: a login name.
+        uid_domain: of this machine (UID_DOMAIN).
+    """
+    return is_person(identity) and identity.name == f"{user}@{uid_domain}"
+
+
+def is_super_user(identity: Identity, super_users: Collection[str]) -> bool:
+    """Tell whether the peer may act on every job: this process, root, or a super user on this machine.
+
+    Args:
+        identity: the peer.
+        super_users: login names, or whole names with their domain (QUEUE_SUPER_USERS).
+    """
+    if "self" in identity.roles:
+        return True
+    if identity.method != "local":
+        return False
+    return identity.uid == 0 or identity.user in super_users or identity.name in super_users
+
+
+def host_of(node: str) -> str:
+    """The host name or address in the node ``<host:port>``, in small letters; empty for any other kind of node."""
+    if not (node.startswith("<") and node.endswith(">")):
+        return ""
+    return node[1:-1].partition("?")[0].rpartition(":")[0].strip("[]").lower()
+
+
+def speaks_for_node(identity: Identity, node: str) -> bool:
+    """Tell whether the peer is a daemon of the machine at ``node``."""
+    host = host_of(node)
+    return identity.method != "tls" or (bool(host) and identity.speaks_for(host))
