@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
 from condor_actors.classads.builtins.conversions import text_of
 from condor_actors.classads.builtins.patterns import compiled_pattern
 from condor_actors.classads.builtins.registry import inside, lazy
+from condor_actors.classads.builtins.strings import raw
 from condor_actors.classads.evaluation.operators import truth
 from condor_actors.classads.evaluation.state import State, enter
 from condor_actors.classads.language.expressions import Expr, Literal, Reference, as_expr
@@ -113,7 +113,7 @@ def _unresolved(ad: Any, state: State, node: Expr, pattern: Expr | None = None) 
     wanted = pattern.run(ad, state)
     if not isinstance(wanted, str):
         return ERROR
-    expression = compiled_pattern(wanted, re.IGNORECASE)
+    expression = compiled_pattern(wanted, "i")
     if expression is None:
         return ERROR
-    return any(expression.matches(name) for name in names)
+    return any(expression.matches(raw(name)) for name in names)

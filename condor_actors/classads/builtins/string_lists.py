@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable
 
 from condor_actors.classads.builtins.conversions import real_from_text
-from condor_actors.classads.builtins.linear_matcher import Unsupported
-from condor_actors.classads.builtins.patterns import _flags, compiled_pattern
+from condor_actors.classads.builtins.pattern_engines import Unsupported
+from condor_actors.classads.builtins.patterns import compiled_pattern
 from condor_actors.classads.builtins.registry import eager
 from condor_actors.classads.builtins.strings import cooked, raw
 from condor_actors.classads.evaluation.operators import fold
@@ -142,13 +142,13 @@ def _isubset(left: Value, right: Value, delimiters: Value = " ,") -> Value:
 def _regexp_member(pattern: Value, text: Value, delimiters: Value = " ,", options: Value = "") -> Value:
     if not _are_texts(pattern, text, delimiters, options):
         return ERROR
-    expression = compiled_pattern(pattern, _flags(options))
+    expression = compiled_pattern(pattern, options)
     if expression is None:
         return ERROR
     fields = fields_of(text, delimiters)
     if not fields:
         return UNDEFINED
     try:
-        return any(expression.matches(field) for field in fields)
+        return any(expression.matches(raw(field)) for field in fields)
     except Unsupported:
         return ERROR
