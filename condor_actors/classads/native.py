@@ -55,9 +55,16 @@ def connect(ad: type, deleted: object) -> None:
         resolve=_resolve,
         deep=late["deep"],
         plain=late["plain"],
+        match_scope=_match_scope,
         clock=time.time,
         time_module=vars(time),
     )
+
+
+def _match_scope(ad: Any, state: Any) -> Any:
+    from condor_actors.classads.evaluation.state import match_scope
+
+    return match_scope(ad, state)
 
 
 def _resolve(name: str, arguments: int) -> tuple[str, Any] | None:

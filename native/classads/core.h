@@ -87,7 +87,7 @@ typedef struct { NODE_HEAD; PyObject *pairs; } Record;
 
 /* How a reference is looked up (detail), and the names that mean something by themselves (special). */
 enum { BARE, ABSOLUTE, MINE, THEIRS, SELECTED };
-enum { ORDINARY, SPECIAL_SELF, SPECIAL_TARGET, SPECIAL_ROOT, SPECIAL_PARENT, SPECIAL_TIME };
+enum { ORDINARY, SPECIAL_SELF, SPECIAL_TARGET, SPECIAL_ROOT, SPECIAL_PARENT, SPECIAL_TIME, SPECIAL_MATCH };
 /* How a function is called (style); UNRESOLVED until its first call. */
 enum { UNRESOLVED, UNKNOWN, EAGER, INSIDE, LAZY };
 
@@ -121,6 +121,7 @@ typedef struct {
     int64_t now;
     bool now_known, exhausted; /* exhausted: more levels than there may be */
     int depth, steps, frames;
+    int contexts; /* calls of evalInEachContext and its kin in progress: inside, records see the other ad too */
     Busy *busy;
 } State;
 
@@ -148,7 +149,7 @@ typedef struct {
     PyTypeObject *ad, *list, *absolute_time, *relative_time;
     PyObject *undefined, *error, *deleted;
     PyObject *operators[OPERATORS];
-    PyObject *resolve, *deep, *plain;
+    PyObject *resolve, *deep, *plain, *match_scope;
     PyObject *clock, *time_module; /* time.time as it was at first, and the dictionary it lies in */
     Py_ssize_t own, parent, scope, spellings, list_elements, list_ad; /* where the slots are */
 } Python;

@@ -99,18 +99,6 @@ static Value within(PyObject *record, PyObject *ad)
     return value_from(view);
 }
 
-Value enter(PyObject *stored, PyObject *ad, State *state)
-{
-    if (is_plain(stored))
-        return value_of(stored);
-    return IS_NODE(stored) ? enter_node((Node *)stored, ad, state) : within(stored, ad);
-}
-
-static PyObject *other_of(State *state, PyObject *ad)
-{
-    return ad == state->my ? state->target : ad == state->target ? state->my : NULL;
-}
-
 static Value an_ad(PyObject *ad)
 {
     if (ad == NULL)
@@ -119,13 +107,49 @@ static Value an_ad(PyObject *ad)
     return (Value){.kind = OBJECT, .object = ad};
 }
 
+Value enter(PyObject *stored, PyObject *ad, State *state)
+{
+    if (is_plain(stored))
+        return value_of(stored);
+    if (IS_NODE(stored))
+        return enter_node((Node *)stored, ad, state);
+    return stored == state->my || stored == state->target ? an_ad(stored) : within(stored, ad);
+}
+
+static PyObject *other_of(State *state, PyObject *ad)
+{
+    return ad == state->my ? state->target : ad == state->target ? state->my : NULL;
+}
+
+static bool takes_part(const State *state, const PyObject *ad)
+{
+    return state->target != NULL && (ad == state->my || ad == state->target);
+}
+
+/* The record around an ad of a match, or the one around that; made anew, for few ever ask. */
+static Value match_scope(PyObject *ad, State *state, bool outermost)
+{
+    PyObject *scope = PyObject_CallFunctionObjArgs(python.match_scope, ad, state, NULL);
+    if (scope == NULL || !outermost)
+        return value_from(scope);
+    PyObject *match = slot(scope, python.scope);
+    Py_XINCREF(match);
+    Py_DECREF(scope);
+    return value_from(match);
+}
+
+static Value select_from(Value value, const Reference *name, State *state);
+
 static Value special(int name, PyObject *ad, PyObject *root, State *state)
 {
     switch (name) {
     case SPECIAL_SELF: return an_ad(ad);
     case SPECIAL_TARGET: return an_ad(other_of(state, root));
-    case SPECIAL_ROOT: return an_ad(root);
-    default: return an_ad(slot(ad, python.scope));
+    case SPECIAL_ROOT: return takes_part(state, root) ? match_scope(root, state, true) : an_ad(root);
+    default: {
+        PyObject *scope = slot(ad, python.scope);
+        return scope == NULL && takes_part(state, ad) ? match_scope(ad, state, false) : an_ad(scope);
+    }
     }
 }
 
@@ -139,14 +163,16 @@ static Value look_up(PyObject *ad, const Reference *name, State *state, bool sel
             return enter(found, scope, state);
         root = scope;
     }
-    if (name->special != ORDINARY && name->special != SPECIAL_TIME)
+    if (name->special != ORDINARY && name->special < SPECIAL_TIME)
         return special(name->special, ad, root, state);
-    if (root == ad && !selected) {
-        PyObject *other = other_of(state, ad);
+    if ((root == ad || state->contexts > 0) && !selected) {
+        PyObject *other = other_of(state, root);
         PyObject *found = other == NULL ? NULL : find(other, name->key);
         if (found != NULL)
             return enter(found, other, state);
     }
+    if (name->special == SPECIAL_MATCH && takes_part(state, root))
+        return select_from(match_scope(root, state, false), name, state);
     return name->special == SPECIAL_TIME ? state_now(state) : nothing(UNDEFINED);
 }
 
@@ -172,8 +198,6 @@ static Value list_value(PyObject *taken, PyObject *ad)
     Py_DECREF(taken);
     return value_from(list);
 }
-
-static Value select_from(Value value, const Reference *name, State *state);
 
 static Value select_from_each(PyObject *list, const Reference *name, State *state)
 {
@@ -247,12 +271,11 @@ static Value refer(const Reference *name, PyObject *ad, State *state)
     case MINE:
     case THEIRS: return scoped(name, ad, state);
     case SELECTED: return select_from(run(name->scope, ad, state), name, state);
-    default: /* ABSOLUTE: in a match the outermost record is the match itself, and has no attributes */
-        if (state->target != NULL)
-            return nothing(UNDEFINED);
+    default: /* ABSOLUTE: in a match the outermost record is the match itself */
         for (PyObject *scope = slot(ad, python.scope); scope != NULL && is_ad(scope); scope = slot(ad, python.scope))
             ad = scope;
-        return look_up(ad, name, state, false);
+        return takes_part(state, ad) ? select_from(match_scope(ad, state, true), name, state)
+                                     : look_up(ad, name, state, false);
     }
 }
 

@@ -192,6 +192,8 @@ static int size_of(State *state, const Value *a, int count, Value *result)
 
 static bool is_space(Py_UCS1 c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
+static bool separates(Py_UCS1 c) { return c == ' ' || c == ',' || c == '\t' || c == '\r' || c == '\n'; }
+
 static int string_list_member(const Value *a, int count, Value *result, bool fold)
 {
     if (count != 2 || !is_ascii(a[0]) || !is_ascii(a[1]))
@@ -200,7 +202,7 @@ static int string_list_member(const Value *a, int count, Value *result, bool fol
     Py_ssize_t length = PyUnicode_GET_LENGTH(a[0].object), size = PyUnicode_GET_LENGTH(a[1].object);
     *result = truth_value(false);
     for (Py_ssize_t start = 0, end; start <= size && length > 0; start = end + 1) {
-        for (end = start; end < size && list[end] != ' ' && list[end] != ','; end++)
+        for (end = start; end < size && !separates(list[end]); end++)
             ;
         Py_ssize_t first = start, last = end;
         while (first < last && is_space(list[first]))

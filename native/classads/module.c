@@ -72,7 +72,7 @@ State *new_state(PyObject *my, PyObject *target, PyObject *now_s)
     state->target = target;
     state->now_s = now_s;
     state->now_known = state->exhausted = false;
-    state->depth = state->steps = state->frames = 0;
+    state->depth = state->steps = state->frames = state->contexts = 0;
     state->busy = NULL;
     return state;
 }
@@ -174,6 +174,7 @@ static PyMemberDef state_members[] = {
     {"my", T_OBJECT, offsetof(State, my), READONLY, NULL},
     {"target", T_OBJECT, offsetof(State, target), READONLY, NULL},
     {"now_s", T_OBJECT, offsetof(State, now_s), READONLY, NULL},
+    {"contexts", T_INT, offsetof(State, contexts), 0, NULL},
     {0}};
 static PyMethodDef state_methods[] = {
     {"now", state_now_method, METH_NOARGS, NULL}, {"other", state_other, METH_O, NULL}, {0}};
@@ -407,13 +408,13 @@ static PyObject *core_setup(PyObject *module, PyObject *args, PyObject *kwds)
 {
     (void)module;
     static char *names[] = {"ad", "list_value", "absolute_time", "relative_time", "deleted",
-                            "binary", "unary", "resolve", "deep", "plain", "clock", "time_module", NULL};
+                            "binary", "unary", "resolve", "deep", "plain", "match_scope", "clock", "time_module", NULL};
     PyObject *binary, *unary;
     Python given = python;
-    if (!PyArg_ParseTupleAndKeywords(args, kwds, "$O!O!O!O!OO!O!OOOOO!:setup", names, &PyType_Type, &given.ad,
+    if (!PyArg_ParseTupleAndKeywords(args, kwds, "$O!O!O!O!OO!O!OOOOOO!:setup", names, &PyType_Type, &given.ad,
                                      &PyType_Type, &given.list, &PyType_Type, &given.absolute_time, &PyType_Type,
                                      &given.relative_time, &given.deleted, &PyDict_Type,
-                                     &binary, &PyDict_Type, &unary, &given.resolve, &given.deep, &given.plain,
+                                     &binary, &PyDict_Type, &unary, &given.resolve, &given.deep, &given.plain, &given.match_scope,
                                      &given.clock, &PyDict_Type, &given.time_module)
         || take_operators(binary, unary) < 0 || slot_of(given.ad, "own", &given.own) < 0
         || slot_of(given.ad, "parent", &given.parent) < 0 || slot_of(given.ad, "scope", &given.scope) < 0
@@ -422,7 +423,7 @@ static PyObject *core_setup(PyObject *module, PyObject *args, PyObject *kwds)
         return NULL;
     PyObject *kept[] = {(PyObject *)given.ad, (PyObject *)given.list, (PyObject *)given.absolute_time,
                         (PyObject *)given.relative_time, given.deleted, given.resolve,
-                        given.deep, given.plain, given.clock, given.time_module};
+                        given.deep, given.plain, given.match_scope, given.clock, given.time_module};
     for (size_t at = 0; at < sizeof kept / sizeof *kept; at++)
         Py_INCREF(kept[at]); /* for as long as the process lives */
     memcpy(given.operators, python.operators, sizeof given.operators);

@@ -116,9 +116,13 @@ static uint8_t special_of(PyObject *key)
     static const struct { const char *name; uint8_t special; } names[] = {
         {"my", SPECIAL_SELF}, {"self", SPECIAL_SELF}, {"target", SPECIAL_TARGET}, {"toplevel", SPECIAL_ROOT},
         {"root", SPECIAL_ROOT}, {"parent", SPECIAL_PARENT}, {"currenttime", SPECIAL_TIME},
+        {"ad", SPECIAL_MATCH}, {"other", SPECIAL_MATCH}, {"left", SPECIAL_MATCH}, {"right", SPECIAL_MATCH},
+        {"lctx", SPECIAL_MATCH}, {"rctx", SPECIAL_MATCH}, {"symmetricmatch", SPECIAL_MATCH},
+        {"leftmatchesright", SPECIAL_MATCH}, {"rightmatchesleft", SPECIAL_MATCH}, {"leftrankvalue", SPECIAL_MATCH},
+        {"rightrankvalue", SPECIAL_MATCH},
     };
     Py_ssize_t size = PyUnicode_GET_LENGTH(key);
-    if (size >= 2 && size <= 11)
+    if (size >= 2 && size <= 16)
         for (size_t at = 0; at < sizeof names / sizeof *names; at++)
             if (PyUnicode_CompareWithASCIIString(key, names[at].name) == 0)
                 return names[at].special;

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from condor_actors.classads.builtins import (
+    argument_lists,
     choice,
     clock,
     contexts,
@@ -68,6 +69,7 @@ def function_names() -> list[str]:
 __all__ = [
     "TABLE",
     "Builtin",
+    "argument_lists",
     "choice",
     "clock",
     "compile_call",

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from condor_actors.classads.ad import ClassAd
 from condor_actors.classads.builtins.conversions import text_of
+from condor_actors.classads.builtins.pattern_engines import Match, SafePattern, Unsupported
 from condor_actors.classads.builtins.patterns import compiled_pattern
 from condor_actors.classads.builtins.registry import inside, lazy
 from condor_actors.classads.builtins.strings import raw
 from condor_actors.classads.evaluation.operators import truth
-from condor_actors.classads.evaluation.state import State, enter
+from condor_actors.classads.evaluation.state import SPECIAL_NAMES, State, enter
 from condor_actors.classads.language.expressions import Expr, Literal, Reference, as_expr
 from condor_actors.classads.language.unparse import unparse
 from condor_actors.classads.values import ERROR, UNDEFINED, AbsoluteTime, RelativeTime, Value
@@ -69,26 +71,37 @@ def _debug(ad: Any, state: State, node: Expr) -> Value:
     return value
 
 
-def named_expression(ad: Any, node: Expr) -> Expr | None:
-    """The expression that an attribute reference stands for.
+def named_expression(ad: Any, state: State, node: Reference) -> tuple[Expr, ClassAd] | None:
+    """Find the expression that an attribute reference stands for.
 
     Args:
         ad: The record whose names it sees.
-        node: Any expression.
+        state: The evaluation.
+        node: The reference.
 
     Returns:
-        What is stored under the name, as an expression; None when `node` names nothing.
+        What is stored under the name, as an expression, and the record it was found in; None when there is nothing.
     """
-    if not isinstance(node, Reference):
-        return None
-    if isinstance(node.scope, Reference) and node.scope.key == "target":
-        return None
-    scope = ad
+    start = ad if node.scope is None else node.scope.run(ad, state)
+    if node.absolute:
+        while start.scope is not None:
+            start = start.scope
+        if state.target is not None and (start is state.my or start is state.target):
+            return None
+    scope = start if isinstance(start, ClassAd) else None
     while scope is not None:
         value = scope.find(node.key)
         if value is not None:
-            return as_expr(value)
+            return as_expr(value), scope
         scope = scope.scope
+    if node.scope is None and not node.absolute:
+        if node.key in SPECIAL_NAMES:
+            meant = node.run(ad, state)
+            return (as_expr(meant), meant) if isinstance(meant, ClassAd) else None
+        other = state.other(ad)
+        value = None if other is None else other.find(node.key)
+        if value is not None and other is not None:
+            return as_expr(value), other
     return None
 
 
@@ -102,12 +115,14 @@ def _unparse(ad: Any, state: State, node: Expr) -> Value:
 
 @lazy("unresolved", least=1, most=2)
 def _unresolved(ad: Any, state: State, node: Expr, pattern: Expr | None = None) -> Value:
-    found = named_expression(ad, node)
+    if not isinstance(node, Reference):
+        return ERROR
+    found = named_expression(ad, state, node)
     if found is None:
-        return UNDEFINED if isinstance(node, Reference) else ERROR
+        return UNDEFINED
     from condor_actors.classads.language.references import open_names
 
-    names = open_names(found, ad)
+    names = open_names(*found)
     if pattern is None:
         return ",".join(names)
     wanted = pattern.run(ad, state)
@@ -116,4 +131,13 @@ def _unresolved(ad: Any, state: State, node: Expr, pattern: Expr | None = None) 
     expression = compiled_pattern(wanted, "i")
     if expression is None:
         return ERROR
-    return any(expression.matches(raw(name)) for name in names)
+    try:
+        return any(match.end() > match.start() for name in names for match in _first(expression, raw(name)))
+    except Unsupported:
+        return ERROR
+
+
+def _first(expression: SafePattern, name: bytes) -> list[Match]:
+    """The first match in a name, if there is one."""
+    found = expression.search(name)
+    return [] if found is None else [found]

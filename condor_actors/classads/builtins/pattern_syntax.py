@@ -74,7 +74,8 @@ _ANCHORS: Final[dict[str, Anchor]] = {
     "b": "boundary",
     "B": "no boundary",
 }
-_COUNT: Final = re.compile(r"\{(\d+)(?:(,)(\d*))?\}")
+_COUNT: Final = re.compile(r"\{(\d+)(?:(,)(\d*))?\}", re.ASCII)
+_REFERENCE: Final = re.compile(r"[-+]?[0-9]{1,5}")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _BEGUN_CLASS: Final = re.compile(r"\[([:.=])(?:\\.|[^\]\\])*?\1\]")
 
@@ -315,7 +316,7 @@ class _Parser:
 
     def number_of(self, name: str) -> int:
         """The group that a reference means; it may follow later."""
-        if name.lstrip("+-").isdigit():
+        if _REFERENCE.fullmatch(name):
             number = int(name)
             if name[0] in "+-":
                 number += self.groups + (name[0] == "-")
@@ -370,7 +371,7 @@ class _Parser:
             pair = Sequence((OneOf(1 << 13), OneOf(1 << 10)))
             return Atomic(Choice((pair, OneOf(DOWN))))
         if char == "g":
-            return self.again(self.braced() if self.peek() == "{" else self.digits(r"[+-]?\d+"))
+            return self.again(self.braced() if self.peek() == "{" else self.digits("[-+]?[0-9]{1,5}"))
         if char == "k":
             closing = {"<": ">", "'": "'", "{": "}"}.get(self.next())
             if closing is None:
@@ -378,7 +379,7 @@ class _Parser:
             return self.again(self.until(closing))
         if char in "123456789":
             self.at -= 1
-            number = self.digits(r"\d+")
+            number = self.digits("[0-9]{1,5}")
             if len(number) == 1 or int(number) <= self.groups:
                 return self.again(number)
             self.at -= len(number)

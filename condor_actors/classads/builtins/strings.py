@@ -198,16 +198,26 @@ def split_fields(text: str, delimiters: str | None) -> list[str]:
         delimiters = ", \t"
     if not delimiters:
         return [text] if text else []
-    blanks = "".join(re.escape(char) for char in delimiters if char in " \t")
-    hard = "".join(re.escape(char) for char in delimiters if char not in " \t")
-    around = f"[{blanks}]*" if blanks else ""
-    ways = ([f"{around}[{hard}]{around}"] if hard else []) + ([f"[{blanks}]+"] if blanks else [])
-    fields = re.split("|".join(ways), text)
-    if fields and not fields[0]:
-        fields.pop(0)
-    if fields and not fields[-1]:
-        fields.pop()
-    return fields
+    if not delimiters.isascii():  # what separates is bytes
+        bytewise = [raw(part).decode("latin-1") for part in (text, delimiters)]
+        return [cooked(field.encode("latin-1")) for field in _fields(*bytewise)]
+    return _fields(text, delimiters)
+
+
+def _fields(text: str, delimiters: str) -> list[str]:
+    members = re.escape(delimiters)
+    found: list[str] = []
+    for gap, field in re.findall(f"([{members}]*)([^{members}]*)", text):
+        last = ""
+        for char in gap:
+            if char in " \t":
+                continue
+            if char == last:
+                found.append("")
+            last = char
+        if field:
+            found.append(field)
+    return found
 
 
 def _at_sign(name: Value, lone_first: bool) -> Value:

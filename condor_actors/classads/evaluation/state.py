@@ -6,6 +6,7 @@ when the record is one of the two ads of a match, in the other one, where what i
 
 from __future__ import annotations
 
+import functools
 import time
 from typing import TYPE_CHECKING, Any, Final
 
@@ -31,10 +32,11 @@ class State:
         now_s: What ``time()`` gives, None for the clock.
         depth: Levels entered so far.
         steps: Attributes evaluated so far.
+        contexts: Calls of ``evalInEachContext`` and its kin in progress; inside, records see the other ad too.
         busy: What is being evaluated: identities of record and expression, one under the other.
     """
 
-    __slots__ = ("busy", "depth", "my", "now_s", "steps", "target")
+    __slots__ = ("busy", "contexts", "depth", "my", "now_s", "steps", "target")
 
     busy: list[tuple[ClassAd, Expr]]
 
@@ -44,6 +46,7 @@ class State:
         self.now_s = now_s
         self.depth = 0
         self.steps = 0
+        self.contexts = 0
         self.busy = []
 
     def now(self) -> int:
@@ -55,6 +58,17 @@ class State:
         if self.now_s is None:
             self.now_s = time.time()
         return int(self.now_s)
+
+    def takes_part(self, ad: ClassAd) -> bool:
+        """Say whether an ad is one of a match.
+
+        Args:
+            ad: The ad.
+
+        Returns:
+            True for the two ads of a match.
+        """
+        return self.target is not None and (ad is self.my or ad is self.target)
 
     def other(self, ad: ClassAd) -> ClassAd | None:
         """The opposite ad of a match.
@@ -86,7 +100,7 @@ def enter(value: Value, ad: ClassAd, state: State) -> Value:
     if value.__class__ in PLAIN:
         return value
     if not isinstance(value, Expr):
-        return value.within(ad)
+        return value if value is state.my or value is state.target else value.within(ad)
     busy = state.busy
     for record, node in busy:
         if node is value and record is ad:
@@ -126,19 +140,53 @@ def look_up(ad: ClassAd, key: str, state: State, selected: bool = False) -> Valu
     special = _SPECIAL.get(key)
     if special is not None:
         return special(ad, root, state)
-    if root is ad and not selected:
-        other = state.other(ad)
+    if (root is ad or state.contexts) and not selected:
+        other = state.other(root)
         if other is not None:
             value = other.find(key)
             if value is not None:
                 return enter(value, other, state)
     if key == "currenttime":
         return state.now()
+    if key in MATCH_NAMES and state.takes_part(root):
+        return look_up(match_scope(root, state), key, state, selected=True)
     return UNDEFINED
 
 
+def match_scope(ad: ClassAd, state: State) -> ClassAd:
+    """Make the record around an ad of a match, which has names for both ads and stands in the record of the match.
+
+    Args:
+        ad: One of the two ads.
+        state: The evaluation.
+
+    Returns:
+        The record; its scope is the outermost record of the evaluation.
+    """
+    from condor_actors.classads.ad import ClassAd
+
+    match = ClassAd.from_pairs(_match_pairs())
+    assert state.target is not None
+    match.store("LEFT", state.my)
+    match.store("RIGHT", state.target)
+    side = match.own["rctx" if ad is state.target else "lctx"]
+    return ClassAd.from_pairs(side.pairs, match)
+
+
+@functools.cache
+def _match_pairs() -> tuple[tuple[str, Expr], ...]:
+    from condor_actors.classads.language.parser import parse_record
+
+    return parse_record(_MATCH).pairs
+
+
+def _match_root(ad: ClassAd, state: State) -> Value:
+    """The outermost record where an ad is one of a match: the match itself."""
+    return match_scope(ad, state).scope
+
+
 def _root(ad: ClassAd, root: ClassAd, state: State) -> Value:
-    return root
+    return _match_root(root, state) if state.takes_part(root) else root
 
 
 def _target(ad: ClassAd, root: ClassAd, state: State) -> Value:
@@ -151,7 +199,9 @@ def _self(ad: ClassAd, root: ClassAd, state: State) -> Value:
 
 
 def _parent(ad: ClassAd, root: ClassAd, state: State) -> Value:
-    return UNDEFINED if ad.scope is None else ad.scope
+    if ad.scope is None:
+        return match_scope(ad, state) if state.takes_part(ad) else UNDEFINED
+    return ad.scope
 
 
 _SPECIAL: Final[dict[str, Any]] = {
@@ -163,6 +213,20 @@ _SPECIAL: Final[dict[str, Any]] = {
     "parent": _parent,
 }
 SPECIAL_NAMES: Final = frozenset(_SPECIAL)
+
+_MATCH: Final = """[
+    LEFT = undefined; RIGHT = undefined;
+    lCtx = [ ad = .LEFT; my = .LEFT; other = .RIGHT; target = .RIGHT ];
+    rCtx = [ ad = .RIGHT; my = .RIGHT; other = .LEFT; target = .LEFT ];
+    symmetricMatch = RIGHT.requirements && LEFT.requirements;
+    leftMatchesRight = RIGHT.requirements; rightMatchesLeft = LEFT.requirements;
+    leftRankValue = LEFT.rank; rightRankValue = RIGHT.rank
+]"""
+MATCH_NAMES: Final = frozenset(
+    ["ad", "other", "left", "right", "lctx", "rctx", "symmetricmatch", "leftmatchesright", "rightmatchesleft"]
+    + ["leftrankvalue", "rightrankvalue"]
+)
+"""Names that mean something in a match where neither ad has them: those of the records around the two."""
 
 
 def select(value: Value, key: str, state: State) -> Value:
@@ -263,7 +327,7 @@ def theirs(ad: ClassAd, key: str, state: State) -> Value:
 
 
 def absolute(ad: ClassAd, key: str, state: State) -> Value:
-    """``.name``, looked up from the outermost record, which in a match is the match itself and has no attributes.
+    """``.name``, looked up from the outermost record, which in a match is the match itself.
 
     Args:
         ad: The record the reference stands in.
@@ -273,10 +337,10 @@ def absolute(ad: ClassAd, key: str, state: State) -> Value:
     Returns:
         Its value.
     """
-    if state.target is not None:
-        return UNDEFINED
     while ad.scope is not None:
         ad = ad.scope
+    if state.takes_part(ad):
+        ad = _match_root(ad, state)
     return look_up(ad, key, state)
 
 
