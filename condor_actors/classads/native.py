@@ -41,6 +41,7 @@ def connect(ad: type, deleted: object) -> None:
     """
     if core is None:
         return
+    from condor_actors.classads.evaluation.budget import Exhausted
     from condor_actors.classads.evaluation.operators import BINARY, UNARY
     from condor_actors.classads.language.python_nodes import late
 
@@ -56,6 +57,7 @@ def connect(ad: type, deleted: object) -> None:
         deep=late["deep"],
         plain=late["plain"],
         match_scope=_match_scope,
+        exhausted=Exhausted,
         clock=time.time,
         time_module=vars(time),
     )

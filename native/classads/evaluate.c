@@ -18,6 +18,57 @@ static inline bool is_plain(PyObject *object)
            || type == python.relative_time;
 }
 
+/* -- what it costs */
+
+Budget budget = {.steps = INT64_MAX, .bytes = INT64_MAX};
+
+bool overdrawn(State *state)
+{
+    if (!state->exhausted)
+        budget.exceeded++;
+    state->exhausted = true;
+    return false;
+}
+
+int64_t weight(Value value)
+{
+    if (value.kind == TEXT)
+        return PyUnicode_GET_LENGTH(value.object) >> STEP_SHIFT;
+    if (value.kind != OBJECT || Py_TYPE(value.object) != python.list)
+        return 0;
+    PyObject *elements = slot(value.object, python.list_elements);
+    return elements != NULL && PyTuple_Check(elements) ? PyTuple_GET_SIZE(elements) : 0;
+}
+
+Value weighed(State *state, Value value)
+{
+    if (value.kind != TEXT || charge(state, weight(value)))
+        return value;
+    drop(value);
+    return nothing(ERROR);
+}
+
+Value made(State *state, Value value)
+{
+    if (value.kind < TEXT)
+        return value;
+    int64_t cost = weight(value);
+    state->bytes += value.kind == TEXT ? PyUnicode_GET_LENGTH(value.object) * (int64_t)PyUnicode_KIND(value.object)
+                                       : cost * ITEM_BYTES;
+    if (charge(state, cost) && (state->bytes <= budget.bytes || overdrawn(state)))
+        return value;
+    drop(value);
+    return nothing(ERROR);
+}
+
+bool charge_comparison(State *state, Value left, Value right)
+{
+    if (left.kind != TEXT || right.kind != TEXT)
+        return true;
+    Py_ssize_t length = PyUnicode_GET_LENGTH(left.object), other = PyUnicode_GET_LENGTH(right.object);
+    return (length < LONG_TEXT && other < LONG_TEXT) || charge(state, (length + other) >> STEP_SHIFT);
+}
+
 /* One level of evaluation more. Where there are too many, the whole evaluation is an error, and what is left of it is
  * passed over. */
 static bool deeper(State *state)
@@ -69,8 +120,7 @@ static Value enter_node(Node *node, PyObject *ad, State *state)
         if (busy->node == node && busy->ad == ad)
             return nothing(UNDEFINED);
     state->depth += node->height;
-    state->steps++;
-    if (state->depth > MAX_DEPTH || state->steps > MAX_STEPS) {
+    if (state->depth > MAX_DEPTH || !charge(state, node->size)) {
         state->depth -= node->height;
         return nothing(ERROR);
     }
@@ -180,13 +230,13 @@ static Value look_up(PyObject *ad, const Reference *name, State *state, bool sel
 Value element(PyObject *item, PyObject *ad, State *state)
 {
     if (is_plain(item) || !IS_NODE(item))
-        return value_of(item);
-    if (++state->steps > MAX_STEPS || !deeper(state))
+        return weighed(state, value_of(item));
+    if (!charge(state, ((Node *)item)->size) || !deeper(state))
         return nothing(ERROR);
     Py_INCREF(item);
     Value value = run((Node *)item, ad == NULL ? state->my : ad, state);
     Py_DECREF(item);
-    return shallower(state, value);
+    return shallower(state, weighed(state, value));
 }
 
 static Value list_value(PyObject *taken, PyObject *ad)
@@ -202,7 +252,7 @@ static Value list_value(PyObject *taken, PyObject *ad)
 static Value select_from_each(PyObject *list, const Reference *name, State *state)
 {
     PyObject *elements = slot(list, python.list_elements), *ad = slot(list, python.list_ad);
-    if (elements == NULL || !PyTuple_Check(elements) || !deeper(state))
+    if (elements == NULL || !PyTuple_Check(elements) || !charge(state, PyTuple_GET_SIZE(elements)) || !deeper(state))
         return nothing(ERROR);
     Py_INCREF(elements);
     PyObject *parts = PyTuple_New(PyTuple_GET_SIZE(elements));
@@ -340,8 +390,11 @@ static Value run_chain(const Binary *node, PyObject *ad, State *state)
             done = decided(operator, run(steps[at]->right, ad, state), &result);
         value = result;
     } else {
-        for (int at = 0; value.kind != FAILED && at < count; at++)
-            value = operate((Operator)steps[at]->operator, value, run(steps[at]->right, ad, state));
+        for (int at = 0; value.kind != FAILED && at < count; at++) {
+            Value right = run(steps[at]->right, ad, state);
+            charge_comparison(state, value, right);
+            value = operate((Operator)steps[at]->operator, value, right);
+        }
     }
     if (steps != few)
         PyMem_Free(steps);

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from condor_actors.classads.ad import ClassAd
 from condor_actors.classads.builtins.conversions import text_of
-from condor_actors.classads.builtins.pattern_engines import Match, SafePattern, Unsupported
+from condor_actors.classads.builtins.pattern_engines import Unsupported
 from condor_actors.classads.builtins.patterns import compiled_pattern
 from condor_actors.classads.builtins.registry import inside, lazy
 from condor_actors.classads.builtins.strings import raw
@@ -28,6 +28,10 @@ def _if_then_else(ad: Any, state: State, test: Expr, then: Expr, otherwise: Expr
     return value
 
 
+PARSED_AT_ONCE: Final = 4
+"""Characters that are parsed in the time of a step."""
+
+
 @inside("eval", least=1)
 def _eval(ad: Any, state: State, text: Value) -> Value:
     from condor_actors.classads.errors import ClassAdSyntaxError
@@ -37,6 +41,7 @@ def _eval(ad: Any, state: State, text: Value) -> Value:
         text = text_of(text)
     if not isinstance(text, str):
         return ERROR if text is UNDEFINED else text
+    state.charge(len(text) // PARSED_AT_ONCE)
     try:
         node = parse_expression(text)
     except ClassAdSyntaxError:
@@ -128,16 +133,15 @@ def _unresolved(ad: Any, state: State, node: Expr, pattern: Expr | None = None) 
     wanted = pattern.run(ad, state)
     if not isinstance(wanted, str):
         return ERROR
-    expression = compiled_pattern(wanted, "i")
+    expression = compiled_pattern(wanted, "i", state)
     if expression is None:
         return ERROR
     try:
-        return any(match.end() > match.start() for name in names for match in _first(expression, raw(name)))
+        for name in map(raw, names):
+            state.charge(expression.cost(len(name)))
+            match = expression.search(name)
+            if match is not None and match.end() > match.start():
+                return True
     except Unsupported:
         return ERROR
-
-
-def _first(expression: SafePattern, name: bytes) -> list[Match]:
-    """The first match in a name, if there is one."""
-    found = expression.search(name)
-    return [] if found is None else [found]
+    return False

@@ -52,6 +52,20 @@ def most_tries(tree: Node, size: int) -> float:
     return starts * ways.each * (1 if ways.least == ways.most else size + 1)
 
 
+def size_of(tree: Node) -> int:
+    """Count the nodes of a pattern, those of a repetition as often as it must be written out.
+
+    Args:
+        tree: The pattern.
+
+    Returns:
+        The number.
+    """
+    inner = sum(map(size_of, parts_of(tree)))
+    times = max(tree.least, tree.most or 1, 1) if isinstance(tree, Repeated) else 1
+    return 1 + inner * times
+
+
 def _begins_at_start(node: Node) -> bool:
     if isinstance(node, Sequence):
         return bool(node.parts) and _begins_at_start(node.parts[0])

@@ -21,7 +21,7 @@ from typing import Any, Final, Literal
 import attrs
 
 from condor_actors.classads.builtins.byte_sets import ALL
-from condor_actors.classads.builtins.pattern_cost import first_bytes, groups_in, is_empty_last, most_tries
+from condor_actors.classads.builtins.pattern_cost import first_bytes, groups_in, is_empty_last, most_tries, size_of
 from condor_actors.classads.builtins.pattern_syntax import Options, PatternError, parse_pattern
 from condor_actors.classads.builtins.pattern_tree import (
     Again,
@@ -36,6 +36,7 @@ from condor_actors.classads.builtins.pattern_tree import (
     Repeated,
     Sequence,
 )
+from condor_actors.classads.evaluation.budget import STEP_SHIFT
 
 FEW_TRIES: Final = 100_000
 """Ways that Python's engine may have to try at worst; with more, RE2 is asked."""
@@ -43,6 +44,10 @@ MAX_TRIES: Final = 3_000_000
 """The same for patterns that RE2 cannot do; with more, the search is refused."""
 MAX_RE2_REPEAT: Final = 1_000
 _NO_NEWLINE: Final = ALL & ~(1 << 10)
+MAX_WORK: Final = 64_000_000
+"""What RE2 may be asked for: bytes of text times nodes of the pattern."""
+RE2_SHIFT: Final = 8
+"""RE2 does so much work, as a power of two, in the time of a step."""
 Asked = Literal["whether", "where", "groups"]
 """What is asked of a search: whether there is a match, where it is, or its groups too."""
 
@@ -108,6 +113,8 @@ class SafePattern:
                 raise PatternError(str(why)) from None
         self._re2: dict[Asked, Any] = {}
         self._quick_to = -1  # bytes of the longest text known to leave Python's engine few ways
+        self._quick_cost = 0
+        self._size = size_of(self._tree)
         self._slow_from = sys.maxsize  # bytes of the shortest known to leave it many
 
     def _engine(self, text: bytes, asked: Asked) -> Any:
@@ -118,6 +125,7 @@ class SafePattern:
         if size < self._slow_from:
             if most_tries(self._tree, size) <= FEW_TRIES:
                 self._quick_to = size
+                self._quick_cost = int(most_tries(self._tree, size)) >> STEP_SHIFT
                 return self._python
             self._slow_from = size
         try:
@@ -127,8 +135,25 @@ class SafePattern:
                 return self._python
             raise
 
+    def cost(self, size: int) -> int:
+        """Say what a search costs.
+
+        Args:
+            size: Bytes of the text.
+
+        Returns:
+            Steps of an evaluation, at most so many.
+        """
+        if size <= self._quick_to:
+            return self._quick_cost
+        if size >= self._slow_from and not any(isinstance(known, Unsupported) for known in self._re2.values()):
+            return size * self._size >> RE2_SHIFT
+        return int(min(most_tries(self._tree, size), MAX_TRIES)) >> STEP_SHIFT
+
     def _linear(self, text: bytes, asked: Asked) -> Any:
         """The pattern for RE2, which cannot see that a newline is the last."""
+        if len(text) * self._size > MAX_WORK:
+            raise Unsupported("too long a text for so large a pattern")
         compiled = self._re2.get(asked)
         if compiled is None:
             try:

@@ -7,33 +7,44 @@ from typing import Any, Final, Literal
 
 from condor_actors.classads.builtins.pattern_engines import Match, SafePattern, Unsupported
 from condor_actors.classads.builtins.pattern_syntax import Options, PatternError
-from condor_actors.classads.builtins.registry import eager, inside
+from condor_actors.classads.builtins.registry import inside
 from condor_actors.classads.builtins.strings import cooked, raw, worst
 from condor_actors.classads.evaluation.state import State, element
 from condor_actors.classads.language.recent import Recent
 from condor_actors.classads.values import ERROR, MAX_STRING, UNDEFINED, ListValue, Value
 
-_compiled: Final[Recent[tuple[str, str], SafePattern | Literal[False]]] = Recent(1000)
+MAX_PATTERN: Final = 32_768
+"""Characters that a pattern may have."""
+MAX_OPTIONS: Final = 20
+COMPILE_STEPS: Final = 4
+"""What it costs to read one character of a pattern that is not remembered."""
+_compiled: Final[Recent[tuple[str, str], SafePattern | Literal[False]]] = Recent(500)
 
 
-def compiled_pattern(pattern: str, options: str = "") -> SafePattern | None:
+def compiled_pattern(pattern: str, options: str = "", state: State | None = None) -> SafePattern | None:
     """Compile a pattern, remembering recent ones.
 
     Args:
         pattern: The regular expression.
         options: Letters of ``imsx``, any others among them.
+        state: The evaluation that pays for it.
 
     Returns:
         The compiled pattern, None when it is none.
     """
     known = _compiled.get((pattern, options))
     if known is None:
+        if len(pattern) > MAX_PATTERN:
+            return None
+        if state is not None:
+            state.charge(len(pattern) * COMPILE_STEPS)
         chosen = Options(fold="i" in options, lines="m" in options, dot_all="s" in options, extended="x" in options)
         try:
             known = SafePattern(raw(pattern).decode("latin-1"), chosen)
         except PatternError:
             known = False
-        _compiled.put((pattern, options), known)
+        if len(options) <= MAX_OPTIONS:
+            _compiled.put((pattern, options), known)
     return known or None
 
 
@@ -45,15 +56,17 @@ def _unfit(*values: Value) -> Value:
     return None if all(isinstance(value, str) for value in values) else ERROR
 
 
-@eager("regexp", least=2, most=3)
-def _regexp(pattern: Value, target: Value, options: Value = "") -> Value:
+@inside("regexp", least=2, most=3)
+def _regexp(ad: Any, state: State, pattern: Value, target: Value, options: Value = "") -> Value:
     if not (pattern.__class__ is target.__class__ is options.__class__ is str):
         return _unfit(pattern, target, options)
-    expression = compiled_pattern(pattern, options)
+    expression = compiled_pattern(pattern, options, state)
     if expression is None:
         return ERROR
+    text = raw(target)
+    state.charge(expression.cost(len(text)))
     try:
-        return expression.matches(raw(target))
+        return expression.matches(text)
     except Unsupported:
         return ERROR
 
@@ -65,14 +78,17 @@ def _regexp_member(ad: Any, state: State, pattern: Value, targets: Value, option
         return strict
     if not isinstance(pattern, str) or not isinstance(targets, ListValue) or not isinstance(options, str):
         return ERROR
-    expression = compiled_pattern(pattern, options)
+    expression = compiled_pattern(pattern, options, state)
     result: Value = False
     for item in targets.elements:
         value = element(item, ad, state)
         if isinstance(value, str):
+            text = raw(value)
             try:
-                if expression is not None and expression.matches(raw(value)):
-                    return True
+                if expression is not None:
+                    state.charge(expression.cost(len(text)))
+                    if expression.matches(text):
+                        return True
             except Unsupported:
                 return ERROR
         elif value is UNDEFINED:
@@ -107,18 +123,21 @@ def expanded(match: Match, template: str, missing: bytes | None = None) -> bytes
     return b"".join(pieces)
 
 
-def _substituted(pattern: Value, target: Value, template: Value, options: Value, extra: str) -> Value:
+def _substituted(
+    state: State, pattern: Value, target: Value, template: Value, options: Value, extra: str
+) -> Value:
     strict = _unfit(pattern, target, template, options)
     if strict is not None:
         return strict
     letters = options + extra
-    expression = compiled_pattern(pattern, letters)
+    expression = compiled_pattern(pattern, letters, state)
     if expression is None:
         return ERROR
     whole, every = "f" in letters, "g" in letters
     text = raw(target)
     pieces: list[bytes] = []
     position = size = 0
+    state.charge(expression.cost(len(text)))
     try:
         for match in expression.finditer(text, groups=bool(_INNER_GROUP.search(template))):
             empty = match.end() == match.start()
@@ -137,6 +156,7 @@ def _substituted(pattern: Value, target: Value, template: Value, options: Value,
                 position += 1
             if not every or size > MAX_STRING:
                 break
+            state.charge(expression.cost(len(text) - position))
     except Unsupported:
         return ERROR
     if size > MAX_STRING:
@@ -146,16 +166,16 @@ def _substituted(pattern: Value, target: Value, template: Value, options: Value,
     return cooked(b"".join(pieces))
 
 
-@eager("regexps", least=3, most=4)
-def _regexps(pattern: Value, target: Value, template: Value, options: Value = "") -> Value:
-    return _substituted(pattern, target, template, options, "")
+@inside("regexps", least=3, most=4)
+def _regexps(ad: Any, state: State, pattern: Value, target: Value, template: Value, options: Value = "") -> Value:
+    return _substituted(state, pattern, target, template, options, "")
 
 
-@eager("replace", least=3, most=4)
-def _replace(pattern: Value, target: Value, template: Value, options: Value = "") -> Value:
-    return _substituted(pattern, target, template, options, "f")
+@inside("replace", least=3, most=4)
+def _replace(ad: Any, state: State, pattern: Value, target: Value, template: Value, options: Value = "") -> Value:
+    return _substituted(state, pattern, target, template, options, "f")
 
 
-@eager("replaceAll", least=3, most=4)
-def _replace_all(pattern: Value, target: Value, template: Value, options: Value = "") -> Value:
-    return _substituted(pattern, target, template, options, "fg")
+@inside("replaceAll", least=3, most=4)
+def _replace_all(ad: Any, state: State, pattern: Value, target: Value, template: Value, options: Value = "") -> Value:
+    return _substituted(state, pattern, target, template, options, "fg")

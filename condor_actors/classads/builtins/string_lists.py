@@ -5,13 +5,16 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable
+from typing import Any
 
 from condor_actors.classads.builtins.conversions import real_from_text, truncated
 from condor_actors.classads.builtins.pattern_engines import Unsupported
 from condor_actors.classads.builtins.patterns import compiled_pattern
-from condor_actors.classads.builtins.registry import eager
+from condor_actors.classads.builtins.registry import eager, inside
 from condor_actors.classads.builtins.strings import cooked, raw
+from condor_actors.classads.evaluation.budget import MAX_ELEMENTS, Exhausted
 from condor_actors.classads.evaluation.operators import fold
+from condor_actors.classads.evaluation.state import State
 from condor_actors.classads.values import ERROR, UNDEFINED, Value
 
 _WHOLE = re.compile(r"[-+0-9]+\Z")
@@ -41,7 +44,9 @@ def fields_of(text: str, delimiters: str = " ,") -> list[str]:
 
 
 def _fields(text: str, delimiters: str) -> list[str]:
-    parts = re.split(f"[{re.escape(delimiters)}]", text) if delimiters else [text]
+    parts = re.split(f"[{re.escape(delimiters)}]", text, maxsplit=MAX_ELEMENTS) if delimiters else [text]
+    if len(parts) > MAX_ELEMENTS:
+        raise Exhausted(f"a list of more than {MAX_ELEMENTS} elements")
     return [field for field in (part.strip(" \t\n\r\v\f") for part in parts) if field]
 
 
@@ -163,17 +168,24 @@ def _isubset(left: Value, right: Value, delimiters: Value = _MEMBER_DELIMITERS) 
     return _is_subset(left, right, delimiters, True)
 
 
-@eager("stringList_regexpMember", least=2, most=4)
-def _regexp_member(pattern: Value, text: Value, delimiters: Value = " ,", options: Value = "") -> Value:
+@inside("stringList_regexpMember", least=2, most=4)
+def _regexp_member(
+    ad: Any, state: State, pattern: Value, text: Value, delimiters: Value = " ,", options: Value = ""
+) -> Value:
     if not _are_texts(pattern, text, delimiters, options):
         return ERROR
-    expression = compiled_pattern(pattern, options.lower())
+    expression = compiled_pattern(pattern, options.lower(), state)
     if expression is None:
         return ERROR
     fields = fields_of(text, delimiters)
     if not fields:
         return UNDEFINED
     try:
-        return any(expression.matches(raw(field)) for field in fields)
+        for field in fields:
+            data = raw(field)
+            state.charge(expression.cost(len(data)))
+            if expression.matches(data):
+                return True
+        return False
     except Unsupported:
         return ERROR

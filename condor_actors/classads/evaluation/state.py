@@ -10,6 +10,7 @@ import functools
 import time
 from typing import TYPE_CHECKING, Any, Final
 
+from condor_actors.classads.evaluation.budget import BUDGET, ITEM_BYTES, Exhausted, weight
 from condor_actors.classads.language.expressions import Expr
 from condor_actors.classads.native import core
 from condor_actors.classads.values import ERROR, UNDEFINED, AbsoluteTime, ListValue, RelativeTime, Value
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from condor_actors.classads.ad import ClassAd
 
 MAX_DEPTH: Final = 400
-MAX_STEPS: Final = 200_000
 
 PLAIN: Final = frozenset({int, str, bool, float, type(UNDEFINED), type(ERROR), AbsoluteTime, RelativeTime})
 
@@ -31,12 +31,13 @@ class State:
         target: The other ad of a match, or None.
         now_s: What ``time()`` gives, None for the clock.
         depth: Levels entered so far.
-        steps: Attributes evaluated so far.
+        steps: Steps taken so far (see `budget`).
+        made_bytes: Bytes of what functions made so far.
         contexts: Calls of ``evalInEachContext`` and its kin in progress; inside, records see the other ad too.
         busy: What is being evaluated: identities of record and expression, one under the other.
     """
 
-    __slots__ = ("busy", "contexts", "depth", "my", "now_s", "steps", "target")
+    __slots__ = ("busy", "contexts", "depth", "made_bytes", "my", "now_s", "steps", "target")
 
     busy: list[tuple[ClassAd, Expr]]
 
@@ -47,6 +48,7 @@ class State:
         self.depth = 0
         self.steps = 0
         self.contexts = 0
+        self.made_bytes = 0
         self.busy = []
 
     def now(self) -> int:
@@ -58,6 +60,48 @@ class State:
         if self.now_s is None:
             self.now_s = time.time()
         return int(self.now_s)
+
+    def charge(self, steps: int) -> None:
+        """Note what something costs.
+
+        Args:
+            steps: The cost.
+
+        Raises:
+            Exhausted: The evaluation has spent too much.
+        """
+        self.steps += steps
+        if self.steps > BUDGET.steps:
+            self.exhaust()
+
+    def made(self, value: Value) -> Value:
+        """Note what a function made.
+
+        Args:
+            value: Its result.
+
+        Returns:
+            The same.
+
+        Raises:
+            Exhausted: The evaluation has spent too much.
+        """
+        if value.__class__ is str or value.__class__ is ListValue:
+            cost = weight(value)
+            self.made_bytes += len(value) if value.__class__ is str else cost * ITEM_BYTES
+            self.charge(cost)
+            if self.made_bytes > BUDGET.bytes:
+                self.exhaust()
+        return value
+
+    def exhaust(self) -> None:
+        """End the evaluation.
+
+        Raises:
+            Exhausted: Always.
+        """
+        BUDGET.exceeded += 1
+        raise Exhausted("the evaluation has spent too much")
 
     def takes_part(self, ad: ClassAd) -> bool:
         """Say whether an ad is one of a match.
@@ -106,10 +150,10 @@ def enter(value: Value, ad: ClassAd, state: State) -> Value:
         if node is value and record is ad:
             return UNDEFINED
     state.depth += value.height
-    state.steps += 1
-    if state.depth > MAX_DEPTH or state.steps > MAX_STEPS:
+    if state.depth > MAX_DEPTH:
         state.depth -= value.height
         return ERROR
+    state.charge(value.size)
     busy.append((ad, value))
     result = value.run(ad, state)
     busy.pop()
@@ -245,6 +289,7 @@ def select(value: Value, key: str, state: State) -> Value:
     if isinstance(value, ClassAd):
         return look_up(value, key, state, selected=True)
     if isinstance(value, ListValue):
+        state.charge(len(value.elements))
         return ListValue(tuple(select(element(item, value.ad, state), key, state) for item in value.elements), value.ad)
     return UNDEFINED if value is UNDEFINED else ERROR
 
@@ -261,11 +306,12 @@ def element(item: Value, ad: ClassAd | None, state: State) -> Value:
         Its value.
     """
     if type(item) in PLAIN or not isinstance(item, Expr):
+        state.charge(weight(item))
         return item
-    state.steps += 1
-    if state.steps > MAX_STEPS:
-        return ERROR
-    return item.run(ad if ad is not None else state.my, state)
+    state.charge(item.size)
+    value = item.run(ad if ad is not None else state.my, state)
+    state.charge(weight(value))
+    return value
 
 
 def bare(ad: ClassAd, key: str, state: State) -> Value:
