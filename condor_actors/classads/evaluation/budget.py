@@ -33,6 +33,8 @@ CALL_STEPS: Final = 10
 STEP_SHIFT: Final = 6
 LONG_TEXT: Final = 4096
 ITEM_BYTES: Final = 64
+TURN_STEPS: Final = 3_000_000
+"""Steps after which a question that goes over many ads waits for its next turn: about a quarter of a second."""
 MAX_ELEMENTS: Final = 100_000
 """Elements that a list made of a text may have."""
 
@@ -107,28 +109,30 @@ class Meter:
 
     Args:
         what: Whose cost it is, for people: ``the constraint``.
-        steps: Steps it may take in all.
+        steps: Steps it may take in one turn.
     """
 
-    def __init__(self, what: str, steps: int) -> None:
+    def __init__(self, what: str, steps: int = TURN_STEPS) -> None:
         self._what = what
         self._most = steps
         self._steps, self._exceeded = spent()
 
-    def check(self) -> None:
-        """Say that it may go on.
+    def is_spent(self) -> bool:
+        """Say whether the question has had its turn, so that others get theirs.
+
+        Returns:
+            True when all evaluations since this was made took more steps than a turn has.
 
         Raises:
-            TooCostly: It may not: an evaluation since it was made spent too much, or all of them together.
+            TooCostly: One of them spent more than an evaluation may.
         """
         steps, exceeded = spent()
         if exceeded != self._exceeded:
             raise TooCostly(
-                f"{self._what} takes more than {BUDGET.steps} steps or makes more than {BUDGET.bytes} bytes on one ad; "
-                "ask for less at once"
+                f"{self._what} takes more than {BUDGET.steps} steps (CLASSAD_EVALUATION_MAX_STEPS) or makes more than "
+                f"{BUDGET.bytes} bytes (CLASSAD_EVALUATION_MAX_BYTES) on one ad; ask for less at once"
             )
-        if steps - self._steps > self._most:
-            raise TooCostly(f"{self._what} takes more than {self._most} steps on the ads asked; ask for less at once")
+        return steps - self._steps > self._most
 
 
 set_limits()

@@ -101,6 +101,7 @@ class State:
             Exhausted: Always.
         """
         BUDGET.exceeded += 1
+        BUDGET.spent += self.steps
         raise Exhausted("the evaluation has spent too much")
 
     def takes_part(self, ad: ClassAd) -> bool:
