@@ -53,7 +53,7 @@ def _fields(text: str, delimiters: str) -> list[str]:
 def _tokens(text: str, delimiters: str) -> set[str]:
     """What stands between the characters that separate, with its blanks."""
     if delimiters.isascii():
-        parts = re.split(f"[{re.escape(delimiters)}]", text) if delimiters else [text]
+        parts = re.split(f"[{re.escape(delimiters)}]", text)
     else:
         bytewise = raw(delimiters).decode("latin-1")
         whole = raw(text).decode("latin-1")
@@ -139,7 +139,8 @@ def _intersect(left: Value, right: Value, delimiters: Value = " ,") -> Value:
         return UNDEFINED
     if not _are_texts(left, right, delimiters):
         return ERROR
-    return bool(_tokens(left, delimiters) & _tokens(right, delimiters))
+    separators = delimiters or " ,"
+    return bool(_tokens(left, separators) & _tokens(right, separators))
 
 
 def _is_subset(left: Value, right: Value, delimiters: Value, folded: bool) -> Value:
