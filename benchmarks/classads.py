@@ -184,6 +184,30 @@ def evaluating(times: int) -> None:
     )
 
 
+PATTERNS = {
+    "a slot's name": ("^slot[0-9]+@", "slot12@execute-04.example.org"),
+    "a word in any case": ("(?i)linux", "X86_64 LINUX Debian 12"),
+    "one of three names": ("^(alice|bob|carol)$", "carol"),
+    "three words in 1,400 characters": ("foo|bar|baz", "quux " * 280),
+    ".*word.* in 200 characters": (".*debian.*", "x" * 200 + "debian"),
+    "nested repetitions (RE2)": ("(x+x+)+y", "x" * 20),
+    "many commas (RE2)": (".*,.*,.*,.*;", "," * 500),
+}
+
+
+def patterns(times: int) -> None:
+    """Regular expressions: plain ones, and those that an engine which tries way after way is slow on."""
+    for name, (pattern, text) in PATTERNS.items():
+        expression = f'regexp("{pattern}", Text)'
+        our_ad, their_ad = ours({"Text": f'"{text}"'}), classad2.ClassAd(f'[Text="{text}"]')
+        node, their_node = parse_expression(expression), classad2.ExprTree(expression)
+        line(
+            f"regexp: {name}",
+            statement_s("node.evaluate(ad)", times // 20, node=node, ad=our_ad),
+            statement_s("node.eval(ad)", times // 200, node=their_node, ad=their_ad),
+        )
+
+
 def pool(count: int) -> list[ClassAd]:
     """Machines of a mixed pool."""
     dice = random.Random(1)
@@ -263,6 +287,7 @@ def main() -> None:
     print(f"{'':58} {'ours':>15} {'HTCondor':>15}  {'ratio':>8}")
     parsing(times)
     evaluating(times)
+    patterns(times)
     matchmaking()
     memory()
 

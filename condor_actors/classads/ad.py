@@ -34,7 +34,7 @@ class ClassAd(AttributeMap):
         """Build an ad from parsed pairs.
 
         Args:
-            pairs: Spelling and expression; of equal names the last counts.
+            pairs: Spelling and expression; of equal names the first spelling and the last expression count.
             scope: The record around it.
 
         Returns:
@@ -43,7 +43,12 @@ class ClassAd(AttributeMap):
         ad = cls()
         ad.scope = scope
         for name, node in pairs:
-            ad.store(name, node.value if type(node) is Literal else node)
+            value = node.value if type(node) is Literal else node
+            key = name.lower()
+            if key in ad.own:
+                ad.own[key] = value
+            else:
+                ad.store(name, value)
         return ad
 
     def within(self, scope: ClassAd) -> ClassAd:

@@ -41,6 +41,7 @@ def connect(ad: type, deleted: object) -> None:
     """
     if core is None:
         return
+    from condor_actors.classads.evaluation.budget import Exhausted
     from condor_actors.classads.evaluation.operators import BINARY, UNARY
     from condor_actors.classads.language.python_nodes import late
 
@@ -55,9 +56,17 @@ def connect(ad: type, deleted: object) -> None:
         resolve=_resolve,
         deep=late["deep"],
         plain=late["plain"],
+        match_scope=_match_scope,
+        exhausted=Exhausted,
         clock=time.time,
         time_module=vars(time),
     )
+
+
+def _match_scope(ad: Any, state: Any) -> Any:
+    from condor_actors.classads.evaluation.state import match_scope
+
+    return match_scope(ad, state)
 
 
 def _resolve(name: str, arguments: int) -> tuple[str, Any] | None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 INT_MIN: Final = -(1 << 63)
 INT_MAX: Final = (1 << 63) - 1
 _WRAP: Final = 1 << 64
-MAX_STRING: Final = 16 * 1024 * 1024
+MAX_STRING: Final = 4 * 1024 * 1024
 """Characters that a string made by a function may have; a longer one is ERROR."""
 
 

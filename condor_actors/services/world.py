@@ -23,6 +23,7 @@ from twisted.logger import Logger
 
 from condor_actors.actors import World
 from condor_actors.classads.builtins.choice import listen_to_debug
+from condor_actors.classads.evaluation.budget import DEFAULT_BYTES, set_limits
 from condor_actors.config import Config, ConfigError
 from condor_actors.config.user_maps import use_user_maps
 from condor_actors.services.steady_time import SteadyClock, steady_timers
@@ -149,7 +150,9 @@ def real_world(config: Config, name: str, *, reactor: Any, credentials: Credenti
 
 
 def classads_of(config: Config) -> None:
-    """Give the ClassAd language what it has from the configuration: user maps, and a log for its ``debug()``."""
+    """Give the ClassAd language what it has from the configuration: limits, user maps, and a log for ``debug()``."""
+    made_bytes = config.size("CLASSAD_EVALUATION_MAX_BYTES") or DEFAULT_BYTES
+    set_limits(config.integer("CLASSAD_EVALUATION_MAX_STEPS"), made_bytes)
     use_user_maps(config)
     listen_to_debug(_tell_debug if config.is_debugged(config.subsystem) else None)
 

@@ -68,12 +68,12 @@ typedef enum { LITERAL, SPAN, REFERENCE, UNARY, BINARY, CONDITIONAL, SUBSCRIPT, 
 
 #define NODE_HEAD \
     PyObject_HEAD PyObject *memory; \
-    int height; \
+    int height, size; \
     uint8_t kind; \
     uint8_t operator; \
     uint8_t detail
 
-typedef struct { NODE_HEAD; } Node; /* detail: below, for references */
+typedef struct { NODE_HEAD; } Node; /* size: nodes of the tree, this one too; detail: below, for references */
 typedef struct { NODE_HEAD; PyObject *value; Value known; } Literal;
 typedef struct { NODE_HEAD; PyObject *span; double seconds; } Span;
 typedef struct { NODE_HEAD; PyObject *name, *key; Node *scope; char absolute; uint8_t special; } Reference;
@@ -87,7 +87,7 @@ typedef struct { NODE_HEAD; PyObject *pairs; } Record;
 
 /* How a reference is looked up (detail), and the names that mean something by themselves (special). */
 enum { BARE, ABSOLUTE, MINE, THEIRS, SELECTED };
-enum { ORDINARY, SPECIAL_SELF, SPECIAL_TARGET, SPECIAL_ROOT, SPECIAL_PARENT, SPECIAL_TIME };
+enum { ORDINARY, SPECIAL_SELF, SPECIAL_TARGET, SPECIAL_ROOT, SPECIAL_PARENT, SPECIAL_TIME, SPECIAL_MATCH };
 /* How a function is called (style); UNRESOLVED until its first call. */
 enum { UNRESOLVED, UNKNOWN, EAGER, INSIDE, LAZY };
 
@@ -120,7 +120,9 @@ typedef struct {
     PyObject *my, *target, *now_s; /* target NULL: none; now_s NULL: the clock's */
     int64_t now;
     bool now_known, exhausted; /* exhausted: more levels than there may be */
-    int depth, steps, frames;
+    int depth, frames;
+    int64_t steps, bytes; /* spent so far */
+    int contexts; /* calls of evalInEachContext and its kin in progress: inside, records see the other ad too */
     Busy *busy;
 } State;
 
@@ -129,7 +131,25 @@ State *new_state(PyObject *my, PyObject *target, PyObject *now_s);
 void end_state(State *state);
 Value state_now(State *state);
 
-enum { MAX_DEPTH = 400, MAX_STEPS = 200000, MAX_FRAMES = 4000, MAX_NESTING = 200, MAX_STRING = 16 * 1024 * 1024 };
+enum { MAX_DEPTH = 400, MAX_FRAMES = 4000, MAX_NESTING = 200, MAX_SIZE = 1 << 30, MAX_STRING = 4 * 1024 * 1024 };
+enum { CALL_STEPS = 10, STEP_SHIFT = 6, LONG_TEXT = 4096, ITEM_BYTES = 64 }; /* as in evaluation/budget.py */
+
+/* What one evaluation may spend, and what all of them have spent; the interpreter's lock guards it. */
+typedef struct { int64_t steps, bytes, spent, exceeded; } Budget;
+extern Budget budget;
+
+bool overdrawn(State *state); /* false; the evaluation has spent too much, and all of it is an error */
+
+static inline bool charge(State *state, int64_t steps)
+{
+    state->steps += steps;
+    return state->steps <= budget.steps || overdrawn(state);
+}
+
+int64_t weight(Value value);
+Value weighed(State *state, Value value); /* a text that was looked at: charged by its length; takes the value */
+Value made(State *state, Value value);    /* a text or list that a function made; takes the value */
+bool charge_comparison(State *state, Value left, Value right);
 
 Value run(Node *node, PyObject *ad, State *state);
 Value enter(PyObject *stored, PyObject *ad, State *state);
@@ -148,7 +168,8 @@ typedef struct {
     PyTypeObject *ad, *list, *absolute_time, *relative_time;
     PyObject *undefined, *error, *deleted;
     PyObject *operators[OPERATORS];
-    PyObject *resolve, *deep, *plain;
+    PyObject *resolve, *deep, *plain, *match_scope;
+    PyObject *exhausted; /* the exception that ends an evaluation which has spent too much */
     PyObject *clock, *time_module; /* time.time as it was at first, and the dictionary it lies in */
     Py_ssize_t own, parent, scope, spellings, list_elements, list_ad; /* where the slots are */
 } Python;

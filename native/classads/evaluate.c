@@ -18,6 +18,57 @@ static inline bool is_plain(PyObject *object)
            || type == python.relative_time;
 }
 
+/* -- what it costs */
+
+Budget budget = {.steps = INT64_MAX, .bytes = INT64_MAX};
+
+bool overdrawn(State *state)
+{
+    if (!state->exhausted)
+        budget.exceeded++;
+    state->exhausted = true;
+    return false;
+}
+
+int64_t weight(Value value)
+{
+    if (value.kind == TEXT)
+        return PyUnicode_GET_LENGTH(value.object) >> STEP_SHIFT;
+    if (value.kind != OBJECT || Py_TYPE(value.object) != python.list)
+        return 0;
+    PyObject *elements = slot(value.object, python.list_elements);
+    return elements != NULL && PyTuple_Check(elements) ? PyTuple_GET_SIZE(elements) : 0;
+}
+
+Value weighed(State *state, Value value)
+{
+    if (value.kind != TEXT || charge(state, weight(value)))
+        return value;
+    drop(value);
+    return nothing(ERROR);
+}
+
+Value made(State *state, Value value)
+{
+    if (value.kind < TEXT)
+        return value;
+    int64_t cost = weight(value);
+    state->bytes += value.kind == TEXT ? PyUnicode_GET_LENGTH(value.object) * (int64_t)PyUnicode_KIND(value.object)
+                                       : cost * ITEM_BYTES;
+    if (charge(state, cost) && (state->bytes <= budget.bytes || overdrawn(state)))
+        return value;
+    drop(value);
+    return nothing(ERROR);
+}
+
+bool charge_comparison(State *state, Value left, Value right)
+{
+    if (left.kind != TEXT || right.kind != TEXT)
+        return true;
+    Py_ssize_t length = PyUnicode_GET_LENGTH(left.object), other = PyUnicode_GET_LENGTH(right.object);
+    return (length < LONG_TEXT && other < LONG_TEXT) || charge(state, (length + other) >> STEP_SHIFT);
+}
+
 /* One level of evaluation more. Where there are too many, the whole evaluation is an error, and what is left of it is
  * passed over. */
 static bool deeper(State *state)
@@ -69,8 +120,7 @@ static Value enter_node(Node *node, PyObject *ad, State *state)
         if (busy->node == node && busy->ad == ad)
             return nothing(UNDEFINED);
     state->depth += node->height;
-    state->steps++;
-    if (state->depth > MAX_DEPTH || state->steps > MAX_STEPS) {
+    if (state->depth > MAX_DEPTH || !charge(state, node->size)) {
         state->depth -= node->height;
         return nothing(ERROR);
     }
@@ -99,18 +149,6 @@ static Value within(PyObject *record, PyObject *ad)
     return value_from(view);
 }
 
-Value enter(PyObject *stored, PyObject *ad, State *state)
-{
-    if (is_plain(stored))
-        return value_of(stored);
-    return IS_NODE(stored) ? enter_node((Node *)stored, ad, state) : within(stored, ad);
-}
-
-static PyObject *other_of(State *state, PyObject *ad)
-{
-    return ad == state->my ? state->target : ad == state->target ? state->my : NULL;
-}
-
 static Value an_ad(PyObject *ad)
 {
     if (ad == NULL)
@@ -119,13 +157,49 @@ static Value an_ad(PyObject *ad)
     return (Value){.kind = OBJECT, .object = ad};
 }
 
+Value enter(PyObject *stored, PyObject *ad, State *state)
+{
+    if (is_plain(stored))
+        return value_of(stored);
+    if (IS_NODE(stored))
+        return enter_node((Node *)stored, ad, state);
+    return stored == state->my || stored == state->target ? an_ad(stored) : within(stored, ad);
+}
+
+static PyObject *other_of(State *state, PyObject *ad)
+{
+    return ad == state->my ? state->target : ad == state->target ? state->my : NULL;
+}
+
+static bool takes_part(const State *state, const PyObject *ad)
+{
+    return state->target != NULL && (ad == state->my || ad == state->target);
+}
+
+/* The record around an ad of a match, or the one around that; made anew, for few ever ask. */
+static Value match_scope(PyObject *ad, State *state, bool outermost)
+{
+    PyObject *scope = PyObject_CallFunctionObjArgs(python.match_scope, ad, state, NULL);
+    if (scope == NULL || !outermost)
+        return value_from(scope);
+    PyObject *match = slot(scope, python.scope);
+    Py_XINCREF(match);
+    Py_DECREF(scope);
+    return value_from(match);
+}
+
+static Value select_from(Value value, const Reference *name, State *state);
+
 static Value special(int name, PyObject *ad, PyObject *root, State *state)
 {
     switch (name) {
     case SPECIAL_SELF: return an_ad(ad);
     case SPECIAL_TARGET: return an_ad(other_of(state, root));
-    case SPECIAL_ROOT: return an_ad(root);
-    default: return an_ad(slot(ad, python.scope));
+    case SPECIAL_ROOT: return takes_part(state, root) ? match_scope(root, state, true) : an_ad(root);
+    default: {
+        PyObject *scope = slot(ad, python.scope);
+        return scope == NULL && takes_part(state, ad) ? match_scope(ad, state, false) : an_ad(scope);
+    }
     }
 }
 
@@ -139,14 +213,16 @@ static Value look_up(PyObject *ad, const Reference *name, State *state, bool sel
             return enter(found, scope, state);
         root = scope;
     }
-    if (name->special != ORDINARY && name->special != SPECIAL_TIME)
+    if (name->special != ORDINARY && name->special < SPECIAL_TIME)
         return special(name->special, ad, root, state);
-    if (root == ad && !selected) {
-        PyObject *other = other_of(state, ad);
+    if ((root == ad || state->contexts > 0) && !selected) {
+        PyObject *other = other_of(state, root);
         PyObject *found = other == NULL ? NULL : find(other, name->key);
         if (found != NULL)
             return enter(found, other, state);
     }
+    if (name->special == SPECIAL_MATCH && takes_part(state, root))
+        return select_from(match_scope(root, state, false), name, state);
     return name->special == SPECIAL_TIME ? state_now(state) : nothing(UNDEFINED);
 }
 
@@ -154,13 +230,13 @@ static Value look_up(PyObject *ad, const Reference *name, State *state, bool sel
 Value element(PyObject *item, PyObject *ad, State *state)
 {
     if (is_plain(item) || !IS_NODE(item))
-        return value_of(item);
-    if (++state->steps > MAX_STEPS || !deeper(state))
+        return weighed(state, value_of(item));
+    if (!charge(state, ((Node *)item)->size) || !deeper(state))
         return nothing(ERROR);
     Py_INCREF(item);
     Value value = run((Node *)item, ad == NULL ? state->my : ad, state);
     Py_DECREF(item);
-    return shallower(state, value);
+    return shallower(state, weighed(state, value));
 }
 
 static Value list_value(PyObject *taken, PyObject *ad)
@@ -173,12 +249,10 @@ static Value list_value(PyObject *taken, PyObject *ad)
     return value_from(list);
 }
 
-static Value select_from(Value value, const Reference *name, State *state);
-
 static Value select_from_each(PyObject *list, const Reference *name, State *state)
 {
     PyObject *elements = slot(list, python.list_elements), *ad = slot(list, python.list_ad);
-    if (elements == NULL || !PyTuple_Check(elements) || !deeper(state))
+    if (elements == NULL || !PyTuple_Check(elements) || !charge(state, PyTuple_GET_SIZE(elements)) || !deeper(state))
         return nothing(ERROR);
     Py_INCREF(elements);
     PyObject *parts = PyTuple_New(PyTuple_GET_SIZE(elements));
@@ -247,12 +321,11 @@ static Value refer(const Reference *name, PyObject *ad, State *state)
     case MINE:
     case THEIRS: return scoped(name, ad, state);
     case SELECTED: return select_from(run(name->scope, ad, state), name, state);
-    default: /* ABSOLUTE: in a match the outermost record is the match itself, and has no attributes */
-        if (state->target != NULL)
-            return nothing(UNDEFINED);
+    default: /* ABSOLUTE: in a match the outermost record is the match itself */
         for (PyObject *scope = slot(ad, python.scope); scope != NULL && is_ad(scope); scope = slot(ad, python.scope))
             ad = scope;
-        return look_up(ad, name, state, false);
+        return takes_part(state, ad) ? select_from(match_scope(ad, state, true), name, state)
+                                     : look_up(ad, name, state, false);
     }
 }
 
@@ -317,8 +390,11 @@ static Value run_chain(const Binary *node, PyObject *ad, State *state)
             done = decided(operator, run(steps[at]->right, ad, state), &result);
         value = result;
     } else {
-        for (int at = 0; value.kind != FAILED && at < count; at++)
-            value = operate((Operator)steps[at]->operator, value, run(steps[at]->right, ad, state));
+        for (int at = 0; value.kind != FAILED && at < count; at++) {
+            Value right = run(steps[at]->right, ad, state);
+            charge_comparison(state, value, right);
+            value = operate((Operator)steps[at]->operator, value, right);
+        }
     }
     if (steps != few)
         PyMem_Free(steps);

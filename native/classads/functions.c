@@ -192,6 +192,8 @@ static int size_of(State *state, const Value *a, int count, Value *result)
 
 static bool is_space(Py_UCS1 c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
+static bool separates(Py_UCS1 c) { return c == ' ' || c == ',' || c == '\t' || c == '\r' || c == '\n'; }
+
 static int string_list_member(const Value *a, int count, Value *result, bool fold)
 {
     if (count != 2 || !is_ascii(a[0]) || !is_ascii(a[1]))
@@ -200,7 +202,7 @@ static int string_list_member(const Value *a, int count, Value *result, bool fol
     Py_ssize_t length = PyUnicode_GET_LENGTH(a[0].object), size = PyUnicode_GET_LENGTH(a[1].object);
     *result = truth_value(false);
     for (Py_ssize_t start = 0, end; start <= size && length > 0; start = end + 1) {
-        for (end = start; end < size && list[end] != ' ' && list[end] != ','; end++)
+        for (end = start; end < size && !separates(list[end]); end++)
             ;
         Py_ssize_t first = start, last = end;
         while (first < last && is_space(list[first]))
@@ -298,6 +300,7 @@ static Value member_of_list(Value sought, PyObject *elements, PyObject *ad, Stat
         }
         if (sought.kind >= TEXT)
             Py_INCREF(sought.object);
+        charge_comparison(state, item, sought);
         item = operate(EQUAL, item, sought);
         if (item.kind == FAILED || (item.kind == TRUTH && item.number)) {
             result = item;
@@ -309,6 +312,17 @@ static Value member_of_list(Value sought, PyObject *elements, PyObject *ad, Stat
     return result;
 }
 
+/* What a Python function gave; where it found that too much was spent, the evaluation is an error. */
+static Value answered(State *state, PyObject *result)
+{
+    if (result == NULL && PyErr_ExceptionMatches(python.exhausted)) {
+        PyErr_Clear();
+        overdrawn(state);
+        return nothing(ERROR);
+    }
+    return value_from(result);
+}
+
 static Value ask_python_lazily(Call *node, PyObject *ad, State *state)
 {
     PyObject *arguments[5] = {ad, (PyObject *)state};
@@ -317,7 +331,7 @@ static Value ask_python_lazily(Call *node, PyObject *ad, State *state)
         return nothing(ERROR);
     for (Py_ssize_t at = 0; at < count; at++)
         arguments[2 + at] = PyTuple_GET_ITEM(node->arguments, at);
-    return value_from(PyObject_Vectorcall(node->apply, arguments, (size_t)count + 2, NULL));
+    return answered(state, PyObject_Vectorcall(node->apply, arguments, (size_t)count + 2, NULL));
 }
 
 /* Takes the values. */
@@ -347,30 +361,35 @@ static Value ask_python(Call *node, PyObject *ad, State *state, Value *values, i
         Py_DECREF(arguments[2 + at]);
     if (arguments != few)
         PyMem_Free(arguments);
-    return value_from(result);
+    return answered(state, result);
 }
 
 static Value call_with_values(Call *node, PyObject *ad, State *state)
 {
-    int count = (int)PyTuple_GET_SIZE(node->arguments), made = 0;
+    int count = (int)PyTuple_GET_SIZE(node->arguments), got = 0;
     Value few[FEW], *values = count > FEW ? PyMem_Malloc((size_t)count * sizeof *values) : few;
     Value result = nothing(FAILED);
     if (values == NULL) {
         PyErr_NoMemory();
         return result;
     }
-    for (; made < count; made++) {
-        values[made] = run((Node *)PyTuple_GET_ITEM(node->arguments, made), ad, state);
-        if (values[made].kind == FAILED)
+    int64_t cost = 0;
+    for (; got < count; got++) {
+        values[got] = run((Node *)PyTuple_GET_ITEM(node->arguments, got), ad, state);
+        if (values[got].kind == FAILED)
             break;
+        cost += weight(values[got]);
     }
-    if (made == count) {
+    if (got == count && !charge(state, cost)) {
+        result = nothing(ERROR);
+    } else if (got == count) {
         if (node->native < FIRST_PLAIN || !natives[node->native].function(state, values, count, &result)) {
             result = ask_python(node, ad, state, values, count);
-            made = 0;
+            got = 0;
         }
+        result = made(state, result);
     }
-    for (int at = 0; at < made; at++)
+    for (int at = 0; at < got; at++)
         drop(values[at]);
     if (values != few)
         PyMem_Free(values);
@@ -381,12 +400,12 @@ Value call(Call *node, PyObject *ad, State *state)
 {
     if (node->style == UNRESOLVED && resolve(node) < 0)
         return nothing(FAILED);
-    if (node->style == UNKNOWN)
+    if (node->style == UNKNOWN || !charge(state, CALL_STEPS))
         return nothing(ERROR);
     if (node->native == IF_THEN_ELSE)
         return if_then_else(node, ad, state);
     if (node->style == LAZY)
-        return ask_python_lazily(node, ad, state);
+        return made(state, ask_python_lazily(node, ad, state));
     if (node->native == MEMBER && ((Node *)PyTuple_GET_ITEM(node->arguments, 1))->kind == LIST) {
         Value sought = run((Node *)PyTuple_GET_ITEM(node->arguments, 0), ad, state);
         if (sought.kind == FAILED || sought.kind == UNDEFINED || sought.kind == ERROR)

@@ -72,13 +72,16 @@ State *new_state(PyObject *my, PyObject *target, PyObject *now_s)
     state->target = target;
     state->now_s = now_s;
     state->now_known = state->exhausted = false;
-    state->depth = state->steps = state->frames = 0;
+    state->depth = state->frames = state->contexts = 0;
+    state->steps = state->bytes = 0;
     state->busy = NULL;
     return state;
 }
 
 static void clear_state(State *state)
 {
+    budget.spent += state->steps;
+    state->steps = 0;
     Py_CLEAR(state->my);
     Py_CLEAR(state->target);
     Py_CLEAR(state->now_s);
@@ -170,13 +173,26 @@ static PyObject *state_other(PyObject *self, PyObject *ad)
     return other;
 }
 
+static PyObject *state_charge(PyObject *self, PyObject *steps)
+{
+    long long cost = PyLong_AsLongLong(steps);
+    if (cost == -1 && PyErr_Occurred())
+        return NULL;
+    if (charge((State *)self, cost))
+        Py_RETURN_NONE;
+    PyErr_SetString(python.exhausted, "the evaluation has taken too many steps");
+    return NULL;
+}
+
 static PyMemberDef state_members[] = {
     {"my", T_OBJECT, offsetof(State, my), READONLY, NULL},
     {"target", T_OBJECT, offsetof(State, target), READONLY, NULL},
     {"now_s", T_OBJECT, offsetof(State, now_s), READONLY, NULL},
+    {"contexts", T_INT, offsetof(State, contexts), 0, NULL},
     {0}};
 static PyMethodDef state_methods[] = {
-    {"now", state_now_method, METH_NOARGS, NULL}, {"other", state_other, METH_O, NULL}, {0}};
+    {"now", state_now_method, METH_NOARGS, NULL}, {"other", state_other, METH_O, NULL},
+    {"charge", state_charge, METH_O, NULL}, {0}};
 
 /* -- evaluating for Python */
 
@@ -242,6 +258,7 @@ static PyObject *expr_evaluate(PyObject *self, PyObject *const *args, Py_ssize_t
     State *state = new_state(taken[0], taken[1], taken[2]);
     PyObject *result = NULL;
     if (state != NULL) {
+        charge(state, ((Node *)self)->size);
         Value value = run((Node *)self, taken[0], state);
         end_state(state);
         result = value.kind == FAILED ? again_with_room((Node *)self, taken[0], taken[1], taken[2])
@@ -294,6 +311,7 @@ Value run_attribute(Node *node, PyObject *my, PyObject *target, PyObject *now_s)
     Busy frame = {.ad = my, .node = node, .below = NULL};
     state->busy = &frame;
     state->depth = node->height;
+    charge(state, node->size);
     Py_INCREF(node);
     Value value = run(node, my, state);
     state->busy = NULL;
@@ -407,13 +425,13 @@ static PyObject *core_setup(PyObject *module, PyObject *args, PyObject *kwds)
 {
     (void)module;
     static char *names[] = {"ad", "list_value", "absolute_time", "relative_time", "deleted",
-                            "binary", "unary", "resolve", "deep", "plain", "clock", "time_module", NULL};
+                            "binary", "unary", "resolve", "deep", "plain", "match_scope", "exhausted", "clock", "time_module", NULL};
     PyObject *binary, *unary;
     Python given = python;
-    if (!PyArg_ParseTupleAndKeywords(args, kwds, "$O!O!O!O!OO!O!OOOOO!:setup", names, &PyType_Type, &given.ad,
+    if (!PyArg_ParseTupleAndKeywords(args, kwds, "$O!O!O!O!OO!O!OOOOOOO!:setup", names, &PyType_Type, &given.ad,
                                      &PyType_Type, &given.list, &PyType_Type, &given.absolute_time, &PyType_Type,
                                      &given.relative_time, &given.deleted, &PyDict_Type,
-                                     &binary, &PyDict_Type, &unary, &given.resolve, &given.deep, &given.plain,
+                                     &binary, &PyDict_Type, &unary, &given.resolve, &given.deep, &given.plain, &given.match_scope, &given.exhausted,
                                      &given.clock, &PyDict_Type, &given.time_module)
         || take_operators(binary, unary) < 0 || slot_of(given.ad, "own", &given.own) < 0
         || slot_of(given.ad, "parent", &given.parent) < 0 || slot_of(given.ad, "scope", &given.scope) < 0
@@ -422,7 +440,7 @@ static PyObject *core_setup(PyObject *module, PyObject *args, PyObject *kwds)
         return NULL;
     PyObject *kept[] = {(PyObject *)given.ad, (PyObject *)given.list, (PyObject *)given.absolute_time,
                         (PyObject *)given.relative_time, given.deleted, given.resolve,
-                        given.deep, given.plain, given.clock, given.time_module};
+                        given.deep, given.plain, given.match_scope, given.exhausted, given.clock, given.time_module};
     for (size_t at = 0; at < sizeof kept / sizeof *kept; at++)
         Py_INCREF(kept[at]); /* for as long as the process lives */
     memcpy(given.operators, python.operators, sizeof given.operators);
@@ -443,7 +461,28 @@ static PyObject *core_set_constants(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
+/* set_budget(steps, bytes): what one evaluation may spend from now on. */
+static PyObject *core_set_budget(PyObject *module, PyObject *args)
+{
+    (void)module;
+    long long steps, bytes;
+    if (!PyArg_ParseTuple(args, "LL:set_budget", &steps, &bytes))
+        return NULL;
+    budget.steps = steps;
+    budget.bytes = bytes;
+    Py_RETURN_NONE;
+}
+
+/* spent(): the steps of all evaluations so far, and how often one took too many. */
+static PyObject *core_spent(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return Py_BuildValue("LL", (long long)budget.spent, (long long)budget.exceeded);
+}
+
 static PyMethodDef methods[] = {
+    {"set_budget", core_set_budget, METH_VARARGS, NULL},
+    {"spent", core_spent, METH_NOARGS, NULL},
     {"setup", (PyCFunction)(void (*)(void))core_setup, METH_VARARGS | METH_KEYWORDS, NULL},
     {"set_constants", core_set_constants, METH_VARARGS, NULL},
     {"parse", parse, METH_O, NULL},

@@ -88,6 +88,7 @@ static Node *new_node(NodeKind kind, size_t size, int height)
         memset((char *)node + sizeof(PyObject), 0, size - sizeof(PyObject));
         node->kind = (uint8_t)kind;
         node->height = height;
+        node->size = 1;
     }
     return node;
 }
@@ -95,6 +96,15 @@ static Node *new_node(NodeKind kind, size_t size, int height)
 #define NEW(Type, kind, height) ((Type *)new_node(kind, sizeof(Type), height))
 
 static int taller(int a, int b) { return a > b ? a : b; }
+
+/* A part more below a node. */
+static void grow(void *node, const void *part)
+{
+    if (part != NULL) {
+        int size = ((Node *)node)->size + ((const Node *)part)->size;
+        ((Node *)node)->size = size < MAX_SIZE ? size : MAX_SIZE;
+    }
+}
 
 /* -- makers */
 
@@ -116,11 +126,16 @@ static uint8_t special_of(PyObject *key)
     static const struct { const char *name; uint8_t special; } names[] = {
         {"my", SPECIAL_SELF}, {"self", SPECIAL_SELF}, {"target", SPECIAL_TARGET}, {"toplevel", SPECIAL_ROOT},
         {"root", SPECIAL_ROOT}, {"parent", SPECIAL_PARENT}, {"currenttime", SPECIAL_TIME},
+        {"ad", SPECIAL_MATCH}, {"other", SPECIAL_MATCH}, {"left", SPECIAL_MATCH}, {"right", SPECIAL_MATCH},
+        {"lctx", SPECIAL_MATCH}, {"rctx", SPECIAL_MATCH}, {"symmetricmatch", SPECIAL_MATCH},
+        {"leftmatchesright", SPECIAL_MATCH}, {"rightmatchesleft", SPECIAL_MATCH}, {"leftrankvalue", SPECIAL_MATCH},
+        {"rightrankvalue", SPECIAL_MATCH},
     };
     Py_ssize_t size = PyUnicode_GET_LENGTH(key);
-    if (size >= 2 && size <= 11)
+    Py_UCS4 first = size > 0 ? PyUnicode_READ_CHAR(key, 0) : 0;
+    if (size >= 2 && size <= 16 && first < 128)
         for (size_t at = 0; at < sizeof names / sizeof *names; at++)
-            if (PyUnicode_CompareWithASCIIString(key, names[at].name) == 0)
+            if (names[at].name[0] == (char)first && PyUnicode_CompareWithASCIIString(key, names[at].name) == 0)
                 return names[at].special;
     return ORDINARY;
 }
@@ -138,6 +153,7 @@ Node *make_reference(PyObject *name, PyObject *key, Node *scope, bool absolute)
     node->name = name;
     node->key = key;
     node->scope = scope;
+    grow(node, scope);
     node->absolute = absolute;
     node->special = special_of(key);
     node->detail = scope != NULL ? SELECTED : absolute ? ABSOLUTE : BARE;
@@ -159,6 +175,7 @@ Node *make_unary(Operator operator, Node *operand)
     }
     node->operator = (uint8_t)operator;
     node->operand = operand;
+    grow(node, operand);
     return (Node *)node;
 }
 
@@ -175,6 +192,8 @@ Node *make_binary(Operator operator, Node *left, Node *right)
     node->operator = (uint8_t)operator;
     node->left = left;
     node->right = right;
+    grow(node, left);
+    grow(node, right);
     node->chain = 1;
     if (left->kind == BINARY) {
         Operator before = (Operator)left->operator;
@@ -198,6 +217,9 @@ Node *make_conditional(Node *test, Node *then, Node *otherwise)
     node->test = test;
     node->then = then;
     node->otherwise = otherwise;
+    grow(node, test);
+    grow(node, then);
+    grow(node, otherwise);
     return (Node *)node;
 }
 
@@ -212,6 +234,8 @@ Node *make_subscript(Node *container, Node *index)
     }
     node->container = container;
     node->index = index;
+    grow(node, container);
+    grow(node, index);
     return (Node *)node;
 }
 
@@ -241,6 +265,8 @@ Node *make_call(PyObject *name, PyObject *arguments)
     }
     node->name = name;
     node->arguments = arguments;
+    for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(arguments); at++)
+        grow(node, PyTuple_GET_ITEM(arguments, at));
     return (Node *)node;
 }
 
@@ -253,6 +279,8 @@ Node *make_list(PyObject *elements)
         return NULL;
     }
     node->elements = elements;
+    for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(elements); at++)
+        grow(node, PyTuple_GET_ITEM(elements, at));
     return (Node *)node;
 }
 
@@ -275,6 +303,8 @@ Node *make_record(PyObject *pairs)
         return NULL;
     }
     node->pairs = pairs;
+    for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(pairs); at++)
+        grow(node, PyTuple_GET_ITEM(PyTuple_GET_ITEM(pairs, at), 1));
     return (Node *)node;
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from condor_actors.classads.builtins import (
+    argument_lists,
     choice,
     clock,
     contexts,
@@ -18,7 +19,8 @@ from condor_actors.classads.builtins import (
     versions,
 )
 from condor_actors.classads.builtins.registry import TABLE, Builtin
-from condor_actors.classads.language.expressions import Call
+from condor_actors.classads.evaluation.budget import CALL_STEPS, weight
+from condor_actors.classads.language.expressions import Call, Expr
 from condor_actors.classads.language.python_nodes import Run
 from condor_actors.classads.values import ERROR, Value
 
@@ -39,17 +41,21 @@ def compile_call(node: Call) -> Run:
     apply = builtin.apply
     if builtin.kind == "lazy":
         nodes = node.arguments
-        return lambda ad, state: apply(ad, state, *nodes)
+        return lambda ad, state: _lazily(apply, ad, state, nodes)
     runs = tuple(argument.run for argument in node.arguments)
-    if builtin.kind == "inside":
-        return lambda ad, state: apply(ad, state, *[run(ad, state) for run in runs])
-    if count == 1:
-        only = runs[0]
-        return lambda ad, state: apply(only(ad, state))
-    if count == 2:
-        first, second = runs
-        return lambda ad, state: apply(first(ad, state), second(ad, state))
-    return lambda ad, state: apply(*[run(ad, state) for run in runs])
+    inside = builtin.kind == "inside"
+
+    def run(ad: Any, state: Any) -> Value:
+        values = [argument(ad, state) for argument in runs]
+        state.charge(CALL_STEPS + sum(map(weight, values)))
+        return state.made(apply(ad, state, *values) if inside else apply(*values))
+
+    return run
+
+
+def _lazily(apply: Any, ad: Any, state: Any, nodes: tuple[Expr, ...]) -> Value:
+    state.charge(CALL_STEPS)
+    return state.made(apply(ad, state, *nodes))
 
 
 def _error(ad: Any, state: Any) -> Value:
@@ -68,6 +74,7 @@ def function_names() -> list[str]:
 __all__ = [
     "TABLE",
     "Builtin",
+    "argument_lists",
     "choice",
     "clock",
     "compile_call",

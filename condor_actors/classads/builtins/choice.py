@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
+from condor_actors.classads.ad import ClassAd
 from condor_actors.classads.builtins.conversions import text_of
+from condor_actors.classads.builtins.pattern_engines import Unsupported
 from condor_actors.classads.builtins.patterns import compiled_pattern
 from condor_actors.classads.builtins.registry import inside, lazy
+from condor_actors.classads.builtins.strings import raw
 from condor_actors.classads.evaluation.operators import truth
-from condor_actors.classads.evaluation.state import State, enter
+from condor_actors.classads.evaluation.state import SPECIAL_NAMES, State, enter
 from condor_actors.classads.language.expressions import Expr, Literal, Reference, as_expr
 from condor_actors.classads.language.unparse import unparse
 from condor_actors.classads.values import ERROR, UNDEFINED, AbsoluteTime, RelativeTime, Value
@@ -26,6 +28,10 @@ def _if_then_else(ad: Any, state: State, test: Expr, then: Expr, otherwise: Expr
     return value
 
 
+PARSED_AT_ONCE: Final = 4
+"""Characters that are parsed in the time of a step."""
+
+
 @inside("eval", least=1)
 def _eval(ad: Any, state: State, text: Value) -> Value:
     from condor_actors.classads.errors import ClassAdSyntaxError
@@ -35,6 +41,7 @@ def _eval(ad: Any, state: State, text: Value) -> Value:
         text = text_of(text)
     if not isinstance(text, str):
         return ERROR if text is UNDEFINED else text
+    state.charge(len(text) // PARSED_AT_ONCE)
     try:
         node = parse_expression(text)
     except ClassAdSyntaxError:
@@ -69,26 +76,37 @@ def _debug(ad: Any, state: State, node: Expr) -> Value:
     return value
 
 
-def named_expression(ad: Any, node: Expr) -> Expr | None:
-    """The expression that an attribute reference stands for.
+def named_expression(ad: Any, state: State, node: Reference) -> tuple[Expr, ClassAd] | None:
+    """Find the expression that an attribute reference stands for.
 
     Args:
         ad: The record whose names it sees.
-        node: Any expression.
+        state: The evaluation.
+        node: The reference.
 
     Returns:
-        What is stored under the name, as an expression; None when `node` names nothing.
+        What is stored under the name, as an expression, and the record it was found in; None when there is nothing.
     """
-    if not isinstance(node, Reference):
-        return None
-    if isinstance(node.scope, Reference) and node.scope.key == "target":
-        return None
-    scope = ad
+    start = ad if node.scope is None else node.scope.run(ad, state)
+    if node.absolute:
+        while start.scope is not None:
+            start = start.scope
+        if state.target is not None and (start is state.my or start is state.target):
+            return None
+    scope = start if isinstance(start, ClassAd) else None
     while scope is not None:
         value = scope.find(node.key)
         if value is not None:
-            return as_expr(value)
+            return as_expr(value), scope
         scope = scope.scope
+    if node.scope is None and not node.absolute:
+        if node.key in SPECIAL_NAMES:
+            meant = node.run(ad, state)
+            return (as_expr(meant), meant) if isinstance(meant, ClassAd) else None
+        other = state.other(ad)
+        value = None if other is None else other.find(node.key)
+        if value is not None and other is not None:
+            return as_expr(value), other
     return None
 
 
@@ -102,18 +120,28 @@ def _unparse(ad: Any, state: State, node: Expr) -> Value:
 
 @lazy("unresolved", least=1, most=2)
 def _unresolved(ad: Any, state: State, node: Expr, pattern: Expr | None = None) -> Value:
-    found = named_expression(ad, node)
+    if not isinstance(node, Reference):
+        return ERROR
+    found = named_expression(ad, state, node)
     if found is None:
-        return UNDEFINED if isinstance(node, Reference) else ERROR
+        return UNDEFINED
     from condor_actors.classads.language.references import open_names
 
-    names = open_names(found, ad)
+    names = open_names(*found)
     if pattern is None:
         return ",".join(names)
     wanted = pattern.run(ad, state)
     if not isinstance(wanted, str):
         return ERROR
-    expression = compiled_pattern(wanted, re.IGNORECASE)
+    expression = compiled_pattern(wanted, "i", state)
     if expression is None:
         return ERROR
-    return any(expression.matches(name) for name in names)
+    try:
+        for name in map(raw, names):
+            state.charge(expression.cost(len(name)))
+            match = expression.search(name)
+            if match is not None and match.end() > match.start():
+                return True
+    except Unsupported:
+        return ERROR
+    return False

@@ -46,9 +46,11 @@ def _abs_time(ad: Any, state: State, instant: Value = None, offset: Value = None
         offset_s = None
     else:
         return ERROR
+    if isinstance(instant, str):
+        return instant
     if offset_s == -1:
         return ERROR
-    if isinstance(instant, str) or instant is UNDEFINED:
+    if instant is UNDEFINED:
         return instant
     if type(instant) not in (int, float) and not isinstance(instant, (AbsoluteTime, RelativeTime)):
         return ERROR
@@ -116,17 +118,7 @@ def _field(parts: ClassAd, name: str, default: int) -> int:
 @eager("splitTime", least=1)
 def _split_time(value: Value) -> Value:
     if isinstance(value, RelativeTime):
-        whole = abs(int(value.span_s))
-        days, rest = divmod(whole, 86400)
-        return ClassAd(
-            {
-                "Type": "RelativeTime",
-                "Days": -days if value.span_s < 0 else days,
-                "Hours": rest // 3600,
-                "Minutes": rest // 60 % 60,
-                "Seconds": whole % 60 + abs(value.span_s) - whole,
-            }
-        )
+        return _split_span(value.span_s)
     if type(value) in (int, float):
         seconds = value if type(value) is int else truncated(value)
         value = AbsoluteTime(seconds, local_offset_s(seconds))
@@ -146,6 +138,22 @@ def _split_time(value: Value) -> Value:
             "Offset": value.offset_s,
         }
     )
+
+
+def _split_span(span_s: float) -> ClassAd:
+    """The parts of a span of time; of a negative one, the first part that is not 0 has the sign."""
+    size = abs(span_s)
+    whole = int(size)
+    parts: dict[str, Value] = {
+        "Days": whole // 86400,
+        "Hours": whole // 3600 % 24,
+        "Minutes": whole // 60 % 60,
+        "Seconds": whole % 60 + (size - whole),
+    }
+    if span_s < 0:
+        first = next(name for name, part in parts.items() if part)
+        parts[first] = -parts[first]
+    return ClassAd({"Type": "RelativeTime"} | parts)
 
 
 _OF_INSTANT: Final[dict[str, Callable[[time.struct_time], int]]] = {

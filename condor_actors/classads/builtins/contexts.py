@@ -6,7 +6,7 @@ from typing import Any
 
 from condor_actors.classads.ad import ClassAd
 from condor_actors.classads.builtins.registry import lazy
-from condor_actors.classads.evaluation.state import State, element, enter
+from condor_actors.classads.evaluation.state import SPECIAL_NAMES, State, element, enter
 from condor_actors.classads.language.expressions import Expr, Literal, Reference, as_expr
 from condor_actors.classads.values import ERROR, UNDEFINED, ListValue, Value, is_true
 
@@ -26,6 +26,9 @@ def _looked_up(ad: Any, state: State, node: Expr) -> Expr:
         if value is not None:
             return as_expr(value)
         found = found.scope
+    if node.scope is None and node.key in SPECIAL_NAMES:
+        value = node.run(ad, state)
+        return node if value is UNDEFINED else Literal(value)
     other = state.other(ad)
     if node.scope is None and other is not None and other.find(node.key) is not None:
         return Literal(node.run(ad, state))
@@ -37,10 +40,14 @@ def _results(ad: Any, state: State, node: Expr, items: ListValue) -> list[Value]
     values: list[Value] = []
     for item in items.elements:
         record = element(item, items.ad, state)
-        if isinstance(record, ClassAd):
-            values.append(enter(found, record, state))
-        else:
+        if not isinstance(record, ClassAd):
             values.append(UNDEFINED if record is UNDEFINED else ERROR)
+            continue
+        state.contexts += 1
+        try:
+            values.append(enter(found, record, state))
+        finally:
+            state.contexts -= 1
     return values
 
 

@@ -24,7 +24,7 @@ from condor_actors.classads.values import (
 _REAL: Final = re.compile(
     r"[ \t\n\v\f\r]*([-+]?)(?:(0[xX](?:[0-9a-fA-F]+(?:\.[0-9a-fA-F]*)?|\.[0-9a-fA-F]+)(?:[pP][-+]?\d+)?)"
     r"|((?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?)|(inf(?:inity)?)|(nan))",
-    re.IGNORECASE,
+    re.IGNORECASE | re.ASCII,
 )
 
 

@@ -24,7 +24,7 @@ def parse_environment(text: str) -> dict[str, str] | None:
     at, size = 0, len(text)
     while at < size:
         char = text[at]
-        if char in " \t\n\r\v\f":
+        if char in " \t\n\r":
             if word is not None:
                 words.append("".join(word))
                 word = None
@@ -70,7 +70,11 @@ def environment_text(variables: dict[str, str]) -> str:
     return " ".join(_SPECIAL.sub(_enclosed, f"{name}={value}") for name, value in ordered)
 
 
-_SPECIAL = re.compile(r"[ \t\n\r\v\f']+")
+_SPECIAL = re.compile(r"[ \t\n\r']+")
+
+
+_SEPARATORS = frozenset("!#$%&*+,-/:;<>?@^`|~")
+"""What an environment in the old syntax may begin with, to say that it separates the entries."""
 
 
 def _enclosed(match: re.Match[str]) -> str:
@@ -84,8 +88,11 @@ def _env_v1_to_v2(text: Value) -> Value:
     if not isinstance(text, str):
         return ERROR
     found: dict[str, str] = {}
-    for entry in re.split("[;\n]", text):
-        name, equals, value = entry.lstrip().partition("=")
+    separator = ";"
+    if text[:1] in _SEPARATORS and text:
+        separator, text = text[0], text[1:]
+    for entry in re.split(f"[{re.escape(separator)}\n]", text):
+        name, equals, value = entry.lstrip(" \t\n\r").partition("=")
         if not equals and not name:
             continue
         if not equals or not name:
@@ -109,12 +116,13 @@ def _merge_environment(*texts: Value) -> Value:
 
 @eager("userHome", least=1, most=2)
 def _user_home(user: Value, default: Value = UNDEFINED) -> Value:
+    fallback = default if isinstance(default, str) and default else UNDEFINED
     if not isinstance(user, str):
-        return UNDEFINED if user is UNDEFINED else ERROR
+        return ERROR if fallback is UNDEFINED and user is not UNDEFINED else fallback
     try:
         return pwd.getpwnam(user).pw_dir
     except (KeyError, ValueError):
-        return default
+        return fallback
 
 
 @eager("userMap", least=2, most=4)

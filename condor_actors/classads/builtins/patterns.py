@@ -1,153 +1,51 @@
-"""Regular expressions in Perl's dialect, on Python's engine."""
+"""Functions that match regular expressions."""
 
 from __future__ import annotations
 
 import re
-import warnings
-from collections.abc import Iterator
 from typing import Any, Final, Literal
 
-from condor_actors.classads.builtins.linear_matcher import LinearPattern, Span, Unsupported, cost
-from condor_actors.classads.builtins.registry import eager, inside
-from condor_actors.classads.builtins.strings import worst
+from condor_actors.classads.builtins.pattern_engines import Match, SafePattern, Unsupported
+from condor_actors.classads.builtins.pattern_syntax import Options, PatternError
+from condor_actors.classads.builtins.registry import inside
+from condor_actors.classads.builtins.strings import cooked, raw, worst
 from condor_actors.classads.evaluation.state import State, element
 from condor_actors.classads.language.recent import Recent
 from condor_actors.classads.values import ERROR, MAX_STRING, UNDEFINED, ListValue, Value
 
-_FLAGS: Final = {"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE}
-_compiled: Final[Recent[tuple[str, int], SafePattern | Literal[False]]] = Recent(1000)
-MAX_TRIES: Final = 3_000_000
-"""Steps that one search may take at worst before the linear matcher is used."""
+MAX_PATTERN: Final = 32_768
+"""Characters that a pattern may have."""
+MAX_OPTIONS: Final = 20
+COMPILE_STEPS: Final = 4
+"""What it costs to read one character of a pattern that is not remembered."""
+_compiled: Final[Recent[tuple[str, str], SafePattern | Literal[False]]] = Recent(500)
 
 
-class SafePattern:
-    """A compiled pattern whose searches end in reasonable time.
-
-    Args:
-        pattern: The regular expression, in Python's dialect.
-        flags: Of `re`.
-
-    Raises:
-        re.error: When it is none.
-    """
-
-    def __init__(self, pattern: str, flags: int) -> None:
-        self._fast = re.compile(pattern, flags)
-        self._source = (pattern, flags)
-        self._nested, self._open = cost(pattern, flags)
-        self._linear: LinearPattern | None = None
-
-    def _is_slow_on(self, text: str) -> bool:
-        size = len(text) + 1
-        if self._nested:
-            return size > 12
-        return bool(size ** (self._open + 1) > MAX_TRIES)
-
-    def search(self, text: str) -> Span | None:
-        """Find the first match.
-
-        Args:
-            text: Where to look.
-
-        Returns:
-            The match, None when there is none.
-
-        Raises:
-            Unsupported: When the search could take for ever.
-        """
-        for found in self.finditer(text):
-            return found
-        return None
-
-    def finditer(self, text: str) -> Iterator[Span]:
-        """Find all matches.
-
-        Args:
-            text: Where to look.
-
-        Returns:
-            An iterator of matches that do not overlap.
-
-        Raises:
-            Unsupported: When the search could take for ever.
-        """
-        if self._is_slow_on(text):
-            if self._linear is None:
-                self._linear = LinearPattern(*self._source)
-            yield from self._linear.finditer(text)
-            return
-        for match in self._fast.finditer(text):
-            ends: list[int | None] = []
-            for number in range(match.re.groups + 1):
-                start, end = match.span(number)
-                ends += [None, None] if start < 0 else [start, end]
-            yield Span(text, tuple(ends))
-
-    def matches(self, text: str) -> bool:
-        """Say whether there is a match.
-
-        Args:
-            text: Where to look.
-
-        Returns:
-            True when there is one.
-
-        Raises:
-            Unsupported: When the search could take for ever.
-        """
-        if self._is_slow_on(text):
-            return self.search(text) is not None
-        return self._fast.search(text) is not None
-
-
-def compiled_pattern(pattern: str, flags: int = 0) -> SafePattern | None:
+def compiled_pattern(pattern: str, options: str = "", state: State | None = None) -> SafePattern | None:
     """Compile a pattern, remembering recent ones.
 
     Args:
         pattern: The regular expression.
-        flags: Of `re`.
+        options: Letters of ``imsx``, any others among them.
+        state: The evaluation that pays for it.
 
     Returns:
         The compiled pattern, None when it is none.
     """
-    known = _compiled.get((pattern, flags))
+    known = _compiled.get((pattern, options))
     if known is None:
+        if len(pattern) > MAX_PATTERN:
+            return None
+        if state is not None:
+            state.charge(len(pattern) * COMPILE_STEPS)
+        chosen = Options(fold="i" in options, lines="m" in options, dot_all="s" in options, extended="x" in options)
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                known = SafePattern(_translated(pattern), flags | re.ASCII)
-        except (re.error, OverflowError, RecursionError, ValueError):
+            known = SafePattern(raw(pattern).decode("latin-1"), chosen)
+        except PatternError:
             known = False
-        _compiled.put((pattern, flags), known)
+        if len(options) <= MAX_OPTIONS:
+            _compiled.put((pattern, options), known)
     return known or None
-
-
-_CLASSES: Final = {
-    "[:alpha:]": "a-zA-Z",
-    "[:digit:]": "0-9",
-    "[:alnum:]": "a-zA-Z0-9",
-    "[:upper:]": "A-Z",
-    "[:lower:]": "a-z",
-    "[:space:]": r"\s",
-    "[:punct:]": r"!-/:-@\[-`{-~",
-    "[:xdigit:]": "0-9a-fA-F",
-    "[:word:]": r"\w",
-    "[:blank:]": r" \t",
-}
-
-
-def _translated(pattern: str) -> str:
-    if "[:" in pattern:
-        for name, members in _CLASSES.items():
-            pattern = pattern.replace(name, members)
-    return pattern.replace("\\z", "\\Z") if "\\z" in pattern else pattern
-
-
-def _flags(options: str) -> int:
-    flags = 0
-    for letter in options.lower():
-        flags |= _FLAGS.get(letter, 0)
-    return flags
 
 
 def _unfit(*values: Value) -> Value:
@@ -158,16 +56,17 @@ def _unfit(*values: Value) -> Value:
     return None if all(isinstance(value, str) for value in values) else ERROR
 
 
-@eager("regexp", least=2, most=3)
-def _regexp(pattern: Value, target: Value, options: Value = "") -> Value:
-    strict = _unfit(pattern, target, options)
-    if strict is not None:
-        return strict
-    expression = compiled_pattern(pattern, _flags(options))
+@inside("regexp", least=2, most=3)
+def _regexp(ad: Any, state: State, pattern: Value, target: Value, options: Value = "") -> Value:
+    if not (pattern.__class__ is target.__class__ is options.__class__ is str):
+        return _unfit(pattern, target, options)
+    expression = compiled_pattern(pattern, options, state)
     if expression is None:
         return ERROR
+    text = raw(target)
+    state.charge(expression.cost(len(text)))
     try:
-        return expression.matches(target)
+        return expression.matches(text)
     except Unsupported:
         return ERROR
 
@@ -179,14 +78,17 @@ def _regexp_member(ad: Any, state: State, pattern: Value, targets: Value, option
         return strict
     if not isinstance(pattern, str) or not isinstance(targets, ListValue) or not isinstance(options, str):
         return ERROR
-    expression = compiled_pattern(pattern, _flags(options))
+    expression = compiled_pattern(pattern, options, state)
     result: Value = False
     for item in targets.elements:
         value = element(item, ad, state)
         if isinstance(value, str):
+            text = raw(value)
             try:
-                if expression is not None and expression.matches(value):
-                    return True
+                if expression is not None:
+                    state.charge(expression.cost(len(text)))
+                    if expression.matches(text):
+                        return True
             except Unsupported:
                 return ERROR
         elif value is UNDEFINED:
@@ -196,61 +98,84 @@ def _regexp_member(ad: Any, state: State, pattern: Value, targets: Value, option
     return result
 
 
-def expanded(match: Span, template: str) -> str:
+_INNER_GROUP: Final = re.compile(r"\\[1-9]")
+_GROUP: Final = re.compile(rb"\\([0-9])")
+
+
+def expanded(match: Match, template: str, missing: bytes | None = None) -> bytes | None:
     """Fill the groups of a match into a template.
 
     Args:
         match: The match.
         template: Text with ``\\0`` to ``\\9``.
+        missing: Stands for a group that the match does not have.
 
     Returns:
-        The text.
+        The text, None when nothing stands for a group that the match does not have.
     """
+    pieces = _GROUP.split(raw(template))
+    for at in range(1, len(pieces), 2):
+        group = match.group(int(pieces[at]))
+        group = missing if group is None else group
+        if group is None:
+            return None
+        pieces[at] = group
+    return b"".join(pieces)
 
-    return re.sub(r"\\([0-9])", lambda found: match.group(int(found[1])), template)
 
-
-def _substituted(pattern: Value, target: Value, template: Value, options: Value, extra: str) -> Value:
+def _substituted(
+    state: State, pattern: Value, target: Value, template: Value, options: Value, extra: str
+) -> Value:
     strict = _unfit(pattern, target, template, options)
     if strict is not None:
         return strict
-    letters = options.lower() + extra
-    expression = compiled_pattern(pattern, _flags(letters))
+    letters = options + extra
+    expression = compiled_pattern(pattern, letters, state)
     if expression is None:
         return ERROR
     whole, every = "f" in letters, "g" in letters
-    pieces: list[str] = []
+    text = raw(target)
+    pieces: list[bytes] = []
     position = size = 0
+    state.charge(expression.cost(len(text)))
     try:
-        for match in expression.finditer(target):
-            if every and match.end() == match.start():
+        for match in expression.finditer(text, groups=bool(_INNER_GROUP.search(template))):
+            empty = match.end() == match.start()
+            if every and empty and match.end() == len(text):
+                return ERROR
+            filled = expanded(match, template)
+            if filled is None:
                 return ERROR
             if whole:
-                pieces.append(target[position : match.start()])
-            pieces.append(expanded(match, template))
-            size += len(pieces[-1])
+                pieces.append(text[position : match.start()])
+            pieces.append(filled)
+            size += len(filled)
             position = match.end()
+            if every and empty:
+                pieces.append(text[position : position + 1])
+                position += 1
             if not every or size > MAX_STRING:
                 break
+            state.charge(expression.cost(len(text) - position))
     except Unsupported:
         return ERROR
     if size > MAX_STRING:
         return ERROR
     if whole:
-        pieces.append(target[position:])
-    return "".join(pieces)
+        pieces.append(text[position:])
+    return cooked(b"".join(pieces))
 
 
-@eager("regexps", least=3, most=4)
-def _regexps(pattern: Value, target: Value, template: Value, options: Value = "") -> Value:
-    return _substituted(pattern, target, template, options, "")
+@inside("regexps", least=3, most=4)
+def _regexps(ad: Any, state: State, pattern: Value, target: Value, template: Value, options: Value = "") -> Value:
+    return _substituted(state, pattern, target, template, options, "")
 
 
-@eager("replace", least=3, most=4)
-def _replace(pattern: Value, target: Value, template: Value, options: Value = "") -> Value:
-    return _substituted(pattern, target, template, options, "f")
+@inside("replace", least=3, most=4)
+def _replace(ad: Any, state: State, pattern: Value, target: Value, template: Value, options: Value = "") -> Value:
+    return _substituted(state, pattern, target, template, options, "f")
 
 
-@eager("replaceAll", least=3, most=4)
-def _replace_all(pattern: Value, target: Value, template: Value, options: Value = "") -> Value:
-    return _substituted(pattern, target, template, options, "fg")
+@inside("replaceAll", least=3, most=4)
+def _replace_all(ad: Any, state: State, pattern: Value, target: Value, template: Value, options: Value = "") -> Value:
+    return _substituted(state, pattern, target, template, options, "fg")

@@ -8,6 +8,7 @@ from typing import Any
 from condor_actors.classads.ad import ClassAd
 from condor_actors.classads.builtins.conversions import text_of
 from condor_actors.classads.builtins.registry import eager, inside
+from condor_actors.classads.evaluation.budget import MAX_ELEMENTS, Exhausted
 from condor_actors.classads.evaluation.operators import fold
 from condor_actors.classads.evaluation.state import State, element
 from condor_actors.classads.values import ERROR, MAX_STRING, UNDEFINED, ListValue, Value
@@ -59,7 +60,7 @@ def _strcat(*values: Value) -> Value:
         if not isinstance(text, str):
             return text
         texts.append(text)
-    return limited("".join(texts))
+    return "".join(texts) if sum(map(len, texts)) <= MAX_STRING else ERROR
 
 
 @inside("join", least=0, most=1_000_000)
@@ -84,10 +85,17 @@ def _join(ad: Any, state: State, *values: Value) -> Value:
         return ERROR
     if not texts and (items or separator is UNDEFINED):
         return UNDEFINED
-    joined = ""
+    pieces: list[str] = []
+    size = 0
     for text in texts:
-        joined += separator + text if joined and isinstance(separator, str) else text
-    return limited(joined)
+        if size and isinstance(separator, str):
+            pieces.append(separator)
+            size += len(separator)
+        pieces.append(text)
+        size += len(text)
+        if size > MAX_STRING:
+            return ERROR
+    return "".join(pieces)
 
 
 @eager("substr", least=2, most=3)
@@ -109,18 +117,6 @@ def _substr(text: Value, offset: Value, length: Value = None) -> Value:
         end = min(size, start + length)
     part = data[start:end]
     return part if isinstance(part, str) else cooked(part)
-
-
-def limited(text: str) -> Value:
-    """A string that a function made, or ERROR when it has become too long.
-
-    Args:
-        text: The string.
-
-    Returns:
-        The string or ERROR.
-    """
-    return text if len(text) <= MAX_STRING else ERROR
 
 
 def _short(number: int) -> int:
@@ -198,16 +194,29 @@ def split_fields(text: str, delimiters: str | None) -> list[str]:
         delimiters = ", \t"
     if not delimiters:
         return [text] if text else []
-    blanks = "".join(re.escape(char) for char in delimiters if char in " \t")
-    hard = "".join(re.escape(char) for char in delimiters if char not in " \t")
-    around = f"[{blanks}]*" if blanks else ""
-    ways = ([f"{around}[{hard}]{around}"] if hard else []) + ([f"[{blanks}]+"] if blanks else [])
-    fields = re.split("|".join(ways), text)
-    if fields and not fields[0]:
-        fields.pop(0)
-    if fields and not fields[-1]:
-        fields.pop()
-    return fields
+    if not delimiters.isascii():  # what separates is bytes
+        bytewise = [raw(part).decode("latin-1") for part in (text, delimiters)]
+        return [cooked(field.encode("latin-1")) for field in _fields(*bytewise)]
+    return _fields(text, delimiters)
+
+
+def _fields(text: str, delimiters: str) -> list[str]:
+    members = re.escape(delimiters)
+    found: list[str] = []
+    for part in re.finditer(f"([{members}]*)([^{members}]*)", text):
+        gap, field = part.groups()
+        last = ""
+        for char in gap:
+            if char in " \t":
+                continue
+            if char == last:
+                found.append("")
+            last = char
+        if field:
+            found.append(field)
+        if len(found) > MAX_ELEMENTS:
+            raise Exhausted(f"a list of more than {MAX_ELEMENTS} elements")
+    return found
 
 
 def _at_sign(name: Value, lone_first: bool) -> Value:

@@ -41,13 +41,13 @@ class Rule:
     Attributes:
         method: ``*``, or a word.
         user: The name, or the regular expression.
-        flags: Of `re`; None when `user` is the name itself.
+        flags: Letters of options; None when `user` is the name itself.
         groups: What the user is mapped to.
     """
 
     method: str
     user: str
-    flags: int | None
+    flags: str | None
     groups: str
 
 
@@ -92,12 +92,13 @@ class UserMap:
 
 def _mapped(rule: Rule, user: str) -> str | None:
     from condor_actors.classads.builtins.patterns import compiled_pattern, expanded
+    from condor_actors.classads.builtins.strings import cooked, raw
 
     if rule.flags is None:
         return rule.groups if user.startswith(rule.user) else None
     pattern = compiled_pattern(rule.user, rule.flags)
-    found = None if pattern is None else pattern.search(user)
-    return None if found is None else expanded(found, rule.groups)
+    found = None if pattern is None else pattern.search(raw(user))
+    return None if found is None else cooked(expanded(found, rule.groups, b"") or b"")
 
 
 def read_user_map(text: str, prefix: bool = False) -> UserMap:
@@ -123,10 +124,10 @@ def read_user_map(text: str, prefix: bool = False) -> UserMap:
         if len(fields) < 3:
             raise UserMapError(f"a rule is a method, a user and groups; {line.strip()!r} has fewer words", number)
         method, user, groups = fields[0], fields[1], ",".join(fields[2:])
-        flags: int | None = None
+        flags: str | None = None
         body, slash, letters = user[1:].rpartition("/")
         if user[0] == "/" and slash:
-            user, flags = body, re.IGNORECASE if "i" in letters.lower() else 0
+            user, flags = body, "i" if "i" in letters.lower() else ""
             if compiled_pattern(user, flags) is None:
                 raise UserMapError(f"/{user}/ is no regular expression", number)
         rules.append(Rule(method, user, flags, groups))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from condor_actors.classads.evaluation.budget import LONG_TEXT, STEP_SHIFT
 from condor_actors.classads.evaluation.operators import BINARY, UNARY, truth
 from condor_actors.classads.evaluation.state import PLAIN, State, absolute, bare, mine, select, subscript, theirs
 from condor_actors.classads.language.expressions import (
@@ -96,6 +97,13 @@ def _binary(node: Binary) -> Run:
     return _pair(BINARY[operator], node.left, node.right)
 
 
+def _charged(apply: Any, left: Value, right: Value, state: State) -> Value:
+    """Apply an operator; long texts cost more."""
+    if left.__class__ is str and right.__class__ is str and (len(left) >= LONG_TEXT or len(right) >= LONG_TEXT):
+        state.charge((len(left) + len(right)) >> STEP_SHIFT)
+    return apply(left, right)
+
+
 def _pair(apply: Any, left: Expr, right: Expr) -> Run:
     if isinstance(right, Literal):
         value = right.value
@@ -103,16 +111,18 @@ def _pair(apply: Any, left: Expr, right: Expr) -> Run:
             known = apply(left.value, value)
             return lambda ad, state: known
         first = left.run
-        return lambda ad, state: apply(first(ad, state), value)
+        if value.__class__ is not str:
+            return lambda ad, state: apply(first(ad, state), value)
+        return lambda ad, state: _charged(apply, first(ad, state), value, state)
     first, second = left.run, right.run
-    return lambda ad, state: apply(first(ad, state), second(ad, state))
+    return lambda ad, state: _charged(apply, first(ad, state), second(ad, state), state)
 
 
 def _long_chain(first: Run, steps: list[tuple[Any, Run]]) -> Run:
     def run(ad: Any, state: State) -> Value:
         value = first(ad, state)
         for apply, operand in steps:
-            value = apply(value, operand(ad, state))
+            value = _charged(apply, value, operand(ad, state), state)
         return value
 
     return run

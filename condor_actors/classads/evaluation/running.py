@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Final
 
+from condor_actors.classads.evaluation.budget import BUDGET, Exhausted
 from condor_actors.classads.evaluation.state import State, element
 from condor_actors.classads.language.expressions import Expr
 from condor_actors.classads.language.python_nodes import late, spare
@@ -50,9 +51,27 @@ def settle(node: Expr, state: State) -> Value:
         An internal value; ERROR when it goes too deep.
     """
     try:
+        state.charge(_size(node))
         return node.run(state.my, state)
     except RecursionError:
         return _with_more_frames(node, state)
+    except Exhausted:
+        return ERROR
+
+
+def _size(node: Expr) -> int:
+    return node.size if core is None else 0  # the core counts by itself
+
+
+def ended(state: State) -> None:
+    """Keep the state of an evaluation that has ended for another.
+
+    Args:
+        state: The state, of the engine in Python.
+    """
+    BUDGET.spent += state.steps
+    state.depth = state.steps = state.made_bytes = 0
+    spare.append(state)
 
 
 def _with_more_frames(node: Expr, state: State) -> Value:
@@ -62,7 +81,7 @@ def _with_more_frames(node: Expr, state: State) -> Value:
     sys.setrecursionlimit(_FRAMES)
     try:
         return node.run(state.my, State(state.my, state.target, state.now_s))
-    except RecursionError:
+    except (RecursionError, Exhausted):
         return ERROR
     finally:
         sys.setrecursionlimit(limit)
@@ -93,6 +112,8 @@ def _of_list(item: Value, ad: ClassAd | None, state: State) -> Value:
         if core is None:  # the core leaves nothing behind
             state.busy.clear()
             state.depth = 0
+        return ERROR
+    except Exhausted:
         return ERROR
 
 
@@ -153,12 +174,14 @@ def run_attribute(node: Expr, my: ClassAd, target: ClassAd | None, now_s: float 
     state.depth = node.height
     state.busy.append((my, node))
     try:
+        state.charge(node.size)
         value = node.run(my, state)
     except RecursionError:
         return _with_more_frames(node, State(my, target, now_s))
+    except Exhausted:
+        return ERROR
     state.busy.clear()
-    state.depth = state.steps = 0
-    spare.append(state)
+    ended(state)
     return value
 
 
@@ -166,5 +189,8 @@ if core is not None and not TYPE_CHECKING:
     run_attribute = core.run_attribute
 
 late["State"] = State
+late["Exhausted"] = Exhausted
+late["ERROR"] = ERROR
+late["ended"] = ended
 late["deep"] = _deep
 late["plain"] = _plain

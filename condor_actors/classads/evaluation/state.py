@@ -6,9 +6,11 @@ when the record is one of the two ads of a match, in the other one, where what i
 
 from __future__ import annotations
 
+import functools
 import time
 from typing import TYPE_CHECKING, Any, Final
 
+from condor_actors.classads.evaluation.budget import BUDGET, ITEM_BYTES, Exhausted, weight
 from condor_actors.classads.language.expressions import Expr
 from condor_actors.classads.native import core
 from condor_actors.classads.values import ERROR, UNDEFINED, AbsoluteTime, ListValue, RelativeTime, Value
@@ -17,7 +19,6 @@ if TYPE_CHECKING:
     from condor_actors.classads.ad import ClassAd
 
 MAX_DEPTH: Final = 400
-MAX_STEPS: Final = 200_000
 
 PLAIN: Final = frozenset({int, str, bool, float, type(UNDEFINED), type(ERROR), AbsoluteTime, RelativeTime})
 
@@ -30,11 +31,13 @@ class State:
         target: The other ad of a match, or None.
         now_s: What ``time()`` gives, None for the clock.
         depth: Levels entered so far.
-        steps: Attributes evaluated so far.
+        steps: Steps taken so far (see `budget`).
+        made_bytes: Bytes of what functions made so far.
+        contexts: Calls of ``evalInEachContext`` and its kin in progress; inside, records see the other ad too.
         busy: What is being evaluated: identities of record and expression, one under the other.
     """
 
-    __slots__ = ("busy", "depth", "my", "now_s", "steps", "target")
+    __slots__ = ("busy", "contexts", "depth", "made_bytes", "my", "now_s", "steps", "target")
 
     busy: list[tuple[ClassAd, Expr]]
 
@@ -44,6 +47,8 @@ class State:
         self.now_s = now_s
         self.depth = 0
         self.steps = 0
+        self.contexts = 0
+        self.made_bytes = 0
         self.busy = []
 
     def now(self) -> int:
@@ -55,6 +60,60 @@ class State:
         if self.now_s is None:
             self.now_s = time.time()
         return int(self.now_s)
+
+    def charge(self, steps: int) -> None:
+        """Note what something costs.
+
+        Args:
+            steps: The cost.
+
+        Raises:
+            Exhausted: The evaluation has spent too much.
+        """
+        self.steps += steps
+        if self.steps > BUDGET.steps:
+            self.exhaust()
+
+    def made(self, value: Value) -> Value:
+        """Note what a function made.
+
+        Args:
+            value: Its result.
+
+        Returns:
+            The same.
+
+        Raises:
+            Exhausted: The evaluation has spent too much.
+        """
+        if value.__class__ is str or value.__class__ is ListValue:
+            cost = weight(value)
+            self.made_bytes += len(value) if value.__class__ is str else cost * ITEM_BYTES
+            self.charge(cost)
+            if self.made_bytes > BUDGET.bytes:
+                self.exhaust()
+        return value
+
+    def exhaust(self) -> None:
+        """End the evaluation.
+
+        Raises:
+            Exhausted: Always.
+        """
+        BUDGET.exceeded += 1
+        BUDGET.spent += self.steps
+        raise Exhausted("the evaluation has spent too much")
+
+    def takes_part(self, ad: ClassAd) -> bool:
+        """Say whether an ad is one of a match.
+
+        Args:
+            ad: The ad.
+
+        Returns:
+            True for the two ads of a match.
+        """
+        return self.target is not None and (ad is self.my or ad is self.target)
 
     def other(self, ad: ClassAd) -> ClassAd | None:
         """The opposite ad of a match.
@@ -86,16 +145,16 @@ def enter(value: Value, ad: ClassAd, state: State) -> Value:
     if value.__class__ in PLAIN:
         return value
     if not isinstance(value, Expr):
-        return value.within(ad)
+        return value if value is state.my or value is state.target else value.within(ad)
     busy = state.busy
     for record, node in busy:
         if node is value and record is ad:
             return UNDEFINED
     state.depth += value.height
-    state.steps += 1
-    if state.depth > MAX_DEPTH or state.steps > MAX_STEPS:
+    if state.depth > MAX_DEPTH:
         state.depth -= value.height
         return ERROR
+    state.charge(value.size)
     busy.append((ad, value))
     result = value.run(ad, state)
     busy.pop()
@@ -126,19 +185,53 @@ def look_up(ad: ClassAd, key: str, state: State, selected: bool = False) -> Valu
     special = _SPECIAL.get(key)
     if special is not None:
         return special(ad, root, state)
-    if root is ad and not selected:
-        other = state.other(ad)
+    if (root is ad or state.contexts) and not selected:
+        other = state.other(root)
         if other is not None:
             value = other.find(key)
             if value is not None:
                 return enter(value, other, state)
     if key == "currenttime":
         return state.now()
+    if key in MATCH_NAMES and state.takes_part(root):
+        return look_up(match_scope(root, state), key, state, selected=True)
     return UNDEFINED
 
 
+def match_scope(ad: ClassAd, state: State) -> ClassAd:
+    """Make the record around an ad of a match, which has names for both ads and stands in the record of the match.
+
+    Args:
+        ad: One of the two ads.
+        state: The evaluation.
+
+    Returns:
+        The record; its scope is the outermost record of the evaluation.
+    """
+    from condor_actors.classads.ad import ClassAd
+
+    match = ClassAd.from_pairs(_match_pairs())
+    assert state.target is not None
+    match.store("LEFT", state.my)
+    match.store("RIGHT", state.target)
+    side = match.own["rctx" if ad is state.target else "lctx"]
+    return ClassAd.from_pairs(side.pairs, match)
+
+
+@functools.cache
+def _match_pairs() -> tuple[tuple[str, Expr], ...]:
+    from condor_actors.classads.language.parser import parse_record
+
+    return parse_record(_MATCH).pairs
+
+
+def _match_root(ad: ClassAd, state: State) -> Value:
+    """The outermost record where an ad is one of a match: the match itself."""
+    return match_scope(ad, state).scope
+
+
 def _root(ad: ClassAd, root: ClassAd, state: State) -> Value:
-    return root
+    return _match_root(root, state) if state.takes_part(root) else root
 
 
 def _target(ad: ClassAd, root: ClassAd, state: State) -> Value:
@@ -151,7 +244,9 @@ def _self(ad: ClassAd, root: ClassAd, state: State) -> Value:
 
 
 def _parent(ad: ClassAd, root: ClassAd, state: State) -> Value:
-    return UNDEFINED if ad.scope is None else ad.scope
+    if ad.scope is None:
+        return match_scope(ad, state) if state.takes_part(ad) else UNDEFINED
+    return ad.scope
 
 
 _SPECIAL: Final[dict[str, Any]] = {
@@ -163,6 +258,20 @@ _SPECIAL: Final[dict[str, Any]] = {
     "parent": _parent,
 }
 SPECIAL_NAMES: Final = frozenset(_SPECIAL)
+
+_MATCH: Final = """[
+    LEFT = undefined; RIGHT = undefined;
+    lCtx = [ ad = .LEFT; my = .LEFT; other = .RIGHT; target = .RIGHT ];
+    rCtx = [ ad = .RIGHT; my = .RIGHT; other = .LEFT; target = .LEFT ];
+    symmetricMatch = RIGHT.requirements && LEFT.requirements;
+    leftMatchesRight = RIGHT.requirements; rightMatchesLeft = LEFT.requirements;
+    leftRankValue = LEFT.rank; rightRankValue = RIGHT.rank
+]"""
+MATCH_NAMES: Final = frozenset(
+    ["ad", "other", "left", "right", "lctx", "rctx", "symmetricmatch", "leftmatchesright", "rightmatchesleft"]
+    + ["leftrankvalue", "rightrankvalue"]
+)
+"""Names that mean something in a match where neither ad has them: those of the records around the two."""
 
 
 def select(value: Value, key: str, state: State) -> Value:
@@ -181,6 +290,7 @@ def select(value: Value, key: str, state: State) -> Value:
     if isinstance(value, ClassAd):
         return look_up(value, key, state, selected=True)
     if isinstance(value, ListValue):
+        state.charge(len(value.elements))
         return ListValue(tuple(select(element(item, value.ad, state), key, state) for item in value.elements), value.ad)
     return UNDEFINED if value is UNDEFINED else ERROR
 
@@ -197,11 +307,12 @@ def element(item: Value, ad: ClassAd | None, state: State) -> Value:
         Its value.
     """
     if type(item) in PLAIN or not isinstance(item, Expr):
+        state.charge(weight(item))
         return item
-    state.steps += 1
-    if state.steps > MAX_STEPS:
-        return ERROR
-    return item.run(ad if ad is not None else state.my, state)
+    state.charge(item.size)
+    value = item.run(ad if ad is not None else state.my, state)
+    state.charge(weight(value))
+    return value
 
 
 def bare(ad: ClassAd, key: str, state: State) -> Value:
@@ -263,7 +374,7 @@ def theirs(ad: ClassAd, key: str, state: State) -> Value:
 
 
 def absolute(ad: ClassAd, key: str, state: State) -> Value:
-    """``.name``, looked up from the outermost record, which in a match is the match itself and has no attributes.
+    """``.name``, looked up from the outermost record, which in a match is the match itself.
 
     Args:
         ad: The record the reference stands in.
@@ -273,10 +384,10 @@ def absolute(ad: ClassAd, key: str, state: State) -> Value:
     Returns:
         Its value.
     """
-    if state.target is not None:
-        return UNDEFINED
     while ad.scope is not None:
         ad = ad.scope
+    if state.takes_part(ad):
+        ad = _match_root(ad, state)
     return look_up(ad, key, state)
 
 

@@ -33,6 +33,8 @@ from condor_actors.classads.native import core
 from condor_actors.classads.values import ERROR, UNDEFINED
 
 MAX_DEPTH: Final = 200
+MAX_REMEMBERED: Final = 16_384
+"""Characters of the longest text that is remembered with its tree."""
 T = TypeVar("T")
 
 _BINDING: Final = {
@@ -344,7 +346,8 @@ def parse_expression(text: str, *, library_numbers: bool = False) -> Expr:
     node = _parsed.get(text)
     if node is None:
         node = fresh(text)
-        _parsed.put(text, node)
+        if len(text) <= MAX_REMEMBERED:
+            _parsed.put(text, node)
     return node
 
 

@@ -32,11 +32,13 @@ class Expr:
 
     Attributes:
         height: Levels of the tree below and including this node.
+        size: Nodes of the tree, this one too.
     """
 
-    __slots__ = ("_run", "height", "memory")
+    __slots__ = ("_run", "height", "memory", "size")
 
     height: int
+    size: int
     memory: dict[str, Any] | None
     _run: Run | None
 
@@ -79,12 +81,13 @@ class Expr:
         state.target = target
         state.now_s = now_s
         try:
+            state.charge(self.size)
             value = self.run(my, state)
         except RecursionError:
             return late["deep"](self, my, target, now_s)
-        if state.steps:
-            state.depth = state.steps = 0
-        spare.append(state)
+        except late["Exhausted"]:
+            return late["ERROR"]
+        late["ended"](state)
         return late["plain"](value, my, target, now_s) if value.__class__ is ListValue else value
 
     def references(self, my: ClassAd | None = None) -> tuple[frozenset[str], frozenset[str]]:
@@ -165,6 +168,7 @@ class Literal(Expr):
     def __init__(self, value: Value) -> None:
         self._run = self.memory = None
         self.height = 1
+        self.size = 1
         self.value = value
 
 
@@ -176,6 +180,7 @@ class SpanLiteral(Expr):
     def __init__(self, span: RelativeTime) -> None:
         self._run = self.memory = None
         self.height = 1
+        self.size = 1
         self.span = span
 
 
@@ -187,6 +192,7 @@ class Reference(Expr):
     def __init__(self, name: str, scope: Expr | None = None, absolute: bool = False) -> None:
         self._run = self.memory = None
         self.height = 1 if scope is None else 1 + scope.height
+        self.size = 1 if scope is None else 1 + scope.size
         self.name = name
         self.key = sys.intern(name.lower())
         self.scope = scope
@@ -204,6 +210,7 @@ class Unary(Expr):
     def __init__(self, operator: str, operand: Expr) -> None:
         self._run = self.memory = None
         self.height = 1 + operand.height
+        self.size = 1 + operand.size
         self.operator = operator
         self.operand = operand
 
@@ -219,6 +226,7 @@ class Binary(Expr):
     def __init__(self, operator: str, left: Expr, right: Expr) -> None:
         self._run = self.memory = None
         self.height = max(left.height if type(left) is Binary else left.height + 1, right.height + 1)
+        self.size = 1 + left.size + right.size
         self.operator = operator
         self.left = left
         self.right = right
@@ -235,6 +243,7 @@ class Conditional(Expr):
     def __init__(self, test: Expr, then: Expr | None, otherwise: Expr) -> None:
         self._run = self.memory = None
         self.height = 1 + max(test.height, otherwise.height, then.height if then is not None else 0)
+        self.size = 1 + test.size + otherwise.size + (then.size if then is not None else 0)
         self.test = test
         self.then = then
         self.otherwise = otherwise
@@ -253,6 +262,7 @@ class Subscript(Expr):
     def __init__(self, container: Expr, index: Expr) -> None:
         self._run = self.memory = None
         self.height = 1 + max(container.height, index.height)
+        self.size = 1 + container.size + index.size
         self.container = container
         self.index = index
 
@@ -268,6 +278,7 @@ class Call(Expr):
     def __init__(self, name: str, arguments: tuple[Expr, ...]) -> None:
         self._run = self.memory = None
         self.height = _height(*arguments)
+        self.size = 1 + sum(node.size for node in arguments)
         self.name = name
         self.arguments = arguments
 
@@ -283,6 +294,7 @@ class ListExpr(Expr):
     def __init__(self, elements: tuple[Expr, ...]) -> None:
         self._run = self.memory = None
         self.height = _height(*elements)
+        self.size = 1 + sum(node.size for node in elements)
         self.elements = elements
 
     def children(self) -> tuple[Expr, ...]:
@@ -297,6 +309,7 @@ class RecordExpr(Expr):
     def __init__(self, pairs: tuple[tuple[str, Expr], ...]) -> None:
         self._run = self.memory = None
         self.height = _height(*(node for _, node in pairs))
+        self.size = 1 + sum(node.size for _, node in pairs)
         self.pairs = pairs
 
     def children(self) -> tuple[Expr, ...]:

@@ -78,6 +78,16 @@ def _note(
         waiting.append((stored, frozenset()))
 
 
+def _is_bound(key: str, ad: ClassAd) -> bool:
+    """Whether a record, or one around it, has an attribute."""
+    scope: ClassAd | None = ad
+    while scope is not None:
+        if scope.find(key) is not None:
+            return True
+        scope = scope.scope
+    return False
+
+
 def open_names(node: Expr, my: ClassAd) -> list[str]:
     """The names that an ad leaves open: those of the other ad and those it does not define.
 
@@ -95,11 +105,11 @@ def open_names(node: Expr, my: ClassAd) -> list[str]:
         if isinstance(current, Reference):
             scope = current.scope
             if scope is None:
-                if my.find(current.key) is None:
+                if not _is_bound(current.key, my):
                     found.setdefault(current.key, current.name)
                 continue
             if isinstance(scope, Reference) and scope.scope is None:
-                if scope.key == "target" or (scope.key == "my" and my.find(current.key) is None):
+                if scope.key == "target" or (scope.key == "my" and not _is_bound(current.key, my)):
                     key = f"target.{current.key}" if scope.key == "target" else current.key
                     found.setdefault(key, current.name)
                     continue

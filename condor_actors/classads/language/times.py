@@ -18,8 +18,9 @@ _DIGIT: Final = re.compile(r"\d", re.ASCII)
 _NUMBER: Final = re.compile(r"\d+", re.ASCII)
 _ZONE: Final = re.compile(r"(?<=.)([-+])(\d\d)(\d\d)\Z", re.ASCII | re.DOTALL)
 _RELATIVE: Final = re.compile(
-    r"\s*(-?)\s*(?:(\d*)\s*\+\s*|(\d+)\s*[dD]\s*)?"
-    r"(?:(?:(\d*)\s*:\s*)?(?:(\d*)\s*:\s*)?(\d+|\d*\.\d+)?|(?:(\d+)\s*[hH]\s*)?(?:(\d+)\s*[mM]\s*)?(?:(\d+)\s*[sS])?)\s*\Z",
+    r"\s*(-?)\s*(?:(\d*)\s*\+\s*|(\d*)\s*[dD]\s*)?"
+    r"(?:(?:(\d*)\s*:\s*)?(?:(\d*)\s*:\s*)?(\d+|\d*\.\d+)?(?:\s*[sS])?"
+    r"|(?:(\d*)\s*[hH]\s*)?(?:(\d*)\s*[mM]\s*)?(?:(\d*)\s*[sS])?)\s*\Z",
     re.ASCII,
 )
 

@@ -226,7 +226,8 @@ class _Writer:
         put = self.pieces.append
         latest: dict[str, tuple[str, Any]] = {}
         for name, item in pairs:
-            latest[name.lower()] = (name, item)
+            key = name.lower()
+            latest[key] = (latest[key][0] if key in latest else name, item)
         opening, between, closing = "[ ", "; ", " ]"
         if self.style == "pretty":
             self.column += 8

@@ -46,6 +46,17 @@ ROWS = (
     boolean(
         "CLASSAD_USER_MAP_PREFIX_<NAME>", None, "Whether a name in the map stands for every user that begins with it."
     ),
+    integer(
+        "CLASSAD_EVALUATION_MAX_STEPS",
+        300000,
+        "The most steps that one evaluation of an expression may take; beyond, it is an error.",
+        low=1000,
+    ),
+    size(
+        "CLASSAD_EVALUATION_MAX_BYTES",
+        "32 MB",
+        "The most bytes that functions may make in one evaluation of an expression; beyond, it is an error.",
+    ),
     size("MAX_<SUBSYS>_LOG", "$(MAX_DEFAULT_LOG)", "The size at which that daemon's log is put aside."),
     integer(
         "MAX_NUM_<SUBSYS>_LOG", "$(MAX_NUM_DEFAULT_LOG)", "How many logs that were put aside are kept.", low=0

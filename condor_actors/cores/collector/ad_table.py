@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import attrs
 
 from condor_actors.classads import ClassAd, Expr, is_true
+from condor_actors.classads.evaluation.budget import Meter
 from condor_actors.messages.advertise import AdChange, AdKind, AdsPage
 
 __all__ = ["PRIVATE_ATTRIBUTES", "AdRecord", "AdTable", "TooManyAds", "ad_key"]
@@ -171,10 +172,12 @@ class AdTable:
 
         Raises:
             ValueError: the cursor is not one of ours.
+            TooCostly: the constraint takes more of an ad than it may.
         """
         after = int(cursor) if cursor else 0
         found: list[bytes] = []
         size = 0
+        meter = Meter("the constraint")
         for looked_at, record in enumerate(self._from(ad_kind, after), start=1):
             if constraint is None or is_true(constraint.evaluate(record.ad)):
                 text = record.ad.project(projection).to_bytes() if projection else record.text()
@@ -182,7 +185,7 @@ class AdTable:
                 size += len(text)
                 if limit and len(found) >= limit:
                     return AdsPage(ads=tuple(found))
-            if size >= PAGE_BYTES or looked_at >= ADS_PER_PAGE:
+            if size >= PAGE_BYTES or looked_at >= ADS_PER_PAGE or meter.is_spent():
                 return AdsPage(ads=tuple(found), cursor=str(record.number))
         return AdsPage(ads=tuple(found))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, Expr, is_true, parse_expression
+from condor_actors.classads.evaluation.budget import Meter
 from condor_actors.cores.schedd.autoclusters import Autoclusters
 from condor_actors.cores.schedd.job_queue import Cluster, Job, JobQueue
 from condor_actors.messages.queue import JobsPage, QueryJobs, QueryTotals, Totals
@@ -27,7 +28,7 @@ def page(queue: JobQueue, question: QueryJobs, now_s: float) -> JobsPage:
 
     Raises:
         ClassAdSyntaxError: the constraint is none.
-        ValueError: the cursor is none.
+        ValueError: the cursor is none, or the constraint takes more of a job than it may.
     """
     constraint = parse_expression(question.constraint) if question.constraint else None
     names = tuple(name.lower() for name in question.projection)
@@ -36,6 +37,7 @@ def page(queue: JobQueue, question: QueryJobs, now_s: float) -> JobsPage:
     given, _, after = question.cursor.partition("/")
     count = int(given or 0)
     last = ""
+    meter = Meter("the constraint")
     for looked, job in enumerate(_from(queue, question, after), 1):
         last = job.name
         if _wanted(job, question.owner, constraint, now_s):
@@ -45,7 +47,7 @@ def page(queue: JobQueue, question: QueryJobs, now_s: float) -> JobsPage:
             count += 1
             if question.limit and count >= question.limit:
                 return JobsPage(ads=tuple(ads))
-        if size >= PAGE_BYTES or len(ads) >= PAGE_JOBS or looked >= SCAN_JOBS:
+        if size >= PAGE_BYTES or len(ads) >= PAGE_JOBS or looked >= SCAN_JOBS or meter.is_spent():
             return JobsPage(ads=tuple(ads), cursor=f"{count}/{last}")
     return JobsPage(ads=tuple(ads))
 

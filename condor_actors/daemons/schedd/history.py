@@ -12,6 +12,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThread
 
 from condor_actors.classads import ClassAd, Expr, is_true, parse_expression
+from condor_actors.classads.evaluation.budget import Meter
 from condor_actors.messages.queue import JobsPage, QueryJobs
 from condor_actors.store.queue_store import HistoryReader, HistoryRow
 
@@ -71,6 +72,7 @@ def history_page(reader: HistoryReader, question: QueryJobs) -> JobsPage:
     since_id, since = _since(question.since)
     ads: list[bytes] = []
     size = 0
+    meter = Meter("the constraint")
     rows = reader.rows(question.ids, question.owner.partition("@")[0], int(before or 0))
     for looked, row in enumerate(rows, 1):
         ad = None
@@ -85,7 +87,7 @@ def history_page(reader: HistoryReader, question: QueryJobs) -> JobsPage:
             count += 1
             if question.limit and count >= question.limit:
                 return JobsPage(ads=tuple(ads))
-        if size >= PAGE_BYTES or len(ads) >= PAGE_JOBS or looked >= SCAN_JOBS:
+        if size >= PAGE_BYTES or len(ads) >= PAGE_JOBS or looked >= SCAN_JOBS or meter.is_spent():
             return JobsPage(ads=tuple(ads), cursor=f"{count}/{row.entry}")
     return JobsPage(ads=tuple(ads))
 

@@ -1,4 +1,4 @@
-"""A long comparison in child processes: ``python -m tests.conformance.classads.campaign [FIRST] [COUNT]``.
+"""A long comparison in child processes: ``python -m tests.conformance.classads.campaign [--calls] [FIRST] [COUNT]``.
 
 Prints every difference that is not one of the deliberate ones (see `deliberate`), how often each of those
 appeared, and a summary line; exit status 1 when there is one that nobody meant.
@@ -6,6 +6,7 @@ appeared, and a summary line; exit status 1 when there is one that nobody meant.
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
@@ -33,12 +34,13 @@ class Outcome:
     differences: list[dict[str, Any]]
 
 
-def run(first: int, count: int) -> Outcome:
+def run(first: int, count: int, calls: bool = False) -> Outcome:
     """Compare the engines on a range of seeds.
 
     Args:
         first: the first seed.
         count: how many.
+        calls: whether to compare calls of functions instead of whole expressions.
 
     Returns:
         what was found.
@@ -49,9 +51,10 @@ def run(first: int, count: int) -> Outcome:
     with tempfile.TemporaryDirectory() as folder:
         progress = Path(folder, "seed")
         while first < end:
+            kind = ["--calls"] if calls else []
             command = [sys.executable, "-m", "tests.conformance.classads.compare", str(first), str(end - first)]
             done = subprocess.run(
-                [*command, "--progress", str(progress)], cwd=ROOT, capture_output=True, text=True, check=False
+                [*command, *kind, "--progress", str(progress)], cwd=ROOT, capture_output=True, text=True, check=False
             )
             differences += [json.loads(line) for line in done.stdout.splitlines()]
             if done.returncode == 0:
@@ -66,9 +69,12 @@ def run(first: int, count: int) -> Outcome:
 
 def main() -> None:
     """Run a campaign and print what it found."""
-    first = int(sys.argv[1]) if len(sys.argv) > 1 else 0
-    count = int(sys.argv[2]) if len(sys.argv) > 2 else 100_000
-    outcome = run(first, count)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
+    parser.add_argument("first", type=int, nargs="?", default=0)
+    parser.add_argument("count", type=int, nargs="?", default=100_000)
+    parser.add_argument("--calls", action="store_true", help="calls of functions instead of whole expressions")
+    options = parser.parse_args()
+    outcome = run(options.first, options.count, options.calls)
     meant: Counter[str] = Counter()
     unexplained = 0
     for difference in outcome.differences:

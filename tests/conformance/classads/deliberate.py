@@ -74,7 +74,8 @@ def _everything(difference: Mapping[str, Any]) -> str:
 def _far_times(difference: Mapping[str, Any]) -> bool:
     """Times that 32 bits cannot hold: theirs wrap around, or are what lay in memory."""
     results = f"{difference['ours']} {difference['theirs']}"
-    strange = "1901" in results or any(int(number) >= 10_000 for number in re.findall(r"\d{5,}", results))
+    strange = any(abs(int(number)) >= 2**31 for number in re.findall(r"\d{10,20}", _everything(difference)))
+    strange = strange or "1901" in results or any(int(number) >= 10_000 for number in re.findall(r"\d{5,}", results))
     return bool(_TIMES.search(_everything(difference))) and strange
 
 
@@ -147,8 +148,30 @@ def _asks_itself(difference: Mapping[str, Any]) -> bool:
 
 def _record_in_context(difference: Mapping[str, Any]) -> bool:
     texts = [text for text in (difference["expr"], difference["my"], difference["target"]) if text is not None]
-    calls = [call for text in texts for call in _calls(parse_expression(text), _IN_CONTEXT)]
+    try:
+        calls = [call for text in texts for call in _calls(parse_expression(text), _IN_CONTEXT)]
+    except ClassAdSyntaxError:
+        return False
     return any("[" in unparse(call.children()[0]) for call in calls if call.children())
+
+
+def _match_record(difference: Mapping[str, Any]) -> bool:
+    """``unresolved()`` of what lies around the two ads of a match."""
+    everything = _everything(difference)
+    around = r"unresolved\((parent|toplevel|root|other|ad|LEFT|RIGHT|symmetricMatch)\b"
+    in_match = difference["target"] is not None and re.search(around, everything) is not None
+    return in_match or ("unresolved(" in everything and "R = R" in everything)
+
+
+def _fails_inside(difference: Mapping[str, Any]) -> bool:
+    """Theirs: what cannot be evaluated is no value, so that nothing can be compared with it."""
+    try:
+        node = parse_expression(difference["expr"])
+    except ClassAdSyntaxError:
+        return False
+    if not isinstance(node, Binary) or node.operator != "=?=" or difference["theirs"] != "error":
+        return False
+    return ours(unparse(node.left), difference["my"], difference["target"]) == "error"
 
 
 Test = Callable[[Mapping[str, Any]], bool]
@@ -160,6 +183,8 @@ _OF_TEXTS: dict[str, Test] = {
     "names in quotes stay in quotes": _quoted_name,
 }
 _OF_VALUES: dict[str, Test] = {
+    "what the records around a match, or one with an attribute that names itself, leave unresolved": _match_record,
+    "a function that fails gives an error like any other": _fails_inside,
     "a sign apart from its number stays a sign when eval() copies a list": _sign,
     "a record in evalInEachContext's expression sees the context": _record_in_context,
     "behind evalInEachContext, names are found as before it": _lost_scope,

@@ -27,7 +27,7 @@ from condor_actors.classads.language.parser import parse_records
         (".5", "5.000000000000000E-01"),
         ("1E+400", 'real("INF")'),
         ("{1,'a b'}", "{ 1,'a b' }"),
-        ("[b=1;A=2;;B=3]", "[ A = 2; B = 3 ]"),
+        ("[b=1;A=2;;B=3]", "[ A = 2; b = 3 ]"),
         ("foo ( 1 , a )", "foo(1,a)"),
         ("a . b [ 0 ]", "a.b[0]"),
         ("parent.x", "'parent'.x"),
