@@ -1,9 +1,14 @@
 /* The starter, on a socket of its own, when the channel goes straight home (protocol.h, struct control).
  *
  * Where the shadow would hand over a descriptor beside its answer, the starter is asked for one of its machine's. */
-#include "runtime.h"
+#include "control.h"
 
-int given_control; /* came as the second descriptor beside the last answer; 0: none did */
+#include "channel.h"
+#include "process.h"
+#include "trap.h"
+
+struct lock gift_lock;
+int given_control GUARDED_BY(gift_lock); /* came as the second descriptor beside the last answer; 0: none did */
 
 void tell_starter(int what, int64_t value)
 {
@@ -14,6 +19,8 @@ void tell_starter(int what, int64_t value)
     while (SYSTEM(__NR_writev, process.control, &part, 1) == -EINTR)
         ;
 }
+
+enum { TWO_DESCRIPTORS = 24 /* bytes of a control message */ };
 
 /* Says WHAT and waits for the answer: 0 or -errno. A descriptor that comes beside it takes the lowest free number,
  * which is GIFT_FD. */
@@ -34,7 +41,7 @@ long ask_starter(int what, int64_t value)
             continue;
         if (got <= 0)
             die(EXIT_CHANNEL_LOST); /* without its starter it is nobody's */
-        if (message.control_size && room[0] == 24 /* of two */)
+        if (message.control_size && room[0] == TWO_DESCRIPTORS)
             given_control = (int)(room[2] >> 32);
         have += (size_t)got;
     }

@@ -99,7 +99,8 @@ static bool read_bulk(struct work *w, const struct file *file, size_t size)
 
 long serve_pread64(struct work *w)
 {
-    struct file *file = file_of(w->session, ARGUMENT(0));
+    struct file **held = handle_of(w->session, ARGUMENT(0));
+    struct file *file = held ? *held : file_of(w->session, ARGUMENT(0));
     size_t size = (size_t)ARGUMENT(2);
     if (!file)
         return -EBADF;
