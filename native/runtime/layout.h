@@ -11,6 +11,7 @@
 #define THREAD_PLACE 0x6ffe00000000ul
 #define RUNTIME_PLACE 0x6fff00000000ul
 #define KERNEL_PLACES 0x700000000000ul
+#define KERNEL_PLACES_END 0x7ffffffff000ul /* no program has memory beyond */
 #define PAGE 4096ul
 
 #define SLOT_BYTES 0x40000ul

@@ -55,7 +55,7 @@ struct pieces {
     struct writer *w;
     const struct mapping *m;
     bool look; /* pages of zeros are nothing */
-    each *each;
+    take_run *each;
     struct run run;
 };
 
@@ -174,8 +174,8 @@ static void add_known(struct pieces *p)
     }
 }
 
-static void look_through(struct writer *w, const struct mapping *m, bool look, each *each) REQUIRES(one_thread);
-static void look_through(struct writer *w, const struct mapping *m, bool look, each *each)
+static void look_through(struct writer *w, const struct mapping *m, bool look, take_run *each) REQUIRES(one_thread);
+static void look_through(struct writer *w, const struct mapping *m, bool look, take_run *each)
 {
     struct pieces pieces = {w, m, look, each, {m->from, m->from, NOTHING}};
     unsigned long at = m->from;
@@ -187,7 +187,7 @@ static void look_through(struct writer *w, const struct mapping *m, bool look, e
 }
 
 /* Calls EACH for every run of pages of one kind in M that is to be written. */
-void each_run(struct writer *w, const struct mapping *m, each *each)
+void each_run(struct writer *w, const struct mapping *m, take_run *each)
 {
     look_through(w, m, true, each);
 }

@@ -116,6 +116,8 @@ static long transfer(struct thread *self, struct trap *waiting, bool writing, in
                      size_t size, int64_t offset)
 {
     size_t done = 0;
+    if (size > KERNEL_PLACES_END || (unsigned long)at > KERNEL_PLACES_END - size) /* before a byte of it is moved */
+        return -EFAULT;
     long quick = writing ? write_behind(self, fd, at, size, offset) : read_ahead(self, fd, at, size, offset);
     if (quick != NOT_HERE)
         return quick;
