@@ -115,10 +115,17 @@ static void unlock_after_fork(void)
     unlock(&views_lock);
 }
 
+/* What home and the starter said of a new member. */
+struct birth {
+    long number;
+    bool straight;        /* its channel goes straight home */
+    uint64_t views_until; /* see shared_become_member */
+};
+
 /* The child is alone: of its parent's threads only the one that forked is here. */
-static void begin_member(struct thread *self, unsigned long flags, const unsigned long a[6], long number, bool straight)
+static void begin_member(struct thread *self, unsigned long flags, const unsigned long a[6], const struct birth *birth)
     REQUIRES(one_thread, gift_lock);
-static void begin_member(struct thread *self, unsigned long flags, const unsigned long a[6], long number, bool straight)
+static void begin_member(struct thread *self, unsigned long flags, const unsigned long a[6], const struct birth *birth)
 {
     int parent = process.start.virtual_pid;
     SYSTEM(__NR_dup3, GIFT_FD, CHANNEL_FD, 0);
@@ -127,17 +134,17 @@ static void begin_member(struct thread *self, unsigned long flags, const unsigne
     if (process.direct) {
         SYSTEM(__NR_close, process.control);
         process.control = given_control;
-        if (!straight) /* the starter's relay, which has to see them, brings this one's calls home */
+        if (!birth->straight) /* the starter's relay, which has to see them, brings this one's calls home */
             secret_forget();
     }
-    process.direct = straight;
-    secret_become_member(number);
+    process.direct = birth->straight;
+    secret_become_member(birth->number);
     forget_lock(&proc_lock);
     ahead_reset(true);
     plan_reset();
     dirty_forget();
     forget_other_threads(self);
-    shared_become_member();
+    shared_become_member(birth->views_until);
     forget_timers();
     lock(&children_lock);
     int id = new_virtual_id((int)SYSTEM(__NR_getpid));
@@ -167,8 +174,8 @@ static void begin_member(struct thread *self, unsigned long flags, const unsigne
 }
 
 /* The child returns from here a second time, alone. */
-static long fork_member(struct trap *t, unsigned long flags, long number, bool straight) REQUIRES(gift_lock);
-static long fork_member(struct trap *t, unsigned long flags, long number, bool straight)
+static long fork_member(struct trap *t, unsigned long flags, const struct birth *birth) REQUIRES(gift_lock);
+static long fork_member(struct trap *t, unsigned long flags, const struct birth *birth)
 {
     lock_for_fork();
     struct child *child = free_child();
@@ -181,13 +188,13 @@ static long fork_member(struct trap *t, unsigned long flags, long number, bool s
     unlock_after_fork(); /* in the child, too: it has its copies of them */
     if (result == 0 && child) {
         no_other_thread_runs();
-        begin_member(t->self, flags, t->a, number, straight);
+        begin_member(t->self, flags, t->a, birth);
         if (t->a[1])
             t->frame->uc_mcontext.rsp = t->a[1];
         return 0;
     }
     SYSTEM(__NR_close, GIFT_FD);
-    if (straight)
+    if (birth->straight)
         SYSTEM(__NR_close, given_control);
     if (id && (flags & CLONE_PARENT_SETTID))
         copy_user((void *)t->a[2], &id, sizeof id);
@@ -203,13 +210,16 @@ long start_member(struct trap *t, unsigned long flags)
     lock(&gift_lock); /* the channel for the child has one number */
     share_positions();
     process.forked = true;
+    struct birth birth = {.views_until = shared_moment()};
     long result = ask(self, &request, NULL, 0, NULL, 0, NULL);
+    share_positions(); /* what another thread has learned meanwhile may be of before */
     long way = result < 0 ? result : ask_starter(CONTROL_MEMBER, result);
-    bool straight = way == 1 && (given_control == CONTROL_FD || given_control == OTHER_CONTROL_FD);
-    if (way < 0 || (way == 1 && !straight))
+    birth.number = result;
+    birth.straight = way == 1 && (given_control == CONTROL_FD || given_control == OTHER_CONTROL_FD);
+    if (way < 0 || (way == 1 && !birth.straight))
         result = -EAGAIN;
     if (result >= 0)
-        result = fork_member(t, flags, result, straight);
+        result = fork_member(t, flags, &birth);
     unlock(&gift_lock);
     return result;
 }

@@ -12,6 +12,7 @@
 
 #include "../image_digest.h"
 #include "memory.h"
+#include "process.h"
 #include "remote.h"
 #include "text.h"
 #include "user.h"
@@ -24,15 +25,17 @@ struct view {
     int64_t offset;         /* of FROM in the file */
     int holder;             /* one more than the slot of the thread that has taken it; 0: none */
     bool leaves;            /* the memory is being unmapped or moved: it stands for nothing just now */
+    uint64_t born;          /* when it was made, counted in views */
     bool unsaved;           /* writing it has failed */
     uint64_t *marks;        /* of each page as the file has it; NULL: not known */
-    uint64_t *marks_memory; /* where their memory begins: beyond what an image covers */
+    uint64_t *marks_memory; /* where their memory begins, beyond what an image covers; perhaps other views' as well */
     size_t marks_bytes;
 };
 
 struct lock views_lock;
 static struct view views[VIEWS] GUARDED_BY(views_lock);
 static size_t views_used GUARDED_BY(views_lock);   /* those from here on were never used */
+static uint64_t views_born GUARDED_BY(views_lock); /* how many there have been */
 static volatile uint32_t views_let_go ATOMIC;      /* how often somebody did */
 
 /* What a page is known by. 0 is no page's: such a one is to be written. */
@@ -47,25 +50,32 @@ static size_t pages_of(const struct view *v)
     return (v->to - v->from) / PAGE;
 }
 
-static void *fresh_memory(size_t size)
+static void *fresh_memory(size_t size, int flags)
 {
-    long at = SYSTEM(__NR_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_FRESH, -1, 0);
+    long at = SYSTEM(__NR_mmap, 0, size, PROT_READ | PROT_WRITE, flags, -1, 0);
     return is_error(at) ? NULL : (void *)at;
 }
 
+/* Views that were one have one piece of memory for their marks. */
 static void drop_marks(struct view *v)
 {
     uint64_t *memory = v->marks_memory;
-    v->marks = v->marks_memory = NULL; /* first: a fork may take place between the two */
-    if (memory)
+    bool last = memory;
+    lock(&views_lock);
+    v->marks = v->marks_memory = NULL;
+    for (size_t i = 0; i < views_used; i++)
+        last &= views[i].marks_memory != memory;
+    unlock(&views_lock);
+    if (last)
         SYSTEM(__NR_munmap, memory, v->marks_bytes);
 }
 
-/* Room for the marks of PAGES pages, with those of V that fit. False: it stays as it was. */
+/* Room for the marks of PAGES pages, with the old ones that fit.  Members of a family share the memory that a view is, so
+ * they share what is known of it: one must not write what another has written long ago. */
 static bool make_marks(struct view *v, const uint64_t *old, size_t old_pages, size_t pages)
 {
     size_t bytes = page_up(pages * sizeof *v->marks);
-    uint64_t *fresh = fresh_memory(bytes);
+    uint64_t *fresh = fresh_memory(bytes, process.family ? MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE : MAP_FRESH);
     if (!fresh)
         return false;
     if (old)
@@ -286,7 +296,7 @@ static long write_changes(struct thread *self, struct view *v, unsigned long fro
 
 static long write_view(struct thread *self, struct view *v, unsigned long from, unsigned long to)
 {
-    struct batch batch = {.pages = fresh_memory(WRITE_AT_ONCE * PAGE)};
+    struct batch batch = {.pages = fresh_memory(WRITE_AT_ONCE * PAGE, MAP_FRESH)};
     long failed = batch.pages ? 0 : -ENOMEM;
     bool again = true;
     for (int i = 0; i < ATTEMPTS && again && !failed; i++)
@@ -351,6 +361,7 @@ long shared_add(struct thread *self, long handle, unsigned long at, size_t size,
     lock(&views_lock);
     v->from = at;
     v->to = at + page_up(size);
+    v->born = ++views_born;
     unlock(&views_lock);
     shared_let_go(self);
     return 0;
@@ -364,15 +375,7 @@ static bool split_view(struct thread *self, struct view *v, unsigned long at)
     if (!rest)
         return false;
     struct view fresh = *v;
-    fresh.marks = fresh.marks_memory = NULL;
-    if (v->marks && !make_marks(&fresh, v->marks + before, pages_of(v) - before, pages_of(v) - before)) {
-        lock(&views_lock);
-        rest->from = rest->to = 0;
-        rest->holder = 0;
-        rest->leaves = false;
-        unlock(&views_lock);
-        return false;
-    }
+    fresh.marks = v->marks ? v->marks + before : NULL;
     fresh.from = at;
     fresh.offset += (int64_t)(at - v->from);
     lock(&views_lock);
@@ -466,8 +469,7 @@ static long extend_view(struct thread *self, struct view *v, size_t more)
     grown.to = from + more;
     if (v->marks && !make_marks(&grown, v->marks, pages_of(v), pages_of(&grown)))
         grown.marks = grown.marks_memory = NULL;
-    if (v->marks)
-        drop_marks(v);
+    drop_marks(v);
     int protection = memory_protection(from, &end);
     if ((protection & (PROT_READ | PROT_WRITE)) != (PROT_READ | PROT_WRITE))
         SYSTEM(__NR_mprotect, from, more, protection | PROT_READ | PROT_WRITE);
@@ -502,13 +504,23 @@ long shared_moved(struct thread *self, unsigned long old, size_t old_size, unsig
 
 /* ---- copies of the process */
 
-/* In a new member: whoever worked on a view stayed with the parent. */
-void shared_become_member(void)
+/* Before home copies the files that views are of for a new member. */
+uint64_t shared_moment(void)
+{
+    lock(&views_lock);
+    uint64_t moment = views_born;
+    unlock(&views_lock);
+    return moment;
+}
+
+/* In a new member: whoever worked on a view stayed with the parent, and home's copy for it may not have the files of views
+ * that another thread made after MOMENT. */
+void shared_become_member(uint64_t moment)
 {
     lock(&views_lock);
     for (size_t i = 0; i < views_used; i++) {
         views[i].holder = 0;
-        if (views[i].leaves || views[i].to == ~0ul) /* it was being unmapped, moved, made */
+        if (views[i].leaves || views[i].to == ~0ul || views[i].born > moment) /* it was being unmapped, moved, made */
             views[i].from = views[i].to = 0;
         views[i].leaves = false;
     }

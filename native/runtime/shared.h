@@ -17,7 +17,8 @@ bool shared_lies_in(unsigned long from, unsigned long to);
 void shared_gone(struct thread *self, unsigned long from, unsigned long to);
 long shared_take(struct thread *self, unsigned long from, unsigned long to, bool *any);
 long shared_moved(struct thread *self, unsigned long old, size_t old_size, unsigned long place, size_t size);
-void shared_become_member(void) REQUIRES(one_thread);
+uint64_t shared_moment(void);
+void shared_become_member(uint64_t moment) REQUIRES(one_thread);
 void shared_restart(void) REQUIRES(one_thread);
 
 #endif

@@ -14,6 +14,7 @@
 #include <stdio.h>
 
 #include "../calls_format.h"
+#include "../guards.h"
 #include "../protocol.h"
 #include "shadow.h"
 
@@ -128,18 +129,20 @@ struct session {
 /* events.c */
 void tell(struct session *s, int kind, int64_t value, int64_t detail, const char *text);
 
+/* host.c */
+void bury_session(int id);
+void block_signals(void);
+void end_family(struct session *root);
+extern pthread_mutex_t table_lock; /* of the table of sessions and of what their statistics add up to */
+enum { STACK_BYTES = 128 << 10 };  /* of a session's thread */
+
 /* session.c */
 int64_t now_ns(void);
-void bury_session(int id);
 void broken(struct session *s, const char *how);
 uint8_t *out_room(struct work *w, size_t size);
 void wait_on(struct work *w, int fd, short events);
 void serve_channel(struct session *s);
-void block_signals(void);
 bool take_in(struct session *s, size_t room);
-void end_family(struct session *root);
-extern pthread_mutex_t table_lock; /* of the table of sessions and of what their statistics add up to */
-enum { STACK_BYTES = 128 << 10 };  /* of a session's thread */
 void note_processor_time(struct session *s);
 
 /* answer.c */
