@@ -10,8 +10,8 @@ import errno
 import functools
 import operator
 import re
-import subprocess
 import struct
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,7 +33,7 @@ ENUMERATED = re.compile(r"\b([A-Z]\w+) = ([0-9a-fx]+)\b")
 
 @functools.cache
 def constants() -> dict[str, int]:
-    """Return the numbers that the filter's table names: descriptors of the protocol, and what the preprocessor knows."""
+    """Return the numbers that the filter's table names: the protocol's, and what the preprocessor knows."""
     found = {word: int(value, 0) for word, value in ENUMERATED.findall((NATIVE / "protocol.h").read_text())}
     table = (NATIVE / "runtime" / "filter.c").read_text()
     names = {*NUMBERS, *re.findall(r"\b(?:HAS_ONLY|HAS_ALL|IS\w*), \d, ([A-Z]\w+)", table)} - set(found)
