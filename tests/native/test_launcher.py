@@ -254,22 +254,9 @@ def test_bind_puts_a_directory_over_another(tmp_path: Path) -> None:
 @root_only
 @isolating
 def test_a_file_system_in_memory_goes_with_its_namespace_which_others_may_join() -> None:
-    with subprocess.Popen(
-        [
-            launcher_path(),
-            "--isolate",
-            "mount,ipc",
-            "--tmpfs",
-            "/mnt",
-            "--",
-            "/bin/sh",
-            "-c",
-            "echo kept > /mnt/mark; echo there; read word",
-        ],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as job:
+    with subprocess.Popen([launcher_path(), "--isolate", "mount,ipc", "--tmpfs", "/mnt", "--", "/bin/sh", "-c",
+                           "echo kept > /mnt/mark; echo there; read word"], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, text=True) as job:
         assert job.stdin is not None
         assert job.stdout is not None
         assert job.stdout.readline() == "there\n"

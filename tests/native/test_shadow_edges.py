@@ -31,16 +31,8 @@ class Keeping(Peer):
         self.socket.settimeout(10)
         self.host = ShadowHost()
         self.over = False
-        task = Task(
-            program="x",
-            arguments=["x"],
-            environment={},
-            directory=str(folder),
-            image=str(folder / "image"),
-            journal_from_start=True,
-            identity=NOBODY if os.geteuid() == 0 else None,
-            standard_fds=(-1, -1, -1),
-        )
+        task = Task(program="x", arguments=["x"], environment={}, directory=str(folder), image=str(folder / "image"),
+                    journal_from_start=True, identity=NOBODY if os.geteuid() == 0 else None, standard_fds=(-1, -1, -1))
         self.host.open(ours, task)
 
 
