@@ -54,7 +54,7 @@ static uint64_t identity_of(const struct stat *status)
     return (status->st_ino * SPREAD ^ status->st_dev) | 1;
 }
 
-/* The program has changed that file, and home has heard of it: what is asked from now on is new. 0: nobody knows which. */
+/* The program has changed that file, and home has heard of it: what is asked from now on is new. 0: not known which. */
 static void spoil(uint64_t identity)
 {
     note_own_change();
@@ -141,7 +141,7 @@ long read_ahead(struct thread *self, int fd, uint8_t *to, size_t size, int64_t o
     long done = !k->reads || offset < 0 ? NOT_HERE : read_known(self, k, fd, to, size, offset);
     if (at_position && done > 0) {
         k->position = offset + done;
-        owe_position(fd, k->position);
+        defer_position(fd, k->position);
     }
     unlock(&k->lock);
     return done;
@@ -183,7 +183,7 @@ long do_lseek(struct trap *t)
         result = to < 0 ? -EINVAL : to;
         if (to >= 0 && to != k->position) {
             k->position = to;
-            owe_position(fd, to);
+            defer_position(fd, to);
         }
     } else if (k->position >= 0) {
         result = remote(t, &calls[__NR_lseek]);
@@ -299,7 +299,7 @@ static void forget_file(int fd)
     lock(&k->lock);
     bool had_stream = k->reads;
     if (k->learned)
-        forget_owed_position(fd);
+        forget_deferred_position(fd);
     clear(k);
     if (had_stream)
         drop_stream(fd);
@@ -344,7 +344,7 @@ void note_transfer(struct thread *self, int fd, bool writing, uint64_t hints)
     learn_file(self, fd);
 }
 
-/* Somebody else may move that position from now on. */
+/* Another process may move that position from now on. */
 void share_position(int fd)
 {
     struct known *k = known_file(fd);
@@ -416,7 +416,7 @@ static UNCHECKED_LOCKS void note_opened(int fd, const struct stat *status, const
         s->status_ns = monotonic_ns();
         if (first && world_now() == world && has_buffer(s) && s->pieces[0].state != WAITER_ASKED) {
             struct piece *p = &s->pieces[0];
-            begin_piece(s, p, 0, FIRST_BYTES); /* whoever changes something from now on spoils it */
+            begin_piece(s, p, 0, FIRST_BYTES); /* any change from now on spoils it */
             p->length = k->size < FIRST_BYTES ? k->size : FIRST_BYTES;
             memcpy(s->buffer, first, (size_t)p->length);
             p->state = WAITER_DONE;

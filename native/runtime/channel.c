@@ -4,8 +4,8 @@
  * waiting threads one is the reader; it takes answers from the socket and puts each one where its asker
  * wants it, until its own has come, and then wakes the others so that one of them becomes the reader.
  *
- * Some frames are answered to nobody (ID_NONE).  Those that may wait a little are owed: they go in front of the
- * next frame, whoever sends it, so home has heard everything when it is asked something.
+ * Some frames get no answer (ID_NONE).  Those that may wait a little are deferred: they go in front of the
+ * next frame, from any thread, so home has heard everything when it is asked something.
  */
 #include "channel.h"
 
@@ -19,10 +19,10 @@
 
 enum {
     INBOX_BYTES = 16384,
-    MOST_OWED = 64,
+    MOST_DEFERRED = 64,
     MOST_POSITIONS = 16,
     SMALL_BYTES = 1024,              /* a request up to this is copied and sent in one piece */
-    SENT_PARTS = MOST_PARTS + 2,     /* what is owed and the header before them */
+    SENT_PARTS = MOST_PARTS + 2,     /* what is deferred and the header before them */
     DESCRIPTOR_ROOM = 4,             /* words for a control message */
 };
 
@@ -37,14 +37,14 @@ static struct {
 } inbox GUARDED_BY(reading);
 
 static struct {
-    struct request frames[MOST_OWED];
+    struct request frames[MOST_DEFERRED];
     size_t count;
     struct {
         int fd;
         int64_t position;
     } positions[MOST_POSITIONS];
     size_t position_count;
-} owed GUARDED_BY(sending);
+} deferred GUARDED_BY(sending);
 
 static void lost(void) __attribute__((noreturn));
 static void lost(void)
@@ -59,7 +59,7 @@ void channel_reset(void)
     forget_lock(&reading);
     others_waiting = 0;
     lock(&sending);
-    owed.count = owed.position_count = 0;
+    deferred.count = deferred.position_count = 0;
     unlock(&sending);
     lock(&reading);
     inbox.start = inbox.end = 0;
@@ -98,95 +98,95 @@ static void send_all(const struct vector *parts, int count)
         send_plain(parts, count);
 }
 
-static void owe_now(const struct request *request) REQUIRES(sending);
-static void owe_now(const struct request *request)
+static void defer_now(const struct request *request) REQUIRES(sending);
+static void defer_now(const struct request *request)
 {
-    struct vector part = {owed.frames, owed.count * sizeof *owed.frames};
-    if (owed.count == COUNT(owed.frames)) {
+    struct vector part = {deferred.frames, deferred.count * sizeof *deferred.frames};
+    if (deferred.count == COUNT(deferred.frames)) {
         send_all(&part, 1);
-        owed.count = 0;
+        deferred.count = 0;
     }
-    owed.frames[owed.count++] = *request;
+    deferred.frames[deferred.count++] = *request;
 }
 
-static void owe_positions_now(void) REQUIRES(sending);
-static void owe_positions_now(void)
+static void defer_positions_now(void) REQUIRES(sending);
+static void defer_positions_now(void)
 {
-    for (size_t i = 0; i < owed.position_count; i++) {
+    for (size_t i = 0; i < deferred.position_count; i++) {
         struct request seek = {.id = ID_NONE, .call = __NR_lseek,
-                               .arguments = {owed.positions[i].fd, owed.positions[i].position, 0}};
-        owe_now(&seek);
+                               .arguments = {deferred.positions[i].fd, deferred.positions[i].position, 0}};
+        defer_now(&seek);
     }
-    owed.position_count = 0;
+    deferred.position_count = 0;
 }
 
-void owe(const struct request *request)
+void defer(const struct request *request)
 {
     lock(&sending);
-    owe_now(request);
+    defer_now(request);
     unlock(&sending);
 }
 
-void owe_position(int fd, int64_t position)
+void defer_position(int fd, int64_t position)
 {
     lock(&sending);
     size_t i = 0;
-    while (i < owed.position_count && owed.positions[i].fd != fd)
+    while (i < deferred.position_count && deferred.positions[i].fd != fd)
         i++;
     if (i == MOST_POSITIONS) {
-        owe_positions_now();
+        defer_positions_now();
         i = 0;
     }
-    owed.positions[i].fd = fd;
-    owed.positions[i].position = position;
-    if (i == owed.position_count)
-        owed.position_count++;
+    deferred.positions[i].fd = fd;
+    deferred.positions[i].position = position;
+    if (i == deferred.position_count)
+        deferred.position_count++;
     unlock(&sending);
 }
 
-/* Takes back what nobody has heard of. */
-bool unowe(unsigned call, int fd)
+/* Takes back what has not been sent yet. */
+bool take_back_deferred(unsigned call, int fd)
 {
     bool found = false;
     lock(&sending);
-    for (size_t i = 0; i < owed.count && !found; i++)
-        if ((found = owed.frames[i].call == call && owed.frames[i].arguments[1] == fd))
-            memmove(&owed.frames[i], &owed.frames[i + 1], (--owed.count - i) * sizeof owed.frames[0]);
+    for (size_t i = 0; i < deferred.count && !found; i++)
+        if ((found = deferred.frames[i].call == call && deferred.frames[i].arguments[1] == fd))
+            memmove(&deferred.frames[i], &deferred.frames[i + 1], (--deferred.count - i) * sizeof deferred.frames[0]);
     unlock(&sending);
     return found;
 }
 
-void forget_owed_position(int fd)
+void forget_deferred_position(int fd)
 {
     lock(&sending);
-    for (size_t i = 0; i < owed.position_count; i++)
-        if (owed.positions[i].fd == fd)
-            owed.positions[i--] = owed.positions[--owed.position_count];
+    for (size_t i = 0; i < deferred.position_count; i++)
+        if (deferred.positions[i].fd == fd)
+            deferred.positions[i--] = deferred.positions[--deferred.position_count];
     unlock(&sending);
 }
 
-/* What is owed goes first, in one piece with the rest. */
-static void send_with_owed(struct vector *parts, int count)
+/* What is deferred goes first, in one piece with the rest. */
+static void send_with_deferred(struct vector *parts, int count)
 {
     lock(&sending);
-    owe_positions_now();
-    parts[0] = (struct vector){owed.frames, owed.count * sizeof *owed.frames};
-    if (owed.count)
+    defer_positions_now();
+    parts[0] = (struct vector){deferred.frames, deferred.count * sizeof *deferred.frames};
+    if (deferred.count)
         send_all(parts, count + 1);
     else
         send_all(parts + 1, count);
-    owed.count = 0;
+    deferred.count = 0;
     unlock(&sending);
 }
 
-void pay_owed(void)
+void flush_deferred(void)
 {
     struct vector parts[1];
     lock(&sending);
-    parts[0] = (struct vector){owed.frames, owed.count * sizeof *owed.frames};
-    if (owed.count)
+    parts[0] = (struct vector){deferred.frames, deferred.count * sizeof *deferred.frames};
+    if (deferred.count)
         send_all(parts, 1);
-    owed.count = 0;
+    deferred.count = 0;
     unlock(&sending);
 }
 
@@ -218,7 +218,7 @@ static long send_request(unsigned id, const struct request *request, const struc
         }
         count++;
     }
-    send_with_owed(parts, count);
+    send_with_deferred(parts, count);
     return 0;
 }
 
@@ -232,10 +232,10 @@ static struct trap *may_end GUARDED_BY(reading);
 static const uint64_t *may_end_mask GUARDED_BY(reading);
 
 /* This thread asks for something that a descriptor comes with. Others may as well, if there are any. */
-static bool gift_awaited UNGUARDED("counts only while there is one thread, and is that thread's");
+static bool fd_awaited UNGUARDED("counts only while there is one thread, and is that thread's");
 
 /* What the socket has. -EINTR only when INTERRUPTIBLE and nothing came.  A descriptor that comes beside an answer
- * takes the lowest free number, which is GIFT_FD; where none can come, reading is the shorter way. */
+ * takes the lowest free number, which is PASSED_FD; where none can come, reading is the shorter way. */
 static long receive_plain(void *to, size_t size, bool interruptible) REQUIRES(reading);
 static long receive_plain(void *to, size_t size, bool interruptible)
 {
@@ -245,7 +245,7 @@ static long receive_plain(void *to, size_t size, bool interruptible)
     struct message message = {.parts = &room, .part_count = 1, .control = control,
                               .control_size = sizeof control};
     long a[6] = {CHANNEL_FD, (long)&message, 0};
-    if (process.direct || (threads_live == 1 && !gift_awaited)) {
+    if (process.direct || (threads_live == 1 && !fd_awaited)) {
         number = __NR_read;
         a[1] = (long)to;
         a[2] = (long)size;
@@ -365,7 +365,7 @@ static void receive_foreseen(const struct answer *answer)
     plan_arrived(answer, to);
 }
 
-/* Takes one answer from the socket and gives it to whoever asked. */
+/* Takes one answer from the socket and gives it to the thread that asked. */
 static long receive_one(struct trap *interruptible, const uint64_t *mask) REQUIRES(reading);
 static long receive_one(struct trap *interruptible, const uint64_t *mask)
 {
@@ -458,7 +458,7 @@ static long ask_and_wait(struct thread *self, struct trap *interruptible, const 
     struct waiter *w = &self->waiter;
     memcpy(w->out, out, (size_t)out_count * sizeof *out);
     w->out_count = out_count;
-    gift_awaited = request->call == OP_FORK || request->call == OP_IMAGE_BEGIN;
+    fd_awaited = request->call == OP_FORK || request->call == OP_IMAGE_BEGIN;
     __atomic_store_n(&w->state, WAITER_ASKED, __ATOMIC_RELEASE);
     long failed = send_request((unsigned)self->slot, request, in, in_count);
     if (failed) {

@@ -41,11 +41,11 @@ long ask_waiting(struct trap *t, struct request *request, const struct vector in
                  const struct vector out[], int out_count, uint64_t *hints);
 void channel_reset(void) REQUIRES(one_thread);
 long tell_home(const struct request *request, const struct vector in[], int in_count);
-void owe(const struct request *request);
-void owe_position(int fd, int64_t position);
-void forget_owed_position(int fd);
-void pay_owed(void);
-bool unowe(unsigned call, int fd);
+void defer(const struct request *request);
+void defer_position(int fd, int64_t position);
+void forget_deferred_position(int fd);
+void flush_deferred(void);
+bool take_back_deferred(unsigned call, int fd);
 void wait_for_arrival(volatile uint32_t *state);
 
 #endif

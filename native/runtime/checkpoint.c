@@ -90,7 +90,7 @@ static long write_checkpoint(struct thread *self)
         tell_starter(CONTROL_REFUSED, -failed);
         return failed;
     }
-    lock(&gift_lock);
+    lock(&passed_fd_lock);
     long no_file = ask_starter(CONTROL_FILE, failed);
     memory = scratch_memory(sizeof *memory);
     if (no_file < 0) {
@@ -105,12 +105,12 @@ static long write_checkpoint(struct thread *self)
         failed = -ENOMEM;
     }
     if (!no_file)
-        SYSTEM(__NR_close, GIFT_FD);
+        SYSTEM(__NR_close, PASSED_FD);
     if (!failed)
         failed = ask_starter(CONTROL_WRITTEN, 0);
     else
         tell_starter(CONTROL_DROPPED, 0);
-    unlock(&gift_lock);
+    unlock(&passed_fd_lock);
     struct request end = {.call = OP_IMAGE_END,
                           .arguments = {!failed, failed ? -failed : (int64_t)memory->writer.offset}};
     long told = ask(self, &end, NULL, 0, NULL, 0, NULL);

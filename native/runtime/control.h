@@ -5,10 +5,10 @@
 #include "lock.h"
 
 /* Held by who asks the starter, or home, for something that comes with a descriptor. */
-extern struct lock gift_lock;
+extern struct lock passed_fd_lock;
 
 void tell_starter(int what, int64_t value);
-long ask_starter(int what, int64_t value) REQUIRES(gift_lock);
-extern int given_control GUARDED_BY(gift_lock);
+long ask_starter(int what, int64_t value) REQUIRES(passed_fd_lock);
+extern int passed_control GUARDED_BY(passed_fd_lock);
 
 #endif

@@ -129,7 +129,7 @@ void on_trap(int number, struct siginfo *info, void *context)
     struct ucontext *frame = context;
     struct sigcontext *c = &frame->uc_mcontext;
     struct thread *self = current_thread();
-    if (info->si_code != SYS_SECCOMP) { /* somebody sent the program this signal */
+    if (info->si_code != SYS_SECCOMP) { /* an ordinary signal of that number */
         on_signal(number, info, context);
         return;
     }
@@ -220,12 +220,12 @@ void take_descriptors(unsigned long *stack)
     for (int i = 0; i < TAKEN; i++)
         if (SYSTEM(__NR_dup3, HIGH + i, CHANNEL_FD + i, O_CLOEXEC) < 0)
             die(EXIT_CANNOT_START);
-    for (int fd = 0; fd <= 2; fd++) /* never free: a descriptor that arrives must become GIFT_FD */
+    for (int fd = 0; fd <= 2; fd++) /* never free: a descriptor that arrives must become PASSED_FD */
         if (SYSTEM(__NR_fcntl, fd, F_GETFD) < 0)
             SYSTEM(__NR_dup3, MAPS_FD, fd, 0);
     if (process.direct && SYSTEM(__NR_dup3, HIGH + TAKEN, CONTROL_FD, O_CLOEXEC) < 0)
         die(EXIT_CANNOT_START);
-    SYSTEM(__NR_close_range, GIFT_FD, FAULT_FD, 0);
+    SYSTEM(__NR_close_range, PASSED_FD, FAULT_FD, 0);
     SYSTEM(__NR_close_range, CONTROL_FD + process.direct, ~0u, 0);
     process.control = CONTROL_FD;
     SYSTEM(__NR_dup3, MAPS_FD, FAULT_FD, O_CLOEXEC); /* not free either, with or without what belongs there */

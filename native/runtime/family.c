@@ -48,8 +48,8 @@ int real_child_id(int virtual_id)
     return found;
 }
 
-/* A place for one more child.  Those that nobody had to wait for, because the program does not want to hear of them, leave
- * theirs without a word. NULL: there are as many as can be. */
+/* A place for one more child.  Those that the kernel reaps by itself, because the program ignores
+ * SIGCHLD, leave theirs unannounced. NULL: there are as many as can be. */
 static struct child *free_child(void) REQUIRES(children_lock);
 static struct child *free_child(void)
 {
@@ -64,7 +64,7 @@ static struct child *free_child(void)
     return NULL;
 }
 
-/* The kernel's number, unless somebody of before a move has it. Parent and child find the same one, each in
+/* The kernel's number, unless a process of before a move has it. Parent and child find the same one, each in
  * its copy of the table. */
 static int new_virtual_id(int real_id) REQUIRES(children_lock);
 static int new_virtual_id(int real_id)
@@ -124,16 +124,16 @@ struct birth {
 
 /* The child is alone: of its parent's threads only the one that forked is here. */
 static void begin_member(struct thread *self, unsigned long flags, const unsigned long a[6], const struct birth *birth)
-    REQUIRES(one_thread, gift_lock);
+    REQUIRES(one_thread, passed_fd_lock);
 static void begin_member(struct thread *self, unsigned long flags, const unsigned long a[6], const struct birth *birth)
 {
     int parent = process.start.virtual_pid;
-    SYSTEM(__NR_dup3, GIFT_FD, CHANNEL_FD, 0);
-    SYSTEM(__NR_close, GIFT_FD);
+    SYSTEM(__NR_dup3, PASSED_FD, CHANNEL_FD, 0);
+    SYSTEM(__NR_close, PASSED_FD);
     channel_reset();
     if (process.direct) {
         SYSTEM(__NR_close, process.control);
-        process.control = given_control;
+        process.control = passed_control;
         if (!birth->straight) /* the starter's relay, which has to see them, brings this one's calls home */
             secret_forget();
     }
@@ -174,7 +174,7 @@ static void begin_member(struct thread *self, unsigned long flags, const unsigne
 }
 
 /* The child returns from here a second time, alone. */
-static long fork_member(struct trap *t, unsigned long flags, const struct birth *birth) REQUIRES(gift_lock);
+static long fork_member(struct trap *t, unsigned long flags, const struct birth *birth) REQUIRES(passed_fd_lock);
 static long fork_member(struct trap *t, unsigned long flags, const struct birth *birth)
 {
     lock_for_fork();
@@ -193,9 +193,9 @@ static long fork_member(struct trap *t, unsigned long flags, const struct birth 
             t->frame->uc_mcontext.rsp = t->a[1];
         return 0;
     }
-    SYSTEM(__NR_close, GIFT_FD);
+    SYSTEM(__NR_close, PASSED_FD);
     if (birth->straight)
-        SYSTEM(__NR_close, given_control);
+        SYSTEM(__NR_close, passed_control);
     if (id && (flags & CLONE_PARENT_SETTID))
         copy_user((void *)t->a[2], &id, sizeof id);
     return id ? id : result;
@@ -207,7 +207,7 @@ long start_member(struct trap *t, unsigned long flags)
     struct request request = {.call = OP_FORK, .arguments = {process.direct}};
     if (!process.family)
         return -EAGAIN;
-    lock(&gift_lock); /* the channel for the child has one number */
+    lock(&passed_fd_lock); /* the channel for the child has one number */
     share_positions();
     process.forked = true;
     struct birth birth = {.views_until = shared_moment()};
@@ -215,12 +215,12 @@ long start_member(struct trap *t, unsigned long flags)
     share_positions(); /* what another thread has learned meanwhile may be of before */
     long way = result < 0 ? result : ask_starter(CONTROL_MEMBER, result);
     birth.number = result;
-    birth.straight = way == 1 && (given_control == CONTROL_FD || given_control == OTHER_CONTROL_FD);
+    birth.straight = way == 1 && (passed_control == CONTROL_FD || passed_control == OTHER_CONTROL_FD);
     if (way < 0 || (way == 1 && !birth.straight))
         result = -EAGAIN;
     if (result >= 0)
         result = fork_member(t, flags, &birth);
-    unlock(&gift_lock);
+    unlock(&passed_fd_lock);
     return result;
 }
 

@@ -1,4 +1,4 @@
-/* The filter: what the kernel lets the process do, whoever asks.
+/* The filter: what the kernel lets the process do.
  *
  * Three classes.  Calls that touch nothing but the process itself pass from anywhere.  The runtime's own
  * calls pass only from its text and only with arguments that are harmless in anybody's hands, because a
@@ -98,15 +98,15 @@ static const struct permission permissions[] = {
     /* Helpers, and the channel of a new one. */
     {__NR_wait4, {{0}}},
     {__NR_waitid, {{0}}},
-    {__NR_dup3, {{IS, 0, GIFT_FD}, {IS, 1, CHANNEL_FD}}},
+    {__NR_dup3, {{IS, 0, PASSED_FD}, {IS, 1, CHANNEL_FD}}},
     /* The checkpoint. */
     {__NR_pread64, {{HAS_ONLY, 0, OWN_FILES}}},
     {__NR_lseek, {{IS, 0, OLD_IMAGE_FD}}},
     {__NR_ioctl, {{IS_DIRTY_SCAN, 1, 0}}}, /* of own memory; no other kind of descriptor knows these requests */
-    {__NR_pwrite64, {{IS, 0, GIFT_FD}}},
-    {__NR_ftruncate, {{IS, 0, GIFT_FD}}},
-    {__NR_fsync, {{IS, 0, GIFT_FD}}},
-    {__NR_close, {{IS_OR_CONTROL, 0, GIFT_FD}}},
+    {__NR_pwrite64, {{IS, 0, PASSED_FD}}},
+    {__NR_ftruncate, {{IS, 0, PASSED_FD}}},
+    {__NR_fsync, {{IS, 0, PASSED_FD}}},
+    {__NR_close, {{IS_OR_CONTROL, 0, PASSED_FD}}},
 };
 
 /* Each test falls through when it holds and ends the process when it does not. */
@@ -153,7 +153,7 @@ static void emit_runtimes_calls(void)
         ANSWER(SECCOMP_RET_ALLOW);
         code[at].jf = (uint8_t)(length - at - 1);
     }
-    /* Signals to the process itself, or to its family, and to nobody else. */
+    /* Signals to the process itself, or to its family, and to no other. */
     static const uint16_t senders[] = {__NR_tgkill, __NR_rt_tgsigqueueinfo, __NR_kill};
     for (size_t i = 0; i < COUNT(senders); i++) {
         SKIP_UNLESS_EQUAL(senders[i], process.family ? 5 : 4);

@@ -14,7 +14,7 @@ static void put_file(struct writer *w, const void *from, size_t size, uint64_t o
     const uint8_t *at = from;
     while (size && !w->failed) {
         size_t piece = size > LARGEST_WRITE ? LARGEST_WRITE : size;
-        long put = SYSTEM(__NR_pwrite64, GIFT_FD, at, piece, offset);
+        long put = SYSTEM(__NR_pwrite64, PASSED_FD, at, piece, offset);
         if (put == -EINTR)
             continue;
         if (put <= 0) {
@@ -125,7 +125,7 @@ uint64_t image_generation(void)
     return generation;
 }
 
-/* Keys and values for whoever looks at the file; nothing of it is needed to run it. */
+/* Keys and values for people and tools that look at the file; nothing of it is needed to run it. */
 static size_t make_note(const struct writer *w, char *room, uint64_t bytes) REQUIRES(one_thread);
 static size_t make_note(const struct writer *w, char *room, uint64_t bytes)
 {
@@ -266,5 +266,5 @@ long write_image(struct writer *w, struct plan *plan, struct mapping *list, char
         write_same(w, plan->end);
     write_header(w, plan);
     w->offset = plan->end + (w->increment ? page_up(w->same_count * sizeof *w->same) : 0);
-    return SYSTEM(__NR_ftruncate, GIFT_FD, w->offset) < 0 ? -EIO : w->failed;
+    return SYSTEM(__NR_ftruncate, PASSED_FD, w->offset) < 0 ? -EIO : w->failed;
 }

@@ -2,7 +2,7 @@
  * signals may end. */
 #include "lock.h"
 
-enum { FREE, TAKEN, AWAITED /* taken, and somebody waits */ };
+enum { FREE, TAKEN, AWAITED /* taken, and another thread waits */ };
 
 struct lock one_thread;
 
@@ -16,7 +16,7 @@ void wake_all(volatile uint32_t *word)
     SYSTEM(__NR_futex, word, FUTEX_WAKE_PRIVATE, INT32_MAX);
 }
 
-/* For events that nobody tells of: returns after a millisecond at the latest. */
+/* For events without a wake-up: returns after a millisecond at the latest. */
 void wait_a_moment_while(volatile uint32_t *word, uint32_t value)
 {
     const struct __kernel_timespec moment = {0, MILLISECOND_NS};
@@ -43,7 +43,7 @@ UNCHECKED_LOCKS void unlock(struct lock *l)
         SYSTEM(__NR_futex, &l->word, FUTEX_WAKE_PRIVATE, 1);
 }
 
-/* In a copy of the process whoever had it is not there. */
+/* In a copy of the process its holder does not exist. */
 void forget_lock(struct lock *l)
 {
     l->word = FREE;

@@ -83,7 +83,7 @@ static long map_at(unsigned long at, size_t size, int protection, int flags)
             if (place < 0 && place != -EEXIST)
                 return place;
             if (place < 0)
-                space_take(gap, gap + size); /* somebody is there whom we do not know */
+                space_take(gap, gap + size); /* a mapping that is not in our list */
         }
     }
     if (place > 0) {
@@ -252,8 +252,8 @@ long do_munmap(struct trap *t)
     return failed;
 }
 
-/* Grown memory must be zero. What came from an image is a private mapping of a file, whose next pages are somebody
- * else's, and what members share ends where it ended: a copy takes its place. */
+/* Grown memory must be zero. What came from an image is a private mapping of a file, whose next pages
+ * belong to other memory, and what members share ends where it ended: a copy takes its place. */
 static long grow_by_copy(unsigned long old, size_t old_size, size_t size, int flags) REQUIRES(memory_lock);
 static long grow_by_copy(unsigned long old, size_t old_size, size_t size, int flags)
 {

@@ -1,7 +1,7 @@
 /* What each call means for answers given ahead.
  *
  * They are good as long as the program cannot know better: until it changes files itself (own changes), or hears
- * from somebody who may have (news): a pipe, a signal, a child, a lock, a sleep.
+ * from others who may have (news): a pipe, a signal, a child, a lock, a sleep.
  */
 #include "news.h"
 

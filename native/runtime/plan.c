@@ -78,7 +78,7 @@ void plan_end(void)
     SYSTEM(__NR_munmap, plan.memory, MOST_FORESEEN_BYTES);
     plan.memory = NULL;
     memset(plan.open, 0, sizeof plan.open);
-    owe(&request);
+    defer(&request);
 }
 
 /* In a new member, and after a restart: it was the other process's. */
@@ -213,7 +213,7 @@ long plan_open(const struct request *request, const char *path, void *status, ui
     plan.taken |= 1ul << fd;
     struct request take = {.id = ID_NONE, .call = OP_TAKE,
                            .arguments = {e->head->ticket, fd, request->arguments[2]}};
-    owe(&take);
+    defer(&take);
     return fd;
 }
 
@@ -265,7 +265,7 @@ static long list(struct opened *o, int fd, uint8_t *to, size_t room)
     if (!done && o->listed < o->have)
         return -EINVAL; /* not even one fits */
     if (done)
-        owe_position(fd, position);
+        defer_position(fd, position);
     return (long)done;
 }
 
@@ -296,7 +296,7 @@ bool plan_note_closed(int fd, bool *quick)
     plan.standard &= ~(1ul << fd);
     plan.open[fd].here = false;
     *quick |= here;
-    return here && unowe(OP_TAKE, fd);
+    return here && take_back_deferred(OP_TAKE, fd);
 }
 
 /* A listing is read from one end to the other, or at home. */

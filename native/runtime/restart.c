@@ -52,9 +52,9 @@ static void find_help(unsigned long *stack)
             SYSTEM(__NR_execve, path, help, (char **)(stack + 1) + stack[0] + 1);
         }
     }
-    static const char words_of_sorrow[] =
+    static const char advice[] =
         "This is a checkpoint of a program; it goes on with: condor_checkpoint restart FILE\n";
-    SYSTEM(__NR_write, ERROR_FD, words_of_sorrow, sizeof words_of_sorrow - 1);
+    SYSTEM(__NR_write, ERROR_FD, advice, sizeof advice - 1);
     die(EXIT_CANNOT_START);
 }
 
@@ -173,11 +173,11 @@ static unsigned long stack_of(const struct thread *t)
     return ((unsigned long)t->frame - STACK_KEPT) & ~15ul;
 }
 
-/* Nobody has one in an image: all threads were parked. But for the one that wrote it. */
+/* In an image no lock is held: all threads were parked. */
 static void forget_locks(void)
 {
     struct lock *const all[] = {&memory_lock, &threads_lock, &actions_lock, &proc_lock, &timers_lock, &identity_lock,
-                                &views_lock, &children_lock, &gift_lock};
+                                &views_lock, &children_lock, &passed_fd_lock};
     for (size_t i = 0; i < COUNT(all); i++)
         forget_lock(all[i]);
 }

@@ -57,7 +57,7 @@ void secret_become_member(long number)
     begin();
 }
 
-/* This process is a helper whose channel somebody else encrypts. */
+/* This process is a helper whose channel the starter's relay encrypts. */
 void secret_forget(void)
 {
     if (secret)
@@ -103,7 +103,7 @@ static size_t wanted(void)
 }
 
 /* Fills TO, which may not be there, with up to ROOM bytes. RECEIVE fetches what the socket has. Returns their
- * number, -EINTR when nothing came, -EFAULT; 0: the channel is lost, or somebody else wrote into it. */
+ * number, -EINTR when nothing came, -EFAULT; 0: the channel is lost, or another process wrote into it. */
 long secret_receive(uint8_t *to, size_t room, long (*receive)(void *to, size_t room, bool may_end), bool may_end)
 {
     if (secret->text_at == secret->text_end) {

@@ -36,7 +36,7 @@ struct lock views_lock;
 static struct view views[VIEWS] GUARDED_BY(views_lock);
 static size_t views_used GUARDED_BY(views_lock);   /* those from here on were never used */
 static uint64_t views_born GUARDED_BY(views_lock); /* how many there have been */
-static volatile uint32_t views_let_go ATOMIC;      /* how often somebody did */
+static volatile uint32_t views_let_go ATOMIC;      /* how often a thread did */
 
 /* What a page is known by. 0 is no page's: such a one is to be written. */
 static uint64_t mark_of(const void *page)
@@ -255,7 +255,7 @@ static long write_batch(struct thread *self, struct view *v, struct batch *b, in
 {
     int64_t offset = v->offset + (int64_t)(b->from - v->from);
     size_t bytes = b->count * PAGE;
-    if (offset + (int64_t)bytes > size) /* what lies beyond the end of file is nobody's */
+    if (offset + (int64_t)bytes > size) /* what lies beyond the end of file is not kept */
         bytes = offset < size ? (size_t)(size - offset) : 0;
     long put = bytes ? write_home(self, v->handle, b->pages, bytes, offset) : 0;
     bool whole = put == (long)bytes;

@@ -425,7 +425,7 @@ long do_rt_sigtimedwait(struct trap *t)
     return result;
 }
 
-/* Whom a pid names: the program itself, or nobody that it may signal. */
+/* Whom a pid names: the program itself, or none that it may signal. */
 static bool means_self(long id)
 {
     return id == process.start.virtual_pid || id == 0 || id == -process.start.group;
@@ -448,7 +448,7 @@ static long send_to_thread(long id, long number)
     int real = real_thread_id((int)id);
     if (number < 0 || number > SIGNAL_COUNT || id <= 0)
         return -EINVAL;
-    if (number == CHECKPOINT_SIGNAL) /* the C library's way to change ids in all threads: nobody listens */
+    if (number == CHECKPOINT_SIGNAL) /* the C library's way to change ids in all threads: no handler */
         return -ESRCH;
     return real ? SYSTEM(__NR_tgkill, process.real_id, real, number) : -ESRCH;
 }

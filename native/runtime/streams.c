@@ -87,7 +87,7 @@ UNCHECKED_LOCKS void drop_stream(int fd)
     unlock(&s->lock);
 }
 
-/* What was read of a file is old. 0: nobody knows of which. */
+/* What was read of a file is old. 0: not known of which. */
 void spoil_streams(uint64_t identity)
 {
     for (int i = 0; i < STREAMS; i++)
@@ -174,15 +174,15 @@ void ask_ahead(struct stream *s, int fd, int64_t from, int64_t size)
         __atomic_add_fetch(&s->asked, 1, __ATOMIC_SEQ_CST);
         struct request request = {.id = (uint16_t)(ID_AHEAD + (s - streams)), .call = __NR_pread64,
                                   .arguments = {fd, end - at, end - at, at}};
-        owe(&request);
+        defer(&request);
         any = true;
         at = end;
     }
     if (any)
-        pay_owed();
+        flush_deferred();
 }
 
-/* Waits for P. If the program wants all of it, and nobody has begun to receive it, it goes where the program wants
+/* Waits for P. If the program wants all of it, and receiving has not begun, it goes where the program wants
  * it. Returns whether it went there. */
 static bool await_piece(struct stream *s, struct piece *p, uint8_t *to, size_t size)
 {
@@ -221,7 +221,7 @@ long take(struct stream *s, uint8_t *to, size_t size, int64_t offset, bool *ende
             break;
         int64_t left = p->offset + p->length - at;
         if (left <= 0) {
-            *ended = !p->end_told; /* once: whoever asks again wants to see it grow */
+            *ended = !p->end_told; /* once: a second read at the end looks for growth */
             p->end_told = true;
             break;
         }

@@ -17,7 +17,7 @@ enum { EXIT_STATUS_BITS = 0xff, ARCH_FIRST = ARCH_SET_GS, ARCH_LAST = ARCH_GET_G
 struct lock threads_lock;
 volatile uint32_t threads_live ATOMIC;
 static volatile bool slot_mapped[MAX_THREADS]
-    UNGUARDED("set under threads_lock, once and for ever, when what it promises is there");
+    UNGUARDED("set under threads_lock, once, when the memory is there");
 
 enum { EXEC_NONE, EXEC_CLAIMED, EXEC_BEGUN };
 static volatile uint32_t exec_phase ATOMIC;
@@ -199,7 +199,7 @@ void forget_other_threads(struct thread *self)
 }
 
 /* The last thing a thread does: it gives its slot away while still standing on it, so the kernel's exit
- * follows in the same breath, without touching the stack.  Whoever joins it is told before that, and not by
+ * follows in the same breath, without touching the stack.  The thread that joins it is told before that, and not by
  * the kernel: a checkpoint between the two would have a thread that is gone and was never seen to go. */
 void leave(struct thread *self, int status)
 {

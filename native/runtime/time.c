@@ -206,7 +206,7 @@ static long create_in_kernel(struct timer *timer)
     return SYSTEM(__NR_timer_create, timer->clock, &event, &timer->kernel_id);
 }
 
-/* Makes a timer in a place that nobody has. Returns its number or -errno. */
+/* Makes a timer in an unused place. Returns its number or -errno. */
 static int create_timer(int clock, const struct timer_event *event)
 {
     int number = -EAGAIN;

@@ -38,7 +38,7 @@ void tell(struct session *s, int kind, int64_t value, int64_t detail, const char
     else
         s->over = true;
     if (!fresh && kind == SHADOW_MEMBER)
-        close((int)value); /* nobody will take it */
+        close((int)value); /* no one will take it */
     if (!fresh)
         return;
     s->root->untold++;

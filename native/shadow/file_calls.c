@@ -51,7 +51,7 @@ long serve_read(struct work *w)
     return got;
 }
 
-/* What is left of a short write that nobody waits for is tried at once: its error is why it was short. */
+/* What is left of a short write without an answer is tried at once: its error is why it was short. */
 static bool is_silent(const struct work *w) { return w->head.id == ID_NONE; }
 
 /* A write that may wait goes on until everything is written, as the kernel's does. */

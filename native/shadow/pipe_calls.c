@@ -1,4 +1,4 @@
-/* Pipes, socket pairs, counters, epoll sets: real kernel objects here, whoever of the family uses them. */
+/* Pipes, socket pairs, counters, epoll sets: real kernel objects here, whichever member of the family uses them. */
 #include "serve.h"
 
 #include <fcntl.h>

@@ -206,7 +206,7 @@ static int64_t issue_ticket(struct work *w, const struct question *q, uint32_t n
 
 static bool foretell(struct session *s, const struct question *q, uint32_t number, size_t *told)
 {
-    struct work w = {.session = s, .head = q->head, .payload = (uint8_t *)q->path, .gift = -1, .until_ns = -1,
+    struct work w = {.session = s, .head = q->head, .payload = (uint8_t *)q->path, .passed_fd = -1, .until_ns = -1,
                      .retry_ns = -1};
     struct foreseen head = {.call = q->head.call, .path_size = (uint32_t)strlen(q->path) + 1, .ticket = -1};
     bool opens = q->head.call == __NR_openat;
@@ -256,7 +256,7 @@ void plan_begin(struct session *s)
         free(questions[i].path);
     }
     free(questions);
-    struct work end = {.session = s, .gift = -1};
+    struct work end = {.session = s, .passed_fd = -1};
     if (!good || !send_foreseen(&end, (long)count, &last, NULL))
         s->over = true;
 }

@@ -117,7 +117,7 @@ static bool may_be_silent(uint16_t call)
 
 static void take_request(struct session *s, const struct request *head, uint8_t *payload)
 {
-    struct work w = {.session = s, .head = *head, .payload = payload, .gift = -1, .until_ns = -1,
+    struct work w = {.session = s, .head = *head, .payload = payload, .passed_fd = -1, .until_ns = -1,
                      .retry_ns = -1};
     s->statistics.calls++;
     if (head->call < 512)
@@ -272,7 +272,7 @@ void note_processor_time(struct session *s)
     s->noted_ns = now;
 }
 
-/* Whoever ends the session from outside must not meet another file under the number. */
+/* A shutdown from outside must not meet another file under the number. */
 static void close_channel(struct session *s)
 {
     pthread_mutex_lock(&table_lock);

@@ -27,7 +27,7 @@ struct file {
     bool regular;     /* reads and writes never wait, and are done in full */
     bool steady;      /* a file of an ordinary file system, whose size is true */
     uint32_t question; /* of the plan: which opened it, plus one */
-    int late_error;   /* of a write that nobody waited for; told with the next answer */
+    int late_error;   /* of a write without an answer; told with the next answer */
     bool nonblocking; /* the real descriptor never waits */
     bool wants_nonblocking; /* the program asked for that */
     bool inherited;   /* standard input, output, error: not saved, given again */
@@ -57,12 +57,12 @@ struct work {
         int64_t offset;
         size_t size;
     } bulk;
-    int gift; /* descriptor to send beside the answer, -1 none; closed afterwards */
+    int passed_fd; /* descriptor to send beside the answer, -1 none; closed afterwards */
     /* When it must wait: what for. Its function is called again when that has come. */
     struct pollfd wait_one;
     struct pollfd *wait; /* &wait_one or a list of its own */
     size_t wait_count;
-    int64_t until_ns;    /* -1: for ever */
+    int64_t until_ns;    /* -1: no limit */
     int64_t retry_ns;    /* -1: no, else try again at this time */
     bool again;          /* this is not the first attempt */
     bool cancelled;
@@ -100,7 +100,7 @@ struct session {
     int64_t image_began_ns;
     bool greeted, over;
     bool heard_all; /* the channel's end was seen: what was said before it is still done */
-    bool mute;      /* nobody takes answers any more */
+    bool mute;      /* answers are not read any more */
     atomic_bool vacates; /* the next image ends the program here */
     int real_pid;
     struct journal *journal; /* of the root */
