@@ -46,8 +46,8 @@ static bool all_parked(struct thread *self, uint32_t phase)
             continue;
         all = false;
         if (state == THREAD_LIVE && t->asked_to_park != phase) {
-            t->asked_to_park = phase;
-            SYSTEM(__NR_tgkill, process.real_id, t->real_id, CHECKPOINT_SIGNAL);
+            if (!SYSTEM(__NR_tgkill, process.real_id, t->real_id, CHECKPOINT_SIGNAL)) /* or again, when there is room */
+                t->asked_to_park = phase;
         }
     }
     return all;

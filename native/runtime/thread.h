@@ -26,6 +26,7 @@ struct thread {
     uint64_t fs_base, gs_base;   /* saved while parked */
     uint64_t pending;            /* signals that had not come through when it was parked */
     uint32_t asked_to_park;      /* the checkpoint's number; the coordinator's business */
+    bool asked_to_leave;         /* for an exec; the business of the thread that executes */
     uint64_t hidden_mask;        /* reserved signals the program thinks blocked */
     bool restore_mask;           /* as sigsuspend: the mask to put into the next frame */
     uint64_t mask_to_restore;

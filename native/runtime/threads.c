@@ -248,8 +248,11 @@ bool end_other_threads(struct thread *self)
     for (uint32_t live; free && (live = __atomic_load_n(&threads_live, __ATOMIC_SEQ_CST)) > 1;) {
         for (int slot = 0; slot < MAX_THREADS && slot_mapped[slot]; slot++) {
             struct thread *other = thread_at(slot);
-            if (other != self && (other->state == THREAD_LIVE || other->state == THREAD_PARKED))
-                SYSTEM(__NR_tgkill, process.real_id, other->real_id, CHECKPOINT_SIGNAL);
+            bool is_there = other->state == THREAD_LIVE || other->state == THREAD_PARKED;
+            if (other == self || !is_there || other->asked_to_leave)
+                continue;
+            /* Once: such signals queue up, and all programs of a user share the room, which may be used up just now. */
+            other->asked_to_leave = !SYSTEM(__NR_tgkill, process.real_id, other->real_id, CHECKPOINT_SIGNAL);
         }
         wait_a_moment_while(&threads_live, live);
     }
