@@ -122,7 +122,7 @@ struct start {
 };
 
 /* Descriptors of the runtime's process: the program's own ones exist at home only. */
-enum { CHANNEL_FD = 3, MAPS_FD = 4, PAGEMAP_FD = 5, OLD_IMAGE_FD = 6, GIFT_FD = 7, FAULT_FD = 8, CONTROL_FD = 9,
+enum { CHANNEL_FD = 3, MAPS_FD = 4, PAGEMAP_FD = 5, OLD_IMAGE_FD = 6, PASSED_FD = 7, FAULT_FD = 8, CONTROL_FD = 9,
        OTHER_CONTROL_FD = 10 /* of a helper whose parent has the one before, and so on in turns */ };
 
 /* A channel that goes straight home cannot carry descriptors.  The runtime's first process then has a second

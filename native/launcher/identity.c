@@ -124,7 +124,7 @@ void reset_signals(void)
 }
 
 /* A change of identity clears the death signal, so it comes late; a parent that died before that left us
- * to somebody else. */
+ * to another process. */
 void set_death_signal(int number, pid_t expected_parent)
 {
     if (prctl(PR_SET_PDEATHSIG, number) < 0)

@@ -34,7 +34,7 @@ void join_cgroups(const struct plan *plan)
         write_control("cgroup", plan->cgroups[i], "cgroup.procs", "0");
 }
 
-/* An unprivileged launcher maps its own user and group to themselves, and nobody else. */
+/* An unprivileged launcher maps its own user and group to themselves, and no others. */
 static void map_own_identity(uid_t uid, gid_t gid)
 {
     char line[64];

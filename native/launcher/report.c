@@ -1,12 +1,14 @@
 /* The only words the launcher says: why a launch failed. */
 #include "launcher.h"
 
+#include "../guards.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-static int destination = STDERR_FILENO;
+static int destination UNGUARDED("the launcher has one thread") = STDERR_FILENO;
 
 void report_to(int status_fd)
 {

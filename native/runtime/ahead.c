@@ -11,26 +11,34 @@
  */
 #include "ahead.h"
 
-enum { KNOWN = 4096, LOCKS = 64, REGULAR = 0100000, KIND = 0170000, READ_ONLY = 0, ACCESS = 3 };
+#include <linux/fs.h>
 
-/* What is known of the program's descriptors. Nothing is, of one that is all zeros. */
-static struct known {
+#include "news.h"
+#include "plan.h"
+#include "process.h"
+#include "remote.h"
+#include "streams.h"
+#include "text.h"
+#include "time.h"
+#include "user.h"
+
+/* What is known of one of the program's descriptors. Nothing is, of one that is all zeros. */
+struct known {
+    struct lock lock;
+    uint32_t generation; /* changes whenever what is being learned just now would be old */
+    uint32_t changing;   /* threads that are about to change what the number means, or where its position is */
     bool learned, reads, writes;
     uint64_t identity; /* of the file; 0 unknown */
     int64_t position;  /* -1: home's matter. Else this descriptor's alone, and the file's size matters */
     int64_t size;
     uint32_t unsettled; /* bytes written since home last answered for this file */
-} known[KNOWN];
-static struct lock position_locks[LOCKS];
+};
+static struct known known[KNOWN_FILES]
+    UNGUARDED("each has a lock of its own; what a transfer reads without it is compared with generation afterwards");
 
 static struct known *known_file(int fd)
 {
-    return fd >= 0 && fd < KNOWN ? &known[fd] : NULL;
-}
-
-static struct lock *position_lock(int fd)
-{
-    return &position_locks[fd % LOCKS];
+    return fd >= 0 && fd < KNOWN_FILES ? &known[fd] : NULL;
 }
 
 /* Members that share memory can tell each other without our knowledge that something was written. */
@@ -39,17 +47,14 @@ static bool others_look(void)
     return process.shares && process.forked;
 }
 
+#define SPREAD 0x9e3779b97f4a7c15ul /* 2^64 by the golden ratio: far apart for neighbours */
+
 static uint64_t identity_of(const struct stat *status)
 {
-    return (status->st_ino * 0x9e3779b97f4a7c15ul ^ status->st_dev) | 1;
+    return (status->st_ino * SPREAD ^ status->st_dev) | 1;
 }
 
-uint64_t file_identity(int fd)
-{
-    return known[fd].identity;
-}
-
-/* The program changes that file. 0: nobody knows which. */
+/* The program has changed that file, and home has heard of it: what is asked from now on is new. 0: not known which. */
 static void spoil(uint64_t identity)
 {
     note_own_change();
@@ -76,14 +81,15 @@ static long read_there(struct thread *self, int fd, uint8_t *to, size_t size, in
     return (long)done;
 }
 
-static long read_stream(struct thread *self, struct stream *s, int fd, uint8_t *to, size_t size, int64_t offset)
+static long read_stream(struct thread *self, struct stream *s, int fd, uint8_t *to, size_t size, int64_t offset,
+                        int64_t file_size)
 {
     bool ended, sequential = offset == s->next;
     s->waited = false;
     long done = take(s, to, size, offset, &ended);
     if (done >= 0 && (size_t)done < size && !ended && sequential && size <= MAX_PAYLOAD && s->next) {
         s->waited = true; /* what is missing is asked for together with what follows it */
-        ask_ahead(s, fd, offset + done, known[fd].size);
+        ask_ahead(s, fd, offset + done, file_size);
         long more = take(s, to + done, size - (size_t)done, offset + done, &ended);
         done += more > 0 ? more : 0;
     }
@@ -101,9 +107,24 @@ static long read_stream(struct thread *self, struct stream *s, int fd, uint8_t *
     } else if (s->next || done >= (long)PAGE) { /* a glance at the beginning is not a reader yet */
         if (s->waited)
             s->ahead = s->ahead * 2 > MOST_AHEAD ? MOST_AHEAD : s->ahead * 2;
-        ask_ahead(s, fd, offset + done, known[fd].size);
+        ask_ahead(s, fd, offset + done, file_size);
     }
     s->next = offset + done;
+    return done;
+}
+
+/* K's lock is held, and what is known of it is true. */
+static UNCHECKED_LOCKS long read_known(struct thread *self, struct known *k, int fd, uint8_t *to, size_t size,
+                                       int64_t offset)
+{
+    long done = plan_read(fd, to, size, offset);
+    if (done != NOT_HERE)
+        return done;
+    struct stream *s = stream_of(fd, k->identity);
+    if (!s)
+        return read_there(self, fd, to, size, offset);
+    done = read_stream(self, s, fd, to, size, offset, k->size);
+    unlock(&s->lock);
     return done;
 }
 
@@ -112,27 +133,17 @@ long read_ahead(struct thread *self, int fd, uint8_t *to, size_t size, int64_t o
 {
     struct known *k = known_file(fd);
     bool at_position = offset < 0;
-    if (!k || !k->reads || others_look() || (at_position && k->position < 0) || size == 0)
+    if (!k || !k->reads || others_look() || size == 0)
         return NOT_HERE;
-    if (at_position) {
-        lock(position_lock(fd));
+    lock(&k->lock);
+    if (at_position)
         offset = k->position;
+    long done = !k->reads || offset < 0 ? NOT_HERE : read_known(self, k, fd, to, size, offset);
+    if (at_position && done > 0) {
+        k->position = offset + done;
+        defer_position(fd, k->position);
     }
-    long done = offset < 0 ? NOT_HERE : plan_read(fd, to, size, offset);
-    struct stream *s = offset < 0 || done != NOT_HERE ? NULL : stream_of(fd, true);
-    if (s) {
-        done = read_stream(self, s, fd, to, size, offset);
-        unlock(&s->lock);
-    } else if (offset >= 0 && done == NOT_HERE) {
-        done = read_there(self, fd, to, size, offset);
-    }
-    if (at_position) {
-        if (done > 0 && k->position >= 0) {
-            k->position = offset + done;
-            owe_position(fd, k->position);
-        }
-        unlock(position_lock(fd));
-    }
+    unlock(&k->lock);
     return done;
 }
 
@@ -142,32 +153,45 @@ bool is_ordinary(int fd)
     return k && (k->reads || k->writes);
 }
 
+/* Whether it is known that the file is open for reading only. */
+bool is_for_reading(int fd)
+{
+    struct known *k = known_file(fd);
+    return k && k->reads;
+}
+
+static long seek_there(struct trap *t, int fd)
+{
+    begin_move(fd);
+    long result = remote(t, &calls[__NR_lseek]);
+    end_change(fd);
+    return result;
+}
+
 long do_lseek(struct trap *t)
 {
-    enum { SET = 0, CURRENT = 1 };
     int fd = (int)t->a[0];
     struct known *k = known_file(fd);
     long result = NOT_HERE, to = (long)t->a[1];
     plan_note_moved(fd);
-    if (k && k->reads && k->position >= 0) {
-        lock(position_lock(fd));
-        if (k->position >= 0 && (t->a[2] == SET || t->a[2] == CURRENT)) {
-            if (t->a[2] == CURRENT && __builtin_add_overflow(to, k->position, &to))
-                to = -1;
-            result = to < 0 ? -EINVAL : to;
-            if (to >= 0 && to != k->position) {
-                k->position = to;
-                owe_position(fd, to);
-            }
+    if (!k || !k->reads)
+        return seek_there(t, fd);
+    lock(&k->lock);
+    if (k->position >= 0 && (t->a[2] == SEEK_SET || t->a[2] == SEEK_CUR)) {
+        if (t->a[2] == SEEK_CUR && __builtin_add_overflow(to, k->position, &to))
+            to = -1;
+        result = to < 0 ? -EINVAL : to;
+        if (to >= 0 && to != k->position) {
+            k->position = to;
+            defer_position(fd, to);
         }
-        if (result == NOT_HERE) {
-            result = remote(t, &calls[__NR_lseek]);
-            if (result >= 0 && k->position >= 0)
-                k->position = result;
-        }
-        unlock(position_lock(fd));
+    } else if (k->position >= 0) {
+        result = remote(t, &calls[__NR_lseek]);
+        if (result >= 0)
+            k->position = result;
     }
-    return result == NOT_HERE ? remote(t, &calls[__NR_lseek]) : result;
+    unlock(&k->lock);
+    return result == NOT_HERE ? seek_there(t, fd) : result;
 }
 
 /* ---- writing */
@@ -177,29 +201,30 @@ long write_behind(struct thread *self, int fd, const uint8_t *from, size_t size,
 {
     struct known *k = known_file(fd);
     size_t done = 0;
+    long put = 0;
     if (!k || !k->writes || others_look() || size == 0)
         return NOT_HERE;
-    spoil(k->identity);
+    uint32_t generation = __atomic_load_n(&k->generation, __ATOMIC_ACQUIRE);
+    uint64_t identity = k->identity;
     while (done < size) {
         size_t part = size - done > MAX_PAYLOAD ? MAX_PAYLOAD : size - done;
         struct request request = {.call = offset < 0 ? __NR_write : __NR_pwrite64,
                                   .arguments = {fd, (int64_t)part, (int64_t)part,
                                                 offset < 0 ? 0 : offset + (int64_t)done}};
         struct vector in = {(void *)(from + done), part};
-        long put = (long)part;
+        put = (long)part;
         if (__atomic_add_fetch(&k->unsettled, (uint32_t)part, __ATOMIC_RELAXED) > MAX_UNANSWERED) {
             k->unsettled = 0;
             put = ask(self, &request, &in, 1, NULL, 0, NULL);
         } else if (tell_home(&request, &in, 1)) {
             put = -EFAULT;
         }
-        if (put < 0)
-            return done ? (long)done : put;
-        done += (size_t)put;
-        if ((size_t)put < part)
+        done += put > 0 ? (size_t)put : 0;
+        if (put < (long)part)
             break;
     }
-    return (long)done;
+    spoil(generation == __atomic_load_n(&k->generation, __ATOMIC_ACQUIRE) ? identity : 0);
+    return done ? (long)done : put;
 }
 
 /* Before something is heard of by another way than the channel: everything written is there. */
@@ -211,13 +236,25 @@ void settle_writes(struct thread *self)
 
 /* ---- what is known */
 
-static void note_facts(int fd, const struct stat *status, uint64_t hints, int64_t position)
+/* Nothing is known of it any more. */
+static void clear(struct known *k) REQUIRES(k->lock);
+static void clear(struct known *k)
 {
-    struct known *k = known_file(fd);
-    if (!k)
+    k->learned = k->reads = k->writes = false;
+    k->identity = 0;
+    k->size = 0;
+    k->unsettled = 0;
+    k->position = -1;
+    __atomic_add_fetch(&k->generation, 1, __ATOMIC_RELEASE);
+}
+
+static void note_facts(struct known *k, const struct stat *status, uint64_t hints, int64_t position) REQUIRES(k->lock);
+static void note_facts(struct known *k, const struct stat *status, uint64_t hints, int64_t position)
+{
+    if (k->changing)
         return;
     k->learned = true;
-    if ((status->st_mode & KIND) != REGULAR || !(hints & HINT_STEADY))
+    if ((status->st_mode & S_IFMT) != S_IFREG || !(hints & HINT_STEADY))
         return;
     k->identity = identity_of(status);
     k->size = status->st_size;
@@ -227,7 +264,8 @@ static void note_facts(int fd, const struct stat *status, uint64_t hints, int64_
     k->position = k->reads && (hints & FACT_ALONE) ? position : -1;
 }
 
-/* Asks about a descriptor that the program was given or made by other means than opening a file. */
+/* Asks about a descriptor that the program was given or made by other means than opening a file.  What another thread
+ * does with it meanwhile makes the answer old. */
 static void learn_file(struct thread *self, int fd)
 {
     struct known *k = known_file(fd);
@@ -235,25 +273,62 @@ static void learn_file(struct thread *self, int fd)
     uint64_t facts = 0;
     if (!k || k->learned)
         return;
+    lock(&k->lock);
+    uint32_t generation = k->generation;
+    bool wanted = !k->learned && !k->changing;
+    unlock(&k->lock);
+    if (!wanted)
+        return;
     struct request request = {.call = OP_FACTS, .arguments = {fd}};
     struct vector out = {&status, sizeof status};
     long position = ask(self, &request, NULL, 0, &out, 1, &facts);
-    if (position >= 0)
-        note_facts(fd, &status, facts, position);
+    if (position < 0)
+        return;
+    lock(&k->lock);
+    if (k->generation == generation && !k->learned)
+        note_facts(k, &status, facts, position);
+    unlock(&k->lock);
 }
 
-/* The descriptor is closed. */
-void forget_file(int fd)
+/* The descriptor means nothing any more, or something else. */
+static void forget_file(int fd)
 {
     struct known *k = known_file(fd);
-    if (!k || !k->learned)
+    if (!k)
         return;
-    lock(position_lock(fd));
-    forget_owed_position(fd);
-    memset(k, 0, sizeof *k);
-    k->position = -1;
-    unlock(position_lock(fd));
-    drop_stream(fd);
+    lock(&k->lock);
+    bool had_stream = k->reads;
+    if (k->learned)
+        forget_deferred_position(fd);
+    clear(k);
+    if (had_stream)
+        drop_stream(fd);
+    unlock(&k->lock);
+}
+
+/* A call that makes something else of the descriptor, and has not been done yet: until end_change nothing is learned. */
+void begin_change(int fd)
+{
+    if (!known_file(fd))
+        return;
+    __atomic_add_fetch(&known[fd].changing, 1, __ATOMIC_SEQ_CST);
+    forget_file(fd);
+}
+
+/* The same for a call that moves the position at home. */
+void begin_move(int fd)
+{
+    struct known *k = known_file(fd);
+    if (!k)
+        return;
+    __atomic_add_fetch(&k->changing, 1, __ATOMIC_SEQ_CST);
+    __atomic_add_fetch(&k->generation, 1, __ATOMIC_SEQ_CST);
+}
+
+void end_change(int fd)
+{
+    if (known_file(fd))
+        __atomic_sub_fetch(&known[fd].changing, 1, __ATOMIC_SEQ_CST);
 }
 
 /* A read or write that was done the long way. */
@@ -269,77 +344,86 @@ void note_transfer(struct thread *self, int fd, bool writing, uint64_t hints)
     learn_file(self, fd);
 }
 
-/* Somebody else may move that position from now on. */
+/* Another process may move that position from now on. */
 void share_position(int fd)
 {
     struct known *k = known_file(fd);
-    if (!k || !k->learned || k->position < 0)
+    if (!k)
         return;
-    lock(position_lock(fd));
+    __atomic_add_fetch(&k->generation, 1, __ATOMIC_SEQ_CST);
+    if (!k->learned)
+        return;
+    lock(&k->lock);
     k->position = -1; /* home is told with the next frame */
-    unlock(position_lock(fd));
+    unlock(&k->lock);
 }
 
 /* It is open, but nothing is known of it any more. */
 void unlearn_file(int fd)
 {
-    share_position(fd);
-    drop_stream(fd);
-    if (known_file(fd))
-        known[fd].learned = known[fd].reads = known[fd].writes = false;
+    struct known *k = known_file(fd);
+    if (!k)
+        return;
+    lock(&k->lock);
+    bool had_stream = k->reads;
+    clear(k);
+    if (had_stream)
+        drop_stream(fd);
+    unlock(&k->lock);
 }
 
 void share_positions(void)
 {
-    for (int fd = 0; fd < KNOWN; fd++)
-        if (known[fd].learned)
-            share_position(fd);
+    for (int fd = 0; fd < KNOWN_FILES; fd++)
+        share_position(fd);
 }
 
 void forget_files(void)
 {
-    for (int fd = 0; fd < KNOWN; fd++)
-        forget_file(fd);
+    for (int fd = 0; fd < KNOWN_FILES; fd++)
+        if (known[fd].learned)
+            forget_file(fd);
 }
 
 /* After a restart, and in a new member: nothing of all that is true any more. */
 void ahead_reset(bool mapped)
 {
-    memset(position_locks, 0, sizeof position_locks);
-    for (int fd = 0; fd < KNOWN; fd++)
-        if (known[fd].learned)
+    for (int fd = 0; fd < KNOWN_FILES; fd++)
+        if (known[fd].learned || known[fd].lock.word || known[fd].changing)
             known[fd] = (struct known){.position = -1};
     streams_reset(mapped);
 }
 
 /* ---- opening and closing */
 
-static void note_opened(int fd, const struct stat *status, const uint8_t *first, int flags, uint64_t hints)
+/* WORLD: as it was before the file was opened. */
+static UNCHECKED_LOCKS void note_opened(int fd, const struct stat *status, const uint8_t *first, int flags, uint64_t hints,
+                                        uint32_t world)
 {
-    forget_file(fd);
-    note_facts(fd, status, hints, 0);
     struct known *k = known_file(fd);
+    forget_file(fd);
     if (!k)
         return;
-    if (k->writes && (flags & 01000 /* O_TRUNC */))
+    lock(&k->lock);
+    note_facts(k, status, hints, 0);
+    if (k->writes && (flags & O_TRUNC))
         spoil(k->identity);
-    if (!k->reads)
-        return;
-    struct stream *s = stream_of(fd, true);
-    if (!s)
-        return;
-    s->status = *status;
-    s->has_status = true;
-    s->status_world = world_now();
-    s->status_ns = monotonic_ns();
-    if (first && has_buffer(s) && s->pieces[0].state != WAITER_ASKED) {
-        struct piece *p = &s->pieces[0];
-        begin_piece(s, p, 0, FIRST_BYTES);
-        p->length = k->size < FIRST_BYTES ? k->size : FIRST_BYTES;
-        memcpy(s->buffer, first, (size_t)p->length);
-        p->state = WAITER_DONE;
+    struct stream *s = k->reads ? stream_of(fd, k->identity) : NULL;
+    if (s) {
+        s->status = *status;
+        s->has_status = true;
+        s->status_world = world;
+        s->status_ns = monotonic_ns();
+        if (first && world_now() == world && has_buffer(s) && s->pieces[0].state != WAITER_ASKED) {
+            struct piece *p = &s->pieces[0];
+            begin_piece(s, p, 0, FIRST_BYTES); /* any change from now on spoils it */
+            p->length = k->size < FIRST_BYTES ? k->size : FIRST_BYTES;
+            memcpy(s->buffer, first, (size_t)p->length);
+            p->state = WAITER_DONE;
+        }
+        unlock(&s->lock);
     }
-    unlock(&s->lock);
+    unlock(&k->lock);
 }
 
 /* PATH may be the program's memory. The answer tells more than was asked.  WAITING is the program's call, which
@@ -356,22 +440,23 @@ long open_home(struct thread *self, struct trap *waiting, int directory, const c
                                                                  WANT_FACTS | FIRST_BYTES}};
     struct vector in = {name, (size_t)length};
     struct vector out[] = {{&status, sizeof status}, {self->scratch, FIRST_BYTES}};
-    bool changes = flags & 01100; /* O_CREAT, O_TRUNC */
-    if (!changes && (flags & ACCESS) == READ_ONLY) {
+    bool changes = flags & (O_CREAT | O_TRUNC);
+    uint32_t world = world_now();
+    if (!changes && (flags & O_ACCMODE) == O_RDONLY) {
         long found = plan_open(&request, name, &status, &hints);
         if (found >= 0 && (hints & HINT_STEADY))
-            note_opened((int)found, &status, NULL, flags, hints);
+            note_opened((int)found, &status, NULL, flags, hints, world);
         if (found != NOT_HERE)
             return found;
     }
-    if (changes)
-        note_own_change();
     long fd = waiting ? ask_waiting(waiting, &request, &in, 1, out, 2, &hints)
                       : ask(self, &request, &in, 1, out, 2, &hints);
+    if (changes)
+        note_own_change(), world++;
     if (fd >= 0)
         plan_note_opened((int)fd);
     if (fd >= 0 && (hints & HINT_STEADY))
-        note_opened((int)fd, &status, self->scratch, flags, hints);
+        note_opened((int)fd, &status, self->scratch, flags, hints, world);
     else if (fd >= 0)
         forget_file((int)fd);
     return fd;
@@ -382,11 +467,14 @@ long close_home(struct thread *self, int fd)
 {
     struct known *k = known_file(fd);
     bool quick = k && k->learned && (k->reads || k->writes) && !k->unsettled;
-    forget_file(fd);
-    if (plan_note_closed(fd, &quick))
-        return 0;
-    struct request request = {.call = __NR_close, .arguments = {fd}};
-    return quick ? tell_home(&request, NULL, 0) : ask(self, &request, NULL, 0, NULL, 0, NULL);
+    long result = 0;
+    begin_change(fd);
+    if (!plan_note_closed(fd, &quick)) {
+        struct request request = {.call = __NR_close, .arguments = {fd}};
+        result = quick ? tell_home(&request, NULL, 0) : ask(self, &request, NULL, 0, NULL, 0, NULL);
+    }
+    end_change(fd);
+    return result;
 }
 
 long do_close(struct trap *t)
@@ -395,12 +483,12 @@ long do_close(struct trap *t)
 }
 
 /* fstat right after open: its answer came along, and serves once. */
-bool status_ahead(int fd, void *to, long *result)
+UNCHECKED_LOCKS bool status_ahead(int fd, void *to, long *result)
 {
     if (plan_status(fd, to, result))
         return true;
     struct known *k = known_file(fd);
-    struct stream *s = k && k->reads ? stream_of(fd, false) : NULL;
+    struct stream *s = k && k->reads ? stream_of(fd, 0) : NULL;
     if (!s)
         return false;
     bool good = s->has_status && s->status_world == world_now() && monotonic_ns() - s->status_ns < FRESH_NS;

@@ -1,55 +1,30 @@
-/* Streams: pieces of files that were asked for before the program did.  See ahead.c for what they mean. */
-#ifndef AHEAD_H
-#define AHEAD_H
+/* What is known of open files; reading ahead and writing behind: see ahead.c. */
+#ifndef RUNTIME_AHEAD_H
+#define RUNTIME_AHEAD_H
 
-#include "runtime.h"
+#include "trap.h"
 
-#include <asm/stat.h>
-
-enum { STREAMS = 8, PIECES = 128, PIECE = 64 << 10, FIRST_AHEAD = 128 << 10 };
-#define FRESH_NS 1000000000l
-#define MOST_AHEAD ((int64_t)(PIECES - 2) * PIECE)
-
-/* PIECE bytes of a file at most, up to the next multiple of PIECE. */
-struct piece {
-    volatile uint32_t state; /* WAITER_... */
-    volatile uint32_t place; /* PLACE_...: where it goes when it arrives */
-    uint32_t generation, world;
-    int64_t offset, asked, length; /* length < asked: the file ended there */
-    int64_t when_ns;
-    bool end_told;
+enum {
+    NOT_HERE = -600,    /* to be asked at home */
+    KNOWN_FILES = 4096, /* descriptors of which something may be known */
 };
 
-enum { PLACE_OPEN, PLACE_BUFFER, PLACE_PROGRAM };
-
-struct stream {
-    struct lock lock;
-    int fd; /* -1: none */
-    uint64_t identity;
-    volatile uint32_t generation; /* of what is still good */
-    uint32_t used;
-    bool has_status;
-    struct stat status;
-    uint32_t status_world;
-    int64_t status_ns;
-    int64_t next;  /* where a sequential reader would go on */
-    int64_t ahead; /* bytes wanted beyond it */
-    bool waited;
-    uint8_t *buffer;
-    struct piece pieces[PIECES];
-    uint16_t order[PIECES]; /* asked for, in this order */
-    uint8_t *wanted_at; /* the program's memory, of the piece with PLACE_PROGRAM */
-    volatile uint32_t asked, arrived;
-};
-
-struct stream *stream_of(int fd, bool make);
-void drop_stream(int fd);
-void spoil_streams(uint64_t identity);
-bool has_buffer(struct stream *s);
-void begin_piece(struct stream *s, struct piece *p, int64_t offset, int64_t size);
-void ask_ahead(struct stream *s, int fd, int64_t from, int64_t size);
-long take(struct stream *s, uint8_t *to, size_t size, int64_t offset, bool *ended);
-void streams_reset(bool mapped);
-uint64_t file_identity(int fd); /* ahead.c */
+long open_home(struct thread *self, struct trap *waiting, int directory, const char *path, int flags, int mode);
+long read_ahead(struct thread *self, int fd, uint8_t *to, size_t size, int64_t offset);
+long write_behind(struct thread *self, int fd, const uint8_t *from, size_t size, int64_t offset);
+long close_home(struct thread *self, int fd);
+bool is_ordinary(int fd);
+bool is_for_reading(int fd);
+bool status_ahead(int fd, void *to, long *result);
+void note_transfer(struct thread *self, int fd, bool writing, uint64_t hints);
+void settle_writes(struct thread *self);
+void share_positions(void);
+void share_position(int fd);
+void forget_files(void);
+void unlearn_file(int fd);
+void begin_change(int fd);
+void begin_move(int fd);
+void end_change(int fd);
+void ahead_reset(bool mapped) REQUIRES(one_thread);
 
 #endif

@@ -4,30 +4,47 @@
  * waiting threads one is the reader; it takes answers from the socket and puts each one where its asker
  * wants it, until its own has come, and then wakes the others so that one of them becomes the reader.
  *
- * Some frames are answered to nobody (ID_NONE).  Those that may wait a little are owed: they go in front of the
- * next frame, whoever sends it, so home has heard everything when it is asked something.
+ * Some frames get no answer (ID_NONE).  Those that may wait a little are deferred: they go in front of the
+ * next frame, from any thread, so home has heard everything when it is asked something.
  */
-#include "runtime.h"
+#include "channel.h"
+
+#include "plan.h"
+#include "process.h"
+#include "secret.h"
+#include "streams.h"
+#include "text.h"
+#include "trap.h"
+#include "user.h"
+
+enum {
+    INBOX_BYTES = 16384,
+    MOST_DEFERRED = 64,
+    MOST_POSITIONS = 16,
+    SMALL_BYTES = 1024,              /* a request up to this is copied and sent in one piece */
+    SENT_PARTS = MOST_PARTS + 2,     /* what is deferred and the header before them */
+    DESCRIPTOR_ROOM = 4,             /* words for a control message */
+};
 
 static struct lock sending;
-static volatile uint32_t reader_busy;
-static volatile uint32_t others_waiting;
-static volatile uint32_t news; /* changes when a sleeper should look again */
-static struct {
-    uint8_t bytes[16384];
-    size_t start, end;
-} inbox;
+static struct lock reading; /* of the one thread that takes answers from the socket */
+static volatile uint32_t others_waiting ATOMIC;
+static volatile uint32_t news ATOMIC; /* changes when a sleeper should look again */
 
-enum { MOST_POSITIONS = 16 };
-static struct { /* guarded by sending */
-    struct request frames[64];
+static struct {
+    uint8_t bytes[INBOX_BYTES];
+    size_t start, end;
+} inbox GUARDED_BY(reading);
+
+static struct {
+    struct request frames[MOST_DEFERRED];
     size_t count;
     struct {
         int fd;
         int64_t position;
     } positions[MOST_POSITIONS];
     size_t position_count;
-} owed;
+} deferred GUARDED_BY(sending);
 
 static void lost(void) __attribute__((noreturn));
 static void lost(void)
@@ -38,16 +55,20 @@ static void lost(void)
 
 void channel_reset(void)
 {
-    sending.word = 0;
-    reader_busy = 0;
+    forget_lock(&sending);
+    forget_lock(&reading);
     others_waiting = 0;
-    owed.count = owed.position_count = 0;
+    lock(&sending);
+    deferred.count = deferred.position_count = 0;
+    unlock(&sending);
+    lock(&reading);
     inbox.start = inbox.end = 0;
+    unlock(&reading);
 }
 
 static void send_plain(const struct vector *parts, int count)
 {
-    struct vector left[9];
+    struct vector left[SENT_PARTS];
     memcpy(left, parts, (size_t)count * sizeof *parts);
     struct vector *at = left;
     while (count > 0) {
@@ -68,6 +89,7 @@ static void send_plain(const struct vector *parts, int count)
     }
 }
 
+static void send_all(const struct vector *parts, int count) REQUIRES(sending);
 static void send_all(const struct vector *parts, int count)
 {
     if (secret_is_kept())
@@ -76,94 +98,95 @@ static void send_all(const struct vector *parts, int count)
         send_plain(parts, count);
 }
 
-/* Caller holds the lock. */
-static void owe_now(const struct request *request)
+static void defer_now(const struct request *request) REQUIRES(sending);
+static void defer_now(const struct request *request)
 {
-    struct vector part = {owed.frames, owed.count * sizeof *owed.frames};
-    if (owed.count == COUNT(owed.frames)) {
+    struct vector part = {deferred.frames, deferred.count * sizeof *deferred.frames};
+    if (deferred.count == COUNT(deferred.frames)) {
         send_all(&part, 1);
-        owed.count = 0;
+        deferred.count = 0;
     }
-    owed.frames[owed.count++] = *request;
+    deferred.frames[deferred.count++] = *request;
 }
 
-static void owe_positions_now(void)
+static void defer_positions_now(void) REQUIRES(sending);
+static void defer_positions_now(void)
 {
-    for (size_t i = 0; i < owed.position_count; i++) {
+    for (size_t i = 0; i < deferred.position_count; i++) {
         struct request seek = {.id = ID_NONE, .call = __NR_lseek,
-                               .arguments = {owed.positions[i].fd, owed.positions[i].position, 0}};
-        owe_now(&seek);
+                               .arguments = {deferred.positions[i].fd, deferred.positions[i].position, 0}};
+        defer_now(&seek);
     }
-    owed.position_count = 0;
+    deferred.position_count = 0;
 }
 
-void owe(const struct request *request)
+void defer(const struct request *request)
 {
     lock(&sending);
-    owe_now(request);
+    defer_now(request);
     unlock(&sending);
 }
 
-void owe_position(int fd, int64_t position)
+void defer_position(int fd, int64_t position)
 {
     lock(&sending);
     size_t i = 0;
-    while (i < owed.position_count && owed.positions[i].fd != fd)
+    while (i < deferred.position_count && deferred.positions[i].fd != fd)
         i++;
     if (i == MOST_POSITIONS) {
-        owe_positions_now();
+        defer_positions_now();
         i = 0;
     }
-    owed.positions[i].fd = fd;
-    owed.positions[i].position = position;
-    if (i == owed.position_count)
-        owed.position_count++;
+    deferred.positions[i].fd = fd;
+    deferred.positions[i].position = position;
+    if (i == deferred.position_count)
+        deferred.position_count++;
     unlock(&sending);
 }
 
-/* Takes back what nobody has heard of. */
-bool unowe(unsigned call, int fd)
+/* Takes back what has not been sent yet. */
+bool take_back_deferred(unsigned call, int fd)
 {
     bool found = false;
     lock(&sending);
-    for (size_t i = 0; i < owed.count && !found; i++)
-        if ((found = owed.frames[i].call == call && owed.frames[i].arguments[1] == fd))
-            memmove(&owed.frames[i], &owed.frames[i + 1], (--owed.count - i) * sizeof owed.frames[0]);
+    for (size_t i = 0; i < deferred.count && !found; i++)
+        if ((found = deferred.frames[i].call == call && deferred.frames[i].arguments[1] == fd))
+            memmove(&deferred.frames[i], &deferred.frames[i + 1], (--deferred.count - i) * sizeof deferred.frames[0]);
     unlock(&sending);
     return found;
 }
 
-void forget_owed_position(int fd)
+void forget_deferred_position(int fd)
 {
     lock(&sending);
-    for (size_t i = 0; i < owed.position_count; i++)
-        if (owed.positions[i].fd == fd)
-            owed.positions[i--] = owed.positions[--owed.position_count];
+    for (size_t i = 0; i < deferred.position_count; i++)
+        if (deferred.positions[i].fd == fd)
+            deferred.positions[i--] = deferred.positions[--deferred.position_count];
     unlock(&sending);
 }
 
-/* What is owed goes first, in one piece with the rest. */
-static void send_with_owed(struct vector *parts, int count)
+/* What is deferred goes first, in one piece with the rest. */
+static void send_with_deferred(struct vector *parts, int count)
 {
     lock(&sending);
-    owe_positions_now();
-    parts[0] = (struct vector){owed.frames, owed.count * sizeof *owed.frames};
-    if (owed.count)
+    defer_positions_now();
+    parts[0] = (struct vector){deferred.frames, deferred.count * sizeof *deferred.frames};
+    if (deferred.count)
         send_all(parts, count + 1);
     else
         send_all(parts + 1, count);
-    owed.count = 0;
+    deferred.count = 0;
     unlock(&sending);
 }
 
-void pay_owed(void)
+void flush_deferred(void)
 {
     struct vector parts[1];
     lock(&sending);
-    parts[0] = (struct vector){owed.frames, owed.count * sizeof *owed.frames};
-    if (owed.count)
+    parts[0] = (struct vector){deferred.frames, deferred.count * sizeof *deferred.frames};
+    if (deferred.count)
         send_all(parts, 1);
-    owed.count = 0;
+    deferred.count = 0;
     unlock(&sending);
 }
 
@@ -172,8 +195,8 @@ void pay_owed(void)
 static long send_request(unsigned id, const struct request *request, const struct vector *in, int count)
 {
     struct request head = *request;
-    struct vector parts[9];
-    uint8_t small[1024];
+    struct vector parts[SENT_PARTS];
+    uint8_t small[SMALL_BYTES];
     head.size = 0;
     head.id = (uint16_t)id;
     for (int i = 0; i < count; i++)
@@ -195,7 +218,7 @@ static long send_request(unsigned id, const struct request *request, const struc
         }
         count++;
     }
-    send_with_owed(parts, count);
+    send_with_deferred(parts, count);
     return 0;
 }
 
@@ -205,23 +228,24 @@ long tell_home(const struct request *request, const struct vector in[], int in_c
 }
 
 /* Who may be interrupted while the socket is read; there is one reader at a time. */
-static struct trap *may_end;
-static const uint64_t *may_end_mask;
+static struct trap *may_end GUARDED_BY(reading);
+static const uint64_t *may_end_mask GUARDED_BY(reading);
 
 /* This thread asks for something that a descriptor comes with. Others may as well, if there are any. */
-static bool gift_awaited;
+static bool fd_awaited UNGUARDED("counts only while there is one thread, and is that thread's");
 
 /* What the socket has. -EINTR only when INTERRUPTIBLE and nothing came.  A descriptor that comes beside an answer
- * takes the lowest free number, which is GIFT_FD; where none can come, reading is the shorter way. */
+ * takes the lowest free number, which is PASSED_FD; where none can come, reading is the shorter way. */
+static long receive_plain(void *to, size_t size, bool interruptible) REQUIRES(reading);
 static long receive_plain(void *to, size_t size, bool interruptible)
 {
     long got, number = __NR_recvmsg;
-    uint64_t control[4];
+    uint64_t control[DESCRIPTOR_ROOM];
     struct vector room = {to, size};
     struct message message = {.parts = &room, .part_count = 1, .control = control,
                               .control_size = sizeof control};
     long a[6] = {CHANNEL_FD, (long)&message, 0};
-    if (process.direct || (threads_live == 1 && !gift_awaited)) {
+    if (process.direct || (threads_live == 1 && !fd_awaited)) {
         number = __NR_read;
         a[1] = (long)to;
         a[2] = (long)size;
@@ -235,6 +259,7 @@ static long receive_plain(void *to, size_t size, bool interruptible)
 }
 
 /* Fills the inbox. Returns -EINTR only when interruptible and nothing came. */
+static long fill_inbox(struct trap *interruptible, const uint64_t *mask) REQUIRES(reading);
 static long fill_inbox(struct trap *interruptible, const uint64_t *mask)
 {
     if (inbox.start == inbox.end)
@@ -252,6 +277,7 @@ static long fill_inbox(struct trap *interruptible, const uint64_t *mask)
     return 0;
 }
 
+static void drain(size_t size) REQUIRES(reading);
 static void drain(size_t size)
 {
     while (size) {
@@ -266,6 +292,7 @@ static void drain(size_t size)
 }
 
 /* Puts SIZE bytes of payload to TO, which may not be there. Large pieces come straight from the socket. */
+static long receive_into(uint8_t *to, size_t size) REQUIRES(reading);
 static long receive_into(uint8_t *to, size_t size)
 {
     while (size) {
@@ -300,6 +327,7 @@ static long receive_into(uint8_t *to, size_t size)
     return 0;
 }
 
+static void receive_payload(struct waiter *w) REQUIRES(reading);
 static void receive_payload(struct waiter *w)
 {
     size_t left = w->answer.size;
@@ -313,6 +341,7 @@ static void receive_payload(struct waiter *w)
     drain(left);
 }
 
+static void receive_ahead(const struct answer *answer) REQUIRES(reading);
 static void receive_ahead(const struct answer *answer)
 {
     size_t room;
@@ -325,6 +354,7 @@ static void receive_ahead(const struct answer *answer)
     ahead_arrived(answer->id - ID_AHEAD, answer->result < 0 || missing ? -1 : (int64_t)size);
 }
 
+static void receive_foreseen(const struct answer *answer) REQUIRES(reading);
 static void receive_foreseen(const struct answer *answer)
 {
     uint8_t *to = plan_place(answer->size);
@@ -335,7 +365,8 @@ static void receive_foreseen(const struct answer *answer)
     plan_arrived(answer, to);
 }
 
-/* Takes one answer from the socket and gives it to whoever asked. */
+/* Takes one answer from the socket and gives it to the thread that asked. */
+static long receive_one(struct trap *interruptible, const uint64_t *mask) REQUIRES(reading);
 static long receive_one(struct trap *interruptible, const uint64_t *mask)
 {
     while (inbox.end - inbox.start < sizeof(struct answer)) {
@@ -379,24 +410,23 @@ static void tell_sleepers(void)
 /* One step towards the answer: read, or sleep while another thread reads. -EINTR if a signal came. */
 static long await(volatile uint32_t *state, struct trap *interruptible, const uint64_t *mask)
 {
-    uint32_t free = 0;
     long interrupted = 0;
-    if (__atomic_compare_exchange_n(&reader_busy, &free, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+    if (try_lock(&reading)) {
         while (*state == WAITER_ASKED && !interrupted) {
             interrupted = receive_one(interruptible, mask);
             if (!interrupted && *state == WAITER_ASKED)
                 tell_sleepers();
         }
-        __atomic_store_n(&reader_busy, 0, __ATOMIC_SEQ_CST);
+        unlock(&reading);
         tell_sleepers();
         return interrupted;
     }
     __atomic_add_fetch(&others_waiting, 1, __ATOMIC_SEQ_CST);
     uint32_t seen = __atomic_load_n(&news, __ATOMIC_SEQ_CST);
     if (__atomic_load_n(state, __ATOMIC_SEQ_CST) == WAITER_ASKED &&
-        __atomic_load_n(&reader_busy, __ATOMIC_SEQ_CST)) {
+        __atomic_load_n(&reading.word, __ATOMIC_SEQ_CST)) {
         if (interruptible) {
-            long a[6] = {(long)&news, 128 /* FUTEX_WAIT_PRIVATE */, (long)seen};
+            long a[6] = {(long)&news, FUTEX_WAIT_PRIVATE, (long)seen};
             interrupted = interruptible_system(__NR_futex, a, mask) == -EINTR ? -EINTR : 0;
         } else {
             wait_while(&news, seen);
@@ -428,7 +458,7 @@ static long ask_and_wait(struct thread *self, struct trap *interruptible, const 
     struct waiter *w = &self->waiter;
     memcpy(w->out, out, (size_t)out_count * sizeof *out);
     w->out_count = out_count;
-    gift_awaited = request->call == OP_FORK || request->call == OP_IMAGE_BEGIN;
+    fd_awaited = request->call == OP_FORK || request->call == OP_IMAGE_BEGIN;
     __atomic_store_n(&w->state, WAITER_ASKED, __ATOMIC_RELEASE);
     long failed = send_request((unsigned)self->slot, request, in, in_count);
     if (failed) {

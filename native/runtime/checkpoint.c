@@ -8,24 +8,34 @@
  */
 #include "image.h"
 
-enum { SIGNALLED_BY_THREAD = -6 };
+#include "channel.h"
+#include "control.h"
+#include "dirty.h"
+#include "memory.h"
+#include "park.h"
+#include "plan.h"
+#include "process.h"
+#include "shared.h"
+#include "text.h"
+#include "time.h"
+#include "trap.h"
 
-volatile bool is_image;
-struct region late[4096];
-size_t late_count;
-struct region shared_memory[256];
-size_t shared_count;
-uint8_t files[MAX_BLOB];
-size_t files_size;
-int coordinator_slot;
+volatile bool is_image GUARDED_BY(one_thread);
+struct region late[MOST_LATE] GUARDED_BY(one_thread);
+size_t late_count GUARDED_BY(one_thread);
+struct region shared_memory[MOST_SHARED] GUARDED_BY(one_thread);
+size_t shared_count GUARDED_BY(one_thread);
+uint8_t files[MAX_BLOB] GUARDED_BY(one_thread);
+size_t files_size GUARDED_BY(one_thread);
 
 static void *scratch_memory(size_t size) /* where the kernel likes: beyond what an image covers */
 {
-    long at = SYSTEM(__NR_mmap, 0, size, READ | WRITE, 0x4022, -1, 0);
-    return at < 0 && at > -4096 ? NULL : (void *)at;
+    long at = SYSTEM(__NR_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_FRESH, -1, 0);
+    return is_error(at) ? NULL : (void *)at;
 }
 
 /* From now on pages tell whether they changed; those that cannot be written now may become writable. */
+static void protect_all(const struct mapping *list, long count) REQUIRES(one_thread);
 static void protect_all(const struct mapping *list, long count)
 {
     bool some = false;
@@ -38,6 +48,7 @@ static void protect_all(const struct mapping *list, long count)
         dirty_begin(image_generation());
 }
 
+static long describe_files(struct thread *self) REQUIRES(one_thread);
 static long describe_files(struct thread *self)
 {
     struct request request = {.call = OP_DESCRIBE, .arguments = {sizeof files}};
@@ -53,11 +64,11 @@ static long describe_files(struct thread *self)
 /* A child that has ended and was not waited for is the kernel's to remember, and would be lost. */
 static bool has_children(void)
 {
-    enum { ANYBODY = 0, NO_HANG = 1, ENDED = 4, KEEP = 0x01000000 };
     struct siginfo info;
-    return SYSTEM(__NR_waitid, ANYBODY, 0, &info, NO_HANG | ENDED | KEEP, 0) != -ECHILD;
+    return SYSTEM(__NR_waitid, P_ALL, 0, &info, WNOHANG | WEXITED | WNOWAIT, 0) != -ECHILD;
 }
 
+static long write_checkpoint(struct thread *self) REQUIRES(one_thread);
 static long write_checkpoint(struct thread *self)
 {
     struct memory {
@@ -79,6 +90,7 @@ static long write_checkpoint(struct thread *self)
         tell_starter(CONTROL_REFUSED, -failed);
         return failed;
     }
+    lock(&passed_fd_lock);
     long no_file = ask_starter(CONTROL_FILE, failed);
     memory = scratch_memory(sizeof *memory);
     if (no_file < 0) {
@@ -93,11 +105,12 @@ static long write_checkpoint(struct thread *self)
         failed = -ENOMEM;
     }
     if (!no_file)
-        SYSTEM(__NR_close, GIFT_FD);
+        SYSTEM(__NR_close, PASSED_FD);
     if (!failed)
         failed = ask_starter(CONTROL_WRITTEN, 0);
     else
         tell_starter(CONTROL_DROPPED, 0);
+    unlock(&passed_fd_lock);
     struct request end = {.call = OP_IMAGE_END,
                           .arguments = {!failed, failed ? -failed : (int64_t)memory->writer.offset}};
     long told = ask(self, &end, NULL, 0, NULL, 0, NULL);
@@ -119,20 +132,24 @@ void take_checkpoint(struct thread *self, struct ucontext *frame, struct siginfo
         park(self, frame, phase);
         return;
     }
-    if (info->si_code == SIGNALLED_BY_THREAD && info->_sifields._kill._pid == process.real_id)
+    if (info->si_code == SI_TKILL && info->_sifields._kill._pid == process.real_id)
         return; /* asked to park for a checkpoint that is over */
-    if (!__atomic_compare_exchange_n(&checkpoint_phase, &phase, phase + 1, false, __ATOMIC_ACQ_REL,
-                                     __ATOMIC_ACQUIRE)) {
+    if (!__atomic_compare_exchange_n(&checkpoint_phase, &phase, phase + 1, false, __ATOMIC_SEQ_CST,
+                                     __ATOMIC_SEQ_CST)) {
         if (phase & 1)
             park(self, frame, phase);
         return;
     }
+    if (must_leave()) { /* an exec was first: those that are parked are to go, too */
+        release_others(phase);
+        leave(self, 0);
+    }
     save_thread(self, frame);
     park_others(self, phase + 1);
+    no_other_thread_runs();
     plan_end();
-    write_shared_back(self);
+    shared_write_all(self);
     save_timers();
-    coordinator_slot = self->slot;
     self->state = THREAD_PARKED;
     write_checkpoint(self);
     release_others(phase);

@@ -1,9 +1,14 @@
 /* The starter, on a socket of its own, when the channel goes straight home (protocol.h, struct control).
  *
  * Where the shadow would hand over a descriptor beside its answer, the starter is asked for one of its machine's. */
-#include "runtime.h"
+#include "control.h"
 
-int given_control; /* came as the second descriptor beside the last answer; 0: none did */
+#include "channel.h"
+#include "process.h"
+#include "trap.h"
+
+struct lock passed_fd_lock;
+int passed_control GUARDED_BY(passed_fd_lock); /* came as the second descriptor beside the last answer; 0: none did */
 
 void tell_starter(int what, int64_t value)
 {
@@ -15,13 +20,15 @@ void tell_starter(int what, int64_t value)
         ;
 }
 
+enum { TWO_DESCRIPTORS = 24 /* bytes of a control message */ };
+
 /* Says WHAT and waits for the answer: 0 or -errno. A descriptor that comes beside it takes the lowest free number,
- * which is GIFT_FD. */
+ * which is PASSED_FD. */
 long ask_starter(int what, int64_t value)
 {
     struct control answer = {0};
     size_t have = 0;
-    given_control = 0;
+    passed_control = 0;
     if (!process.direct)
         return 0;
     tell_starter(what, value);
@@ -33,9 +40,9 @@ long ask_starter(int what, int64_t value)
         if (got == -EINTR)
             continue;
         if (got <= 0)
-            die(EXIT_CHANNEL_LOST); /* without its starter it is nobody's */
-        if (message.control_size && room[0] == 24 /* of two */)
-            given_control = (int)(room[2] >> 32);
+            die(EXIT_CHANNEL_LOST); /* without its starter it cannot go on */
+        if (message.control_size && room[0] == TWO_DESCRIPTORS)
+            passed_control = (int)(room[2] >> 32);
         have += (size_t)got;
     }
     return answer.value;

@@ -5,9 +5,11 @@
  * /proc/self/pagemap finds it.  Nothing of it is visible to the program.  Where the kernel has it not, every image
  * is whole.
  */
-#include "runtime.h"
+#include "dirty.h"
 
 #include <linux/userfaultfd.h>
+
+#include "../protocol.h"
 
 #define FAULT_API 0xc018aa3f /* UFFDIO_API, whose own definition needs a C library */
 
@@ -20,24 +22,26 @@ struct scan {
 };
 enum { PROTECT_MATCHING = 1, CHECK_ASYNC = 2, IS_WRITTEN = 1 << 1, IS_PRESENT = 1 << 3, IS_SWAPPED = 1 << 4 };
 
+enum { MOST_PLACES = 6000 };
+
 static struct placed {
     unsigned long from, to;
     uint64_t offset;
-} base[6000];
-static size_t base_count;
-uint64_t base_generation; /* 0: there is no whole image that pages could be compared with */
+} base[MOST_PLACES] GUARDED_BY(one_thread);
+static size_t base_count GUARDED_BY(one_thread);
+uint64_t base_generation GUARDED_BY(one_thread); /* 0: there is no whole image that pages could be compared with */
 
 /* Before the filter closes. Without the descriptor, there are no increments. */
 void dirty_prepare(void)
 {
-    long fd = SYSTEM(__NR_userfaultfd, 02000000 | 04000 | USER_FAULTS_ONLY);
+    long fd = SYSTEM(__NR_userfaultfd, O_CLOEXEC | O_NONBLOCK | USER_FAULTS_ONLY);
     struct uffdio_api api = {.api = UFFD_API, .features = WRITE_PROTECT_ASYNC};
     base_generation = 0;
     base_count = 0;
     if (fd < 0)
         return;
     if (SYSTEM(__NR_ioctl, fd, FAULT_API, &api) == 0)
-        SYSTEM(__NR_dup3, fd, FAULT_FD, 02000000);
+        SYSTEM(__NR_dup3, fd, FAULT_FD, O_CLOEXEC);
     if (fd != FAULT_FD)
         SYSTEM(__NR_close, fd);
 }

@@ -1,5 +1,21 @@
 /* Where the kernel enters the runtime: at its start, and at each system call of the program. */
-#include "runtime.h"
+#include "trap.h"
+
+#include "checkpoint.h"
+#include "channel.h"
+#include "control.h"
+#include "cpu.h"
+#include "dirty.h"
+#include "filter.h"
+#include "loader.h"
+#include "memory.h"
+#include "news.h"
+#include "plan.h"
+#include "process.h"
+#include "remote.h"
+#include "secret.h"
+#include "signals.h"
+#include "text.h"
 
 #define WANT_CALL_TABLE
 #define calls call_table /* the table is made as a static; the rest of the runtime sees it as calls */
@@ -8,7 +24,8 @@
 extern const struct call calls[CALL_COUNT] __attribute__((alias("call_table")));
 _Static_assert(CALL_COUNT_NEEDED <= CALL_COUNT, "the call table is too short");
 
-struct process process;
+struct process process
+    UNGUARDED("set while there is one thread; what changes later has a lock of its own or is one word that only grows");
 
 #define DECLARE(name) emulation do_##name;
 CALLS_DONE_HERE(DECLARE)
@@ -64,7 +81,7 @@ static long settle_interruption(struct trap *t, long result)
         return -EINTR;
     }
     t->self->restore_mask = false;
-    t->frame->uc_mcontext.rip -= 2;
+    t->frame->uc_mcontext.rip -= CALL_BYTES;
     return t->number;
 }
 
@@ -74,12 +91,12 @@ static long dispatch(struct trap *t)
         return -ENOSYS;
     const struct call *call = &calls[t->number];
     if (call->how == HOW_AS) {
-        unsigned long old[6];
+        unsigned long old[COUNT(t->a)];
         memcpy(old, t->a, sizeof old);
         for (int i = 0; i < 6; i++)
             switch (call->values[i].kind) {
             case VALUE_ARGUMENT: t->a[i] = old[call->values[i].number]; break;
-            case VALUE_CWD: t->a[i] = (unsigned long)AT_CURRENT; break;
+            case VALUE_CWD: t->a[i] = (unsigned long)AT_FDCWD; break;
             case VALUE_EMPTY: t->a[i] = (unsigned long)""; break;
             default: t->a[i] = (unsigned long)call->values[i].number; break;
             }
@@ -88,7 +105,10 @@ static long dispatch(struct trap *t)
         t->number = call->target;
         call = &calls[t->number];
     }
-    bool news = (call->how == HOW_RUNTIME || call->how == HOW_REMOTE) && note_call(t);
+    bool noted = call->how == HOW_RUNTIME || call->how == HOW_REMOTE;
+    unsigned long arguments[COUNT(t->a)];
+    memcpy(arguments, t->a, sizeof arguments);
+    enum meaning meaning = noted ? note_call(t) : MEANS_NOTHING;
     long result;
     switch (call->how) {
     case HOW_REFUSED: return -call->target;
@@ -99,8 +119,8 @@ static long dispatch(struct trap *t)
                        (long)t->a[5]);
     default: return -ENOSYS;
     }
-    if (news)
-        note_news();
+    if (noted)
+        note_call_done(meaning, t, arguments);
     return result;
 }
 
@@ -109,7 +129,7 @@ void on_trap(int number, struct siginfo *info, void *context)
     struct ucontext *frame = context;
     struct sigcontext *c = &frame->uc_mcontext;
     struct thread *self = current_thread();
-    if (info->si_code != SYS_SECCOMP) { /* somebody sent the program this signal */
+    if (info->si_code != SYS_SECCOMP) { /* an ordinary signal of that number */
         on_signal(number, info, context);
         return;
     }
@@ -140,6 +160,7 @@ static void enter_program(struct thread *self, unsigned long entry, unsigned lon
 /* Called on the kernel's stack: the process has just been executed. */
 __attribute__((used)) void runtime_main(unsigned long *stack)
 {
+    no_other_thread_runs();
     if (is_image)
         restart(stack);
     struct thread *self = new_thread_slot();
@@ -179,45 +200,46 @@ void take_descriptors(unsigned long *stack)
         die(EXIT_CANNOT_START);
     long maps, pages, image;
     if (proc >= 0) {
-        maps = SYSTEM(__NR_openat, proc, "self/maps", 02000000);
-        pages = SYSTEM(__NR_openat, proc, "self/pagemap", 02000000);
-        image = SYSTEM(__NR_openat, proc, "self/exe", 02000000);
+        maps = SYSTEM(__NR_openat, proc, "self/maps", O_CLOEXEC);
+        pages = SYSTEM(__NR_openat, proc, "self/pagemap", O_CLOEXEC);
+        image = SYSTEM(__NR_openat, proc, "self/exe", O_CLOEXEC);
     } else {
-        maps = SYSTEM(__NR_openat, AT_CURRENT, "/proc/self/maps", 02000000);
-        pages = SYSTEM(__NR_openat, AT_CURRENT, "/proc/self/pagemap", 02000000);
-        image = SYSTEM(__NR_openat, AT_CURRENT, "/proc/self/exe", 02000000);
+        maps = SYSTEM(__NR_openat, AT_FDCWD, "/proc/self/maps", O_CLOEXEC);
+        pages = SYSTEM(__NR_openat, AT_FDCWD, "/proc/self/pagemap", O_CLOEXEC);
+        image = SYSTEM(__NR_openat, AT_FDCWD, "/proc/self/exe", O_CLOEXEC);
     }
     if (channel < 0 || maps < 0 || pages < 0 || image < 0)
         die(EXIT_CANNOT_START);
     /* Through high numbers first: the fixed ones may be among those just opened. */
-    enum { HIGH = 200 };
+    enum { HIGH = 200, TAKEN = 4 /* descriptors, and the control socket */ };
     const long found[] = {channel, maps, pages, image, control};
     process.direct = control >= 0;
-    for (int i = 0; i < 4 + process.direct; i++)
-        if (SYSTEM(__NR_dup3, found[i], HIGH + i, 02000000) < 0)
+    for (int i = 0; i < TAKEN + process.direct; i++)
+        if (SYSTEM(__NR_dup3, found[i], HIGH + i, O_CLOEXEC) < 0)
             die(EXIT_CANNOT_START);
-    for (int i = 0; i < 4; i++)
-        if (SYSTEM(__NR_dup3, HIGH + i, CHANNEL_FD + i, 02000000) < 0)
+    for (int i = 0; i < TAKEN; i++)
+        if (SYSTEM(__NR_dup3, HIGH + i, CHANNEL_FD + i, O_CLOEXEC) < 0)
             die(EXIT_CANNOT_START);
-    for (int fd = 0; fd <= 2; fd++) /* never free: a descriptor that arrives must become GIFT_FD */
-        if (SYSTEM(__NR_fcntl, fd, 1 /* F_GETFD */) < 0)
+    for (int fd = 0; fd <= 2; fd++) /* never free: a descriptor that arrives must become PASSED_FD */
+        if (SYSTEM(__NR_fcntl, fd, F_GETFD) < 0)
             SYSTEM(__NR_dup3, MAPS_FD, fd, 0);
-    if (process.direct && SYSTEM(__NR_dup3, HIGH + 4, CONTROL_FD, 02000000) < 0)
+    if (process.direct && SYSTEM(__NR_dup3, HIGH + TAKEN, CONTROL_FD, O_CLOEXEC) < 0)
         die(EXIT_CANNOT_START);
-    SYSTEM(__NR_close_range, GIFT_FD, FAULT_FD, 0);
+    SYSTEM(__NR_close_range, PASSED_FD, FAULT_FD, 0);
     SYSTEM(__NR_close_range, CONTROL_FD + process.direct, ~0u, 0);
     process.control = CONTROL_FD;
-    SYSTEM(__NR_dup3, MAPS_FD, FAULT_FD, 02000000); /* not free either, with or without what belongs there */
+    SYSTEM(__NR_dup3, MAPS_FD, FAULT_FD, O_CLOEXEC); /* not free either, with or without what belongs there */
     dirty_prepare();
 }
 
+static void read_kernel_auxiliary(unsigned long *stack) REQUIRES(one_thread);
 static void read_kernel_auxiliary(unsigned long *stack)
 {
     unsigned long *at = stack + 1 + stack[0] + 1;
     while (*at)
         at++;
     at++;
-    for (size_t i = 0; i + 1 < 32 && at[0]; i++, at += 2) {
+    for (size_t i = 0; i + 1 < AUXILIARY_WORDS && at[0]; i++, at += 2) {
         kernel_auxiliary[i][0] = at[0];
         kernel_auxiliary[i][1] = at[1];
     }
@@ -229,7 +251,7 @@ static char *learn_task(struct thread *self)
     struct hello hello = {.version = PROTOCOL_VERSION, .kind = HELLO_FRESH,
                           .real_pid = (uint32_t)process.real_id};
     struct request request = {.size = sizeof hello, .call = OP_HELLO, .arguments = {MAX_START, plan_prepare()}};
-    long strings = map_anonymous(0, MAX_START, 3, 0);
+    long strings = map_anonymous(0, MAX_START, PROT_READ | PROT_WRITE, 0);
     if (strings < 0)
         die(EXIT_CANNOT_START);
     struct vector in[] = {{&hello, sizeof hello}};
@@ -244,7 +266,8 @@ static void begin(void *argument)
 {
     static const uint64_t mask = RUNTIME_MASK;
     struct thread *self = current_thread();
-    SYSTEM(__NR_rt_sigprocmask, 2, &mask, 0, 8);
+    no_other_thread_runs();
+    SYSTEM(__NR_rt_sigprocmask, SIG_SETMASK, &mask, 0, MASK_BYTES);
     take_descriptors(argument);
     read_kernel_auxiliary(argument);
     process.real_id = (int)SYSTEM(__NR_getpid);
@@ -257,7 +280,7 @@ static void begin(void *argument)
 
     unsigned count = process.start.argument_count, more = process.start.environment_count;
     unsigned long pointer_bytes = page_up((count + more + 2) * sizeof(char *));
-    char **pointers = (char **)map_anonymous(0, pointer_bytes, 3, 0);
+    char **pointers = (char **)map_anonymous(0, pointer_bytes, PROT_READ | PROT_WRITE, 0);
     char *at = strings, *path = at;
     at += strlen(at) + 1;
     char **arguments = pointers, **environment = pointers + count + 1;
@@ -271,10 +294,8 @@ static void begin(void *argument)
     install_actions();
     tell_starter(CONTROL_BEGAN, 0);
     long failed = load_program(self, path, arguments, environment, &entry, &stack);
-    SYSTEM(__NR_munmap, strings, MAX_START);
-    SYSTEM(__NR_munmap, pointers, pointer_bytes);
-    space_give((unsigned long)strings, (unsigned long)strings + MAX_START);
-    space_give((unsigned long)pointers, (unsigned long)pointers + pointer_bytes);
+    unmap((unsigned long)strings, MAX_START);
+    unmap((unsigned long)pointers, pointer_bytes);
     if (failed) {
         struct request request = {.call = OP_EXIT, .arguments = {EXIT_CANNOT_START, -failed}};
         ask(self, &request, NULL, 0, NULL, 0, NULL);
@@ -289,16 +310,16 @@ static void begin(void *argument)
  * mask opens in the same moment. A frame without extended state makes the kernel give a fresh one. */
 static void enter_program(struct thread *self, unsigned long entry, unsigned long stack)
 {
-    enum { CODE = 0x33, DATA = 0x2b, INTERRUPTS = 0x202, STRICT_SEGMENTS = 6 };
-    static struct ucontext frame;
+    enum { STRICT_SEGMENTS = 6 };
+    struct ucontext frame = {0};
     unsigned long low = page_up((unsigned long)(self + 1)) + PAGE;
     frame.uc_flags = STRICT_SEGMENTS;
     frame.uc_stack.ss_sp = (void *)low;
     frame.uc_stack.ss_size = (unsigned long)self + SLOT_BYTES - low;
     frame.uc_mcontext.rip = entry;
     frame.uc_mcontext.rsp = stack;
-    frame.uc_mcontext.eflags = INTERRUPTS;
-    frame.uc_mcontext.cs = CODE;
-    frame.uc_mcontext.ss = DATA;
+    frame.uc_mcontext.eflags = FLAGS_OF_PROGRAM;
+    frame.uc_mcontext.cs = SEGMENT_CODE;
+    frame.uc_mcontext.ss = SEGMENT_DATA;
     enter_frame(&frame);
 }

@@ -1,9 +1,19 @@
 /* execve: another program takes this one's place in the same process. */
-#include "runtime.h"
+#include "ahead.h"
+#include "dirty.h"
+#include "family.h"
+#include "loader.h"
+#include "memory.h"
+#include "process.h"
+#include "remote.h"
+#include "signals.h"
+#include "text.h"
+#include "time.h"
+#include "user.h"
 
-#include <linux/elf.h>
+enum { ROOM = 4 << 20, MOST_WORDS = 1 << 16, MAY_EXECUTE = 1, ROBUST_HEAD_BYTES = 3 * sizeof(long), CANNOT_EXECUTE = 127 };
 
-enum { ROOM = 4 << 20, MOST_WORDS = 1 << 16, SET_FS = 0x1002, MAY_EXECUTE = 1 };
+enum { CONTROL_WORD = 0x37f, CONTROL_REGISTER = 0x1f80 }; /* of the floating point unit at a program's beginning */
 
 /* The new program's words, away from the memory that is about to go. */
 struct words {
@@ -39,8 +49,8 @@ static long copy_words(struct trap *t, struct words *words)
 {
     static char *const nothing[1];
     const size_t lists = 2 * MOST_WORDS * sizeof(char *);
-    words->memory = (unsigned long)SYSTEM(__NR_mmap, 0, ROOM + lists, 3, 0x4022, -1, 0);
-    if (words->memory > -4096ul)
+    words->memory = (unsigned long)SYSTEM(__NR_mmap, 0, ROOM + lists, PROT_READ | PROT_WRITE, MAP_FRESH, -1, 0);
+    if (is_error((long)words->memory))
         return -ENOMEM;
     words->arguments = (char **)words->memory;
     words->environment = words->arguments + MOST_WORDS;
@@ -57,7 +67,7 @@ static long copy_words(struct trap *t, struct words *words)
 
 static void drop_words(const struct words *words)
 {
-    if (words->memory < -4096ul)
+    if (!is_error((long)words->memory))
         SYSTEM(__NR_munmap, words->memory, ROOM + 2 * MOST_WORDS * sizeof(char *));
 }
 
@@ -65,10 +75,10 @@ static void drop_words(const struct words *words)
 static long check_program(struct thread *self, const char *path)
 {
     unsigned char start[64];
-    long failed = call_home(self, __NR_faccessat, AT_CURRENT, (long)path, MAY_EXECUTE, 0, 0, 0);
+    long failed = call_home(self, __NR_faccessat, AT_FDCWD, (long)path, MAY_EXECUTE, 0, 0, 0);
     if (failed)
         return failed;
-    long fd = open_home(self, NULL, AT_CURRENT, path, 02000000, 0);
+    long fd = open_home(self, NULL, AT_FDCWD, path, O_CLOEXEC, 0);
     if (fd < 0)
         return fd;
     long got = read_home(self, (int)fd, start, sizeof start, 0);
@@ -89,15 +99,15 @@ static void fresh_registers(struct ucontext *frame, unsigned long entry, unsigne
     c->rdi = c->rsi = c->rbp = c->rbx = c->rdx = c->rax = c->rcx = 0;
     c->rsp = stack;
     c->rip = entry;
-    c->eflags = 0x202;
+    c->eflags = FLAGS_OF_PROGRAM;
     if (state) {
         struct _fpx_sw_bytes kept = state->sw_reserved;
-        memset(state, 0, 512);
-        state->cwd = 0x37f;
-        state->mxcsr = 0x1f80;
+        memset(state, 0, FX_STATE_BYTES);
+        state->cwd = CONTROL_WORD;
+        state->mxcsr = CONTROL_REGISTER;
         state->sw_reserved = kept;
-        if (kept.magic1 == 0x46505853)
-            memset((char *)state + 512, 0, 8); /* every component at its beginning */
+        if (kept.magic1 == FP_XSTATE_MAGIC1)
+            memset((char *)state + FX_STATE_BYTES, 0, sizeof(uint64_t)); /* every component at its beginning */
     }
 }
 
@@ -113,7 +123,11 @@ long do_execve(struct trap *t)
         drop_words(&words);
         return failed;
     }
-    end_other_threads(self);
+    if (!end_other_threads(self)) { /* it is done again, unless this thread is not there any more */
+        drop_words(&words);
+        return -RESTART_ALWAYS;
+    }
+    no_other_thread_runs();
     drop_program_memory(self);
     share_positions(); /* of what stays open: home hears of them with the next frame */
     struct request request = {.call = OP_EXEC};
@@ -127,12 +141,12 @@ long do_execve(struct trap *t)
     self->robust_list = NULL;
     self->virtual_id = process.start.virtual_pid;
     SYSTEM(__NR_set_tid_address, NULL);
-    SYSTEM(__NR_set_robust_list, NULL, sizeof(long) * 3);
-    SYSTEM(__NR_arch_prctl, SET_FS, 0);
+    SYSTEM(__NR_set_robust_list, NULL, ROBUST_HEAD_BYTES);
+    SYSTEM(__NR_arch_prctl, ARCH_SET_FS, 0);
     failed = load_program(self, words.path, words.arguments, words.environment, &entry, &stack);
     drop_words(&words);
     if (failed) /* the old program cannot come back */
-        end_program(self, 127);
+        end_program(self, CANNOT_EXECUTE);
     fresh_registers(t->frame, entry, stack);
     t->frame_is_new = true;
     return 0;

@@ -6,38 +6,70 @@
  * A checkpoint has to wait until the family is one process again; the shadow, who knows all members,
  * refuses it until then.
  */
-#include "runtime.h"
+#include "family.h"
 
-enum { SIGNAL_AT_END = 0xff, CHILD_SETS = 0x1000000, CHILD_CLEARS = 0x200000, PARENT_SETS = 0x100000,
-       SET_TLS = 0x80000, SET_FS = 0x1002, NO_HANG = 1 };
+#include "ahead.h"
+#include "control.h"
+#include "dirty.h"
+#include "identity.h"
+#include "memory.h"
+#include "own_proc.h"
+#include "plan.h"
+#include "process.h"
+#include "secret.h"
+#include "shared.h"
+#include "signals.h"
+#include "text.h"
+#include "time.h"
+#include "user.h"
 
+enum { CHILDREN = 1024, ROBUST_HEAD_BYTES = 3 * sizeof(long), USAGE_WORDS = 18, STOPPED = 0x7f, CONTINUED = 0xffff, SIGNAL_OF_STATUS = 0x7f };
+
+struct lock children_lock;
 static struct child {
     int virtual_id, real_id; /* 0: unused */
-} children[1024];
-static struct lock children_lock;
+} children[CHILDREN] GUARDED_BY(children_lock);
 
-static void remember_child(int virtual_id, int real_id)
+static struct child *child_of(int virtual_id) REQUIRES(children_lock);
+static struct child *child_of(int virtual_id)
 {
-    for (size_t i = 0; i < COUNT(children); i++)
-        if (!children[i].real_id) {
-            children[i] = (struct child){virtual_id, real_id};
-            break;
-        }
+    for (size_t i = 0; i < CHILDREN; i++)
+        if (children[i].real_id && children[i].virtual_id == virtual_id)
+            return &children[i];
+    return NULL;
 }
 
 int real_child_id(int virtual_id)
 {
-    for (size_t i = 0; i < COUNT(children); i++)
-        if (children[i].real_id && children[i].virtual_id == virtual_id)
-            return children[i].real_id;
-    return 0;
+    lock(&children_lock);
+    const struct child *child = child_of(virtual_id);
+    int found = child ? child->real_id : 0;
+    unlock(&children_lock);
+    return found;
 }
 
-/* The kernel's number, unless somebody of before a move has it. Parent and child find the same one, each in
+/* A place for one more child.  Those that the kernel reaps by itself, because the program ignores
+ * SIGCHLD, leave theirs unannounced. NULL: there are as many as can be. */
+static struct child *free_child(void) REQUIRES(children_lock);
+static struct child *free_child(void)
+{
+    for (int round = 0; round < 2; round++)
+        for (size_t i = 0; i < CHILDREN; i++) {
+            struct child *child = &children[i];
+            if (round && child->real_id && SYSTEM(__NR_kill, child->real_id, 0) == -ESRCH)
+                child->real_id = 0;
+            if (!child->real_id)
+                return child;
+        }
+    return NULL;
+}
+
+/* The kernel's number, unless a process of before a move has it. Parent and child find the same one, each in
  * its copy of the table. */
+static int new_virtual_id(int real_id) REQUIRES(children_lock);
 static int new_virtual_id(int real_id)
 {
-    while (real_child_id(real_id) || real_id == process.start.virtual_pid)
+    while (child_of(real_id) || real_id == process.start.virtual_pid)
         real_id += VIRTUAL_STEP;
     return real_id;
 }
@@ -46,7 +78,7 @@ static int virtual_child_id(int real_id, bool forget)
 {
     int found = real_id;
     lock(&children_lock);
-    for (size_t i = 0; i < COUNT(children); i++)
+    for (size_t i = 0; i < CHILDREN; i++)
         if (children[i].real_id == real_id) {
             found = children[i].virtual_id;
             if (forget)
@@ -56,41 +88,80 @@ static int virtual_child_id(int real_id, bool forget)
     return found;
 }
 
+/* What a fork holds, so that no other thread is in the middle of what the child gets a copy of. */
+static void lock_for_fork(void)
+    ACQUIRE(views_lock, memory_lock, timers_lock, actions_lock, identity_lock, threads_lock, children_lock);
+static void lock_for_fork(void)
+{
+    lock(&views_lock);
+    lock(&memory_lock);
+    lock(&timers_lock);
+    lock(&actions_lock);
+    lock(&identity_lock);
+    lock(&threads_lock);
+    lock(&children_lock);
+}
+
+static void unlock_after_fork(void)
+    RELEASE(views_lock, memory_lock, timers_lock, actions_lock, identity_lock, threads_lock, children_lock);
+static void unlock_after_fork(void)
+{
+    unlock(&children_lock);
+    unlock(&threads_lock);
+    unlock(&identity_lock);
+    unlock(&actions_lock);
+    unlock(&timers_lock);
+    unlock(&memory_lock);
+    unlock(&views_lock);
+}
+
+/* What home and the starter said of a new member. */
+struct birth {
+    long number;
+    bool straight;        /* its channel goes straight home */
+    uint64_t views_until; /* see shared_become_member */
+};
+
 /* The child is alone: of its parent's threads only the one that forked is here. */
-static void begin_member(struct thread *self, unsigned long flags, const unsigned long a[6], long number, bool straight)
+static void begin_member(struct thread *self, unsigned long flags, const unsigned long a[6], const struct birth *birth)
+    REQUIRES(one_thread, passed_fd_lock);
+static void begin_member(struct thread *self, unsigned long flags, const unsigned long a[6], const struct birth *birth)
 {
     int parent = process.start.virtual_pid;
-    SYSTEM(__NR_dup3, GIFT_FD, CHANNEL_FD, 0);
-    SYSTEM(__NR_close, GIFT_FD);
+    SYSTEM(__NR_dup3, PASSED_FD, CHANNEL_FD, 0);
+    SYSTEM(__NR_close, PASSED_FD);
     channel_reset();
     if (process.direct) {
         SYSTEM(__NR_close, process.control);
-        process.control = given_control;
-        if (!straight) /* the starter's relay, which has to see them, brings this one's calls home */
+        process.control = passed_control;
+        if (!birth->straight) /* the starter's relay, which has to see them, brings this one's calls home */
             secret_forget();
     }
-    process.direct = straight;
-    secret_become_member(number);
+    process.direct = birth->straight;
+    secret_become_member(birth->number);
+    forget_lock(&proc_lock);
     ahead_reset(true);
     plan_reset();
     dirty_forget();
     forget_other_threads(self);
+    shared_become_member(birth->views_until);
+    forget_timers();
+    lock(&children_lock);
     int id = new_virtual_id((int)SYSTEM(__NR_getpid));
     memset(children, 0, sizeof children);
-    children_lock.word = memory_lock.word = threads_lock.word = actions_lock.word = proc_lock.word = 0;
-    forget_timers();
+    unlock(&children_lock);
     process.helper = true;
     process.parent_real_id = process.real_id;
     process.real_id = (int)SYSTEM(__NR_getpid);
     self->real_id = process.real_id;
     self->virtual_id = process.start.virtual_pid = id;
     process.start.parent_pid = parent;
-    if (flags & SET_TLS)
-        SYSTEM(__NR_arch_prctl, SET_FS, a[4]);
-    self->clear_at_exit = flags & CHILD_CLEARS ? (int *)a[3] : NULL;
+    if (flags & CLONE_SETTLS)
+        SYSTEM(__NR_arch_prctl, ARCH_SET_FS, a[4]);
+    self->clear_at_exit = flags & CLONE_CHILD_CLEARTID ? (int *)a[3] : NULL;
     SYSTEM(__NR_set_tid_address, self->clear_at_exit);
-    SYSTEM(__NR_set_robust_list, NULL, sizeof(long) * 3);
-    if (flags & CHILD_SETS)
+    SYSTEM(__NR_set_robust_list, NULL, ROBUST_HEAD_BYTES);
+    if (flags & CLONE_CHILD_SETTID)
         copy_user((void *)a[3], &self->virtual_id, sizeof(int));
     struct hello hello = {.version = PROTOCOL_VERSION, .kind = HELLO_MEMBER,
                           .real_pid = (uint32_t)process.real_id,
@@ -102,49 +173,54 @@ static void begin_member(struct thread *self, unsigned long flags, const unsigne
         die(EXIT_CHANNEL_LOST);
 }
 
+/* The child returns from here a second time, alone. */
+static long fork_member(struct trap *t, unsigned long flags, const struct birth *birth) REQUIRES(passed_fd_lock);
+static long fork_member(struct trap *t, unsigned long flags, const struct birth *birth)
+{
+    lock_for_fork();
+    struct child *child = free_child();
+    long result = child ? SYSTEM(__NR_clone, SIGCHLD, 0, 0, 0, 0) : -EAGAIN;
+    int id = 0;
+    if (result > 0) {
+        id = new_virtual_id((int)result);
+        *child = (struct child){id, (int)result};
+    }
+    unlock_after_fork(); /* in the child, too: it has its copies of them */
+    if (result == 0 && child) {
+        no_other_thread_runs();
+        begin_member(t->self, flags, t->a, birth);
+        if (t->a[1])
+            t->frame->uc_mcontext.rsp = t->a[1];
+        return 0;
+    }
+    SYSTEM(__NR_close, PASSED_FD);
+    if (birth->straight)
+        SYSTEM(__NR_close, passed_control);
+    if (id && (flags & CLONE_PARENT_SETTID))
+        copy_user((void *)t->a[2], &id, sizeof id);
+    return id ? id : result;
+}
+
 long start_member(struct trap *t, unsigned long flags)
 {
     struct thread *self = t->self;
     struct request request = {.call = OP_FORK, .arguments = {process.direct}};
     if (!process.family)
         return -EAGAIN;
-    static struct lock one_at_a_time; /* the channel for the child has one number */
-    lock(&one_at_a_time);
+    lock(&passed_fd_lock); /* the channel for the child has one number */
     share_positions();
     process.forked = true;
+    struct birth birth = {.views_until = shared_moment()};
     long result = ask(self, &request, NULL, 0, NULL, 0, NULL);
+    share_positions(); /* what another thread has learned meanwhile may be of before */
     long way = result < 0 ? result : ask_starter(CONTROL_MEMBER, result);
-    bool straight = way == 1 && (given_control == CONTROL_FD || given_control == OTHER_CONTROL_FD);
-    if (way < 0 || (way == 1 && !straight))
+    birth.number = result;
+    birth.straight = way == 1 && (passed_control == CONTROL_FD || passed_control == OTHER_CONTROL_FD);
+    if (way < 0 || (way == 1 && !birth.straight))
         result = -EAGAIN;
-    if (result >= 0) {
-        lock(&memory_lock); /* so that no other thread is in the middle of what the child gets a copy of */
-        lock(&actions_lock);
-        lock(&children_lock);
-        long number = result;
-        result = SYSTEM(__NR_clone, 17 /* SIGCHLD */, 0, 0, 0, 0);
-        if (result == 0) {
-            one_at_a_time.word = 0;
-            begin_member(self, flags, t->a, number, straight);
-            if (t->a[1])
-                t->frame->uc_mcontext.rsp = t->a[1];
-            return 0;
-        }
-        int id = result > 0 ? new_virtual_id((int)result) : 0;
-        if (result > 0) {
-            remember_child(id, (int)result);
-            result = id;
-        }
-        unlock(&children_lock);
-        unlock(&actions_lock);
-        unlock(&memory_lock);
-        SYSTEM(__NR_close, GIFT_FD);
-        if (straight)
-            SYSTEM(__NR_close, given_control);
-        if (id && (flags & PARENT_SETS))
-            copy_user((void *)t->a[2], &id, sizeof id);
-    }
-    unlock(&one_at_a_time);
+    if (result >= 0)
+        result = fork_member(t, flags, &birth);
+    unlock(&passed_fd_lock);
     return result;
 }
 
@@ -160,12 +236,14 @@ long do_vfork(struct trap *t)
     return start_member(t, 0);
 }
 
+enum { ANY_CHILD = -1, NO_CHILD = -2 };
+
 static int real_target(long id)
 {
     if (id <= 0)
-        return -1;
+        return ANY_CHILD;
     int real = real_child_id((int)id);
-    return real ? real : -2;
+    return real ? real : NO_CHILD;
 }
 
 /* A member that ends by itself is heard at home before it is gone; what one wrote that a signal ended may still
@@ -178,9 +256,9 @@ static void await_last_calls(struct thread *self, int real_id)
 
 long do_wait4(struct trap *t)
 {
-    struct { long words[18]; } usage;
+    struct { long words[USAGE_WORDS]; } usage;
     int status = 0, target = real_target((int)t->a[0]);
-    if (target == -2)
+    if (target == NO_CHILD)
         return -ECHILD;
     long a[6] = {target, (long)&status, (long)t->a[2], (long)&usage};
     uint64_t mask = t->frame->uc_sigmask;
@@ -189,8 +267,8 @@ long do_wait4(struct trap *t)
         return -RESTART_ALWAYS;
     if (id <= 0)
         return id;
-    bool ended = (status & 0xff) != 0x7f && status != 0xffff;
-    if (ended && (status & 0x7f))
+    bool ended = (status & 0xff) != STOPPED && status != CONTINUED;
+    if (ended && (status & SIGNAL_OF_STATUS))
         await_last_calls(t->self, (int)id);
     if ((t->a[1] && copy_user((void *)t->a[1], &status, sizeof status)) ||
         (t->a[3] && copy_user((void *)t->a[3], &usage, sizeof usage)))
@@ -200,23 +278,22 @@ long do_wait4(struct trap *t)
 
 long do_waitid(struct trap *t)
 {
-    enum { ANYBODY = 0, ONE = 1, KEEP = 0x01000000 };
     struct siginfo info;
     memset(&info, 0, sizeof info);
-    int target = t->a[0] == ONE ? real_target((int)t->a[1]) : 0;
-    if (t->a[0] > 2)
+    int target = t->a[0] == P_PID ? real_target((int)t->a[1]) : 0;
+    if (t->a[0] > P_PGID)
         return -EINVAL;
-    if (target == -2)
+    if (target == NO_CHILD)
         return -ECHILD;
-    long a[6] = {t->a[0] == ONE ? ONE : ANYBODY, target, (long)&info, (long)t->a[3], 0};
+    long a[6] = {t->a[0] == P_PID ? P_PID : P_ALL, target, (long)&info, (long)t->a[3], 0};
     uint64_t mask = t->frame->uc_sigmask;
     long result = interruptible_system(__NR_waitid, a, &mask);
     if (result == -EINTR)
         return -RESTART_ALWAYS;
     if (result < 0)
         return result;
-    bool ended = info.si_code >= 1 && info.si_code <= 3 && !(t->a[3] & KEEP);
-    if (ended && info.si_code > 1)
+    bool ended = info.si_code >= CLD_EXITED && info.si_code <= CLD_DUMPED && !(t->a[3] & WNOWAIT);
+    if (ended && info.si_code != CLD_EXITED)
         await_last_calls(t->self, info._sifields._sigchld._pid);
     if (info._sifields._sigchld._pid)
         info._sifields._sigchld._pid = virtual_child_id(info._sifields._sigchld._pid, ended);

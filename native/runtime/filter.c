@@ -1,21 +1,28 @@
-/* The filter: what the kernel lets the process do, whoever asks.
+/* The filter: what the kernel lets the process do.
  *
  * Three classes.  Calls that touch nothing but the process itself pass from anywhere.  The runtime's own
  * calls pass only from its text and only with arguments that are harmless in anybody's hands, because a
  * hostile program can jump to a system-call instruction of the runtime's.  Everything else is trapped
  * when it comes from the program, and ends the process when it comes from the runtime's text.
  */
-#include "runtime.h"
+#include "filter.h"
 
 #include <linux/audit.h>
 #include <linux/filter.h>
+#include <linux/prctl.h>
 #include <linux/seccomp.h>
 
 #include "calls.h"
+#include "dirty.h"
+#include "layout.h"
+#include "process.h"
+#include "trap.h"
 
-static struct sock_filter code[400];
-static unsigned length;
+enum { MOST_INSTRUCTIONS = 400 };
+static struct sock_filter code[MOST_INSTRUCTIONS] GUARDED_BY(one_thread);
+static unsigned length GUARDED_BY(one_thread);
 
+static void emit(uint16_t op, uint8_t yes, uint8_t no, uint32_t k) REQUIRES(one_thread);
 static void emit(uint16_t op, uint8_t yes, uint8_t no, uint32_t k)
 {
     if (length < COUNT(code))
@@ -41,12 +48,13 @@ struct permission {
     struct condition conditions[3];
 };
 
-enum {
-    PLAIN_MAP = 0x03 | 0x10 | 0x20 | 0x4000 | 0x20000 | 0x100000, /* SHARED or PRIVATE, FIXED ANON NORESERVE STACK */
-    MAP_ANONYMOUS = 0x20,
-    THREAD_FLAGS = 0x00010f00 | 0x00040000, /* VM FS FILES SIGHAND THREAD SYSVSEM */
-    FORK_FLAGS = 17,                        /* SIGCHLD at the end, and nothing shared */
-};
+#define NEGATIVE 0x80000000u /* and more, as the filter sees it */
+
+#define PLAIN_MAP \
+    (MAP_SHARED | MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK | MAP_FIXED_NOREPLACE)
+#define FORK_FLAGS SIGCHLD     /* at the end, and nothing shared */
+#define BASES_AND_CPUID 0x1007 /* bits of arch_prctl's: FS and GS base; 1011, 1012 CPUID faulting */
+#define OWN_FILES 7            /* bits of the descriptors' that are read: maps, pagemap, old image */
 
 static const struct permission permissions[] = {
     {__NR_rt_sigreturn, {{0}}},
@@ -85,23 +93,24 @@ static const struct permission permissions[] = {
     {__NR_exit, {{0}}},
     {__NR_exit_group, {{0}}},
     {__NR_clone, {{IS_OR_FORK, 0, THREAD_FLAGS}}},
-    {__NR_arch_prctl, {{HAS_ONLY, 0, 0x1007}}}, /* FS and GS base; 1011, 1012 CPUID faulting */
+    {__NR_arch_prctl, {{HAS_ONLY, 0, BASES_AND_CPUID}}},
     {__NR_prlimit64, {{IS, 0, 0}, {IS, 2, 0}}},
     /* Helpers, and the channel of a new one. */
     {__NR_wait4, {{0}}},
     {__NR_waitid, {{0}}},
-    {__NR_dup3, {{IS, 0, GIFT_FD}, {IS, 1, CHANNEL_FD}}},
+    {__NR_dup3, {{IS, 0, PASSED_FD}, {IS, 1, CHANNEL_FD}}},
     /* The checkpoint. */
-    {__NR_pread64, {{HAS_ONLY, 0, 7}}}, /* maps, pagemap, old image */
+    {__NR_pread64, {{HAS_ONLY, 0, OWN_FILES}}},
     {__NR_lseek, {{IS, 0, OLD_IMAGE_FD}}},
     {__NR_ioctl, {{IS_DIRTY_SCAN, 1, 0}}}, /* of own memory; no other kind of descriptor knows these requests */
-    {__NR_pwrite64, {{IS, 0, GIFT_FD}}},
-    {__NR_ftruncate, {{IS, 0, GIFT_FD}}},
-    {__NR_fsync, {{IS, 0, GIFT_FD}}},
-    {__NR_close, {{IS_OR_CONTROL, 0, GIFT_FD}}},
+    {__NR_pwrite64, {{IS, 0, PASSED_FD}}},
+    {__NR_ftruncate, {{IS, 0, PASSED_FD}}},
+    {__NR_fsync, {{IS, 0, PASSED_FD}}},
+    {__NR_close, {{IS_OR_CONTROL, 0, PASSED_FD}}},
 };
 
 /* Each test falls through when it holds and ends the process when it does not. */
+static void emit_condition(const struct condition *c) REQUIRES(one_thread);
 static void emit_condition(const struct condition *c)
 {
     if (c->test == IS && c->value == 0) { /* a pointer must be null in both halves */
@@ -132,6 +141,7 @@ static void emit_condition(const struct condition *c)
     ANSWER(SECCOMP_RET_KILL_PROCESS);
 }
 
+static void emit_runtimes_calls(void) REQUIRES(one_thread);
 static void emit_runtimes_calls(void)
 {
     for (size_t i = 0; i < COUNT(permissions); i++) {
@@ -143,14 +153,14 @@ static void emit_runtimes_calls(void)
         ANSWER(SECCOMP_RET_ALLOW);
         code[at].jf = (uint8_t)(length - at - 1);
     }
-    /* Signals to the process itself, or to its family, and to nobody else. */
+    /* Signals to the process itself, or to its family, and to no other. */
     static const uint16_t senders[] = {__NR_tgkill, __NR_rt_tgsigqueueinfo, __NR_kill};
     for (size_t i = 0; i < COUNT(senders); i++) {
         SKIP_UNLESS_EQUAL(senders[i], process.family ? 5 : 4);
         LOAD_LOW(0);
         if (process.family) { /* any one process: there are no others than the family */
             SKIP_IF_EQUAL(0, 2);
-            emit(BPF_JMP | BPF_JGE | BPF_K, 1, 0, 0x80000000u);
+            emit(BPF_JMP | BPF_JGE | BPF_K, 1, 0, NEGATIVE);
         } else {
             SKIP_UNLESS_EQUAL((uint32_t)process.real_id, 1);
         }
@@ -161,6 +171,7 @@ static void emit_runtimes_calls(void)
 }
 
 /* A futex that waits with a timeout is trapped, so that a checkpoint does not end it early. */
+static void emit_futex(void) REQUIRES(one_thread);
 static void emit_futex(void)
 {
     unsigned at = length;
@@ -171,14 +182,15 @@ static void emit_futex(void)
     SKIP_UNLESS_EQUAL(0, 1);
     ANSWER(SECCOMP_RET_ALLOW);
     LOAD_LOW(1);
-    emit(BPF_ALU | BPF_AND | BPF_K, 0, 0, 0x7f);
-    static const uint8_t timed[] = {0, 6, 9, 11, 13};
+    emit(BPF_ALU | BPF_AND | BPF_K, 0, 0, FUTEX_CMD_MASK);
+    static const uint8_t timed[] = {FUTEX_WAIT, FUTEX_LOCK_PI, FUTEX_WAIT_BITSET, FUTEX_WAIT_REQUEUE_PI, FUTEX_LOCK_PI2};
     for (unsigned i = 0; i < COUNT(timed); i++)
         SKIP_IF_EQUAL(timed[i], (uint8_t)(COUNT(timed) - i));
     ANSWER(SECCOMP_RET_ALLOW);
     code[at].jf = (uint8_t)(length - at - 1); /* a timed one goes on to the question who asks */
 }
 
+static void emit_local_calls(void) REQUIRES(one_thread);
 static void emit_local_calls(void)
 {
     static const uint16_t always[] = {LOCAL_CALLS};
@@ -194,6 +206,7 @@ static void emit_local_calls(void)
     }
 }
 
+static void emit_origin(void) REQUIRES(one_thread);
 static void emit_origin(void)
 {
     const uint64_t from = (uint64_t)runtime_text_start, to = (uint64_t)runtime_text_end;
@@ -216,7 +229,7 @@ void install_filter(void)
     ANSWER(SECCOMP_RET_KILL_PROCESS);
     LOAD(nr);
     SKIP_IF_EQUAL(0xffffffffu, 2); /* -1 is how some programs probe */
-    emit(BPF_JMP | BPF_JGE | BPF_K, 0, 1, 0x40000000); /* x32 */
+    emit(BPF_JMP | BPF_JGE | BPF_K, 0, 1, __X32_SYSCALL_BIT); /* x32 */
     ANSWER(SECCOMP_RET_KILL_PROCESS);
     emit_local_calls();
     emit_futex();
@@ -226,8 +239,7 @@ void install_filter(void)
         unsigned short length;
         struct sock_filter *code;
     } program = {(unsigned short)length, code};
-    enum { NO_NEW_PRIVILEGES = 38, SPECULATION_ALLOWED = 4 };
-    if (length > COUNT(code) || SYSTEM(__NR_prctl, NO_NEW_PRIVILEGES, 1, 0, 0, 0) < 0 ||
-        SYSTEM(__NR_seccomp, SECCOMP_SET_MODE_FILTER, SPECULATION_ALLOWED, &program) < 0)
+    if (length > COUNT(code) || SYSTEM(__NR_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+        SYSTEM(__NR_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW, &program) < 0)
         die(EXIT_CANNOT_START);
 }

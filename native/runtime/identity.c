@@ -1,12 +1,23 @@
 /* Who the program is: its owner's ids at home, a process id of its own, limits, scheduling. */
-#include "runtime.h"
+#include "identity.h"
+
+#include <linux/prctl.h>
+
+#include "channel.h"
+#include "family.h"
+#include "plan.h"
+#include "process.h"
+#include "text.h"
+#include "trap.h"
+#include "user.h"
 
 struct limit {
     uint64_t soft, hard;
 };
-static struct limit own_limits[16];
-static bool limit_is_own[16];
-enum { LIMIT_STACK = 3, LIMIT_CORE = 4, LIMIT_FILES = 7 };
+
+struct lock identity_lock;
+static struct limit own_limits[RLIM_NLIMITS] GUARDED_BY(identity_lock);
+static bool limit_is_own[RLIM_NLIMITS] GUARDED_BY(identity_lock);
 
 long do_getpid(struct trap *t) { (void)t; return process.start.virtual_pid; }
 long do_getppid(struct trap *t) { (void)t; return process.start.parent_pid; }
@@ -32,17 +43,21 @@ long do_setpgid(struct trap *t)
         return 0;
     if (!own((int)t->a[0]))
         return -ESRCH;
+    lock(&identity_lock);
     process.start.group = process.start.virtual_pid;
+    unlock(&identity_lock);
     return 0;
 }
 
 long do_setsid(struct trap *t)
 {
     (void)t;
-    if (process.start.group == process.start.virtual_pid)
-        return -EPERM;
-    process.start.group = process.start.session = process.start.virtual_pid;
-    return process.start.session;
+    lock(&identity_lock);
+    bool leads = process.start.group == process.start.virtual_pid;
+    if (!leads)
+        process.start.group = process.start.session = process.start.virtual_pid;
+    unlock(&identity_lock);
+    return leads ? -EPERM : process.start.session;
 }
 
 /* Changing to an id that the program has already is allowed, as everywhere. */
@@ -129,16 +144,17 @@ long do_capget(struct trap *t)
 
 /* Limits: the memory and processor ones are the kernel's and may only be read; that of descriptors holds at home; the
  * rest is a note. */
+static void read_limit(unsigned which, struct limit *to) REQUIRES(identity_lock);
 static void read_limit(unsigned which, struct limit *to)
 {
     *to = (struct limit){~0ul, ~0ul};
     if (limit_is_own[which])
         *to = own_limits[which];
-    else if (which == LIMIT_STACK)
+    else if (which == RLIMIT_STACK)
         to->soft = process.start.stack_bytes;
-    else if (which == LIMIT_FILES)
+    else if (which == RLIMIT_NOFILE)
         to->soft = to->hard = process.start.max_files;
-    else if (which == LIMIT_CORE)
+    else if (which == RLIMIT_CORE)
         to->soft = 0;
     else
         SYSTEM(__NR_prlimit64, 0, which, 0, to);
@@ -147,59 +163,63 @@ static void read_limit(unsigned which, struct limit *to)
 /* Descriptors are given out at home: the shadow has to know how many there may be.  After a restart, again. */
 void tell_limits(struct thread *self)
 {
-    struct request request = {.call = OP_LIMIT_FILES, .arguments = {(int64_t)own_limits[LIMIT_FILES].soft}};
-    if (limit_is_own[LIMIT_FILES])
-        ask(self, &request, NULL, 0, NULL, 0, NULL);
+    lock(&identity_lock);
+    struct request request = {.call = OP_LIMIT_FILES, .arguments = {(int64_t)own_limits[RLIMIT_NOFILE].soft}};
+    if (limit_is_own[RLIMIT_NOFILE])
+        ask(self, &request, NULL, 0, NULL, 0, NULL); /* with the lock: home hears of two changes in their order */
+    unlock(&identity_lock);
 }
 
-static long change_limit(struct thread *self, unsigned which, const void *from)
+/* The limit as it was goes to OLD; if FROM is there, it becomes that. */
+static long change_limit(struct thread *self, unsigned which, const void *from, struct limit *old)
 {
-    struct limit fresh, old;
-    if (copy_user(&fresh, from, sizeof fresh))
+    struct limit fresh;
+    long failed = 0;
+    if (from && copy_user(&fresh, from, sizeof fresh))
         return -EFAULT;
-    read_limit(which, &old);
-    if (fresh.soft > fresh.hard)
-        return -EINVAL;
-    if (fresh.hard > old.hard)
-        return -EPERM;
-    own_limits[which] = fresh;
-    limit_is_own[which] = true;
-    if (which == LIMIT_FILES) {
+    lock(&identity_lock);
+    read_limit(which, old);
+    if (from && (fresh.soft > fresh.hard || fresh.hard > old->hard))
+        failed = fresh.soft > fresh.hard ? -EINVAL : -EPERM;
+    if (from && !failed) {
+        own_limits[which] = fresh;
+        limit_is_own[which] = true;
+    }
+    unlock(&identity_lock);
+    if (from && !failed && which == RLIMIT_NOFILE) {
         plan_end(); /* what is foreseen was opened under the old one */
         tell_limits(self);
     }
-    return 0;
+    return failed;
 }
 
 long do_prlimit64(struct trap *t)
 {
     struct limit old;
     unsigned which = (unsigned)t->a[1];
-    if (which >= COUNT(own_limits))
+    if (which >= RLIM_NLIMITS)
         return -EINVAL;
     if (!own((int)t->a[0]))
         return -ESRCH;
-    read_limit(which, &old);
-    if (t->a[2]) {
-        long failed = change_limit(t->self, which, (void *)t->a[2]);
-        if (failed)
-            return failed;
-    }
-    return t->a[3] && copy_user((void *)t->a[3], &old, sizeof old) ? -EFAULT : 0;
+    long failed = change_limit(t->self, which, (void *)t->a[2], &old);
+    return !failed && t->a[3] && copy_user((void *)t->a[3], &old, sizeof old) ? -EFAULT : failed;
 }
 
 long do_getrlimit(struct trap *t)
 {
     struct limit now;
-    if ((unsigned)t->a[0] >= COUNT(own_limits))
+    if ((unsigned)t->a[0] >= RLIM_NLIMITS)
         return -EINVAL;
-    read_limit((unsigned)t->a[0], &now);
+    change_limit(t->self, (unsigned)t->a[0], NULL, &now);
     return copy_user((void *)t->a[1], &now, sizeof now) ? -EFAULT : 0;
 }
 
 long do_setrlimit(struct trap *t)
 {
-    return (unsigned)t->a[0] < COUNT(own_limits) ? change_limit(t->self, (unsigned)t->a[0], (void *)t->a[1]) : -EINVAL;
+    struct limit old;
+    if ((unsigned)t->a[0] >= RLIM_NLIMITS)
+        return -EINVAL;
+    return t->a[1] ? change_limit(t->self, (unsigned)t->a[0], (void *)t->a[1], &old) : -EFAULT;
 }
 
 long do_personality(struct trap *t)

@@ -1,12 +1,20 @@
 /* Writing an image: its regions, what is in the base, the note for people, the header. */
 #include "image.h"
 
+#include "cpu.h"
+#include "dirty.h"
+#include "process.h"
+#include "text.h"
+
+#define NOTE_NAME "CONDOR"
+enum { NOTE_NAME_ROOM = 8, NOTE_HEAD = 64 /* before the words, at most */, FRAME_WORDS = 80 /* that tell of a frame */ };
+
 static void put_file(struct writer *w, const void *from, size_t size, uint64_t offset)
 {
     const uint8_t *at = from;
     while (size && !w->failed) {
         size_t piece = size > LARGEST_WRITE ? LARGEST_WRITE : size;
-        long put = SYSTEM(__NR_pwrite64, GIFT_FD, at, piece, offset);
+        long put = SYSTEM(__NR_pwrite64, PASSED_FD, at, piece, offset);
         if (put == -EINTR)
             continue;
         if (put <= 0) {
@@ -27,6 +35,7 @@ static void put_pages(struct writer *w, const uint8_t *from, size_t size, uint64
     put_file(w, from, size, offset);
 }
 
+static void put_same(struct writer *w, unsigned long from, unsigned long to, uint64_t offset) REQUIRES(one_thread);
 static void put_same(struct writer *w, unsigned long from, unsigned long to, uint64_t offset)
 {
     while (from < to) {
@@ -46,6 +55,7 @@ static void put_same(struct writer *w, unsigned long from, unsigned long to, uin
 }
 
 /* The runtime's own memory changes while it is written: a copy of it does not. */
+static void write_run(struct writer *w, const struct mapping *m, enum kind kind, unsigned long from, unsigned long to) REQUIRES(one_thread);
 static void write_run(struct writer *w, const struct mapping *m, enum kind kind, unsigned long from, unsigned long to)
 {
     uint64_t offset = w->offset + (from - m->from);
@@ -73,18 +83,20 @@ static void write_run(struct writer *w, const struct mapping *m, enum kind kind,
 
 /* Unreadable memory is readable while it is looked at. */
 static void write_mapping(struct writer *w, const struct mapping *m, unsigned long from, unsigned long to,
+                          uint64_t offset) REQUIRES(one_thread);
+static void write_mapping(struct writer *w, const struct mapping *m, unsigned long from, unsigned long to,
                           uint64_t offset)
 {
     struct mapping part = *m;
     part.from = from;
     part.to = to;
     w->offset = offset;
-    if (!(m->protection & READ))
-        SYSTEM(__NR_mprotect, m->from, m->to - m->from, READ);
+    if (!(m->protection & PROT_READ))
+        SYSTEM(__NR_mprotect, m->from, m->to - m->from, PROT_READ);
     each_run(w, &part, write_run);
     if (!w->increment)
         dirty_note_place(from, to, offset);
-    if (!(m->protection & READ))
+    if (!(m->protection & PROT_READ))
         SYSTEM(__NR_mprotect, m->from, m->to - m->from, m->protection);
 }
 
@@ -92,7 +104,7 @@ static void write_mapping(struct writer *w, const struct mapping *m, unsigned lo
 static void put_frames(struct text *text)
 {
     put(text, "\nframes=");
-    for (int slot = 0; slot < MAX_THREADS && thread_slot_exists(slot) && text->room - text->used > 80; slot++) {
+    for (int slot = 0; slot < MAX_THREADS && thread_slot_exists(slot) && text->room - text->used > FRAME_WORDS; slot++) {
         const struct thread *t = thread_at(slot);
         if (t->state != THREAD_PARKED)
             continue;
@@ -113,12 +125,13 @@ uint64_t image_generation(void)
     return generation;
 }
 
-/* Keys and values for whoever looks at the file; nothing of it is needed to run it. */
+/* Keys and values for people and tools that look at the file; nothing of it is needed to run it. */
+static size_t make_note(const struct writer *w, char *room, uint64_t bytes) REQUIRES(one_thread);
 static size_t make_note(const struct writer *w, char *room, uint64_t bytes)
 {
-    struct text text = {room, 0, NOTE_BYTES - 64};
+    struct text text = {room, 0, NOTE_BYTES - NOTE_HEAD};
     struct __kernel_timespec now;
-    SYSTEM(__NR_clock_gettime, 0, &now);
+    SYSTEM(__NR_clock_gettime, CLOCK_REALTIME, &now);
     put(&text, "program=");
     put(&text, process.program);
     put(&text, "\npid=");
@@ -159,15 +172,16 @@ static size_t make_note(const struct writer *w, char *room, uint64_t bytes)
 }
 
 /* Everything that stands before the regions, and its digest with that of all pages. */
+static void write_header(struct writer *w, struct plan *plan) REQUIRES(one_thread);
 static void write_header(struct writer *w, struct plan *plan)
 {
     uint8_t *room = w->header;
     struct elf64_note *note = (void *)(room + NOTE_AT);
-    size_t size = make_note(w, (char *)note + sizeof *note + 8, plan->end);
-    *note = (struct elf64_note){.n_namesz = 7, .n_descsz = (uint32_t)size, .n_type = 1};
-    memcpy((char *)note + sizeof *note, "CONDOR", 7);
+    size_t size = make_note(w, (char *)note + sizeof *note + NOTE_NAME_ROOM, plan->end);
+    *note = (struct elf64_note){.n_namesz = sizeof NOTE_NAME, .n_descsz = (uint32_t)size, .n_type = 1};
+    memcpy((char *)note + sizeof *note, NOTE_NAME, sizeof NOTE_NAME);
     plan->segments[plan->count++] = (struct elf64_phdr){
-        .p_type = PT_NOTE, .p_flags = PF_R, .p_offset = NOTE_AT, .p_filesz = sizeof *note + 8 + size, .p_align = 4};
+        .p_type = PT_NOTE, .p_flags = PF_R, .p_offset = NOTE_AT, .p_filesz = sizeof *note + NOTE_NAME_ROOM + size, .p_align = 4};
     plan->segments[plan->count++] = (struct elf64_phdr){.p_type = PT_GNU_STACK, .p_flags = PF_R | PF_W};
     extern void runtime_entry(void);
     struct elf64_hdr head = {
@@ -195,6 +209,7 @@ static void write_same(struct writer *w, uint64_t offset)
 }
 
 /* The program's memory first, the runtime's last: its data holds the list of what is where. */
+static long write_segments(struct writer *w, struct plan *plan, const struct mapping *list, long count) REQUIRES(one_thread);
 static long write_segments(struct writer *w, struct plan *plan, const struct mapping *list, long count)
 {
     size_t segment = 0, entry = 0;
@@ -232,7 +247,9 @@ long write_image(struct writer *w, struct plan *plan, struct mapping *list, char
         dirty_forget();
     for (long i = 0; i < count; i++) {
         plan->reserved += is_runtimes(&list[i]);
-        if (list[i].shared && shared_count < COUNT(shared_memory))
+        if (list[i].shared && shared_count == MOST_SHARED)
+            return -E2BIG;
+        if (list[i].shared)
             shared_memory[shared_count++] =
                 (struct region){list[i].from, list[i].to, 0, list[i].protection, false};
     }
@@ -249,5 +266,5 @@ long write_image(struct writer *w, struct plan *plan, struct mapping *list, char
         write_same(w, plan->end);
     write_header(w, plan);
     w->offset = plan->end + (w->increment ? page_up(w->same_count * sizeof *w->same) : 0);
-    return SYSTEM(__NR_ftruncate, GIFT_FD, w->offset) < 0 ? -EIO : w->failed;
+    return SYSTEM(__NR_ftruncate, PASSED_FD, w->offset) < 0 ? -EIO : w->failed;
 }

@@ -2,17 +2,15 @@
 #ifndef CONDOR_IMAGE_H
 #define CONDOR_IMAGE_H
 
-#include "runtime.h"
-
 #include <linux/elf.h>
 
 #include "../image_digest.h"
+#include "checkpoint.h"
 
 enum {
     MOST_SEGMENTS = 1100, HEADER_BYTES = 0x12000, NOTE_AT = 0x11000, NOTE_BYTES = 0x1000,
     MAPS_ROOM = 8 << 20, MOST_SAME = 1 << 20, MOST_RUNS = 1 << 20, BOUNCE_BYTES = 64 << 10, GENERATION_AT = 24, MOST_REGIONS = 60000,
     PAGEMAP_ENTRIES = 4096, LARGEST_WRITE = 4 << 20,
-    READ = 1, WRITE = 2, EXECUTE = 4,
 };
 
 /* A mapping as /proc/self/maps shows it. */
@@ -58,16 +56,17 @@ struct plan {
     size_t reserved; /* segments the runtime itself needs */
 };
 
-typedef void each(struct writer *w, const struct mapping *m, enum kind kind, unsigned long from, unsigned long to);
+typedef void take_run(struct writer *w, const struct mapping *m, enum kind kind, unsigned long from, unsigned long to);
 
 /* mappings.c */
 long read_mappings(char *room, struct mapping *list);
-void each_run(struct writer *w, const struct mapping *m, each *each);
+void each_run(struct writer *w, const struct mapping *m, take_run *each) REQUIRES(one_thread);
 bool is_runtimes(const struct mapping *m);
-long plan_mapping(struct writer *w, struct plan *plan, const struct mapping *m);
+long plan_mapping(struct writer *w, struct plan *plan, const struct mapping *m) REQUIRES(one_thread);
 
 /* image.c */
-long write_image(struct writer *w, struct plan *plan, struct mapping *list, char *room, long *mappings);
-uint64_t image_generation(void);
+long write_image(struct writer *w, struct plan *plan, struct mapping *list, char *room, long *mappings)
+    REQUIRES(one_thread);
+uint64_t image_generation(void) REQUIRES(one_thread);
 
 #endif

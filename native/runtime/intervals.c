@@ -1,5 +1,9 @@
 /* Sets of addresses: sorted disjoint intervals, neighbours merged, so there are few. */
-#include "runtime.h"
+#include "intervals.h"
+
+#include "../protocol.h"
+#include "text.h"
+#include "trap.h"
 
 /* Index of the first interval that ends after AT. */
 static size_t first_after(const struct intervals *s, unsigned long at)

@@ -1,21 +1,36 @@
 /* Loads a program: what execve does in the kernel, done with files that are at home. */
-#include "runtime.h"
+#include "loader.h"
 
 #include <linux/auxvec.h>
 #include <linux/elf.h>
 
-unsigned long kernel_auxiliary[32][2];
+#include "ahead.h"
+#include "memory.h"
+#include "process.h"
+#include "remote.h"
+#include "text.h"
+#include "trap.h"
+#include "user.h"
+
+enum {
+    SCRIPT_LEVELS = 4, SCRIPT_LINE = 256, MOST_HEADERS = 128,
+    SMALLEST_STACK = 1 << 17, DEFAULT_STACK = 8 << 20, STACK_KEPT = 1 << 16 /* of it, beside words */,
+    CLOCK_TICKS = 100, RANDOM_BYTES = 16,
+};
+#define LARGEST_STACK (1ul << 32)
+#define HUGE_PAGE (2ul << 20) /* position-independent programs begin at a multiple */
+#define AT_MINIMAL_STACK 51   /* AT_MINSIGSTKSZ */
+
+unsigned long kernel_auxiliary[AUXILIARY_WORDS][2] GUARDED_BY(one_thread);
 
 struct image {
     unsigned long base, entry, headers, header_count, low, high;
     char interpreter[PATH_LIMIT];
 };
 
-enum { READ = 1, WRITE = 2, EXECUTE = 4, MAP_FIXED = 0x10 };
-
 static int protection(uint32_t flags)
 {
-    return (flags & PF_R ? READ : 0) | (flags & PF_W ? WRITE : 0) | (flags & PF_X ? EXECUTE : 0);
+    return (flags & PF_R ? PROT_READ : 0) | (flags & PF_W ? PROT_WRITE : 0) | (flags & PF_X ? PROT_EXEC : 0);
 }
 
 static long load_segment(struct thread *self, int fd, const struct elf64_phdr *p, unsigned long base)
@@ -24,7 +39,7 @@ static long load_segment(struct thread *self, int fd, const struct elf64_phdr *p
     unsigned long before = base + p->p_vaddr - from;
     if (to <= from)
         return 0;
-    long at = map_anonymous(from, to - from, READ | WRITE, MAP_FIXED);
+    long at = map_anonymous(from, to - from, PROT_READ | PROT_WRITE, MAP_FIXED);
     if (at < 0)
         return at;
     if (p->p_filesz) {
@@ -62,10 +77,10 @@ static long load_segments(struct thread *self, int fd, const struct elf64_hdr *h
         return -ENOEXEC;
     image->base = 0;
     if (head->e_type == ET_DYN) { /* one piece first, so that the segments keep their distances */
-        long whole = map_anonymous(0, image->high - image->low + (2ul << 20), 0, 0x4000);
+        long whole = map_anonymous(0, image->high - image->low + HUGE_PAGE, 0, MAP_NORESERVE);
         if (whole < 0)
             return whole;
-        unsigned long aligned = ((unsigned long)whole + (2ul << 20) - 1) & ~((2ul << 20) - 1);
+        unsigned long aligned = ((unsigned long)whole + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1);
         image->base = aligned - image->low;
     } else if (!is_programs_range(image->low, image->high - image->low)) {
         return -ENOEXEC;
@@ -90,20 +105,20 @@ static long check_header(const struct elf64_hdr *head)
     static const unsigned char wanted[6] = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB};
     if (memcmp(head->e_ident, wanted, sizeof wanted) || head->e_machine != EM_X86_64 ||
         (head->e_type != ET_EXEC && head->e_type != ET_DYN) || head->e_phentsize != sizeof(struct elf64_phdr) ||
-        head->e_phnum == 0 || head->e_phnum > 128)
+        head->e_phnum == 0 || head->e_phnum > MOST_HEADERS)
         return -ENOEXEC;
     return 0;
 }
 
 static long open_for_running(struct thread *self, const char *path)
 {
-    return open_home(self, NULL, AT_CURRENT, path, 02000000, 0);
+    return open_home(self, NULL, AT_FDCWD, path, O_CLOEXEC, 0);
 }
 
 static long load_image(struct thread *self, const char *path, struct image *image)
 {
     struct elf64_hdr head;
-    struct elf64_phdr headers[128];
+    struct elf64_phdr headers[MOST_HEADERS];
     long fd = open_for_running(self, path);
     if (fd < 0)
         return fd;
@@ -134,6 +149,7 @@ static unsigned long push(struct stack *stack, const void *from, size_t size)
     return stack->top;
 }
 
+static unsigned long kernel_value(unsigned long type) REQUIRES(one_thread);
 static unsigned long kernel_value(unsigned long type)
 {
     for (size_t i = 0; i < COUNT(kernel_auxiliary) && kernel_auxiliary[i][0]; i++)
@@ -162,24 +178,26 @@ static unsigned long length_of(char **list, unsigned long *bytes)
 }
 
 static long build_stack(const struct image *program, const struct image *interpreter, const char *path,
+                        char **arguments, char **environment, unsigned long *result) REQUIRES(one_thread);
+static long build_stack(const struct image *program, const struct image *interpreter, const char *path,
                         char **arguments, char **environment, unsigned long *result)
 {
     unsigned long size = page_up(process.start.stack_bytes);
-    if (size < (1ul << 17) || size > (1ul << 32))
-        size = 8ul << 20;
+    if (size < SMALLEST_STACK || size > LARGEST_STACK)
+        size = DEFAULT_STACK;
     unsigned long needed = 0, argument_room = length_of(arguments, &needed) + 1;
     unsigned long room_bytes = (argument_room + length_of(environment, &needed) + 1) * sizeof(long);
-    if (needed + (1ul << 16) > size)
+    if (needed + STACK_KEPT > size)
         return -E2BIG;
     size += PAGE;
-    long low = map_anonymous(STACK_PLACE, size, READ | WRITE, 0x100000 | 0x4000 | 0x20000);
+    long low = map_anonymous(STACK_PLACE, size, PROT_READ | PROT_WRITE, MAP_FIXED_NOREPLACE | MAP_NORESERVE | MAP_STACK);
     if (low < 0)
         return low;
     SYSTEM(__NR_mprotect, low, PAGE, 0);
     process.stack_low = (unsigned long)low;
     process.stack_high = (unsigned long)low + size;
     struct stack stack = {process.stack_high - 8};
-    long room = map_anonymous(0, room_bytes, READ | WRITE, 0x4000);
+    long room = map_anonymous(0, room_bytes, PROT_READ | PROT_WRITE, MAP_NORESERVE);
     if (room < 0)
         return room;
     unsigned long *pointers = (unsigned long *)room, *environment_at = pointers + argument_room;
@@ -189,14 +207,14 @@ static long build_stack(const struct image *program, const struct image *interpr
     process.environment_at = process.arguments_end = stack.top;
     unsigned long count = push_strings(&stack, arguments, pointers);
     process.arguments_at = stack.top;
-    unsigned long platform = push(&stack, "x86_64", 7);
-    uint8_t random[16];
+    unsigned long platform = push(&stack, "x86_64", sizeof "x86_64");
+    uint8_t random[RANDOM_BYTES];
     SYSTEM(__NR_getrandom, random, sizeof random, 0);
     unsigned long random_at = push(&stack, random, sizeof random);
     const unsigned long auxiliary[][2] = {
         {AT_HWCAP, kernel_value(AT_HWCAP)},
         {AT_PAGESZ, PAGE},
-        {AT_CLKTCK, 100},
+        {AT_CLKTCK, CLOCK_TICKS},
         {AT_PHDR, program->headers},
         {AT_PHENT, sizeof(struct elf64_phdr)},
         {AT_PHNUM, program->header_count},
@@ -212,7 +230,7 @@ static long build_stack(const struct image *program, const struct image *interpr
         {AT_HWCAP2, kernel_value(AT_HWCAP2)},
         {AT_EXECFN, name},
         {AT_PLATFORM, platform},
-        {51 /* AT_MINSIGSTKSZ */, kernel_value(51)},
+        {AT_MINIMAL_STACK, kernel_value(AT_MINIMAL_STACK)},
         {AT_NULL, 0},
     };
     unsigned long words = 1 + count + 1 + environment_count + 1;
@@ -226,17 +244,19 @@ static long build_stack(const struct image *program, const struct image *interpr
     push(&stack, &zero, 8);
     push(&stack, pointers, count * 8);
     *result = push(&stack, &count, 8);
-    SYSTEM(__NR_munmap, room, room_bytes);
-    space_give((unsigned long)room, (unsigned long)room + page_up(room_bytes));
+    unmap((unsigned long)room, room_bytes);
     return 0;
 }
 
+static char lines[SCRIPT_LEVELS][SCRIPT_LINE] GUARDED_BY(one_thread);
+static char scripts[SCRIPT_LEVELS][PATH_LIMIT] GUARDED_BY(one_thread);
+
 /* "#!" files: the interpreter's line becomes the front of the arguments. At most four levels. */
+static long follow_scripts(struct thread *self, char *path, char **arguments, char **room, size_t room_count) REQUIRES(one_thread);
 static long follow_scripts(struct thread *self, char *path, char **arguments, char **room, size_t room_count)
 {
-    static char lines[4][256];
     for (int level = 0;; level++) {
-        char start[256] = {0};
+        char start[SCRIPT_LINE] = {0};
         long fd = open_for_running(self, path);
         if (fd < 0)
             return fd;
@@ -246,7 +266,7 @@ static long follow_scripts(struct thread *self, char *path, char **arguments, ch
             return got;
         if (got < 2 || start[0] != '#' || start[1] != '!')
             return 0;
-        if (level == 4)
+        if (level == SCRIPT_LEVELS)
             return -ELOOP;
         memcpy(lines[level], start, sizeof start);
         char *at = lines[level] + 2;
@@ -269,7 +289,6 @@ static long follow_scripts(struct thread *self, char *path, char **arguments, ch
         }
         if (!*interpreter)
             return -ENOEXEC;
-        static char scripts[4][PATH_LIMIT];
         memcpy(scripts[level], path, strlen(path) + 1);
         size_t count = 0, front = option ? 3 : 2;
         while (arguments[count])
@@ -307,10 +326,13 @@ static void name_program(struct thread *self, const char *path)
         self->name[i] = name[i];
 }
 
+static struct image program GUARDED_BY(one_thread), interpreter GUARDED_BY(one_thread);
+
+static long load_words(struct thread *self, char *where, char **words, char **environment,
+                       unsigned long *entry, unsigned long *stack) REQUIRES(one_thread);
 static long load_words(struct thread *self, char *where, char **words, char **environment,
                        unsigned long *entry, unsigned long *stack)
 {
-    static struct image program, interpreter;
     long failed;
     memset(&interpreter, 0, sizeof interpreter);
     failed = load_image(self, where, &program);
@@ -320,7 +342,9 @@ static long load_words(struct thread *self, char *where, char **words, char **en
         return failed;
     name_program(self, where);
     /* Programs at fixed places may count on what the kernel does with them: their break follows them. */
+    lock(&memory_lock);
     process.break_low = process.break_now = program.base ? BREAK_START : program.high;
+    unlock(&memory_lock);
     process.personality &= ~READ_IMPLIES_EXEC;
     failed = build_stack(&program, &interpreter, where, words, environment, stack);
     *entry = program.interpreter[0] ? interpreter.entry : program.entry;
@@ -336,8 +360,8 @@ long load_program(struct thread *self, const char *path, char **arguments, char 
     while (arguments[count])
         count++;
     size_t bytes = page_up(2 * (count + MORE) * sizeof(char *));
-    long failed = copy_path(where, path), memory = SYSTEM(__NR_mmap, 0, bytes, 3, 0x4022, -1, 0);
-    if (memory < 0 && memory > -4096)
+    long failed = copy_path(where, path), memory = SYSTEM(__NR_mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_FRESH, -1, 0);
+    if (is_error(memory))
         return memory;
     char **words = (char **)memory;
     memcpy(words, arguments, (count + 1) * sizeof *words);

@@ -1,8 +1,10 @@
 /* Locks between the program's threads while they are inside the runtime, and the one kind of wait that
  * signals may end. */
-#include "runtime.h"
+#include "lock.h"
 
-enum { FUTEX_WAIT_PRIVATE = 128, FUTEX_WAKE_PRIVATE = 129 };
+enum { FREE, TAKEN, AWAITED /* taken, and another thread waits */ };
+
+struct lock one_thread;
 
 void wait_while(volatile uint32_t *word, uint32_t value)
 {
@@ -11,23 +13,40 @@ void wait_while(volatile uint32_t *word, uint32_t value)
 
 void wake_all(volatile uint32_t *word)
 {
-    SYSTEM(__NR_futex, word, FUTEX_WAKE_PRIVATE, 0x7fffffff);
+    SYSTEM(__NR_futex, word, FUTEX_WAKE_PRIVATE, INT32_MAX);
 }
 
-/* 0 free, 1 taken, 2 taken and somebody waits. */
-void lock(struct lock *l)
+/* For events without a wake-up: returns after a millisecond at the latest. */
+void wait_a_moment_while(volatile uint32_t *word, uint32_t value)
 {
-    uint32_t seen = 0;
-    if (__atomic_compare_exchange_n(&l->word, &seen, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+    const struct __kernel_timespec moment = {0, MILLISECOND_NS};
+    SYSTEM(__NR_futex, word, FUTEX_WAIT_PRIVATE, value, &moment);
+}
+
+UNCHECKED_LOCKS bool try_lock(struct lock *l)
+{
+    uint32_t seen = FREE;
+    return __atomic_compare_exchange_n(&l->word, &seen, TAKEN, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+}
+
+UNCHECKED_LOCKS void lock(struct lock *l)
+{
+    if (try_lock(l))
         return;
-    while (__atomic_exchange_n(&l->word, 2, __ATOMIC_ACQUIRE) != 0)
-        wait_while(&l->word, 2);
+    while (__atomic_exchange_n(&l->word, AWAITED, __ATOMIC_ACQUIRE) != FREE)
+        wait_while(&l->word, AWAITED);
 }
 
-void unlock(struct lock *l)
+UNCHECKED_LOCKS void unlock(struct lock *l)
 {
-    if (__atomic_exchange_n(&l->word, 0, __ATOMIC_RELEASE) == 2)
+    if (__atomic_exchange_n(&l->word, FREE, __ATOMIC_SEQ_CST) == AWAITED)
         SYSTEM(__NR_futex, &l->word, FUTEX_WAKE_PRIVATE, 1);
+}
+
+/* In a copy of the process its holder does not exist. */
+void forget_lock(struct lock *l)
+{
+    l->word = FREE;
 }
 
 /* Opens the signal mask, does one call, closes the mask.  A signal that arrives before the call has begun

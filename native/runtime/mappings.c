@@ -1,6 +1,12 @@
 /* What there is to be saved: the program's mappings, what of them has data, and where that goes in an image. */
 #include "image.h"
 
+#include "dirty.h"
+#include "memory.h"
+#include "text.h"
+
+enum { PRESENT_OR_SWAPPED = 62 /* the bits from here on in an entry of the page map */, SEGMENTS_KEPT_BACK = 8 };
+
 static bool read_mapping(const char **line, struct mapping *m)
 {
     const char *at = *line;
@@ -8,7 +14,7 @@ static bool read_mapping(const char **line, struct mapping *m)
     at++;
     m->to = read_number(&at, 16);
     at++;
-    m->protection = (at[0] == 'r' ? READ : 0) | (at[1] == 'w' ? WRITE : 0) | (at[2] == 'x' ? EXECUTE : 0);
+    m->protection = (at[0] == 'r' ? PROT_READ : 0) | (at[1] == 'w' ? PROT_WRITE : 0) | (at[2] == 'x' ? PROT_EXEC : 0);
     m->shared = at[3] == 's';
     at += 5;
     m->offset = read_number(&at, 16);
@@ -49,7 +55,7 @@ struct pieces {
     struct writer *w;
     const struct mapping *m;
     bool look; /* pages of zeros are nothing */
-    each *each;
+    take_run *each;
     struct run run;
 };
 
@@ -80,6 +86,7 @@ static void add_piece(struct pieces *p, unsigned long from, unsigned long to, en
 }
 
 /* Pages that are as they were when the base was written. */
+static void add_unchanged(struct pieces *p, unsigned long from, unsigned long to) REQUIRES(one_thread);
 static void add_unchanged(struct pieces *p, unsigned long from, unsigned long to)
 {
     while (from < to) {
@@ -94,6 +101,7 @@ static void add_unchanged(struct pieces *p, unsigned long from, unsigned long to
 }
 
 /* As the kernel's page table has it. False: from *AT on it must be asked in another way. */
+static bool add_scanned(struct pieces *p, unsigned long *at) REQUIRES(one_thread);
 static bool add_scanned(struct pieces *p, unsigned long *at)
 {
     const struct mapping *m = p->m;
@@ -101,7 +109,7 @@ static bool add_scanned(struct pieces *p, unsigned long *at)
     struct page_run *list = (struct page_run *)p->w->pagemap;
     while (*at < m->to) {
         unsigned long next;
-        long count = dirty_scan(*at, m->to, p->w->increment, list, PAGEMAP_ENTRIES * 8 / sizeof *list, &next);
+        long count = dirty_scan(*at, m->to, p->w->increment, list, PAGEMAP_ENTRIES * sizeof *p->w->pagemap / sizeof *list, &next);
         bool good = count >= 0 && next > *at && next <= m->to;
         for (long i = 0; i < count && good; i++) {
             good = list[i].from >= *at && list[i].to > list[i].from && list[i].to <= next;
@@ -133,12 +141,12 @@ static void add_listed(struct pieces *p, unsigned long at)
         size_t pages = (m->to - at) / PAGE;
         if (pages > PAGEMAP_ENTRIES)
             pages = PAGEMAP_ENTRIES;
-        if (SYSTEM(__NR_pread64, PAGEMAP_FD, entry, pages * 8, at / PAGE * 8) != (long)(pages * 8)) {
+        if (SYSTEM(__NR_pread64, PAGEMAP_FD, entry, pages * sizeof *entry, at / PAGE * sizeof *entry) != (long)(pages * sizeof *entry)) {
             p->w->failed = -EIO;
             return;
         }
         for (size_t i = 0; i < pages; i++, at += PAGE)
-            add_piece(p, at, at + PAGE, m->inode || entry[i] >> 62 ? DATA : NOTHING); /* there, or in a file */
+            add_piece(p, at, at + PAGE, m->inode || entry[i] >> PRESENT_OR_SWAPPED ? DATA : NOTHING); /* there, or in a file */
     }
 }
 
@@ -166,7 +174,8 @@ static void add_known(struct pieces *p)
     }
 }
 
-static void look_through(struct writer *w, const struct mapping *m, bool look, each *each)
+static void look_through(struct writer *w, const struct mapping *m, bool look, take_run *each) REQUIRES(one_thread);
+static void look_through(struct writer *w, const struct mapping *m, bool look, take_run *each)
 {
     struct pieces pieces = {w, m, look, each, {m->from, m->from, NOTHING}};
     unsigned long at = m->from;
@@ -178,16 +187,18 @@ static void look_through(struct writer *w, const struct mapping *m, bool look, e
 }
 
 /* Calls EACH for every run of pages of one kind in M that is to be written. */
-void each_run(struct writer *w, const struct mapping *m, each *each)
+void each_run(struct writer *w, const struct mapping *m, take_run *each)
 {
     look_through(w, m, true, each);
 }
 
 /* ---- where it goes */
 
-static struct { unsigned long first, last; } extent;
+static struct {
+    unsigned long first, last;
+} extent GUARDED_BY(one_thread);
 
-static void measure_run(struct writer *w, const struct mapping *m, enum kind kind, unsigned long from, unsigned long to)
+UNCHECKED_LOCKS static void measure_run(struct writer *w, const struct mapping *m, enum kind kind, unsigned long from, unsigned long to)
 {
     if (!extent.last)
         extent.first = from;
@@ -204,6 +215,7 @@ bool is_runtimes(const struct mapping *m)
     return m->from >= RUNTIME_PLACE;
 }
 
+static bool add_late(unsigned long from, unsigned long to, const struct mapping *m, uint64_t offset, bool in_image) REQUIRES(one_thread);
 static bool add_late(unsigned long from, unsigned long to, const struct mapping *m, uint64_t offset, bool in_image)
 {
     if (from == to)
@@ -218,8 +230,8 @@ static void add_segment(struct plan *plan, const struct mapping *m, unsigned lon
 {
     plan->segments[plan->count++] = (struct elf64_phdr){
         .p_type = PT_LOAD,
-        .p_flags = (m->protection & READ ? PF_R : 0u) | (m->protection & WRITE ? PF_W : 0u) |
-                   (m->protection & EXECUTE ? PF_X : 0u),
+        .p_flags = (m->protection & PROT_READ ? PF_R : 0u) | (m->protection & PROT_WRITE ? PF_W : 0u) |
+                   (m->protection & PROT_EXEC ? PF_X : 0u),
         .p_offset = plan->end, .p_vaddr = from, .p_paddr = from, .p_filesz = to - from,
         .p_memsz = to - from, .p_align = PAGE};
 }
@@ -234,7 +246,7 @@ long plan_mapping(struct writer *w, struct plan *plan, const struct mapping *m)
         look_through(w, m, false, measure_run);
     if (!extent.last)
         return add_late(m->from, m->to, m, 0, false) ? 0 : -E2BIG;
-    bool room = is_runtimes(m) || plan->count + plan->reserved < MOST_SEGMENTS - 8;
+    bool room = is_runtimes(m) || plan->count + plan->reserved < MOST_SEGMENTS - SEGMENTS_KEPT_BACK;
     if (!add_late(m->from, extent.first, m, 0, false) || !add_late(extent.last, m->to, m, 0, false) ||
         (!room && !add_late(extent.first, extent.last, m, plan->end, true)))
         return -E2BIG;

@@ -1,89 +1,89 @@
 /* The program's address space: mmap and its kin, and the program break.
  *
- * All memory is anonymous for the kernel.  A mapping of a file is filled by reading the file at home; a
- * shared writable one is written back at msync, munmap, exit and before a checkpoint.  What the members of
- * a family share from a fork on is memory that the kernel shares between them.
+ * All memory is anonymous for the kernel.  A mapping of a file is filled by reading the file at home; a shared writable
+ * one is written back (shared.c).  What the members of a family share from a fork on is memory that the kernel shares
+ * between them.
  */
-#include "runtime.h"
+#include "memory.h"
 
-enum {
-    PROT_READ = 1, PROT_WRITE = 2, PROT_EXECUTE = 4,
-    SHARED = 1, PRIVATE = 2, SHARED_VALIDATE = 3, TYPE = 15, FIXED = 0x10, ANONYMOUS = 0x20, LOW = 0x40,
-    NORESERVE = 0x4000, STACKLIKE = 0x20000, HUGE = 0x40000, FIXED_NOREPLACE = 0x100000,
-    MOVE = 1, MOVE_FIXED = 2, KEEP_OLD = 4,
-};
+#include "ahead.h"
+#include "process.h"
+#include "remote.h"
+#include "shared.h"
+#include "signals.h"
+#include "text.h"
+#include "trap.h"
+#include "user.h"
 
-#define LOWEST 0x10000ul
+/* Where MAP_32BIT leads to, and the steps in which a place is looked for there. */
 #define LOW_START 0x40000000ul
 #define LOW_END 0x7fff0000ul
+#define LOW_STEP 0x10000ul
 
 struct lock memory_lock;
 
-/* A shared writable mapping of a file at home. */
-static struct shared {
-    unsigned long from, to; /* 0: unused */
-    int handle;
-    int64_t offset;
-} shared[256];
-
 bool is_programs_range(unsigned long at, size_t size)
 {
-    return at >= LOWEST && at + size > at && at + size <= THREAD_PLACE;
+    return at >= LOWEST_PLACE && at + size > at && at + size <= THREAD_PLACE;
 }
 
-static long map(unsigned long at, size_t size, int protection, int flags)
+/* As the kernel maps it, without noting it. */
+long map(unsigned long at, size_t size, int protection, int flags)
 {
-    return SYSTEM(__NR_mmap, at, size, protection, flags | (flags & SHARED ? 0 : PRIVATE) | ANONYMOUS, -1, 0);
+    return SYSTEM(__NR_mmap, at, size, protection, flags | (flags & MAP_SHARED ? 0 : MAP_PRIVATE) | MAP_ANONYMOUS, -1, 0);
 }
 
+static unsigned long low_next GUARDED_BY(memory_lock) = LOW_START;
+
+static unsigned long low_place(size_t size) REQUIRES(memory_lock);
 static unsigned long low_place(size_t size)
 {
-    static unsigned long next = LOW_START;
     for (int round = 0; round < 2; round++) {
-        for (; next + size <= LOW_END; next += size > 0x10000 ? page_up(size) : 0x10000) {
-            long found = map(next, size, 0, FIXED_NOREPLACE);
+        for (; low_next + size <= LOW_END; low_next += size > LOW_STEP ? page_up(size) : LOW_STEP) {
+            long found = map(low_next, size, 0, MAP_FIXED_NOREPLACE);
             if (found > 0)
                 return (unsigned long)found;
         }
-        next = LOW_START;
+        low_next = LOW_START;
     }
     return 0;
 }
 
 /* AT = 0 lets the runtime choose. Returns the place or -errno. */
+static long map_at(unsigned long at, size_t size, int protection, int flags) REQUIRES(memory_lock);
 static long map_at(unsigned long at, size_t size, int protection, int flags)
 {
     long place;
     size = page_up(size);
     if (space_is_full() || intervals_full(&from_image))
         return -ENOMEM;
-    if (flags & (FIXED | FIXED_NOREPLACE)) {
+    if (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) {
         if (at & (PAGE - 1))
             return -EINVAL;
         if (!is_programs_range(at, size))
             return -ENOMEM;
-        place = map(at, size, protection, flags & ~LOW);
-    } else if (flags & LOW) {
+        place = map(at, size, protection, flags & ~MAP_32BIT);
+    } else if (flags & MAP_32BIT) {
         at = page_down(at);
-        place = at >= LOWEST && at + size <= LOW_END ? map(at, size, protection, (flags & ~LOW) | FIXED_NOREPLACE) : 0;
+        place = at >= LOWEST_PLACE && at + size <= LOW_END ? map(at, size, protection, (flags & ~MAP_32BIT) | MAP_FIXED_NOREPLACE) : 0;
         if (place <= 0) {
             place = (long)low_place(size);
-            place = place ? map((unsigned long)place, size, protection, (flags & ~LOW) | FIXED) : -ENOMEM;
+            place = place ? map((unsigned long)place, size, protection, (flags & ~MAP_32BIT) | MAP_FIXED) : -ENOMEM;
         }
     } else {
         place = -ENOMEM;
         at = page_down(at);
         if (at && is_programs_range(at, size))
-            place = map(at, size, protection, flags | FIXED_NOREPLACE);
+            place = map(at, size, protection, flags | MAP_FIXED_NOREPLACE);
         while (place < 0) {
             unsigned long gap = space_find(size);
             if (!gap)
                 return -ENOMEM;
-            place = map(gap, size, protection, flags | FIXED_NOREPLACE);
+            place = map(gap, size, protection, flags | MAP_FIXED_NOREPLACE);
             if (place < 0 && place != -EEXIST)
                 return place;
             if (place < 0)
-                space_take(gap, gap + size); /* somebody is there whom we do not know */
+                space_take(gap, gap + size); /* a mapping that is not in our list */
         }
     }
     if (place > 0) {
@@ -101,6 +101,27 @@ long map_anonymous(unsigned long at, size_t size, int protection, int flags)
     return place;
 }
 
+static long unmap_at(unsigned long at, size_t size) REQUIRES(memory_lock);
+static long unmap_at(unsigned long at, size_t size)
+{
+    if (space_is_full() || intervals_full(&from_image))
+        return -ENOMEM;
+    long failed = SYSTEM(__NR_munmap, at, size);
+    if (failed)
+        return failed;
+    space_give(at, at + size);
+    intervals_remove(&from_image, at, at + size);
+    return 0;
+}
+
+/* Memory that the runtime itself has mapped. */
+void unmap(unsigned long at, size_t size)
+{
+    lock(&memory_lock);
+    unmap_at(at, page_up(size));
+    unlock(&memory_lock);
+}
+
 /* Fills fresh writable memory from the file. Whatever lies beyond its end stays zero. */
 static long fill(struct thread *self, int fd, unsigned long at, size_t size, int64_t offset)
 {
@@ -112,125 +133,99 @@ static long fill(struct thread *self, int fd, unsigned long at, size_t size, int
     return got < 0 ? got : 0;
 }
 
-static void write_back(struct thread *self, struct shared *s, unsigned long from, unsigned long to)
-{
-    int64_t offset = s->offset + (int64_t)(from - s->from);
-    struct request size_request = {.call = OP_HOLD, .arguments = {s->handle, 1}};
-    int64_t file_size = ask(self, &size_request, NULL, 0, NULL, 0, NULL);
-    if (file_size < offset + (int64_t)(to - from)) /* what lies beyond the end of file is nobody's */
-        to = file_size > offset ? from + (unsigned long)(file_size - offset) : from;
-    if (to > from)
-        write_home(self, s->handle, (void *)from, to - from, offset);
-}
-
-static void each_shared(struct thread *self, unsigned long from, unsigned long to, bool drop)
-{
-    for (size_t i = 0; i < COUNT(shared); i++) {
-        struct shared *s = &shared[i];
-        if (!s->to || s->to <= from || s->from >= to)
-            continue;
-        unsigned long a = s->from > from ? s->from : from, b = s->to < to ? s->to : to;
-        write_back(self, s, a, b);
-        if (!drop)
-            continue;
-        if (a == s->from && b == s->to) {
-            struct request release = {.call = OP_RELEASE, .arguments = {s->handle}};
-            ask(self, &release, NULL, 0, NULL, 0, NULL);
-            s->to = 0;
-        } else if (a == s->from) {
-            s->offset += (int64_t)(b - s->from);
-            s->from = b;
-        } else {
-            s->to = a; /* a hole in the middle gives the rest up: it has just been written */
-        }
-    }
-}
-
-void write_shared_back(struct thread *self)
-{
-    each_shared(self, 0, ~0ul, false);
-}
-
 /* For execve: the program's memory goes in one piece. */
 void drop_program_memory(struct thread *self)
 {
-    each_shared(self, 0, ~0ul, true);
+    bool shared;
+    long unwritten;
+    shared_leave(self, 0, THREAD_PLACE, &shared, &unwritten);
     lock(&memory_lock);
-    SYSTEM(__NR_munmap, LOWEST, THREAD_PLACE - LOWEST);
+    SYSTEM(__NR_munmap, LOWEST_PLACE, THREAD_PLACE - LOWEST_PLACE);
     space_forget();
     from_image.count = 0;
     unlock(&memory_lock);
-}
-
-static long remember_shared(struct thread *self, int fd, unsigned long at, size_t size, int64_t offset)
-{
-    for (size_t i = 0; i < COUNT(shared); i++)
-        if (!shared[i].to) {
-            struct request hold = {.call = OP_HOLD, .arguments = {fd, 0}};
-            long handle = ask(self, &hold, NULL, 0, NULL, 0, NULL);
-            if (handle < 0)
-                return handle;
-            shared[i] = (struct shared){at, at + page_up(size), (int)handle, offset};
-            return 0;
-        }
-    return -ENOMEM;
-}
-
-/* Code that is written through one mapping of a file and executed in another would stay what it was here: each mapping
- * is memory of its own.  Compilers at run time that do so have another way when they hear that it cannot be. */
-static bool is_second_view_of_code(struct thread *self, int type, int protection, int fd)
-{
-    if (type == PRIVATE || !(protection & PROT_EXECUTE))
-        return false;
-    struct request hold = {.call = OP_HOLD, .arguments = {fd, 0}};
-    long handle = ask(self, &hold, NULL, 0, NULL, 0, NULL);
-    struct request release = {.call = OP_RELEASE, .arguments = {handle}};
-    if (handle >= 0) /* open for writing, too */
-        ask(self, &release, NULL, 0, NULL, 0, NULL);
-    return handle >= 0;
+    if (shared)
+        shared_gone(self, 0, THREAD_PLACE);
+    if (unwritten)
+        die_of(SIGBUS);
 }
 
 static int with_implied(int protection)
 {
-    return (protection & PROT_READ) && (process.personality & READ_IMPLIES_EXEC) ? protection | PROT_EXECUTE : protection;
+    return (protection & PROT_READ) && (process.personality & READ_IMPLIES_EXEC) ? protection | PROT_EXEC : protection;
+}
+
+/* Fresh memory. A view of a file that lay there is over. */
+static long map_over(struct thread *self, unsigned long at, size_t size, int protection, int flags)
+{
+    bool any = false;
+    long unwritten = 0, place = 0;
+    if ((flags & MAP_FIXED) && !(at & (PAGE - 1)) && is_programs_range(at, page_up(size)))
+        place = shared_leave(self, at, at + page_up(size), &any, &unwritten);
+    if (!place)
+        place = map_anonymous(at, size, protection, flags);
+    if (any && place >= 0)
+        shared_gone(self, at, at + page_up(size));
+    if (any)
+        shared_let_go(self);
+    if (unwritten && place >= 0)
+        die_of(SIGBUS);
+    return place;
+}
+
+/* A mapping of the file FD.  HANDLE: home's, when its changes go back to the file; else negative. */
+static long map_file(struct trap *t, long handle, int protection, int kept)
+{
+    unsigned long size = t->a[1];
+    int64_t offset = (int64_t)t->a[5];
+    long place = map_over(t->self, t->a[0], size, PROT_READ | PROT_WRITE, kept);
+    if (place < 0)
+        return place;
+    long failed = fill(t->self, handle >= 0 ? (int)handle : (int)t->a[4], (unsigned long)place, size, offset);
+    if (!failed && handle >= 0)
+        failed = shared_add(t->self, handle, (unsigned long)place, size, offset);
+    if (failed) {
+        unmap((unsigned long)place, size);
+        return failed;
+    }
+    if (protection != (PROT_READ | PROT_WRITE))
+        SYSTEM(__NR_mprotect, place, page_up(size), protection);
+    return place;
 }
 
 long do_mmap(struct trap *t)
 {
     unsigned long at = t->a[0], size = t->a[1];
-    int protection = (int)t->a[2], flags = (int)t->a[3], fd = (int)t->a[4], type = flags & TYPE;
-    int64_t offset = (int64_t)t->a[5];
+    int protection = (int)t->a[2], flags = (int)t->a[3], fd = (int)t->a[4], type = flags & MAP_TYPE;
     if (size == 0 || size > ARENA_END - ARENA_START)
         return size ? -ENOMEM : -EINVAL;
-    if (type != SHARED && type != PRIVATE && type != SHARED_VALIDATE)
+    if (type != MAP_SHARED && type != MAP_PRIVATE && type != MAP_SHARED_VALIDATE)
         return -EINVAL;
-    if (flags & HUGE)
+    if (flags & MAP_HUGETLB)
         return -EINVAL;
     protection = with_implied(protection);
-    int kept = flags & (FIXED | FIXED_NOREPLACE | NORESERVE | STACKLIKE | LOW);
-    if (process.family && type != PRIVATE && ((flags & ANONYMOUS) || (protection & PROT_WRITE)))
-        kept |= SHARED, process.shares = true;
-    if (flags & ANONYMOUS)
-        return map_anonymous(at, size, protection, kept);
-    if (offset & (int64_t)(PAGE - 1))
+    int kept = flags & (MAP_FIXED | MAP_FIXED_NOREPLACE | MAP_NORESERVE | MAP_STACK | MAP_32BIT);
+    if (!(flags & MAP_ANONYMOUS) && (t->a[5] & (PAGE - 1)))
         return -EINVAL;
-    if (is_second_view_of_code(t->self, type, protection, fd))
+    /* What cannot be written now may become so without our knowledge: what counts is how the file is open. */
+    long handle = -EACCES;
+    if (!(flags & MAP_ANONYMOUS) && type != MAP_PRIVATE && !is_for_reading(fd))
+        handle = hold_file(t->self, fd);
+    if (!(flags & MAP_ANONYMOUS) && type != MAP_PRIVATE && handle < 0 && ((protection & PROT_WRITE) || handle != -EACCES))
+        return handle;
+    /* Code that is written through one mapping of a file and executed in another would stay what it was here: each mapping
+     * is memory of its own.  Compilers at run time that do so have another way when they hear that it cannot be. */
+    if (handle >= 0 && (protection & PROT_EXEC)) {
+        release_file(t->self, handle);
         return -EPERM;
-    if (flags & FIXED)
-        each_shared(t->self, at, at + page_up(size), true);
-    long place = map_anonymous(at, size, PROT_READ | PROT_WRITE, kept);
-    if (place < 0)
-        return place;
-    long failed = fill(t->self, fd, (unsigned long)place, size, offset);
-    if (!failed && type != PRIVATE && (protection & PROT_WRITE))
-        failed = remember_shared(t->self, fd, (unsigned long)place, size, offset);
-    if (failed) {
-        SYSTEM(__NR_munmap, place, size);
-        space_give((unsigned long)place, (unsigned long)place + page_up(size));
-        return failed == -EBADF && fd >= 0 ? -EBADF : failed;
     }
-    if (protection != (PROT_READ | PROT_WRITE))
-        SYSTEM(__NR_mprotect, place, page_up(size), protection);
+    if (process.family && type != MAP_PRIVATE && ((flags & MAP_ANONYMOUS) || handle >= 0))
+        kept |= MAP_SHARED, process.shares = true;
+    if (flags & MAP_ANONYMOUS)
+        return map_over(t->self, at, size, protection, kept);
+    long place = map_file(t, handle, protection, kept);
+    if (place < 0)
+        release_file(t->self, handle);
     return place;
 }
 
@@ -241,72 +236,84 @@ long do_munmap(struct trap *t)
         return -EINVAL;
     if (!is_programs_range(at, size))
         return -EINVAL;
-    each_shared(t->self, at, at + size, true);
-    lock(&memory_lock);
-    bool full = space_is_full() || intervals_full(&from_image);
-    long result = full ? -ENOMEM : SYSTEM(__NR_munmap, at, size);
-    if (!result) {
-        space_give(at, at + size);
-        intervals_remove(&from_image, at, at + size);
+    bool any;
+    long unwritten, failed = shared_leave(t->self, at, at + size, &any, &unwritten);
+    if (!failed) {
+        lock(&memory_lock);
+        failed = unmap_at(at, size);
+        unlock(&memory_lock);
     }
-    unlock(&memory_lock);
-    return result;
+    if (any && !failed)
+        shared_gone(t->self, at, at + size);
+    if (any)
+        shared_let_go(t->self);
+    if (!failed && unwritten)
+        die_of(SIGBUS);
+    return failed;
 }
 
-/* Grown memory must be zero. What came from an image is a private mapping of a file, whose next pages are
- * somebody else's: a copy takes its place. */
-static long grow_by_copy(unsigned long old, size_t old_size, size_t size)
+/* Grown memory must be zero. What came from an image is a private mapping of a file, whose next pages
+ * belong to other memory, and what members share ends where it ended: a copy takes its place. */
+static long grow_by_copy(unsigned long old, size_t old_size, size_t size, int flags) REQUIRES(memory_lock);
+static long grow_by_copy(unsigned long old, size_t old_size, size_t size, int flags)
 {
-    long place = map_at(0, size, PROT_READ | PROT_WRITE, 0);
+    unsigned long end = old + old_size;
+    int protection = protection_of(old, &end);
+    long place = map_at(0, size, PROT_READ | PROT_WRITE, flags);
     if (place < 0)
         return place;
     if (copy_user((void *)place, (void *)old, old_size)) {
-        SYSTEM(__NR_munmap, place, size);
-        space_give((unsigned long)place, (unsigned long)place + size);
+        unmap_at((unsigned long)place, size);
         return -EFAULT;
     }
-    SYSTEM(__NR_munmap, old, old_size);
-    space_give(old, old + old_size);
+    if (protection != (PROT_READ | PROT_WRITE))
+        SYSTEM(__NR_mprotect, place, size, protection);
+    unmap_at(old, old_size);
     return place;
 }
 
 /* The same at a place of the program's choice. */
+static long move_to(unsigned long old, size_t old_size, size_t size, int flags, unsigned long to) REQUIRES(memory_lock);
 static long move_to(unsigned long old, size_t old_size, size_t size, int flags, unsigned long to)
 {
     bool grows = process.restarted && old_size && size > old_size;
     if (!is_programs_range(to, size) || (to & (PAGE - 1)) || (to < old + old_size && old < to + size))
         return -EINVAL;
-    if (grows && map(to + old_size, size - old_size, PROT_READ | PROT_WRITE, FIXED) < 0)
+    if (grows && map(to + old_size, size - old_size, PROT_READ | PROT_WRITE, MAP_FIXED) < 0)
         return -ENOMEM;
     return SYSTEM(__NR_mremap, old, old_size, grows ? old_size : size, flags, to);
 }
 
-static void leave_zeros(unsigned long from, unsigned long to);
-
-static long move(unsigned long old, size_t old_size, size_t size, int flags, unsigned long to)
+/* IS_VIEW: of a file at home. */
+static long move(unsigned long old, size_t old_size, size_t size, int flags, unsigned long to, bool is_view)
+    REQUIRES(memory_lock);
+static long move(unsigned long old, size_t old_size, size_t size, int flags, unsigned long to, bool is_view)
 {
     long place;
     struct interval piece;
     if (space_is_full() || intervals_full(&from_image))
         return -ENOMEM;
     bool was_image = intervals_next(&from_image, old, old + old_size, &piece);
-    if (flags & MOVE_FIXED) {
+    bool ends_there = size > old_size && ((is_view && process.family) || (process.restarted && was_image));
+    if (ends_there && (!(flags & MREMAP_MAYMOVE) || (is_view && (flags & MREMAP_FIXED))))
+        return -ENOMEM;
+    if (flags & MREMAP_FIXED) {
         place = move_to(old, old_size, size, flags, to);
-    } else if (size <= old_size && !(flags & KEEP_OLD)) {
+    } else if (size <= old_size && !(flags & MREMAP_DONTUNMAP)) {
         place = SYSTEM(__NR_mremap, old, old_size, size, 0);
     } else {
-        if (process.restarted && size > old_size && (flags & MOVE))
-            return grow_by_copy(old, old_size, size);
-        place = flags & KEEP_OLD ? -ENOMEM : SYSTEM(__NR_mremap, old, old_size, size, 0);
-        if (place < 0 && (flags & MOVE)) {
+        if (ends_there)
+            return grow_by_copy(old, old_size, size, is_view && process.family ? MAP_SHARED : 0);
+        place = flags & MREMAP_DONTUNMAP ? -ENOMEM : SYSTEM(__NR_mremap, old, old_size, size, 0);
+        if (place < 0 && (flags & MREMAP_MAYMOVE)) {
             unsigned long gap = space_find(size);
             if (!gap)
                 return -ENOMEM;
-            place = SYSTEM(__NR_mremap, old, old_size, size, flags | MOVE_FIXED, gap);
+            place = SYSTEM(__NR_mremap, old, old_size, size, flags | MREMAP_FIXED, gap);
         }
     }
     if (place > 0) {
-        if (flags & KEEP_OLD)
+        if (flags & MREMAP_DONTUNMAP)
             leave_zeros(old, old + old_size);
         else
             space_give(old, old + old_size);
@@ -318,13 +325,50 @@ static long move(unsigned long old, size_t old_size, size_t size, int flags, uns
     return place;
 }
 
+/* A move of what is, at least in part, views of files. They stand for the same pieces of files at their new place. */
+static long move_views(struct trap *t, unsigned long old, size_t old_size, size_t size, int flags)
+{
+    struct thread *self = t->self;
+    unsigned long to = t->a[4];
+    size_t kept = old_size < size ? old_size : size;
+    bool any;
+    long unwritten[2] = {0}, result = flags & MREMAP_DONTUNMAP ? -EINVAL : 0;
+    if (!result && (flags & MREMAP_FIXED) && is_programs_range(to, size) && (to + size <= old || old + old_size <= to))
+        result = shared_leave(self, to, to + size, &any, &unwritten[0]);
+    if (!result && kept < old_size)
+        result = shared_leave(self, old + kept, old + old_size, &any, &unwritten[1]);
+    if (!result)
+        result = shared_take(self, old, old + kept, &any);
+    if (!result) {
+        lock(&memory_lock);
+        result = move(old, old_size, size, flags, to, any);
+        unlock(&memory_lock);
+    }
+    if (result > 0) {
+        if (flags & MREMAP_FIXED)
+            shared_gone(self, to, to + size);
+        shared_gone(self, old + kept, old + old_size);
+        unwritten[1] |= shared_moved(self, old, kept, (unsigned long)result, size);
+    }
+    shared_let_go(self);
+    if (result > 0 && (unwritten[0] || unwritten[1]))
+        die_of(SIGBUS);
+    return result;
+}
+
 long do_mremap(struct trap *t)
 {
     unsigned long old = t->a[0], old_size = page_up(t->a[1]), size = page_up(t->a[2]);
+    int flags = (int)t->a[3];
     if ((old & (PAGE - 1)) || size == 0 || !is_programs_range(old, old_size ? old_size : PAGE))
         return -EINVAL;
+    bool any = shared_lies_in(old, old + old_size);
+    if (flags & MREMAP_FIXED)
+        any |= shared_lies_in(t->a[4], t->a[4] + size);
+    if (any)
+        return move_views(t, old, old_size, size, flags);
     lock(&memory_lock);
-    long result = move(old, old_size, size, (int)t->a[3], t->a[4]);
+    long result = move(old, old_size, size, flags, t->a[4], false);
     unlock(&memory_lock);
     return result;
 }
@@ -337,21 +381,21 @@ long do_brk(struct trap *t)
     unsigned long end = process.break_low < BREAK_START ? ARENA_START : BREAK_END;
     long failed = wanted < process.break_low || wanted > end;
     if (!failed && to > now)
-        failed = map(now, to - now, with_implied(PROT_READ | PROT_WRITE), FIXED_NOREPLACE) < 0;
+        failed = map(now, to - now, with_implied(PROT_READ | PROT_WRITE), MAP_FIXED_NOREPLACE) < 0;
     else if (!failed && to < now)
         failed = SYSTEM(__NR_munmap, to, now - to) < 0;
     if (!failed)
         process.break_now = wanted;
+    long now_at = (long)process.break_now;
     unlock(&memory_lock);
-    return (long)process.break_now;
+    return now_at;
 }
 
 long do_msync(struct trap *t)
 {
     if (t->a[0] & (PAGE - 1))
         return -EINVAL;
-    each_shared(t->self, t->a[0], t->a[0] + page_up(t->a[1]), false);
-    return 0;
+    return shared_write_back(t->self, t->a[0], t->a[0] + page_up(t->a[1]));
 }
 
 /* Locked memory would stay behind when the program moves; it is only a matter of speed. */
@@ -362,126 +406,3 @@ long do_mlockall(struct trap *t) { (void)t; return 0; }
 long do_munlockall(struct trap *t) { (void)t; return 0; }
 long do_mbind(struct trap *t) { (void)t; return 0; }
 long do_set_mempolicy(struct trap *t) { (void)t; return 0; }
-
-/* What came from an image is a private mapping of a file: to give its pages up must make zeros, not the
- * file's content again.  It is replaced by fresh memory of the same kind as far as that shows. */
-static struct interval from_image_list[1 << 17];
-struct intervals from_image = {from_image_list, 0, COUNT(from_image_list)};
-
-/* What of it was code. Set at a restart. */
-static struct interval code_list[COUNT(from_image_list)];
-struct intervals image_code = {code_list, 0, COUNT(code_list)};
-
-static const char *find_end(const char *line)
-{
-    while (*line && *line != '\n')
-        line++;
-    return *line ? line : NULL;
-}
-
-/* The kernel's word for the protection AT; *TO becomes less when another mapping begins before. */
-static int protection_there(unsigned long at, unsigned long *to)
-{
-    enum { LONGEST_LINE = 256 };
-    static char room[1 << 14];
-    size_t used = 0, offset = 0;
-    long got;
-    while ((got = SYSTEM(__NR_pread64, MAPS_FD, room + used, sizeof room - 1 - used, offset)) > 0) {
-        const char *line = room;
-        offset += (size_t)got;
-        used += (size_t)got;
-        room[used] = 0;
-        for (const char *end; (end = find_end(line)); line = end + 1) {
-            const char *word = line;
-            unsigned long from = read_number(&word, 16), until = (word++, read_number(&word, 16));
-            if (at >= until)
-                continue;
-            if (until < *to)
-                *to = until;
-            return at < from ? 0 : (word[1] == 'r' ? PROT_READ : 0) | (word[2] == 'w' ? PROT_WRITE : 0) |
-                                       (word[3] == 'x' ? PROT_EXECUTE : 0);
-        }
-        used -= (size_t)(line - room);
-        if (used >= sizeof room - LONGEST_LINE)
-            break;
-        memmove(room, line, used);
-    }
-    return 0;
-}
-
-/* A look at a byte says whether it can be read and written, which is quick. The kernel is asked about the rest: what
- * was code, and what cannot be written. */
-static int protection_of(unsigned long from, unsigned long *to)
-{
-    char byte;
-    struct interval code;
-    bool reads = !copy_user(&byte, (void *)from, 1);
-    if (reads && !copy_user((void *)from, &byte, 1) && !intervals_next(&image_code, from, *to, &code))
-        return PROT_READ | PROT_WRITE;
-    return protection_there(from, to);
-}
-
-static bool renew(const struct interval *piece)
-{
-    for (unsigned long from = piece->from, to; from < piece->to; from = to) {
-        to = piece->to;
-        int protection = protection_of(from, &to);
-        if (intervals_full(&from_image) || map(from, to - from, protection, FIXED) < 0)
-            return false;
-        intervals_remove(&from_image, from, to);
-    }
-    return true;
-}
-
-/* There are as many mappings as the kernel allows: the pages stay and become zero. */
-static bool make_zero(const struct interval *piece)
-{
-    static const uint8_t zeros[PAGE];
-    for (unsigned long at = piece->from; at < piece->to; at += PAGE)
-        if (copy_user((void *)at, zeros, PAGE))
-            return false;
-    return true;
-}
-
-/* What moved away, and stays mapped, leaves zeros. */
-static void leave_zeros(unsigned long from, unsigned long to)
-{
-    struct interval piece;
-    for (; intervals_next(&from_image, from, to, &piece); from = piece.to)
-        if (!renew(&piece))
-            make_zero(&piece);
-}
-
-/* What did not come from an image. */
-static void advise_others(unsigned long from, unsigned long to, unsigned long advice)
-{
-    struct interval piece = {from, from};
-    for (; from < to; from = piece.to) {
-        if (!intervals_next(&from_image, from, to, &piece))
-            piece = (struct interval){to, to};
-        if (piece.from > from)
-            SYSTEM(__NR_madvise, from, piece.from - from, advice);
-    }
-}
-
-long do_madvise(struct trap *t)
-{
-    enum { DONT_NEED = 4, FREE = 8, REMOVE = 9, DONT_NEED_LOCKED = 24 };
-    unsigned long from = t->a[0], to = from + page_up(t->a[1]), advice = t->a[2];
-    struct interval piece = {0};
-    bool stays = false, zero = true;
-    if (advice == DONT_NEED || advice == FREE || advice == REMOVE || advice == DONT_NEED_LOCKED) {
-        lock(&memory_lock);
-        for (unsigned long at = from; at < to && intervals_next(&from_image, at, to, &piece); at = piece.to)
-            if (!renew(&piece)) {
-                stays = true;
-                zero &= make_zero(&piece);
-            }
-        if (stays)
-            advise_others(from, to, advice);
-        unlock(&memory_lock);
-    }
-    if (stays)
-        return zero ? 0 : -ENOMEM;
-    return SYSTEM(__NR_madvise, from, t->a[1], advice);
-}

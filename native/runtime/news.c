@@ -1,12 +1,15 @@
 /* What each call means for answers given ahead.
  *
  * They are good as long as the program cannot know better: until it changes files itself (own changes), or hears
- * from somebody who may have (news): a pipe, a signal, a child, a lock, a sleep.
+ * from others who may have (news): a pipe, a signal, a child, a lock, a sleep.
  */
-#include "runtime.h"
+#include "news.h"
 
-volatile uint32_t news_heard;
-static volatile uint32_t own_changes;
+#include "ahead.h"
+#include "plan.h"
+
+volatile uint32_t news_heard ATOMIC;
+static volatile uint32_t own_changes ATOMIC;
 
 void note_news(void)
 {
@@ -27,8 +30,6 @@ uint32_t world_now(void)
 /* Calls that change nothing and tell nothing but what a file is. */
 static bool only_looks(const struct trap *t)
 {
-    enum { IS_TERMINAL = 0x5401, WINDOW = 0x5413, NO_CLOSE_ON_EXEC = 0x5450, CLOSE_ON_EXEC = 0x5451 };
-    enum { GET_FD = 1, SET_FD, GET_FLAGS };
     switch (t->number) {
     case __NR_read: case __NR_write: case __NR_pread64: case __NR_pwrite64: case __NR_readv: case __NR_writev:
     case __NR_preadv: case __NR_pwritev: case __NR_preadv2: case __NR_pwritev2: case __NR_lseek: case __NR_close:
@@ -44,52 +45,69 @@ static bool only_looks(const struct trap *t)
     case __NR_sched_getaffinity: case __NR_exit: case __NR_exit_group:
         return true;
     case __NR_ioctl:
-        return t->a[1] == IS_TERMINAL || t->a[1] == WINDOW || t->a[1] == NO_CLOSE_ON_EXEC || t->a[1] == CLOSE_ON_EXEC;
-    case __NR_fcntl: return t->a[1] >= GET_FD && t->a[1] <= GET_FLAGS;
+        return t->a[1] == TCGETS || t->a[1] == TIOCGWINSZ || t->a[1] == FIONCLEX || t->a[1] == FIOCLEX;
+    case __NR_fcntl: return t->a[1] >= F_GETFD && t->a[1] <= F_GETFL;
     default: return false;
     }
 }
 
-static bool note_control(const struct trap *t)
+/* A change takes effect somewhere between the beginning of its call and the end.  What is learned of a descriptor in that
+ * time may be old: begin_change and end_change stand on both sides.  And what was answered in that time may be older than
+ * the change: it is told of on both sides, too. */
+static enum meaning note_control(const struct trap *t)
 {
-    enum { SET_FLAGS = 4 };
-    if (t->a[1] == SET_FLAGS) {
+    if (t->a[1] == F_SETFL) {
         unlearn_file((int)t->a[0]);
-        return false;
+        return MEANS_NOTHING;
     }
     share_position((int)t->a[0]);
-    return true; /* locks; duplicates */
+    return MEANS_NEWS; /* locks; duplicates */
 }
 
-/* Before a call is done. Returns whether the program may learn from it what others did: everything that is not
- * named here. */
-bool note_call(const struct trap *t)
+/* Before a call is done. What is not named here may tell the program what others did. */
+enum meaning note_call(const struct trap *t)
 {
     if (only_looks(t))
-        return false;
+        return MEANS_NOTHING;
     plan_end();
     switch (t->number) {
-    case __NR_clone: return false;
+    case __NR_clone: return MEANS_NOTHING;
     case __NR_fcntl: return note_control(t);
     case __NR_mkdirat: case __NR_mknodat: case __NR_unlinkat: case __NR_renameat: case __NR_renameat2:
     case __NR_linkat: case __NR_symlinkat: case __NR_fchmod: case __NR_fchmodat: case __NR_fchown:
     case __NR_fchownat: case __NR_utimensat: case __NR_futimesat: case __NR_utime: case __NR_chdir:
-    case __NR_fchdir: note_own_change(); return false;
-    case __NR_dup: share_position((int)t->a[0]); return false;
+    case __NR_fchdir: note_own_change(); return MEANS_OWN_CHANGE;
+    case __NR_dup: share_position((int)t->a[0]); return MEANS_NOTHING;
     case __NR_dup2: case __NR_dup3:
         share_position((int)t->a[0]);
         if (t->a[0] != t->a[1])
-            forget_file((int)t->a[1]);
-        return false;
+            begin_change((int)t->a[1]);
+        return MEANS_NOTHING;
     case __NR_close_range:
-        for (uint64_t fd = t->a[0]; fd <= t->a[1] && fd < 4096; fd++)
-            forget_file((int)fd);
-        return false;
+        for (uint64_t fd = t->a[0]; fd <= t->a[1] && fd < KNOWN_FILES; fd++)
+            begin_change((int)fd);
+        return MEANS_NOTHING;
     case __NR_sendfile: case __NR_splice: case __NR_copy_file_range: case __NR_epoll_ctl:
         unlearn_file((int)t->a[0]);
         unlearn_file((int)t->a[1]);
         unlearn_file((int)t->a[2]);
-        return true;
-    default: return true;
+        return MEANS_NEWS;
+    default: return MEANS_NEWS;
     }
+}
+
+/* After it. A: its arguments as they were. */
+void note_call_done(enum meaning meaning, const struct trap *t, const unsigned long a[6])
+{
+    if (meaning == MEANS_NEWS)
+        note_news();
+    else if (meaning == MEANS_OWN_CHANGE)
+        note_own_change();
+    if ((t->number == __NR_dup2 || t->number == __NR_dup3) && a[0] != a[1])
+        end_change((int)a[1]);
+    if (t->number == __NR_dup || t->number == __NR_dup2 || t->number == __NR_dup3 ||
+        (t->number == __NR_fcntl && meaning == MEANS_NEWS))
+        share_position((int)a[0]);
+    for (uint64_t fd = a[0]; t->number == __NR_close_range && fd <= a[1] && fd < KNOWN_FILES; fd++)
+        end_change((int)fd);
 }

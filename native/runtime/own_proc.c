@@ -1,6 +1,12 @@
 /* What the program sees of itself under /proc.  It is made here: the process at home with that name
  * would be the shadow, and the one on this machine is the runtime's. */
-#include "runtime.h"
+#include "own_proc.h"
+
+#include "memory.h"
+#include "process.h"
+#include "remote.h"
+#include "text.h"
+#include "user.h"
 
 /* The part after /proc/self/ (or its other names), "" for the directory, NULL for any other path. */
 const char *own_proc_name(const char *path)
@@ -39,7 +45,10 @@ const char *own_proc_name(const char *path)
     return at;
 }
 
-struct lock proc_lock; /* of the one room for reading the maps */
+enum { MAPS_BYTES = 1 << 20, TEXT_BYTES = 1 << 19 };
+
+struct lock proc_lock;
+static char maps[MAPS_BYTES] GUARDED_BY(proc_lock); /* as the kernel has them */
 
 static void put_place(struct text *text, unsigned long place)
 {
@@ -62,16 +71,15 @@ static void put_mapping(struct text *text, unsigned long from, unsigned long to,
  * finds the size of the first thread's stack in here.) */
 static void make_maps(struct text *text)
 {
-    static char raw[1 << 20];
     char protection[5] = "";
     unsigned long from = 0, to = 0;
     long size = 0, got;
     lock(&proc_lock);
-    while (size < (long)sizeof raw - 1 &&
-           (got = SYSTEM(__NR_pread64, MAPS_FD, raw + size, sizeof raw - 1 - (size_t)size, size)) > 0)
+    while (size < (long)sizeof maps - 1 &&
+           (got = SYSTEM(__NR_pread64, MAPS_FD, maps + size, sizeof maps - 1 - (size_t)size, size)) > 0)
         size += got;
-    raw[size] = 0;
-    for (const char *at = raw; *at;) {
+    maps[size] = 0;
+    for (const char *at = maps; *at;) {
         unsigned long start = read_number(&at, 16), end = (at++, read_number(&at, 16));
         if (start >= THREAD_PLACE || strlen(at) < 5)
             break;
@@ -207,21 +215,20 @@ long own_proc_open(struct trap *t, const char *name, int flags)
         fd = call_home(t->self, __NR_dup, fd, 0, 0, 0, 0, 0);
         return fd == -EBADF ? -ENOENT : fd;
     }
-    if (flags & 3)
+    if (flags & O_ACCMODE)
         return -EACCES;
-    const size_t room = 1 << 19;
-    long memory = map_anonymous(0, room, 3, 0x4000);
+    const size_t room = TEXT_BYTES;
+    long memory = map_anonymous(0, room, PROT_READ | PROT_WRITE, MAP_NORESERVE);
     if (memory < 0)
         return memory;
     struct text text = {(char *)memory, 0, room};
     long result = -ENOENT;
     if (make(name, &text)) {
-        struct request request = {.call = OP_TEXT, .arguments = {flags & 02000000}};
+        struct request request = {.call = OP_TEXT, .arguments = {flags & O_CLOEXEC}};
         struct vector in = {text.at, text.used};
         result = ask(t->self, &request, &in, 1, NULL, 0, NULL);
     }
-    SYSTEM(__NR_munmap, memory, room);
-    space_give((unsigned long)memory, (unsigned long)memory + room);
+    unmap((unsigned long)memory, room);
     return result;
 }
 

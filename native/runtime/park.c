@@ -1,17 +1,17 @@
 /* Parking: all threads but one stand still in their own signal handlers while a checkpoint is taken. */
-#include "runtime.h"
+#include "park.h"
 
-enum { GET_FS = 0x1003, GET_GS = 0x1004 };
+#include "process.h"
 
-volatile uint32_t checkpoint_phase; /* even: none; odd: the number of the one that is being taken */
-static volatile uint32_t parked_count;
+volatile uint32_t checkpoint_phase ATOMIC; /* even: none; odd: the number of the one that is being taken */
+static volatile uint32_t parked_count ATOMIC;
 
 void save_thread(struct thread *self, struct ucontext *frame)
 {
     self->frame = frame;
-    SYSTEM(__NR_arch_prctl, GET_FS, &self->fs_base);
-    SYSTEM(__NR_arch_prctl, GET_GS, &self->gs_base);
-    SYSTEM(__NR_rt_sigpending, &self->pending, 8);
+    SYSTEM(__NR_arch_prctl, ARCH_GET_FS, &self->fs_base);
+    SYSTEM(__NR_arch_prctl, ARCH_GET_GS, &self->gs_base);
+    SYSTEM(__NR_rt_sigpending, &self->pending, MASK_BYTES);
 }
 
 void park(struct thread *self, struct ucontext *frame, uint32_t phase)
@@ -46,8 +46,8 @@ static bool all_parked(struct thread *self, uint32_t phase)
             continue;
         all = false;
         if (state == THREAD_LIVE && t->asked_to_park != phase) {
-            t->asked_to_park = phase;
-            SYSTEM(__NR_tgkill, process.real_id, t->real_id, CHECKPOINT_SIGNAL);
+            if (!SYSTEM(__NR_tgkill, process.real_id, t->real_id, CHECKPOINT_SIGNAL)) /* or again, when there is room */
+                t->asked_to_park = phase;
         }
     }
     return all;
@@ -55,12 +55,11 @@ static bool all_parked(struct thread *self, uint32_t phase)
 
 void park_others(struct thread *self, uint32_t phase)
 {
-    const struct __kernel_timespec moment = {0, 1000000};
     for (;;) {
         uint32_t seen = __atomic_load_n(&parked_count, __ATOMIC_ACQUIRE);
         if (all_parked(self, phase))
             return;
         /* Threads come and go meanwhile without telling: look again after a moment. */
-        SYSTEM(__NR_futex, &parked_count, 128 /* FUTEX_WAIT_PRIVATE */, seen, &moment);
+        wait_a_moment_while(&parked_count, seen);
     }
 }

@@ -6,12 +6,20 @@
  * ever, which is why the numbers in use are followed here meanwhile; home is told of a number with the next frame
  * that it gets, and never, if the file is closed before that.
  */
-#include "runtime.h"
+#include "plan.h"
+
+#include "ahead.h"
+#include "layout.h"
+#include "news.h"
+#include "remote.h"
+#include "text.h"
+#include "time.h"
+#include "user.h"
 
 #include <asm/stat.h>
 
-enum { FOLLOWED = 64, DIRECTORY_ENTRY_BYTES = 19 };
-#define GOOD_NS 2000000000l
+enum { FOLLOWED = 64, DIRECTORY_ENTRY_BYTES = 19, ENTRY_POSITION_AT = 8, ENTRY_SIZE_AT = 16, ALIGNMENT = 16 };
+#define GOOD_NS (2 * SECOND_NS)
 
 static struct {
     bool active, complete;
@@ -39,13 +47,13 @@ static struct {
         bool listing, has_status, here; /* here: opened by this plan */
         size_t listed;
     } open[FOLLOWED];
-} plan;
+} plan UNGUARDED("one thread's: whatever starts a second one ends the plan before; then only that it is over is looked at");
 
 /* Room for home's answers. Without, they are not asked for. */
 bool plan_prepare(void)
 {
-    long at = SYSTEM(__NR_mmap, 0, MOST_FORESEEN_BYTES, 3, 0x4022, -1, 0);
-    plan.memory = at < 0 && at > -4096 ? NULL : (uint8_t *)at;
+    long at = SYSTEM(__NR_mmap, 0, MOST_FORESEEN_BYTES, PROT_READ | PROT_WRITE, MAP_FRESH, -1, 0);
+    plan.memory = is_error(at) ? NULL : (uint8_t *)at;
     return plan.memory;
 }
 
@@ -70,7 +78,7 @@ void plan_end(void)
     SYSTEM(__NR_munmap, plan.memory, MOST_FORESEEN_BYTES);
     plan.memory = NULL;
     memset(plan.open, 0, sizeof plan.open);
-    owe(&request);
+    defer(&request);
 }
 
 /* In a new member, and after a restart: it was the other process's. */
@@ -104,7 +112,7 @@ void plan_arrived(const struct answer *answer, bool stored)
         plan.entries[plan.count] = (struct entry){
             .head = head, .path = (const char *)(head + 1), .output = (uint8_t *)head + front,
             .output_size = size - front, .result = answer->result, .hints = answer->hints};
-        plan.used += (size + 15) & ~15ul;
+        plan.used += (size + ALIGNMENT - 1) & ~(ALIGNMENT - 1ul);
         __atomic_add_fetch(&plan.count, 1, __ATOMIC_RELEASE);
     }
     __atomic_store_n(&plan.awaited, WAITER_DONE, __ATOMIC_RELEASE);
@@ -122,7 +130,7 @@ static bool matches(const struct entry *e, const struct request *request, const 
     for (size_t i = request->call == __NR_openat ? 1 : 0; i < count; i++)
         if (e->head->arguments[compared[i]] != request->arguments[compared[i]])
             return false;
-    return request->call != __NR_openat || path[0] == '/' || request->arguments[0] == AT_CURRENT;
+    return request->call != __NR_openat || path[0] == '/' || request->arguments[0] == AT_FDCWD;
 }
 
 /* The answer to REQUEST, waiting for what is on its way. Questions come in nearly the old order. */
@@ -205,7 +213,7 @@ long plan_open(const struct request *request, const char *path, void *status, ui
     plan.taken |= 1ul << fd;
     struct request take = {.id = ID_NONE, .call = OP_TAKE,
                            .arguments = {e->head->ticket, fd, request->arguments[2]}};
-    owe(&take);
+    defer(&take);
     return fd;
 }
 
@@ -245,19 +253,19 @@ static long list(struct opened *o, int fd, uint8_t *to, size_t room)
     while (o->listed + DIRECTORY_ENTRY_BYTES < o->have) {
         const uint8_t *at = o->content + o->listed;
         uint16_t size;
-        memcpy(&size, at + 16, sizeof size);
+        memcpy(&size, at + ENTRY_SIZE_AT, sizeof size);
         if (size < DIRECTORY_ENTRY_BYTES || size > o->have - o->listed || size > room - done)
             break;
         if (copy_user(to + done, at, size))
             return -EFAULT;
-        memcpy(&position, at + 8, sizeof position);
+        memcpy(&position, at + ENTRY_POSITION_AT, sizeof position);
         done += size;
         o->listed += size;
     }
     if (!done && o->listed < o->have)
         return -EINVAL; /* not even one fits */
     if (done)
-        owe_position(fd, position);
+        defer_position(fd, position);
     return (long)done;
 }
 
@@ -288,12 +296,12 @@ bool plan_note_closed(int fd, bool *quick)
     plan.standard &= ~(1ul << fd);
     plan.open[fd].here = false;
     *quick |= here;
-    return here && unowe(OP_TAKE, fd);
+    return here && take_back_deferred(OP_TAKE, fd);
 }
 
 /* A listing is read from one end to the other, or at home. */
 void plan_note_moved(int fd)
 {
-    if (fd >= 0 && fd < FOLLOWED)
+    if (plan.active && fd >= 0 && fd < FOLLOWED)
         plan.open[fd].listing = false;
 }

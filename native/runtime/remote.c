@@ -1,7 +1,21 @@
 /* Calls that happen at home: the marshalling that the table describes, and the calls it cannot describe. */
-#include "runtime.h"
+#include "remote.h"
 
-enum { READ_VECTORS = 1024 };
+#include <linux/fs.h>
+
+#include "ahead.h"
+#include "news.h"
+#include "own_proc.h"
+#include "plan.h"
+#include "process.h"
+#include "user.h"
+
+enum { MOST_VECTORS = 1024, FEW_VECTORS = 64, LOCK_BYTES = 32 };
+
+/* Of recvmsg: what changes nothing here. */
+#define MSG_HARMLESS 0x40004000ul /* MSG_NOSIGNAL, MSG_CMSG_CLOEXEC */
+#define RWF_HINTS (RWF_HIPRI | RWF_DSYNC | RWF_SYNC | RWF_NOWAIT) /* of preadv2, pwritev2: harmless to ignore */
+#define OFD_LOCKS(command) ((command) >= F_OFD_GETLK && (command) <= F_OFD_SETLKW)
 
 static size_t bounded(unsigned long size)
 {
@@ -10,7 +24,7 @@ static size_t bounded(unsigned long size)
 
 /* Fills REQUEST, IN and OUT for the program's arguments A. Returns 0 or -errno. */
 static long marshal(struct thread *self, const struct call *call, const unsigned long a[6],
-                    struct request *request, struct vector in[6], int *in_count, struct vector out[6],
+                    struct request *request, struct vector in[MOST_PARTS], int *in_count, struct vector out[MOST_PARTS],
                     int *out_count)
 {
     char *paths = (char *)self->scratch;
@@ -68,7 +82,7 @@ static long marshal(struct thread *self, const struct call *call, const unsigned
 long remote(struct trap *t, const struct call *call)
 {
     struct request request = {.call = (uint16_t)t->number};
-    struct vector in[6], out[6];
+    struct vector in[MOST_PARTS], out[MOST_PARTS];
     int in_count = 0, out_count = 0;
     long failed = marshal(t->self, call, t->a, &request, in, &in_count, out, &out_count);
     long result;
@@ -88,7 +102,7 @@ long remote(struct trap *t, const struct call *call)
 long call_home(struct thread *self, long number, long a, long b, long c, long d, long e, long f)
 {
     struct request request = {.call = (uint16_t)number};
-    struct vector in[6], out[6];
+    struct vector in[MOST_PARTS], out[MOST_PARTS];
     int in_count = 0, out_count = 0;
     const unsigned long arguments[6] = {(unsigned long)a, (unsigned long)b, (unsigned long)c,
                                         (unsigned long)d, (unsigned long)e, (unsigned long)f};
@@ -102,10 +116,15 @@ static long transfer(struct thread *self, struct trap *waiting, bool writing, in
                      size_t size, int64_t offset)
 {
     size_t done = 0;
+    if (size > KERNEL_PLACES_END || (unsigned long)at > KERNEL_PLACES_END - size) /* before a byte of it is moved */
+        return -EFAULT;
     long quick = writing ? write_behind(self, fd, at, size, offset) : read_ahead(self, fd, at, size, offset);
     if (quick != NOT_HERE)
         return quick;
     uint64_t hints = 0;
+    long failed = 0;
+    if (offset < 0)
+        begin_move(fd);
     do {
         size_t piece = bounded(size - done);
         struct request request = {.call = writing ? (offset < 0 ? __NR_write : __NR_pwrite64)
@@ -118,12 +137,15 @@ static long transfer(struct thread *self, struct trap *waiting, bool writing, in
                        : ask(self, &request, &part, writing, &part, !writing, &hints);
         if (got == -EPIPE) /* the shadow cannot send us the signal */
             SYSTEM(__NR_tgkill, process.real_id, self->real_id, SIGPIPE);
-        if (got < 0 && !done)
-            return got;
+        failed = got < 0 ? got : 0;
         done += got > 0 ? (size_t)got : 0;
         if (got < (long)piece || !(hints & HINT_MORE))
             break;
     } while (done < size);
+    if (offset < 0)
+        end_change(fd);
+    if (failed && !done)
+        return failed;
     note_transfer(self, fd, writing, hints);
     return (long)done;
 }
@@ -161,11 +183,11 @@ long do_pwrite64(struct trap *t) { return positioned(t, true); }
 /* Vectors: small ones go as one piece through a buffer, large ones piece by piece. */
 static long vectored(struct trap *t, bool writing, int64_t offset)
 {
-    struct vector vectors[64];
+    struct vector vectors[FEW_VECTORS];
     int fd = (int)t->a[0];
     unsigned long count = (unsigned)t->a[2];
     size_t total = 0;
-    if (count > READ_VECTORS)
+    if (count > MOST_VECTORS)
         return -EINVAL;
     uint8_t *buffer = t->self->scratch;
     if (count <= COUNT(vectors)) {
@@ -221,7 +243,7 @@ long do_writev(struct trap *t) { return vectored(t, true, -1); }
 static long vectored_at(struct trap *t, bool writing, bool current_allowed)
 {
     int64_t offset = (int64_t)t->a[3];
-    if (current_allowed && (t->a[5] & ~0x1ful)) /* unknown flags; the known ones are hints */
+    if (current_allowed && (t->a[5] & ~(unsigned long)RWF_HINTS)) /* one of the others changes what is done */
         return -EOPNOTSUPP;
     if (offset < 0 && !(current_allowed && offset == -1))
         return -EINVAL;
@@ -253,7 +275,7 @@ long do_recvfrom(struct trap *t)
     long failed = check_socket(t);
     if (failed)
         return failed;
-    if (t->a[3] & ~0x40004000ul) /* MSG_NOSIGNAL, MSG_CMSG_CLOEXEC */
+    if (t->a[3] & ~MSG_HARMLESS)
         return -EINVAL;
     return transfer(t->self, t, false, (int)t->a[0], (uint8_t *)t->a[1], t->a[2], -1);
 }
@@ -285,19 +307,18 @@ long do_recvmsg(struct trap *t) { return message(t, false); }
 /* Descriptor control. The third argument is a number or a structure, by the second. */
 long do_fcntl(struct trap *t)
 {
-    enum { GETLK = 5, SETLK, SETLKW, GETOWN_EX = 16, OFD_GETLK = 36, OFD_SETLK, OFD_SETLKW };
     long command = (long)t->a[1];
-    bool locks = (command >= GETLK && command <= SETLKW) || (command >= OFD_GETLK && command <= OFD_SETLKW);
+    bool locks = (command >= F_GETLK && command <= F_SETLKW) || OFD_LOCKS(command);
     struct request request = {.call = __NR_fcntl, .arguments = {(int)t->a[0], command, (int64_t)t->a[2]}};
     long result;
-    if (!locks && command < 4 && plan_answer(&request, "", NULL, 0, &result))
+    if (!locks && command <= F_GETFL && plan_answer(&request, "", NULL, 0, &result))
         return result;
     if (!locks)
         return ask(t->self, &request, NULL, 0, NULL, 0, NULL);
-    struct vector part = {(void *)t->a[2], 32};
-    request.arguments[2] = 32;
-    bool waits = command == SETLKW || command == OFD_SETLKW;
-    bool asks = command == GETLK || command == OFD_GETLK;
+    struct vector part = {(void *)t->a[2], LOCK_BYTES};
+    request.arguments[2] = LOCK_BYTES;
+    bool waits = command == F_SETLKW || command == F_OFD_SETLKW;
+    bool asks = command == F_GETLK || command == F_OFD_GETLK;
     if (waits)
         return ask_waiting(t, &request, &part, 1, NULL, 0, NULL);
     return ask(t->self, &request, &part, 1, &part, asks, NULL);
@@ -306,19 +327,18 @@ long do_fcntl(struct trap *t)
 /* The requests that make sense away from the device, with the bytes they read and write. */
 long do_ioctl(struct trap *t)
 {
+    enum { TERMINAL_BYTES = 36, WINDOW_BYTES = 8 };
     static const struct {
         uint32_t code;
         uint16_t in, out;
     } known[] = {
-        {0x5401, 0, 36}, {0x5402, 36, 0}, {0x5403, 36, 0}, {0x5404, 36, 0}, /* TCGETS, TCSETS* */
-        {0x540f, 0, 4},  {0x5410, 4, 0},                                    /* TIOCGPGRP, TIOCSPGRP */
-        {0x5413, 0, 8},  {0x541b, 0, 4},  {0x5421, 4, 0},                   /* WINSZ, FIONREAD, FIONBIO */
-        {0x5450, 0, 0},  {0x5451, 0, 0},                                    /* FIONCLEX, FIOCLEX */
-        {0x40049409, 0, 0},                                                 /* FICLONE */
-        {0x80086601, 0, 8},                                                 /* FS_IOC_GETFLAGS */
+        {TCGETS, 0, TERMINAL_BYTES}, {TCSETS, TERMINAL_BYTES, 0}, {TCSETSW, TERMINAL_BYTES, 0},
+        {TCSETSF, TERMINAL_BYTES, 0}, {TIOCGPGRP, 0, sizeof(int)}, {TIOCSPGRP, sizeof(int), 0},
+        {TIOCGWINSZ, 0, WINDOW_BYTES}, {FIONREAD, 0, sizeof(int)}, {FIONBIO, sizeof(int), 0},
+        {FIONCLEX, 0, 0}, {FIOCLEX, 0, 0}, {FICLONE, 0, 0}, {FS_IOC_GETFLAGS, 0, sizeof(long)},
     };
     uint32_t code = (uint32_t)t->a[1];
-    if (code == 0x5401 && is_ordinary((int)t->a[0]))
+    if (code == TCGETS && is_ordinary((int)t->a[0]))
         return -ENOTTY;
     for (size_t i = 0; i < COUNT(known); i++)
         if (known[i].code == code) {
@@ -377,16 +397,16 @@ static long stat_path(struct trap *t, int flags_argument)
         long length = copy_path(path, (char *)t->a[1]), status;
         if (length < 0)
             return length;
-        if (t->number == __NR_newfstatat && length == 1 && (t->a[3] & 0x1000) &&
+        if (t->number == __NR_newfstatat && length == 1 && (t->a[3] & AT_EMPTY_PATH) &&
             status_ahead((int)t->a[0], (void *)t->a[2], &status))
             return status;
         const char *own = own_proc_name(path);
-        if (own && !(t->a[flags_argument] & 0x100)) {
+        if (own && !(t->a[flags_argument] & AT_SYMLINK_NOFOLLOW)) {
             long fd = own_proc_open(t, own, 0);
             if (fd >= 0) {
                 t->a[0] = (unsigned long)fd;
                 t->a[1] = (unsigned long)"";
-                t->a[flags_argument] |= 0x1000;
+                t->a[flags_argument] |= AT_EMPTY_PATH;
                 long result = remote(t, &calls[t->number]);
                 close_home(t->self, (int)fd);
                 return result;

@@ -4,14 +4,29 @@
  * is made again and returns from the signal handler in which it was parked: a restart looks like a return
  * from that handler.
  */
-#include "runtime.h"
-
 #include <linux/elf.h>
 
-enum { SET_FS = 0x1002, SET_GS = 0x1001, THREAD_FLAGS = 0x50f00, ANONYMOUS_FIXED = 0x4032 | 0x100000, PROT_EXECUTE = 4 };
+#include "ahead.h"
+#include "checkpoint.h"
+#include "control.h"
+#include "cpu.h"
+#include "family.h"
+#include "filter.h"
+#include "identity.h"
+#include "memory.h"
+#include "own_proc.h"
+#include "park.h"
+#include "plan.h"
+#include "process.h"
+#include "shared.h"
+#include "signals.h"
+#include "text.h"
+#include "time.h"
 
-static volatile uint32_t begun;
-static volatile uint32_t threads_back;
+enum { ERROR_FD = 2, STACK_KEPT = 256 /* below a frame: the red zone, and more than enough */ };
+
+static volatile uint32_t begun ATOMIC;
+static volatile uint32_t threads_back ATOMIC;
 
 /* Alone, an image cannot reach its files: the command that can is executed instead. */
 static void find_help(unsigned long *stack) __attribute__((noreturn));
@@ -20,7 +35,7 @@ static void find_help(unsigned long *stack)
     char **words = (char **)(stack + 1), **environment = words + stack[0] + 1;
     char path[PATH_LIMIT], self[PATH_LIMIT] = {0};
     char *help[] = {"condor_checkpoint", "restart", self, NULL};
-    SYSTEM(__NR_readlinkat, AT_CURRENT, "/proc/self/exe", self, sizeof self - 1);
+    SYSTEM(__NR_readlinkat, AT_FDCWD, "/proc/self/exe", self, sizeof self - 1);
     for (; *environment; environment++) {
         if (!starts_with(*environment, "PATH="))
             continue;
@@ -37,53 +52,61 @@ static void find_help(unsigned long *stack)
             SYSTEM(__NR_execve, path, help, (char **)(stack + 1) + stack[0] + 1);
         }
     }
-    static const char words_of_sorrow[] =
+    static const char advice[] =
         "This is a checkpoint of a program; it goes on with: condor_checkpoint restart FILE\n";
-    SYSTEM(__NR_write, 2, words_of_sorrow, sizeof words_of_sorrow - 1);
+    SYSTEM(__NR_write, ERROR_FD, advice, sizeof advice - 1);
     die(EXIT_CANNOT_START);
 }
 
+static void map_late(void) REQUIRES(one_thread);
 static void map_late(void)
 {
+    lock(&memory_lock);
     for (size_t i = 0; i < late_count; i++) {
         const struct region *r = &late[i];
         long at = r->in_image ? SYSTEM(__NR_mmap, r->from, r->to - r->from, r->protection,
-                                       0x2 | 0x10 | 0x4000, OLD_IMAGE_FD, r->offset)
-                              : SYSTEM(__NR_mmap, r->from, r->to - r->from, r->protection, ANONYMOUS_FIXED, -1, 0);
+                                       MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, OLD_IMAGE_FD, r->offset)
+                              : SYSTEM(__NR_mmap, r->from, r->to - r->from, r->protection,
+                                       MAP_FRESH | MAP_FIXED | MAP_FIXED_NOREPLACE, -1, 0);
         if (at != (long)r->from)
             die(EXIT_CANNOT_START);
         if (r->in_image)
             intervals_add(&from_image, r->from, r->to);
-        if (r->in_image && (r->protection & PROT_EXECUTE))
+        if (r->in_image && (r->protection & PROT_EXEC))
             intervals_add(&image_code, r->from, r->to);
     }
+    unlock(&memory_lock);
 }
 
 /* What members of the family are to share is an image's private memory now: it becomes sharable again. */
+static void share_again(void) REQUIRES(one_thread);
 static void share_again(void)
 {
-    enum { PROT_READ = 1, PROT_WRITE = 2, SHARED_ANONYMOUS = 0x21, MOVE_FIXED = 3 };
+    lock(&memory_lock);
     for (size_t i = 0; i < shared_count; i++) {
         const struct region *r = &shared_memory[i];
         size_t size = r->to - r->from;
-        long at = SYSTEM(__NR_mmap, 0, size, PROT_READ | PROT_WRITE, SHARED_ANONYMOUS, -1, 0);
-        if (at < 0 && at > -4096)
+        long at = SYSTEM(__NR_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        if (is_error(at))
             die(EXIT_CANNOT_START);
         if (!(r->protection & PROT_READ))
             SYSTEM(__NR_mprotect, r->from, size, PROT_READ);
         memcpy((void *)at, (void *)r->from, size);
         SYSTEM(__NR_mprotect, at, size, r->protection);
-        if (SYSTEM(__NR_mremap, at, size, size, MOVE_FIXED, r->from) != (long)r->from)
+        if (SYSTEM(__NR_mremap, at, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, r->from) != (long)r->from)
             die(EXIT_CANNOT_START);
         intervals_remove(&from_image, r->from, r->to);
     }
+    unlock(&memory_lock);
 }
 
 /* The image's own headers say what the kernel mapped from it. */
+static void note_image(void) REQUIRES(one_thread);
 static void note_image(void)
 {
     struct elf64_hdr head;
     struct elf64_phdr p;
+    lock(&memory_lock);
     from_image.count = image_code.count = 0;
     if (SYSTEM(__NR_pread64, OLD_IMAGE_FD, &head, sizeof head, 0) != sizeof head)
         die(EXIT_CANNOT_START);
@@ -95,8 +118,10 @@ static void note_image(void)
         if (p.p_type == PT_LOAD && p.p_vaddr < THREAD_PLACE && (p.p_flags & PF_X))
             intervals_add(&image_code, p.p_vaddr, p.p_vaddr + p.p_memsz);
     }
+    unlock(&memory_lock);
 }
 
+static void greet(struct thread *self) REQUIRES(one_thread);
 static void greet(struct thread *self)
 {
     struct start start;
@@ -119,9 +144,9 @@ static void come_back(void *argument)
     struct thread *self = argument;
     self->real_id = (int)SYSTEM(__NR_gettid);
     set_alternate_stack(self);
-    SYSTEM(__NR_arch_prctl, SET_FS, self->fs_base);
+    SYSTEM(__NR_arch_prctl, ARCH_SET_FS, self->fs_base);
     if (self->gs_base)
-        SYSTEM(__NR_arch_prctl, SET_GS, self->gs_base);
+        SYSTEM(__NR_arch_prctl, ARCH_SET_GS, self->gs_base);
     SYSTEM(__NR_set_tid_address, self->clear_at_exit);
     if (self->robust_list)
         SYSTEM(__NR_set_robust_list, self->robust_list, self->robust_size);
@@ -145,7 +170,16 @@ static void come_back(void *argument)
 /* Below the frame it was parked with, a thread's stack is free. */
 static unsigned long stack_of(const struct thread *t)
 {
-    return ((unsigned long)t->frame - 256) & ~15ul;
+    return ((unsigned long)t->frame - STACK_KEPT) & ~15ul;
+}
+
+/* In an image no lock is held: all threads were parked. */
+static void forget_locks(void)
+{
+    struct lock *const all[] = {&memory_lock, &threads_lock, &actions_lock, &proc_lock, &timers_lock, &identity_lock,
+                                &views_lock, &children_lock, &passed_fd_lock};
+    for (size_t i = 0; i < COUNT(all); i++)
+        forget_lock(all[i]);
 }
 
 void restart(unsigned long *stack)
@@ -153,15 +187,17 @@ void restart(unsigned long *stack)
     static const uint64_t mask = RUNTIME_MASK;
     if (stack[0] < 2)
         find_help(stack);
-    SYSTEM(__NR_rt_sigprocmask, 2, &mask, 0, 8);
+    no_other_thread_runs();
+    forget_locks();
+    SYSTEM(__NR_rt_sigprocmask, SIG_SETMASK, &mask, 0, MASK_BYTES);
     take_descriptors(stack);
     note_image();
     map_late();
     share_again();
+    shared_restart();
     channel_reset();
     ahead_reset(false);
     plan_reset();
-    memory_lock.word = threads_lock.word = actions_lock.word = proc_lock.word = 0;
     checkpoint_phase = (checkpoint_phase | 1) + 1; /* never a number that a thread was asked for before */
     begun = threads_back = 0;
     is_image = false;

@@ -1,18 +1,24 @@
 /* The channel's encryption, if the starter gave a key: everything is sent and received in records (seal.h).
  *
  * Keys and buffers lie where images do not reach: each run has a key of its own, and none is ever saved. */
-#include "runtime.h"
+#include "secret.h"
 
 #include "../seal.h"
+#include "layout.h"
+#include "text.h"
+#include "user.h"
+
 
 enum { RECORD_BYTES = SEAL_HEAD_BYTES + SEAL_MOST + SEAL_TAG_BYTES, RAW_BYTES = 2 * RECORD_BYTES };
 
+enum { KEY_WORDS = 8 };
+
 static struct secret {
-    uint32_t key[8];
+    uint32_t key[KEY_WORDS];
     struct seal out, in;
     size_t raw_at, raw_end, text_at, text_end;
     uint8_t raw[RAW_BYTES], text[SEAL_MOST], record[RECORD_BYTES];
-} *secret;
+} *secret UNGUARDED("set before there is a second thread; what sends is guarded by sending, what receives by reading");
 
 static void begin(void)
 {
@@ -27,8 +33,8 @@ bool secret_take(long fd)
     secret = NULL;
     if (fd < 0)
         return true;
-    long at = SYSTEM(__NR_mmap, 0, page_up(sizeof *secret), 3, 0x22, -1, 0);
-    if (at < 0 && at > -4096)
+    long at = SYSTEM(__NR_mmap, 0, page_up(sizeof *secret), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (is_error(at))
         return false;
     secret = (struct secret *)at;
     bool whole = SYSTEM(__NR_read, fd, secret->key, sizeof secret->key) == (long)sizeof secret->key;
@@ -51,7 +57,7 @@ void secret_become_member(long number)
     begin();
 }
 
-/* This process is a helper whose channel somebody else encrypts. */
+/* This process is a helper whose channel the starter's relay encrypts. */
 void secret_forget(void)
 {
     if (secret)
@@ -97,7 +103,7 @@ static size_t wanted(void)
 }
 
 /* Fills TO, which may not be there, with up to ROOM bytes. RECEIVE fetches what the socket has. Returns their
- * number, -EINTR when nothing came, -EFAULT; 0: the channel is lost, or somebody else wrote into it. */
+ * number, -EINTR when nothing came, -EFAULT; 0: the channel is lost, or another process wrote into it. */
 long secret_receive(uint8_t *to, size_t room, long (*receive)(void *to, size_t room, bool may_end), bool may_end)
 {
     if (secret->text_at == secret->text_end) {

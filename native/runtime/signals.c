@@ -6,20 +6,38 @@
  * is trapped and copies the frame back.  If the runtime was at work (only in interruptible_system), the
  * signal is sent again and comes when the call has ended.
  */
-#include "runtime.h"
+#include "signals.h"
+
+#include "checkpoint.h"
+#include "family.h"
+#include "news.h"
+#include "process.h"
+#include "text.h"
+#include "user.h"
 
 enum {
-    NO_CHILD_STOP = 1, NO_CHILD_WAIT = 2, WITH_INFO = 4, ON_STACK = 0x08000000, RESTARTS = 0x10000000,
-    NO_DEFER = 0x40000000, ONE_SHOT = (int)0x80000000, RESTORER = 0x04000000,
-    STACK_DISABLED = 2, STACK_ON = 1, RED_ZONE = 128,
-    EXTENDED_MAGIC = 0x46505853,
+    RED_ZONE = 128,
+    STATE_ALIGNMENT = 64,
+    SMALLEST_STACK = 2048, /* MINSIGSTKSZ */
+    FLAGS_CLEARED = 0x10500,     /* direction, trap, resume: what a handler begins without */
+    FLAGS_RETURNED = 0x50dd5,    /* those that a handler's return may set */
+    INTERRUPTS_ENABLED = 0x202,
+    MAGIC_BYTES = 4,             /* of the second magic behind the extended state */
 };
 
 #define DEFAULT ((void *)0)
 #define IGNORE ((void *)1)
 
-struct action actions[SIGNAL_COUNT + 1];
+/* As the kernel has it. */
+struct action {
+    void *function;
+    uint64_t flags;
+    void *restorer;
+    uint64_t mask;
+};
+
 struct lock actions_lock;
+static struct action actions[SIGNAL_COUNT + 1] GUARDED_BY(actions_lock);
 
 extern void restorer(void);
 __asm__(".text\n.globl restorer\nrestorer:\n    mov $15, %eax\n    syscall\n");
@@ -37,37 +55,42 @@ static bool always_ours(int number)
 
 static void set_kernel_action(int number, void *function, uint64_t flags)
 {
-    struct action a = {function, flags | ON_STACK | WITH_INFO | RESTORER, restorer, RUNTIME_MASK};
-    SYSTEM(__NR_rt_sigaction, number, &a, 0, 8);
+    struct action a = {function, flags | SA_ONSTACK | SA_SIGINFO | SA_RESTORER, restorer, RUNTIME_MASK};
+    SYSTEM(__NR_rt_sigaction, number, &a, 0, MASK_BYTES);
 }
 
 /* Tells the kernel what the program wants of signal NUMBER. */
+static void apply(int number) REQUIRES(actions_lock);
 static void apply(int number)
 {
     const struct action *a = &actions[number];
     if (number == SIGSYS)
         set_kernel_action(number, on_trap, 0);
     else if (always_ours(number))
-        set_kernel_action(number, on_signal, RESTARTS);
+        set_kernel_action(number, on_signal, SA_RESTART);
     else if (a->function == DEFAULT || a->function == IGNORE)
-        set_kernel_action(number, a->function, a->flags & (NO_CHILD_STOP | NO_CHILD_WAIT));
+        set_kernel_action(number, a->function, a->flags & (SA_NOCLDSTOP | SA_NOCLDWAIT));
     else
-        set_kernel_action(number, on_signal, a->flags & (RESTARTS | NO_CHILD_STOP | NO_CHILD_WAIT));
+        set_kernel_action(number, on_signal, a->flags & (SA_RESTART | SA_NOCLDSTOP | SA_NOCLDWAIT));
 }
 
 void install_actions(void)
 {
+    lock(&actions_lock);
     for (int number = 1; number <= SIGNAL_COUNT; number++)
         if (number != SIGKILL && number != SIGSTOP)
             apply(number);
+    unlock(&actions_lock);
 }
 
 void reset_actions_for_exec(void)
 {
+    lock(&actions_lock);
     for (int number = 1; number <= SIGNAL_COUNT; number++) {
         void *kept = actions[number].function == IGNORE ? IGNORE : DEFAULT;
         actions[number] = (struct action){.function = kept};
     }
+    unlock(&actions_lock);
     install_actions();
 }
 
@@ -83,12 +106,12 @@ void set_program_mask(struct thread *self, uint64_t mask)
     self->frame->uc_sigmask = mask & ~RESERVED_SIGNALS;
 }
 
-static size_t extended_size(const struct ucontext *frame)
+size_t extended_state_size(const struct ucontext *frame)
 {
     const struct _fpstate *state = (const void *)frame->uc_mcontext.fpstate;
     if (!state)
         return 0;
-    return state->sw_reserved.magic1 == EXTENDED_MAGIC ? state->sw_reserved.extended_size : 512;
+    return state->sw_reserved.magic1 == FP_XSTATE_MAGIC1 ? state->sw_reserved.extended_size : FX_STATE_BYTES;
 }
 
 static bool on_programs_stack(const struct thread *self, unsigned long sp)
@@ -98,28 +121,43 @@ static bool on_programs_stack(const struct thread *self, unsigned long sp)
 }
 
 /* The program cannot take the signal: it dies of it, as it would have in the kernel's hands. */
-static void kill_by(int number)
+void die_of(int number)
 {
-    struct action a = {DEFAULT, RESTORER, restorer, 0};
-    SYSTEM(__NR_rt_sigaction, number, &a, 0, 8);
+    struct action a = {DEFAULT, SA_RESTORER, restorer, 0};
+    SYSTEM(__NR_rt_sigaction, number, &a, 0, MASK_BYTES);
     SYSTEM(__NR_tgkill, process.real_id, current_thread()->real_id, number);
 }
 
-static void deliver(struct thread *self, int number, const struct siginfo *info, struct ucontext *frame)
+/* What the program wants done with signal NUMBER, which is about to be done: once, if it said so. */
+static struct action take_action(int number)
 {
-    struct sigcontext *c = &frame->uc_mcontext;
     lock(&actions_lock);
     struct action a = actions[number];
-    if (a.flags & (unsigned)ONE_SHOT)
+    if ((a.flags & SA_RESETHAND) && a.function != IGNORE)
         actions[number].function = DEFAULT;
     unlock(&actions_lock);
+    return a;
+}
 
-    size_t extended = extended_size(frame);
+static struct action action_of(int number)
+{
+    lock(&actions_lock);
+    struct action a = actions[number];
+    unlock(&actions_lock);
+    return a;
+}
+
+static void deliver(struct thread *self, int number, const struct action *action, const struct siginfo *info,
+                    struct ucontext *frame)
+{
+    struct sigcontext *c = &frame->uc_mcontext;
+    struct action a = *action;
+    size_t extended = extended_state_size(frame);
     unsigned long sp = c->rsp - RED_ZONE;
-    bool has_alternate = self->alternate.ss_size && !(self->alternate.ss_flags & STACK_DISABLED);
-    if ((a.flags & ON_STACK) && has_alternate && !on_programs_stack(self, c->rsp))
+    bool has_alternate = self->alternate.ss_size && !(self->alternate.ss_flags & SS_DISABLED);
+    if ((a.flags & SA_ONSTACK) && has_alternate && !on_programs_stack(self, c->rsp))
         sp = (unsigned long)self->alternate.ss_sp + self->alternate.ss_size;
-    unsigned long state = (sp - extended) & ~63ul;
+    unsigned long state = (sp - extended) & ~(STATE_ALIGNMENT - 1ul);
     unsigned long at = ((state - sizeof(struct program_frame)) & ~15ul) - 8;
 
     struct program_frame copy = {.restorer = a.restorer, .context = *frame, .info = *info};
@@ -129,10 +167,10 @@ static void deliver(struct thread *self, int number, const struct siginfo *info,
     copy.context.uc_stack.ss_sp = self->alternate.ss_sp;
     copy.context.uc_stack.ss_size = self->alternate.ss_size;
     copy.context.uc_stack.ss_flags =
-        !has_alternate ? STACK_DISABLED : on_programs_stack(self, c->rsp) ? STACK_ON : 0;
+        !has_alternate ? SS_DISABLED : on_programs_stack(self, c->rsp) ? SS_IN_USE : 0;
     copy.context.uc_mcontext.fpstate = (void *)(extended ? state : 0);
     if (copy_user((void *)state, c->fpstate, extended) || copy_user((void *)at, &copy, sizeof copy)) {
-        kill_by(SIGSEGV);
+        die_of(SIGSEGV);
         return;
     }
     struct program_frame *there = (void *)at;
@@ -142,10 +180,10 @@ static void deliver(struct thread *self, int number, const struct siginfo *info,
     c->rsi = (unsigned long)&there->info;
     c->rdx = (unsigned long)&there->context;
     c->rax = 0;
-    c->eflags &= ~0x10500ul; /* direction, trap, resume */
+    c->eflags &= ~(unsigned long)FLAGS_CLEARED;
     struct ucontext *old = self->frame;
     self->frame = frame;
-    set_program_mask(self, before | a.mask | (a.flags & NO_DEFER ? 0 : SIGNAL_BIT(number)));
+    set_program_mask(self, before | a.mask | (a.flags & SA_NODEFER ? 0 : SIGNAL_BIT(number)));
     self->frame = old;
 }
 
@@ -164,7 +202,7 @@ static void postpone(struct thread *self, int number, struct siginfo *info, stru
     if (number == CHECKPOINT_SIGNAL)
         self->signalled |= SIGNALLED_CHECKPOINT;
     else
-        self->signalled |= actions[number].flags & RESTARTS ? SIGNALLED_RESTART : SIGNALLED_PLAIN;
+        self->signalled |= action_of(number).flags & SA_RESTART ? SIGNALLED_RESTART : SIGNALLED_PLAIN;
     SYSTEM(__NR_rt_tgsigqueueinfo, process.real_id, self->real_id, number, info);
 }
 
@@ -191,20 +229,22 @@ void on_signal(int number, struct siginfo *info, void *context)
         take_checkpoint(self, frame, info);
         return;
     }
-    void *function = actions[number].function;
+    bool sent_while_blocked = info->si_code <= 0 && (self->hidden_mask & SIGNAL_BIT(number));
+    struct action action = sent_while_blocked ? action_of(number) : take_action(number);
+    void *function = action.function;
     if (function == IGNORE && info->si_code <= 0)
         return;
     if (function == DEFAULT || function == IGNORE || (self->hidden_mask & SIGNAL_BIT(number))) {
-        if (info->si_code <= 0 && (self->hidden_mask & SIGNAL_BIT(number)))
-            return; /* sent while the program has it blocked; it is not kept */
+        if (sent_while_blocked)
+            return; /* it is not kept */
         trace("fatal signal at", -1, (long)rip);
         trace("address", -1, (long)info->_sifields._sigfault._addr);
-        kill_by(number);
+        die_of(number);
         return;
     }
     if (info->si_code <= 0 && info->_sifields._kill._pid != process.real_id)
         note_news();
-    deliver(self, number, info, frame);
+    deliver(self, number, &action, info, frame);
 }
 
 long do_rt_sigreturn(struct trap *t)
@@ -213,7 +253,7 @@ long do_rt_sigreturn(struct trap *t)
     struct ucontext from, *to = t->frame;
     struct sigcontext kept = to->uc_mcontext, *c = &to->uc_mcontext;
     if (copy_user(&from, (void *)c->rsp, sizeof from)) {
-        kill_by(SIGSEGV);
+        die_of(SIGSEGV);
         return -EFAULT;
     }
     *c = from.uc_mcontext;
@@ -222,23 +262,23 @@ long do_rt_sigreturn(struct trap *t)
     c->gs = kept.gs;
     c->fs = kept.fs;
     c->fpstate = kept.fpstate;
-    c->eflags = (c->eflags & 0x50dd5ul) | 0x202;
+    c->eflags = (c->eflags & FLAGS_RETURNED) | INTERRUPTS_ENABLED;
     if (from.uc_mcontext.fpstate && kept.fpstate) {
         struct _fpstate *state = (void *)kept.fpstate;
         struct _fpx_sw_bytes ours = state->sw_reserved, theirs;
-        size_t size = extended_size(to);
+        size_t size = extended_state_size(to);
         if (copy_user(&theirs, &((struct _fpstate *)from.uc_mcontext.fpstate)->sw_reserved, sizeof theirs) ||
-            theirs.magic1 != EXTENDED_MAGIC || theirs.extended_size != ours.extended_size)
-            size = 512;
+            theirs.magic1 != FP_XSTATE_MAGIC1 || theirs.extended_size != ours.extended_size)
+            size = FX_STATE_BYTES;
         else
             ours.xfeatures = theirs.xfeatures;
-        copy_user(state, (void *)from.uc_mcontext.fpstate, size > 512 ? size - 4 : size);
+        copy_user(state, (void *)from.uc_mcontext.fpstate, size > FX_STATE_BYTES ? size - MAGIC_BYTES : size);
         state->sw_reserved = ours;
     }
     set_program_mask(self, from.uc_sigmask);
-    if (!on_programs_stack(self, c->rsp) || (from.uc_stack.ss_flags & STACK_ON))
+    if (!on_programs_stack(self, c->rsp) || (from.uc_stack.ss_flags & SS_IN_USE))
         self->alternate = (struct sigaltstack){.ss_sp = from.uc_stack.ss_sp,
-                                               .ss_flags = from.uc_stack.ss_flags & STACK_DISABLED,
+                                               .ss_flags = from.uc_stack.ss_flags & SS_DISABLED,
                                                .ss_size = from.uc_stack.ss_size};
     t->frame_is_new = true;
     return 0;
@@ -247,21 +287,21 @@ long do_rt_sigreturn(struct trap *t)
 long do_rt_sigaction(struct trap *t)
 {
     int number = (int)t->a[0];
-    struct action fresh, *a = &actions[number > 0 && number <= SIGNAL_COUNT ? number : 0];
-    if (number < 1 || number > SIGNAL_COUNT || t->a[3] != 8)
+    struct action fresh;
+    if (number < 1 || number > SIGNAL_COUNT || t->a[3] != MASK_BYTES)
         return -EINVAL;
     if (t->a[1] && (number == SIGKILL || number == SIGSTOP))
         return -EINVAL;
     if (t->a[1] && copy_user(&fresh, (void *)t->a[1], sizeof fresh))
         return -EFAULT;
-    struct action old = *a;
+    lock(&actions_lock);
+    struct action old = actions[number];
     if (t->a[1]) {
-        lock(&actions_lock);
-        *a = fresh;
-        a->mask &= ~(SIGNAL_BIT(SIGKILL) | SIGNAL_BIT(SIGSTOP));
+        fresh.mask &= ~(SIGNAL_BIT(SIGKILL) | SIGNAL_BIT(SIGSTOP));
+        actions[number] = fresh;
         apply(number);
-        unlock(&actions_lock);
     }
+    unlock(&actions_lock);
     if (t->a[2] && copy_user((void *)t->a[2], &old, sizeof old))
         return -EFAULT;
     return 0;
@@ -270,20 +310,20 @@ long do_rt_sigaction(struct trap *t)
 long do_rt_sigprocmask(struct trap *t)
 {
     uint64_t old = program_mask(t->self), set = 0, mask = old;
-    if (t->a[3] != 8)
+    if (t->a[3] != MASK_BYTES)
         return -EINVAL;
     if (t->a[1]) {
-        if (copy_user(&set, (void *)t->a[1], 8))
+        if (copy_user(&set, (void *)t->a[1], MASK_BYTES))
             return -EFAULT;
         switch (t->a[0]) {
-        case 0: mask |= set; break;
-        case 1: mask &= ~set; break;
-        case 2: mask = set; break;
+        case SIG_BLOCK: mask |= set; break;
+        case SIG_UNBLOCK: mask &= ~set; break;
+        case SIG_SETMASK: mask = set; break;
         default: return -EINVAL;
         }
         set_program_mask(t->self, mask);
     }
-    if (t->a[2] && copy_user((void *)t->a[2], &old, 8))
+    if (t->a[2] && copy_user((void *)t->a[2], &old, MASK_BYTES))
         return -EFAULT;
     return 0;
 }
@@ -293,15 +333,15 @@ long do_sigaltstack(struct trap *t)
     struct thread *self = t->self;
     bool on = self->alternate.ss_size && on_programs_stack(self, t->frame->uc_mcontext.rsp);
     struct sigaltstack fresh, old = self->alternate;
-    old.ss_flags = !old.ss_size ? STACK_DISABLED : on ? STACK_ON : old.ss_flags;
+    old.ss_flags = !old.ss_size ? SS_DISABLED : on ? SS_IN_USE : old.ss_flags;
     if (t->a[0]) {
         if (copy_user(&fresh, (void *)t->a[0], sizeof fresh))
             return -EFAULT;
         if (on)
             return -EPERM;
-        if (fresh.ss_flags & STACK_DISABLED)
+        if (fresh.ss_flags & SS_DISABLED)
             fresh = (struct sigaltstack){0};
-        else if (fresh.ss_size < 2048)
+        else if (fresh.ss_size < SMALLEST_STACK)
             return -ENOMEM;
         fresh.ss_flags = 0;
         self->alternate = fresh;
@@ -314,9 +354,9 @@ long do_sigaltstack(struct trap *t)
 long do_rt_sigpending(struct trap *t)
 {
     uint64_t pending = 0;
-    if (t->a[1] > 8)
+    if (t->a[1] > MASK_BYTES)
         return -EINVAL;
-    SYSTEM(__NR_rt_sigpending, &pending, 8);
+    SYSTEM(__NR_rt_sigpending, &pending, MASK_BYTES);
     pending &= ~RESERVED_SIGNALS;
     return copy_user((void *)t->a[0], &pending, t->a[1]) ? -EFAULT : 0;
 }
@@ -327,9 +367,9 @@ long wait_mask(struct trap *t, const void *user_mask, size_t size, uint64_t *mas
     *mask = t->frame->uc_sigmask;
     if (!user_mask)
         return 0;
-    if (size != 8)
+    if (size != MASK_BYTES)
         return -EINVAL;
-    if (copy_user(mask, user_mask, 8))
+    if (copy_user(mask, user_mask, MASK_BYTES))
         return -EFAULT;
     *mask &= ~(RESERVED_SIGNALS | SIGNAL_BIT(SIGKILL) | SIGNAL_BIT(SIGSTOP));
     return 0;
@@ -347,7 +387,7 @@ void adopt_wait_mask(struct trap *t, uint64_t mask)
 
 static long suspend(struct trap *t, uint64_t mask)
 {
-    long a[6] = {(long)&mask, 8};
+    long a[6] = {(long)&mask, MASK_BYTES};
     interruptible_system(__NR_rt_sigsuspend, a, &mask);
     adopt_wait_mask(t, mask);
     return -RESTART_UNHANDLED;
@@ -370,12 +410,12 @@ long do_rt_sigtimedwait(struct trap *t)
     uint64_t set, mask = t->frame->uc_sigmask;
     struct __kernel_timespec limit;
     struct siginfo info;
-    if (t->a[3] != 8)
+    if (t->a[3] != MASK_BYTES)
         return -EINVAL;
-    if (copy_user(&set, (void *)t->a[0], 8) || (t->a[2] && copy_user(&limit, (void *)t->a[2], sizeof limit)))
+    if (copy_user(&set, (void *)t->a[0], MASK_BYTES) || (t->a[2] && copy_user(&limit, (void *)t->a[2], sizeof limit)))
         return -EFAULT;
     set &= ~RESERVED_SIGNALS;
-    long a[6] = {(long)&set, (long)&info, (long)(t->a[2] ? &limit : NULL), 8};
+    long a[6] = {(long)&set, (long)&info, (long)(t->a[2] ? &limit : NULL), MASK_BYTES};
     mask |= set; /* taken here, not by a handler */
     long result = interruptible_system(__NR_rt_sigtimedwait, a, &mask);
     if (result == -EINTR)
@@ -385,7 +425,7 @@ long do_rt_sigtimedwait(struct trap *t)
     return result;
 }
 
-/* Whom a pid names: the program itself, or nobody that it may signal. */
+/* Whom a pid names: the program itself, or none that it may signal. */
 static bool means_self(long id)
 {
     return id == process.start.virtual_pid || id == 0 || id == -process.start.group;
@@ -408,7 +448,7 @@ static long send_to_thread(long id, long number)
     int real = real_thread_id((int)id);
     if (number < 0 || number > SIGNAL_COUNT || id <= 0)
         return -EINVAL;
-    if (number == CHECKPOINT_SIGNAL) /* the C library's way to change ids in all threads: nobody listens */
+    if (number == CHECKPOINT_SIGNAL) /* the C library's way to change ids in all threads: no handler */
         return -ESRCH;
     return real ? SYSTEM(__NR_tgkill, process.real_id, real, number) : -ESRCH;
 }

@@ -1,10 +1,10 @@
 /* Which parts of the arena are taken.  The kernel would say so too, but its own choice of places is random,
  * and a place must be free again on another machine. */
-#include "runtime.h"
+#include "memory.h"
 
-static struct interval list[1 << 17]; /* twice what a kernel usually allows; pages that are not needed are not there */
-static struct intervals taken = {list, 0, COUNT(list)};
-static unsigned long next = ARENA_START; /* where the last search ended */
+static struct interval list[MOST_INTERVALS] GUARDED_BY(memory_lock);
+static struct intervals taken GUARDED_BY(memory_lock) = {list, 0, COUNT(list)};
+static unsigned long next GUARDED_BY(memory_lock) = ARENA_START; /* where the last search ended */
 
 void space_take(unsigned long from, unsigned long to)
 {

@@ -1,45 +1,72 @@
 /* Streams: asking for pieces of files ahead, receiving them, giving them to the program. */
-#include "ahead.h"
+#include "streams.h"
+
+#include "news.h"
+#include "text.h"
+#include "time.h"
+#include "user.h"
 
 enum { LARGE_BUFFER = 1 << 20, AT_ONCE = 8 * PIECE };
 #define WORTH_MORE_NS 50000l /* a wait that a longer way ahead would have saved */
 
-static struct stream streams[STREAMS];
 static struct lock streams_lock;
-static uint32_t clock_hand;
+static struct stream streams[STREAMS] UNGUARDED("each has a lock of its own; which is taken for what, streams_lock");
+static uint32_t clock_hand GUARDED_BY(streams_lock);
 
-static bool idle(const struct stream *s)
+/* Whether S could be another file's. If so it is locked. */
+static bool lock_if_idle(struct stream *s) TRY_ACQUIRE(true, s->lock);
+UNCHECKED_LOCKS static bool lock_if_idle(struct stream *s)
 {
-    return s->lock.word == 0 && s->asked == s->arrived;
+    if (!try_lock(&s->lock))
+        return false;
+    if (s->asked == s->arrived)
+        return true;
+    unlock(&s->lock);
+    return false;
 }
 
-/* The stream of FD, locked, or NULL. MAKE: another file's may be taken for it. */
-struct stream *stream_of(int fd, bool make)
+/* The one that was used least lately and could be another file's, locked, becomes FD's. */
+UNCHECKED_LOCKS static struct stream *take_idle(int fd, uint64_t identity) REQUIRES(streams_lock);
+UNCHECKED_LOCKS static struct stream *take_idle(int fd, uint64_t identity)
+{
+    struct stream *oldest = NULL;
+    for (int i = 0; i < STREAMS; i++) {
+        struct stream *s = &streams[i];
+        if ((oldest && s->used >= oldest->used) || !lock_if_idle(s))
+            continue;
+        if (oldest)
+            unlock(&oldest->lock);
+        oldest = s;
+    }
+    if (!oldest)
+        return NULL;
+    oldest->fd = fd + 1;
+    oldest->identity = identity;
+    oldest->has_status = false;
+    oldest->next = 0;
+    oldest->ahead = FIRST_AHEAD;
+    __atomic_add_fetch(&oldest->generation, 1, __ATOMIC_SEQ_CST);
+    return oldest;
+}
+
+/* The stream of FD, locked, or NULL. IDENTITY: of its file, whose stream may be another file's until now; 0: none is
+ * made. */
+UNCHECKED_LOCKS struct stream *stream_of(int fd, uint64_t identity)
 {
     for (;;) {
-        struct stream *found = NULL, *oldest = NULL;
+        struct stream *found = NULL;
         lock(&streams_lock);
-        for (int i = 0; i < STREAMS; i++) {
-            struct stream *s = &streams[i];
-            if (s->fd == fd + 1)
-                found = s;
-            else if (idle(s) && (!oldest || s->used < oldest->used))
-                oldest = s;
-        }
-        if (!found && make && oldest) {
-            found = oldest;
-            found->fd = fd + 1;
-            found->identity = file_identity(fd);
-            found->has_status = false;
-            found->next = 0;
-            found->ahead = FIRST_AHEAD;
-            __atomic_add_fetch(&found->generation, 1, __ATOMIC_SEQ_CST);
-        }
+        for (int i = 0; i < STREAMS && !found; i++)
+            if (streams[i].fd == fd + 1)
+                found = &streams[i];
+        bool locked = !found && identity;
+        if (locked)
+            found = take_idle(fd, identity);
         if (found)
             found->used = ++clock_hand;
         unlock(&streams_lock);
-        if (!found)
-            return NULL;
+        if (!found || locked)
+            return found;
         lock(&found->lock);
         if (found->fd == fd + 1)
             return found;
@@ -47,20 +74,20 @@ struct stream *stream_of(int fd, bool make)
     }
 }
 
-void drop_stream(int fd)
+UNCHECKED_LOCKS void drop_stream(int fd)
 {
-    struct stream *s = stream_of(fd, false);
+    struct stream *s = stream_of(fd, 0);
     if (!s)
         return;
     __atomic_add_fetch(&s->generation, 1, __ATOMIC_SEQ_CST);
     s->fd = 0;
     s->has_status = false;
     if (s->buffer && s->next > LARGE_BUFFER && s->asked == s->arrived)
-        SYSTEM(__NR_madvise, s->buffer, (size_t)PIECES * PIECE, 4 /* MADV_DONTNEED */);
+        SYSTEM(__NR_madvise, s->buffer, (size_t)PIECES * PIECE, MADV_DONTNEED);
     unlock(&s->lock);
 }
 
-/* What was read of a file is old. 0: nobody knows of which. */
+/* What was read of a file is old. 0: not known of which. */
 void spoil_streams(uint64_t identity)
 {
     for (int i = 0; i < STREAMS; i++)
@@ -71,8 +98,8 @@ void spoil_streams(uint64_t identity)
 bool has_buffer(struct stream *s)
 {
     if (!s->buffer) {
-        long at = SYSTEM(__NR_mmap, 0, (size_t)PIECES * PIECE, 3, 0x4022, -1, 0);
-        s->buffer = at < 0 && at > -4096 ? NULL : (uint8_t *)at;
+        long at = SYSTEM(__NR_mmap, 0, (size_t)PIECES * PIECE, PROT_READ | PROT_WRITE, MAP_FRESH, -1, 0);
+        s->buffer = is_error(at) ? NULL : (uint8_t *)at;
     }
     return s->buffer;
 }
@@ -147,15 +174,15 @@ void ask_ahead(struct stream *s, int fd, int64_t from, int64_t size)
         __atomic_add_fetch(&s->asked, 1, __ATOMIC_SEQ_CST);
         struct request request = {.id = (uint16_t)(ID_AHEAD + (s - streams)), .call = __NR_pread64,
                                   .arguments = {fd, end - at, end - at, at}};
-        owe(&request);
+        defer(&request);
         any = true;
         at = end;
     }
     if (any)
-        pay_owed();
+        flush_deferred();
 }
 
-/* Waits for P. If the program wants all of it, and nobody has begun to receive it, it goes where the program wants
+/* Waits for P. If the program wants all of it, and receiving has not begun, it goes where the program wants
  * it. Returns whether it went there. */
 static bool await_piece(struct stream *s, struct piece *p, uint8_t *to, size_t size)
 {
@@ -194,7 +221,7 @@ long take(struct stream *s, uint8_t *to, size_t size, int64_t offset, bool *ende
             break;
         int64_t left = p->offset + p->length - at;
         if (left <= 0) {
-            *ended = !p->end_told; /* once: whoever asks again wants to see it grow */
+            *ended = !p->end_told; /* once: a second read at the end looks for growth */
             p->end_told = true;
             break;
         }
@@ -213,7 +240,7 @@ long take(struct stream *s, uint8_t *to, size_t size, int64_t offset, bool *ende
 /* The buffers are not part of an image; a new member has MAPPED copies of them. */
 void streams_reset(bool mapped)
 {
-    streams_lock.word = 0;
+    forget_lock(&streams_lock);
     for (int i = 0; i < STREAMS; i++) {
         if (streams[i].buffer && mapped)
             SYSTEM(__NR_munmap, streams[i].buffer, (size_t)PIECES * PIECE);

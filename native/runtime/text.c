@@ -1,5 +1,7 @@
 /* The few words of a C library that the runtime needs. */
-#include "runtime.h"
+#include "text.h"
+
+#include "trap.h"
 
 void *memcpy(void *to, const void *from, size_t size)
 {

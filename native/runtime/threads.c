@@ -1,16 +1,26 @@
 /* Threads: each has a slot, which holds its state and its stack inside the runtime. */
-#include "runtime.h"
+#include "thread.h"
 
-enum {
-    VM = 0x100, FILES = 0x400, SIGNAL_HANDLERS = 0x800, THREAD = 0x10000, SET_TLS = 0x80000,
-    PARENT_SETS = 0x100000, CHILD_CLEARS = 0x200000, CHILD_SETS = 0x1000000,
-    KERNEL_FLAGS = 0x50f00, NEEDED = VM | SIGNAL_HANDLERS | THREAD,
-    SET_FS = 0x1002, GET_FS = 0x1003,
-};
+#include "control.h"
+#include "family.h"
+#include "memory.h"
+#include "park.h"
+#include "process.h"
+#include "shared.h"
+#include "signals.h"
+#include "text.h"
+#include "user.h"
+
+enum { EXIT_STATUS_BITS = 0xff, ARCH_FIRST = ARCH_SET_GS, ARCH_LAST = ARCH_GET_GS };
+#define NEEDED (CLONE_VM | CLONE_SIGHAND | CLONE_THREAD)
 
 struct lock threads_lock;
-volatile uint32_t threads_live;
-static bool slot_mapped[MAX_THREADS];
+volatile uint32_t threads_live ATOMIC;
+static volatile bool slot_mapped[MAX_THREADS]
+    UNGUARDED("set under threads_lock, once, when the memory is there");
+
+enum { EXEC_NONE, EXEC_CLAIMED, EXEC_BEGUN };
+static volatile uint32_t exec_phase ATOMIC;
 
 struct thread *new_thread_slot(void)
 {
@@ -21,7 +31,7 @@ struct thread *new_thread_slot(void)
         if (slot_mapped[slot] && t->state != THREAD_FREE)
             continue;
         if (!slot_mapped[slot]) {
-            long got = SYSTEM(__NR_mmap, t, SLOT_BYTES, 3, 0x100022 | 0x4000, -1, 0);
+            long got = SYSTEM(__NR_mmap, t, SLOT_BYTES, PROT_READ | PROT_WRITE, MAP_FRESH | MAP_FIXED_NOREPLACE, -1, 0);
             if (got != (long)t)
                 break;
             unsigned long guard = page_up((unsigned long)(t + 1));
@@ -109,7 +119,7 @@ static void born(void *argument)
     choose_virtual_id(self);
     set_alternate_stack(self);
     if (birth->sets_tls)
-        SYSTEM(__NR_arch_prctl, SET_FS, birth->tls);
+        SYSTEM(__NR_arch_prctl, ARCH_SET_FS, birth->tls);
     if (self->clear_at_exit)
         SYSTEM(__NR_set_tid_address, self->clear_at_exit);
     if (birth->child_id)
@@ -128,9 +138,7 @@ static struct ucontext *copy_frame(struct thread *child, const struct ucontext *
 {
     unsigned long top = (unsigned long)child + SLOT_BYTES;
     const struct _fpstate *state = (const void *)frame->uc_mcontext.fpstate;
-    size_t size = 0;
-    if (state)
-        size = state->sw_reserved.magic1 == 0x46505853 ? state->sw_reserved.extended_size : 512;
+    size_t size = extended_state_size(frame);
     unsigned long copied = (top - size) & ~63ul;
     memcpy((void *)copied, state, size);
     struct ucontext *fresh = (void *)((copied - sizeof *fresh) & ~15ul);
@@ -154,13 +162,13 @@ static long start_thread(struct trap *t, unsigned long flags)
     frame->uc_mcontext.rax = 0;
     frame->uc_mcontext.rsp = t->a[1];
     child->hidden_mask = self->hidden_mask;
-    child->clear_at_exit = flags & CHILD_CLEARS ? (int *)t->a[3] : NULL;
+    child->clear_at_exit = flags & CLONE_CHILD_CLEARTID ? (int *)t->a[3] : NULL;
     memcpy(child->name, self->name, sizeof child->name);
-    struct birth birth = {.self = child, .tls = t->a[4], .sets_tls = (flags & SET_TLS) != 0,
-                          .child_id = flags & CHILD_SETS ? (int *)t->a[3] : NULL,
-                          .parent_id = flags & PARENT_SETS ? (int *)t->a[2] : NULL, .frame = frame};
+    struct birth birth = {.self = child, .tls = t->a[4], .sets_tls = (flags & CLONE_SETTLS) != 0,
+                          .child_id = flags & CLONE_CHILD_SETTID ? (int *)t->a[3] : NULL,
+                          .parent_id = flags & CLONE_PARENT_SETTID ? (int *)t->a[2] : NULL, .frame = frame};
     __atomic_add_fetch(&threads_live, 1, __ATOMIC_SEQ_CST);
-    long id = clone_thread(KERNEL_FLAGS, (void *)(top & ~15ul), born, &birth, NULL);
+    long id = clone_thread(THREAD_FLAGS, (void *)(top & ~15ul), born, &birth, NULL);
     if (id < 0) {
         __atomic_sub_fetch(&threads_live, 1, __ATOMIC_SEQ_CST);
         child->state = THREAD_FREE;
@@ -187,18 +195,18 @@ void forget_other_threads(struct thread *self)
         if (thread_at(slot) != self)
             thread_at(slot)->state = THREAD_FREE;
     threads_live = 1;
+    exec_phase = EXEC_NONE;
 }
 
 /* The last thing a thread does: it gives its slot away while still standing on it, so the kernel's exit
- * follows in the same breath, without touching the stack.  Whoever joins it is told before that, and not by
+ * follows in the same breath, without touching the stack.  The thread that joins it is told before that, and not by
  * the kernel: a checkpoint between the two would have a thread that is gone and was never seen to go. */
 void leave(struct thread *self, int status)
 {
-    enum { WAKE = 1 };
     static const int gone;
     if (self->clear_at_exit && !copy_user(self->clear_at_exit, &gone, sizeof gone)) {
         SYSTEM(__NR_set_tid_address, NULL);
-        SYSTEM(__NR_futex, self->clear_at_exit, WAKE, 1);
+        SYSTEM(__NR_futex, self->clear_at_exit, FUTEX_WAKE, 1);
     }
     if (__atomic_sub_fetch(&threads_live, 1, __ATOMIC_SEQ_CST) == 0) { /* the others left in the same moment */
         __atomic_add_fetch(&threads_live, 1, __ATOMIC_SEQ_CST);
@@ -214,34 +222,50 @@ void leave(struct thread *self, int status)
     __builtin_unreachable();
 }
 
-/* An exec keeps one thread. The others are asked to leave as they are asked to park. */
-static volatile bool others_must_leave;
-
+/* An exec keeps one thread.  The others are asked to leave as they are asked to park.  It and a checkpoint exclude each
+ * other: each says what it is about to do, then looks at what the other has said; the exec is the one that stands back. */
 bool must_leave(void)
 {
-    return others_must_leave;
+    while (__atomic_load_n(&exec_phase, __ATOMIC_SEQ_CST) == EXEC_CLAIMED)
+        wait_while(&exec_phase, EXEC_CLAIMED);
+    return __atomic_load_n(&exec_phase, __ATOMIC_SEQ_CST) == EXEC_BEGUN;
 }
 
-void end_other_threads(struct thread *self)
+static void set_exec_phase(uint32_t phase)
 {
-    const struct __kernel_timespec moment = {0, 1000000};
-    others_must_leave = true;
-    while (__atomic_load_n(&threads_live, __ATOMIC_SEQ_CST) > 1) {
-        uint32_t live = threads_live;
+    __atomic_store_n(&exec_phase, phase, __ATOMIC_SEQ_CST);
+    wake_all(&exec_phase);
+}
+
+/* False: another thread does the same, or a checkpoint is being taken, and SELF is to leave or to park first. */
+bool end_other_threads(struct thread *self)
+{
+    uint32_t none = EXEC_NONE;
+    if (!__atomic_compare_exchange_n(&exec_phase, &none, EXEC_CLAIMED, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+        return false;
+    bool free = !(__atomic_load_n(&checkpoint_phase, __ATOMIC_SEQ_CST) & 1);
+    set_exec_phase(free ? EXEC_BEGUN : EXEC_NONE);
+    for (uint32_t live; free && (live = __atomic_load_n(&threads_live, __ATOMIC_SEQ_CST)) > 1;) {
         for (int slot = 0; slot < MAX_THREADS && slot_mapped[slot]; slot++) {
             struct thread *other = thread_at(slot);
-            if (other != self && other->state == THREAD_LIVE)
-                SYSTEM(__NR_tgkill, process.real_id, other->real_id, CHECKPOINT_SIGNAL);
+            bool is_there = other->state == THREAD_LIVE || other->state == THREAD_PARKED;
+            if (other == self || !is_there || other->asked_to_leave)
+                continue;
+            /* Once: such signals queue up, and all programs of a user share the room, which may be used up just now. */
+            other->asked_to_leave = !SYSTEM(__NR_tgkill, process.real_id, other->real_id, CHECKPOINT_SIGNAL);
         }
-        SYSTEM(__NR_futex, &threads_live, 128 /* FUTEX_WAIT_PRIVATE */, live, &moment);
+        wait_a_moment_while(&threads_live, live);
     }
-    others_must_leave = false;
+    if (free)
+        set_exec_phase(EXEC_NONE);
+    return free;
 }
 
 void end_program(struct thread *self, int status)
 {
     struct request request = {.call = OP_EXIT, .arguments = {status}};
-    write_shared_back(self);
+    if (shared_write_all(self))
+        die_of(SIGBUS); /* as the kernel ends who changes a mapping that its disk has no room for */
     ask(self, &request, NULL, 0, NULL, 0, NULL);
     tell_starter(CONTROL_EXITED, status);
     die(status);
@@ -256,7 +280,7 @@ long do_exit(struct trap *t)
 
 long do_exit_group(struct trap *t)
 {
-    end_program(t->self, (int)t->a[0] & 0xff);
+    end_program(t->self, (int)t->a[0] & EXIT_STATUS_BITS);
 }
 
 long do_set_tid_address(struct trap *t)
@@ -280,7 +304,7 @@ long do_gettid(struct trap *t)
 
 long do_arch_prctl(struct trap *t)
 {
-    if (t->a[0] < 0x1001 || t->a[0] > 0x1004)
+    if (t->a[0] < ARCH_FIRST || t->a[0] > ARCH_LAST)
         return -EINVAL;
     return SYSTEM(__NR_arch_prctl, t->a[0], t->a[1]);
 }

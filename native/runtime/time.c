@@ -3,40 +3,41 @@
  * A wait that a checkpoint interrupts is done again with what is left of its time: its end is kept as a
  * moment of the program's monotonic clock, which goes on where it was when the program moves.
  */
-#include "runtime.h"
+#include "time.h"
 
-enum { REALTIME = 0, MONOTONIC = 1, MONOTONIC_RAW = 4, COARSE = 6, BOOTTIME = 7, ABSOLUTE = 1 };
-
-#define SECOND 1000000000l
+#include "process.h"
+#include "signals.h"
+#include "text.h"
+#include "user.h"
 
 static int64_t nanoseconds(const struct __kernel_timespec *t)
 {
-    if (t->tv_sec > INT64_MAX / SECOND - 1)
+    if (t->tv_sec > INT64_MAX / SECOND_NS - 1)
         return INT64_MAX;
-    return t->tv_sec * SECOND + t->tv_nsec;
+    return t->tv_sec * SECOND_NS + t->tv_nsec;
 }
 
 static struct __kernel_timespec spec(int64_t ns)
 {
     if (ns < 0)
         ns = 0;
-    return (struct __kernel_timespec){ns / SECOND, ns % SECOND};
+    return (struct __kernel_timespec){ns / SECOND_NS, ns % SECOND_NS};
 }
 
 static bool valid(const struct __kernel_timespec *t)
 {
-    return t->tv_sec >= 0 && t->tv_nsec >= 0 && t->tv_nsec < SECOND;
+    return t->tv_sec >= 0 && t->tv_nsec >= 0 && t->tv_nsec < SECOND_NS;
 }
 
 static bool moves_with_program(long clock)
 {
-    return clock == MONOTONIC || clock == MONOTONIC_RAW || clock == COARSE || clock == BOOTTIME;
+    return clock == CLOCK_MONOTONIC || clock == CLOCK_MONOTONIC_RAW || clock == CLOCK_MONOTONIC_COARSE || clock == CLOCK_BOOTTIME;
 }
 
 int64_t monotonic_ns(void)
 {
     struct __kernel_timespec now;
-    SYSTEM(__NR_clock_gettime, MONOTONIC, &now);
+    SYSTEM(__NR_clock_gettime, CLOCK_MONOTONIC, &now);
     return nanoseconds(&now) + process.monotonic_offset_ns;
 }
 
@@ -72,7 +73,7 @@ static long sleep_until(struct trap *t, long clock, int64_t end_ns, bool relativ
 {
     struct __kernel_timespec until =
         spec(end_ns - (moves_with_program(clock) ? process.monotonic_offset_ns : 0));
-    long a[6] = {clock, ABSOLUTE, (long)&until, 0};
+    long a[6] = {clock, TIMER_ABSTIME, (long)&until, 0};
     uint64_t mask = t->frame->uc_sigmask;
     long result = interruptible_system(__NR_clock_nanosleep, a, &mask);
     if (result != -EINTR)
@@ -93,7 +94,7 @@ static long sleep_for(struct trap *t, const void *from, void *left_to)
         return -EFAULT;
     if (!valid(&length))
         return -EINVAL;
-    return sleep_until(t, MONOTONIC, wait_end(t, nanoseconds(&length)), true, left_to);
+    return sleep_until(t, CLOCK_MONOTONIC, wait_end(t, nanoseconds(&length)), true, left_to);
 }
 
 long do_nanosleep(struct trap *t)
@@ -105,9 +106,9 @@ long do_clock_nanosleep(struct trap *t)
 {
     struct __kernel_timespec until;
     long clock = (int)t->a[0];
-    if (clock != REALTIME && clock != MONOTONIC && clock != BOOTTIME && clock != 11)
+    if (clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC && clock != CLOCK_BOOTTIME && clock != CLOCK_TAI)
         return -EINVAL;
-    if (!(t->a[1] & ABSOLUTE))
+    if (!(t->a[1] & TIMER_ABSTIME))
         return sleep_for(t, (void *)t->a[2], (void *)t->a[3]);
     if (copy_user(&until, (void *)t->a[2], sizeof until))
         return -EFAULT;
@@ -118,10 +119,10 @@ long do_clock_nanosleep(struct trap *t)
 
 long do_futex(struct trap *t)
 {
-    enum { WAIT = 0, CLOCK_IS_REALTIME = 256 };
     struct __kernel_timespec limit;
-    long command = (long)(t->a[1] & 0x7f);
-    bool timed = (command == WAIT || command == 6 || command == 9 || command == 11 || command == 13) && t->a[3];
+    long command = (long)(t->a[1] & FUTEX_CMD_MASK);
+    bool timed = (command == FUTEX_WAIT || command == FUTEX_LOCK_PI || command == FUTEX_WAIT_BITSET ||
+                  command == FUTEX_WAIT_REQUEUE_PI || command == FUTEX_LOCK_PI2) && t->a[3];
     long a[6] = {(long)t->a[0], (long)t->a[1], (long)(int)t->a[2], (long)t->a[3], (long)t->a[4],
                  (long)(int)t->a[5]};
     uint64_t mask = t->frame->uc_sigmask;
@@ -132,22 +133,24 @@ long do_futex(struct trap *t)
     if (!valid(&limit))
         return -EINVAL;
     int64_t end = 0;
-    if (command == WAIT) {
+    if (command == FUTEX_WAIT) {
         end = wait_end(t, nanoseconds(&limit));
         limit = spec(end - monotonic_ns());
-    } else if (!(t->a[1] & CLOCK_IS_REALTIME) && command != 6) {
+    } else if (!(t->a[1] & FUTEX_CLOCK_REALTIME) && command != FUTEX_LOCK_PI) {
         limit = spec(nanoseconds(&limit) - process.monotonic_offset_ns);
     }
     a[3] = (long)&limit;
     long result = interruptible_system(__NR_futex, a, &mask);
     if (result != -EINTR)
         return result;
-    if (command == WAIT)
+    if (command == FUTEX_WAIT)
         remember_wait(t, end);
     return -RESTART_UNHANDLED;
 }
 
 /* Interval timers are the kernel's; the checkpoint reads them and the restart sets them again. */
+enum { HALF_SECOND_US = 500000 };
+
 struct interval_timer {
     int64_t every_s, every_us, left_s, left_us;
 };
@@ -173,8 +176,8 @@ long do_getitimer(struct trap *t)
 long do_alarm(struct trap *t)
 {
     struct interval_timer fresh = {.left_s = (int64_t)(uint32_t)t->a[0]}, old = {0};
-    SYSTEM(__NR_setitimer, 0, &fresh, &old);
-    return old.left_s + (old.left_us >= 500000 || (old.left_us && !old.left_s));
+    SYSTEM(__NR_setitimer, ITIMER_REAL, &fresh, &old);
+    return old.left_s + (old.left_us >= HALF_SECOND_US || (old.left_us && !old.left_s));
 }
 
 /* POSIX timers: the program's number is the place in this table. */
@@ -186,105 +189,148 @@ struct timer_event {
 struct timer_setting {
     struct __kernel_timespec every, left;
 };
+enum { TIMERS = 64 };
+struct lock timers_lock;
 static struct timer {
     bool used;
     int clock, kernel_id;
     struct timer_event event;
     struct timer_setting saved;
-} timers[64];
+} timers[TIMERS] GUARDED_BY(timers_lock);
 
 static long create_in_kernel(struct timer *timer)
 {
     struct timer_event event = timer->event;
-    if (event.notify == 4) /* SIGEV_THREAD_ID */
+    if (event.notify == SIGEV_THREAD_ID)
         event.thread = real_thread_id(event.thread);
     return SYSTEM(__NR_timer_create, timer->clock, &event, &timer->kernel_id);
 }
 
-long do_timer_create(struct trap *t)
+/* Makes a timer in an unused place. Returns its number or -errno. */
+static int create_timer(int clock, const struct timer_event *event)
 {
-    for (int i = 0; i < (int)COUNT(timers); i++) {
+    int number = -EAGAIN;
+    lock(&timers_lock);
+    for (int i = 0; i < TIMERS && number == -EAGAIN; i++) {
         struct timer *timer = &timers[i];
         if (timer->used)
             continue;
-        *timer = (struct timer){.clock = (int)t->a[0], .event = {.value = (uint64_t)i, .signal = SIGALRM}};
-        if (t->a[1] && copy_user(&timer->event, (void *)t->a[1], sizeof timer->event))
-            return -EFAULT;
+        *timer = (struct timer){.clock = clock, .event = {.value = (uint64_t)i, .signal = SIGALRM}};
+        if (event)
+            timer->event = *event;
         long failed = create_in_kernel(timer);
-        if (failed)
-            return failed;
-        timer->used = true;
-        return copy_user((void *)t->a[2], &i, sizeof i) ? -EFAULT : 0;
+        timer->used = !failed;
+        number = failed ? (int)failed : i;
     }
-    return -EAGAIN;
+    unlock(&timers_lock);
+    return number;
 }
 
-static struct timer *timer_of(const struct trap *t)
+/* The timer of that number. NULL: there is none. */
+static struct timer *timer_of(unsigned long number) REQUIRES(timers_lock);
+static struct timer *timer_of(unsigned long number)
 {
-    return t->a[0] < COUNT(timers) && timers[t->a[0]].used ? &timers[t->a[0]] : NULL;
+    return number < TIMERS && timers[number].used ? &timers[number] : NULL;
+}
+
+static long delete_timer(unsigned long number)
+{
+    long result = -EINVAL;
+    lock(&timers_lock);
+    struct timer *timer = timer_of(number);
+    if (timer) {
+        timer->used = false;
+        result = SYSTEM(__NR_timer_delete, timer->kernel_id);
+    }
+    unlock(&timers_lock);
+    return result;
+}
+
+long do_timer_create(struct trap *t)
+{
+    struct timer_event event;
+    if (t->a[1] && copy_user(&event, (void *)t->a[1], sizeof event))
+        return -EFAULT;
+    int number = create_timer((int)t->a[0], t->a[1] ? &event : NULL);
+    if (number < 0)
+        return number;
+    if (!copy_user((void *)t->a[2], &number, sizeof number))
+        return 0;
+    delete_timer((unsigned long)number);
+    return -EFAULT;
 }
 
 long do_timer_settime(struct trap *t)
 {
-    struct timer *timer = timer_of(t);
     struct timer_setting fresh, old;
-    if (!timer)
-        return -EINVAL;
+    long result = -EINVAL;
     if (copy_user(&fresh, (void *)t->a[2], sizeof fresh))
         return -EFAULT;
-    if ((t->a[1] & ABSOLUTE) && moves_with_program(timer->clock))
+    lock(&timers_lock);
+    struct timer *timer = timer_of(t->a[0]);
+    if (timer && (t->a[1] & TIMER_ABSTIME) && moves_with_program(timer->clock))
         fresh.left = spec(nanoseconds(&fresh.left) - process.monotonic_offset_ns);
-    long result = SYSTEM(__NR_timer_settime, timer->kernel_id, t->a[1], &fresh, &old);
+    if (timer)
+        result = SYSTEM(__NR_timer_settime, timer->kernel_id, t->a[1], &fresh, &old);
+    unlock(&timers_lock);
     return !result && t->a[3] && copy_user((void *)t->a[3], &old, sizeof old) ? -EFAULT : result;
 }
 
 long do_timer_gettime(struct trap *t)
 {
-    struct timer *timer = timer_of(t);
     struct timer_setting now;
-    if (!timer)
-        return -EINVAL;
-    long result = SYSTEM(__NR_timer_gettime, timer->kernel_id, &now);
+    long result = -EINVAL;
+    lock(&timers_lock);
+    struct timer *timer = timer_of(t->a[0]);
+    if (timer)
+        result = SYSTEM(__NR_timer_gettime, timer->kernel_id, &now);
+    unlock(&timers_lock);
     return !result && copy_user((void *)t->a[1], &now, sizeof now) ? -EFAULT : result;
 }
 
 long do_timer_getoverrun(struct trap *t)
 {
-    struct timer *timer = timer_of(t);
-    return timer ? SYSTEM(__NR_timer_getoverrun, timer->kernel_id) : -EINVAL;
+    long result = -EINVAL;
+    lock(&timers_lock);
+    struct timer *timer = timer_of(t->a[0]);
+    if (timer)
+        result = SYSTEM(__NR_timer_getoverrun, timer->kernel_id);
+    unlock(&timers_lock);
+    return result;
 }
 
 long do_timer_delete(struct trap *t)
 {
-    struct timer *timer = timer_of(t);
-    if (!timer)
-        return -EINVAL;
-    timer->used = false;
-    return SYSTEM(__NR_timer_delete, timer->kernel_id);
+    return delete_timer(t->a[0]);
 }
 
 /* POSIX timers end with the program that made them, and are not a child's. */
 void forget_timers(void)
 {
-    for (size_t i = 0; i < COUNT(timers); i++) {
+    lock(&timers_lock);
+    for (size_t i = 0; i < TIMERS; i++) {
         if (timers[i].used)
             SYSTEM(__NR_timer_delete, timers[i].kernel_id);
         timers[i].used = false;
     }
+    unlock(&timers_lock);
 }
 
 /* For the checkpoint and the restart. */
-static struct interval_timer saved_intervals[3];
-static int64_t saved_at_ns;
+enum { INTERVAL_TIMERS = 3 };
+static struct interval_timer saved_intervals[INTERVAL_TIMERS] GUARDED_BY(one_thread);
+static int64_t saved_at_ns GUARDED_BY(one_thread);
 
 void save_timers(void)
 {
     saved_at_ns = monotonic_ns();
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < INTERVAL_TIMERS; i++)
         SYSTEM(__NR_getitimer, i, &saved_intervals[i]);
-    for (size_t i = 0; i < COUNT(timers); i++)
+    lock(&timers_lock);
+    for (size_t i = 0; i < TIMERS; i++)
         if (timers[i].used)
             SYSTEM(__NR_timer_gettime, timers[i].kernel_id, &timers[i].saved);
+    unlock(&timers_lock);
 }
 
 /* The program's clock goes on from the moment of the checkpoint. */
@@ -296,10 +342,13 @@ void restore_clock(void)
 
 void restore_timers(void)
 {
-    for (int i = 0; i < 3; i++)
+    no_other_thread_runs(); /* all wait for the last one, which is this */
+    for (int i = 0; i < INTERVAL_TIMERS; i++)
         if (saved_intervals[i].left_s || saved_intervals[i].left_us)
             SYSTEM(__NR_setitimer, i, &saved_intervals[i], 0);
-    for (size_t i = 0; i < COUNT(timers); i++)
+    lock(&timers_lock);
+    for (size_t i = 0; i < TIMERS; i++)
         if (timers[i].used && !create_in_kernel(&timers[i]))
             SYSTEM(__NR_timer_settime, timers[i].kernel_id, 0, &timers[i].saved, 0);
+    unlock(&timers_lock);
 }

@@ -1,6 +1,9 @@
 /* Memory of the program's that may be missing: the copy is one instruction, and a fault in it becomes
  * -EFAULT instead of a death. */
-#include "runtime.h"
+#include "user.h"
+
+#include "../protocol.h"
+#include "layout.h"
 
 extern char copy_user_instruction[], copy_user_after[], copy_user_failed[];
 

@@ -1,6 +1,12 @@
 /* Waiting for descriptors: poll, select and epoll all become one question that the shadow keeps until
  * there is something to say. */
-#include "runtime.h"
+#include "time.h"
+
+#include "channel.h"
+#include "remote.h"
+#include "signals.h"
+#include "text.h"
+#include "user.h"
 
 struct poll_entry {
     int fd;

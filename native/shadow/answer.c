@@ -25,7 +25,7 @@ static bool wait_for_room(struct session *s)
     return !(one.revents & POLLHUP);
 }
 
-static ssize_t send_with_gift(int channel, const uint8_t *at, size_t size, int gift, int flags)
+static ssize_t send_with_fd(int channel, const uint8_t *at, size_t size, int passed_fd, int flags)
 {
     union {
         struct cmsghdr head;
@@ -34,38 +34,38 @@ static ssize_t send_with_gift(int channel, const uint8_t *at, size_t size, int g
     struct iovec part = {(void *)(uintptr_t)at, size};
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control,
                              .msg_controllen = sizeof control.room};
-    memcpy(CMSG_DATA(&control.head), &gift, sizeof gift);
+    memcpy(CMSG_DATA(&control.head), &passed_fd, sizeof passed_fd);
     return sendmsg(channel, &message, flags);
 }
 
-static bool send_plain(struct session *s, const uint8_t *at, size_t size, int gift, int flags)
+static bool send_plain(struct session *s, const uint8_t *at, size_t size, int passed_fd, int flags)
 {
     flags |= MSG_NOSIGNAL | MSG_DONTWAIT;
     while (size) {
-        ssize_t sent = gift < 0 ? send(s->channel, at, size, flags)
-                                : send_with_gift(s->channel, at, size, gift, flags);
+        ssize_t sent = passed_fd < 0 ? send(s->channel, at, size, flags)
+                                : send_with_fd(s->channel, at, size, passed_fd, flags);
         if (sent < 0 && (errno == EINTR || ((errno == EAGAIN || errno == EWOULDBLOCK) && wait_for_room(s))))
             continue;
         if (sent <= 0)
             return false;
-        gift = -1;
+        passed_fd = -1;
         at += sent;
         size -= (size_t)sent;
     }
     return true;
 }
 
-static bool send_all(struct session *s, const uint8_t *at, size_t size, int gift, int flags)
+static bool send_all(struct session *s, const uint8_t *at, size_t size, int passed_fd, int flags)
 {
     bool good = true;
     if (!s->secret)
-        return send_plain(s, at, size, gift, flags);
+        return send_plain(s, at, size, passed_fd, flags);
     while (size && good) {
         size_t piece = size < RECORD ? size : RECORD, whole = piece;
         uint8_t *record = secret_record(s, at, &whole);
-        good = record && send_plain(s, record, whole, gift, flags);
+        good = record && send_plain(s, record, whole, passed_fd, flags);
         free(record);
-        gift = -1;
+        passed_fd = -1;
         at += piece;
         size -= piece;
     }
@@ -142,7 +142,7 @@ static void note_silent(struct work *w, long result)
         file->late_error = ENOSPC;
 }
 
-/* One answer that nobody asked for yet: W's output behind HEAD and PATH. */
+/* One answer before its question: W's output behind HEAD and PATH. */
 bool send_foreseen(struct work *w, long result, const struct foreseen *head, const char *path)
 {
     struct session *s = w->session;
@@ -178,19 +178,19 @@ static bool send_answer(struct work *w, long result)
                           .result = result};
     memcpy(s->out, &head, sizeof head);
     s->statistics.bytes_out += sizeof head + w->out_used + w->bulk.size;
-    int gift = s->task.direct ? -1 : w->gift;
-    return send_all(s, s->out, sizeof head + w->out_used, gift, w->bulk.size ? MSG_MORE : 0) &&
+    int passed_fd = s->task.direct ? -1 : w->passed_fd;
+    return send_all(s, s->out, sizeof head + w->out_used, passed_fd, w->bulk.size ? MSG_MORE : 0) &&
            (!w->bulk.size || send_bulk(s, w));
 }
 
-/* When answers find nobody, the program is dead; what it had said before is done all the same, as a kernel does the
+/* When answers cannot be delivered, the program is dead; what it had said before is done all the same, as a kernel does the
  * writes of a program that is killed after them. */
 void answer(struct work *w, long result)
 {
     struct session *s = w->session;
-    if (s->task.direct && w->head.call == OP_FORK && w->gift >= 0) {
-        tell(s, SHADOW_MEMBER, w->gift, result, NULL);
-        w->gift = -1;
+    if (s->task.direct && w->head.call == OP_FORK && w->passed_fd >= 0) {
+        tell(s, SHADOW_MEMBER, w->passed_fd, result, NULL);
+        w->passed_fd = -1;
     }
     if (w->head.id == ID_NONE) {
         note_silent(w, result);
@@ -198,8 +198,8 @@ void answer(struct work *w, long result)
         s->mute = true;
         shutdown(s->channel, SHUT_WR);
     }
-    if (w->gift >= 0)
-        close(w->gift);
+    if (w->passed_fd >= 0)
+        close(w->passed_fd);
     if (s->out_room > 2 * KEPT_ROOM) /* a big answer's room is not kept */
         buffer_size(&s->out, &s->out_room, 0);
 }

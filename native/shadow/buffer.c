@@ -45,7 +45,7 @@ void session_free(struct session *s)
     munmap(s, sizeof *s);
 }
 
-/* How long the channel may be silent before receiving says EAGAIN. 0: for ever. */
+/* How long the channel may be silent before receiving says EAGAIN. 0: without limit. */
 static void set_patience(struct session *s, int seconds)
 {
     struct timeval limit = {seconds, 0};

@@ -58,7 +58,7 @@ static bool name_now(int real, char path[PATH_LIMIT])
     return length > 0;
 }
 
-/* Whether the descriptor REAL, which the program has, may be used so. What has no name any more is nobody else's. */
+/* Whether the descriptor REAL, which the program has, may be used so. What has no name any more belongs to this program alone. */
 static bool may_use(const struct session *s, int real, enum use use)
 {
     char path[PATH_LIMIT];

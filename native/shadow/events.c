@@ -13,16 +13,18 @@ struct queued {
     struct queued *next;
 };
 static pthread_mutex_t queue_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct queued *queue_first, **queue_last = &queue_first;
-static int queue_fd = -1;
+static struct queued *queue_first GUARDED_BY(queue_lock);
+static struct queued **queue_last GUARDED_BY(queue_lock) = &queue_first;
+static int queue_fd GUARDED_BY(queue_lock) = -1;
 
 int shadow_event_descriptor(void)
 {
     pthread_mutex_lock(&queue_lock);
     if (queue_fd < 0)
         queue_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    int fd = queue_fd;
     pthread_mutex_unlock(&queue_lock);
-    return queue_fd;
+    return fd;
 }
 
 void tell(struct session *s, int kind, int64_t value, int64_t detail, const char *text)
@@ -36,7 +38,7 @@ void tell(struct session *s, int kind, int64_t value, int64_t detail, const char
     else
         s->over = true;
     if (!fresh && kind == SHADOW_MEMBER)
-        close((int)value); /* nobody will take it */
+        close((int)value); /* no one will take it */
     if (!fresh)
         return;
     s->root->untold++;

@@ -51,7 +51,7 @@ long serve_read(struct work *w)
     return got;
 }
 
-/* What is left of a short write that nobody waits for is tried at once: its error is why it was short. */
+/* What is left of a short write without an answer is tried at once: its error is why it was short. */
 static bool is_silent(const struct work *w) { return w->head.id == ID_NONE; }
 
 /* A write that may wait goes on until everything is written, as the kernel's does. */
@@ -99,7 +99,8 @@ static bool read_bulk(struct work *w, const struct file *file, size_t size)
 
 long serve_pread64(struct work *w)
 {
-    struct file *file = file_of(w->session, ARGUMENT(0));
+    struct file **held = handle_of(w->session, ARGUMENT(0));
+    struct file *file = held ? *held : file_of(w->session, ARGUMENT(0));
     size_t size = (size_t)ARGUMENT(2);
     if (!file)
         return -EBADF;

@@ -119,7 +119,7 @@ void close_all(struct session *s)
     free(s->image_final);
 }
 
-/* Standard input, output and error are shared with whoever started the job: their status flags are
+/* Standard input, output and error are shared with the process that started the job: their status flags are
  * theirs, so they stay as they are and waiting is done with poll. */
 void open_standard(struct session *s)
 {

@@ -45,7 +45,7 @@ long serve_image_begin(struct work *w)
         return -errno;
     }
     s->image_began_ns = now_ns();
-    w->gift = fcntl(s->image_fd, F_DUPFD_CLOEXEC, 3);
+    w->passed_fd = fcntl(s->image_fd, F_DUPFD_CLOEXEC, 3);
     return s->image_is_increment;
 }
 

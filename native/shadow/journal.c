@@ -204,7 +204,7 @@ bool copy_content(int from, int to)
     return fstat(from, &st) == 0 && at == st.st_size;
 }
 
-/* A file that is about to lose its name, NAME below DIRECTORY and PATH in the record, is copied: whoever has it open may
+/* A file that is about to lose its name, NAME below DIRECTORY and PATH in the record, is copied: processes that have it open may
  * go on changing it. */
 static long save_removed(struct journal *j, int directory, const char *name, const char *path)
 {
@@ -244,7 +244,7 @@ static long save_removed(struct journal *j, int directory, const char *name, con
     record.other_size = (uint32_t)strlen(other) + 1;
     long failed = append(j, &record, path, other, NULL) ? 0 : -ENOSPC;
     if (S_ISREG(st.st_mode) && st.st_nlink == 1)
-        forget_file(j, &st); /* its number may be somebody else's soon */
+        forget_file(j, &st); /* its number may be reused soon */
     return failed;
 }
 

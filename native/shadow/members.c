@@ -162,7 +162,7 @@ static long start_member(struct session *s, int channel, bool straight)
 }
 
 /* A channel whose other end goes beside the answer, or to who relays it. */
-static long start_near(struct session *s, int *gift)
+static long start_near(struct session *s, int *passed_fd)
 {
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
@@ -173,7 +173,7 @@ static long start_near(struct session *s, int *gift)
         close(pair[1]);
         return number;
     }
-    *gift = pair[1];
+    *passed_fd = pair[1];
     return number;
 }
 
@@ -188,7 +188,7 @@ long serve_fork(struct work *w)
     if (s->root->members > 500)
         return -EAGAIN;
     if (!s->task.direct || !ARGUMENT(0))
-        return start_near(s, &w->gift);
+        return start_near(s, &w->passed_fd);
     if (take_spare(s->root, &channel, &label, &never)) {
         long number = start_member(s, channel, true);
         if (number < 0)
@@ -198,13 +198,13 @@ long serve_fork(struct work *w)
         return number;
     }
     if (never)
-        return start_near(s, &w->gift);
+        return start_near(s, &w->passed_fd);
     if (!w->again) {
         tell(s, SHADOW_WANTS_SPARE, 0, 0, NULL);
         w->until_ns = now_ns() + SPARE_WAIT_NS;
     }
     if (now_ns() >= w->until_ns)
-        return start_near(s, &w->gift);
+        return start_near(s, &w->passed_fd);
     w->retry_ns = now_ns() + SPARE_LOOK_NS;
     return PARKED;
 }

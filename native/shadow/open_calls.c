@@ -72,7 +72,7 @@ static bool put_facts(struct work *w, const struct file *file, int64_t first)
     return true;
 }
 
-/* A pipe that nobody reads yet is waited for; a device that is not there is not. */
+/* A pipe without a reader is waited for; a device that is not there is not. */
 static bool awaits_reader(int directory, const char *path, int flags)
 {
     struct stat st;

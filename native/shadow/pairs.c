@@ -98,7 +98,7 @@ struct pairs *pairs_new(void)
     return calloc(1, sizeof(struct pairs));
 }
 
-/* Ends that nobody has are closed with those that were copied. */
+/* Ends without a descriptor are closed with those that were copied. */
 void pairs_drop(struct pairs *pairs)
 {
     for (size_t i = 0; pairs && i < pairs->count; i++) {

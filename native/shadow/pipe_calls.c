@@ -1,4 +1,4 @@
-/* Pipes, socket pairs, counters, epoll sets: real kernel objects here, whoever of the family uses them. */
+/* Pipes, socket pairs, counters, epoll sets: real kernel objects here, whichever member of the family uses them. */
 #include "serve.h"
 
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 /* Pipes and the like live here: they work between all members of a program's family. */
-static atomic_uint pair_numbers = 1;
+static atomic_uint pair_numbers ATOMIC = 1;
 
 static long install_pair(struct work *w, const int real[2], int flags, uint8_t kind)
 {

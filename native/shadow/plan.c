@@ -23,15 +23,15 @@ struct question {
     int64_t extent; /* of an opened file: how far it was read; -1: a directory that was listed */
 };
 
+static pthread_mutex_t plans_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct plan {
     char *program;
     struct question *questions;
     size_t count;
     uint64_t used;
     int references; /* sessions that learn */
-} plans[PLANS];
-static pthread_mutex_t plans_lock = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t plans_clock;
+} plans[PLANS] GUARDED_BY(plans_lock);
+static uint64_t plans_clock GUARDED_BY(plans_lock);
 
 static void clear(struct plan *plan)
 {
@@ -43,6 +43,7 @@ static void clear(struct plan *plan)
 }
 
 /* The plan of PROGRAM, or a new one in the place of the one that was not used for longest. */
+static struct plan *plan_of(const char *program) REQUIRES(plans_lock);
 static struct plan *plan_of(const char *program)
 {
     struct plan *oldest = NULL;
@@ -87,6 +88,7 @@ static bool still_beginning(const struct request *head)
     }
 }
 
+static void add(struct session *s, const struct work *w) REQUIRES(plans_lock);
 static void add(struct session *s, const struct work *w)
 {
     struct plan *plan = s->plan;
@@ -110,6 +112,7 @@ static void add(struct session *s, const struct work *w)
 }
 
 /* How far a file of the plan is read: the last question that opened it says so. */
+static void note_extent(struct session *s, const struct request *head) REQUIRES(plans_lock);
 static void note_extent(struct session *s, const struct request *head)
 {
     struct file *file = file_of(s, head->arguments[0]);
@@ -203,7 +206,7 @@ static int64_t issue_ticket(struct work *w, const struct question *q, uint32_t n
 
 static bool foretell(struct session *s, const struct question *q, uint32_t number, size_t *told)
 {
-    struct work w = {.session = s, .head = q->head, .payload = (uint8_t *)q->path, .gift = -1, .until_ns = -1,
+    struct work w = {.session = s, .head = q->head, .payload = (uint8_t *)q->path, .passed_fd = -1, .until_ns = -1,
                      .retry_ns = -1};
     struct foreseen head = {.call = q->head.call, .path_size = (uint32_t)strlen(q->path) + 1, .ticket = -1};
     bool opens = q->head.call == __NR_openat;
@@ -253,7 +256,7 @@ void plan_begin(struct session *s)
         free(questions[i].path);
     }
     free(questions);
-    struct work end = {.session = s, .gift = -1};
+    struct work end = {.session = s, .passed_fd = -1};
     if (!good || !send_foreseen(&end, (long)count, &last, NULL))
         s->over = true;
 }

@@ -96,7 +96,7 @@ static bool open_records(struct session *s)
     return true;
 }
 
-/* Receives what there is. As recv: 0 is the end, also when somebody else wrote into the channel. */
+/* Receives what there is. As recv: 0 is the end, also when another process wrote into the channel. */
 ssize_t secret_receive(struct session *s)
 {
     struct secret *secret = s->secret;

@@ -279,7 +279,7 @@ static long serve_member_gone(struct work *w)
     return PARKED;
 }
 
-/* A write that nobody waited for has failed: what comes after it for that file hears of it, once. */
+/* A write without an answer has failed: what comes after it for that file hears of it, once. */
 static bool is_late(struct work *w, long *result)
 {
     switch (w->head.call) {

@@ -14,6 +14,7 @@
 #include <stdio.h>
 
 #include "../calls_format.h"
+#include "../guards.h"
 #include "../protocol.h"
 #include "shadow.h"
 
@@ -26,7 +27,7 @@ struct file {
     bool regular;     /* reads and writes never wait, and are done in full */
     bool steady;      /* a file of an ordinary file system, whose size is true */
     uint32_t question; /* of the plan: which opened it, plus one */
-    int late_error;   /* of a write that nobody waited for; told with the next answer */
+    int late_error;   /* of a write without an answer; told with the next answer */
     bool nonblocking; /* the real descriptor never waits */
     bool wants_nonblocking; /* the program asked for that */
     bool inherited;   /* standard input, output, error: not saved, given again */
@@ -56,12 +57,12 @@ struct work {
         int64_t offset;
         size_t size;
     } bulk;
-    int gift; /* descriptor to send beside the answer, -1 none; closed afterwards */
+    int passed_fd; /* descriptor to send beside the answer, -1 none; closed afterwards */
     /* When it must wait: what for. Its function is called again when that has come. */
     struct pollfd wait_one;
     struct pollfd *wait; /* &wait_one or a list of its own */
     size_t wait_count;
-    int64_t until_ns;    /* -1: for ever */
+    int64_t until_ns;    /* -1: no limit */
     int64_t retry_ns;    /* -1: no, else try again at this time */
     bool again;          /* this is not the first attempt */
     bool cancelled;
@@ -99,7 +100,7 @@ struct session {
     int64_t image_began_ns;
     bool greeted, over;
     bool heard_all; /* the channel's end was seen: what was said before it is still done */
-    bool mute;      /* nobody takes answers any more */
+    bool mute;      /* answers are not read any more */
     atomic_bool vacates; /* the next image ends the program here */
     int real_pid;
     struct journal *journal; /* of the root */
@@ -128,18 +129,20 @@ struct session {
 /* events.c */
 void tell(struct session *s, int kind, int64_t value, int64_t detail, const char *text);
 
+/* host.c */
+void bury_session(int id);
+void block_signals(void);
+void end_family(struct session *root);
+extern pthread_mutex_t table_lock; /* of the table of sessions and of what their statistics add up to */
+enum { STACK_BYTES = 128 << 10 };  /* of a session's thread */
+
 /* session.c */
 int64_t now_ns(void);
-void bury_session(int id);
 void broken(struct session *s, const char *how);
 uint8_t *out_room(struct work *w, size_t size);
 void wait_on(struct work *w, int fd, short events);
 void serve_channel(struct session *s);
-void block_signals(void);
 bool take_in(struct session *s, size_t room);
-void end_family(struct session *root);
-extern pthread_mutex_t table_lock; /* of the table of sessions and of what their statistics add up to */
-enum { STACK_BYTES = 128 << 10 };  /* of a session's thread */
 void note_processor_time(struct session *s);
 
 /* answer.c */

@@ -48,7 +48,7 @@ enum shadow_event_kind {
                             detail: the helper's number */
     SHADOW_MEMBER_STRAIGHT = 11, /* a helper has a channel of its own straight home; value: label of the connection;
                                     detail: the helper's number */
-    SHADOW_WANTS_SPARE = 12, /* a helper waits, for a while: see shadow_spare. Whoever gives one gives another when a
+    SHADOW_WANTS_SPARE = 12, /* a helper waits, for a while: see shadow_spare. The host gives another when a
                                     helper has taken it, since it need not be the one that waited */
     SHADOW_ENDED = 7,    /* the session is over; its id is free */
     SHADOW_INCREMENT = 9, /* as SHADOW_IMAGE, of a file that needs the whole image before it; text: its name */

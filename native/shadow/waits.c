@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-/* A century is for ever; more than that would not fit beside the present time. */
+/* A century stands for no limit; more than that would not fit beside the present time. */
 #define LONGEST_NS (100ll * 366 * 86400 * 1000000000)
 
 static long until_later(struct work *w, int64_t timeout_ns)

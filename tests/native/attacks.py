@@ -7,8 +7,11 @@ that the table promises.
 from __future__ import annotations
 
 import errno
+import functools
+import operator
 import re
 import struct
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,15 +27,22 @@ OTHER_REQUESTS = [0x5401, 0x540E, 0x5412, 0x541B, 0x8933, 0xC0606611]
 """Of ioctl: reading the terminal's state, taking it, typing into it, and others."""
 
 
+NUMBERS = ("FAULT_REGISTER", "DIRTY_SCAN", "PLAIN_MAP", "MAP_ANONYMOUS", "THREAD_FLAGS", "FORK_FLAGS")
+ENUMERATED = re.compile(r"\b([A-Z]\w+) = ([0-9a-fx]+)\b")
+
+
+@functools.cache
 def constants() -> dict[str, int]:
-    """Return the numbers that the sources of the filter name."""
-    found: dict[str, int] = {}
-    for name in ("protocol.h", "runtime/runtime.h", "runtime/filter.c"):
-        text = re.sub(r"/\*.*?\*/", "", (NATIVE / name).read_text(), flags=re.DOTALL)
-        for word, value in re.findall(r"\b([A-Z]\w+)(?: = | +(?=0x))([0-9a-fx |]+)", text):
-            parts = [part.strip() for part in value.split("|")]
-            if all(parts):
-                found.setdefault(word, sum(int(part, 0) for part in parts))
+    """Return the numbers that the filter's table names: the protocol's, and what the preprocessor knows."""
+    found = {word: int(value, 0) for word, value in ENUMERATED.findall((NATIVE / "protocol.h").read_text())}
+    table = (NATIVE / "runtime" / "filter.c").read_text()
+    names = {*NUMBERS, *re.findall(r"\b(?:HAS_ONLY|HAS_ALL|IS\w*), \d, ([A-Z]\w+)", table)} - set(found)
+    source = f'#include "{NATIVE}/runtime/filter.c"\n' + "".join(f"VALUE_OF_{name} {name}\n" for name in sorted(names))
+    command = ["gcc", "-E", "-P", "-ffreestanding", f"-I{NATIVE / 'build'}", "-x", "c", "-"]
+    text = subprocess.run(command, input=source, capture_output=True, text=True, check=True).stdout
+    for name, value in re.findall(r"VALUE_OF_(\w+) (.*)", text):
+        parts = re.sub(r"\b(0x[0-9a-f]+|\d+)[ul]*\b", r"\1", re.sub(r"[()]", " ", value)).split("|")
+        found[name] = functools.reduce(operator.or_, (int(part.strip(), 0) for part in parts))
     return found
 
 

@@ -42,7 +42,7 @@ NOT_REACHED = {
     },
     "asked by the host, not by the runtime": {
         "shadow_read_statistics", "shadow_vacate", "shadow_spare", "shadow_close", "shadow_digest_image", "piece_at",
-        "take_spare", "forget_member",
+        "take_spare", "forget_member", "session_of",
     },
     "a matter of time": {"idle_sleep", "send_padding"},
     "no room for the journal: tests/integration/test_standard_faults.py fills the disk": {"wait_for_room"},

@@ -1,0 +1,10 @@
+/* Who the program is: see identity.c. */
+#ifndef RUNTIME_IDENTITY_H
+#define RUNTIME_IDENTITY_H
+
+#include "thread.h"
+
+extern struct lock identity_lock;
+void tell_limits(struct thread *self);
+
+#endif

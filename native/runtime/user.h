@@ -1,0 +1,12 @@
+/* Memory of the program's, which may not be there. 0 or -EFAULT. */
+#ifndef RUNTIME_USER_H
+#define RUNTIME_USER_H
+
+#include "abi.h"
+
+long copy_user(void *to, const void *from, size_t size);
+long copy_path(char *to, const char *from); /* length with the zero, -ENAMETOOLONG, -EFAULT */
+long touch_for_reading(const void *from, size_t size);
+bool fix_fault(struct ucontext *frame);
+
+#endif
