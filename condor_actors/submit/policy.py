@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from condor_actors.classads import ClassAdSyntaxError, Expr
+from condor_actors.messages.codes import HoldCode, JobStatus, Notification
 from condor_actors.submit.build_context import BuildContext, parsed
 from condor_actors.submit.errors import SubmitError
 
-_NOTIFICATION = {"never": 0, "always": 1, "complete": 2, "error": 3, "start": 4}
+_NOTIFICATION = {each.name.lower(): int(each) for each in Notification}
 
 
 def status(context: BuildContext) -> None:
@@ -15,15 +16,15 @@ def status(context: BuildContext) -> None:
     if held and context.spool:
         raise SubmitError("Cannot set 'hold' to 'true' when using -remote or -spool")
     if held:
-        context.set("JobStatus", 5)
+        context.set("JobStatus", int(JobStatus.HELD))
         context.set("HoldReason", "submitted on hold at user's request")
-        context.set("HoldReasonCode", 15)
+        context.set("HoldReasonCode", int(HoldCode.SUBMITTED_ON_HOLD))
     elif context.spool:
-        context.set("JobStatus", 5)
+        context.set("JobStatus", int(JobStatus.HELD))
         context.set("HoldReason", "Spooling input data files")
-        context.set("HoldReasonCode", 16)
+        context.set("HoldReasonCode", int(HoldCode.SPOOLING_INPUT))
     else:
-        context.set("JobStatus", 1)
+        context.set("JobStatus", int(JobStatus.IDLE))
     context.set("EnteredCurrentStatus", context.world.now_s)
 
 
@@ -74,7 +75,7 @@ def leave_in_queue(context: BuildContext) -> None:
     elif context.spool:
         context.set_expression(
             "LeaveJobInQueue",
-            "JobStatus == 4 && (CompletionDate is undefined || CompletionDate == 0 || "
+            f"JobStatus == {JobStatus.COMPLETED} && (CompletionDate is undefined || CompletionDate == 0 || "
             "((time() - CompletionDate) < 864000))",
         )
     else:

@@ -16,17 +16,13 @@ import attrs
 
 from condor_actors.classads import ClassAd, Expr, is_true
 from condor_actors.cores.argument_quoting import UnbalancedQuote, split_raw
+from condor_actors.messages.codes import CHECKPOINT_SIGNAL, Universe
 
 __all__ = ["BadJob", "RunSettings", "RunSpec", "environment_of", "read_spec", "signal_number"]
 
 EXECUTABLE, STDIN, STDOUT, STDERR = "condor_exec.exe", "_condor_stdin", "_condor_stdout", "_condor_stderr"
 NULL = "/dev/null"
 DEFAULT_VACATE_S = 600.0
-STANDARD = 1
-"""JobUniverse of jobs whose files stay at home."""
-
-CHECKPOINT_SIGNAL = 33
-"""Asks the runtime of such a job for a checkpoint; C libraries keep it from programs."""
 
 
 class BadJob(ValueError):
@@ -198,7 +194,7 @@ def read_spec(job: ClassAd) -> RunSpec:
     command = _path(job, "Cmd", "")
     if not command:
         raise BadJob("the job has no Cmd")
-    standard = job.get_int("JobUniverse", 5) == STANDARD
+    standard = job.get_int("JobUniverse", Universe.VANILLA) == Universe.STANDARD
     transfers = not standard and job.get_str("ShouldTransferFiles", "YES").upper() != "NO"
     iwd = job.get_str("Iwd", "/")
     stdin, stdout, stderr = _path(job, "In"), _path(job, "Out"), _path(job, "Err")

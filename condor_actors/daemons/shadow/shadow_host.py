@@ -30,6 +30,7 @@ from condor_actors.daemons.shadow.standard_shadow import StandardEdges, Standard
 from condor_actors.daemons.shadow.submit_files import FileCache
 from condor_actors.machine.native.sessions import NativeSessions
 from condor_actors.machine.run.launch import Launcher
+from condor_actors.messages.codes import HoldCode, Universe
 from condor_actors.messages.envelope import Address, Delivery, Done, PeerDown, PeerUp, Refused, TimerFired
 from condor_actors.messages.run import (
     BecomeOwner,
@@ -61,9 +62,6 @@ UNSETTLED_PATIENCE_S = 2400.0
 """How long a host without a schedd keeps an end that nobody has committed."""
 
 NOTICES_REMEMBERED = 10_000
-STANDARD = 1
-"""JobUniverse of jobs whose system calls are done here."""
-
 
 @attrs.frozen(kw_only=True)
 class HostEdges:
@@ -208,7 +206,8 @@ class ShadowHostActor(Actor):
         if order.run_id in self._runs:
             return
         if not self._owner:  # never run anything with the schedd's rights
-            self._report(order.run_id, RunEnded(run_id=order.run_id, outcome="hold", attributes=b"", hold_code=6,
+            self._report(order.run_id, RunEnded(run_id=order.run_id, outcome="hold", attributes=b"",
+                                                hold_code=HoldCode.FAILED_TO_CREATE_PROCESS,
                                                 reason=self._problem or "the shadow host has no owner"))
             return
         name = self._runs[order.run_id] = f"shadow/{order.run_id}"
@@ -220,7 +219,8 @@ class ShadowHostActor(Actor):
             self.context.spawn(name, lambda: self._local(order), restart="temporary")
             return
         key = self._edges.new_secret()
-        if self._edges.standard is not None and ClassAd.from_bytes(order.job_ad).get_int("JobUniverse", 5) == STANDARD:
+        universe = ClassAd.from_bytes(order.job_ad).get_int("JobUniverse", Universe.VANILLA)
+        if self._edges.standard is not None and universe == Universe.STANDARD:
             standard = self._edges.standard(self._spool)
             self.context.spawn(name, lambda: StandardShadow(order, edges, key, standard), restart="temporary")
             return

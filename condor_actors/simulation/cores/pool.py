@@ -35,6 +35,7 @@ from condor_actors.cores.negotiator.user_priority import PriorityPolicy
 from condor_actors.cores.schedd.schedd_settings import ScheddSettings
 from condor_actors.cores.startd.slot_resources import Share, SlotPlan
 from condor_actors.cores.startd.slots import SlotSettings
+from condor_actors.messages.codes import Universe
 from condor_actors.simulation.cores.homes import Home
 from condor_actors.simulation.cores.nodes import LATENCY_S, Collector, Mesh, Negotiator
 from condor_actors.simulation.cores.stations import Station
@@ -83,7 +84,9 @@ class PoolSettings:
     saves: bool = True
     save_every_s: float = 0.0
     keeps_claims: bool = True
-    job: str = "RequestCpus = 1\nRequestMemory = 1\nRequestDisk = 1000\nRequirements = true\nJobUniverse = 1\n"
+    job: str = (
+        "RequestCpus = 1\nRequestMemory = 1\nRequestDisk = 1000\nRequirements = true\n"
+        f"JobUniverse = {Universe.STANDARD}\n")
 
 
 class CorePool:

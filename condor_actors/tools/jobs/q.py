@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from condor_actors.classads import ClassAd
+from condor_actors.messages.codes import JobStatus
 from condor_actors.tools.lib.command import run
 from condor_actors.tools.lib.contact import Schedd, load, schedd
 from condor_actors.tools.lib.queue_question import FLAGS, USAGE, Question, understand
@@ -138,8 +139,12 @@ class Answer:
         users = self.question.users
         if users and not self.owner:
             whose = " || ".join(f"Owner == {quote(user)} || User == {quote(user)}" for user in users)
-        view_wants = {"run": "JobStatus == 2 || JobStatus == 6 || JobStatus == 7", "hold": "JobStatus == 5",
-                      "hold-codes": "JobStatus == 5", "idle": "JobStatus == 1"}.get(self.question.view, "")  # fmt: skip
+        view_wants = {
+            "run": " || ".join(f"JobStatus == {status}" for status in (
+                JobStatus.RUNNING, JobStatus.TRANSFERRING_OUTPUT, JobStatus.SUSPENDED)),
+            "hold": f"JobStatus == {JobStatus.HELD}", "hold-codes": f"JobStatus == {JobStatus.HELD}",
+            "idle": f"JobStatus == {JobStatus.IDLE}",
+        }.get(self.question.view, "")
         return self.question.conjunction(whose, view_wants)
 
     # -- printing
