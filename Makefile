@@ -10,7 +10,7 @@ NATIVE := $(shell find native -type f -not -name '*.o' 2>/dev/null)
 
 install: bytecode            ## virtual environment with everything built, condor_* in .venv/bin
 
-# Tools start twice as fast from compiled modules, and whoever runs them may not be allowed to write them.
+# Tools start twice as fast from compiled modules, and their users may not be allowed to write them.
 bytecode: $(STAMP)
 	@$(BIN)/python -m compileall -q condor_actors twisted
 

@@ -1,6 +1,6 @@
 """The second act of the demo: a program is checkpointed, makes way for a returning owner, and ends on another machine.
 
-The pool has two machines (slots); the keyboard belongs to the first. Somebody types there while the job runs: it is
+The pool has two machines (slots); the keyboard belongs to the first. Someone types there while the job runs: it is
 suspended at once, leaves with a checkpoint a moment later, and goes on at the second from the very same instruction.
 """
 
@@ -18,7 +18,7 @@ DIGITS = 4500
 WATCH_S = 300.0
 ENDED = "\n005 ("
 POLICY = """
-# Two machines; somebody sits at the first. Its keyboard is a file here, so that the demo can press a key.
+# Two machines; someone sits at the first. Its keyboard is a file here, so that the demo can press a key.
 NUM_SLOTS = 2
 CONSOLE_DEVICES = ..{keyboard}
 SLOTS_CONNECTED_TO_CONSOLE = 1

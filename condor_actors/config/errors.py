@@ -75,7 +75,7 @@ def nearest_word(word: str, known: Iterable[str], *, farthest: int | None = None
     """The known word at the least edit distance from ``word``, letter case aside.
 
     Args:
-        word: what somebody wrote.
+        word: what the user wrote.
         known: what they might have meant.
         farthest: the greatest distance that still counts as a slip; by default a quarter of the length, at least 2.
 

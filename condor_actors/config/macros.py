@@ -6,7 +6,7 @@ only a macro that mentions itself is expanded at once, so that ``A = $(A) more``
 
 Expansion works inside out: the first reference whose name is complete is replaced and the text is read again, which is
 what makes ``$(A_$(B))`` work. ``$(DOLLAR)`` becomes a dollar sign that starts nothing. ``$$(X)`` and ``$$([x])`` are
-left alone: they belong to whoever uses the value.
+left alone: the reader of the value expands them.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ class Parameter(NamedTuple):
     Attributes:
         name: in capitals; ``<WORD>`` stands for a word of the user's.
         default: the text a configuration file would hold, None when it is undefined unless set.
-        doc: one paragraph for whoever sets it.
+        doc: one paragraph for the administrator who sets it.
         low: the least value allowed, None without limit.
         high: the greatest value allowed, None without limit.
         unit: of a number, as people write it: ``s``, ``MiB``, ``jobs``; empty when it has none.

@@ -357,7 +357,7 @@ SECURITY: Final = {
     "Recommended_v24_0": "use SECURITY : Strong",
     "User_Based": "use SECURITY : Strong",
     "Pool_Only": """
-# Whoever has a certificate of the pool may ask and submit; what else a machine may do is in its certificate.
+# A holder of a certificate of the pool may ask and submit; what else a machine may do is in its certificate.
 ALLOW_READ = *
 ALLOW_WRITE = *
 """,

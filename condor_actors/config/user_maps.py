@@ -1,4 +1,4 @@
-"""The maps of ``userMap`` that the configuration names, for whoever evaluates ClassAds.
+"""The maps of ``userMap`` that the configuration names, for the evaluation of ClassAds.
 
 ``<SUBSYS>_CLASSAD_USER_MAP_NAMES`` lists them; each is a file, ``CLASSAD_USER_MAPFILE_<name>``, or stands in the
 configuration itself, ``CLASSAD_USER_MAPDATA_<name>``. Source: HTCondor manual, "Configuration Macros".

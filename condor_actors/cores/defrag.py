@@ -53,7 +53,7 @@ class Order:
 
 
 class Defrag:
-    """See the module.
+    """Decides which machines to drain, and how many at a time.
 
     Args:
         settings: the parameters.

@@ -1,4 +1,4 @@
-"""How a secret that somebody shows is held against the one that is known."""
+"""How a secret that someone shows is held against the one that is known."""
 
 from __future__ import annotations
 

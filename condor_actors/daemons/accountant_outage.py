@@ -3,8 +3,8 @@
 Theory: matches need no disk.  What users hold is known from the ads, and the records that should have been saved are
 kept here until the file takes them; if the negotiator is killed meanwhile, the usage since then is lost.  A change that
 an administrator wants must not be lost, so it is refused with the reason.  A negotiator that starts without being able
-to open its file must not give everybody the same priority, and least of all save that: it waits, and says so to whoever
-asks.
+to open its file must not give everybody the same priority, and least of all save that: it waits, and tells those
+who ask.
 """
 
 from __future__ import annotations
@@ -138,5 +138,5 @@ class AccountantOutage:
         return True
 
     def refusal(self) -> Refused:
-        """What is said to whoever asks meanwhile."""
+        """What the daemon answers meanwhile."""
         return Refused(code="busy", retry_after_s=LONGEST_LOOK_S, text=f"{self.problem}; nobody is matched: {REMEDY}")

@@ -93,7 +93,7 @@ def collector_nodes(config: Config) -> tuple[str, ...]:
 
 
 class Advertiser(Actor):
-    """See the module.
+    """Sends the ads of a daemon to every collector: on change, and at each interval.
 
     Args:
         collectors: their nodes.

@@ -65,7 +65,7 @@ class CheckpointServer:
         self.reconfigure(config)
 
     def stream(self, identity: Identity) -> ServerEnd:
-        """A stream of somebody's."""
+        """A peer's stream."""
         owner = identity.name if not identity.host else f"{identity.name} {identity.host}"
         return ServerEnd(self._world.reactor_time, self.attic, owner,
                          lambda text: self._world.log.info("{text}", text=text))

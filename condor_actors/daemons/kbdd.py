@@ -1,4 +1,4 @@
-"""The kbdd: tells the startd when somebody uses the displays, or the desktop, of this session.
+"""The kbdd: tells the startd when someone uses the displays, or the desktop, of this session.
 
 Theory: only a process with the session's rights may ask an X server or the session's bus, so this is a process of its
 own.  A key press or a move of the pointer is told at once (at most once a second); otherwise each display is read every

@@ -64,7 +64,7 @@ class ClaimGranted:
 @message
 @attrs.frozen(kw_only=True)
 class ClaimRefused:
-    """Startd to schedd: no (the owner came back, somebody better is there, not enough left, wrong capability)."""
+    """Startd to schedd: no (the owner came back, someone better is there, not enough left, wrong capability)."""
 
     KIND: ClassVar[str] = "condor.claim.ClaimRefused"
     VERSION: ClassVar[int] = 1
@@ -108,7 +108,7 @@ class ClaimsKept:
 @message
 @attrs.frozen(kw_only=True)
 class ClaimsRenewed:
-    """The answer to both: the claim ids of the question that whoever is asked does not have (any more)."""
+    """The answer to both: the claim ids of the question that the process asked does not have (any more)."""
 
     KIND: ClassVar[str] = "condor.claim.ClaimsRenewed"
     VERSION: ClassVar[int] = 1
@@ -246,7 +246,7 @@ class ContinueClaim:
 @message
 @attrs.frozen(kw_only=True)
 class LowerClaim:
-    """Startd to starter host: the claim's run gets only the processor and disk time that nobody else wants, or its
+    """Startd to starter host: the claim's run gets only idle processor and disk time, or its
     share again (``on`` False)."""
 
     KIND: ClassVar[str] = "condor.claim.LowerClaim"

@@ -6,7 +6,7 @@ An :class:`Address` names an actor: ``node`` says which process, ``actor`` which
 ``""``                    this process
 ``<host:port>``           a daemon that listens for mutual TLS there (dialled when needed)
 ``unix:/path``            a daemon of this machine that listens on a UNIX socket (dialled when needed)
-``in:N``                  whoever dialled us and is our N-th inbound link; dead for good when that link is lost
+``in:N``                  the peer of our N-th inbound link; dead for good when that link is lost
 ========================  =========================================================================================
 
 A peer cannot choose its ``in:N``, so nobody can steal another's messages by claiming its name.

@@ -1,4 +1,4 @@
-"""Owner: whoever sits at a machine sees what the pool does there, and stops it for a time."""
+"""Owner: the person at a machine sees what the pool does there, and can stop it for a time."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A door into a living daemon for its admin: SSH to a Python prompt that sees actors, mailboxes and cores.
 
-Theory: whoever gets in has every right of the daemon, so the door is closed unless ``MANHOLE`` opens it, opens only on
+Theory: a visitor has every right of the daemon, so the door is closed unless ``MANHOLE`` opens it, opens only on
 a UNIX socket (readable by the daemon's own account) or on loopback, and admits only the public keys listed in
 ``MANHOLE_AUTHORIZED_KEYS``, read anew at each login.  ``condor_manhole DAEMON`` connects with the ordinary ``ssh``;
 with a command it evaluates one expression and ends, without it gives a prompt.

@@ -1,4 +1,4 @@
-"""Time that does not jump when somebody sets the machine's clock.
+"""Time that does not jump when someone sets the machine's clock.
 
 Theory: Twisted's timers run on the wall clock, so a clock set back by an hour would stop every timer for an hour, and
 one set forward would end every lease and cut every link at once.  Here timers run on ``CLOCK_BOOTTIME``, which nobody

@@ -1,4 +1,4 @@
-"""The configuration of a daemon, read from its files and looked over before anybody acts on it."""
+"""The configuration of a daemon, read from its files and looked over before anyone acts on it."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ UNAVAILABLE = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPE
 
 NO_ROOM = ("SQLITE_FULL", "SQLITE_IOERR")
 NO_ROOM_NUMBERS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
-"""What ends by itself, or when somebody sees to the disk; not: rights that are missing, or a damaged file."""
+"""What ends by itself, or when someone sees to the disk; not: rights that are missing, or a damaged file."""
 
 
 class StoreError(Exception):

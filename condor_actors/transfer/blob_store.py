@@ -1,4 +1,4 @@
-"""Content by its digest: each distinct file once, whatever it is called and whoever sent it.
+"""Content by its digest: each distinct file once, whatever its name or sender.
 
 Theory: a blob is a file named by the SHA-256 of its content, written elsewhere in the store and renamed into place
 when it is whole, so after ``kill -9`` there are only whole blobs and partial files.  A partial file is named by the
@@ -75,7 +75,7 @@ def copy_content(source: int, target: int) -> None:
 
 
 class BlobStore:
-    """See the module.
+    """Stores content by digest, each distinct file once.
 
     Args:
         directory: made when it is not there; owned by one process.
@@ -188,7 +188,7 @@ class BlobStore:
             digest: which.
             target: must not exist.
             mode: permission bits.
-            share: a hard link will do: whoever gets the file cannot write it (another user, no write permission).
+            share: a hard link will do: the receiver cannot write the file (another user, no write permission).
 
         Raises:
             BlobError: as :meth:`open`.
@@ -384,7 +384,7 @@ class Partial:
 
     @classmethod
     def take_up(cls, store: BlobStore, path: Path, digest: str, size_bytes: int) -> Partial | None:
-        """One that an earlier attempt left; None when somebody is writing it."""
+        """One that an earlier attempt left; None when someone is writing it."""
         try:
             stream = path.open("r+b", buffering=0)
         except FileNotFoundError:

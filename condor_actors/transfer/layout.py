@@ -2,7 +2,7 @@
 
 Theory: a manifest that :func:`~condor_actors.transfer.manifest.check_manifest` has passed is carried out in order;
 directories first get the mode that lets us fill them and their own mode at the end.  Nothing is followed: each file is
-created new (or replaced by a rename), so a link that somebody put there is replaced, not written through.
+created new (or replaced by a rename), so a link that someone put there is replaced, not written through.
 """
 
 from __future__ import annotations

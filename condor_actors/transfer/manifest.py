@@ -25,7 +25,7 @@ INLINE_TOTAL_BYTES = 256 * 1024
 
 LIGHT_BYTES = 4 << 20
 LIGHT_ENTRIES = 300
-"""What a :class:`ManifestBuilder` that must not hold anybody up reads at most: some ten milliseconds' work."""
+"""What a :class:`ManifestBuilder` that must not hold anyone up reads at most: some ten milliseconds' work."""
 
 MAX_ENTRIES = 200_000
 MAX_PATH_BYTES = 4096

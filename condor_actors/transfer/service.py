@@ -1,4 +1,4 @@
-"""The side of a bulk connection that was dialled: serves and takes blobs to whoever shows a transfer key.
+"""The side of a bulk connection that was dialled: serves and takes blobs for holders of a transfer key.
 
 Theory: the protocol knows nothing of jobs.  A daemon opens a :class:`Grant` under a random key when a run begins and
 closes it when the run is over; the key travels in the run's own messages.  A grant says which digests may be read
@@ -66,7 +66,7 @@ class BulkService:
         self.connections: set[BulkConnection] = set()
 
     def open(self, key: str, grant: Grant) -> None:
-        """Let whoever shows ``key`` do what ``grant`` allows."""
+        """Let the holder of ``key`` do what ``grant`` allows."""
         self._grants[key] = grant
 
     def close(self, key: str) -> None:

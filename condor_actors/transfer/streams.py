@@ -1,6 +1,6 @@
 """The frames of a bulk connection (``condor bulk 1``).
 
-Theory: whoever dialled asks, one request after the other; the other side answers in the same order.  Each request
+Theory: the dialling side asks, one request after the other; the other side answers in the same order.  Each request
 shows a *transfer key*, the right to read and write certain blobs for one run.  Data goes in blocks, each compressed on
 its own when that makes the whole faster, so a transfer can break anywhere and go on from its offset.
 

@@ -66,7 +66,7 @@ class GrowingFile:
         """Wait until the file may have grown.
 
         Args:
-            deadline_s: of the monotonic clock; None: for ever.
+            deadline_s: of the monotonic clock; None: no limit.
 
         Returns:
             False when the deadline has passed.

@@ -1,7 +1,7 @@
 """Writes the event logs of an owner's jobs: appended, locked, synced in groups.
 
 Theory: events wait for a moment; then each file is locked, written with one call, and synced once for all of them, and
-only then are they reported as written.  An event that somebody waits for ends the moment at the end of the reactor
+only then are they reported as written.  An event that someone waits for ends the moment at the end of the reactor
 iteration; what else a run has to tell goes along with it, in order.  A log is opened for each group, so one that its
 owner moves or deletes is made anew, and nothing stays open for ten thousand jobs.
 
@@ -86,7 +86,7 @@ class LogFiles:
 
 
 class UserLogs:
-    """See the module.
+    """Writes the user logs of one owner's jobs, locked and synced in groups.
 
     Args:
         clock: for the end of the iteration.

@@ -2,7 +2,7 @@
 
 Theory: before a broker or a bulk stream reads a byte, the other side is known: by ``SO_PEERCRED`` on a UNIX socket, by
 its certificate chain on TLS.  Then it writes one line (``condor actors 1``) and the connection belongs to that
-protocol.  Whoever showed no certificate may only enrol, and only where that is offered.
+protocol.  A peer without a certificate may only enrol, and only where that is offered.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Doorway(Protocol):
         self._timeout: IDelayedCall | None = None
 
     def connectionMade(self) -> None:  # noqa: N802 - Twisted's
-        """Wait for the line, not for ever."""
+        """Wait for the line, but not forever."""
         self._timeout = self._office.clock.callLater(FIRST_LINE_S, self._too_slow)
         self._office.doorways.add(self)
 
@@ -95,7 +95,7 @@ class Doorway(Protocol):
             self._timeout = None
 
     def connectionLost(self, reason: Failure = _DONE) -> None:  # noqa: N802
-        """Tell whoever has the connection."""
+        """Tell the connection's owner."""
         self._stop_clock()
         self._office.doorways.discard(self)
         if self._inner is not None:

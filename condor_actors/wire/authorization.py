@@ -1,6 +1,6 @@
 """Who may do what: the ALLOW_ and DENY_ lists, and what holds where they are silent.
 
-Theory: each message names a level; whoever has a level has those it implies.
+Theory: each message names a level; a level includes those it implies.
 
 =================  ====================================================================  =====================
 level              without an ALLOW_ list it belongs to                                  implies

@@ -164,7 +164,7 @@ def _private_key(pem: bytes) -> ec.EllipticCurvePrivateKey:
 
 
 def name_matches(certificate: x509.Certificate, host: str) -> bool:
-    """Whether a certificate may be shown by whoever was dialled as ``host``."""
+    """Whether a certificate may be shown by the peer that was dialled as ``host``."""
     patterns: list[CertificatePattern] = []
     for name in names_of(certificate):
         if is_address(name):

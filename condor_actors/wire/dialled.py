@@ -44,7 +44,7 @@ MAX_WAITING = 50_000
 
 
 class Dialled:
-    """See the module."""
+    """Keeps one outgoing link: dials it, and dials again with backoff when it breaks."""
 
     def __init__(self, office: PostOffice, node: str) -> None:
         self.node = node

@@ -139,7 +139,7 @@ class EnrolmentDoor(Protocol):
         self._timeout: IDelayedCall | None = None
 
     def connectionMade(self) -> None:  # noqa: N802 - Twisted's
-        """Wait for the line, not for ever."""
+        """Wait for the line, but not forever."""
         self._timeout = self._clock.callLater(ENROL_S, self._too_slow)
 
     def _too_slow(self) -> None:

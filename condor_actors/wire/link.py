@@ -56,7 +56,7 @@ class LinkOwner(Protocol):
 
 
 class Link:
-    """See the module.
+    """One connection between two processes that carries envelopes both ways.
 
     Attributes:
         node: what this process calls the other.
@@ -160,7 +160,7 @@ class Link:
     # ---- receiving
 
     def broker_ready(self) -> None:
-        """Say hello, to somebody we trust."""
+        """Say hello, to someone we trust."""
         if self._owner.identify(self, self.broker.transport):
             self.broker.deliver(frames.pack_hello(self._hello))
 

@@ -56,7 +56,9 @@ Service = Callable[[Identity], IProtocol]
 
 
 class PostOffice:
-    """See the module; a ``Post`` of :mod:`condor_actors.actors.post`.
+    """Carries envelopes between this process and others; a :class:`~condor_actors.actors.post.Post`.
+
+    A ``Post`` of :mod:`condor_actors.actors.post`.
 
     Args:
         reactor: the real one.
@@ -292,7 +294,7 @@ class PostOffice:
             dialled.unwatch()
 
     def reidentify(self, node: str, identity: Identity) -> None:
-        """Take whoever is at the other end for ``identity`` from now on: it has become another user since it came."""
+        """Take the peer for ``identity`` from now on: it has become another user since it connected."""
         link = self._inbound.get(node)
         if link is not None:
             link.identity = identity

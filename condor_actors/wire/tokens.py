@@ -1,7 +1,7 @@
 """Join tokens: one line that lets one machine into the pool, once, for a while.
 
 Theory: a token carries the address of the central manager, the fingerprint of the pool's CA (so that the newcomer
-knows whom it talks to before it trusts anybody) and a secret.  The authority keeps a hash of the secret in a file of
+knows whom it talks to before it trusts anyone) and a secret.  The authority keeps a hash of the secret in a file of
 its own; a token is used up by renaming that file, which can succeed only once, whatever crashes when.
 """
 

@@ -1,4 +1,4 @@
-"""Who a certificate chain says somebody is.
+"""Who a certificate chain says someone is.
 
 Theory: the pool's own CA signs a certificate for each *machine*; its subject alternative names say everything we use:
 
@@ -131,7 +131,7 @@ def identity_of_chain(chain: Sequence[x509.Certificate], revoked: Collection[int
         revoked: serial numbers that the CA has revoked.
 
     Raises:
-        BadCertificate: somebody of another kind, or revoked.
+        BadCertificate: someone of another kind, or revoked.
     """
     if len(chain) < 2:
         raise BadCertificate("it is not signed by the pool's CA")
@@ -141,7 +141,7 @@ def identity_of_chain(chain: Sequence[x509.Certificate], revoked: Collection[int
     claimed = proxy_identity(chain[0])
     if claimed is None:
         if len(chain) != 2:
-            raise BadCertificate("there is somebody between it and the pool's CA")
+            raise BadCertificate("there is someone between it and the pool's CA")
         return identity_of_machine(chain[0])
     if len(chain) != 3 or proxy_identity(chain[1]) is not None:
         raise BadCertificate("it is a proxy of something that may not sign proxies")
@@ -157,6 +157,6 @@ def _delegated(claimed: str, proxy: x509.Certificate, signer: x509.Certificate) 
     role, colon, rest = claimed.partition(":")
     owner, _, host = rest.rpartition("@")
     if not colon or role not in DELEGATED_ROLES or not owner or host not in names_of(signer):
-        raise BadCertificate(f"{machine.host} may not say that somebody is {claimed!r}")
+        raise BadCertificate(f"{machine.host} may not say that someone is {claimed!r}")
     name = claimed if role == "shadow" else rest
     return Identity(name=name, roles=frozenset({role}), host=host, method="tls")

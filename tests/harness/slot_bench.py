@@ -61,7 +61,7 @@ class Record:
 
 
 class SlotBench:
-    """See the module.
+    """Drives one real startd through the transitions of its slots.
 
     Args:
         pool: of :data:`CONFIG`.

@@ -205,7 +205,7 @@ class PlayedProcesses:
 
 
 class SubmitPool:
-    """See the module."""
+    """A schedd and its shadow hosts on a simulated post."""
 
     def __init__(self, folder: Path, *, become: Any = lambda name, uid, gid: None, **settings: Any) -> None:
         self.become = become

@@ -70,7 +70,7 @@ class Counter(Actor):
 
 
 class Crashes(RuleBasedStateMachine):
-    """See the module."""
+    """Crashes actors at random turns and checks what they told and stored."""
 
     @initialize()
     def begin(self) -> None:

@@ -65,7 +65,7 @@ class FakeOffice:
 
 
 class Life(RuleBasedStateMachine):
-    """See the module."""
+    """Connects, breaks and closes an outgoing link in random order."""
 
     @initialize()
     def begin(self) -> None:

@@ -181,7 +181,7 @@ ROWS = (
     words(
         "SETTABLE_ATTRS_<LEVEL>",
         None,
-        "Which settings whoever has that level may change from afar; * matches anything.",
+        "Which settings a caller with that level may change remotely; * matches anything.",
     ),
     path("MASTER", "$(SBIN)/condor_master", "Stands for the master when DAEMON_LIST has an instance:"
          " EAST = $(MASTER).", read_by="MASTER"),

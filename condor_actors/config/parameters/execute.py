@@ -200,7 +200,7 @@ ROWS = (
         "MAX_CLAIM_ALIVES_MISSED", 6, "How many renewals of a claim may fail to come.", low=1, read_by=STARTD
     ),
     expression(
-        "CLAIM_WORKLIFE", "1200", "For how many seconds a claim takes new jobs; -1 for ever.", read_by=STARTD
+        "CLAIM_WORKLIFE", "1200", "For how many seconds a claim takes new jobs; -1: no limit.", read_by=STARTD
     ),
     seconds(
         "KILLING_TIMEOUT",
@@ -304,7 +304,7 @@ ROWS = (
     choice(
         "JOB_SCHEDULING",
         "normal",
-        "idle leaves all jobs only the processor and disk time that nobody else wants.",
+        "idle leaves all jobs only idle processor and disk time.",
         ("normal", "idle"),
         read_by=STARTER,
     ),

@@ -1,8 +1,8 @@
 """Parameters that are known and checked, and that no daemon heeds yet.
 
 They are HTCondor's, so its configuration files load and their values are validated; `condor_config check` and the
-reference say that setting them changes nothing. Whoever makes a daemon read one takes it out of this list, and a test
-holds the list against the code.
+reference say that setting them changes nothing. A change that makes a daemon read one takes it out of this list, and a
+test holds the list against the code.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ ROWS = (
     expression(
         "LOWER",
         "False",
-        "When a running job, instead of being suspended, gets only the processor and disk time that nobody else wants.",
+        "When a running job, instead of being suspended, gets only idle processor and disk time.",
         read_by=STARTD,
     ),
     words(
@@ -137,9 +137,9 @@ ROWS = (
     ),
     text("NONCONDORLOADAVG", "(LoadAvg - CondorLoadAvg)", "The load that is not a job's.", read_by=STARTD),
     text(
-        "KEYBOARDBUSY", "(KeyboardIdle < $(MINUTE))", "Whether somebody is at the keyboard.", read_by=STARTD
+        "KEYBOARDBUSY", "(KeyboardIdle < $(MINUTE))", "Whether someone is at the keyboard.", read_by=STARTD
     ),
-    text("CONSOLEBUSY", "(ConsoleIdle < $(MINUTE))", "Whether somebody is at the console.", read_by=STARTD),
+    text("CONSOLEBUSY", "(ConsoleIdle < $(MINUTE))", "Whether someone is at the console.", read_by=STARTD),
     text(
         "CPUIDLE",
         "($(NonCondorLoadAvg) <= $(BackgroundLoad))",

@@ -56,8 +56,8 @@ ROWS = (
     words(
         "QUEUE_SUPER_USERS",
         "root condor",
-        "Users of this machine who may do to anybody's jobs what their owners may.",
+        "Users of this machine who may do to any job what their owners may.",
     ),
-    boolean("QUEUE_ALL_USERS_TRUSTED", False, "Whether anybody may do anything to anybody's jobs."),
+    boolean("QUEUE_ALL_USERS_TRUSTED", False, "Whether every user may act on every job."),
     integer("SEC_MAX_LINKS", 10000, "How many connections a daemon takes at once.", low=1, change="restart"),
 )

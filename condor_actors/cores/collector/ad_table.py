@@ -1,7 +1,7 @@
 """The collector's tables: current ads of every kind, by key, each until it expires.
 
 Theory: an ad is kept as the bytes it came in, beside its parsed form; a heartbeat whose bytes are those kept changes
-nothing but the hour, and no subscriber hears of it.  What only negotiators may see (``private``) lies apart: it is in
+nothing but the time, and no subscriber hears of it.  What only negotiators may see (``private``) lies apart: it is in
 no answer to a query and no constraint can probe it.
 
 A query walks a table in the order in which the ads came.  Each record has a number that only grows, and a page's
@@ -24,7 +24,7 @@ __all__ = ["PRIVATE_ATTRIBUTES", "AdRecord", "AdTable", "TooManyAds", "ad_key"]
 PAGE_BYTES = 400 * 1024
 ADS_PER_PAGE = 4000
 PRIVATE_ATTRIBUTES = frozenset({"capability", "claimid", "claimids", "childclaimids", "pairedclaimid", "transferkey"})
-"""Never kept in the public part of an ad, whoever put them there."""
+"""Never kept in the public part of an ad, no matter who put them there."""
 
 
 class TooManyAds(ValueError):
@@ -68,7 +68,7 @@ def ad_key(ad_kind: AdKind, name: str, schedd_name: str = "") -> str:
 
 
 class AdTable:
-    """See the module.
+    """Keeps the pool's current ads of every kind, each until it expires.
 
     Args:
         limit: the most ads that are kept.
@@ -92,7 +92,7 @@ class AdTable:
         Args:
             ad_kind: its table.
             data, private: its parts.
-            now_s: the hour.
+            now_s: the current time, seconds since the epoch.
             lifetime_s: how long it is good for.
             parsed: the public part when the caller has it already.
 

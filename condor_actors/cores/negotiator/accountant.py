@@ -24,7 +24,7 @@ __all__ = ["Accountant", "ForgetUsers", "SaveUsers"]
 
 @attrs.frozen
 class SaveUsers:
-    """Operation: these records are so now; ``may_wait``: whoever keeps them in memory may store them later."""
+    """Operation: these records are so now; ``may_wait``: the receiver may keep them in memory and store them later."""
 
     records: tuple[UserRecord, ...]
     may_wait: bool = False
@@ -38,7 +38,7 @@ class ForgetUsers:
 
 
 class Accountant:
-    """See the module.
+    """Keeps each submitter's usage, priority, factor, and the limits that administrators have set.
 
     Args:
         policy: the priorities in force.
@@ -76,7 +76,7 @@ class Accountant:
     # ---- saving
 
     def save(self, now_s: float, *, may_wait: bool = True) -> tuple[Effect, ...]:
-        """Save what has changed since the last time; soon, or before anybody hears of it."""
+        """Save what has changed since the last time; soon, or before anyone hears of it."""
         self.policy.advance(now_s)
         changed = []
         for record in self.policy.users.values():

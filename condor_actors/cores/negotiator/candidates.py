@@ -32,12 +32,12 @@ NOBODY = ClassAd()
 
 @attrs.define(eq=False)
 class Candidate:
-    """See the module.
+    """A slot in one cycle: what is left of it, and how it ranks for a job.
 
     Attributes:
         slot: whose copy it is; ad: what is left of it.
         position: in the index; version: counts changes; gone: taken as a whole.
-        preempts: whether a match displaces somebody; preference: 1 when that is for the machine's Rank.
+        preempts: whether a match displaces someone; preference: 1 when that is for the machine's Rank.
         externals: names of the job that its ranks depend on.
         entry: its place in the order for jobs that have none of these and no Rank of their own.
         weight: what it counts for as it is; by_cpus: whether a part counts for its cpus.

@@ -51,7 +51,7 @@ class TraceEntry:
 
 
 class CycleTrace:
-    """See the module.
+    """Remembers why the last cycles matched or rejected each request.
 
     Args:
         kept: for how many cycles an entry is kept after the last that looked at its request.

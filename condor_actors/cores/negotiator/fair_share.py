@@ -4,7 +4,7 @@ Theory: the real priority follows what the user holds, with a half-life:
 
     pi(t + dt) = beta * pi(t) + (1 - beta) * rho,    beta = 0.5 ** (dt / PRIORITY_HALFLIFE)
 
-where rho is the weight held.  Between two changes rho is constant, so the law is applied exactly, when somebody asks
+where rho is the weight held.  Between two changes rho is constant, so the law is applied exactly, when someone asks
 or something changes, however far apart that is.  It never falls below 0.5.  The effective priority is the real one
 times a factor: that of the user when an administrator set one, else that of its group, of nice users, of users of
 other domains, or the default.
@@ -48,7 +48,7 @@ class FairShareSettings:
 
 
 class FairShare(PriorityPolicy):
-    """See the module.
+    """Orders submitters by their decayed usage.
 
     Args:
         settings: the half-life and the factors.

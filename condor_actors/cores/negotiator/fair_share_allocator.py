@@ -3,7 +3,7 @@
 Theory, by shares ("spinning the pie"): the pool's weight is a pie.  Each user with requests has a share of it inversely
 proportional to the effective priority; the first spin serves the users, best priority first, each up to its share less
 what it holds.  What nobody could or wanted to use is cut again among those that still have requests, until nothing is
-left, or nobody can use it.  So shares are kept where there is competition, and no slot stays idle that somebody could
+left, or nobody can use it.  So shares are kept where there is competition, and no slot stays idle that someone could
 use.  A user whose remaining share is less than any slot weighs may still take one slot per spin after the first:
 otherwise small shares would never be served.
 
@@ -222,7 +222,7 @@ class FairShareAllocator:
         """Whether a user served by index may still displace another, after what both gained and lost in the cycle.
 
         An index rises with each pass by what its user holds.  A slot that would soon go back is not taken: two users of
-        equal indices would exchange their slots for ever, and their jobs would hardly run.
+        equal indices would exchange their slots forever, and their jobs would hardly run.
         """
         policy = self._policy
         if policy.BY_SHARES or candidate.preference == 1:

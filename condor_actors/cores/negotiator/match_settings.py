@@ -24,7 +24,7 @@ class MatchSettings:
         pre_job_rank, post_job_rank: before and after the job's Rank.
         preemption_requirements, preemption_rank: of preemption by priority.
         slot_constraint, job_constraint, submitter_constraint: which of them are considered at all.
-        consider_preemption: whether slots that somebody has are candidates; early_preemption: also while the job that
+        consider_preemption: whether slots that someone has are candidates; early_preemption: also while the job that
             runs there is within the time it was promised.
     """
 

@@ -52,7 +52,7 @@ class Request:
         left: how many still want a slot in this cycle.
         ad: the job, with the submitter's priority in it.
         submitter: whose; priority: its effective priority (less is better).
-        heap: the candidates that fit, best first; None before anybody looked.
+        heap: the candidates that fit, best first; None before anyone looked.
         seen: how many of the cycle's changes are in the heap.
         fitted, looked_at: how many candidates fitted when it was first looked at, of how many.
         causes: slots by why they do not fit.
@@ -90,7 +90,7 @@ class Pick:
 
 
 class Matchmaker:
-    """See the module.
+    """Finds the best slot for a request.
 
     Args:
         settings: the expressions.
@@ -125,7 +125,7 @@ class Matchmaker:
         Args:
             request: the job.
             permitted: whether the submitter may have another piece of that weight.
-            may_displace: asked once more before somebody is displaced.
+            may_displace: asked once more before someone is displaced.
 
         Returns:
             The pick and, when there is none, how many slots were refused for which cause.
@@ -141,7 +141,7 @@ class Matchmaker:
                 heappop(heap)
                 continue
             if self.reservations.aside and not self._may_have(request, candidate):
-                request.causes["are reserved for somebody else"] += 1
+                request.causes["are reserved for another user"] += 1
                 heappop(heap)
                 continue
             if candidate.slot.startd in request.avoided:

@@ -61,7 +61,7 @@ SCHEDD, STARTD = "schedd", "startd"
 
 
 class CycleState(enum.Enum):
-    """See the module."""
+    """The states of a negotiation cycle, as the table in the module's header names them."""
 
     IDLE = "idle"
     GATHERING = "gathering"
@@ -128,7 +128,7 @@ class _Gathering:
 
 
 class NegotiationCycle:
-    """See the module.
+    """Begins cycles, asks schedds for their requests, and hands out matches.
 
     Args:
         settings, match_settings: the configuration.
@@ -207,7 +207,7 @@ class NegotiationCycle:
         return wanting if constraint is None else [each for each in wanting if is_true(constraint.evaluate(each.ad))]
 
     def _worth_it(self, now_s: float) -> bool:
-        """Whether anybody wants something and anything could be given."""
+        """Whether anyone wants something and anything could be given."""
         if not self._wanting():
             return False
         self._matchmaker.begin(self.view, now_s)

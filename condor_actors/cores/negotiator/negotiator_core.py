@@ -45,7 +45,7 @@ RESERVATIONS_S = 10.0
 
 
 class NegotiatorCore:
-    """See the module.
+    """Decides everything that a negotiator does; its actor performs the effects.
 
     Args:
         view: the pool; cycle: when and what is matched; accountant: who holds and has held what.

@@ -108,7 +108,7 @@ class Submitter:
 
 
 class PoolView:
-    """See the module.
+    """Holds the slots and submitters that the collector reports, and the matches handed out since.
 
     Attributes:
         slots, submitters: by key.

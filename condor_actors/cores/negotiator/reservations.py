@@ -30,7 +30,7 @@ MOST = 1000
 
 @attrs.frozen(kw_only=True)
 class Reservation:
-    """See the module.
+    """Machines that one user is granted from one moment to another.
 
     Attributes:
         name: unique; submitter: whose (``alice@dom``, or a user name that any domain fits).

@@ -20,7 +20,7 @@ OURS = frozenset({"submitteruserprio", "submitteruserresourcesinuse", "submitter
 
 
 class SignificantAttributes:
-    """See the module.
+    """Collects the job attributes that slots and the negotiator's expressions refer to.
 
     Args:
         settings: the negotiator's expressions.

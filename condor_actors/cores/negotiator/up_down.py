@@ -37,7 +37,7 @@ class UpDownSettings:
 
 
 class UpDown(PriorityPolicy):
-    """See the module.
+    """Orders submitters by the up-down index of 1988.
 
     Args:
         settings: step, length of a pass, ceiling of the idle.

@@ -43,7 +43,7 @@ class UpdatePrioSettings:
 
 
 class UpdatePrio(PriorityPolicy):
-    """See the module.
+    """Orders submitters by the administrator's UPDATE_PRIO expression.
 
     Args:
         settings: the expression and its bounds.

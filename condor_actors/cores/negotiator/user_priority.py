@@ -13,7 +13,7 @@ UPDATE_PRIO    an expression of the admin's        highest Prio first, slot by  
                                                    slot
 =============  ==================================  =============================  ==========================
 
-A policy keeps to itself how its index moves between two moments: every number is brought up to the hour when it is
+A policy keeps to itself how its index moves between two moments: every number is brought up to date when it is
 asked for, so nothing needs a timer.
 """
 
@@ -85,7 +85,7 @@ class PriorityPolicy:
         return UserRecord(name, priority=self.INITIAL, policy=self.NAME, updated_s=now_s, charged_s=now_s)
 
     def user(self, name: str, now_s: float) -> UserRecord:
-        """The record of a user, made when there is none, up to the hour."""
+        """The record of a user, made when there is none, up to date."""
         record = self.users.get(name)
         if record is None:
             record = self.users[name] = self.new(name, now_s)
@@ -148,7 +148,7 @@ class PriorityPolicy:
         return self.value_of(record)
 
     def value_of(self, record: UserRecord) -> float:
-        """The effective priority of a record that is up to the hour."""
+        """The effective priority of a record that is up to date."""
         return record.priority
 
     def factor(self, name: str) -> float:
@@ -160,6 +160,6 @@ class PriorityPolicy:
         return wanting < holding
 
     def advance(self, now_s: float) -> None:
-        """Bring every record up to the hour."""
+        """Bring every record up to date."""
         for record in self.users.values():
             self._bring_up(record, now_s)

@@ -2,7 +2,7 @@
 
 Theory: a match names an autocluster; the first job of it that is free is reserved and shown to the startd.  A granted
 claim starts that job; when its run ends, the claim takes the next job of the same submitter that fits, without asking
-anybody: one of the same autocluster fits for certain, others are matched against the slot here.  A claim that nothing
+anyone: one of the same autocluster fits for certain, others are matched against the slot here.  A claim that nothing
 fits is released.  All claims are rows of the store, so a restarted schedd still holds them.
 
 ============ ============================================================================
@@ -124,7 +124,7 @@ class _GivenBack:
 
 
 class ClaimTable:
-    """See the module."""
+    """Requests, renews, reuses and releases the claims of a schedd."""
 
     def __init__(self, context: ScheddContext, transitions: JobTransitions) -> None:
         self._context = context

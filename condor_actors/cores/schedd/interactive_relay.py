@@ -30,7 +30,7 @@ class _Shell:
 
 
 class InteractiveRelay:
-    """See the module."""
+    """Relays condor_tail and condor_ssh_to_job between a user's terminal and a running job."""
 
     def __init__(self, context: ScheddContext, hosts: ShadowHosts) -> None:
         self._context = context

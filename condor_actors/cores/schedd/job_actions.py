@@ -47,7 +47,7 @@ class RunStopper(Protocol):
 
 
 class JobActions:
-    """See the module."""
+    """Carries out what users ask of jobs: remove, hold, release, suspend, continue, vacate, edit."""
 
     def __init__(self, context: ScheddContext, transitions: JobTransitions, runs: RunStopper) -> None:
         self._context = context
@@ -174,7 +174,7 @@ class JobActions:
             names = {name.lower() for name in values}
             immutable = sorted(names & context.settings.immutable)
             if immutable:
-                context.reply(Refused(code="denied", text=f"attribute {immutable[0]} cannot be edited by anybody"))
+                context.reply(Refused(code="denied", text=f"attribute {immutable[0]} cannot be edited"))
                 return
             secure = names & context.settings.secure
             if secure and not context.settings.ignores_secure:

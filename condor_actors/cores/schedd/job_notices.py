@@ -76,7 +76,7 @@ class JobNotices:
             self._open[row.notice_id] = row
 
     def wanted(self, ad: ClassAd) -> bool:
-        """Whether anybody wants to know what happens to the job."""
+        """Whether anyone wants to know what happens to the job."""
         return ad.find("userlog") is not None or ad.find("dagmannodeslog") is not None or ad.find(
             "jobnotification") not in (None, 0)
 

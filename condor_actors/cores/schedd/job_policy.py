@@ -39,7 +39,10 @@ _NOT_THERE = object()
 
 
 class JobPolicy:
-    """See the module; ``runs`` is set before the first turn."""
+    """Evaluates the policy expressions of jobs and of the system.
+
+    ``runs`` is set before the first turn.
+    """
 
     def __init__(self, context: ScheddContext, transitions: JobTransitions) -> None:
         self._context = context

@@ -39,7 +39,10 @@ def is_local(job: Job) -> bool:
 
 
 class JobTransitions:
-    """See the module; ``local`` are the ready jobs that need no match."""
+    """Moves jobs from status to status, with every attribute and log event that the change implies.
+
+    ``local`` are the ready jobs that need no match.
+    """
 
     def __init__(self, context: ScheddContext, notices: JobNotices) -> None:
         self._context = context

@@ -2,7 +2,7 @@
 
 Theory: a run is a row of the store from before its shadow hears of it until its end is in the queue (or the history);
 both changes are one transaction each.  Its name contains the job's NumShadowStarts, so an end that is told twice, or
-told by a shadow of an earlier run, names no living run and changes nothing.  Whoever has no run any more is told to
+told by a shadow of an earlier run, names no living run and changes nothing.  A shadow whose run is over is told to
 forget it.
 """
 
@@ -78,7 +78,7 @@ class Run:
 
 
 class RunTable:
-    """See the module."""
+    """Starts runs on claims, follows them through their shadow hosts, and ends each exactly once."""
 
     def __init__(self, context: ScheddContext, transitions: JobTransitions, notices: JobNotices, claims: ClaimTable,
                  hosts: ShadowHosts, policy: JobPolicy) -> None:

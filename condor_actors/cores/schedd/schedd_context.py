@@ -1,4 +1,4 @@
-"""What the parts of the schedd's core share: the queue, the effects of the turn, the hour.
+"""What the parts of the schedd's core share: the queue, the effects of the turn, the time.
 
 Theory: the core is several small ones around one queue.  Each adds to ``out`` while a turn runs; the whole core
 (:mod:`condor_actors.cores.schedd.schedd_core`) returns ``out`` when the turn is over, the rows of changed jobs before
@@ -26,7 +26,7 @@ STORY_LINES = 20_000
 
 
 class ScheddContext:
-    """See the module.
+    """What the parts of the schedd's core share: the queue, the settings, the time, and the effects of the turn.
 
     Attributes:
         settings: the configuration.

@@ -77,7 +77,7 @@ class AtRest(Effect):
 
 
 class ScheddCore:
-    """See the module.
+    """Decides everything that a schedd does: each message and event goes to the part that answers it.
 
     Args:
         settings: the configuration.

@@ -41,7 +41,7 @@ class SubmitRequirement:
 
 @attrs.frozen(kw_only=True)
 class ScheddSettings:
-    """See the module.
+    """The configuration of the schedd's core, as one frozen value.
 
     Attributes:
         name: the schedd's name in ads and job ids.
@@ -66,9 +66,9 @@ class ScheddSettings:
         submit_requirements: over the schedd's ad and a new job's.
         transforms: what is changed in new jobs.
         secure: job attributes, lower case, that only the schedd sets; ``ignores_secure``: they are passed over where
-            somebody else does, and not refused.
+            someone else does, and not refused.
         immutable, protected: job attributes, lower case, that nobody or only a super user edits.
-        trusts_everybody: anybody may do anything to anybody's jobs.
+        trusts_everybody: every user may act on every job.
         start_local, start_scheduler: whether a job of that universe may start, over the schedd's ad and the job's.
         max_local_jobs, max_scheduler_jobs_per_owner: so many of them run at once.
         alive_interval_s: the longest time between two renewals of a claim.

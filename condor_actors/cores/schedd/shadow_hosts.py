@@ -97,7 +97,7 @@ class Host:
 
 
 class ShadowHosts:
-    """See the module."""
+    """Starts, assigns, watches and dismisses the shadow hosts of a schedd."""
 
     def __init__(self, context: ScheddContext) -> None:
         self._context = context

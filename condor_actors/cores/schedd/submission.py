@@ -1,8 +1,8 @@
 """Submissions: cluster numbers, pages of jobs, and the one transaction that queues them.
 
-Theory: pages wait in memory, in the name of whoever reserved the number, and become jobs when the last one is there and
-all of them are valid; the answer leaves after the commit and after the submit events are in the user's log.  A number
-is used up when it is reserved.
+Theory: pages wait in memory, in the name of the user who reserved the number, and become jobs when the last one is
+there and all of them are valid; the answer leaves after the commit and after the submit events are in the user's log.
+A number is used up when it is reserved.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class _Pending:
 
 
 class Submissions:
-    """See the module."""
+    """Reserves cluster numbers, collects the pages of a submission, and queues it in one transaction."""
 
     def __init__(self, context: ScheddContext, transitions: JobTransitions, notices: JobNotices) -> None:
         self._context = context

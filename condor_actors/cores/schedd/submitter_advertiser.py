@@ -22,7 +22,7 @@ S = JobStatus
 
 
 class SubmitterAdvertiser:
-    """See the module."""
+    """Tells the collector what the schedd is and how many jobs each submitter has."""
 
     def __init__(self, context: ScheddContext, started_s: float, version: str) -> None:
         self._context = context

@@ -33,7 +33,7 @@ MOST_NAMED = 1000
 
 
 class UnreachableStartds:
-    """See the module.
+    """Keeps the startds that did not answer, so that no match with them is wanted until they do.
 
     Args:
         desk: the schedd's.

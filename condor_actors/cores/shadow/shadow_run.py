@@ -18,7 +18,7 @@ ended         –
 ============= ==============================================================================================
 
 ``StopRun`` is taken in every state; a wish to suspend or continue waits for the starter.  The starter keeps a run that
-has ended until the schedd has committed its end, so whoever dies in between finds it there again.
+has ended until the schedd has committed its end, so a process that dies in between finds it there again.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ UPDATE_DELAY_S = 0.5
 
 
 class ShadowRun:
-    """See the module.
+    """Decides what the shadow of one run does, from the schedd's order to the run's end.
 
     Args:
         order: what the schedd said.

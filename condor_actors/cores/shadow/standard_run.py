@@ -162,7 +162,7 @@ class HomeStatistics:
 
 
 class StandardRun(ShadowRun):
-    """See the module.
+    """Decides what the shadow of a standard-universe run does.
 
     Args:
         order, job, transfer_key: as for every run.
@@ -220,7 +220,7 @@ class StandardRun(ShadowRun):
     # ---- checkpoints
 
     def _checkpoint(self, event: CheckpointRun) -> None:
-        """Somebody wants one now."""
+        """A checkpoint is wanted now."""
         if self.state is ShadowState.RUNNING:
             self._wanted = RETRIES
             self._out.append(Send(self._starter, event))

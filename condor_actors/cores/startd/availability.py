@@ -30,7 +30,7 @@ WEIGHT = 0.5
 
 @attrs.define(eq=False)
 class Availability:
-    """See the module.
+    """Learns from a machine's past how long its owner stays away.
 
     Attributes:
         since_s: when the interval under way began; None: the owner is there.

@@ -23,7 +23,7 @@ class SensorKind:
     Attributes:
         prefix: what its sources' names begin with, before the colon.
         reads: where it gets it from; error: how wrong it can be.
-        console: whether it speaks of somebody at the machine itself.
+        console: whether it speaks of someone at the machine itself.
         event: whether it tells at once, or only when it is asked.
     """
 

@@ -104,7 +104,7 @@ class SlotStateMachine:
         look: the last evaluation.
         job_began_s: when the running job began; 0: none runs.
         reason: why the claim is ending; empty while it is not.
-        lowered: whether its run has only what nobody else wants.
+        lowered: whether its run has only idle processor and disk time.
         frozen: whether the policy had it frozen; halted: whether its user did; while one holds the slot is suspended.
         resume_to: where a suspended slot goes on.
         draining: whether the slot leaves service when its claim is over.
@@ -140,7 +140,7 @@ class SlotStateMachine:
 
     @property
     def claimable(self) -> bool:
-        """Whether a claim can be granted without displacing anybody."""
+        """Whether a claim can be granted without displacing anyone."""
         return self.slot_state in (UNCLAIMED, BENCHMARKING, MATCHED)
 
     def handle(self, event: Event, now_s: float) -> tuple[Action, ...]:
@@ -252,7 +252,7 @@ def _suspended_looks(machine: SlotStateMachine, evaluation: PolicyEvaluation, no
 
 
 def _go_on(machine: SlotStateMachine, now_s: float) -> None:
-    """Back to where the slot was when its run was frozen, unless somebody else still wants it to stand still."""
+    """Back to where the slot was when its run was frozen, unless someone else still wants it to stand still."""
     if not (machine.owner_suspended or machine.user_suspended):
         machine.go(machine.resume_to or BUSY, now_s)
         machine.resume_to = None
@@ -281,7 +281,7 @@ def _vacating_looks(machine: SlotStateMachine, evaluation: PolicyEvaluation, now
 
 
 def _match(machine: SlotStateMachine, event: Matched, now_s: float) -> list[Action]:
-    """Wait for the schedd, not for ever."""
+    """Wait for the schedd, but not forever."""
     machine.go(MATCHED, now_s)
     return [StartTimer("match", machine.match_timeout_s)]
 
@@ -343,7 +343,7 @@ def _released_idle(machine: SlotStateMachine, event: Released, now_s: float) -> 
 
 
 def _released_running(machine: SlotStateMachine, event: Released, now_s: float) -> list[Action]:
-    """Whoever held the claim is gone: its run has to go as well."""
+    """The claim's holder is gone, so its run has to go as well."""
     return [StopTimer("retire"), *_preempt(machine, now_s, event.reason)]
 
 

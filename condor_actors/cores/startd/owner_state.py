@@ -1,7 +1,7 @@
 """What the startd knows of its machine's owner, and what the owner may tell it.
 
 Theory: readings come in (polled, and as events), the policy of every slot is looked at again, and what is known of the
-owner goes into ads.  The owner of a desktop need not be an administrator: whoever sits at the machine may see what runs
+owner goes into ads.  The owner of a desktop need not be an administrator: the person at the machine may see what runs
 there and pause it (:mod:`condor_actors.cores.startd.owner_pause`).
 """
 
@@ -160,7 +160,7 @@ class OwnerState(SlotController):
     # ---- the owner's own word
 
     def may_pause(self, identity: Identity) -> bool:
-        """Whether somebody is the machine's owner: sits at it, is named as its owner, runs the daemon, or is root."""
+        """Whether someone is the machine's owner: sits at it, is named as its owner, runs the daemon, or is root."""
         if identity.method == "self":
             return True
         if identity.method != "local" or identity.uid is None:

@@ -49,8 +49,8 @@ class Tally:
     Attributes:
         spent_s: seconds at each place.
         suspended, evicted: how often a job was.
-        disturbed_s: for how long a job ran while somebody was at the keyboard.
-        lowered_s: how much of that with only what nobody else wanted.
+        disturbed_s: for how long a job ran while someone was at the keyboard.
+        lowered_s: how much of that with only idle processor and disk time.
     """
 
     spent_s: dict[op.SlotState, float] = attrs.field(factory=dict)
@@ -61,7 +61,7 @@ class Tally:
 
 
 class Trial:
-    """See the module.
+    """Replays a recorded day through a policy and counts what it would have done.
 
     Args:
         expressions: the policy by upper-case name; latches: see STARTD_LATCH_EXPRS.

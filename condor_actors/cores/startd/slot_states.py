@@ -86,7 +86,7 @@ class PolicyEvaluation:
 
 @attrs.frozen
 class Matched:
-    """The negotiator gave the slot to somebody."""
+    """The negotiator matched the slot."""
 
     submitter: str
 
@@ -185,7 +185,7 @@ class ResumeJob:
 
 @attrs.frozen
 class LowerPriority:
-    """Leave the run only what nobody else wants of processor and disk (``on``), or its share again (LOWER)."""
+    """Leave the run only idle processor and disk time of processor and disk (``on``), or its share again (LOWER)."""
 
     on: bool
 

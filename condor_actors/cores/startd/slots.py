@@ -46,7 +46,7 @@ class SlotSettings:
             expressions over the job's ad (MODIFY_REQUEST_EXPR_…).
         reserved_disk_kib: what has to stay free on the disk (RESERVED_DISK).
         tells_all: whether also jobs that begin and end on a claim, and what changes nothing, are logged.
-        worklife: seconds for which a claim takes new jobs, over slot and job (CLAIM_WORKLIFE); None, below 0: for ever.
+        worklife: seconds for which a claim takes new jobs, over slot and job (CLAIM_WORKLIFE); None, below 0: no limit.
     """
 
     host: str

@@ -5,7 +5,7 @@ host, timers, answers, and the coming and going of the starter host.  Decisions 
 :mod:`owner_policy`'s; this core brings the events to the right slot and turns what follows into messages.
 
 A claim is granted in this order: reserve (carve) → ask the starter host to open the gate → persist → tell the schedd.
-So whoever has heard of a claim can use it, and it survives the startd.
+So a schedd that has heard of a claim can use it, and it survives the startd.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class StartdCore(OwnerState):
         return self._grant(event, request, slot, job)
 
     def _displace(self, event: Delivery, slot: Slot, job: ClassAd) -> None:
-        """The slot is taken: the newcomer waits while whoever is there makes way."""
+        """The slot is taken: the newcomer waits while the present job makes way."""
         old = slot.claim
         if old is None or slot.machine.state is op.State.OWNER:
             return self._decline(event, f"the slot is {slot.machine.state.value}")
@@ -133,7 +133,7 @@ class StartdCore(OwnerState):
         if rank < old.record.rank:
             return self._decline(event, "a job that the machine likes better runs there")
         if slot.name in self._successors:
-            return self._decline(event, "somebody waits for it already", 60.0)
+            return self._decline(event, "another claim already waits for it", 60.0)
         self._successors[slot.name] = event
         self._do(SetTimer(("successor", slot.name), self.settings.successor_wait_s))
         why = "rank" if rank > old.record.rank else "user priority"
@@ -420,7 +420,7 @@ class StartdCore(OwnerState):
         elif key[0] == "successor":
             successor = self._successors.pop(key[1], None)
             if successor is not None:
-                self._decline(successor, "whoever is there takes long to leave", 60.0)
+                self._decline(successor, "the job that holds the slot takes long to leave", 60.0)
         elif key[0] == "slot":
             self._slot_timer(key[1], key[2])
 

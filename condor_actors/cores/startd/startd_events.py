@@ -77,7 +77,7 @@ class RunBenchmarks(Effect):
 
 @attrs.frozen
 class StopBenchmarks(Effect):
-    """Somebody wants the machine: stop measuring."""
+    """The machine is wanted: stop measuring."""
 
 
 @attrs.frozen

@@ -95,7 +95,7 @@ REMOVE_GRACE_S = 30.0
 
 
 class JobRun:
-    """See the module.
+    """Decides what the starter of one run does, from activation to the last trace of the job.
 
     Args:
         run_id: the run; spec: what it is.
@@ -442,7 +442,7 @@ class JobRun:
                       ReturnTo(Reattached(run_id=self.run_id, pid=self.pid, ended=self.state is StarterState.ENDED))]
         if self.exited is not None:
             self._out += [CancelTimer("keep"), Tell(self.exited, lasting=True)]
-        elif self.state is StarterState.PREPARING and self.waits_for_inputs:  # whoever sent them does so no more
+        elif self.state is StarterState.PREPARING and self.waits_for_inputs:  # their sender has stopped
             self._end("transfer-failed", "the link broke while the input files were on their way")
         elif self._checkpoint is not None:
             self._out.append(Tell(self._checkpoint, lasting=True))

@@ -24,7 +24,7 @@ __all__ = [
 
 
 class StarterState(enum.Enum):
-    """See the module."""
+    """The states of a run at its starter."""
 
     PREPARING = "preparing"
     STARTING = "starting"

@@ -36,7 +36,7 @@ class RunSettings:
     Attributes:
         uid_domain: jobs of this domain's users run as themselves where the starter may do that.
         renice: JOB_RENICE_INCREMENT, over the job's ad.
-        cpu_weight: per processor; io_weight: None: as it is; idle: only what nobody else wants (JOB_CPU_WEIGHT,
+        cpu_weight: per processor; io_weight: None: as it is; idle: only idle processor and disk time (JOB_CPU_WEIGHT,
             JOB_IO_WEIGHT, JOB_SCHEDULING).
         environment: STARTER_JOB_ENVIRONMENT, for every job.
         device_variables: custom resource, in lower case, to the variables that name the assigned devices: ``NAME``, or

@@ -33,7 +33,7 @@ class Sender(Protocol):
 
 
 class CompletionMail:
-    """See the module.
+    """Mails owners about their jobs, as each job's ``notification`` asks.
 
     Args:
         sender: hands mails to a server.

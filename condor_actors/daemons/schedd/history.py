@@ -25,7 +25,7 @@ Defer = Callable[..., Deferred[JobsPage]]
 
 
 class HistoryQuestions:
-    """See the module.
+    """Answers questions about jobs that have left the queue, on a worker thread.
 
     Args:
         reader: opens the connection.

@@ -4,7 +4,7 @@ Theory: a decision that cannot be made durable was never made, so the actor is b
 this class stands between it and the world until the store takes something again.  Questions about the queue are
 answered from what is stored; whatever would change it is refused with the reason; the leases of claims go on, so that
 running jobs do.  A schedd that starts without being able to open its queue knows nothing of it, and says so to
-whoever asks.  Then the schedd begins as after a restart: the shadow hosts are asked to say hello, and tell again
+those who ask.  Then the schedd begins as after a restart: the shadow hosts are asked to say hello, and tell again
 what nobody has committed.
 """
 

@@ -50,7 +50,7 @@ class RecordSettings:
 
 
 def record_settings(config: Config) -> RecordSettings:
-    """Read them; HISTORY counts only where somebody set it, for it has a default and the database has all it would."""
+    """Read them; HISTORY counts only where someone set it, for it has a default and the database has all it would."""
     rotates = config.boolean("ENABLE_HISTORY_ROTATION")
     return RecordSettings(
         event_log=config.text("EVENT_LOG") or "", event_log_bytes=config.size("EVENT_LOG_MAX_SIZE") or NEVER,
@@ -61,7 +61,10 @@ def record_settings(config: Config) -> RecordSettings:
 
 
 class Records:
-    """See the module; without settings it writes nothing."""
+    """Writes the event log of all jobs and the text history.
+
+    Without settings it writes nothing.
+    """
 
     def __init__(self, settings: RecordSettings | None = None, wall_clock: Callable[[], float] | None = None) -> None:
         self.settings = settings or RecordSettings()

@@ -38,7 +38,7 @@ MAX_READ_BYTES = 400_000
 
 
 class Spool:
-    """See the module.
+    """Takes spooled input and serves spooled output.
 
     Args:
         root: ``$(SPOOL)``.

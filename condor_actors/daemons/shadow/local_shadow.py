@@ -29,7 +29,7 @@ UPDATE_DELAY_S = 0.5
 
 
 class LocalShadow(Actor):
-    """See the module.
+    """Runs one job of the local or scheduler universe as its owner.
 
     Args:
         order: what the schedd said.

@@ -30,7 +30,7 @@ Piece = tuple[str, int, bytes]
 
 
 class OutputStreams:
-    """See the module.
+    """Writes a job's streamed output to the submit machine as it arrives.
 
     Args:
         starter: whose run it is.

@@ -26,7 +26,7 @@ __all__ = ["RemoteCheckpointStore"]
 
 
 class RemoteCheckpointStore:
-    """See the module.
+    """Sends a job's checkpoint to the checkpoint server, fetches it and removes it.
 
     Args:
         edges: the shadow's; folder: of the job; name: ``cluster.proc``; job: its ad, as it was when the run began.

@@ -114,7 +114,7 @@ class ShadowEdges:
 
 
 class Shadow(CoreActor):
-    """See the module."""
+    """The actor of one running job on its submit machine."""
 
     core: ShadowRun
 

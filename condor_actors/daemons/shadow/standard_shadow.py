@@ -98,7 +98,10 @@ def _only(channel: HomeChannel) -> Factory:
 
 
 class StandardShadow(Shadow):
-    """See the module; ``standard`` are its own edges."""
+    """The shadow of a standard-universe job, which performs the program's system calls.
+
+    ``standard`` are its own edges.
+    """
 
     core: StandardRun
 

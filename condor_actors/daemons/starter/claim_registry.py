@@ -1,6 +1,6 @@
 """The starter host: one process per machine, in which each run of a job is an actor.
 
-Theory: the startd opens and shuts gates (:class:`ActiveClaim`, one per claim); whoever shows the secret of an open
+Theory: the startd opens and shuts gates (:class:`ActiveClaim`, one per claim); a caller who shows the secret of an open
 gate may run one job at a time there.  The host outlives its startd, tells it what runs whenever they meet again, and
 is the parent (and, for orphans, the subreaper) of all jobs, so nothing of a job escapes it.  When the host itself is
 killed, the launcher's death signal ends the jobs' first processes, and the next host sweeps what is left: groups,

@@ -52,7 +52,10 @@ _WORDS: dict[int, str] = {
 
 
 class StandardStarter(Starter):
-    """See the module; arguments as for :class:`Starter`."""
+    """The starter of a standard-universe job.
+
+    Arguments as for :class:`Starter`.
+    """
 
     def __init__(self, host: StarterHost, gate: ActiveClaim, question: Delivery, spec: RunSpec,
                  entries: tuple[FileEntry, ...], missing: tuple[str, ...]) -> None:
@@ -305,7 +308,7 @@ _PERFORM: dict[type, Callable[[StandardStarter, Any], None]] = {
 
 
 def accept_stream(host: StarterHost) -> Callable[[str, str], StandardStarter | None]:
-    """Finds the run that a stream belongs to: whoever knows its key is its shadow."""
+    """Finds the run that a stream belongs to: the holder of its key is its shadow."""
     def accept(run_id: str, key: str) -> StandardStarter | None:
         run = host.streams.get(run_id)
         return run if run is not None and run.key and matches(run.key, key) else None

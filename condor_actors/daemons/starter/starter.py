@@ -54,7 +54,7 @@ STRAGGLER_S = (0.002, 0.01, 0.05, 0.2)
 
 
 class Starter(Actor):
-    """See the module.
+    """The actor of one run on its execute machine.
 
     Args:
         host: the process it lives in; gate: the claim.
@@ -335,7 +335,7 @@ class Starter(Actor):
                      idle=settings.idle or self._lowered)
 
     def lower(self, on: bool) -> None:
-        """The policy leaves the run only what nobody else wants (LOWER), or gives it its share again."""
+        """The policy leaves the run only idle processor and disk time (LOWER), or gives it its share again."""
         self._lowered = on
         if self.processes is None:
             return
@@ -345,7 +345,7 @@ class Starter(Actor):
                                   "the idle classes", run=self.run_id)
         else:
             self.context.log.info("run {run} {what} ({how})", run=self.run_id, how=", ".join(done) or "as it was",
-                                  what="gets only what nobody else wants" if on else "gets its share again")
+                                  what="gets only idle processor and disk time" if on else "gets its share again")
 
     def _began(self) -> None:
         assert self._launched is not None
@@ -435,7 +435,7 @@ class Starter(Actor):
             sandbox = self.sandbox
             if self._work is None:
                 self.host.remove(sandbox)
-            else:  # whoever still reads or fills it is let finish first
+            else:  # its readers and writers finish first
                 self._work.addBoth(lambda _: self.host.remove(sandbox))
         self.host.forgotten(self)
         self.context.stop_actor(self.context.address.actor)

@@ -159,7 +159,7 @@ class StarterHostDaemon:
         self.system.spawn("starter-host", lambda: StarterHost(self), inbox_limit=100_000)
 
     def stop(self, graceful: bool) -> Deferred[None]:
-        """End every run, at once: whoever stops a starter host has vacated its claims before."""
+        """End every run, at once: the startd has vacated the claims before it stops a starter host."""
         done: Deferred[None] = Deferred()
         host = self.system.actor("starter-host")
         if not isinstance(host, StarterHost) or not (host.runs or host.leaving):

@@ -1,4 +1,4 @@
-"""The native shadow's sessions in a reactor: each event goes to whoever opened the session."""
+"""The native shadow's sessions in a reactor: each event goes to the session's opener."""
 
 from __future__ import annotations
 

@@ -294,7 +294,7 @@ class JobCgroup:
         """Kill them all; returns how many there were (0: none is left).
 
         A frozen process dies when it is thawed, so that is done after the signals; and also when there is none: one
-        that joins a frozen group would stand still for ever.
+        that joins a frozen group would stay frozen forever.
         """
         if self.version == 2 and _write(self._file("", "", "cgroup.kill"), "1"):
             self.thaw()

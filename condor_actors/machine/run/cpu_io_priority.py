@@ -1,4 +1,4 @@
-"""A run's share of processor and disk, and how to leave it only what nobody else wants.
+"""A run's share of processor and disk, and how to leave it only idle processor and disk time.
 
 Theory: the kernel knows two ways.  A control group has weights (``cpu.weight``, ``io.weight``) and can be idle as a
 whole (``cpu.idle``): nothing of the run escapes it, and the groups above it are idle too where all their runs are.  A
@@ -32,7 +32,7 @@ class Share:
     Attributes:
         cpu_weight: for the whole run; 100 is a process group's ordinary weight.
         io_weight: likewise of disk time, 1 to 1000; None: as it is.
-        idle: only what nobody else wants.
+        idle: only idle processor and disk time.
     """
 
     cpu_weight: int = NORMAL_WEIGHT

@@ -1,7 +1,7 @@
 """The end of a process as an event of the reactor.
 
 Theory: a pidfd becomes readable when its process ends; it needs no SIGCHLD, no polling, and names exactly one process
-for as long as it is open, whoever started it.  Source: pidfd_open(2), Linux 5.3.
+for as long as it is open, no matter who started it.  Source: pidfd_open(2), Linux 5.3.
 """
 
 from __future__ import annotations

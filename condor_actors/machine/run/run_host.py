@@ -44,7 +44,7 @@ class RunHost:
         return os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
 
     def may_change_user(self) -> bool:
-        """Whether jobs can run as somebody else."""
+        """Whether jobs can run as another user."""
         return may_change_user()
 
     def account(self, name: str) -> Account | None:

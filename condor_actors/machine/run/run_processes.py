@@ -30,7 +30,7 @@ class Measurement:
 
 
 class RunProcesses:
-    """See the module.
+    """Finds, signals, freezes and kills the processes of one run where there is no control group.
 
     Args:
         cgroup: the claim's group, when there is one.
@@ -163,5 +163,5 @@ class RunProcesses:
         return (self._cgroup.peak_memory_kib() or 0) if self._cgroup is not None else 0
 
     def killed_for_memory(self) -> bool:
-        """Whether the kernel has killed somebody of this group for lack of memory since the last time it was asked."""
+        """Whether the kernel has killed someone of this group for lack of memory since the last time it was asked."""
         return self._cgroup is not None and self._cgroup.fresh_oom_kill()

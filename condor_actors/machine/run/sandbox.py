@@ -54,7 +54,7 @@ class SandboxRoot:
 
     Args:
         execute: EXECUTE.
-        account: somebody who must be able to get into a sandbox below it; None: this process only.
+        account: someone who must be able to get into a sandbox below it; None: this process only.
 
     Attributes:
         path: where sandboxes are: ``execute``, or, when ``account`` cannot get there, a directory that it can reach.
@@ -153,13 +153,13 @@ class Sandbox:
         """Nobody gets in while root names files here: another process of the account could put links in their way.
 
         Raises:
-            OSError: somebody was quicker.
+            OSError: someone was quicker.
         """
         if self.account is not None and os.geteuid() == 0:
             os.chown(self.path, 0, -1)
             os.chmod(self.path, 0o700)
             if os.listdir(self.path):
-                raise OSError(errno.ENOTEMPTY, "somebody else's files are in it", self.path)
+                raise OSError(errno.ENOTEMPTY, "another user's files are in it", self.path)
 
     def _write_ads(self, job_ad: bytes, machine_ad: bytes) -> None:
         for name, data in ((".job.ad", job_ad), (".machine.ad", machine_ad)):
@@ -344,7 +344,7 @@ class Sandbox:
 
 
 def _open_at_once(path: str, flags: int) -> int:
-    """Open a file without waiting for anybody, as a pipe's other end; reading and writing wait as usual."""
+    """Open a file without waiting for anyone, as a pipe's other end; reading and writing wait as usual."""
     descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK, 0o644)
     os.set_blocking(descriptor, True)
     return descriptor

@@ -1,4 +1,4 @@
-"""Removes a directory tree that somebody else filled and may still be changing.
+"""Removes a directory tree that someone else filled and may still be changing.
 
 Theory: nothing below the tree's root is named by a path.  One directory is open at a time; what is in it is removed by
 its plain name, a directory is entered without following links, and the way back is ``..``, which must be the directory
@@ -94,7 +94,7 @@ def _empty(here: int) -> None:
             os.close(here)
             here = above
             if _identity(here) != way[-1].identity:
-                return  # somebody has moved it
+                return  # someone has moved it
     except OSError:
         return
     finally:

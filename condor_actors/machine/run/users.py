@@ -1,4 +1,4 @@
-"""Accounts: whom a job runs as, and acting for a moment with somebody's rights.
+"""Accounts: which account a job runs as, and acting for a moment with an account's rights.
 
 Theory: what lies in a sandbox is the job's and may be a trap (a link to a file that only root may read), so a starter
 with root's rights opens and lists files there *as the job's user*.  To the kernel the ids are each thread's own; only
@@ -64,7 +64,7 @@ def account_of_uid(uid: int) -> Account:
 
 
 def may_change_user() -> bool:
-    """Whether this process can become somebody else."""
+    """Whether this process can become another user."""
     return os.geteuid() == 0
 
 

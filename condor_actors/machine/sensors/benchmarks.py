@@ -22,7 +22,7 @@ Told = Callable[[tuple[tuple[str, int], ...], str], None]
 
 
 class Benchmarks:
-    """See the module.
+    """Measures ``Mips`` and ``KFlops`` in a child process.
 
     Args:
         names: what to measure (BENCHMARKS_JOBLIST): ``mips``, ``kflops``.

@@ -67,7 +67,7 @@ def dial_bus(reactor: Any, path: str) -> Deferred[DBusLine]:
 
 
 class DBusLine(Protocol):
-    """See the module.
+    """A D-Bus connection that speaks the line-based authentication first, then messages.
 
     Attributes:
         ready: fires with this line when calls can be made.

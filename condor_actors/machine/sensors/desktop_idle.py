@@ -39,7 +39,7 @@ PER_MS = 100.0
 
 
 class DesktopIdle:
-    """See the module.
+    """Reads a desktop session's own idle time.
 
     Args:
         told: called with each reading.

@@ -1,4 +1,4 @@
-"""The moment somebody touches a keyboard, a mouse or a touch pad: the kernel's input devices.
+"""The moment someone touches a keyboard, a mouse or a touch pad: the kernel's input devices.
 
 Theory: /dev/input/event<n> becomes readable with each event, whatever desktop (X, Wayland, none) runs.  What is read is
 thrown away at once, so nothing of what was typed is kept; then the device rests for a second.  Devices without keys or
@@ -39,7 +39,7 @@ class InputDevices:
     """Watches all of them.
 
     Args:
-        touched: called with ``input:event3`` as somebody uses it, once a second at most.
+        touched: called with ``input:event3`` as someone uses it, once a second at most.
         folder: where the devices are; facts: where the kernel describes them.
     """
 
@@ -112,7 +112,7 @@ class _Device:
         return self._fd
 
     def doRead(self) -> None:  # noqa: N802 - Twisted's name
-        """Somebody touched it."""
+        """Someone touched it."""
         self._reactor.removeReader(self)
         if self._drained():
             self.spoke = True

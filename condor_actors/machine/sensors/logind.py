@@ -82,7 +82,7 @@ class Session:
 
 
 class Logind:
-    """See the module.
+    """Follows the sessions that logind knows and their idle hints.
 
     Args:
         touched: called with a source (``logind:2``, ``lock:2``, ``login:3``) when the owner was there just now.

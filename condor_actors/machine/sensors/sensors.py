@@ -2,7 +2,7 @@
 
 Theory: events and readings.  A sensor that can tell at once calls ``touched``; all of them are read as well whenever
 the startd looks (POLLING_INTERVAL), and what cannot be read is told as that.  X displays are kbdd's, which has their
-rights. Terminals of the pool's own jobs (and of shells beside them) are not the owner's.  When somebody was last here
+rights. Terminals of the pool's own jobs (and of shells beside them) are not the owner's.  When someone was last here
 is kept as the date of a file, so a startd that is started again knows it.
 """
 
@@ -42,7 +42,7 @@ def own_terminals(root: int) -> frozenset[str]:
 
 
 class HostSensors:
-    """See the module.
+    """Reads every sensor of the owner's presence on this machine.
 
     Args:
         wanted: which of :data:`SENSORS` to use (OWNER_SENSORS).
@@ -94,7 +94,7 @@ class HostSensors:
             self.logind.start(reactor)
 
     def _touched(self, source: str) -> None:
-        """Somebody is there."""
+        """Someone is there."""
         if source.startswith("tty:"):
             jobs = self._jobs_below()
             if jobs and source in own_terminals(jobs):
@@ -104,7 +104,7 @@ class HostSensors:
         self._told(IdleNow(source, 0.0))
 
     def remember(self, age_s: float = 0.0) -> None:
-        """Somebody was here ``age_s`` seconds ago: the date of the file."""
+        """Someone was here ``age_s`` seconds ago: the date of the file."""
         if self._memory is None:
             return
         when_s = time.time() - age_s

@@ -1,4 +1,4 @@
-"""The moment somebody types at a terminal: inotify on pseudo terminals and virtual consoles.
+"""The moment someone types at a terminal: inotify on pseudo terminals and virtual consoles.
 
 Theory: whatever is typed at a terminal is read by some program, and the kernel tells of each read of a device whose
 watch it holds (IN_ACCESS); output is a write and says nothing.  A watch is good for one event and laid again a second
@@ -30,10 +30,10 @@ REST_S = 1.0
 
 @implementer(IReadDescriptor)
 class TerminalWatch:
-    """See the module.
+    """Watches terminals for input.
 
     Args:
-        touched: called with ``tty:pts/3`` or ``console:tty1`` as somebody types there.
+        touched: called with ``tty:pts/3`` or ``console:tty1`` as someone types there.
         dev: where devices are.
 
     Raises:

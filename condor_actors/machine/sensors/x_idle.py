@@ -1,4 +1,4 @@
-"""How long nobody has touched an X display, and the moment somebody does.
+"""How long nobody has touched an X display, and the moment someone does.
 
 Theory: the server itself counts idle time (MIT-SCREEN-SAVER); raw input events of XInput 2 tell of a key press or a
 pointer's move as it happens, whichever window it goes to.  Error: none to speak of; a server without the screen-saver

@@ -153,5 +153,5 @@ class FarChannel(_Channel):
         return take_socket(self.transport)
 
     def connectionLost(self, reason: Failure = _DONE) -> None:  # noqa: N802
-        """It has ended before it was used: whoever is started with it will see."""
+        """It has ended before it was used: the process that is given it will notice."""
         self.calm()

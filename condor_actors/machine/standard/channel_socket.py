@@ -37,7 +37,7 @@ _FD = array.array("i")
 
 @implementer(IReadWriteDescriptor)
 class ChannelSocket:
-    """See the module.
+    """One end of a channel: bytes with the descriptors that travel beside them.
 
     Args:
         sock: connected; this object's from now on.

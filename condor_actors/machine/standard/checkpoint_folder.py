@@ -52,7 +52,7 @@ class GoodImage:
 
 
 class CheckpointFolder:
-    """See the module.
+    """Keeps the checkpoints of one job and knows which one it can go on from.
 
     Args:
         path: the folder; need not exist.
@@ -73,7 +73,7 @@ class CheckpointFolder:
         """Make the folder.
 
         Raises:
-            OSError: it cannot be made, or somebody else's is there.
+            OSError: it cannot be made, or someone else's is there.
         """
         self.path.parent.mkdir(mode=0o755, exist_ok=True)
         with contextlib.suppress(FileExistsError):

@@ -2,7 +2,7 @@
 
 Theory: it is the stream of a run without the run (:mod:`condor_actors.machine.standard.stream`): an image goes over it
 in pieces, only those that the other side lacks.  ``K`` says whose and what for: the job's name and ``store``,
-``fetch`` or ``drop``.  Whoever opens it is known by certificate, and reaches only what is his.
+``fetch`` or ``drop``.  Its opener is known by certificate, and reaches only its own files.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The claims of a startd on disk: few, small, and private to it.
 
-Theory: a claim begins once per many jobs, so the file is a journal: one line per change, synced before anybody hears
+Theory: a claim begins once per many jobs, so the file is a journal: one line per change, synced before anyone hears
 of it; it is written anew, by rename, when it is opened and when it has grown long.  A last line that a crash cut short
 is dropped: nobody heard of it.
 """

@@ -1,4 +1,4 @@
-"""What a master does to its machine: processes, mail, the installed version, word to whoever started it.
+"""What a master does to its machine: processes, mail, the installed version, reports to the process that started it.
 
 `Host` is what the master asks for; `RealHost` does it. The word (``READY=1``, ``STATUS=…``) goes to ``NOTIFY_SOCKET``,
 as systemd's services and ``condor_personal`` expect it.
@@ -54,7 +54,7 @@ class Host(Protocol):
         """Send a signal."""
 
     def notify(self, text: str) -> None:
-        """Tell whoever started the master."""
+        """Tell the process that started the master."""
 
     def installed_version(self) -> str:
         """What identifies the software on the disk now."""

@@ -10,7 +10,7 @@ policy          preemption
 ``UP_DOWN``     for any user of a lower index (the paper's)
 ``UPDATE_PRIO`` for any user of a higher Prio (1989)
 ``FAIR_SHARE``  for a user whose effective priority is better by a fifth
-``FIFO``        never; whoever's oldest waiting job is the oldest gets the next station, and a station goes back to
+``FIFO``        never; the user whose oldest waiting job is the oldest gets the next station, and a station goes back to
                 the pool after each job
 ==============  ===================================================================================================
 

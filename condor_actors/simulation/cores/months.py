@@ -1,7 +1,7 @@
 """Many months: every policy with every seed, kept in a folder as they are done.
 
 Theory: a month under one policy with one seed is a pure function, so its record can be kept and need not be computed
-again.  Months are computed seed by seed, so that whatever is done when somebody loses patience is a fair sample of
+again.  Months are computed seed by seed, so that whatever is done when someone loses patience is a fair sample of
 every policy.
 """
 

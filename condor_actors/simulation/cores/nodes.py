@@ -55,7 +55,7 @@ class Mesh:
             node.take(delivery)
 
     def answer(self, message_id: str, message: Any) -> None:
-        """Answer a question, if anybody still waits."""
+        """Answer a question, if anyone still waits."""
         self.messages += 1
         self.clock.soon(self.settle, message_id, message)
 

@@ -47,7 +47,7 @@ class Station(Node):
     """One workstation: the startd's core, its starter host, its owner.
 
     Attributes:
-        number: of the station; runs: by claim; owner_there: whether somebody uses it.
+        number: of the station; runs: by claim; owner_there: whether someone uses it.
         served: whether its policy serves the pool.
     """
 

@@ -196,7 +196,7 @@ def _placement(ad: ClassAd) -> float | None:
 
 
 def _job_text(ad: ClassAd) -> str:
-    """What a match depends on, and what that refers to: ``RequestDisk`` is ``DiskUsage`` unless somebody said more."""
+    """What a match depends on, and what that refers to: ``RequestDisk`` is ``DiskUsage`` unless someone said more."""
     names = {name.lower(): None for name in JOB_ATTRIBUTES}
     for name in JOB_ATTRIBUTES:
         value = ad.find(name.lower())

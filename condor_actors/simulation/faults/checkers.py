@@ -63,7 +63,7 @@ ENDS = (b"005 (", b"009 (")
 
 
 class Checkers:
-    """See the module."""
+    """Checks the pool's invariants after each step and at the end."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool

@@ -12,9 +12,9 @@ One fault a line; ``#`` begins a comment; spans are ``90s``, ``5m``, ``1.5h``::
     at 190s disk-full m1 for 30s               writes fail with ENOSPC
     at 200s disk-sick m1 for 10s               writes fail with EIO
     at 210s die m1/schedd before commit        killed right before (``after``) its next commit is durable
-    at 220s clock m2 jump 3600s                somebody sets the wall clock
+    at 220s clock m2 jump 3600s                someone sets the wall clock
     at 230s owner m2 for 10m                   the owner is at the machine
-    at 240s kill-job m2                        somebody kills the job there
+    at 240s kill-job m2                        someone kills the job there
     at 250s stop m3/startd                     SIGTERM
     at 255s bad m3 for 5m                      no program starts there
     at 260s ambush m0/schedd on run.RunEnded kill     killed by the next such message, before it looks at it

@@ -1,6 +1,6 @@
 """What happens in a simulated pool, as far as a report wants to know: the vocabulary between drivers and recorders.
 
-Whoever runs a pool (:mod:`condor_actors.simulation.cores.pool`, a world of whole daemons, or a reader of a real pool's
+The runner of a pool (:mod:`condor_actors.simulation.cores.pool`, a world of whole daemons, or a reader of a real pool's
 history) says these; :class:`condor_actors.simulation.report.recorder.Recorder` takes them.  Times are seconds since the
 beginning, jobs and stations are any hashable names.
 """
@@ -94,7 +94,7 @@ class Completed:
 
 @attrs.frozen
 class OwnerCame:
-    """Somebody uses a station."""
+    """Someone uses a station."""
 
     when_s: float
     station: Hashable

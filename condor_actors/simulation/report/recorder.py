@@ -171,7 +171,9 @@ class Record:
 
 
 class Recorder:
-    """See the module; give it events in order of time, then ask for :meth:`finish`.
+    """Turns events into the measures of the 1988 paper.
+
+    Give it events in order of time, then ask for :meth:`finish`.
 
     Args:
         stations: how many there are; users: their names, in the order of reports.

@@ -8,7 +8,7 @@ frozen, at its machine's speed.  A program that ``keeps`` writes what it has don
 =============  ==========================================================================================
 argument       meaning
 =============  ==========================================================================================
-``cpu_s``      seconds of a machine of speed 1 until it ends; ``inf``: it hangs for ever
+``cpu_s``      seconds of a machine of speed 1 until it ends; ``inf``: it hangs forever
 ``exit``       its exit code
 ``signal``     it dies of this signal instead
 ``stubborn``   1: SIGTERM does not impress it

@@ -32,7 +32,7 @@ START_S = {"master": 0.1, "shadow-host": 0.15, "starter-host": 0.2}
 
 
 class SimulatedMachine:
-    """See the module.
+    """A machine with its processes, clock, disk, owner and jobs.
 
     Attributes:
         name, spec: what it is.

@@ -4,7 +4,7 @@ Theory: what is above TCP is the production's (:class:`PostOffice`, :class:`Dial
 acknowledgements, silence, sending again); here is what TCP gives it.  A connection carries frames in order or breaks.
 A lost packet shows as a delay (it is sent again); a cut path holds what was sent until it heals or one end gives up;
 a reset loses what is under way, and nobody can tell how much of it had arrived; a machine without power says nothing
-more, so that its peers' connections stay half open until somebody speaks to it or 90 s of silence have passed.
+more, so that its peers' connections stay half open until someone speaks to it or 90 s of silence have passed.
 
 ===============  =====================================================================================
 path             what a frame meets
@@ -245,7 +245,7 @@ class Wire:
             self.carry(end.other, None, 40)
 
     def spoken_to(self, sender: Broker) -> bool:
-        """Whether somebody hears what ``sender`` says: a machine that has come back resets what it does not know."""
+        """Whether someone hears what ``sender`` says: a machine that has come back resets what it does not know."""
         other = sender.other
         if not other.silent:
             return True
@@ -366,11 +366,11 @@ class SimulatedPost(PostOffice):
         return self.network.connect(self, node)
 
     def own_identity(self, local: bool) -> Identity:
-        """Who we are for somebody who dialled us."""
+        """Who we are for someone who dialled us."""
         return self.process.local_identity() if local else self._machine_identity
 
     def identity_for(self, target: SimulatedPost, local: bool) -> Identity:
-        """Who we are for somebody whom we dial."""
+        """Who we are for someone whom we dial."""
         return self.process.local_identity() if local else self.process.remote_identity(self._machine_identity)
 
     def inbound_link(self, identity: Identity) -> SimulatedLink:

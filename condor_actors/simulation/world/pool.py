@@ -69,7 +69,7 @@ def universal_time() -> Iterator[None]:
 
 
 class Pool:
-    """See the module.
+    """Runs one :class:`Scenario` on simulated machines.
 
     Attributes:
         machines: by name.
@@ -205,7 +205,7 @@ class Pool:
             machine.disturbances += 1
 
     def owner_comes(self, machine: SimulatedMachine, span_s: float) -> None:
-        """Somebody sits down at a machine for so long, and touches it now and then."""
+        """Someone sits down at a machine for so long, and touches it now and then."""
         self._owner_touches(machine, self.clock.now_s + span_s)
 
     def _owner_touches(self, machine: SimulatedMachine, until_s: float) -> None:

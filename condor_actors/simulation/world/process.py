@@ -104,7 +104,7 @@ class QuietLog(Logger):
         return self
 
     def emit(self, level: Any, format: str | None = None, **kwargs: object) -> None:  # noqa: A002 - Twisted's name
-        """Note a line, if anybody wants it."""
+        """Note a line, if anyone wants it."""
         pool = self._process.machine.pool
         if level is not LogLevel.debug and pool.lines is not None:
             pool.lines.append((pool.clock.now_s, self._process.title, level.name, format or "", kwargs))

@@ -35,7 +35,7 @@ class MachineSpec:
     Attributes:
         name: of the host.
         cpus, memory_mib, disk_kib: its size; speed: 1 computes a second of demand in a second.
-        central: collector and negotiator run there; submits: a schedd; executes: a startd; kbdd: somebody watches its
+        central: collector and negotiator run there; submits: a schedd; executes: a startd; kbdd: someone watches its
             keyboard.
         drift: how much faster its clock runs (0.0001: 100 ppm); offset_s: how wrong it is at the start.
         config: parameters of this machine.

@@ -120,7 +120,7 @@ class _Run:
             )
         self._next_s: float | None = None  # when to ask for the next checkpoint
         self._asked_s: float | None = None  # when the one was asked for that has not come yet
-        self._wanted = False  # by somebody who is to hear what becomes of it
+        self._wanted = False  # by someone who is to hear what becomes of it
         self._running = False
         self._over = False
         self._failure: str | None = None
@@ -168,7 +168,7 @@ class _Run:
         )
 
     def want_checkpoint(self, *_: object) -> None:
-        """The same for somebody who asked on his own."""
+        """The same for someone who asked on his own."""
         self._wanted = True
         self.ask_for_checkpoint()
 
@@ -204,7 +204,7 @@ class _Run:
 
 
 def _die_of(number: int) -> None:
-    """End as the program did: whoever waits for us is to see the same signal."""
+    """End as the program did: the parent is to see the same signal."""
     signal.signal(number, signal.SIG_DFL) if number not in (signal.SIGKILL, signal.SIGSTOP) else None
     os.kill(os.getpid(), number)
 

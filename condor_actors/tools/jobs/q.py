@@ -122,7 +122,7 @@ class Answer:
                 return
 
     def _only_owner(self) -> str:
-        """Whose jobs alone are asked for; empty: anybody's."""
+        """Whose jobs alone are asked for; empty: anyone's."""
         question = self.question
         if len(question.users) == 1 and not question.ids:
             return question.users[0]

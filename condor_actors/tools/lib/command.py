@@ -144,7 +144,7 @@ def _where(error: OSError) -> str:
 
 
 def quiet() -> None:
-    """Whoever read standard output has gone: what is still held back for it goes nowhere."""
+    """The reader of standard output has gone: what is still held back for it is dropped."""
     with contextlib.suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())

@@ -53,7 +53,7 @@ class PersonalFiles:
 
     @property
     def lock(self) -> Path:
-        """Held by whoever starts or stops the pool."""
+        """Held by the process that starts or stops the pool."""
         return self.folder / ".lock"
 
     def socket(self, daemon: str) -> str:

@@ -1,6 +1,6 @@
-"""condor_owner: whoever sits at a machine sees what the pool does there, and stops it for a time.
+"""condor_owner: shows the person at a machine what the pool does there, and lets them stop it for a time.
 
-It asks this machine's startd over its own socket; the startd lets whoever sits at the machine (a session at its seat, a
+It asks this machine's startd over its own socket; the startd lets the person at the machine (a session at its seat, a
 console), is named in DESKTOP_OWNERS, runs the daemon, or is root pause it.  A pause outlives the startd.
 """
 

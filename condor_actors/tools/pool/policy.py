@@ -123,8 +123,8 @@ def _summary(tally: Tally) -> list[str]:
     for place, spent_s in sorted(tally.spent_s.items(), key=lambda item: -item[1]):
         lines.append(f"{_span(spent_s):>9}  {spent_s / whole_s:5.1%}  {'/'.join(part.value for part in place)}")
     lines += ["", f"Jobs were suspended {tally.suspended} times and had to go {tally.evicted} times.",
-              f"A job ran for {_span(tally.disturbed_s)} while somebody was at the keyboard"
-              + (f", {_span(tally.lowered_s)} of it with only what nobody else wanted." if tally.lowered_s else ".")]
+              f"A job ran for {_span(tally.disturbed_s)} while someone was at the keyboard"
+              + (f", {_span(tally.lowered_s)} of it at idle priority." if tally.lowered_s else ".")]
     return lines
 
 

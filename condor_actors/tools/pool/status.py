@@ -222,7 +222,7 @@ def _pages(client: Client, actor: str, kind: AdKind, question: Question,
 
 
 class _line_to:  # noqa: N801 - a context manager used as a function
-    """A line to whoever is asked: the collector, or with ``-direct`` a daemon itself."""
+    """A line to the daemon that is asked: the collector, or with ``-direct`` a daemon itself."""
 
     def __init__(self, question: Question, config: Config) -> None:
         self._client, self._actor = _dialled(question, config)

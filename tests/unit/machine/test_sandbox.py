@@ -134,7 +134,7 @@ def test_nobody_gets_in_while_root_fills_it(tmp_path: Path, monkeypatch: pytest.
     made.remove()
     taken = root.create(nobody)
     os.symlink("/etc", f"{taken.path}/folder")
-    with pytest.raises(OSError, match="somebody else's files"):
+    with pytest.raises(OSError, match="another user's files"):
         taken.fill([large], store, b"", b"")
     taken.remove()
 
