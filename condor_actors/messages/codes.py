@@ -109,7 +109,7 @@ class HoldSubCode(enum.IntEnum):
     The templates ``use POLICY : HOLD_IF_…_EXCEEDED`` set the same numbers.
     """
 
-    CPUS_EXCEEDED = 101
+    CPU_EXCEEDED = 101
     MEMORY_EXCEEDED = 102
     RUNTIME_EXCEEDS = 103
     DISK_EXCEEDED = 104
