@@ -12,6 +12,7 @@ from typing import Any
 from condor_actors.classads import ClassAdSyntaxError, Expr, parse_expression
 from condor_actors.classads.forms.long_form import old_to_new
 from condor_actors.classads.language.expressions import Literal
+from condor_actors.config.parameters import default_text
 from condor_actors.messages.codes import Universe
 from condor_actors.submit.environment import Environment
 from condor_actors.submit.errors import SubmitError
@@ -121,6 +122,10 @@ class BuildContext:
     def setting(self, name: str) -> str | None:
         """A value of the configuration that is set and not empty."""
         return self.world.setting(name) or None
+
+    def needed(self, name: str) -> str:
+        """A configuration value that always stands for something: where it is not set, its default."""
+        return self.setting(name) or default_text(name) or ""
 
     # -- attributes
 

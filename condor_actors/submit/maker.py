@@ -105,7 +105,7 @@ def _automatic(context: BuildContext) -> None:
         context.set("JobPrio", 0)
     leased = context.universe in (Universe.STANDARD, Universe.VANILLA, Universe.JAVA)
     if leased and context.get("JobLeaseDuration") is None:
-        context.set_expression("JobLeaseDuration", context.setting("JOB_DEFAULT_LEASE_DURATION") or "2400")
+        context.set_expression("JobLeaseDuration", context.needed("JOB_DEFAULT_LEASE_DURATION"))
     if context.get("SuccessCheckpointExitCode") is not None:
         context.set("WantFTOnCheckpoint", True)
     if context.get("JobStarterLog") is not None and context.get("JobStarterDebug") is None:

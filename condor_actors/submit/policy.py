@@ -30,7 +30,7 @@ def status(context: BuildContext) -> None:
 
 def notification(context: BuildContext) -> None:
     """JobNotification."""
-    word = context.text("notification", "JobNotification") or context.setting("JOB_DEFAULT_NOTIFICATION") or "never"
+    word = context.text("notification", "JobNotification") or context.needed("JOB_DEFAULT_NOTIFICATION")
     number = _NOTIFICATION.get(word.lower())
     if number is None:
         raise SubmitError("Notification must be 'Never', 'Always', 'Complete', 'Start', or 'Error'")
@@ -96,7 +96,7 @@ def retries(context: BuildContext) -> None:
             context.set_expression("OnExitRemove", remove, "on_exit_remove")
         return
     if most is None:
-        most = int(context.setting("DEFAULT_JOB_MAX_RETRIES") or 2)
+        most = int(context.needed("DEFAULT_JOB_MAX_RETRIES"))
     if most < 0:
         raise SubmitError(f"max_retries={most} is invalid, expected 0 or more")
     context.set("JobMaxRetries", most)
@@ -148,4 +148,4 @@ def deferral(context: BuildContext) -> None:
                 raise SubmitError(f"Invalid value '{text}' for {commands[0]}: expected 0 or more")
         elif default is not None:
             context.set(attribute, default)
-    context.set_expression("ScheddInterval", context.setting("SCHEDD_INTERVAL") or "300")
+    context.set_expression("ScheddInterval", context.needed("SCHEDD_INTERVAL"))

@@ -21,7 +21,7 @@ from condor_actors.submit.quoting import (
 
 def universe(context: BuildContext) -> None:
     """JobUniverse, and WantDocker or WantContainer."""
-    name = (context.text("universe", "JobUniverse") or context.setting("DEFAULT_UNIVERSE") or "vanilla").lower()
+    name = (context.text("universe", "JobUniverse") or context.needed("DEFAULT_UNIVERSE")).lower()
     if name.isdigit():
         name = next((word for word, number in UNIVERSE_IDS.items() if str(number) == name), name)
     if name not in UNIVERSE_IDS:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from condor_actors.classads import ClassAd, Expr, is_true
+from condor_actors.config.settings import table_value
 from condor_actors.cores.startd.slot_states import CLAIMED, OWNER, PolicyEvaluation, SlotState
 from condor_actors.messages.codes import Universe
 
@@ -72,7 +73,8 @@ class OwnerPolicy:
             want_suspend=is_true(value("WANT_SUSPEND")), want_vacate=is_true(value("WANT_VACATE")),
             want_hold=is_true(value("WANT_HOLD")), hold_reason=reason if isinstance(reason, str) else "",
             hold_subcode=int(number("WANT_HOLD_SUBCODE", 0)), retirement_s=self._retirement_s(job, number),
-            vacate_s=number("MACHINEMAXVACATETIME", 600.0), benchmark=is_true(value("RUNBENCHMARKS")),
+            vacate_s=number("MACHINEMAXVACATETIME", float(table_value("MACHINEMAXVACATETIME"))),
+            benchmark=is_true(value("RUNBENCHMARKS")),
             lower=is_true(value("LOWER")),
         )
 

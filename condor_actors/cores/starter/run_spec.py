@@ -15,6 +15,7 @@ from collections.abc import Mapping
 import attrs
 
 from condor_actors.classads import ClassAd, Expr, is_true
+from condor_actors.config.settings import setting
 from condor_actors.cores.argument_quoting import UnbalancedQuote, split_raw
 from condor_actors.messages.codes import CHECKPOINT_SIGNAL, Universe
 
@@ -50,15 +51,15 @@ class RunSettings:
     uid_domain: str = ""
     authorities: str = ""
     renice: Expr | None = None
-    cpu_weight: int = 100
+    cpu_weight: int = setting("JOB_CPU_WEIGHT")
     io_weight: int | None = None
     idle: bool = False
     environment: Mapping[str, str] = attrs.field(factory=dict)
     device_variables: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
     unassigned: Mapping[str, str] = attrs.field(factory=dict)
-    update_interval_s: float = 300.0
-    first_update_s: float = 8.0
-    max_processes: int = 0
+    update_interval_s: float = setting("STARTER_UPDATE_INTERVAL")
+    first_update_s: float = setting("STARTER_INITIAL_UPDATE_INTERVAL")
+    max_processes: int = setting("MAX_JOB_PROCESSES")
 
 
 @attrs.frozen(kw_only=True)

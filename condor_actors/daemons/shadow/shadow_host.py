@@ -364,7 +364,7 @@ def become_user(name: str, uid: int, gid: int) -> None:
 
 def _nobody(config: Config) -> tuple[int, int]:
     """As whom root's jobs do their calls at home: nothing of the pool's runs as root."""
-    entry = pwd.getpwnam(config.text("NOBODY_USER") or "nobody")
+    entry = pwd.getpwnam(config.needed_text("NOBODY_USER"))
     return entry.pw_uid, entry.pw_gid
 
 
@@ -396,20 +396,16 @@ def make_shadow_host(config: Config, world: World, *, schedd_socket: str, host_i
     from condor_actors.machine.run.launch import PosixLauncher
     from condor_actors.machine.supervisor.mail import Mailer
 
-    def switch(name: str, defaults: bool) -> bool:
-        text = config.text(name)
-        return defaults if text is None else text.strip().lower() in ("true", "t", "yes", "1")
-
     sessions = NativeSessions(reactor)
 
     active: set[str] = set()
 
     def server() -> IStreamClientEndpoint | None:
         host = (config.text("CKPT_SERVER_HOST") or "").strip()
-        if not host or not switch("USE_CKPT_SERVER", True) or endpoint is None:
+        if not host or not config.boolean("USE_CKPT_SERVER") or endpoint is None:
             return None
         try:
-            return endpoint(str(tls_node(host, config.integer("CKPT_SERVER_PORT") or 5651)))
+            return endpoint(str(tls_node(host, config.integer("CKPT_SERVER_PORT"))))
         except ValueError as error:
             world.log.warn("CKPT_SERVER_HOST = {host}: {error}", host=host, error=error)
             return None
@@ -424,10 +420,10 @@ def make_shadow_host(config: Config, world: World, *, schedd_socket: str, host_i
 
     edges = HostEdges(
         schedd=Address(f"unix:{Path(schedd_socket)}", "schedd"), host_id=host_id,
-        logs=UserLogs(world.reactor_time, sync=switch("ENABLE_USERLOG_FSYNC", True),
-                      lock=switch("ENABLE_USERLOG_LOCKING", True), log=world.log),
+        logs=UserLogs(world.reactor_time, sync=config.boolean("ENABLE_USERLOG_FSYNC"),
+                      lock=config.boolean("ENABLE_USERLOG_LOCKING"), log=world.log),
         cache=FileCache(), bulk=bulk, domain=config.text("FILESYSTEM_DOMAIN") or "",
-        mail=CompletionMail(world.mail or Mailer(config, reactor), config.text("UID_DOMAIN") or "localhost"),
+        mail=CompletionMail(world.mail or Mailer(config, reactor), config.needed_text("UID_DOMAIN")),
         launcher=PosixLauncher(reactor), become=become, use_credential=use_credential, leave=leave,
         standard=standard if endpoint is not None else None,
     )

@@ -26,6 +26,7 @@ from typing import Any
 
 import attrs
 
+from condor_actors.config.settings import setting
 from condor_actors.cores.negotiator.accountant import Accountant
 from condor_actors.cores.negotiator.match_settings import MatchSettings
 from condor_actors.cores.negotiator.negotiation_cycle import CycleRules, CycleSettings, NegotiationCycle
@@ -75,10 +76,10 @@ class PoolSettings:
     rules: CycleRules = attrs.field(factory=CycleRules)
     share: Share = STATION_OF_1988
     facts: Mapping[str, Any] = attrs.field(factory=dict)
-    poll_s: float = 30.0
+    poll_s: float = setting("POLLING_INTERVAL")
     settled_s: float | None = 150.0
     slow_poll_s: float = 0.0
-    update_s: float = 1800.0
+    update_s: float = setting("UPDATE_INTERVAL")
     placement_s: float = 2.5
     checkpoint_s: float = 2.5
     saves: bool = True

@@ -128,8 +128,8 @@ class Answer:
             return question.users[0]
         if question.is_all or question.ids or question.users or self._held is not None:
             return ""
-        only_mine = (self.config.text("CONDOR_Q_ONLY_MY_JOBS") or "true").lower() in ("true", "yes", "1", "t")
-        super_users = (self.config.text("QUEUE_SUPER_USERS") or "root, condor").replace(",", " ").split()
+        only_mine = self.config.boolean("CONDOR_Q_ONLY_MY_JOBS")
+        super_users = self.config.list_of("QUEUE_SUPER_USERS")
         return self.me if only_mine and self.me not in super_users else ""
 
     def _constraint(self) -> str:
@@ -218,8 +218,7 @@ class Answer:
     def _is_batch(self) -> bool:
         if self.question.is_batch is not None:
             return self.question.is_batch
-        default = (self.config.text("CONDOR_Q_DASH_BATCH_IS_DEFAULT") or "true").lower()
-        return default in ("true", "yes", "1", "t") and not self.question.view
+        return self.config.boolean("CONDOR_Q_DASH_BATCH_IS_DEFAULT") and not self.question.view
 
     def _table(self) -> int:
         from condor_actors.tools.printing import queue_views
