@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from condor_actors.config.errors import ConfigError, UnknownParameterError, nearest_word
 from condor_actors.config.macros import Definition, MacroSet, Source
@@ -88,6 +88,25 @@ class Config:
         self._texts[name] = text
         return text
 
+    def needed_text(self, name: str) -> str:
+        """The expanded value of ``name``; where it is set to nothing its default holds.
+
+        Raises:
+            ConfigError: it has no value.
+        """
+        found = self.text(name)
+        if found is None:
+            raw = self.macros.raw_when_unset(name)
+            found = None if raw is None else self.macros.expand(raw).strip()
+        if not found:
+            raise self._placed(ConfigError(f"{name} is not set", name=name, expected="a value"), name)
+        return found
+
+    @property
+    def full_hostname(self) -> str:
+        """This machine's full name (FULL_HOSTNAME)."""
+        return self.needed_text("FULL_HOSTNAME")
+
     def expand(self, text: str) -> str:
         """``text`` with its references replaced from this configuration."""
         return self.macros.expand(text)
@@ -151,12 +170,14 @@ class Config:
         words = " ".join(self.text(name) or "" for name in ("ALL_DEBUG", f"{subsystem}_DEBUG", "DEFAULT_DEBUG"))
         return any(word in words.upper() for word in ("D_FULLDEBUG", "D_ALL", ":2"))
 
-    def settings(self, cls: type[_S]) -> _S:
-        """A frozen value whose fields were made with `setting`, filled from here."""
+    def settings(self, cls: type[_S], **others: Any) -> _S:
+        """A frozen value whose fields were made with `setting`, filled from here; ``others`` are given as they are."""
         import attrs
 
-        fields = attrs.fields(cls)  # type: ignore[arg-type]  # any attrs class; its fields are checked below
-        return cls(**{field.name: self.value(field.metadata[PARAMETER]) for field in fields})
+        fields = attrs.fields(cls)  # type: ignore[arg-type]  # any attrs class
+        named = {field.name: field.metadata[PARAMETER] for field in fields
+                 if PARAMETER in field.metadata and field.name not in others}
+        return cls(**{field: self.value(parameter) for field, parameter in named.items()}, **others)
 
     def where(self, name: str) -> tuple[str, int]:
         """File and line that set ``name``; ``("<Default>", 0)`` when none did."""

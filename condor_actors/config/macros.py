@@ -117,6 +117,10 @@ class MacroSet:
         found = self.find(name)
         if found is not None:
             return found.raw
+        return self.raw_when_unset(name)
+
+    def raw_when_unset(self, name: str) -> str | None:
+        """What ``name`` is where no file sets it: detected, else the table's default."""
         detected = self._detected.get(name.upper())
         return detected if detected is not None else self._defaults(name)
 
@@ -134,9 +138,6 @@ class MacroSet:
         old = before.raw if before is not None else ""
         self.define(name, f"{old} {raw}".strip(), source)
 
-    def undefine(self, name: str) -> None:
-        """Forget ``name``, as if no file had set it."""
-        self._defined.pop(name.upper(), None)
 
     def expand(self, text: str, depth: int = 0) -> str:
         """``text`` with every reference replaced.

@@ -6,13 +6,16 @@ class NegotiatorSettings:
     collector_host: str = setting("COLLECTOR_HOST")
 
 settings = config.settings(NegotiatorSettings)
+
+Without a configuration, as in tests and simulations, such a field has the default of the parameter table.
 """
 
 from __future__ import annotations
 
+from functools import cache, partial
 from typing import Any
 
-__all__ = ["PARAMETER", "setting"]
+__all__ = ["PARAMETER", "setting", "table_value"]
 
 PARAMETER = "condor_parameter"
 
@@ -21,4 +24,26 @@ def setting(name: str) -> Any:
     """A field that takes the typed value of the parameter ``name``; undefined gives None."""
     import attrs
 
-    return attrs.field(metadata={PARAMETER: name})
+    return attrs.field(metadata={PARAMETER: name}, factory=partial(table_value, name))
+
+
+@cache
+def table_value(name: str) -> Any:
+    """The typed default of a parameter; None when it has none.
+
+    Raises:
+        UnknownParameterError: the table has no such row.
+        ValueError: the default refers to other parameters, so it needs a configuration.
+    """
+    from condor_actors.config.errors import UnknownParameterError
+    from condor_actors.config.parameters import find_parameter
+    from condor_actors.config.typed import convert
+
+    row = find_parameter(name)
+    if row is None:
+        raise UnknownParameterError(name)
+    if row.default is None:
+        return None
+    if "$" in row.default:
+        raise ValueError(f"the default of {name} is {row.default}: only a configuration can say what that is")
+    return convert(row, row.default)

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 import attrs
 
 from condor_actors.classads import ClassAd, Expr, is_true
+from condor_actors.config.settings import setting
 
 __all__ = ["Defrag", "DefragSettings", "Order"]
 
@@ -31,15 +32,15 @@ class DefragSettings:
         how: graceful, quick or fast; start: what may run meanwhile.
     """
 
-    interval_s: float = 600.0
-    per_hour: float = 0.0
-    most_draining: int = -1
-    most_whole: int = -1
-    requirements: Expr | None = None
-    whole: Expr | None = None
+    interval_s: float = setting("DEFRAG_INTERVAL")
+    per_hour: float = setting("DEFRAG_DRAINING_MACHINES_PER_HOUR")
+    most_draining: int = setting("DEFRAG_MAX_CONCURRENT_DRAINING")
+    most_whole: int = setting("DEFRAG_MAX_WHOLE_MACHINES")
+    requirements: Expr | None = setting("DEFRAG_REQUIREMENTS")
+    whole: Expr | None = setting("DEFRAG_WHOLE_MACHINE_EXPR")
     cancel: Expr | None = None
-    rank: Expr | None = None
-    how: str = "graceful"
+    rank: Expr | None = setting("DEFRAG_RANK")
+    how: str = setting("DEFRAG_DRAINING_SCHEDULE")
     start: str = ""
 
 

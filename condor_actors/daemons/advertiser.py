@@ -23,12 +23,11 @@ import attrs
 
 from condor_actors.actors import Actor
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, parse_expression
-from condor_actors.config import Config
 from condor_actors.cores.collector.ad_table import AdTable, ad_key
 from condor_actors.messages.advertise import AdKind, AdsPage, InvalidateAd, QueryAds, UpdateAd
 from condor_actors.messages.envelope import Address, Delivery, PeerUp, Refused, TimerFired
 
-__all__ = ["ADVERTISER", "COLLECTOR", "Advertise", "Advertiser", "Withdraw", "collector_nodes"]
+__all__ = ["ADVERTISER", "COLLECTOR", "Advertise", "Advertiser", "Withdraw"]
 
 ADVERTISER = "advertiser"
 COLLECTOR = "collector"
@@ -79,17 +78,6 @@ class _Told:
     ad: bytes
     private: bytes
     sent_s: float = -1.0
-
-
-def collector_nodes(config: Config) -> tuple[str, ...]:
-    """The nodes of the collectors that COLLECTOR_HOST names, ``<host:port>`` each."""
-    nodes = []
-    for word in config.list_of("COLLECTOR_HOST"):
-        address = word.partition("?")[0].strip("<>")
-        if ":" not in address.rpartition("]")[2]:
-            address = f"{address}:{config.integer('COLLECTOR_PORT')}"
-        nodes.append(f"<{address}>")
-    return tuple(dict.fromkeys(nodes))
 
 
 class Advertiser(Actor):

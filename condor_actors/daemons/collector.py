@@ -19,6 +19,7 @@ from twisted.internet.defer import Deferred, succeed
 from condor_actors.actors import Actor, ActorSystem, Daemon, World
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, Expr, is_true, parse_expression
 from condor_actors.config import Config
+from condor_actors.config.settings import setting
 from condor_actors.cores.collector.ad_table import AdRecord, AdTable, TooManyAds
 from condor_actors.cores.collector.pool_totals import pool_totals
 from condor_actors.cores.rights import host_of
@@ -79,21 +80,17 @@ class CollectorSettings:
 
     name: str
     machine: str
-    lifetime_s: float = 900.0
-    most_ads: int = 1_000_000
-    page_limit: int = 100_000
-    requirements: Expr | None = None
+    lifetime_s: float = setting("CLASSAD_LIFETIME")
+    most_ads: int = setting("COLLECTOR_MAX_ADS")
+    page_limit: int = setting("COLLECTOR_QUERY_MAX_ADS")
+    requirements: Expr | None = setting("COLLECTOR_REQUIREMENTS")
 
     @classmethod
     def of(cls, config: Config) -> CollectorSettings:
         """Read the configuration."""
-        machine = config.text("FULL_HOSTNAME") or "localhost"
-        return cls(
-            name=config.text("COLLECTOR_NAME") or f"My Pool - {machine}", machine=machine,
-            lifetime_s=config.seconds("CLASSAD_LIFETIME"), most_ads=config.integer("COLLECTOR_MAX_ADS"),
-            page_limit=config.integer("COLLECTOR_QUERY_MAX_ADS"),
-            requirements=config.expression("COLLECTOR_REQUIREMENTS"),
-        )
+        machine = config.full_hostname
+        return config.settings(
+            cls, name=config.text("COLLECTOR_NAME") or f"My Pool - {machine}", machine=machine)
 
 
 @attrs.define(eq=False)

@@ -13,8 +13,9 @@ from twisted.internet.defer import Deferred, succeed
 from condor_actors.actors import Actor, World
 from condor_actors.classads import ClassAd
 from condor_actors.config import Config
+from condor_actors.config.collectors import collector_nodes
 from condor_actors.cores.defrag import Defrag, DefragSettings, Order
-from condor_actors.daemons.advertiser import COLLECTOR, collector_nodes
+from condor_actors.daemons.advertiser import COLLECTOR
 from condor_actors.messages.admin import CancelDrain, Drain
 from condor_actors.messages.advertise import AdKind, AdsPage, QueryAds
 from condor_actors.messages.envelope import Address, AskFailed, Delivery, Refused, TimerFired
@@ -28,12 +29,8 @@ REASON = "defragmentation"
 def defrag_settings(config: Config) -> DefragSettings:
     """The parameters DEFRAG_… as the core takes them."""
     start = config.text("DEFRAG_DRAINING_START_EXPR") or ""
-    return DefragSettings(
-        interval_s=config.seconds("DEFRAG_INTERVAL"), per_hour=config.real("DEFRAG_DRAINING_MACHINES_PER_HOUR"),
-        most_draining=config.integer("DEFRAG_MAX_CONCURRENT_DRAINING"),
-        most_whole=config.integer("DEFRAG_MAX_WHOLE_MACHINES"), requirements=config.expression("DEFRAG_REQUIREMENTS"),
-        whole=config.expression("DEFRAG_WHOLE_MACHINE_EXPR"), cancel=config.expression("DEFRAG_CANCEL_REQUIREMENTS"),
-        rank=config.expression("DEFRAG_RANK"), how=config.text("DEFRAG_DRAINING_SCHEDULE") or "graceful",
+    return config.settings(
+        DefragSettings, cancel=config.expression("DEFRAG_CANCEL_REQUIREMENTS"),
         start="" if start.strip().lower() == "false" else start)
 
 

@@ -28,6 +28,7 @@ from condor_actors.cores.master.supervisor_events import (
     DaemonsListed,
     DaemonSpec,
     Finish,
+    KeeperLimits,
     Obituary,
     SpawnFailed,
     StartProcess,
@@ -82,7 +83,8 @@ class MasterActor(Actor):
         settings = self.master.settings
         specs = tuple(DaemonSpec(name=name, last=child.kind == "collector")
                       for name, child in self.master.children.items() if name in self.master.listed)
-        self._handle(DaemonsListed(daemons=specs, limits=settings.limits(), start=settings.start_daemons))
+        self._handle(DaemonsListed(daemons=specs, limits=self.master.config.settings(KeeperLimits),
+                                   start=settings.start_daemons))
 
     def receive(self, delivery: Delivery) -> None:
         """A word from an admin, a daemon, a timer."""
@@ -156,7 +158,7 @@ class MasterActor(Actor):
         master.host.notify(f"STATUS={effect.name} {effect.how}\nX_FAILURES={failures}")
         if child is None or not master.settings.obituaries or not master.settings.admin or master.world.mail is None:
             return
-        host = master.config.text("FULL_HOSTNAME") or "this machine"
+        host = master.config.full_hostname
         subject = f"[Condor] {effect.name} on {host} {effect.how}"
         master.world.mail.send(master.settings.admin, subject, obituary(effect, child, host, master.settings))
 
@@ -370,7 +372,7 @@ class Master:
         # Those not in the list any more are still needed to stop them.
         self.children: dict[str, Child] = {child.name: child for child in children}
         self.listed = frozenset(self.children)
-        self.ad_name = config.text("MASTER_NAME") or config.text("FULL_HOSTNAME") or "localhost"
+        self.ad_name = config.text("MASTER_NAME") or config.full_hostname
 
     def look_over(self, names: tuple[str, ...]) -> None:
         """Read the configuration as these daemons would if they started now; empty: the master and all it would keep.
@@ -425,13 +427,13 @@ class Master:
         ad = ClassAd()
         ad["MyType"] = "DaemonMaster"
         ad["Name"] = self.ad_name
-        ad["Machine"] = self.config.text("FULL_HOSTNAME") or "localhost"
+        ad["Machine"] = self.config.full_hostname
         ad["MyAddress"] = self.world.post.public_node
         ad["DaemonStartTime"] = int(self.started_s)
         ad["MyCurrentTime"] = int(self.world.wall_clock())
         ad["RealUid"] = self.world.uid
-        ad["DetectedCpus"] = int(self.config.text("DETECTED_CPUS") or 1)
-        ad["DetectedMemory"] = int(self.config.text("DETECTED_MEMORY") or 0)
+        ad["DetectedCpus"] = int(self.config.needed_text("DETECTED_CPUS"))
+        ad["DetectedMemory"] = int(self.config.needed_text("DETECTED_MEMORY"))
         ad["CondorVersion"] = f"$CondorVersion: {self.version.split(' ')[0]} $"
         ad["CondorAdmin"] = self.settings.admin or ""
         ad["DaemonList"] = " ".join(["MASTER", *(name for name in self.children if name in self.listed)])

@@ -9,8 +9,8 @@ from typing import Final
 import attrs
 
 from condor_actors.config import Config, ConfigError, nearest_word, setting
-from condor_actors.cores.master.supervisor_events import KeeperLimits, Obituary
-from condor_actors.daemons.advertiser import collector_nodes
+from condor_actors.config.collectors import collector_nodes
+from condor_actors.cores.master.supervisor_events import Obituary
 from condor_actors.machine.supervisor.master_host import last_lines
 from condor_actors.wire.nodes import BadNode, tls_node
 
@@ -24,12 +24,6 @@ KINDS: Final = ("collector", "negotiator", "schedd", "startd", "kbdd", "ckpt_ser
 class MasterSettings:
     """What the configuration says to the master."""
 
-    backoff_constant_s: float = setting("MASTER_BACKOFF_CONSTANT")
-    backoff_factor: float = setting("MASTER_BACKOFF_FACTOR")
-    backoff_ceiling_s: float = setting("MASTER_BACKOFF_CEILING")
-    recover_s: float = setting("MASTER_RECOVER_FACTOR")
-    graceful_s: float = setting("SHUTDOWN_GRACEFUL_TIMEOUT")
-    fast_s: float = setting("SHUTDOWN_FAST_TIMEOUT")
     update_s: float = setting("MASTER_UPDATE_INTERVAL")
     check_version_s: float = setting("MASTER_CHECK_NEW_EXEC_INTERVAL")
     version_delay_s: float = setting("MASTER_NEW_BINARY_DELAY")
@@ -38,17 +32,6 @@ class MasterSettings:
     obituaries: bool = setting("PUBLISH_OBITUARIES")
     start_daemons: bool = setting("START_DAEMONS")
     admin: str | None = setting("CONDOR_ADMIN")
-
-    def limits(self) -> KeeperLimits:
-        """For the core."""
-        return KeeperLimits(
-            backoff_constant_s=self.backoff_constant_s,
-            backoff_factor=self.backoff_factor,
-            backoff_ceiling_s=self.backoff_ceiling_s,
-            recover_s=self.recover_s,
-            graceful_s=self.graceful_s,
-            fast_s=self.fast_s,
-        )
 
 
 @attrs.frozen(kw_only=True)
@@ -108,7 +91,7 @@ def _child(config: Config, name: str) -> Child:
     arguments = ["--local-name" if word == "-local-name" else word for word in arguments]
     folder = config.path("LOG")
     log = config.text(f"{name}_LOG")
-    run = config.text(f"{kind.upper()}.{name}.RUN") or config.text("RUN") or "."
+    run = config.text(f"{kind.upper()}.{name}.RUN") or config.needed_text("RUN")
     return Child(
         name=name,
         kind=kind,
@@ -147,7 +130,7 @@ def collectors_of(config: Config) -> tuple[str, ...]:
         return (f"unix:{config.path('RUN') / 'collector.sock'}",)
     try:
         for host in config.list_of("COLLECTOR_HOST"):
-            tls_node(host, config.integer("COLLECTOR_PORT") or 9618)
+            tls_node(host, config.integer("COLLECTOR_PORT"))
     except BadNode as error:
         file, line = config.where("COLLECTOR_HOST")
         raise ConfigError(str(error), file=file, line=line or None, name="COLLECTOR_HOST", value=host,

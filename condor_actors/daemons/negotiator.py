@@ -16,6 +16,7 @@ from twisted.internet.defer import Deferred, succeed
 from condor_actors.actors import ActorSystem, CoreActor, Daemon, World
 from condor_actors.classads import ClassAd
 from condor_actors.config import Config
+from condor_actors.config.collectors import collector_nodes
 from condor_actors.cores.negotiator.accountant import Accountant
 from condor_actors.cores.negotiator.negotiation_cycle import NegotiationCycle
 from condor_actors.cores.negotiator.negotiator_core import NegotiatorCore
@@ -29,7 +30,7 @@ from condor_actors.cores.negotiator.pool_view import PoolView
 from condor_actors.cores.negotiator.reservations import Reservations
 from condor_actors.daemons.accountant_outage import AccountantOutage
 from condor_actors.daemons.admin import package_version
-from condor_actors.daemons.advertiser import ADVERTISER, COLLECTOR, Advertise, Advertiser, collector_nodes
+from condor_actors.daemons.advertiser import ADVERTISER, COLLECTOR, Advertise, Advertiser
 from condor_actors.messages.advertise import AdKind, AdsChanged, SubscribeAds
 from condor_actors.messages.envelope import Address, AskFailed, Delivery, PeerDown, PeerUp, Refused, TimerFired
 from condor_actors.messages.negotiate import CancelReservation, MakeReservation, SetPriority
@@ -236,7 +237,7 @@ class NegotiatorDaemon:
     def ad(self) -> ClassAd:
         """The negotiator's own ad."""
         config, node = self._config, self._world.post.public_node
-        machine = config.text("FULL_HOSTNAME") or "localhost"
+        machine = config.full_hostname
         ad = ClassAd({
             "MyType": "Negotiator", "TargetType": "", "Name": config.text("NEGOTIATOR_NAME") or machine,
             "Machine": machine, "MyAddress": node, "NegotiatorIpAddr": node,

@@ -11,7 +11,6 @@ import signal
 import time
 from collections.abc import Callable
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import attrs
@@ -20,6 +19,7 @@ from twisted.internet.defer import Deferred, succeed
 from condor_actors.actors import Actor, World
 from condor_actors.classads import ClassAd
 from condor_actors.config import Config
+from condor_actors.config.collectors import collector_nodes
 from condor_actors.cores.startd.draining import Draining
 from condor_actors.cores.startd.idleness import Idleness
 from condor_actors.cores.startd.slots import Slots
@@ -37,7 +37,7 @@ from condor_actors.cores.startd.startd_core import (
     StarterDied,
     StopBenchmarks,
 )
-from condor_actors.daemons.advertiser import ADVERTISER, Advertise, Advertiser, Withdraw, collector_nodes
+from condor_actors.daemons.advertiser import ADVERTISER, Advertise, Advertiser, Withdraw
 from condor_actors.daemons.startd_settings import machine_ad, machine_share, slot_plans, slot_settings, startd_name
 from condor_actors.effects import Effect
 from condor_actors.machine.sensors.benchmarks import Benchmarks
@@ -277,8 +277,8 @@ class Startd:
                                      world.reactor_time)
         self.starters: StarterHosts = world.processes or StarterProcess(
             config.path("RUN"), config.path("LOG") / "StarterHostLog.err", world.reactor_time)
-        spool = Path(config.text("SPOOL") or config.path("RUN"))
-        path = spool / f"startd_claims.{config.text('LOCALNAME') or 'local'}"
+        spool = config.path("SPOOL")
+        path = spool / f"startd_claims.{config.needed_text('LOCALNAME')}"
         self.claims: Claims = world.stores.open_claims(path) if world.stores is not None else ClaimFile(path)
         self.system = world.make_system(commit=self.claims.commit)
         self.poll_s = config.seconds("POLLING_INTERVAL")
@@ -377,8 +377,8 @@ class Startd:
         address = self.world.post.public_node
         slots = Slots(self._slot_settings, self._machine_ad(), self.world.new_secret)
         slots.create(self._plans, now_s)
-        settings = StartdSettings(
-            address=address, update_interval_s=self.config.seconds("UPDATE_INTERVAL"), own_uid=self.world.uid,
+        settings = self.config.settings(
+            StartdSettings, address=address, own_uid=self.world.uid,
             owners=frozenset(self.config.list_of("DESKTOP_OWNERS")))
         core = StartdCore(slots, settings, birth_s=self.started_s, new_secret=self.world.new_secret,
                            numbers=self._claim_numbers)

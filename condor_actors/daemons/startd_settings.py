@@ -6,7 +6,6 @@ A wrong value is a ConfigError that names file, line and name, before anything l
 from __future__ import annotations
 
 import platform
-import socket
 from collections.abc import Iterable
 from typing import Any
 
@@ -34,7 +33,7 @@ RESOURCE = "MACHINE_RESOURCE_"
 
 def host_name(config: Config) -> str:
     """The machine's full name."""
-    return config.text("NETWORK_HOSTNAME") or config.text("FULL_HOSTNAME") or socket.getfqdn()
+    return config.text("NETWORK_HOSTNAME") or config.full_hostname
 
 
 def startd_name(config: Config) -> str:
@@ -65,20 +64,17 @@ def slot_settings(config: Config) -> SlotSettings:
                 if (text := config.text(f"SLOT_TYPE_{number}_NAME_PREFIX")) is not None}
     names = dict.fromkeys((*config.list_of("STARTD_ATTRS"), *config.list_of("STARTD_EXPRS")))
     attributes = {name: value for name in names if (value := expression(config, name)) is not None}
-    return SlotSettings(
-        host=startd_name(config), policy=policy_of(config), policy_by_type=by_type, prefixes=prefixes,
+    return config.settings(
+        SlotSettings, host=startd_name(config), policy=policy_of(config), policy_by_type=by_type, prefixes=prefixes,
         attributes=attributes, latches=latches_of(config), job_attributes=config.list_of("STARTD_JOB_ATTRS"),
-        match_timeout_s=config.seconds("MATCH_TIMEOUT"), killing_timeout_s=config.seconds("KILLING_TIMEOUT"),
-        keyboard_slots=config.integer("SLOTS_CONNECTED_TO_KEYBOARD"),
-        console_slots=config.integer("SLOTS_CONNECTED_TO_CONSOLE"),
-        idle_boost_s=config.seconds("DISCONNECTED_KEYBOARD_IDLE_BOOST"),
-        weight=_weight(config), rounding=_rounding(config), worklife=expression(config, "CLAIM_WORKLIFE"),
+        console_slots=config.integer("SLOTS_CONNECTED_TO_CONSOLE"), weight=_weight(config),
+        rounding=_rounding(config), worklife=expression(config, "CLAIM_WORKLIFE"),
         reserved_disk_kib=config.integer("RESERVED_DISK") * 1024, tells_all=config.is_debugged("STARTD"))
 
 
 def _weight(config: Config) -> str:
     expression(config, "SLOT_WEIGHT")
-    return config.text("SLOT_WEIGHT") or "Cpus"
+    return config.needed_text("SLOT_WEIGHT")
 
 
 def _rounding(config: Config) -> dict[str, Expr]:
@@ -152,12 +148,12 @@ def machine_ad(config: Config, facts: MachineFacts, total: Share, address: str, 
         "MyType": "Machine", "TargetType": "Job", "Machine": host, "MyAddress": address, "StartdIpAddr": address,
         "AddressV1": address, "StartdName": startd_name(config), "DaemonStartTime": int(started_s),
         "CondorVersion": f"$CondorVersion: {version} $", "CondorPlatform": f"$CondorPlatform: {platform.machine()}_"
-        f"{config.text('OPSYSANDVER') or 'LINUX'} $",
-        "Arch": config.text("ARCH") or "X86_64", "OpSys": config.text("OPSYS") or "LINUX",
-        "OpSysAndVer": config.text("OPSYSANDVER") or "LINUX", "OpSysName": config.text("OPSYS_NAME") or "Linux",
-        "OpSysMajorVer": int(config.text("OPSYS_VER") or 0), "OpSysShortName": config.text("OPSYS_NAME") or "Linux",
-        "OpSysLegacy": "LINUX", "OpSysVer": int(config.text("OPSYS_VER") or 0) * 100,
-        "UidDomain": config.text("UID_DOMAIN") or host, "FileSystemDomain": config.text("FILESYSTEM_DOMAIN") or host,
+        f"{config.needed_text('OPSYSANDVER')} $",
+        "Arch": config.needed_text("ARCH"), "OpSys": config.needed_text("OPSYS"),
+        "OpSysAndVer": config.needed_text("OPSYSANDVER"), "OpSysName": config.needed_text("OPSYS_NAME"),
+        "OpSysMajorVer": int(config.needed_text("OPSYS_VER")), "OpSysShortName": config.needed_text("OPSYS_NAME"),
+        "OpSysLegacy": "LINUX", "OpSysVer": int(config.needed_text("OPSYS_VER")) * 100,
+        "UidDomain": config.needed_text("UID_DOMAIN"), "FileSystemDomain": config.needed_text("FILESYSTEM_DOMAIN"),
         "TotalCpus": total.cpus, "TotalMemory": total.memory_mib, "TotalDisk": total.disk_kib,
         "TotalVirtualMemory": total.swap_mib * 1024, "DetectedCpus": facts.cpus, "DetectedMemory": facts.memory_mib,
         "UtsnameSysname": "Linux", "UtsnameRelease": facts.kernel, "UtsnameMachine": platform.machine(),

@@ -105,7 +105,7 @@ def start_logging(config: Config, daemon: str, *, suffix: str = "") -> Callable[
     """
     subsystem = daemon.upper().replace("-", "_")
     own = config.text(f"{subsystem}_LOG")
-    path = Path(own) if own else Path(config.text("LOG") or "log") / log_name(daemon)
+    path = Path(own) if own else config.path("LOG") / log_name(daemon)
     form = as_json if config.text("LOG_FORMAT") == "json" else as_line
     max_bytes = config.size(f"MAX_{subsystem}_LOG") or None
     log = RotatingLog(path.with_name(path.name + suffix), max_bytes, config.integer(f"MAX_NUM_{subsystem}_LOG"), form)

@@ -16,7 +16,8 @@ from condor_actors.durable import sync_folder
 
 def settings_file(config: Config, *, persistent: bool) -> Path:
     """Where a daemon's remotely set parameters lie."""
-    folder = Path(config.text("PERSISTENT_CONFIG_DIR") or Path(config.text("LOCAL_DIR") or ".") / "config")
+    named = config.text("PERSISTENT_CONFIG_DIR")
+    folder = Path(named) if named else config.path("LOCAL_DIR") / "config"
     suffix = "" if persistent else f".{os.getpid()}"
     return folder / f".config.{config.subsystem}{suffix}"
 

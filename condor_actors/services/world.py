@@ -136,7 +136,7 @@ def real_world(config: Config, name: str, *, reactor: Any, credentials: Credenti
     classads_of(config)
     random = Random(secrets.randbits(128))
     log = Logger("condor")
-    domain = config.text("UID_DOMAIN") or "localhost"
+    domain = config.needed_text("UID_DOMAIN")
     post = PostOffice(reactor, random=random, process=name, uid_domain=domain,
                       credentials=credentials or (machine_credentials(config) if machine else None),
                       enrolling=enrolling or offers_enrolment(PoolFiles.of(config), name), log=log)
@@ -167,7 +167,7 @@ def bind_address(config: Config) -> str:
     Raises:
         ConfigError: no interface of this machine fits.
     """
-    wanted = config.text("NETWORK_INTERFACE") or "127.0.0.1"
+    wanted = config.needed_text("NETWORK_INTERFACE")
     addresses = [
         (name, address.address)
         for name, many in psutil.net_if_addrs().items()
@@ -201,7 +201,7 @@ def listening_port(config: Config, name: str) -> int:
     """The port of a daemon: the collector's is known to all (COLLECTOR_HOST or COLLECTOR_PORT), others take
     ``<NAME>_PORT`` or any free one."""
     if name == "collector":
-        _, _, port = (config.list_of("COLLECTOR_HOST") or ("",))[0].rpartition(":")
+        _, _, port = next(iter(config.list_of("COLLECTOR_HOST")), "").rpartition(":")
         return int(port) if port.isdigit() else config.integer("COLLECTOR_PORT")
     wanted = config.text(f"{name.upper().replace('-', '_')}_PORT")
     return int(wanted) if wanted else 0

@@ -12,6 +12,8 @@ from typing import Any
 from condor_actors.classads import ClassAdSyntaxError, Expr, parse_expression
 from condor_actors.classads.forms.long_form import old_to_new
 from condor_actors.classads.language.expressions import Literal
+from condor_actors.config.parameters import default_text
+from condor_actors.messages.codes import Universe
 from condor_actors.submit.environment import Environment
 from condor_actors.submit.errors import SubmitError
 from condor_actors.submit.macros import Scope
@@ -20,9 +22,10 @@ from condor_actors.submit.pending_attributes import PendingAttributes
 _TRUE = frozenset({"true", "yes", "t", "y", "1"})
 _FALSE = frozenset({"false", "no", "f", "n", "0"})
 UNIVERSE_IDS = {
-    "standard": 1, "vanilla": 5, "docker": 5, "container": 5, "scheduler": 7, "grid": 9,
-    "java": 10, "parallel": 11, "local": 12,
-}  # fmt: skip
+    **{each.name.lower(): int(each) for each in Universe if each is not Universe.VM},
+    "docker": int(Universe.VANILLA), "container": int(Universe.VANILLA),
+}
+"""By the word of the submit language; machines that are virtual have no word."""
 
 
 @functools.lru_cache(maxsize=8192)
@@ -52,7 +55,7 @@ class BuildContext:
         self.world = world
         self.warnings = warnings
         self.pending = PendingAttributes()
-        self.universe = 5
+        self.universe: int = Universe.VANILLA
         self.topping = ""
         self.iwd = world.cwd
         self.spool = False
@@ -119,6 +122,10 @@ class BuildContext:
     def setting(self, name: str) -> str | None:
         """A value of the configuration that is set and not empty."""
         return self.world.setting(name) or None
+
+    def needed(self, name: str) -> str:
+        """A configuration value that always stands for something: where it is not set, its default."""
+        return self.setting(name) or default_text(name) or ""
 
     # -- attributes
 

@@ -48,7 +48,7 @@ def _refuse(context: BuildContext, problem: str, command: str, remedy: str = "")
 
 def files_are_checked(context: BuildContext) -> bool:
     """Whether inputs and outputs are looked at when jobs are submitted."""
-    if context.trusts_files or (context.setting("SUBMIT_SKIP_FILECHECKS") or "true").lower() in ("true", "yes", "1"):
+    if context.trusts_files or context.needed("SUBMIT_SKIP_FILECHECKS").lower() in ("true", "yes", "1"):
         return False
     return not _skips(context)
 

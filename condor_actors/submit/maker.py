@@ -13,6 +13,7 @@ from typing import Any
 import attrs
 
 from condor_actors.classads import Expr, unparse
+from condor_actors.messages.codes import Universe
 from condor_actors.submit import policy, program, requirements, resources, transfer
 from condor_actors.submit.build_context import BuildContext, unquoted
 from condor_actors.submit.errors import SubmitError
@@ -86,12 +87,13 @@ def _set_simple(context: BuildContext, keyword: Keyword, value: str) -> None:
 def _parallel(context: BuildContext) -> None:
     """MinHosts, MaxHosts, CurrentHosts."""
     wanted = context.text("WantParallelScheduling")
-    parallel = context.universe == 11 or (wanted is not None and context.truth("WantParallelScheduling", wanted))
+    parallel = context.universe == Universe.PARALLEL or (
+        wanted is not None and context.truth("WantParallelScheduling", wanted))
     hosts = context.integer("machine_count", "node_count", "NodeCount", "MachineCount") if parallel else 1
     if hosts is None:
         raise SubmitError("No machine_count specified!")
     if parallel:
-        context.set("WantIOProxy" if context.universe == 11 else "WantParallelScheduling", True)
+        context.set("WantIOProxy" if context.universe == Universe.PARALLEL else "WantParallelScheduling", True)
     context.set("MinHosts", hosts)
     context.set("MaxHosts", hosts)
     context.set("CurrentHosts", 0)
@@ -101,8 +103,9 @@ def _automatic(context: BuildContext) -> None:
     """What is filled in where nobody said otherwise: JobPrio, JobLeaseDuration, JobDescription …"""
     if context.get("JobPrio") is None:
         context.set("JobPrio", 0)
-    if context.universe in (1, 5, 10) and context.get("JobLeaseDuration") is None:
-        context.set_expression("JobLeaseDuration", context.setting("JOB_DEFAULT_LEASE_DURATION") or "2400")
+    leased = context.universe in (Universe.STANDARD, Universe.VANILLA, Universe.JAVA)
+    if leased and context.get("JobLeaseDuration") is None:
+        context.set_expression("JobLeaseDuration", context.needed("JOB_DEFAULT_LEASE_DURATION"))
     if context.get("SuccessCheckpointExitCode") is not None:
         context.set("WantFTOnCheckpoint", True)
     if context.get("JobStarterLog") is not None and context.get("JobStarterDebug") is None:

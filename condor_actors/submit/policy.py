@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from condor_actors.classads import ClassAdSyntaxError, Expr
+from condor_actors.messages.codes import HoldCode, JobStatus, Notification
 from condor_actors.submit.build_context import BuildContext, parsed
 from condor_actors.submit.errors import SubmitError
 
-_NOTIFICATION = {"never": 0, "always": 1, "complete": 2, "error": 3, "start": 4}
+_NOTIFICATION = {each.name.lower(): int(each) for each in Notification}
 
 
 def status(context: BuildContext) -> None:
@@ -15,21 +16,21 @@ def status(context: BuildContext) -> None:
     if held and context.spool:
         raise SubmitError("Cannot set 'hold' to 'true' when using -remote or -spool")
     if held:
-        context.set("JobStatus", 5)
+        context.set("JobStatus", int(JobStatus.HELD))
         context.set("HoldReason", "submitted on hold at user's request")
-        context.set("HoldReasonCode", 15)
+        context.set("HoldReasonCode", int(HoldCode.SUBMITTED_ON_HOLD))
     elif context.spool:
-        context.set("JobStatus", 5)
+        context.set("JobStatus", int(JobStatus.HELD))
         context.set("HoldReason", "Spooling input data files")
-        context.set("HoldReasonCode", 16)
+        context.set("HoldReasonCode", int(HoldCode.SPOOLING_INPUT))
     else:
-        context.set("JobStatus", 1)
+        context.set("JobStatus", int(JobStatus.IDLE))
     context.set("EnteredCurrentStatus", context.world.now_s)
 
 
 def notification(context: BuildContext) -> None:
     """JobNotification."""
-    word = context.text("notification", "JobNotification") or context.setting("JOB_DEFAULT_NOTIFICATION") or "never"
+    word = context.text("notification", "JobNotification") or context.needed("JOB_DEFAULT_NOTIFICATION")
     number = _NOTIFICATION.get(word.lower())
     if number is None:
         raise SubmitError("Notification must be 'Never', 'Always', 'Complete', 'Start', or 'Error'")
@@ -74,7 +75,7 @@ def leave_in_queue(context: BuildContext) -> None:
     elif context.spool:
         context.set_expression(
             "LeaveJobInQueue",
-            "JobStatus == 4 && (CompletionDate is undefined || CompletionDate == 0 || "
+            f"JobStatus == {JobStatus.COMPLETED} && (CompletionDate is undefined || CompletionDate == 0 || "
             "((time() - CompletionDate) < 864000))",
         )
     else:
@@ -95,7 +96,7 @@ def retries(context: BuildContext) -> None:
             context.set_expression("OnExitRemove", remove, "on_exit_remove")
         return
     if most is None:
-        most = int(context.setting("DEFAULT_JOB_MAX_RETRIES") or 2)
+        most = int(context.needed("DEFAULT_JOB_MAX_RETRIES"))
     if most < 0:
         raise SubmitError(f"max_retries={most} is invalid, expected 0 or more")
     context.set("JobMaxRetries", most)
@@ -147,4 +148,4 @@ def deferral(context: BuildContext) -> None:
                 raise SubmitError(f"Invalid value '{text}' for {commands[0]}: expected 0 or more")
         elif default is not None:
             context.set(attribute, default)
-    context.set_expression("ScheddInterval", context.setting("SCHEDD_INTERVAL") or "300")
+    context.set_expression("ScheddInterval", context.needed("SCHEDD_INTERVAL"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 
 from condor_actors.cores.argument_quoting import join_raw
+from condor_actors.messages.codes import Universe
 from condor_actors.submit.build_context import UNIVERSE_IDS, BuildContext, is_url
 from condor_actors.submit.errors import SubmitError
 from condor_actors.submit.file_checks import NULL_FILE, check_executable, check_file, files_are_checked
@@ -20,7 +21,7 @@ from condor_actors.submit.quoting import (
 
 def universe(context: BuildContext) -> None:
     """JobUniverse, and WantDocker or WantContainer."""
-    name = (context.text("universe", "JobUniverse") or context.setting("DEFAULT_UNIVERSE") or "vanilla").lower()
+    name = (context.text("universe", "JobUniverse") or context.needed("DEFAULT_UNIVERSE")).lower()
     if name.isdigit():
         name = next((word for word, number in UNIVERSE_IDS.items() if str(number) == name), name)
     if name not in UNIVERSE_IDS:
@@ -33,7 +34,7 @@ def universe(context: BuildContext) -> None:
         context.text("container_image", "ContainerImage"),
         context.text("docker_image", "DockerImage"),
     )
-    if context.universe == 5 and not context.topping and (image or docker_image):
+    if context.universe == Universe.VANILLA and not context.topping and (image or docker_image):
         context.topping = "container" if image else "docker"
     if context.topping and not image and not docker_image:
         raise SubmitError(f"{name} universe needs a {name}_image")
@@ -99,7 +100,7 @@ def executable(context: BuildContext) -> None:
         return
     if transfer is not None:
         context.set("TransferExecutable", True)
-    if is_url(name) or context.universe == 9:
+    if is_url(name) or context.universe == Universe.GRID:
         context.set("Cmd", name)
         return
     path = _executable_path(context, name)
@@ -214,7 +215,7 @@ def signals(context: BuildContext) -> None:
         given = context.text(command, attribute)
         if given is not None:
             context.set(attribute, signal_name(given))
-        elif attribute == "KillSig" and context.universe in (7, 11, 12):
+        elif attribute == "KillSig" and context.universe in (Universe.SCHEDULER, Universe.PARALLEL, Universe.LOCAL):
             context.set(attribute, "SIGTERM")
     timeout = context.integer("kill_sig_timeout", "KillSigTimeout")
     if timeout is not None:

@@ -25,6 +25,7 @@ from __future__ import annotations
 from typing import Any
 
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, Expr
+from condor_actors.messages.codes import Universe
 from condor_actors.submit.build_context import BuildContext, is_url, parsed
 from condor_actors.submit.errors import SubmitError
 
@@ -43,7 +44,7 @@ def requirements(context: BuildContext) -> None:
         return
     appended = _appended(context)
     clauses = [f"({text})" for text in (own, appended) if text is not None]
-    if context.universe == 9 and not str(context.get("GridResource") or "").lower().startswith("condor "):
+    if context.universe == Universe.GRID and not str(context.get("GridResource") or "").lower().startswith("condor "):
         context.set_expression("Requirements", " && ".join(clauses) or "true", "requirements")
         return
     spoken = _spoken_of(" && ".join(clauses)) if clauses else frozenset()
@@ -53,10 +54,10 @@ def requirements(context: BuildContext) -> None:
     clauses += _resources(context, spoken)
     clauses += _tags(context, spoken)
     clauses += _features(context, spoken)
-    if context.universe not in (1, 7, 9, 12):
+    if context.universe not in (Universe.STANDARD, Universe.SCHEDULER, Universe.GRID, Universe.LOCAL):
         clauses += _files(context, spoken)
     if context.get("DeferralTime") is not None or context.get("DeferralPrepTime") is not None:
-        if context.universe != 12:
+        if context.universe != Universe.LOCAL:
             clauses.append("TARGET.HasJobDeferral")
         clauses.append(_DEFERRAL)
     if context.get("SuccessCheckpointExitCode") is not None and "hasselfcheckpointtransfers" not in spoken:
@@ -64,9 +65,12 @@ def requirements(context: BuildContext) -> None:
     context.set_expression("Requirements", " && ".join(clauses), "requirements")
 
 
+_APPENDED: dict[int, str] = {Universe.STANDARD: "APPEND_REQ_STANDARD", Universe.VANILLA: "APPEND_REQ_VANILLA"}
+
+
 def _appended(context: BuildContext) -> str | None:
-    per_universe = {1: "APPEND_REQ_STANDARD", 5: "APPEND_REQ_VANILLA"}.get(context.universe)
-    found = context.setting(per_universe) if per_universe else None
+    name = _APPENDED.get(context.universe)
+    found = context.setting(name) if name else None
     return found or context.setting("APPEND_REQUIREMENTS")
 
 
@@ -87,7 +91,7 @@ def _platform(context: BuildContext, spoken: frozenset[str]) -> list[str]:
     clauses = []
     if "arch" not in spoken:
         clauses.append(f'(TARGET.Arch == "{context.world.arch}")')
-    if context.universe == 10:
+    if context.universe == Universe.JAVA:
         return ["TARGET.HasJava"]
     if context.topping == "docker":
         clauses.append("TARGET.HasDocker")
@@ -117,7 +121,7 @@ def _resources(context: BuildContext, spoken: frozenset[str]) -> list[str]:
         clauses.append("(TARGET.Disk >= RequestDisk)")
     if _more_than(context.get("RequestMemory"), 1):
         clauses.append("(TARGET.Memory >= RequestMemory)")
-    if context.universe != 9 and "cpus" not in spoken and _more_than(context.get("RequestCpus"), 1):
+    if context.universe != Universe.GRID and "cpus" not in spoken and _more_than(context.get("RequestCpus"), 1):
         clauses.append("(TARGET.Cpus >= RequestCpus)")
     return clauses
 
@@ -144,7 +148,7 @@ def _tags(context: BuildContext, spoken: frozenset[str]) -> list[str]:
 
 def _features(context: BuildContext, spoken: frozenset[str]) -> list[str]:
     clauses = []
-    if context.universe == 1:
+    if context.universe == Universe.STANDARD:
         clauses += _checkpoints(spoken)
     if context.get("ToolDaemonCmd") is not None and "hastdp" not in spoken:
         clauses.append("TARGET.HasTDP")

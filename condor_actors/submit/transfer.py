@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from condor_actors.messages.codes import Universe
 from condor_actors.submit.build_context import BuildContext, is_url, listed, unquoted
 from condor_actors.submit.errors import SubmitError
 from condor_actors.submit.file_checks import NULL_FILE, check_file, files_are_checked
@@ -16,7 +17,7 @@ WHEN = {"on_exit": "ON_EXIT", "on_exit_or_evict": "ON_EXIT_OR_EVICT", "on_succes
 
 def transfer(context: BuildContext) -> None:
     """ShouldTransferFiles, WhenToTransferOutput, TransferInput, TransferOutput, TransferOutputRemaps, DiskUsage …"""
-    if context.universe == 1:
+    if context.universe == Universe.STANDARD:
         standard_files_stay(context)
         return
     inputs_text = context.text("transfer_input_files", "TransferInputFiles", "TransferInput")

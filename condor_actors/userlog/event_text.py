@@ -13,15 +13,28 @@ from datetime import UTC, datetime
 from xml.sax.saxutils import escape
 
 from condor_actors.classads import ClassAd
+from condor_actors.messages.codes import FileTransferEventType, JobEventType
 
 __all__ = ["EVENT_NAMES", "event_header", "event_text", "event_xml"]
 
-EVENT_NAMES = {
-    0: "SubmitEvent", 1: "ExecuteEvent", 3: "CheckpointedEvent", 4: "JobEvictedEvent", 5: "JobTerminatedEvent",
-    6: "JobImageSizeEvent",
-    7: "ShadowExceptionEvent", 9: "JobAbortedEvent", 10: "JobSuspendedEvent", 11: "JobUnsuspendedEvent",
-    12: "JobHeldEvent", 13: "JobReleaseEvent", 21: "RemoteErrorEvent", 22: "JobDisconnectedEvent",
-    23: "JobReconnectedEvent", 24: "JobReconnectFailedEvent", 40: "FileTransferEvent",
+EVENT_NAMES: dict[int, str] = {
+    JobEventType.SUBMIT: "SubmitEvent",
+    JobEventType.EXECUTE: "ExecuteEvent",
+    JobEventType.CHECKPOINTED: "CheckpointedEvent",
+    JobEventType.JOB_EVICTED: "JobEvictedEvent",
+    JobEventType.JOB_TERMINATED: "JobTerminatedEvent",
+    JobEventType.IMAGE_SIZE: "JobImageSizeEvent",
+    JobEventType.SHADOW_EXCEPTION: "ShadowExceptionEvent",
+    JobEventType.JOB_ABORTED: "JobAbortedEvent",
+    JobEventType.JOB_SUSPENDED: "JobSuspendedEvent",
+    JobEventType.JOB_UNSUSPENDED: "JobUnsuspendedEvent",
+    JobEventType.JOB_HELD: "JobHeldEvent",
+    JobEventType.JOB_RELEASED: "JobReleaseEvent",
+    JobEventType.REMOTE_ERROR: "RemoteErrorEvent",
+    JobEventType.JOB_DISCONNECTED: "JobDisconnectedEvent",
+    JobEventType.JOB_RECONNECTED: "JobReconnectedEvent",
+    JobEventType.JOB_RECONNECT_FAILED: "JobReconnectFailedEvent",
+    JobEventType.FILE_TRANSFER: "FileTransferEvent",
 }
 
 TRANSFER_WORDS = (
@@ -29,7 +42,7 @@ TRANSFER_WORDS = (
     "Finished transferring input files", "Entered queue to transfer output files", "Started transferring output files",
     "Finished transferring output files",
 )
-"""By the fact ``TransferStep``, 1 to 6."""
+"""By the fact ``TransferStep``, a ``FileTransferEventType``."""
 
 Lines = list[str]
 
@@ -235,9 +248,9 @@ def _reconnect_failed(facts: ClassAd) -> Lines:
 
 
 def _transfer(facts: ClassAd) -> Lines:
-    lines = [TRANSFER_WORDS[facts.get_int("TransferStep", 2)]]
+    lines = [TRANSFER_WORDS[facts.get_int("TransferStep", FileTransferEventType.IN_STARTED)]]
     host = facts.get_str("ExecuteHost")
-    if host and facts.get_int("TransferStep") == 2:
+    if host and facts.get_int("TransferStep") == FileTransferEventType.IN_STARTED:
         lines.append(f"\tTransferring to host: {host}")
     return lines
 
@@ -247,33 +260,62 @@ def _remote_error(facts: ClassAd) -> Lines:
 
 
 _BODIES: dict[int, Callable[[ClassAd], Lines]] = {
-    0: _submit, 1: _execute, 3: _checkpointed, 4: _evicted, 5: _terminated, 6: _image_size,
-    7: _exception, 9: _aborted, 10: _suspended,
-    11: lambda _: ["Job was unsuspended."], 12: _held, 13: _released, 21: _remote_error, 22: _disconnected,
-    23: _reconnected, 24: _reconnect_failed, 40: _transfer,
+    JobEventType.SUBMIT: _submit,
+    JobEventType.EXECUTE: _execute,
+    JobEventType.CHECKPOINTED: _checkpointed,
+    JobEventType.JOB_EVICTED: _evicted,
+    JobEventType.JOB_TERMINATED: _terminated,
+    JobEventType.IMAGE_SIZE: _image_size,
+    JobEventType.SHADOW_EXCEPTION: _exception,
+    JobEventType.JOB_ABORTED: _aborted,
+    JobEventType.JOB_SUSPENDED: _suspended,
+    JobEventType.JOB_UNSUSPENDED: lambda _: ["Job was unsuspended."],
+    JobEventType.JOB_HELD: _held,
+    JobEventType.JOB_RELEASED: _released,
+    JobEventType.REMOTE_ERROR: _remote_error,
+    JobEventType.JOB_DISCONNECTED: _disconnected,
+    JobEventType.JOB_RECONNECTED: _reconnected,
+    JobEventType.JOB_RECONNECT_FAILED: _reconnect_failed,
+    JobEventType.FILE_TRANSFER: _transfer,
 }
 
 # ---- XML
 
 _XML_FACTS: dict[int, tuple[tuple[str, str], ...]] = {
-    0: (("SubmitHost", "SubmitHost"), ("LogNotes", "SubmitEventNotes"), ("UserNotes", "SubmitEventUserNotes")),
-    1: (("ExecuteHost", "ExecuteHost"), ("SlotName", "SlotName")),
-    3: (("SentBytes", "RunCheckpointBytes"),),
-    4: (("Checkpointed", "VacatedWithCheckpoint"), ("Reason", "EvictReason"),
-        ("SentBytes", "RunBytesSent"), ("ReceivedBytes", "RunBytesRecvd")),
-    5: (("SentBytes", "RunBytesSent"), ("ReceivedBytes", "RunBytesRecvd"), ("TotalSentBytes", "BytesSent"),
-        ("TotalReceivedBytes", "BytesRecvd")),
-    6: (("Size", "ImageSize"), ("MemoryUsage", "MemoryUsage"), ("ResidentSetSize", "ResidentSetSize")),
-    7: (("Message", "ExceptionReason"), ("SentBytes", "RunBytesSent"), ("ReceivedBytes", "RunBytesRecvd")),
-    9: (("Reason", "RemoveReason"),),
-    10: (("NumberOfPIDs", "NumPids"),),
-    12: (("HoldReason", "HoldReason"), ("HoldReasonCode", "HoldReasonCode"),
-         ("HoldReasonSubCode", "HoldReasonSubCode")),
-    13: (("Reason", "ReleaseReason"),),
-    22: (("DisconnectReason", "DisconnectReason"), ("StartdName", "SlotName"), ("StartdAddr", "ExecuteHost")),
-    23: (("StartdName", "SlotName"), ("StartdAddr", "StartdAddr"), ("StarterAddr", "ExecuteHost")),
-    24: (("Reason", "DisconnectReason"), ("StartdName", "SlotName")),
-    40: (("Type", "TransferStep"), ("Host", "ExecuteHost")),
+    JobEventType.SUBMIT: (
+        ("SubmitHost", "SubmitHost"), ("LogNotes", "SubmitEventNotes"), ("UserNotes", "SubmitEventUserNotes"),
+    ),
+    JobEventType.EXECUTE: (("ExecuteHost", "ExecuteHost"), ("SlotName", "SlotName")),
+    JobEventType.CHECKPOINTED: (("SentBytes", "RunCheckpointBytes"),),
+    JobEventType.JOB_EVICTED: (
+        ("Checkpointed", "VacatedWithCheckpoint"), ("Reason", "EvictReason"), ("SentBytes", "RunBytesSent"),
+        ("ReceivedBytes", "RunBytesRecvd"),
+    ),
+    JobEventType.JOB_TERMINATED: (
+        ("SentBytes", "RunBytesSent"), ("ReceivedBytes", "RunBytesRecvd"), ("TotalSentBytes", "BytesSent"),
+        ("TotalReceivedBytes", "BytesRecvd"),
+    ),
+    JobEventType.IMAGE_SIZE: (
+        ("Size", "ImageSize"), ("MemoryUsage", "MemoryUsage"), ("ResidentSetSize", "ResidentSetSize"),
+    ),
+    JobEventType.SHADOW_EXCEPTION: (
+        ("Message", "ExceptionReason"), ("SentBytes", "RunBytesSent"), ("ReceivedBytes", "RunBytesRecvd"),
+    ),
+    JobEventType.JOB_ABORTED: (("Reason", "RemoveReason"),),
+    JobEventType.JOB_SUSPENDED: (("NumberOfPIDs", "NumPids"),),
+    JobEventType.JOB_HELD: (
+        ("HoldReason", "HoldReason"), ("HoldReasonCode", "HoldReasonCode"),
+        ("HoldReasonSubCode", "HoldReasonSubCode"),
+    ),
+    JobEventType.JOB_RELEASED: (("Reason", "ReleaseReason"),),
+    JobEventType.JOB_DISCONNECTED: (
+        ("DisconnectReason", "DisconnectReason"), ("StartdName", "SlotName"), ("StartdAddr", "ExecuteHost"),
+    ),
+    JobEventType.JOB_RECONNECTED: (
+        ("StartdName", "SlotName"), ("StartdAddr", "StartdAddr"), ("StarterAddr", "ExecuteHost"),
+    ),
+    JobEventType.JOB_RECONNECT_FAILED: (("Reason", "DisconnectReason"), ("StartdName", "SlotName")),
+    JobEventType.FILE_TRANSFER: (("Type", "TransferStep"), ("Host", "ExecuteHost")),
 }
 
 
@@ -288,7 +330,8 @@ def event_xml(event: int, cluster: int, proc: int, when_s: float, facts: ClassAd
         value = facts.evaluate(attribute)
         if isinstance(value, (bool, int, float, str)):
             values.append((shown, value))
-    if event == 5 or (event == 4 and facts.get_bool("TerminatedAndRequeued")):
+    if event == JobEventType.JOB_TERMINATED or (
+            event == JobEventType.JOB_EVICTED and facts.get_bool("TerminatedAndRequeued")):
         by_signal = facts.get_bool("ExitBySignal")
         values.append(("TerminatedNormally", not by_signal))
         values.append(("TerminatedBySignal", facts.get_int("ExitSignal")) if by_signal

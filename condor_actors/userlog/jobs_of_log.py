@@ -32,6 +32,7 @@ from typing import Any
 
 from condor_actors.classads import ClassAd, ClassAdSyntaxError
 from condor_actors.classads.forms.xml_form import read_xml
+from condor_actors.messages.codes import HoldCode, JobEventType, JobStatus
 from condor_actors.userlog import reader
 
 Facts = dict[str, Any]
@@ -46,7 +47,10 @@ _NUMBERS = {
     "HoldReasonCode": re.compile(r"^\tCode (\d+) ", re.MULTILINE),
     "HoldReasonSubCode": re.compile(r"^\tCode \d+ Subcode (-?\d+)", re.MULTILINE),
 }  # fmt: skip
-_REASON_LINE = {4: "Reason: ", 7: "", 9: "", 12: "", 13: "", 24: ""}
+_REASON_LINE: dict[int, str] = {
+    JobEventType.JOB_EVICTED: "Reason: ", JobEventType.SHADOW_EXCEPTION: "", JobEventType.JOB_ABORTED: "",
+    JobEventType.JOB_HELD: "", JobEventType.JOB_RELEASED: "", JobEventType.JOB_RECONNECT_FAILED: "",
+}
 """Events whose first indented line (with this beginning) is the reason."""
 
 
@@ -71,7 +75,7 @@ def jobs_of_log(path: str) -> list[ClassAd]:
                     seen = True
                     job = (event.cluster, event.proc, event.subproc)
                     facts = _xml_facts(event) if events.is_xml else _text_facts(event)
-                    if event.number == reader.SUBMIT:
+                    if event.number == JobEventType.SUBMIT:
                         jobs[job] = _submitted(event, facts, path, owner)
                     elif job in jobs and event.number in _CHANGES:
                         _CHANGES[event.number](jobs[job], facts)
@@ -154,39 +158,43 @@ def _submitted(event: reader.Event, facts: Facts, path: str, owner: str) -> Clas
         "MyType": "Job", "TargetType": "Machine", "ClusterId": event.cluster, "ProcId": event.proc,
         "UserLog": path, "QDate": when, "EnteredCurrentStatus": when, "SubmitHost": facts.get("Host", ""),
         "GlobalJobId": f"localhost#{event.cluster}.{event.proc}#{when}", "ServerTime": int(time.time()),
-        "Owner": owner, "Cmd": "???", "JobStatus": 1, "LastJobStatus": 0, "JobPrio": 0, "ImageSize": 0,
-        "CompletionDate": 0, "LastSuspensionTime": 0, "NumJobStarts": 0, "NumSystemHolds": 0, "TotalSuspensions": 0,
-        "LocalUserCpu": 0.0, "LocalSysCpu": 0.0, "RemoteUserCpu": 0.0, "RemoteSysCpu": 0.0, "RemoteWallClockTime": 0.0,
+        "Owner": owner, "Cmd": "???", "JobStatus": int(JobStatus.IDLE), "LastJobStatus": 0, "JobPrio": 0,
+        "ImageSize": 0, "CompletionDate": 0, "LastSuspensionTime": 0, "NumJobStarts": 0, "NumSystemHolds": 0,
+        "TotalSuspensions": 0, "LocalUserCpu": 0.0, "LocalSysCpu": 0.0, "RemoteUserCpu": 0.0, "RemoteSysCpu": 0.0,
+        "RemoteWallClockTime": 0.0,
     })  # fmt: skip
 
 
-def _becomes(ad: ClassAd, status: int, facts: Facts) -> None:
-    if ad.get_int("JobStatus") in (2, 7) and status not in (2, 7):
+_ON_A_MACHINE = frozenset({JobStatus.RUNNING, JobStatus.SUSPENDED})
+
+
+def _becomes(ad: ClassAd, status: JobStatus, facts: Facts) -> None:
+    if ad.get_int("JobStatus") in _ON_A_MACHINE and status not in _ON_A_MACHINE:
         ad["RemoteWallClockTime"] = ad.get_float("RemoteWallClockTime") + max(
             0, facts["When"] - ad.get_int("JobCurrentStartDate"))
         if "RemoteHost" in ad:
             ad["LastRemoteHost"] = ad.get_str("RemoteHost")
             del ad["RemoteHost"]
-    ad["LastJobStatus"], ad["JobStatus"] = ad.get_int("JobStatus"), status
+    ad["LastJobStatus"], ad["JobStatus"] = ad.get_int("JobStatus"), int(status)
     ad["EnteredCurrentStatus"] = facts["When"]
 
 
 def _executes(ad: ClassAd, facts: Facts) -> None:
-    _becomes(ad, 2, facts)
+    _becomes(ad, JobStatus.RUNNING, facts)
     ad["JobCurrentStartDate"] = facts["When"]
     ad["NumJobStarts"] = ad.get_int("NumJobStarts") + 1
     ad["StartdIpAddr"] = ad["RemoteHost"] = facts.get("Host", "")
 
 
 def _leaves(ad: ClassAd, facts: Facts) -> None:
-    _becomes(ad, 1, facts)
+    _becomes(ad, JobStatus.IDLE, facts)
     ad["LastVacateTime"] = facts["When"]
     if facts.get("Reason"):
         ad["LastVacateReason"] = facts["Reason"]
 
 
 def _terminates(ad: ClassAd, facts: Facts) -> None:
-    _becomes(ad, 4, facts)
+    _becomes(ad, JobStatus.COMPLETED, facts)
     ad["CompletionDate"] = facts["When"]
     ad["ExitBySignal"] = "TerminatedBySignal" in facts
     if "TerminatedBySignal" in facts:
@@ -205,27 +213,27 @@ def _grows(ad: ClassAd, facts: Facts) -> None:
 
 
 def _removed(ad: ClassAd, facts: Facts) -> None:
-    _becomes(ad, 3, facts)
+    _becomes(ad, JobStatus.REMOVED, facts)
     if facts.get("Reason"):
         ad["RemoveReason"] = facts["Reason"]
 
 
 def _suspends(ad: ClassAd, facts: Facts) -> None:
-    _becomes(ad, 7, facts)
+    _becomes(ad, JobStatus.SUSPENDED, facts)
     ad["LastSuspensionTime"] = facts["When"]
     ad["TotalSuspensions"] = ad.get_int("TotalSuspensions") + 1
 
 
 def _held(ad: ClassAd, facts: Facts) -> None:
-    _becomes(ad, 5, facts)
+    _becomes(ad, JobStatus.HELD, facts)
     ad["HoldReason"] = facts.get("Reason", "")
     ad["HoldReasonCode"] = facts.get("HoldReasonCode", 0)
     ad["HoldReasonSubCode"] = facts.get("HoldReasonSubCode", 0)
-    ad["NumSystemHolds"] = ad.get_int("NumSystemHolds") + (ad.get_int("HoldReasonCode") != 1)
+    ad["NumSystemHolds"] = ad.get_int("NumSystemHolds") + (ad.get_int("HoldReasonCode") != HoldCode.USER_REQUEST)
 
 
 def _released(ad: ClassAd, facts: Facts) -> None:
-    _becomes(ad, 1, facts)
+    _becomes(ad, JobStatus.IDLE, facts)
     for name in ("HoldReason", "HoldReasonCode", "HoldReasonSubCode"):
         if name in ad:
             ad[f"Last{name}"] = ad.evaluate(name)
@@ -235,8 +243,17 @@ def _released(ad: ClassAd, facts: Facts) -> None:
 
 
 _CHANGES: dict[int, Callable[[ClassAd, Facts], None]] = {
-    1: _executes, 4: _leaves, 5: _terminates, 6: _grows, 7: _leaves, 9: _removed, 10: _suspends,
-    11: lambda ad, facts: _becomes(ad, 2, facts), 12: _held, 13: _released, 24: _leaves,
-}  # fmt: skip
+    JobEventType.EXECUTE: _executes,
+    JobEventType.JOB_EVICTED: _leaves,
+    JobEventType.JOB_TERMINATED: _terminates,
+    JobEventType.IMAGE_SIZE: _grows,
+    JobEventType.SHADOW_EXCEPTION: _leaves,
+    JobEventType.JOB_ABORTED: _removed,
+    JobEventType.JOB_SUSPENDED: _suspends,
+    JobEventType.JOB_UNSUSPENDED: lambda ad, facts: _becomes(ad, JobStatus.RUNNING, facts),
+    JobEventType.JOB_HELD: _held,
+    JobEventType.JOB_RELEASED: _released,
+    JobEventType.JOB_RECONNECT_FAILED: _leaves,
+}
 
 __all__ = ["UnreadableLog", "jobs_of_log"]

@@ -11,8 +11,6 @@ from collections.abc import Iterator
 
 import attrs
 
-SUBMIT, EXECUTE, TERMINATED, ABORTED = 0, 1, 5, 9
-
 _HEAD = re.compile(rb"(\d{3}) \((-?\d+)\.(-?\d+)\.(-?\d+)\) ")
 _BEGINNING = re.compile(rb"\d{3} \(|\d{0,3}\Z|\d{3} \Z")
 _XML_BEGINNINGS = (b"<?xml", b"<!DOCTYPE", b"<eventlog", b"<classads", b"<c>")

@@ -176,6 +176,8 @@ ROWS = (
         high=65535,
         change="restart",
     ),
+    integer("PERSONAL_SLOTS", None, "How many slots a personal pool has; condor_personal writes it.", low=1,
+            unit="slots"),
     text("SUBSYSTEM", None, "The kind of the program that reads the configuration; set by the program."),
     integer("SECOND", 1, "One second, for expressions.", unit="s"),
     integer("MINUTE", 60, "A minute in seconds, for expressions.", unit="s"),

@@ -86,9 +86,9 @@ ROWS = (
     ),
     integer(
         "JOB_START_COUNT",
-        0,
-        "How many jobs may start within JOB_START_DELAY; 0 for any number.",
-        low=0,
+        1,
+        "How many jobs may start within JOB_START_DELAY.",
+        low=1,
         unit="jobs",
         read_by=SCHEDD,
     ),
@@ -229,6 +229,8 @@ ROWS = (
         "Where jobs that left the queue are also recorded as text, for condor_history -file and other programs;"
         " only where it is set, for the database in SPOOL has them all.",
     ),
+    integer("MAX_HISTORY_JOBS", 1000000, "How many jobs that left the queue the database in SPOOL keeps.", low=0,
+            unit="jobs", read_by=SCHEDD),
     boolean("ENABLE_HISTORY_ROTATION", True, "Whether the text history is put aside when it has grown."),
     size("MAX_HISTORY_LOG", "20 MB", "The size at which the text history is put aside."),
     integer("MAX_HISTORY_ROTATIONS", 2, "How many text histories that were put aside are kept.", low=1),
@@ -243,6 +245,7 @@ ROWS = (
     integer("EVENT_LOG_MAX_ROTATIONS", 1, "How many of them are kept.", low=0),
     boolean("EVENT_LOG_FSYNC", False, "Whether each event in it is forced to the disk."),
     boolean("ENABLE_USERLOG_FSYNC", True, "Whether each event in a user's log is forced to the disk."),
+    boolean("ENABLE_USERLOG_LOCKING", True, "Whether a user's log is locked while it is written to."),
     text(
         "DEFAULT_USERLOG_FORMAT_OPTIONS", None, "Options of event logs: XML, JSON, UTC, SUB_SECOND, ISO_DATE."
     ),

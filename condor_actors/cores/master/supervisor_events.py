@@ -9,6 +9,7 @@ import enum
 
 import attrs
 
+from condor_actors.config.settings import setting
 from condor_actors.effects import Effect
 
 __all__ = [
@@ -44,12 +45,12 @@ class DaemonSpec:
 class KeeperLimits:
     """The times of the keeper's rules, in seconds; ``backoff_factor`` is a number."""
 
-    backoff_constant_s: float = 9.0
-    backoff_factor: float = 2.0
-    backoff_ceiling_s: float = 3600.0
-    recover_s: float = 300.0
-    graceful_s: float = 1800.0
-    fast_s: float = 120.0
+    backoff_constant_s: float = setting("MASTER_BACKOFF_CONSTANT")
+    backoff_factor: float = setting("MASTER_BACKOFF_FACTOR")
+    backoff_ceiling_s: float = setting("MASTER_BACKOFF_CEILING")
+    recover_s: float = setting("MASTER_RECOVER_FACTOR")
+    graceful_s: float = setting("SHUTDOWN_GRACEFUL_TIMEOUT")
+    fast_s: float = setting("SHUTDOWN_FAST_TIMEOUT")
 
 
 # ---- events
@@ -60,7 +61,7 @@ class DaemonsListed:
     """The configuration says which daemons there are; those new to it are started, those gone from it are stopped."""
 
     daemons: tuple[DaemonSpec, ...]
-    limits: KeeperLimits = KeeperLimits()
+    limits: KeeperLimits = attrs.field(factory=KeeperLimits)
     start: bool = True
 
 

@@ -18,6 +18,7 @@ from collections.abc import Mapping
 
 import attrs
 
+from condor_actors.config.settings import setting
 from condor_actors.cores.negotiator.user_priority import PriorityPolicy, UserRecord
 
 __all__ = ["FLOOR", "NICE_PREFIX", "FairShare", "FairShareSettings"]
@@ -39,10 +40,10 @@ class FairShareSettings:
         group_factors: GROUP_PRIO_FACTOR_<group>, by lower-case group name.
     """
 
-    half_life_s: float = 86400.0
-    default_factor: float = 1000.0
-    nice_factor: float = 1e10
-    remote_factor: float = 1e7
+    half_life_s: float = setting("PRIORITY_HALFLIFE")
+    default_factor: float = setting("DEFAULT_PRIO_FACTOR")
+    nice_factor: float = setting("NICE_USER_PRIO_FACTOR")
+    remote_factor: float = setting("REMOTE_PRIO_FACTOR")
     local_domain: str = ""
     group_factors: Mapping[str, float] = attrs.field(factory=dict)
 

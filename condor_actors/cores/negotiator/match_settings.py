@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import attrs
 
-from condor_actors.classads import Expr, is_true, parse_expression
+from condor_actors.classads import Expr, is_true
 from condor_actors.classads.language.expressions import Literal
+from condor_actors.config.settings import setting
 
 __all__ = ["MatchSettings"]
-
-PRE_JOB_RANK = "(10000000 * My.Rank) + (1000000 * (RemoteOwner =?= UNDEFINED)) - (100000 * Cpus) - Memory"
-POST_JOB_RANK = (
-    "(RemoteOwner =?= UNDEFINED) * (ifThenElse(isUndefined(KFlops), 1000, KFlops) - SlotID"
-    " - 1.0e10 * (Offline =?= True))"
-)
 
 
 @attrs.frozen(kw_only=True)
@@ -28,15 +23,15 @@ class MatchSettings:
             runs there is within the time it was promised.
     """
 
-    pre_job_rank: Expr | None = attrs.field(factory=lambda: parse_expression(PRE_JOB_RANK))
-    post_job_rank: Expr | None = attrs.field(factory=lambda: parse_expression(POST_JOB_RANK))
+    pre_job_rank: Expr | None = setting("NEGOTIATOR_PRE_JOB_RANK")
+    post_job_rank: Expr | None = setting("NEGOTIATOR_POST_JOB_RANK")
     preemption_requirements: Expr | None = None
-    preemption_rank: Expr | None = None
-    slot_constraint: Expr | None = None
-    job_constraint: Expr | None = None
-    submitter_constraint: Expr | None = None
-    consider_preemption: bool = True
-    early_preemption: bool = False
+    preemption_rank: Expr | None = setting("PREEMPTION_RANK")
+    slot_constraint: Expr | None = setting("NEGOTIATOR_SLOT_CONSTRAINT")
+    job_constraint: Expr | None = setting("NEGOTIATOR_JOB_CONSTRAINT")
+    submitter_constraint: Expr | None = setting("NEGOTIATOR_SUBMITTER_CONSTRAINT")
+    consider_preemption: bool = setting("NEGOTIATOR_CONSIDER_PREEMPTION")
+    early_preemption: bool = setting("NEGOTIATOR_CONSIDER_EARLY_PREEMPTION")
 
     @property
     def may_preempt_for_priority(self) -> bool:

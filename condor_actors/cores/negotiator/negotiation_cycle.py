@@ -30,6 +30,7 @@ from typing import TypeVar
 import attrs
 
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, is_true
+from condor_actors.config.settings import setting
 from condor_actors.cores.negotiator.concurrency_limits import ConcurrencyLimits, limits_of
 from condor_actors.cores.negotiator.cycle_trace import CycleTrace, TraceEntry
 from condor_actors.cores.negotiator.fair_share_allocator import FairShareAllocator, Placement, Rejected, UserTurn
@@ -80,17 +81,17 @@ class CycleSettings:
         use_counts: whether a request may get a slot for each of its jobs in one cycle, or for the first alone.
     """
 
-    interval_s: float = 60.0
-    min_interval_s: float = 0.005
-    delay_s: float = 0.002
+    interval_s: float = setting("NEGOTIATOR_INTERVAL")
+    min_interval_s: float = setting("NEGOTIATOR_MIN_INTERVAL")
+    delay_s: float = setting("NEGOTIATOR_CYCLE_DELAY")
     soft_delay_s: float = 1.0
-    timeout_s: float = 30.0
+    timeout_s: float = setting("NEGOTIATOR_TIMEOUT")
     patience_s: float = 2.0
-    list_size: int = 200
+    list_size: int = setting("NEGOTIATOR_RESOURCE_REQUEST_LIST_SIZE")
     most_requests: int = 100_000
     inform_startd: bool = True
-    trace_cycles: int = 20
-    use_counts: bool = True
+    trace_cycles: int = setting("NEGOTIATOR_TRACE_CYCLES")
+    use_counts: bool = setting("USE_RESOURCE_REQUEST_COUNTS")
 
 
 @attrs.frozen(kw_only=True)

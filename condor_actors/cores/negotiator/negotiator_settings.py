@@ -20,41 +20,21 @@ __all__ = ["cycle_rules", "cycle_settings", "match_settings", "priority_policy"]
 
 def cycle_settings(config: Config) -> CycleSettings:
     """Times and sizes of the cycle."""
-    return CycleSettings(
-        interval_s=config.seconds("NEGOTIATOR_INTERVAL"), min_interval_s=config.seconds("NEGOTIATOR_MIN_INTERVAL"),
-        delay_s=config.seconds("NEGOTIATOR_CYCLE_DELAY"), timeout_s=config.seconds("NEGOTIATOR_TIMEOUT"),
-        list_size=config.integer("NEGOTIATOR_RESOURCE_REQUEST_LIST_SIZE"),
-        trace_cycles=config.integer("NEGOTIATOR_TRACE_CYCLES"),
-        use_counts=config.boolean("USE_RESOURCE_REQUEST_COUNTS"),
-    )
+    return config.settings(CycleSettings)
 
 
 def match_settings(config: Config) -> MatchSettings:
     """The expressions by which slots and jobs are judged."""
-    return MatchSettings(
-        pre_job_rank=config.expression("NEGOTIATOR_PRE_JOB_RANK"),
-        post_job_rank=config.expression("NEGOTIATOR_POST_JOB_RANK"),
-        preemption_requirements=preemption_requirements(config),
-        preemption_rank=config.expression("PREEMPTION_RANK"),
-        slot_constraint=config.expression("NEGOTIATOR_SLOT_CONSTRAINT"),
-        job_constraint=config.expression("NEGOTIATOR_JOB_CONSTRAINT"),
-        submitter_constraint=config.expression("NEGOTIATOR_SUBMITTER_CONSTRAINT"),
-        consider_preemption=config.boolean("NEGOTIATOR_CONSIDER_PREEMPTION"),
-        early_preemption=config.boolean("NEGOTIATOR_CONSIDER_EARLY_PREEMPTION"),
-    )
+    return config.settings(MatchSettings, preemption_requirements=preemption_requirements(config))
 
 
 def priority_policy(config: Config, users: Mapping[str, UserRecord]) -> PriorityPolicy:
     """The policy that PRIORITY_POLICY names, with the accountant's records."""
     name = config.value("PRIORITY_POLICY")
     if name == UpDown.NAME:
-        return UpDown(UpDownSettings(step=config.real("UP_DOWN_STEP"), interval_s=config.seconds("UP_DOWN_INTERVAL"),
-                                     ceiling=config.real("UP_DOWN_CEILING")), users)
+        return UpDown(config.settings(UpDownSettings), users)
     if name == UpdatePrio.NAME:
-        expression = config.expression("UPDATE_PRIO")
-        assert expression is not None
-        return UpdatePrio(UpdatePrioSettings(expression=expression, interval_s=config.seconds("UP_DOWN_INTERVAL"),
-                                             least=config.integer("MIN_PRIO"), most=config.integer("MAX_PRIO")), users)
+        return UpdatePrio(config.settings(UpdatePrioSettings), users)
     return FairShare(fair_share_settings(config), users)
 
 
@@ -108,8 +88,6 @@ def fair_share_settings(config: Config) -> FairShareSettings:
         factor = config.text(f"GROUP_PRIO_FACTOR_{group}")
         if factor is not None:
             factors[group.lower()] = float(factor)
-    return FairShareSettings(
-        half_life_s=config.seconds("PRIORITY_HALFLIFE"), default_factor=config.real("DEFAULT_PRIO_FACTOR"),
-        nice_factor=config.real("NICE_USER_PRIO_FACTOR"), remote_factor=config.real("REMOTE_PRIO_FACTOR"),
-        local_domain=config.text("ACCOUNTANT_LOCAL_DOMAIN") or "", group_factors=factors,
+    return config.settings(
+        FairShareSettings, local_domain=config.text("ACCOUNTANT_LOCAL_DOMAIN") or "", group_factors=factors,
     )

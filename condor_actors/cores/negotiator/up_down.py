@@ -22,6 +22,7 @@ from collections.abc import Mapping
 
 import attrs
 
+from condor_actors.config.settings import setting
 from condor_actors.cores.negotiator.user_priority import PriorityPolicy, UserRecord
 
 __all__ = ["UpDown", "UpDownSettings"]
@@ -31,9 +32,9 @@ __all__ = ["UpDown", "UpDownSettings"]
 class UpDownSettings:
     """UP_DOWN_STEP, UP_DOWN_INTERVAL and UP_DOWN_CEILING."""
 
-    step: float = 1.0
-    interval_s: float = 120.0
-    ceiling: float = 120.0
+    step: float = setting("UP_DOWN_STEP")
+    interval_s: float = setting("UP_DOWN_INTERVAL")
+    ceiling: float = setting("UP_DOWN_CEILING")
 
 
 class UpDown(PriorityPolicy):

@@ -23,7 +23,8 @@ from collections.abc import Mapping
 
 import attrs
 
-from condor_actors.classads import ClassAd, Expr, parse_expression
+from condor_actors.classads import ClassAd, Expr
+from condor_actors.config.settings import setting
 from condor_actors.cores.negotiator.user_priority import PriorityPolicy, UserRecord
 
 __all__ = ["UpdatePrio", "UpdatePrioSettings"]
@@ -36,10 +37,10 @@ MOST_PASSES = 2000
 class UpdatePrioSettings:
     """UPDATE_PRIO, the length of a pass, MIN_PRIO and MAX_PRIO."""
 
-    expression: Expr = attrs.field(factory=lambda: parse_expression("Prio + Users - Running"))
-    interval_s: float = 120.0
-    least: float = -1e6
-    most: float = 1e6
+    expression: Expr = setting("UPDATE_PRIO")
+    interval_s: float = setting("UP_DOWN_INTERVAL")
+    least: float = setting("MIN_PRIO")
+    most: float = setting("MAX_PRIO")
 
 
 class UpdatePrio(PriorityPolicy):

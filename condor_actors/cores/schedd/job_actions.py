@@ -11,9 +11,10 @@ from typing import Protocol
 
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, is_true, parse_expression
 from condor_actors.cores.schedd.job_queue import Cluster, Job
-from condor_actors.cores.schedd.job_status import ACTIONS, HoldCode, JobStatus, Step
-from condor_actors.cores.schedd.job_transitions import STANDARD, JobTransitions
+from condor_actors.cores.schedd.job_status import ACTIONS, Step
+from condor_actors.cores.schedd.job_transitions import JobTransitions
 from condor_actors.cores.schedd.schedd_context import ScheddContext
+from condor_actors.messages.codes import HoldCode, JobStatus, Universe
 from condor_actors.messages.envelope import Delivery, Identity, Refused
 from condor_actors.messages.queue import ActionResult, ActionResults, ActOnJobs, EditJobs, JobAction
 
@@ -103,7 +104,7 @@ class JobActions:
 
         def act(job: Job) -> ActionResult:
             result, step = table[job.status]
-            if step is Step.CHECKPOINT and job.ad.find("jobuniverse") != STANDARD:
+            if step is Step.CHECKPOINT and job.ad.find("jobuniverse") != Universe.STANDARD:
                 return ActionResult.BAD_STATUS
             if step is not Step.NOTHING:
                 self._step(job, step, message, reason)

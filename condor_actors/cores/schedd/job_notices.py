@@ -18,6 +18,7 @@ from condor_actors.cores.schedd.job_queue import Cluster, Job
 from condor_actors.cores.schedd.queue_operations import DropNotices, SaveNotice
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.effects import Effect
+from condor_actors.messages.codes import JobEventType
 from condor_actors.messages.run import Notice
 
 __all__ = ["LOG_ATTRIBUTES", "JobNotices", "RecordEvent"]
@@ -42,11 +43,10 @@ ENDING_ATTRIBUTES = (
 )
 """What the notices about the end of a run have besides."""
 
-SUBMIT, EVICTED, TERMINATED, ABORTED, HELD, RELEASED, EXCEPTION = 0, 4, 5, 9, 12, 13, 7
 FREE = -1
 """Not an event: a run that its starter may free.  The host that gets the verdict does it; a later one is told so."""
 
-_WITH_USAGE = frozenset({EVICTED, TERMINATED})
+_WITH_USAGE = frozenset({JobEventType.JOB_EVICTED, JobEventType.JOB_TERMINATED})
 
 
 @attrs.frozen
@@ -105,13 +105,14 @@ class JobNotices:
         for job in [*jobs, None]:
             plain = job is not None and keys.isdisjoint(job.ad.own)
             if start >= 0 and (job is None or not plain or job.proc != last + 1):
-                found.append(self._add(cluster, start, last, SUBMIT, shared, facts, wanted=self.wanted(cluster.ad)))
+                found.append(self._add(cluster, start, last, JobEventType.SUBMIT, shared, facts,
+                                       wanted=self.wanted(cluster.ad)))
                 start = -1
             if job is not None and plain and (self.wanted(cluster.ad) or self._context.settings.records_events):
                 start = job.proc if start < 0 else start
                 last = job.proc
             elif job is not None and not plain:
-                found.append(self.due(job, SUBMIT, **facts))
+                found.append(self.due(job, JobEventType.SUBMIT, **facts))
         return [notice_id for notice_id in found if notice_id]
 
     def _add(self, cluster: Cluster, proc: int, last: int, event: int, ad: ClassAd, facts: dict[str, Any], *,

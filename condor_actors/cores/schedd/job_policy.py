@@ -21,10 +21,11 @@ from contextlib import contextmanager
 from condor_actors.classads import ERROR, UNDEFINED, ClassAd, Expr
 from condor_actors.cores.schedd.job_actions import RunStopper
 from condor_actors.cores.schedd.job_queue import Job
-from condor_actors.cores.schedd.job_status import ALIVE, HoldCode, JobStatus
+from condor_actors.cores.schedd.job_status import ALIVE
 from condor_actors.cores.schedd.job_transitions import JobTransitions
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.cores.schedd.schedd_settings import SystemPolicy
+from condor_actors.messages.codes import HoldCode, JobStatus
 
 __all__ = ["JobPolicy"]
 

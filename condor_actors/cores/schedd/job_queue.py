@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from condor_actors.classads import UNDEFINED, ClassAd
-from condor_actors.cores.schedd.job_status import JobStatus
 from condor_actors.cores.schedd.queue_operations import (
     ArchiveJob,
     DropCluster,
@@ -21,6 +20,7 @@ from condor_actors.cores.schedd.queue_operations import (
     SaveCluster,
     SaveJob,
 )
+from condor_actors.messages.codes import JobStatus
 
 __all__ = ["Cluster", "Job", "JobQueue", "own_text"]
 
@@ -180,7 +180,7 @@ class JobQueue:
 
     def enter(self, cluster: Cluster, proc: int, ad: ClassAd) -> Job:
         """Add a job; its ad is chained to the cluster's."""
-        status = JobStatus(ad.get_int("JobStatus", 1))
+        status = JobStatus(ad.get_int("JobStatus", JobStatus.IDLE))
         job = Job(cluster, proc, ad, status)
         cluster.jobs[proc] = job
         self._count(cluster, status, 1)

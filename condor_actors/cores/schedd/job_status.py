@@ -23,67 +23,14 @@ from __future__ import annotations
 
 import enum
 
+from condor_actors.messages.codes import JobStatus
 from condor_actors.messages.queue import ActionResult, JobAction
 
-__all__ = ["ACTIONS", "ALIVE", "HoldCode", "JobStatus", "Step"]
-
-
-class JobStatus(enum.IntEnum):
-    """The attribute ``JobStatus``."""
-
-    IDLE = 1
-    RUNNING = 2
-    REMOVED = 3
-    COMPLETED = 4
-    HELD = 5
-    TRANSFERRING_OUTPUT = 6
-    SUSPENDED = 7
+__all__ = ["ACTIONS", "ALIVE", "Step"]
 
 
 ALIVE = frozenset({JobStatus.RUNNING, JobStatus.TRANSFERRING_OUTPUT, JobStatus.SUSPENDED})
 """The states in which a job has a run that counts."""
-
-
-class HoldCode(enum.IntEnum):
-    """The attribute ``HoldReasonCode``, as far as the submit side sets it."""
-
-    USER_REQUEST = 1
-    JOB_POLICY = 3
-    CORRUPTED_CREDENTIAL = 4
-    JOB_POLICY_UNDEFINED = 5
-    FAILED_TO_CREATE_PROCESS = 6
-    UNABLE_TO_OPEN_OUTPUT = 7
-    UNABLE_TO_OPEN_INPUT = 8
-    UNABLE_TO_OPEN_OUTPUT_STREAM = 9
-    UNABLE_TO_OPEN_INPUT_STREAM = 10
-    INVALID_TRANSFER_ACK = 11
-    TRANSFER_OUTPUT_ERROR = 12
-    TRANSFER_INPUT_ERROR = 13
-    IWD_ERROR = 14
-    SUBMITTED_ON_HOLD = 15
-    SPOOLING_INPUT = 16
-    JOB_SHADOW_MISMATCH = 17
-    PREVIOUS_RUN_FAILED = 21
-    UNABLE_TO_INIT_USER_LOG = 22
-    SYSTEM_POLICY = 26
-    SYSTEM_POLICY_UNDEFINED = 27
-    MAX_TRANSFER_INPUT_SIZE = 32
-    MAX_TRANSFER_OUTPUT_SIZE = 33
-    JOB_OUT_OF_RESOURCES = 34
-    JOB_DURATION_EXCEEDED = 46
-    JOB_EXECUTE_EXCEEDED = 47
-
-
-HOLD_LABELS = {
-    1: "UserRequest", 3: "JobPolicy", 4: "CorruptedCredential", 5: "JobPolicyUndefined", 6: "FailedToCreateProcess",
-    7: "UnableToOpenOutput", 8: "UnableToOpenInput", 9: "UnableToOpenOutputStream", 10: "UnableToOpenInputStream",
-    11: "InvalidTransferAck", 12: "TransferOutputError", 13: "TransferInputError", 14: "IwdError",
-    15: "SubmittedOnHold", 16: "SpoolingInput", 17: "JobShadowMismatch", 21: "HookPrepareJobFailure",
-    22: "UnableToInitUserLog", 26: "SystemPolicy", 27: "SystemPolicyUndefined", 32: "MaxTransferInputSizeExceeded",
-    33: "MaxTransferOutputSizeExceeded", 34: "JobOutOfResources", 46: "JobDurationExceeded",
-    47: "JobExecuteExceeded",
-}
-"""Keys of ``NumHoldsByReason``."""
 
 
 class Step(enum.Enum):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from condor_actors.classads import ClassAd
-from condor_actors.cores.schedd.job_status import JobStatus
+from condor_actors.messages.codes import JobStatus
 
 __all__ = ["story_of_ad", "whole_story"]
 

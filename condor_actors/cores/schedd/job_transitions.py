@@ -10,16 +10,13 @@ from functools import lru_cache
 import attrs
 
 from condor_actors.classads import ClassAd, Expr, is_true, parse_expression
-from condor_actors.cores.schedd import job_notices as events
 from condor_actors.cores.schedd.job_notices import JobNotices
 from condor_actors.cores.schedd.job_queue import Job
-from condor_actors.cores.schedd.job_status import HOLD_LABELS, HoldCode, JobStatus
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.effects import Effect
+from condor_actors.messages.codes import HoldCode, JobEventType, JobStatus, Universe, hold_label
 
 __all__ = ["ForgetSpool", "JobTransitions", "is_local"]
-
-STANDARD, SCHEDULER, LOCAL = 1, 7, 12
 
 
 @lru_cache(maxsize=1000)
@@ -38,7 +35,7 @@ class ForgetSpool(Effect):
 
 def is_local(job: Job) -> bool:
     """Whether the job runs on the submit machine, without a match."""
-    return job.ad.find("jobuniverse") in (SCHEDULER, LOCAL)
+    return job.ad.find("jobuniverse") in (Universe.SCHEDULER, Universe.LOCAL)
 
 
 class JobTransitions:
@@ -77,7 +74,7 @@ class JobTransitions:
         ad = job.ad
         known = ad.get("NumHoldsByReason")
         counts = {name: known.get_int(name) for name in known} if isinstance(known, ClassAd) else {}
-        label = HOLD_LABELS.get(code, f"Code{code}")
+        label = hold_label(code)
         counts[label] = counts.get(label, 0) + 1
         queue.set(job, HoldReason=reason, HoldReasonCode=int(code), HoldReasonSubCode=int(subcode),
                   NumHolds=ad.get_int("NumHolds") + 1, NumHoldsByReason=_record(tuple(sorted(counts.items()))))
@@ -85,7 +82,7 @@ class JobTransitions:
             queue.set(job, NumSystemHolds=ad.get_int("NumSystemHolds") + 1)
         queue.unset(job, "ReleaseReason")
         queue.set_status(job, JobStatus.HELD, self._context.now_s)
-        self._notices.due(job, events.HELD, HoldReason=reason, HoldReasonCode=int(code),
+        self._notices.due(job, JobEventType.JOB_HELD, HoldReason=reason, HoldReasonCode=int(code),
                           HoldReasonSubCode=int(subcode))
 
     def release(self, job: Job, reason: str) -> None:
@@ -98,7 +95,7 @@ class JobTransitions:
         queue.unset(job, "HoldReason", "HoldReasonCode", "HoldReasonSubCode")
         queue.set_status(job, JobStatus.IDLE, self._context.now_s)
         job.not_before_s = 0.0
-        self._notices.due(job, events.RELEASED, ReleaseReason=reason)
+        self._notices.due(job, JobEventType.JOB_RELEASED, ReleaseReason=reason)
         self.offer(job)
 
     def requeue(self, job: Job, delay_s: float = 0.0) -> None:
@@ -112,12 +109,12 @@ class JobTransitions:
 
     def requeue_after_exit(self, job: Job) -> None:
         """The program ended, and the job's policy wants another run: the log says so."""
-        self._notices.due(job, events.EVICTED, TerminatedAndRequeued=True,
+        self._notices.due(job, JobEventType.JOB_EVICTED, TerminatedAndRequeued=True,
                           EvictReason="The job exited but its policy wants it to run again")
         self.requeue(job)
 
     def mark_removed(self, job: Job, reason: str) -> None:
-        """A job is to go; it stays as status 3 while its run ends."""
+        """A job is to go; it stays as REMOVED while its run ends."""
         self.withdraw(job)
         self._context.remember(job, f"removed: {reason}")
         self._context.queue.set(job, RemoveReason=reason)
@@ -125,7 +122,7 @@ class JobTransitions:
 
     def leave_removed(self, job: Job) -> None:
         """A removed job without a run goes into the history, unless its owner wants to look at it first."""
-        self._notices.due(job, events.ABORTED, RemoveReason=job.ad.get_str("RemoveReason"))
+        self._notices.due(job, JobEventType.JOB_ABORTED, RemoveReason=job.ad.get_str("RemoveReason"))
         self._leave_or_stay(job)
 
     def complete(self, job: Job) -> None:
@@ -134,7 +131,7 @@ class JobTransitions:
         context.remember(job, "completed")
         context.queue.set(job, CompletionDate=int(context.now_s), JobFinishedHookDone=int(context.now_s))
         context.queue.set_status(job, JobStatus.COMPLETED, context.now_s)
-        self._notices.due(job, events.TERMINATED)
+        self._notices.due(job, JobEventType.JOB_TERMINATED)
         self._leave_or_stay(job)
 
     def _leave_or_stay(self, job: Job) -> None:
@@ -150,7 +147,7 @@ class JobTransitions:
         self.withdraw(job)
         self._context.queue.set(job, EpochWriteDate=int(self._context.now_s))
         if job.ad.find("submit_iwd") is not None or job.ad.find("numvacates") is not None \
-                or job.ad.find("jobuniverse") == STANDARD:
+                or job.ad.find("jobuniverse") == Universe.STANDARD:
             self._context.out.append(ForgetSpool(job.cluster.number, job.proc))
         for operation in self._context.queue.leave(job, self._context.now_s):
             self._context.persist(operation)

@@ -15,16 +15,16 @@ from typing import TypeVar
 import attrs
 
 from condor_actors.classads import UNDEFINED, ClassAd, is_true
-from condor_actors.cores.schedd import job_notices as events
 from condor_actors.cores.schedd.claim_table import ClaimTable, HeldClaim
 from condor_actors.cores.schedd.job_notices import JobNotices
 from condor_actors.cores.schedd.job_policy import JobPolicy
 from condor_actors.cores.schedd.job_queue import Job
-from condor_actors.cores.schedd.job_status import ALIVE, HoldCode, JobStatus
-from condor_actors.cores.schedd.job_transitions import LOCAL, SCHEDULER, JobTransitions, is_local
+from condor_actors.cores.schedd.job_status import ALIVE
+from condor_actors.cores.schedd.job_transitions import JobTransitions, is_local
 from condor_actors.cores.schedd.queue_operations import DropRun, SaveRun
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.cores.schedd.shadow_hosts import ShadowHosts
+from condor_actors.messages.codes import HoldCode, JobEventType, JobStatus, Universe
 from condor_actors.messages.run import (
     CheckpointRun,
     ContinueRun,
@@ -40,7 +40,6 @@ from condor_actors.messages.run import (
 
 __all__ = ["Run", "RunTable"]
 
-EXECUTE = 1
 ORDER_BYTES = 150_000
 """Of each kind in one :class:`HostOrders`."""
 FAILURE_DELAYS_S = (0.0, 1.0, 5.0, 20.0, 60.0, 300.0)
@@ -241,8 +240,8 @@ class RunTable:
         if not run.recorded:
             run.recorded = True
             when_s = ad.get_float("JobCurrentStartExecutingDate") or self._context.now_s
-            self._notices.record(run.job, EXECUTE, when_s, ExecuteHost=ad.get_str("StartdAddr", "<127.0.0.1>"),
-                                 SlotName=ad.get_str("RemoteHost"))
+            self._notices.record(run.job, JobEventType.EXECUTE, when_s,
+                                 ExecuteHost=ad.get_str("StartdAddr", "<127.0.0.1>"), SlotName=ad.get_str("RemoteHost"))
 
     # ---- the end
 
@@ -314,7 +313,7 @@ class RunTable:
             return self._policy.on_exit(job)
         if outcome == "hold":
             self._transitions.hold(job, message.reason or "put on hold by the shadow",
-                             message.hold_code or HoldCode.PREVIOUS_RUN_FAILED, message.hold_subcode)
+                             message.hold_code or HoldCode.STARTD_HELD_JOB, message.hold_subcode)
             return "held"
         if outcome == "removed":
             self._transitions.mark_removed(job, message.reason or "removed by the shadow")
@@ -327,7 +326,7 @@ class RunTable:
             return "requeued"
         if outcome == "failed":
             return self._failed(job, message.reason)
-        self._notices.due(job, events.EVICTED, EvictReason=message.reason)
+        self._notices.due(job, JobEventType.JOB_EVICTED, EvictReason=message.reason)
         vacates = job.ad.get_int("NumVacates") + 1
         self._context.queue.set(job, LastVacateTime=int(self._context.now_s), NumVacates=vacates)
         self._context.queue.set(job, NumFailedStarts=0)
@@ -340,7 +339,7 @@ class RunTable:
         failures = job.ad.get_int("NumFailedStarts") + 1
         self._context.queue.set(job, NumFailedStarts=failures,
                              NumShadowExceptions=job.ad.get_int("NumShadowExceptions") + 1)
-        self._notices.due(job, events.EXCEPTION, ExceptionReason=reason)
+        self._notices.due(job, JobEventType.SHADOW_EXCEPTION, ExceptionReason=reason)
         self._context.note(f"{job.name}: the run failed: {reason}", "warn")
         self._transitions.requeue(job, FAILURE_DELAYS_S[min(failures, len(FAILURE_DELAYS_S) - 1)])
         self._policy.look(job)
@@ -436,16 +435,17 @@ class RunTable:
     def _may_start_local(self, job: Job, universe: int, owner: str, running: Counter[tuple[int, str]]) -> bool:
         settings = self._context.settings
         totals = {number: sum(count for (each, _), count in running.items() if each == number)
-                  for number in (SCHEDULER, LOCAL)}
-        if universe == LOCAL and totals[LOCAL] >= settings.max_local_jobs:
+                  for number in (Universe.SCHEDULER, Universe.LOCAL)}
+        if universe == Universe.LOCAL and totals[Universe.LOCAL] >= settings.max_local_jobs:
             return False
-        if universe == SCHEDULER and running[universe, owner] >= settings.max_scheduler_jobs_per_owner:
+        if universe == Universe.SCHEDULER and running[universe, owner] >= settings.max_scheduler_jobs_per_owner:
             return False
-        expression = settings.start_local if universe == LOCAL else settings.start_scheduler
+        expression = settings.start_local if universe == Universe.LOCAL else settings.start_scheduler
         if expression is None:
             return True
         ad = self.schedd_ad()
-        ad["TotalLocalJobsRunning"], ad["TotalSchedulerJobsRunning"] = totals[LOCAL], totals[SCHEDULER]
+        ad["TotalLocalJobsRunning"] = totals[Universe.LOCAL]
+        ad["TotalSchedulerJobsRunning"] = totals[Universe.SCHEDULER]
         return is_true(expression.evaluate(ad, job.ad, self._context.now_s))
 
     def orphans(self) -> list[str]:

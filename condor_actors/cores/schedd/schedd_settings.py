@@ -8,6 +8,8 @@ import attrs
 
 from condor_actors.classads import Expr, parse_expression
 from condor_actors.config import Config, ConfigError
+from condor_actors.config.collectors import collector_nodes
+from condor_actors.config.settings import setting
 from condor_actors.config.transforms import read_transform
 from condor_actors.cores.schedd.job_transforms import JobTransforms
 
@@ -80,47 +82,47 @@ class ScheddSettings:
 
     name: str = "schedd@localhost"
     machine: str = "localhost"
-    uid_domain: str = "localhost"
+    uid_domain: str = attrs.field(default=attrs.Factory(lambda self: self.machine, takes_self=True))
     super_users: frozenset[str] = frozenset({"root", "condor"})
-    max_jobs_running: int = 10_000
-    max_jobs_per_owner: int = 1_000_000
-    max_jobs_submitted: int = 2_000_000_000
-    max_jobs_per_submission: int = 100_000
-    job_start_count: int = 1
-    job_start_delay_s: float = 0.0
-    job_lease_s: float = 2400.0
+    max_jobs_running: int = setting("MAX_JOBS_RUNNING")
+    max_jobs_per_owner: int = setting("MAX_JOBS_PER_OWNER")
+    max_jobs_submitted: int = setting("MAX_JOBS_SUBMITTED")
+    max_jobs_per_submission: int = setting("MAX_JOBS_PER_SUBMISSION")
+    job_start_count: int = setting("JOB_START_COUNT")
+    job_start_delay_s: float = setting("JOB_START_DELAY")
+    job_lease_s: float = setting("JOB_DEFAULT_LEASE_DURATION")
     claim_lease_s: float = 2400.0
     keep_claim_idle_s: float = 0.0
-    policy_interval_s: float = 60.0
+    policy_interval_s: float = setting("PERIODIC_EXPR_INTERVAL")
     hold_policies: tuple[SystemPolicy, ...] = ()
     release_policies: tuple[SystemPolicy, ...] = ()
     remove_policies: tuple[SystemPolicy, ...] = ()
     vacate_policies: tuple[SystemPolicy, ...] = ()
-    max_releases: int = -1
+    max_releases: int = setting("SYSTEM_MAX_RELEASES")
     priority: Expr | None = None
-    advertise_interval_s: float = 300.0
+    advertise_interval_s: float = setting("SCHEDD_INTERVAL")
     collectors: tuple[str, ...] = ()
     spool: str = ""
     submit_requirements: tuple[SubmitRequirement, ...] = ()
     transforms: JobTransforms = attrs.field(factory=JobTransforms)
     secure: frozenset[str] = frozenset()
-    ignores_secure: bool = True
+    ignores_secure: bool = setting("IGNORE_ATTEMPTS_TO_SET_SECURE_JOB_ATTRS")
     immutable: frozenset[str] = IMMUTABLE
     protected: frozenset[str] = frozenset()
-    trusts_everybody: bool = False
+    trusts_everybody: bool = setting("QUEUE_ALL_USERS_TRUSTED")
     start_local: Expr | None = None
     start_scheduler: Expr | None = None
-    max_local_jobs: int = 200
-    max_scheduler_jobs_per_owner: int = 200
-    alive_interval_s: float = 300.0
+    max_local_jobs: int = setting("START_LOCAL_UNIVERSE_MAX")
+    max_scheduler_jobs_per_owner: int = setting("MAX_RUNNING_SCHEDULER_JOBS_PER_OWNER")
+    alive_interval_s: float = setting("ALIVE_INTERVAL")
     more_significant: frozenset[str] = frozenset()
     less_significant: frozenset[str] = frozenset()
     only_significant: frozenset[str] = frozenset()
     records_events: bool = False
-    max_input_mb: int = -1
-    max_output_mb: int = -1
+    max_input_mb: int = setting("MAX_TRANSFER_INPUT_MB")
+    max_output_mb: int = setting("MAX_TRANSFER_OUTPUT_MB")
     spare_hosts: int = 1
-    history_limit: int = 1_000_000
+    history_limit: int = setting("MAX_HISTORY_JOBS")
 
 
 def schedd_settings(config: Config, *, machine: str) -> ScheddSettings:
@@ -129,13 +131,6 @@ def schedd_settings(config: Config, *, machine: str) -> ScheddSettings:
     Raises:
         ConfigError: a value is not of its kind.
     """
-
-    def number(name: str, default: float) -> float:
-        text = config.text(name)
-        if text is None:
-            return default
-        value = parse_expression(text).evaluate()
-        return float(value) if isinstance(value, (int, float)) else default
 
     def expression(name: str) -> Expr | None:
         text = config.text(name)
@@ -161,38 +156,22 @@ def schedd_settings(config: Config, *, machine: str) -> ScheddSettings:
 
     wanted = config.text("SCHEDD_NAME") or ""
     name = machine if not wanted else wanted if "@" in wanted else f"{wanted}@{machine}"
-    return ScheddSettings(
-        name=name, machine=machine, uid_domain=config.text("UID_DOMAIN") or machine,
+    return config.settings(
+        ScheddSettings, name=name, machine=machine, uid_domain=config.needed_text("UID_DOMAIN"),
         super_users=frozenset({"root", "condor", *config.list_of("QUEUE_SUPER_USERS")}),
-        max_jobs_running=int(number("MAX_JOBS_RUNNING", 10_000)),
-        max_jobs_per_owner=int(number("MAX_JOBS_PER_OWNER", 1_000_000)),
-        max_jobs_submitted=int(number("MAX_JOBS_SUBMITTED", 2_000_000_000)),
-        max_jobs_per_submission=int(number("MAX_JOBS_PER_SUBMISSION", 100_000)),
-        job_start_count=max(1, int(number("JOB_START_COUNT", 1))),
-        job_start_delay_s=number("JOB_START_DELAY", 0.0),
-        job_lease_s=number("JOB_DEFAULT_LEASE_DURATION", 2400.0),
-        policy_interval_s=number("PERIODIC_EXPR_INTERVAL", 60.0),
         hold_policies=policies("HOLD"), release_policies=policies("RELEASE"), remove_policies=policies("REMOVE"),
-        vacate_policies=policies("VACATE"), max_releases=int(number("SYSTEM_MAX_RELEASES", -1)),
+        vacate_policies=policies("VACATE"),
         priority=expression("PRIO"),
-        advertise_interval_s=number("SCHEDD_INTERVAL", 300.0),
         collectors=collector_nodes(config), spool=config.text("SPOOL") or "",
-        history_limit=int(number("MAX_HISTORY_JOBS", 1_000_000)),
         submit_requirements=tuple(requirements()), transforms=job_transforms(config),
         secure=attributes("SYSTEM_SECURE_JOB_ATTRS", "SECURE_JOB_ATTRS"),
-        ignores_secure=config.boolean("IGNORE_ATTEMPTS_TO_SET_SECURE_JOB_ATTRS"),
         immutable=IMMUTABLE | attributes("SYSTEM_IMMUTABLE_JOB_ATTRS", "IMMUTABLE_JOB_ATTRS"),
         protected=attributes("SYSTEM_PROTECTED_JOB_ATTRS", "PROTECTED_JOB_ATTRS"),
-        trusts_everybody=config.boolean("QUEUE_ALL_USERS_TRUSTED"),
         start_local=expression("START_LOCAL_UNIVERSE"), start_scheduler=expression("START_SCHEDULER_UNIVERSE"),
-        max_local_jobs=int(number("START_LOCAL_UNIVERSE_MAX", 200)),
-        max_scheduler_jobs_per_owner=int(number("MAX_RUNNING_SCHEDULER_JOBS_PER_OWNER", 200)),
-        alive_interval_s=number("ALIVE_INTERVAL", 300.0),
         more_significant=attributes("ADD_SIGNIFICANT_ATTRIBUTES"),
         less_significant=attributes("REMOVE_SIGNIFICANT_ATTRIBUTES"),
         only_significant=attributes("SIGNIFICANT_ATTRIBUTES"),
         records_events=config.text("EVENT_LOG") is not None,
-        max_input_mb=int(number("MAX_TRANSFER_INPUT_MB", -1)), max_output_mb=int(number("MAX_TRANSFER_OUTPUT_MB", -1)),
     )
 
 
@@ -213,12 +192,3 @@ def job_transforms(config: Config) -> JobTransforms:
             )  # fmt: skip
         found.append(read_transform(name, raw))
     return JobTransforms(transforms=tuple(found), lookup=config.raw, functions=config.macros.functions)
-
-
-def collector_nodes(config: Config) -> tuple[str, ...]:
-    """The collectors of COLLECTOR_HOST as nodes ``<host:port>``."""
-    nodes = []
-    for word in config.list_of("COLLECTOR_HOST"):
-        address = word.partition("?")[0].strip("<>")
-        nodes.append(f"<{address}>" if ":" in address else f"<{address}:9618>")
-    return tuple(nodes)

@@ -14,10 +14,10 @@ import attrs
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, is_true
 from condor_actors.cores.schedd.job_notices import JobNotices
 from condor_actors.cores.schedd.job_queue import Cluster, Job
-from condor_actors.cores.schedd.job_status import HoldCode, JobStatus
 from condor_actors.cores.schedd.job_transitions import JobTransitions
 from condor_actors.cores.schedd.queue_operations import InsertJobs, SaveCounter
 from condor_actors.cores.schedd.schedd_context import ScheddContext
+from condor_actors.messages.codes import HoldCode, JobStatus, Notification, Universe
 from condor_actors.messages.envelope import Delivery, Done, Refused
 from condor_actors.messages.queue import ClusterReserved, FinishSpooling, ReserveCluster, SubmitPage, Submitted
 
@@ -33,7 +33,8 @@ FRESH = {
     "CommittedTime": 0, "CommittedSlotTime": 0, "CumulativeSlotTime": 0, "CumulativeRemoteUserCpu": 0.0,
     "CumulativeRemoteSysCpu": 0.0, "CumulativeSuspensionTime": 0, "CommittedSuspensionTime": 0,
     "LastSuspensionTime": 0, "TotalSuspensions": 0, "CurrentHosts": 0, "MinHosts": 1, "MaxHosts": 1,
-    "JobUniverse": 5, "JobNotification": 0, "WantRemoteIO": True, "ExitBySignal": False, "Rank": 0.0,
+    "JobUniverse": int(Universe.VANILLA), "JobNotification": int(Notification.NEVER), "WantRemoteIO": True,
+    "ExitBySignal": False, "Rank": 0.0,
     "LeaveJobInQueue": False, "OnExitHold": False, "OnExitRemove": True, "PeriodicHold": False,
     "PeriodicRelease": False, "PeriodicRemove": False,
 }
@@ -163,7 +164,7 @@ class Submissions:
 
     @staticmethod
     def _check_status(ad: ClassAd) -> None:
-        if ad.get_int("JobStatus", 1) not in (1, 5):
+        if ad.get_int("JobStatus", JobStatus.IDLE) not in (JobStatus.IDLE, JobStatus.HELD):
             raise _Invalid("a job can be submitted idle (JobStatus 1) or held (5) only")
 
     def _check_requirements(self, ad: ClassAd) -> None:
@@ -211,7 +212,7 @@ class Submissions:
                 ad.store(name, most_mb)
         self._check_status(ad)
         if ad.find("jobstatus") is None:
-            ad.store("JobStatus", 1)
+            ad.store("JobStatus", int(JobStatus.IDLE))
         self._check_hold(ad, page.spool)
         return ad
 

@@ -8,9 +8,9 @@ the one that was last said, the negotiator would see nothing new in it, and is a
 from __future__ import annotations
 
 from condor_actors.classads import ClassAd
-from condor_actors.cores.schedd.job_status import JobStatus
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.messages.advertise import AdKind, InvalidateAd, UpdateAd
+from condor_actors.messages.codes import JobStatus
 from condor_actors.messages.envelope import Address, Done
 from condor_actors.messages.negotiate import RequestCycle
 

@@ -11,14 +11,13 @@ from typing import Any
 import attrs
 
 from condor_actors.effects import Effect
+from condor_actors.messages.codes import HoldCode
 from condor_actors.messages.run import FileEntry, RunEnded, RunUpdated
 
 __all__ = [
     "BlobsFailed", "BlobsSent", "BringOutputs", "InputsFailed", "InputsReady", "Log", "OutputsFailed", "OutputsHome",
     "PrepareInputs", "Report", "ScheddBack", "SendBlobs", "Settled", "ShadowState", "Watch", "WriteStreams",
 ]
-
-HOLD_INPUT = 13
 
 
 class ShadowState(enum.Enum):
@@ -106,7 +105,7 @@ class InputsFailed:
     """An input cannot be read, or ``$$()`` not be expanded."""
 
     reason: str
-    code: int = HOLD_INPUT
+    code: int = HoldCode.TRANSFER_INPUT_ERROR
     subcode: int = 0
 
 

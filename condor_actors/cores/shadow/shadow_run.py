@@ -47,6 +47,7 @@ from condor_actors.cores.shadow.shadow_events import (
     WriteStreams,
 )
 from condor_actors.effects import Answer, Ask, CancelTimer, Effect, Note, Send, SetTimer
+from condor_actors.messages.codes import FileTransferEventType, HoldCode, JobEventType, JobStatus
 from condor_actors.messages.envelope import Address, AskFailed, PeerDown, PeerUp, Refused, TimerFired
 from condor_actors.messages.run import (
     ActivateClaim,
@@ -83,12 +84,6 @@ elsewhere, and the kernel has killed the jobs of the dead one."""
 UPDATE_DELAY_S = 0.5
 """A run that is over sooner is not reported as executing: its end says it all."""
 
-EXECUTE, CHECKPOINTED, IMAGE_SIZE, SUSPENDED, CONTINUED, DISCONNECTED, RECONNECTED = 1, 3, 6, 10, 11, 22, 23
-LOST, TRANSFER = 24, 40
-INPUT_STARTED, INPUT_FINISHED, OUTPUT_STARTED, OUTPUT_FINISHED = 2, 3, 5, 6
-SUSPENDED_STATUS = 7
-HOLD_INPUT, HOLD_OUTPUT, HOLD_INPUT_SIZE, HOLD_OUTPUT_SIZE = 13, 12, 32, 33
-
 
 class ShadowRun:
     """Decides what the shadow of one run does, from the schedd's order to the run's end.
@@ -115,7 +110,7 @@ class ShadowRun:
         self._keeping = 0
         self._apart_since_s = 0.0
         self._told = ""
-        self._suspended = order.reattach and job.get_int("JobStatus") == SUSPENDED_STATUS
+        self._suspended = order.reattach and job.get_int("JobStatus") == JobStatus.SUSPENDED
         self._claim_over = ""
         self._refusals = 0
         self._image_kib = 0
@@ -160,9 +155,9 @@ class ShadowRun:
         self.state = ShadowState.ACTIVATING
         self._has_inputs = bool(event.entries or event.manifest_digest)
         if self._has_inputs:
-            self._log(TRANSFER, TransferStep=INPUT_STARTED)
+            self._log(JobEventType.FILE_TRANSFER, TransferStep=FileTransferEventType.IN_STARTED)
         self._sent_bytes = sum(entry.size_bytes for entry in event.entries)
-        if self._too_much("MaxTransferInputMB", self._sent_bytes, "input", HOLD_INPUT_SIZE):
+        if self._too_much("MaxTransferInputMB", self._sent_bytes, "input", HoldCode.MAX_TRANSFER_INPUT_SIZE_EXCEEDED):
             return
         order = self.order
         self._out.append(Ask(self._host, ActivateClaim(
@@ -232,7 +227,8 @@ class ShadowRun:
             return
         self._out.append(Send(self._starter, StopRun(run_id=self.order.run_id, how="fast", reason=event.reason)))
         if event.local:
-            self._end("hold", f"Transfer input files failure: {event.reason}", HOLD_INPUT, claim_usable=False)
+            self._end("hold", f"Transfer input files failure: {event.reason}", HoldCode.TRANSFER_INPUT_ERROR,
+                      claim_usable=False)
         else:
             self._end("failed", f"the input files could not be sent: {event.reason}", claim_usable=False)
 
@@ -245,9 +241,10 @@ class ShadowRun:
         if self.state in (ShadowState.WAITING, ShadowState.SENDING, ShadowState.ACTIVATING):
             self.state = ShadowState.RUNNING
         if self._has_inputs:
-            self._log(TRANSFER, TransferStep=INPUT_FINISHED)
+            self._log(JobEventType.FILE_TRANSFER, TransferStep=FileTransferEventType.IN_FINISHED)
         self._count_start(event.when_s)
-        self._out.append(Log(EXECUTE, {"CondorScratchDir": event.scratch_dir}, event.when_s, self.order.reattach))
+        self._out.append(Log(
+            JobEventType.EXECUTE, {"CondorScratchDir": event.scratch_dir}, event.when_s, self.order.reattach))
         self._tell("executing")
 
     def _count_start(self, when_s: float) -> None:
@@ -287,11 +284,11 @@ class ShadowRun:
         self._usage(event.usage)
         if event.state == "suspended" and not self._suspended:
             self._suspended = True
-            self._log(SUSPENDED, NumPids=event.usage.processes or 1)
+            self._log(JobEventType.JOB_SUSPENDED, NumPids=event.usage.processes or 1)
             self._report_now("suspended")
         elif event.state == "continued" and self._suspended:
             self._suspended = False
-            self._log(CONTINUED)
+            self._log(JobEventType.JOB_UNSUSPENDED)
             self._report_now("continued")
         else:
             self._tell("")
@@ -307,7 +304,7 @@ class ShadowRun:
         })
         if memory_kib > self._image_kib * 1.1 and self._began:
             self._image_kib = memory_kib
-            self._log(IMAGE_SIZE, ImageSize=memory_kib, ResidentSetSize=memory_kib,
+            self._log(JobEventType.IMAGE_SIZE, ImageSize=memory_kib, ResidentSetSize=memory_kib,
                       MemoryUsage=(memory_kib + 1023) // 1024)
 
     def _suspend(self, event: SuspendRun | ContinueRun) -> None:
@@ -350,7 +347,7 @@ class ShadowRun:
     def _give_up(self, reason: str) -> None:
         known = self._began or self.order.reattach
         if known:
-            self._log(LOST, DisconnectReason=reason)
+            self._log(JobEventType.JOB_RECONNECT_FAILED, DisconnectReason=reason)
         self._end("lost" if known else "failed", reason, claim_usable=False)
 
     # ---- links
@@ -369,7 +366,7 @@ class ShadowRun:
             return
         self._apart_since_s = self._now_s
         if self._began:
-            self._log(DISCONNECTED, DisconnectReason=reason)
+            self._log(JobEventType.JOB_DISCONNECTED, DisconnectReason=reason)
         self._out.append(SetTimer("lease", self.order.lease_s + NOTICE_S))
         self._out.append(SetTimer("reattach", REATTACH_RETRY_S))
 
@@ -392,7 +389,7 @@ class ShadowRun:
             self._refusals = 0
             self._out.append(CancelTimer("lease"))
             if self._began or self.order.reattach:
-                self._log(RECONNECTED)
+                self._log(JobEventType.JOB_RECONNECTED)
                 self._report_now("reconnected")
             if message.pid > 0 and not self._began:
                 self._began = True
@@ -431,7 +428,7 @@ class ShadowRun:
         if not event.problem:
             self.attributes.update({"NumCkpts": self.job.get_int("NumCkpts") + event.number,
                                     "LastCkptTime": int(self._now_s)})
-            self._log(CHECKPOINTED, RunCheckpointBytes=event.size_bytes)
+            self._log(JobEventType.CHECKPOINTED, RunCheckpointBytes=event.size_bytes)
             self._tell("")
 
     # ---- the end
@@ -444,12 +441,13 @@ class ShadowRun:
         self._out += [CancelTimer("update"), CancelTimer("lease")]
         self._usage(event.usage)
         size_bytes = sum(entry.size_bytes for entry in event.outputs)
-        if event.cause == "exited" and self._too_much("MaxTransferOutputMB", size_bytes, "output", HOLD_OUTPUT_SIZE):
+        if event.cause == "exited" and self._too_much(
+                "MaxTransferOutputMB", size_bytes, "output", HoldCode.MAX_TRANSFER_OUTPUT_SIZE_EXCEEDED):
             return
         removed = event.cause != "exited" and self._stopping is not None and self._stopping.how == "remove"
         if (event.outputs or event.outputs_digest) and not removed:
             if event.cause == "exited":
-                self._log(TRANSFER, TransferStep=OUTPUT_STARTED)
+                self._log(JobEventType.FILE_TRANSFER, TransferStep=FileTransferEventType.OUT_STARTED)
                 if event.outputs_digest or any(each.kind == "file" and each.inline is None for each in event.outputs):
                     self._report_now("transferring-output")
             self._out.append(BringOutputs(event.outputs, event.outputs_digest, event.cause in ("evicted", "killed")))
@@ -460,7 +458,7 @@ class ShadowRun:
         exited = self._exited
         if self.state is ShadowState.BRINGING and exited is not None:
             if exited.cause == "exited" and (exited.outputs or exited.outputs_digest):
-                self._log(TRANSFER, TransferStep=OUTPUT_FINISHED)
+                self._log(JobEventType.FILE_TRANSFER, TransferStep=FileTransferEventType.OUT_FINISHED)
             self._finish(event.received_bytes)
 
     def _outputs_failed(self, event: OutputsFailed) -> None:
@@ -469,8 +467,8 @@ class ShadowRun:
         if event.remote:
             self._end("failed", f"the output files could not be fetched: {event.reason}", claim_usable=False)
         else:
-            self._end("hold", f"Transfer output files failure: {event.reason}", HOLD_OUTPUT, event.subcode,
-                      claim_usable=self._exited is not None and self._exited.claim_open)
+            self._end("hold", f"Transfer output files failure: {event.reason}", HoldCode.TRANSFER_OUTPUT_ERROR,
+                      event.subcode, claim_usable=self._exited is not None and self._exited.claim_open)
 
     def _finish(self, received_bytes: int) -> None:
         exited = self._exited

@@ -31,6 +31,7 @@ from condor_actors.classads import ClassAd, parse_expression
 from condor_actors.cores.shadow.shadow_events import ShadowState
 from condor_actors.cores.shadow.shadow_run import ShadowRun
 from condor_actors.effects import CancelTimer, Effect, Note, Send, SetTimer
+from condor_actors.messages.codes import HELPERS_RUN, HoldCode, JobEventType
 from condor_actors.messages.envelope import TimerFired
 from condor_actors.messages.run import (
     CheckpointRun,
@@ -46,9 +47,6 @@ __all__ = [
     "OpenHome", "ProgramExited", "Refusal", "StandardRun",
 ]
 
-CHECKPOINTED = 3
-HELPERS_RUN = 11
-"""EAGAIN: a checkpoint must wait until the program's helpers have ended."""
 APART_S = 60.0
 """How long a run whose starter is out of reach waits for it while its stream still lives."""
 EXIT_PATIENCE_S = 20.0
@@ -56,7 +54,6 @@ EXIT_PATIENCE_S = 20.0
 RETRY_S = 1.0
 """A checkpoint that could not be taken because helpers run is asked for again after this."""
 RETRIES = 600
-NO_START = 6
 
 
 # ---- effects
@@ -240,7 +237,7 @@ class StandardRun(ShadowRun):
             "CkptBytesSent": self.attributes.get_int("CkptBytesSent", job.get_int("CkptBytesSent")) + facts.sent_bytes,
         })
         self.vacated_with_checkpoint = event.last
-        self._log(CHECKPOINTED, **self._usage_facts(), RunCheckpointBytes=facts.sent_bytes)
+        self._log(JobEventType.CHECKPOINTED, **self._usage_facts(), RunCheckpointBytes=facts.sent_bytes)
         self._report_now("")
 
     def _usage_facts(self) -> dict[str, Any]:
@@ -331,7 +328,8 @@ class StandardRun(ShadowRun):
         if exited.cause == "exited" and self._problem:
             name = self.job.get_str("Cmd")
             self._end("hold", f"Error from {self.order.slot_name}: Failed to execute '{name}': "
-                              f"{self._why}", NO_START, self._problem, claim_usable=exited.claim_open)
+                              f"{self._why}", HoldCode.FAILED_TO_CREATE_PROCESS, self._problem,
+                      claim_usable=exited.claim_open)
             return
         if exited.cause == "exited" and self._status is not None and exited.exit_signal <= 0:
             self._exited = attrs.evolve(exited, exit_code=self._status & 0xFF)

@@ -126,7 +126,3 @@ class Claim:
     def claim_id(self) -> str:
         """The public id."""
         return self.record.claim_id
-
-    def lease_left_s(self, now_s: float) -> float:
-        """Seconds until the lease is over."""
-        return self.renewed_s + self.record.lease_s - now_s

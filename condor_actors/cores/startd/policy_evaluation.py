@@ -12,7 +12,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from condor_actors.classads import ClassAd, Expr, is_true
+from condor_actors.config.settings import table_value
 from condor_actors.cores.startd.slot_states import CLAIMED, OWNER, PolicyEvaluation, SlotState
+from condor_actors.messages.codes import Universe
 
 __all__ = ["POLICY_NAMES", "UNIVERSE_SUFFIXES", "OwnerPolicy", "why"]
 
@@ -29,7 +31,7 @@ CAUSES = {"Owner": ("IS_OWNER", "START"), "Unclaimed": ("START",), "Suspended": 
           "Benchmarking": ("RUNBENCHMARKS",), "Idle": ("START",)}
 """Which expressions lead to a state or an activity."""
 
-UNIVERSE_SUFFIXES = {1: "STANDARD", 5: "VANILLA", 9: "GRID", 10: "JAVA", 11: "PARALLEL", 12: "LOCAL", 13: "VM"}
+UNIVERSE_SUFFIXES = {int(each): each.name for each in Universe if each is not Universe.SCHEDULER}
 
 
 class OwnerPolicy:
@@ -53,7 +55,7 @@ class OwnerPolicy:
         """Evaluate everything now; ``job`` is the running one, or the one the claim was granted for."""
         suffix = ""
         if job is not None and self._variants:
-            suffix = UNIVERSE_SUFFIXES.get(job.get_int("JobUniverse", 5), "")
+            suffix = UNIVERSE_SUFFIXES.get(job.get_int("JobUniverse", Universe.VANILLA), "")
 
         def value(name: str) -> object:
             if suffix and f"{name}_{suffix}" in self._variants:
@@ -71,7 +73,8 @@ class OwnerPolicy:
             want_suspend=is_true(value("WANT_SUSPEND")), want_vacate=is_true(value("WANT_VACATE")),
             want_hold=is_true(value("WANT_HOLD")), hold_reason=reason if isinstance(reason, str) else "",
             hold_subcode=int(number("WANT_HOLD_SUBCODE", 0)), retirement_s=self._retirement_s(job, number),
-            vacate_s=number("MACHINEMAXVACATETIME", 600.0), benchmark=is_true(value("RUNBENCHMARKS")),
+            vacate_s=number("MACHINEMAXVACATETIME", float(table_value("MACHINEMAXVACATETIME"))),
+            benchmark=is_true(value("RUNBENCHMARKS")),
             lower=is_true(value("LOWER")),
         )
 
@@ -92,14 +95,14 @@ class OwnerPolicy:
             names = ("IS_OWNER", "START", "PREEMPT")
         else:
             names = CAUSES.get("Owner" if after == OWNER else after[1].value, ())
-        suffix = UNIVERSE_SUFFIXES.get(job.get_int("JobUniverse", 5), "") if job is not None else ""
+        suffix = UNIVERSE_SUFFIXES.get(job.get_int("JobUniverse", Universe.VANILLA), "") if job is not None else ""
         variants = (f"{name}_{suffix}" if f"{name}_{suffix}" in self._variants else name for name in names)
         return why(variants, self._expressions, self._ad, job, now_s)
 
     def wants_checkpoint(self, job: ClassAd, now_s: float) -> bool:
         """Whether a running job is due for a checkpoint: the machine says so, or the job itself."""
         name = "PERIODIC_CHECKPOINT"
-        variant = f"{name}_{UNIVERSE_SUFFIXES.get(job.get_int('JobUniverse', 5), '')}"
+        variant = f"{name}_{UNIVERSE_SUFFIXES.get(job.get_int('JobUniverse', Universe.VANILLA), '')}"
         if is_true(self._ad.evaluate(variant if variant in self._variants else name, job, now_s=now_s)):
             return True
         return "PeriodicCheckpoint" in job and is_true(job.evaluate("PeriodicCheckpoint", self._ad, now_s=now_s))

@@ -24,11 +24,11 @@ from condor_actors.cores.startd.slots import Slot, Slots
 from condor_actors.cores.startd.startd_events import Hide, Observed, Show, StartdSettings
 from condor_actors.effects import Ask, CancelTimer, Effect, Note, Persist, Reply, Send, SetTimer
 from condor_actors.messages import claim
+from condor_actors.messages.codes import HoldCode, Universe
 from condor_actors.messages.envelope import Address, Delivery, Refused
 
 __all__ = ["SlotController"]
 
-STARTD_HELD_JOB = 21
 
 
 class SlotController:
@@ -230,7 +230,7 @@ class SlotController:
             return claim.LowerClaim(claim_id=claim_id, on=action.on)
         if isinstance(action, op.VacateJob):
             return claim.CloseClaim(claim_id=claim_id, vacate_s=action.grace_s, reason=action.reason, hold=action.hold,
-                                    hold_code=STARTD_HELD_JOB if action.hold else 0,
+                                    hold_code=HoldCode.STARTD_HELD_JOB if action.hold else 0,
                                     hold_subcode=action.hold_subcode)
         return claim.CloseClaim(claim_id=claim_id, vacate_s=0.0, reason=action.reason)
 
@@ -299,4 +299,4 @@ def _name(slot_state: op.SlotState) -> str:
 
 def _saves(job: ClassAd) -> bool:
     """Whether a job can be asked to save its work: by its runtime, or by a signal that it takes."""
-    return job.get_int("JobUniverse") == 1 or job.get_bool("WantCheckpointSignal")
+    return job.get_int("JobUniverse") == Universe.STANDARD or job.get_bool("WantCheckpointSignal")

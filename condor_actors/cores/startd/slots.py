@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 import attrs
 
 from condor_actors.classads import ClassAd, Expr, parse_expression
+from condor_actors.config.settings import setting
 from condor_actors.cores.startd import owner_policy, slot_ad
 from condor_actors.cores.startd.claim import Claim
 from condor_actors.cores.startd.policy_evaluation import OwnerPolicy
@@ -23,6 +24,8 @@ PUBLISHED_POLICY = (
     ("Start", "START"), ("Rank", "RANK"), ("MaxJobRetirementTime", "MAXJOBRETIREMENTTIME"),
     ("MachineMaxVacateTime", "MACHINEMAXVACATETIME"), ("IsOwner", "IS_OWNER"),
 )
+
+ALL_SLOTS = 1_000_000
 
 
 @attrs.frozen(kw_only=True)
@@ -57,11 +60,11 @@ class SlotSettings:
     latches: Mapping[str, Expr] = attrs.field(factory=dict)
     job_attributes: tuple[str, ...] = ()
     prefixes: Mapping[int, str] = attrs.field(factory=dict)
-    match_timeout_s: float = 120.0
-    killing_timeout_s: float = 30.0
-    keyboard_slots: int = 1
-    console_slots: int = 1_000_000
-    idle_boost_s: float = 1200.0
+    match_timeout_s: float = setting("MATCH_TIMEOUT")
+    killing_timeout_s: float = setting("KILLING_TIMEOUT")
+    keyboard_slots: int = setting("SLOTS_CONNECTED_TO_KEYBOARD")
+    console_slots: int = ALL_SLOTS
+    idle_boost_s: float = setting("DISCONNECTED_KEYBOARD_IDLE_BOOST")
     start_instead: Expr | None = None
     weight: str = "Cpus"
     rounding: Mapping[str, Expr] = attrs.field(factory=dict)

@@ -43,7 +43,6 @@ from condor_actors.messages.envelope import Address, AskFailed, Delivery, Done, 
 __all__ = ["Benchmarked", "StartdSettings", "EndStartd", "StartdCore", "Hide", "NeedStarter", "Observed",
            "RunBenchmarks", "SensorSpoke", "Show", "StarterDied", "StopBenchmarks"]
 
-STARTD_HELD_JOB = 21
 STARTER_ACTOR = "starter-host"
 SCHEDD_ACTOR = "schedd"
 ALL_RENEWED = claim.ClaimsRenewed(gone=())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import attrs
 
+from condor_actors.config.settings import setting
 from condor_actors.cores.startd.slots import Slot
 from condor_actors.effects import Effect
 
@@ -29,7 +30,7 @@ class StartdSettings:
     """
 
     address: str
-    update_interval_s: float = 300.0
+    update_interval_s: float = setting("UPDATE_INTERVAL")
     spacing_s: float = 1.0
     successor_wait_s: float = 30.0
     starter_wait_s: float = 20.0

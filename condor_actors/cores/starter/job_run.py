@@ -24,17 +24,12 @@ policy ends the claim, or its time is over.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from typing import Any
 
 from condor_actors.cores.starter.run_events import (
     ALIVE,
-    DISK_SUBCODE,
-    HOLD_DISK,
-    HOLD_INPUT_SANDBOX,
-    HOLD_MEMORY,
-    HOLD_OUTPUT,
-    MEMORY_SUBCODE,
     Abandon,
     Activity,
     Began,
@@ -62,8 +57,9 @@ from condor_actors.cores.starter.run_events import (
     Thaw,
     TreeGone,
 )
-from condor_actors.cores.starter.run_spec import CHECKPOINT_SIGNAL, RunSpec
+from condor_actors.cores.starter.run_spec import RunSpec
 from condor_actors.effects import CancelTimer, Effect, Note, SetTimer
+from condor_actors.messages.codes import CHECKPOINT_SIGNAL, HoldCode, HoldSubCode
 from condor_actors.messages.envelope import TimerFired
 from condor_actors.messages.run import (
     CheckpointKept,
@@ -83,8 +79,8 @@ from condor_actors.messages.run import (
 )
 
 __all__ = [
-    "ALIVE", "Abandon", "Activity", "Began", "CloseRun", "DISK_SUBCODE", "Forget", "Freeze",
-    "Gather", "Gathered", "HOLD_INPUT_SANDBOX", "JobRun", "KillTree", "LinkLost", "Measured", "OwnerContinues",
+    "ALIVE", "Abandon", "Activity", "Began", "CloseRun", "Forget", "Freeze",
+    "Gather", "Gathered", "JobRun", "KillTree", "LinkLost", "Measured", "OwnerContinues",
     "OwnerSuspends", "Prepare",
     "PrepareFailed", "Prepared", "ProgramEnded", "ReturnTo", "StarterState", "Signal", "Start", "StartFailed",
     "StillFetched", "Tell", "Thaw", "TreeGone",
@@ -330,7 +326,7 @@ class JobRun:
         self._out.append(CancelTimer("again"))
         if event.oom and self.cause == "exited" and self._status[0] != 0:
             self._end("hold", "The job used more memory than it asked for (RequestMemory) and was killed.",
-                      (HOLD_MEMORY, MEMORY_SUBCODE))
+                      (HoldCode.JOB_OUT_OF_RESOURCES, HoldSubCode.MEMORY_EXCEEDED))
             return
         spec = self.spec
         if not spec.transfers:
@@ -352,10 +348,11 @@ class JobRun:
         if self.state is not StarterState.CLEARING:
             return
         if event.error:
-            self._end("hold", f"The output files cannot be read: {event.error}", (HOLD_OUTPUT, 0))
+            self._end("hold", f"The output files cannot be read: {event.error}", (HoldCode.TRANSFER_OUTPUT_ERROR, 0))
         elif event.missing:
             names = ", ".join(event.missing)
-            self._end("hold", f"Transfer output files failure: the job did not make {names}", (HOLD_OUTPUT, 2))
+            self._end("hold", f"Transfer output files failure: the job did not make {names}",
+                      (HoldCode.TRANSFER_OUTPUT_ERROR, errno.ENOENT))
         elif self.cause == "exited" and self.checkpointing:
             self._save(event)
         else:
@@ -458,7 +455,8 @@ class JobRun:
             return
         self.usage = event.usage
         if event.limit and self.state is StarterState.RUNNING:
-            self.hold, self.cause, self.reason = (HOLD_DISK, event.limit_subcode), "hold", event.limit
+            self.hold = (HoldCode.JOB_OUT_OF_RESOURCES, event.limit_subcode)
+            self.cause, self.reason = "hold", event.limit
             self._kill()
             return
         self._out.append(Tell(RunProgress(run_id=self.run_id, usage=event.usage, streams=event.streams)))

@@ -11,18 +11,16 @@ from typing import Any
 import attrs
 
 from condor_actors.effects import Effect
+from condor_actors.messages.codes import HoldCode
 from condor_actors.messages.run import FileEntry, Usage
 
 __all__ = [
-    "ALIVE", "Abandon", "Activity", "Began", "CloseRun", "DISK_SUBCODE", "Forget", "Freeze", "Gather", "Gathered",
-    "HOLD_DISK", "HOLD_EXEC", "HOLD_INPUT_SANDBOX", "HOLD_MEMORY", "HOLD_OUTPUT", "KillTree", "LinkLost",
-    "MEMORY_SUBCODE", "Measured", "Prepare", "PrepareFailed", "Prepared", "ProgramEnded", "ReturnTo", "Signal",
+    "ALIVE", "Abandon", "Activity", "Began", "CloseRun", "Forget", "Freeze", "Gather", "Gathered",
+    "KillTree", "LinkLost",
+    "Measured", "Prepare", "PrepareFailed", "Prepared", "ProgramEnded", "ReturnTo", "Signal",
     "Start", "StartFailed", "StarterState", "StillFetched", "Tell", "Thaw", "TreeGone",
 ]
 
-
-HOLD_EXEC, HOLD_INPUT_SANDBOX, HOLD_MEMORY, HOLD_DISK, HOLD_OUTPUT = 6, 13, 34, 34, 12
-MEMORY_SUBCODE, DISK_SUBCODE = 102, 104
 
 
 class StarterState(enum.Enum):
@@ -152,7 +150,7 @@ class StartFailed:
     """It could not be executed."""
 
     reason: str
-    hold_code: int = HOLD_EXEC
+    hold_code: int = HoldCode.FAILED_TO_CREATE_PROCESS
 
 
 @attrs.frozen

@@ -15,18 +15,15 @@ from collections.abc import Mapping
 import attrs
 
 from condor_actors.classads import ClassAd, Expr, is_true
+from condor_actors.config.settings import setting
 from condor_actors.cores.argument_quoting import UnbalancedQuote, split_raw
+from condor_actors.messages.codes import CHECKPOINT_SIGNAL, Universe
 
 __all__ = ["BadJob", "RunSettings", "RunSpec", "environment_of", "read_spec", "signal_number"]
 
 EXECUTABLE, STDIN, STDOUT, STDERR = "condor_exec.exe", "_condor_stdin", "_condor_stdout", "_condor_stderr"
 NULL = "/dev/null"
 DEFAULT_VACATE_S = 600.0
-STANDARD = 1
-"""JobUniverse of jobs whose files stay at home."""
-
-CHECKPOINT_SIGNAL = 33
-"""Asks the runtime of such a job for a checkpoint; C libraries keep it from programs."""
 
 
 class BadJob(ValueError):
@@ -54,15 +51,15 @@ class RunSettings:
     uid_domain: str = ""
     authorities: str = ""
     renice: Expr | None = None
-    cpu_weight: int = 100
+    cpu_weight: int = setting("JOB_CPU_WEIGHT")
     io_weight: int | None = None
     idle: bool = False
     environment: Mapping[str, str] = attrs.field(factory=dict)
     device_variables: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
     unassigned: Mapping[str, str] = attrs.field(factory=dict)
-    update_interval_s: float = 300.0
-    first_update_s: float = 8.0
-    max_processes: int = 0
+    update_interval_s: float = setting("STARTER_UPDATE_INTERVAL")
+    first_update_s: float = setting("STARTER_INITIAL_UPDATE_INTERVAL")
+    max_processes: int = setting("MAX_JOB_PROCESSES")
 
 
 @attrs.frozen(kw_only=True)
@@ -198,7 +195,7 @@ def read_spec(job: ClassAd) -> RunSpec:
     command = _path(job, "Cmd", "")
     if not command:
         raise BadJob("the job has no Cmd")
-    standard = job.get_int("JobUniverse", 5) == STANDARD
+    standard = job.get_int("JobUniverse", Universe.VANILLA) == Universe.STANDARD
     transfers = not standard and job.get_str("ShouldTransferFiles", "YES").upper() != "NO"
     iwd = job.get_str("Iwd", "/")
     stdin, stdout, stderr = _path(job, "In"), _path(job, "Out"), _path(job, "Err")

@@ -19,11 +19,10 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from condor_actors.classads import ClassAd, unparse
+from condor_actors.messages.codes import HoldCode, JobEventType, Notification
 
 __all__ = ["CompletionMail", "mail_text"]
 
-TERMINATED, HELD, EVICTED, ABORTED = 5, 12, 4, 9
-NEVER, ALWAYS, COMPLETE, ERROR = 0, 1, 2, 3
 
 
 class Sender(Protocol):
@@ -48,7 +47,7 @@ class CompletionMail:
     def consider(self, event: int, cluster: int, proc: int, when_s: float, facts: ClassAd) -> None:
         """Send a mail about an event if the owner wants one."""
         wish = facts.get_int("JobNotification")
-        if wish == NEVER or not _wanted(wish, event, facts):
+        if wish == Notification.NEVER or not _wanted(wish, event, facts):
             return
         to = facts.get_str("NotifyUser") or facts.get_str("Owner")
         if "@" not in to:
@@ -59,21 +58,23 @@ class CompletionMail:
 
 def _wanted(wish: int, event: int, facts: ClassAd) -> bool:
     bad = facts.get_bool("ExitBySignal") or facts.get_int("ExitCode") != 0
-    if event == TERMINATED:
-        return wish in (ALWAYS, COMPLETE) or (wish == ERROR and bad)
-    if event == HELD:
-        return wish in (ALWAYS, ERROR) and facts.get_int("HoldReasonCode") not in (1, 15, 16)
-    return wish == ALWAYS and event == EVICTED
+    if event == JobEventType.JOB_TERMINATED:
+        return wish in (Notification.ALWAYS, Notification.COMPLETE) or (wish == Notification.ERROR and bad)
+    if event == JobEventType.JOB_HELD:
+        return wish in (Notification.ALWAYS, Notification.ERROR) and facts.get_int("HoldReasonCode") not in (
+            HoldCode.USER_REQUEST, HoldCode.SUBMITTED_ON_HOLD, HoldCode.SPOOLING_INPUT)
+    return wish == Notification.ALWAYS and event == JobEventType.JOB_EVICTED
 
 
 def mail_text(event: int, cluster: int, proc: int, when_s: float, facts: ClassAd) -> tuple[str, str]:
     """Subject and body."""
     name = f"{cluster}.{proc}"
-    what = {TERMINATED: "has ended", HELD: "is on hold", EVICTED: "was evicted"}[event]
+    what = {JobEventType.JOB_TERMINATED: "has ended", JobEventType.JOB_HELD: "is on hold",
+            JobEventType.JOB_EVICTED: "was evicted"}[JobEventType(event)]
     command = " ".join(filter(None, (facts.get_str("Cmd"), facts.get_str("Args") or facts.get_str("Arguments"))))
     lines = [f"Job {name} {what} ({datetime.fromtimestamp(int(when_s)).isoformat(' ')}).", "",  # noqa: DTZ006
              f"Command:            {command}", f"Folder:             {facts.get_str('Iwd')}"]
-    if event == TERMINATED:
+    if event == JobEventType.JOB_TERMINATED:
         if facts.get_bool("ExitBySignal"):
             lines.append(f"Ended by:           signal {facts.get_int('ExitSignal')}")
         else:
@@ -86,7 +87,7 @@ def mail_text(event: int, cluster: int, proc: int, when_s: float, facts: ClassAd
             f"Memory:             {facts.get_int('MemoryUsage')} MiB",
             f"Ran on:             {facts.get_str('LastRemoteHost')}",
         ]
-    elif event == HELD:
+    elif event == JobEventType.JOB_HELD:
         lines += [f"Reason:             {facts.get_str('HoldReason')}",
                   f"Codes:              {facts.get_int('HoldReasonCode')}, {facts.get_int('HoldReasonSubCode')}",
                   "", f"When the cause is gone: condor_release {name}; to give the job up: condor_rm {name}"]
@@ -96,7 +97,7 @@ def mail_text(event: int, cluster: int, proc: int, when_s: float, facts: ClassAd
     if extra:
         lines.append("")
         lines += [f"{each} = {unparse(facts.evaluate(each), style='tools')}" for each in extra]
-    outcome = what if event != TERMINATED else (
+    outcome = what if event != JobEventType.JOB_TERMINATED else (
         f"ended by signal {facts.get_int('ExitSignal')}" if facts.get_bool("ExitBySignal")
         else f"exited with status {facts.get_int('ExitCode')}")
     return f"[Condor] Job {name} {outcome}", "\n".join(lines) + "\n"

@@ -26,6 +26,7 @@ from twisted.logger import Logger
 
 from condor_actors.classads import ClassAd
 from condor_actors.config import Config
+from condor_actors.config.settings import setting
 from condor_actors.cores.schedd.job_notices import RecordEvent
 from condor_actors.cores.schedd.queue_operations import ArchiveJob
 from condor_actors.userlog.event_text import event_text
@@ -40,24 +41,24 @@ class RecordSettings:
     """The files; empty: none.  Sizes in bytes; ``…_rotations``: how many that were put aside are kept."""
 
     event_log: str = ""
-    event_log_bytes: int = 1_000_000
-    event_log_rotations: int = 1
-    event_log_sync: bool = False
+    event_log_bytes: int = setting("EVENT_LOG_MAX_SIZE")
+    event_log_rotations: int = setting("EVENT_LOG_MAX_ROTATIONS")
+    event_log_sync: bool = setting("EVENT_LOG_FSYNC")
     history: str = ""
-    history_bytes: int = 20_000_000
-    history_rotations: int = 2
+    history_bytes: int = setting("MAX_HISTORY_LOG")
+    history_rotations: int = setting("MAX_HISTORY_ROTATIONS")
     per_job: str = ""
 
 
 def record_settings(config: Config) -> RecordSettings:
     """Read them; HISTORY counts only where someone set it, for it has a default and the database has all it would."""
     rotates = config.boolean("ENABLE_HISTORY_ROTATION")
-    return RecordSettings(
-        event_log=config.text("EVENT_LOG") or "", event_log_bytes=config.size("EVENT_LOG_MAX_SIZE") or NEVER,
-        event_log_rotations=config.integer("EVENT_LOG_MAX_ROTATIONS"), event_log_sync=config.boolean("EVENT_LOG_FSYNC"),
+    return config.settings(
+        RecordSettings, event_log=config.text("EVENT_LOG") or "",
+        event_log_bytes=config.size("EVENT_LOG_MAX_SIZE") or NEVER,
         history=(config.text("HISTORY") or "") if config.source("HISTORY").file != "<Default>" else "",
         history_bytes=config.size("MAX_HISTORY_LOG") if rotates else NEVER,
-        history_rotations=config.integer("MAX_HISTORY_ROTATIONS"), per_job=config.text("PER_JOB_HISTORY_DIR") or "")
+        per_job=config.text("PER_JOB_HISTORY_DIR") or "")
 
 
 class Records:

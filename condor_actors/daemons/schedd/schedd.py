@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import socket
 import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -352,7 +351,7 @@ class ScheddDaemon:
 
 def machine_name(config: Config) -> str:
     """This host's full name."""
-    return config.text("FULL_HOSTNAME") or socket.getfqdn()
+    return config.full_hostname
 
 
 def make_mint(world: World, machine: str, life_s: float) -> Mint:

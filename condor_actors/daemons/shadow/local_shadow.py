@@ -18,6 +18,7 @@ from condor_actors.classads import ClassAd
 from condor_actors.cores.starter.run_spec import BadJob, RunSpec, read_spec
 from condor_actors.machine.run.launch import Ended, Launched, Launcher, LaunchPlan, close_quietly
 from condor_actors.machine.run.users import Account
+from condor_actors.messages.codes import HoldCode, JobEventType
 from condor_actors.messages.envelope import Delivery, Refused, TimerFired
 from condor_actors.messages.run import ContinueRun, RunEnded, RunUpdated, StartRun, StopRun, SuspendRun
 from condor_actors.userlog.writer import UserLogs
@@ -26,8 +27,6 @@ __all__ = ["LocalShadow"]
 
 KILL_AFTER_S = 10.0
 UPDATE_DELAY_S = 0.5
-EXECUTE, SUSPENDED, CONTINUED = 1, 10, 11
-HOLD_NO_START, HOLD_OUTPUT, HOLD_INPUT, HOLD_IWD, HOLD_LOG = 6, 7, 8, 14, 22
 
 
 class LocalShadow(Actor):
@@ -63,12 +62,12 @@ class LocalShadow(Actor):
             return
         unwritable = self._logs.problem(self._job)
         if unwritable:
-            self._end("hold", unwritable, HOLD_LOG)
+            self._end("hold", unwritable, HoldCode.UNABLE_TO_INIT_USER_LOG)
             return
         try:
             self._launch(read_spec(self._job_without_transfer()))
         except BadJob as error:
-            self._end("hold", str(error), HOLD_NO_START)
+            self._end("hold", str(error), HoldCode.FAILED_TO_CREATE_PROCESS)
 
     def _job_without_transfer(self) -> ClassAd:
         job = self._job.copy()
@@ -77,17 +76,17 @@ class LocalShadow(Actor):
 
     def _launch(self, spec: RunSpec) -> None:
         opened: list[int] = []
-        code = HOLD_IWD
+        code = HoldCode.IWD_ERROR
         try:
             os.stat(spec.iwd)
-            code = HOLD_INPUT
+            code = HoldCode.UNABLE_TO_OPEN_INPUT
             opened.append(os.open(os.path.join(spec.iwd, spec.stdin), os.O_RDONLY | os.O_CLOEXEC))
-            code = HOLD_OUTPUT
+            code = HoldCode.UNABLE_TO_OPEN_OUTPUT
             flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
             opened.append(os.open(os.path.join(spec.iwd, spec.stdout), flags, 0o644))
             same = spec.stderr == spec.stdout
             opened.append(os.dup(opened[1]) if same else os.open(os.path.join(spec.iwd, spec.stderr), flags, 0o644))
-            code = HOLD_NO_START
+            code = HoldCode.FAILED_TO_CREATE_PROCESS
             plan = LaunchPlan(
                 program=spec.program, arguments=spec.arguments,
                 environment={**self._environment, **spec.environment, "_CONDOR_JOB_IWD": spec.iwd},
@@ -108,11 +107,11 @@ class LocalShadow(Actor):
             "JobCurrentStartExecutingDate": int(self.context.now_s()), "JobPid": process.pid,
             "NumJobStarts": self._job.get_int("NumJobStarts") + 1,
         })
-        self._log(EXECUTE, ExecuteHost="<127.0.0.1>")
+        self._log(JobEventType.EXECUTE, ExecuteHost="<127.0.0.1>")
         self.context.set_timer("update", UPDATE_DELAY_S)
 
     def _failed(self, why: str) -> None:
-        self._end("hold", f"cannot start the job: {why}", HOLD_NO_START)
+        self._end("hold", f"cannot start the job: {why}", HoldCode.FAILED_TO_CREATE_PROCESS)
 
     def _gone(self, ended: Ended) -> None:
         by_signal = ended.exit_signal > 0
@@ -145,11 +144,11 @@ class LocalShadow(Actor):
             self._stop(message)
         elif isinstance(message, SuspendRun):
             self._signal(signal.SIGSTOP)
-            self._log(SUSPENDED, NumPids=1)
+            self._log(JobEventType.JOB_SUSPENDED, NumPids=1)
             self._tell("suspended")
         elif isinstance(message, ContinueRun):
             self._signal(signal.SIGCONT)
-            self._log(CONTINUED)
+            self._log(JobEventType.JOB_UNSUSPENDED)
             self._tell("continued")
         elif isinstance(message, TimerFired) and message.key == "update":
             self._tell("executing")

@@ -54,6 +54,7 @@ from condor_actors.daemons.shadow.submit_files import (
 )
 from condor_actors.effects import Effect
 from condor_actors.messages.codec import MalformedMessage, decode_parts
+from condor_actors.messages.codes import HoldCode
 from condor_actors.messages.envelope import Address, AskFailed, Delivery, Done, Refused
 from condor_actors.messages.run import FileEntry, OpenShell, ReadRunFile, RunProgress, ShellData, StartRun
 from condor_actors.transfer.manifest import BadManifest, check_manifest
@@ -62,7 +63,6 @@ from condor_actors.userlog.writer import UserLogs
 __all__ = ["Bulk", "Shadow", "ShadowEdges"]
 
 MANIFEST_BYTES = 300_000
-HOLD_LOG = 22
 MANIFEST_INLINE_BYTES = 256 << 20
 MANIFEST_LIMIT_BYTES = 512 << 20
 MAX_LARGE_FILES = 2_000
@@ -235,7 +235,7 @@ class Shadow(CoreActor):
             return
         unwritable = self._edges.logs.problem(self.core.job)
         if unwritable:
-            self._later(InputsFailed(unwritable, HOLD_LOG))
+            self._later(InputsFailed(unwritable, HoldCode.UNABLE_TO_INIT_USER_LOG))
             return
         if not self._transfers:
             self._later(InputsReady((), transfers=False))

@@ -31,6 +31,7 @@ from condor_actors.daemons.shadow.submit_files import FileCache
 from condor_actors.machine.native.sessions import NativeSessions
 from condor_actors.machine.run.launch import Launcher
 from condor_actors.machine.run.users import Account, account_of_uid
+from condor_actors.messages.codes import HoldCode, Universe
 from condor_actors.messages.envelope import Address, Delivery, Done, PeerDown, PeerUp, Refused, TimerFired
 from condor_actors.messages.run import (
     BecomeOwner,
@@ -62,9 +63,6 @@ UNSETTLED_PATIENCE_S = 2400.0
 """How long a host without a schedd keeps an end that nobody has committed."""
 
 NOTICES_REMEMBERED = 10_000
-STANDARD = 1
-"""JobUniverse of jobs whose system calls are done here."""
-
 
 @attrs.frozen(kw_only=True)
 class HostEdges:
@@ -211,7 +209,8 @@ class ShadowHostActor(Actor):
         if order.run_id in self._runs:
             return
         if not self._owner:  # never run anything with the schedd's rights
-            self._report(order.run_id, RunEnded(run_id=order.run_id, outcome="hold", attributes=b"", hold_code=6,
+            self._report(order.run_id, RunEnded(run_id=order.run_id, outcome="hold", attributes=b"",
+                                                hold_code=HoldCode.FAILED_TO_CREATE_PROCESS,
                                                 reason=self._problem or "the shadow host has no owner"))
             return
         name = self._runs[order.run_id] = f"shadow/{order.run_id}"
@@ -223,7 +222,8 @@ class ShadowHostActor(Actor):
             self.context.spawn(name, lambda: self._local(order), restart="temporary")
             return
         key = self._edges.new_secret()
-        if self._edges.standard is not None and ClassAd.from_bytes(order.job_ad).get_int("JobUniverse", 5) == STANDARD:
+        universe = ClassAd.from_bytes(order.job_ad).get_int("JobUniverse", Universe.VANILLA)
+        if self._edges.standard is not None and universe == Universe.STANDARD:
             standard = self._edges.standard(self._spool)
             self.context.spawn(name, lambda: StandardShadow(order, edges, key, standard), restart="temporary")
             return
@@ -368,7 +368,7 @@ def become_user(name: str, uid: int, gid: int) -> None:
 
 def _nobody(config: Config) -> tuple[int, int]:
     """As whom root's jobs do their calls at home: nothing of the pool's runs as root."""
-    entry = pwd.getpwnam(config.text("NOBODY_USER") or "nobody")
+    entry = pwd.getpwnam(config.needed_text("NOBODY_USER"))
     return entry.pw_uid, entry.pw_gid
 
 
@@ -400,20 +400,16 @@ def make_shadow_host(config: Config, world: World, *, schedd_socket: str, host_i
     from condor_actors.machine.run.launch import PosixLauncher
     from condor_actors.machine.supervisor.mail import Mailer
 
-    def switch(name: str, defaults: bool) -> bool:
-        text = config.text(name)
-        return defaults if text is None else text.strip().lower() in ("true", "t", "yes", "1")
-
     sessions = NativeSessions(reactor)
 
     active: set[str] = set()
 
     def server() -> IStreamClientEndpoint | None:
         host = (config.text("CKPT_SERVER_HOST") or "").strip()
-        if not host or not switch("USE_CKPT_SERVER", True) or endpoint is None:
+        if not host or not config.boolean("USE_CKPT_SERVER") or endpoint is None:
             return None
         try:
-            return endpoint(str(tls_node(host, config.integer("CKPT_SERVER_PORT") or 5651)))
+            return endpoint(str(tls_node(host, config.integer("CKPT_SERVER_PORT"))))
         except ValueError as error:
             world.log.warn("CKPT_SERVER_HOST = {host}: {error}", host=host, error=error)
             return None
@@ -428,10 +424,10 @@ def make_shadow_host(config: Config, world: World, *, schedd_socket: str, host_i
 
     edges = HostEdges(
         schedd=Address(f"unix:{Path(schedd_socket)}", "schedd"), host_id=host_id,
-        logs=UserLogs(world.reactor_time, sync=switch("ENABLE_USERLOG_FSYNC", True),
-                      lock=switch("ENABLE_USERLOG_LOCKING", True), log=world.log),
+        logs=UserLogs(world.reactor_time, sync=config.boolean("ENABLE_USERLOG_FSYNC"),
+                      lock=config.boolean("ENABLE_USERLOG_LOCKING"), log=world.log),
         cache=FileCache(), bulk=bulk, domain=config.text("FILESYSTEM_DOMAIN") or "",
-        mail=CompletionMail(world.mail or Mailer(config, reactor), config.text("UID_DOMAIN") or "localhost"),
+        mail=CompletionMail(world.mail or Mailer(config, reactor), config.needed_text("UID_DOMAIN")),
         launcher=PosixLauncher(reactor), become=become, use_credential=use_credential, leave=leave,
         standard=standard if endpoint is not None else None,
         local_account=lambda: account_of_uid(_nobody(config)[0]) if os.getuid() == 0 else None,

@@ -11,6 +11,7 @@ over TLS from the starter host, and the job's
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import socket
 import stat
@@ -50,13 +51,13 @@ from condor_actors.machine.native.shadow import EventKind, ShadowEvent, Task
 from condor_actors.machine.standard.channel import HomeChannel
 from condor_actors.machine.standard.checkpoint_folder import CheckpointFolder, GoodImage
 from condor_actors.machine.standard.submit_endpoint import SubmitEndpoint
+from condor_actors.messages.codes import HoldCode
 from condor_actors.messages.envelope import Delivery, Refused
 from condor_actors.messages.run import ReadRunFile, RunFileBytes, RunProgress, StartRun
 from condor_actors.transfer.image_pieces import ImageList
 
 __all__ = ["StandardEdges", "StandardShadow"]
 
-HOLD_OUTPUT, HOLD_INPUT, HOLD_IWD, HOLD_NO_START = 7, 8, 14, 6
 TAIL_BYTES = 256 * 1024
 INCREMENTS_FROM = 64 << 20
 """Bytes of a whole checkpoint from which on increments to it pay: a smaller one travels as the pieces that changed.  A
@@ -309,11 +310,12 @@ class StandardShadow(Shadow):
         try:
             spec = read_spec(job)
         except BadJob as error:
-            raise _Unusable(str(error), HOLD_NO_START, 0) from None
+            raise _Unusable(str(error), HoldCode.FAILED_TO_CREATE_PROCESS, 0) from None
         try:
             self._folder.make()
         except OSError as error:
-            raise _Unusable(f"{self._folder.path}: {error.strerror}", HOLD_OUTPUT, error.errno or 0) from None
+            raise _Unusable(f"{self._folder.path}: {error.strerror}", HoldCode.UNABLE_TO_OPEN_OUTPUT,
+                            error.errno or 0) from None
         identity = self._standard.identity()
         environment = {**self._standard.environment, "_CONDOR_JOB_IWD": spec.iwd,
                        "_CONDOR_SLOT": self.core.order.slot_name.partition("@")[0], **spec.environment}
@@ -349,10 +351,11 @@ class StandardShadow(Shadow):
             return descriptor
 
         if not os.path.isdir(iwd):
-            raise _Unusable(f"{iwd}: no such directory", HOLD_IWD, 2)
+            raise _Unusable(f"{iwd}: no such directory", HoldCode.IWD_ERROR, errno.ENOENT)
         output = os.O_WRONLY | os.O_CREAT | (0 if self._good is not None else os.O_TRUNC)
-        return (opening(0, "In", HOLD_INPUT, os.O_RDONLY), opening(1, "Out", HOLD_OUTPUT, output),
-                opening(2, "Err", HOLD_OUTPUT, output))
+        return (opening(0, "In", HoldCode.UNABLE_TO_OPEN_INPUT, os.O_RDONLY),
+                opening(1, "Out", HoldCode.UNABLE_TO_OPEN_OUTPUT, output),
+                opening(2, "Err", HoldCode.UNABLE_TO_OPEN_OUTPUT, output))
 
     def _positions(self) -> dict[int, int]:
         """How far the standard files had been read and written when the checkpoint was taken."""

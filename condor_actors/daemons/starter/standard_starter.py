@@ -20,7 +20,6 @@ import attrs
 
 from condor_actors.cores.secrets import matches
 from condor_actors.cores.starter import job_run as jr
-from condor_actors.cores.starter.run_spec import CHECKPOINT_SIGNAL
 from condor_actors.daemons.starter.starter import Starter
 from condor_actors.effects import Effect
 from condor_actors.machine.native.programs import NativeProgramMissing, runtime_path
@@ -29,6 +28,7 @@ from condor_actors.machine.run.process_tree import MARK
 from condor_actors.machine.run.sandbox import Sandbox
 from condor_actors.machine.standard.channel import FarChannel
 from condor_actors.machine.standard.execute_endpoint import ExecuteEndpoint
+from condor_actors.messages.codes import CHECKPOINT_SIGNAL, HELPERS_RUN, LauncherExit
 from condor_actors.messages.envelope import Delivery, Refused, TimerFired
 from condor_actors.messages.run import FileEntry, OpenShell, ReadRunFile, StopRun
 
@@ -38,19 +38,16 @@ if TYPE_CHECKING:
 
 __all__ = ["StandardStarter", "accept_stream"]
 
-HELPERS_RUN = 11
-"""EAGAIN, home's answer while the program has helpers."""
-
 RETRY_S = 1.0
 GONE_S = 5.0
 """How long a process that has closed its channel may still live."""
 
 ROOM = "root"
 """The runtime's root directory, inside the scratch directory."""
-EXIT_MOVED, EXIT_CHANNEL_LOST, EXIT_FAULT, EXIT_CANNOT_START = 112, 113, 114, 115
-_WORDS = {
-    EXIT_MOVED: "the program went on elsewhere", EXIT_CHANNEL_LOST: "the stream home ended",
-    EXIT_FAULT: "the runtime met an error of its own", EXIT_CANNOT_START: "the checkpoint cannot be started here",
+_WORDS: dict[int, str] = {
+    LauncherExit.MOVED: "the program went on elsewhere", LauncherExit.CHANNEL_LOST: "the stream home ended",
+    LauncherExit.RUNTIME_FAULT: "the runtime met an error of its own",
+    LauncherExit.CANNOT_START: "the checkpoint cannot be started here",
 }
 
 
@@ -272,7 +269,8 @@ class StandardStarter(Starter):
             if self.core.state is jr.StarterState.STARTING:
                 self._began()
             reason = _WORDS.get(ended.exit_code, f"the launcher ended with {ended.exit_code}")
-            if self.core.state is jr.StarterState.RUNNING and ended.exit_code in (EXIT_MOVED, EXIT_CHANNEL_LOST):
+            if self.core.state is jr.StarterState.RUNNING and ended.exit_code in (
+                    LauncherExit.MOVED, LauncherExit.CHANNEL_LOST):
                 self.decide(StopRun(run_id=self.run_id, how="fast", reason=reason))
             elif self.core.state is jr.StarterState.RUNNING:  # tried again, later and later
                 if self.processes is not None:

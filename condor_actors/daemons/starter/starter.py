@@ -28,6 +28,7 @@ from condor_actors.machine.run.run_processes import RunProcesses
 from condor_actors.machine.run.sandbox import MissingOutputs, Sandbox
 from condor_actors.machine.run.url_fetch import FetchFailed, fetch
 from condor_actors.machine.run.users import Account
+from condor_actors.messages.codes import HoldCode, HoldSubCode
 from condor_actors.messages.envelope import Address, Delivery, TimerFired
 from condor_actors.messages.run import (
     ActivateClaim,
@@ -204,7 +205,7 @@ class Starter(Actor):
         if isinstance(error, OSError):
             self.decide(jr.PrepareFailed(f"the scratch directory cannot be filled: {error}"))
         else:
-            self.decide(jr.PrepareFailed(f"the input files cannot be laid out: {error}", jr.HOLD_INPUT_SANDBOX))
+            self.decide(jr.PrepareFailed(f"the input files cannot be laid out: {error}", HoldCode.TRANSFER_INPUT_ERROR))
 
     def _filled(self, result: Any) -> None:
         if isinstance(result, Failure):
@@ -243,7 +244,7 @@ class Starter(Actor):
         try:
             descriptor = self.sandbox.open_output(entry.path)
         except OSError as error:
-            self.decide(jr.PrepareFailed(f"{entry.path} cannot be written: {error}", jr.HOLD_INPUT_SANDBOX))
+            self.decide(jr.PrepareFailed(f"{entry.path} cannot be written: {error}", HoldCode.TRANSFER_INPUT_ERROR))
             return
 
         def fetched(result: Any) -> None:
@@ -254,7 +255,7 @@ class Starter(Actor):
             if isinstance(result, Failure):
                 result.trap(FetchFailed)
                 reason = f"Transfer input files failure: {result.getErrorMessage()}"
-                self.decide(jr.PrepareFailed(reason, jr.HOLD_INPUT_SANDBOX))
+                self.decide(jr.PrepareFailed(reason, HoldCode.TRANSFER_INPUT_ERROR))
             elif remote:
                 self._fetch_next(remote)
             else:
@@ -485,7 +486,7 @@ class Starter(Actor):
         if self.host.enforce_disk and usage.disk_kib > self.gate.disk_kib:
             limit = (f"The job used {usage.disk_kib} KiB of disk, more than the {self.gate.disk_kib} KiB it asked for "
                      "(RequestDisk).")
-        self.decide(jr.Measured(usage, limit, jr.DISK_SUBCODE))
+        self.decide(jr.Measured(usage, limit, HoldSubCode.DISK_EXCEEDED))
         self.host.activity(self, "suspended" if self.core.suspended else "busy")
         self.context.set_timer("measure", self.core.update_s)
 

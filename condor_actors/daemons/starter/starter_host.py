@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from twisted.internet.defer import Deferred, DeferredList
@@ -57,7 +56,7 @@ class StarterHostDaemon:
                                         self._nobody() if self.host.may_change_user() else None)
         if self.root.notice:
             world.log.warn("{notice}", notice=self.root.notice)
-        spool = Path(config.text("SPOOL") or self.root.path)
+        spool = config.path("SPOOL")
         self.store = self.host.blobs(spool / "starter_blobs", config.integer("STARTER_BLOB_CACHE") << 20)
         self.bulk: BulkService = world.blobs or BulkService(world.reactor_time, world.log)
         self.cgroups = Cgroups.find(self._base()) if config.boolean("USE_CGROUPS") else None
@@ -67,7 +66,7 @@ class StarterHostDaemon:
     def _read(self, config: Config) -> None:
         """What a reconfiguration may change."""
         self.config = config
-        self.memory_policy = config.text("CGROUP_MEMORY_LIMIT_POLICY") or "hard"
+        self.memory_policy = config.needed_text("CGROUP_MEMORY_LIMIT_POLICY")
         self.allow_owner = config.boolean("STARTER_ALLOW_RUNAS_OWNER")
         self.enforce_disk = config.boolean("STARTD_ENFORCE_DISK_LIMITS")
         self.private_folders = tuple(word.strip('"') for word in config.list_of("MOUNT_UNDER_SCRATCH"))
@@ -93,11 +92,11 @@ class StarterHostDaemon:
 
     def _base(self) -> str:
         """Each EXECUTE has groups of its own, so that several startds of a machine do not meet."""
-        base = self.config.text("BASE_CGROUP") or "condor"
+        base = self.config.needed_text("BASE_CGROUP")
         return f"{base}/{self.root.path.strip('/').replace('/', '_')}"
 
     def _nobody(self) -> Account:
-        return self._named(self.config.text("NOBODY_USER") or "nobody")
+        return self._named(self.config.needed_text("NOBODY_USER"))
 
     def _named(self, name: str) -> Account:
         account = self.host.account(name)

@@ -30,10 +30,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 
-__all__ = ["CHECKPOINT_SIGNAL", "EventKind", "ShadowEvent", "ShadowHost", "Statistics", "Task"]
-
-CHECKPOINT_SIGNAL = 33
-"""Sent to the runtime's process, this signal makes it write a checkpoint."""
+__all__ = ["EventKind", "ShadowEvent", "ShadowHost", "Statistics", "Task"]
 
 _CALLS = 512
 

@@ -86,9 +86,6 @@ class Launched(Protocol):
 
     pid: int
 
-    def stop_watching(self) -> None:
-        """Tell nobody of it any more."""
-
 
 class Launcher(Protocol):
     """Starts processes; the simulation has its own."""
@@ -239,11 +236,6 @@ class RunningProcess:
                 exit_signal=os.WTERMSIG(status) if by_signal else -1, core_dumped=os.WCOREDUMP(status),
                 user_cpu_s=used.ru_utime if used else 0.0, system_cpu_s=used.ru_stime if used else 0.0,
                 peak_memory_kib=used.ru_maxrss if used else 0))
-
-    def stop_watching(self) -> None:
-        """Tell nobody of it any more (it is still reaped)."""
-        self._began = None
-        self._ended = None
 
 
 def complaint(line: str) -> str:

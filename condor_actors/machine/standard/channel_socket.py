@@ -135,10 +135,6 @@ class ChannelSocket:
         if self._ending:
             self._gone()
 
-    @property
-    def waiting_bytes(self) -> int:
-        """How much could not be sent yet."""
-        return self._waiting
 
     # ---- end
 

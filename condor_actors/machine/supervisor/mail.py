@@ -63,7 +63,7 @@ class Mailer:
         return (host, int(port)) if colon and port.isdigit() else (text, DEFAULT_PORT)
 
     def _sender(self) -> str:
-        return self._config.text("MAIL_FROM") or f"condor@{self._config.text('FULL_HOSTNAME') or 'localhost'}"
+        return self._config.text("MAIL_FROM") or f"condor@{self._config.full_hostname}"
 
     def _deliver(self, host: str, port: int, sender: str, recipients: list[str], message: bytes) -> Deferred[Any]:
         from twisted.mail.smtp import sendmail

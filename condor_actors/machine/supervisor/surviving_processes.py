@@ -138,12 +138,6 @@ class KeptProcesses:
         except ProcessLookupError:
             return
 
-    def let_go(self) -> None:
-        """Stop watching; the processes and their record stay."""
-        for descriptor, watch in self._watches.values():
-            self._reactor.removeReader(watch)
-            os.close(descriptor)
-        self._watches.clear()
 
     def _watch(self, process: KeptProcess, ended: Callable[[KeptProcess, Ended], None], *,
                keep_record: bool = False) -> None:

@@ -26,6 +26,7 @@ from typing import Any
 
 import attrs
 
+from condor_actors.config.settings import setting
 from condor_actors.cores.negotiator.accountant import Accountant
 from condor_actors.cores.negotiator.match_settings import MatchSettings
 from condor_actors.cores.negotiator.negotiation_cycle import CycleRules, CycleSettings, NegotiationCycle
@@ -35,6 +36,7 @@ from condor_actors.cores.negotiator.user_priority import PriorityPolicy
 from condor_actors.cores.schedd.schedd_settings import ScheddSettings
 from condor_actors.cores.startd.slot_resources import Share, SlotPlan
 from condor_actors.cores.startd.slots import SlotSettings
+from condor_actors.messages.codes import Universe
 from condor_actors.simulation.cores.homes import Home
 from condor_actors.simulation.cores.nodes import LATENCY_S, Collector, Mesh, Negotiator
 from condor_actors.simulation.cores.stations import Station
@@ -74,16 +76,18 @@ class PoolSettings:
     rules: CycleRules = attrs.field(factory=CycleRules)
     share: Share = STATION_OF_1988
     facts: Mapping[str, Any] = attrs.field(factory=dict)
-    poll_s: float = 30.0
+    poll_s: float = setting("POLLING_INTERVAL")
     settled_s: float | None = 150.0
     slow_poll_s: float = 0.0
-    update_s: float = 1800.0
+    update_s: float = setting("UPDATE_INTERVAL")
     placement_s: float = 2.5
     checkpoint_s: float = 2.5
     saves: bool = True
     save_every_s: float = 0.0
     keeps_claims: bool = True
-    job: str = "RequestCpus = 1\nRequestMemory = 1\nRequestDisk = 1000\nRequirements = true\nJobUniverse = 1\n"
+    job: str = (
+        "RequestCpus = 1\nRequestMemory = 1\nRequestDisk = 1000\nRequirements = true\n"
+        f"JobUniverse = {Universe.STANDARD}\n")
 
 
 class CorePool:

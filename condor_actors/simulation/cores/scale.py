@@ -36,6 +36,7 @@ from condor_actors.cores.startd.slot_resources import Share
 from condor_actors.cores.startd.slots import SlotSettings, parse_policy
 from condor_actors.effects import Answer, Ask, Send
 from condor_actors.messages.advertise import AdChange, AdKind, AdsChanged
+from condor_actors.messages.codes import Universe
 from condor_actors.messages.negotiate import MatchesMade, NegotiateRequests, ResourceRequest, ResourceRequests
 from condor_actors.simulation.cores.nodes import Node
 from condor_actors.simulation.cores.pool import CorePool, PoolSettings
@@ -140,7 +141,7 @@ def _settings() -> PoolSettings:
         cycle=CycleSettings(interval_s=60.0), match=MatchSettings(), policy=lambda: FairShare(FairShareSettings()),
         share=Share(cpus=1, memory_mib=16384, disk_kib=100_000_000), poll_s=300.0, settled_s=0.0, update_s=86400.0,
         placement_s=1.0, checkpoint_s=1.0,
-        job="RequestCpus = 1\nRequestMemory = 1024\nRequestDisk = 1024\nJobUniverse = 5\n")
+        job=f"RequestCpus = 1\nRequestMemory = 1024\nRequestDisk = 1024\nJobUniverse = {Universe.VANILLA}\n")
 
 
 class Account:

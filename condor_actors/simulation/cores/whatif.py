@@ -34,6 +34,7 @@ from condor_actors.cores.negotiator.negotiator_settings import (
 from condor_actors.cores.schedd.schedd_settings import schedd_settings
 from condor_actors.cores.startd.slot_resources import Custom, Share, SlotPlan
 from condor_actors.daemons.startd_settings import slot_settings
+from condor_actors.messages.codes import JobStatus, Universe
 from condor_actors.simulation.cores.owners import Visit, mean_use, visits
 from condor_actors.simulation.cores.pool import CorePool, PoolSettings
 from condor_actors.simulation.cores.workload import DAY_S
@@ -48,7 +49,6 @@ CHECKPOINT_S = 5.0
 POLL_S = 60.0
 SETTLED_S = 1260.0
 SLOW_POLL_S = 900.0
-STANDARD = 1
 OWN_FACTS = frozenset({
     "name", "mytype", "targettype", "machine", "myaddress", "startdname", "state", "activity", "requirements", "start",
     "rank", "currentrank", "isowner", "slotid", "slottype", "slottypeid", "partitionableslot", "dynamicslot",
@@ -167,7 +167,7 @@ def read_history(path: Path, days: float) -> list[PastJob]:
     found = []
     for ad in _ads(path):
         submitted_s, completed_s = ad.get_float("QDate"), ad.get_float("CompletionDate")
-        if ad.get_int("JobStatus") != 4 or submitted_s <= 0.0 or completed_s < submitted_s:
+        if ad.get_int("JobStatus") != JobStatus.COMPLETED or submitted_s <= 0.0 or completed_s < submitted_s:
             continue
         placement_s = _placement(ad)
         ran_s = (ad.get_float("CommittedTime") or ad.get_float("LastRemoteWallClockTime")
@@ -175,8 +175,9 @@ def read_history(path: Path, days: float) -> list[PastJob]:
         demand_s = max(1.0, ran_s - (placement_s or 0.0))
         user = (ad.get_str("AccountingGroup") or ad.get_str("Owner")
                 or ad.get_str("User", "nobody").partition("@")[0])
-        saves = ad.get_int("JobUniverse", 5) == STANDARD or bool(ad.get_str("CheckpointExitCode")) or (
-            ad.get_str("WhenToTransferOutput").upper() == "ON_EXIT_OR_EVICT")
+        saves = (ad.get_int("JobUniverse", Universe.VANILLA) == Universe.STANDARD
+                 or bool(ad.get_str("CheckpointExitCode"))
+                 or ad.get_str("WhenToTransferOutput").upper() == "ON_EXIT_OR_EVICT")
         found.append(PastJob(
             name=f"{ad.get_int('ClusterId')}.{ad.get_int('ProcId')}", user=user, submitted_s=submitted_s,
             demand_s=demand_s, wait_s=max(0.0, completed_s - submitted_s - demand_s), ad=_job_text(ad), saves=saves,

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import attrs
 
+from condor_actors.messages.codes import JobStatus
 from condor_actors.simulation.faults.fault_chances import random_schedule
 from condor_actors.simulation.faults.faults import Fault, parse_schedule
 from condor_actors.simulation.world.scenario import MachineSpec, Result, Scenario, Submission, Wish, run
@@ -80,7 +81,7 @@ def random_scenario(seed: int, machines: int = 20, faults: int | None = None) ->
 def _wish(random: Random, submissions: Sequence[Submission]) -> Wish:
     about = random.choice(submissions)
     action = random.choice(("hold", "release", "vacate", "vacate-fast", "suspend", "continue", "remove", "hold"))
-    constraint = random.choice(("true", "ProcId % 2 == 0", "ProcId == 0", "JobStatus == 2"))
+    constraint = random.choice(("true", "ProcId % 2 == 0", "ProcId == 0", f"JobStatus == {JobStatus.RUNNING}"))
     return Wish(when_s=round(about.when_s + random.uniform(1.0, 500.0), 3), owner=about.owner, machine=about.machine,
                 action=action, constraint=constraint)
 

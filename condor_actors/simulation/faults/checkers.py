@@ -34,6 +34,7 @@ from condor_actors.daemons.collector import Collector
 from condor_actors.daemons.schedd.schedd import ScheddActor
 from condor_actors.daemons.startd import StartdActor
 from condor_actors.daemons.starter.starter import Starter
+from condor_actors.messages.codes import JobStatus
 from condor_actors.messages.envelope import Envelope, Identity
 from condor_actors.simulation.world.disk import ClaimsOnDisk, LogOnDisk
 from condor_actors.simulation.world.queue_disk import QueueFile
@@ -119,7 +120,7 @@ class Checkers:
         known[row.cluster, row.proc] = "history"
         ad = ClassAd.from_bytes(row.cluster_ad + row.ad)
         record = self._pool.jobs.get(job)
-        if record is None or ad.get_int("JobStatus") != 4 or ad.get_bool("ExitBySignal"):
+        if record is None or ad.get_int("JobStatus") != JobStatus.COMPLETED or ad.get_bool("ExitBySignal"):
             return
         speed = max(each.speed for each in self._pool.machines.values())
         used_s = ad.get_float("RemoteUserCpu")

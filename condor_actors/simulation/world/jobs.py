@@ -167,10 +167,6 @@ class JobProcess:
                 exit_code=exit_code, exit_signal=exit_signal, core_dumped=False, user_cpu_s=self.cpu_s,
                 system_cpu_s=0.0, peak_memory_kib=int(self.program.get("memory_mib", 1)) << 10))
 
-    def stop_watching(self) -> None:
-        """Tell nobody of it."""
-        self._ended = None
-
 
 class SimulatedLauncher:
     """Starts jobs: ``World.processes`` of a starter host."""

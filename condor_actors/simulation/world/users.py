@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from condor_actors.actors import Actor, World
+from condor_actors.messages.codes import JobStatus, Universe
 from condor_actors.messages.envelope import Address, Delivery, TimerFired
 from condor_actors.messages.queue import ActOnJobs, ClusterReserved, JobAction, ReserveCluster, SubmitPage, Submitted
 from condor_actors.simulation.world.network import SimulatedPost
@@ -38,7 +39,7 @@ def cluster_ad(submission: Submission, place: int, home: str) -> bytes:
         "Cmd": '"/bin/simulated"', "Arguments": arguments(submission, place, {}),
         "Iwd": f'"{home}"', "Requirements": "true",
         "ShouldTransferFiles": '"YES"', "WhenToTransferOutput": '"ON_EXIT"', "TransferExecutable": "false",
-        "RequestCpus": "1", "RequestMemory": "64", "RequestDisk": "1000", "JobUniverse": "5",
+        "RequestCpus": "1", "RequestMemory": "64", "RequestDisk": "1000", "JobUniverse": str(int(Universe.VANILLA)),
         "UserLog": f'"{home}/log"', **submission.ad,
     }
     return "".join(f"{name} = {value}\n" for name, value in attributes.items()).encode()
@@ -82,8 +83,8 @@ class UserActor(Actor):
         if isinstance(index, Wish):
             self._act(index.action, index.constraint)
         elif index == "release":
-            self._act("release", "JobStatus == 5")
-            self._act("continue", "JobStatus == 7")
+            self._act("release", f"JobStatus == {JobStatus.HELD}")
+            self._act("continue", f"JobStatus == {JobStatus.SUSPENDED}")
             self.context.set_timer("release", self._release_s)
         else:
             self.context.ask(self._schedd, ReserveCluster(), timeout_s=PATIENCE_S,

@@ -122,7 +122,7 @@ def _check(files: PersonalFiles) -> None:
     if problems:
         raise PersonalError("the configuration cannot be used:\n" + "\n".join(f"  {each}" for each in problems))
     for slip in config.slips():
-        if slip.nearest and slip.name != "PERSONAL_SLOTS":
+        if slip.nearest:
             print(f"Warning: {slip}", file=sys.stderr)
 
 
@@ -172,7 +172,7 @@ def _wait_for_slots(files: PersonalFiles, until_s: float) -> int:
     """Have the collector tell of slots until there are as many as were asked for."""
     from condor_actors.messages.advertise import AdKind, AdsChanged, SubscribeAds
 
-    wanted = max(int(files.load().text("PERSONAL_SLOTS") or 1), 1) if _serves_static_slots(files) else 1
+    wanted = files.load().integer("NUM_SLOTS") if _serves_static_slots(files) else 1
     names: set[str] = set()
     try:
         with connect(files.socket("collector")) as client:
@@ -195,7 +195,8 @@ def _wait_for_slots(files: PersonalFiles, until_s: float) -> int:
 def _serves_static_slots(files: PersonalFiles) -> bool:
     """Whether nothing but NUM_SLOTS says how the machine is divided."""
     config = files.load()
-    own = config.text("NUM_SLOTS") == config.text("PERSONAL_SLOTS") and config.text("NUM_SLOTS_TYPE_1") is None
+    slots = config.text("PERSONAL_SLOTS")
+    own = slots is not None and slots == config.text("NUM_SLOTS") and config.text("NUM_SLOTS_TYPE_1") is None
     return own and "STARTD" in (config.text("DAEMON_LIST") or "").upper()
 
 

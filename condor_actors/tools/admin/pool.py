@@ -124,7 +124,7 @@ def create(words: Sequence[str]) -> None:
 
 
 def _own_names(config: Config, options: dict[str, Any]) -> list[str]:
-    full = config.text("FULL_HOSTNAME") or socket.getfqdn()
+    full = config.full_hostname
     names = [*options.get("host", ()), full, full.partition(".")[0], *options.get("interface", ()), "localhost",
              "127.0.0.1"]
     names += _addresses()
@@ -231,7 +231,7 @@ def join(words: Sequence[str]) -> None:
         raise PoolToolError(f"this machine is the authority of a pool ({files.ca_key} is here)")
     parsed = Token.parse(operands[0])
     node = tls_node(operands[1]) if len(operands) == 2 else tls_node(parsed.address)
-    full = config.text("FULL_HOSTNAME") or socket.getfqdn()
+    full = config.full_hostname
     joined = joining.join(parsed, node, [*options.get("host", ()), full], files)
     _give_to_daemons(config, files)
     _say(f"This machine, known as {', '.join(joined.hosts)}, belongs to the pool {joined.pool!r} now.")

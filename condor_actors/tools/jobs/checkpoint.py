@@ -40,7 +40,8 @@ from condor_actors.machine.native.core import write_core
 from condor_actors.machine.native.cpu import level_of_machine
 from condor_actors.machine.native.image import Image, ImageDamaged, is_image, latest_image, read_image, verify_image
 from condor_actors.machine.native.programs import NativeProgramMissing, runtime_path
-from condor_actors.machine.native.shadow import CHECKPOINT_SIGNAL, EventKind, ShadowEvent, ShadowHost, Task
+from condor_actors.machine.native.shadow import EventKind, ShadowEvent, ShadowHost, Task
+from condor_actors.messages.codes import CHECKPOINT_SIGNAL
 
 USAGE = 1
 HELPERS_PAUSE_S = 0.25

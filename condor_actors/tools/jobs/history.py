@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from condor_actors.classads import ClassAd
+from condor_actors.messages.codes import JobStatus
 from condor_actors.tools.lib.command import ToolError, Words, run
 from condor_actors.tools.lib.contact import load, schedd
 from condor_actors.tools.lib.flags import Flag, Given
@@ -81,7 +82,8 @@ def _understand(given: Sequence[Given]) -> Question:
 def _answer(question: Question) -> int:
     config = load("TOOL")
     if question.userlog:
-        ended = [ad for ad in ad_output.ads_of_log(question.userlog) if ad.get_int("JobStatus") in (3, 4)]
+        ended = [ad for ad in ad_output.ads_of_log(question.userlog) if ad.get_int("JobStatus") in (
+            JobStatus.REMOVED, JobStatus.COMPLETED)]
         return _print(question, _chosen(question, ended))
     if question.file:
         return _print(question, _chosen(question, ad_output.ads_of_file(question.file)))

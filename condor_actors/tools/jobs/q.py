@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from condor_actors.classads import ClassAd
+from condor_actors.messages.codes import JobStatus
 from condor_actors.tools.lib.command import run
 from condor_actors.tools.lib.contact import Schedd, load, schedd
 from condor_actors.tools.lib.queue_question import FLAGS, USAGE, Question, understand
@@ -127,8 +128,8 @@ class Answer:
             return question.users[0]
         if question.is_all or question.ids or question.users or self._held is not None:
             return ""
-        only_mine = (self.config.text("CONDOR_Q_ONLY_MY_JOBS") or "true").lower() in ("true", "yes", "1", "t")
-        super_users = (self.config.text("QUEUE_SUPER_USERS") or "root, condor").replace(",", " ").split()
+        only_mine = self.config.boolean("CONDOR_Q_ONLY_MY_JOBS")
+        super_users = self.config.list_of("QUEUE_SUPER_USERS")
         return self.me if only_mine and self.me not in super_users else ""
 
     def _constraint(self) -> str:
@@ -138,8 +139,12 @@ class Answer:
         users = self.question.users
         if users and not self.owner:
             whose = " || ".join(f"Owner == {quote(user)} || User == {quote(user)}" for user in users)
-        view_wants = {"run": "JobStatus == 2 || JobStatus == 6 || JobStatus == 7", "hold": "JobStatus == 5",
-                      "hold-codes": "JobStatus == 5", "idle": "JobStatus == 1"}.get(self.question.view, "")  # fmt: skip
+        view_wants = {
+            "run": " || ".join(f"JobStatus == {status}" for status in (
+                JobStatus.RUNNING, JobStatus.TRANSFERRING_OUTPUT, JobStatus.SUSPENDED)),
+            "hold": f"JobStatus == {JobStatus.HELD}", "hold-codes": f"JobStatus == {JobStatus.HELD}",
+            "idle": f"JobStatus == {JobStatus.IDLE}",
+        }.get(self.question.view, "")
         return self.question.conjunction(whose, view_wants)
 
     # -- printing
@@ -213,8 +218,7 @@ class Answer:
     def _is_batch(self) -> bool:
         if self.question.is_batch is not None:
             return self.question.is_batch
-        default = (self.config.text("CONDOR_Q_DASH_BATCH_IS_DEFAULT") or "true").lower()
-        return default in ("true", "yes", "1", "t") and not self.question.view
+        return self.config.boolean("CONDOR_Q_DASH_BATCH_IS_DEFAULT") and not self.question.view
 
     def _table(self) -> int:
         from condor_actors.tools.printing import queue_views

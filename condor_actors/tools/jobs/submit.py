@@ -250,8 +250,8 @@ def environment(config: Config, *, submit_method: int = 0) -> Environment:
         environ=os.environ,
         user=pwd.getpwuid(os.getuid()).pw_name,
         now_s=int(time.time()),
-        arch=config.text("ARCH") or "X86_64",
-        opsys=config.text("OPSYS") or "LINUX",
+        arch=config.needed_text("ARCH"),
+        opsys=config.needed_text("OPSYS"),
         files=LocalFiles(),
         setting=config.text,
         version=version_line(),
@@ -415,7 +415,7 @@ def _outer_flag(call: Call, name: str, value: str, qualifier: str, changes: dict
 def _warn(description: Description, call: Call, config: Config) -> None:
     for sentence in description.warnings:
         print(f"\nWARNING: {sentence}", file=sys.stderr)
-    wanted = (config.text("WARN_ON_UNUSED_SUBMIT_FILE_MACROS") or "true").lower() in ("true", "yes", "1", "t")
+    wanted = config.boolean("WARN_ON_UNUSED_SUBMIT_FILE_MACROS")
     if wanted != call.unused:
         for name, value in description.unused():
             print(f"\nWARNING: the line '{name} = {value}' was unused by condor_submit. Is it a typo?", file=sys.stderr)

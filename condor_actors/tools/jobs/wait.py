@@ -11,9 +11,10 @@ from collections.abc import Sequence
 
 import attrs
 
+from condor_actors.messages.codes import JobEventType
 from condor_actors.tools.lib.command import ToolError, Words, run
 from condor_actors.tools.lib.flags import Flag, Given
-from condor_actors.userlog.reader import ABORTED, EXECUTE, SUBMIT, TERMINATED, Event, EventReader
+from condor_actors.userlog.reader import Event, EventReader
 from condor_actors.userlog.watch import GrowingFile
 
 FLAGS = (
@@ -133,15 +134,15 @@ class _Watch:
             print(event.text, end="")
         name = f"{job[0]}.{job[1]}.{job[2]}"
         said = ""
-        if event.number == SUBMIT:
+        if event.number == JobEventType.SUBMIT:
             self._open.add(job)
             self._submitted += 1
             said = "submitted"
-        elif event.number in (TERMINATED, ABORTED):
+        elif event.number in (JobEventType.JOB_TERMINATED, JobEventType.JOB_ABORTED):
             self._open.discard(job)
             self._ended += 1
-            said = "completed" if event.number == TERMINATED else "aborted"
-        elif event.number == EXECUTE:
+            said = "completed" if event.number == JobEventType.JOB_TERMINATED else "aborted"
+        elif event.number == JobEventType.EXECUTE:
             host = event.text.partition("host: ")[2].split("\n", 1)[0].strip()
             said = f"executing on host {host}"
         elif event.number == self._call.event:

@@ -81,7 +81,7 @@ class Schedd:
 
 def full_name(config: Config, daemon: str) -> str:
     """The name of a daemon of this machine in its ad."""
-    host = config.text("FULL_HOSTNAME") or "localhost"
+    host = config.full_hostname
     wanted = config.text(f"{daemon.upper()}_NAME")
     return host if not wanted else wanted if "@" in wanted else f"{wanted}@{host}"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from condor_actors.messages.codes import JobStatus
 from condor_actors.messages.queue import ActOnJobs, JobAction, QueryJobs
 from condor_actors.tools.lib.command import ToolError
 from condor_actors.tools.lib.contact import Schedd
@@ -31,9 +32,9 @@ def enter_job(there: Schedd, cluster: int) -> int:
                 raise ToolError(f"job {cluster}.0 has left the queue")
             ad = ClassAd.from_bytes(page.ads[0])
             status = ad.get_int("JobStatus")
-            if status in (3, 4, 5):
+            if status in (JobStatus.REMOVED, JobStatus.COMPLETED, JobStatus.HELD):
                 raise ToolError(f"job {cluster}.0 does not run: {ad.get_str('HoldReason') or 'it was removed'}")
-            if status == 2:
+            if status == JobStatus.RUNNING:
                 try:
                     return run_shell(there, (cluster, 0), ())
                 except NotRunning:

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import attrs
 
 from condor_actors.classads.forms.long_form import old_to_new
+from condor_actors.messages.codes import JobStatus
 from condor_actors.messages.queue import ActionResult, ActionResults, ActOnJobs, JobAction
 from condor_actors.tools.lib import command
 from condor_actors.tools.lib.command import ToolError
@@ -250,7 +251,8 @@ def _together(there: Schedd, action: JobAction, wanted: _Wanted, reason: str) ->
     else:
         of = f" matching constraint ({constraint})"
     if wanted.is_held:
-        constraint = f"({constraint}) && (JobStatus == 5)" if constraint else "JobStatus == 5"
+        held = f"JobStatus == {JobStatus.HELD}"
+        constraint = f"({constraint}) && ({held})" if constraint else held
         ids = ()
     if not ids and not constraint:
         constraint = "true"

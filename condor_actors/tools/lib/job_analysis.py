@@ -16,18 +16,19 @@ import attrs
 
 from condor_actors.classads import ClassAd, is_true, parse_expression
 from condor_actors.classads.matching.explain import Tally, explain_many
+from condor_actors.messages.codes import JobStatus
 from condor_actors.tools.printing.ad_output import ads_of_file, checked
 
 if TYPE_CHECKING:
     from condor_actors.tools.jobs.q import Answer
 
-_WHY_NOT = {
-    2: "Job is running.",
-    3: "Job is removed.",
-    4: "Job is completed.",
-    5: "Job is held.",
-    6: "Job is transferring its output.",
-    7: "Job is suspended.",
+_WHY_NOT: dict[int, str] = {
+    JobStatus.RUNNING: "Job is running.",
+    JobStatus.REMOVED: "Job is removed.",
+    JobStatus.COMPLETED: "Job is completed.",
+    JobStatus.HELD: "Job is held.",
+    JobStatus.TRANSFERRING_OUTPUT: "Job is transferring its output.",
+    JobStatus.SUSPENDED: "Job is suspended.",
 }
 
 
@@ -168,7 +169,7 @@ def _steps(tallies: list[Tally]) -> str:
 
 def _why_not(job: ClassAd, name: str) -> str:
     status = job.get_int("JobStatus")
-    if status == 5:
+    if status == JobStatus.HELD:
         return f"\n{name}:  Job is held.\n\nHold reason: {job.get_str('HoldReason')}\n"
     if status in _WHY_NOT:
         return f"\n{name}:  {_WHY_NOT[status]}\n"

@@ -147,7 +147,7 @@ class Setup:
         files = PoolFiles.below(self.files.folder / "pool")
         for path in (files.ca, files.ca_key, files.host, files.host_key):
             path.unlink(missing_ok=True)
-        name = self.files.load().text("FULL_HOSTNAME") or socket.gethostname()
+        name = self.files.load().full_hostname
         hosts = dict.fromkeys((name, name.split(".")[0], "localhost", "127.0.0.1"))
         create_pool(files, "personal", tuple(hosts))
 

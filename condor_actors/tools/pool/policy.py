@@ -164,7 +164,7 @@ def _slots(config: Config, given: dict[str, str]) -> list[ClassAd]:
             raise ValueError(f"{given['ads']}: {error}") from None
     from condor_actors.messages.advertise import AdKind
 
-    name = given["machine"] or config.text("FULL_HOSTNAME") or "localhost"
+    name = given["machine"] or config.full_hostname
     ads = query(config, AdKind.SLOT, f"Machine == {quote(name)} || Name == {quote(name)}")
     if not ads:
         raise ToolError(f"condor_policy: the collector knows no machine {name}")

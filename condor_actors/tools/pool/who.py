@@ -64,7 +64,7 @@ def _answer(given: Sequence[Given]) -> int:
     question = ad_output.AdQuestion()
     for item in given:
         question.take(item)
-    machine = f"Machine == {quote(config.text('FULL_HOSTNAME') or 'localhost')}"
+    machine = f"Machine == {quote(config.full_hostname)}"
     mine = question.conjunction(machine) if question.constraints else question.conjunction(
         machine, 'State == "Claimed"', "JobId isnt undefined")
     ads = slots_of(config, constraint=mine)

@@ -10,14 +10,15 @@ from collections.abc import Callable
 from typing import Any
 
 from condor_actors.classads import ClassAd
+from condor_actors.messages.codes import JobStatus, Universe
 from condor_actors.tools.printing.formats import date, elapsed, shown
 from condor_actors.tools.printing.queue_views import command, day, run_time, size_mib, state
 from condor_actors.tools.printing.status_columns import activity_code, platform_name, since
 
 Render = Callable[[ClassAd, Any], str]
 
-_STATUS = {1: "Idle", 2: "Running", 3: "Removed", 4: "Completed", 5: "Held", 6: "XFerOut", 7: "Suspended"}
-_UNIVERSES = {1: "Standard", 5: "Vanilla", 7: "Scheduler", 9: "Grid", 10: "Java", 11: "Parallel", 12: "Local", 13: "VM"}
+_STATUS = {each: each.name.capitalize() for each in JobStatus} | {JobStatus.TRANSFERRING_OUTPUT: "XFerOut"}
+_UNIVERSES = {each: each.name.capitalize() for each in Universe} | {Universe.VM: "VM"}
 
 
 def _is_number(value: Any) -> bool:

@@ -13,11 +13,20 @@ from typing import Any
 import attrs
 
 from condor_actors.classads import ClassAd
+from condor_actors.messages.codes import JobStatus, Universe
 from condor_actors.tools.printing.formats import elapsed, shown
 
 COUNTED = ("completed", "removed", "idle", "running", "held", "suspended")
-_STATUS_OF = {"completed": (4,), "removed": (3,), "idle": (1,), "running": (2, 6), "held": (5,), "suspended": (7,)}
-_LETTERS = {0: "U", 1: "I", 2: "R", 3: "X", 4: "C", 5: "H", 6: ">", 7: "S"}
+_STATUS_OF = {
+    "completed": (JobStatus.COMPLETED,), "removed": (JobStatus.REMOVED,), "idle": (JobStatus.IDLE,),
+    "running": (JobStatus.RUNNING, JobStatus.TRANSFERRING_OUTPUT), "held": (JobStatus.HELD,),
+    "suspended": (JobStatus.SUSPENDED,),
+}
+_WITH_A_RUN = (JobStatus.RUNNING, JobStatus.TRANSFERRING_OUTPUT, JobStatus.SUSPENDED)
+_LETTERS: dict[int, str] = {
+    0: "U", JobStatus.IDLE: "I", JobStatus.RUNNING: "R", JobStatus.REMOVED: "X", JobStatus.COMPLETED: "C",
+    JobStatus.HELD: "H", JobStatus.TRANSFERRING_OUTPUT: ">", JobStatus.SUSPENDED: "S",
+}
 _BATCH_HEADS = ("  DONE", "  RUN ", "  IDLE", "  HOLD", " TOTAL")
 
 AUTOCLUSTERS = """SELECT NOSUMMARY
@@ -116,9 +125,10 @@ def _batch(owner: str, name: str, members: Sequence[ClassAd]) -> ClassAd:
     batch = ClassAd(
         {
             "Owner": owner, "ClusterId": first[0], "QDate": min(ad.get_int("QDate") for ad in members),
-            "Done": total - len(members) + counts.get(4, 0),
-            "Run": counts.get(2, 0) + counts.get(6, 0) + counts.get(7, 0),
-            "Idle": counts.get(1, 0), "Hold": counts.get(5, 0), "Total": total, "JobIds": text,
+            "Done": total - len(members) + counts.get(JobStatus.COMPLETED, 0),
+            "Run": sum(counts.get(status, 0) for status in _WITH_A_RUN),
+            "Idle": counts.get(JobStatus.IDLE, 0), "Hold": counts.get(JobStatus.HELD, 0), "Total": total,
+            "JobIds": text,
         }
     )  # fmt: skip
     if not name.startswith("\0"):
@@ -164,7 +174,7 @@ def run_time(ad: ClassAd, now_s: float) -> str:
     """Wall-clock time of the current run, of all runs when the job does not run."""
     past = ad.get_float("RemoteWallClockTime")
     status = ad.get_int("JobStatus")
-    if status in (2, 6, 7):
+    if status in _WITH_A_RUN:
         born = ad.get_int("JobCurrentStartDate") or ad.get_int("ShadowBday") or ad.get_int("EnteredCurrentStatus")
         return elapsed(max(now_s - born, 0) if born else past)
     return elapsed(past)
@@ -195,7 +205,7 @@ def state(ad: ClassAd, _: float = 0.0) -> str:
     if ad.get_bool("TransferringOutput"):
         return "q>" if ad.get_bool("TransferQueued") else ">"
     status = ad.get_int("JobStatus")
-    if status == 1 and ad.get_int("JobCoolDownExpiration") > time.time():
+    if status == JobStatus.IDLE and ad.get_int("JobCoolDownExpiration") > time.time():
         return "Ic"
     return _LETTERS.get(status, "?")
 
@@ -285,9 +295,9 @@ def job_table(ads: Sequence[ClassAd], view: str, now_s: float, is_wide: bool = F
 
     In the view ``io`` jobs of the standard universe, which use their files from afar, have a table of their own.
     """
-    if view == "io" and any(ad.get_int("JobUniverse") == 1 for ad in ads):
-        far = [ad for ad in ads if ad.get_int("JobUniverse") == 1]
-        near = [ad for ad in ads if ad.get_int("JobUniverse") != 1]
+    if view == "io" and any(ad.get_int("JobUniverse") == Universe.STANDARD for ad in ads):
+        far = [ad for ad in ads if ad.get_int("JobUniverse") == Universe.STANDARD]
+        near = [ad for ad in ads if ad.get_int("JobUniverse") != Universe.STANDARD]
         table = job_table(far, "io-standard", now_s, is_wide)
         return f"{job_table(near, view, now_s, is_wide)}\n{table}" if near else table
     columns = VIEWS[view]

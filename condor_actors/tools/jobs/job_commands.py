@@ -1,0 +1,42 @@
+"""The commands that ask one thing for jobs: ``condor_rm``, ``condor_hold``, ``condor_release`` and their kin.
+
+``python -m condor_actors.tools.jobs.job_commands NAME …`` runs one without its entry point.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+from condor_actors.messages.queue import JobAction
+from condor_actors.tools.lib.flags import Flag
+from condor_actors.tools.lib.job_actions import run
+
+__all__ = ["COMMANDS", "continue_job", "hold", "release", "rm", "suspend", "vacate_job"]
+
+COMMANDS: dict[str, tuple[JobAction, tuple[Flag, ...]]] = {
+    "condor_rm": (JobAction.REMOVE, (Flag("forcex", 1),)),
+    "condor_hold": (JobAction.HOLD, (Flag("subcode", 1, 1),)),
+    "condor_release": (JobAction.RELEASE, ()),
+    "condor_suspend": (JobAction.SUSPEND, ()),
+    "condor_continue": (JobAction.CONTINUE, ()),
+    "condor_vacate_job": (JobAction.VACATE, (Flag("fast", 1),)),
+}
+"""What each asks for, and the flags that it alone has."""
+
+
+def _entry(name: str) -> Callable[[], int]:
+    action, flags = COMMANDS[name]
+    return lambda: run(name, action, flags)
+
+
+rm = _entry("condor_rm")
+hold = _entry("condor_hold")
+release = _entry("condor_release")
+suspend = _entry("condor_suspend")
+continue_job = _entry("condor_continue")
+vacate_job = _entry("condor_vacate_job")
+
+
+if __name__ == "__main__":
+    sys.exit(_entry(sys.argv.pop(1))())

@@ -1,0 +1,61 @@
+"""Declared means used, used means declared: the imports of the package against setup.cfg, in both directions."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from configparser import ConfigParser
+from importlib import import_module
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+MODULES = {
+    "cryptography": {"cryptography"}, "pyopenssl": {"OpenSSL"}, "python-xlib": {"Xlib"},
+    "twisted": {"twisted", "zope", "constantly", "incremental"}, "prometheus_client": {"prometheus_client"},
+    "attrs": {"attrs", "attr"},
+}
+"""Modules of the distributions whose name is another; what comes with Twisted and is part of its interface."""
+UNIMPORTED = {
+    "cffi": "builds the native modules and loads them",
+}
+
+
+def declared() -> dict[str, set[str]]:
+    """Distributions of ``install_requires`` with their modules."""
+    config = ConfigParser()
+    config.read(ROOT / "setup.cfg")
+    names = [re.split(r"[\[<>=;\s]", line)[0].lower() for line in config["options"]["install_requires"].split("\n")]
+    return {name: MODULES.get(name, {name}) for name in names if name}
+
+
+def imported() -> Iterator[tuple[str, str]]:
+    """(top-level module, where) of every import of something outside the package and the standard library."""
+    for folder in ("condor_actors", "twisted"):
+        for path in (ROOT / folder).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text(), str(path))):
+                names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else (
+                    [node.module or ""] if isinstance(node, ast.ImportFrom) else [])
+                for name in names:
+                    top = name.partition(".")[0]
+                    if top not in sys.stdlib_module_names and top != "condor_actors":
+                        yield top, str(path.relative_to(ROOT))
+
+
+def test_what_is_imported_is_declared() -> None:
+    known = set().union(*declared().values())
+    assert not {f"{where} imports {name}" for name, where in imported() if name not in known}
+
+
+def test_what_is_declared_is_imported() -> None:
+    used = {name for name, _ in imported()}
+    assert {name for name, modules in declared().items() if not modules & used} == UNIMPORTED.keys()
+
+
+def test_every_command_has_a_function() -> None:
+    config = ConfigParser()
+    config.read(ROOT / "setup.cfg")
+    for line in config["options.entry_points"]["console_scripts"].strip().split("\n"):
+        module, _, function = line.partition("=")[2].strip().partition(":")
+        assert callable(getattr(import_module(module), function)), line
