@@ -15,9 +15,9 @@ from condor_actors.messages.run import FileEntry, Usage
 
 __all__ = [
     "ALIVE", "Abandon", "Activity", "Began", "CloseRun", "DISK_SUBCODE", "Forget", "Freeze", "Gather", "Gathered",
-    "HOLD_DISK", "HOLD_EXEC", "HOLD_INPUT_SANDBOX", "HOLD_MEMORY", "HOLD_OUTPUT", "KillTree", "LinkLost",
+    "HOLD_DISK", "HOLD_EXEC", "HOLD_INPUT_SANDBOX", "HOLD_MEMORY", "HOLD_OUTPUT", "HasToGo", "KillTree", "LinkLost",
     "MEMORY_SUBCODE", "Measured", "Prepare", "PrepareFailed", "Prepared", "ProgramEnded", "ReturnTo", "Signal",
-    "Start", "StartFailed", "StarterState", "StillFetched", "Tell", "Thaw", "TreeGone",
+    "Start", "StartFailed", "StarterState", "StillFetched", "Tell", "Thaw", "TreeGone", "WishChanged",
 ]
 
 
@@ -216,3 +216,16 @@ class LinkLost:
 @attrs.frozen
 class Abandon:
     """Nobody will ever ask for this run again."""
+
+
+# ---- events that a step gives to the table itself
+
+
+@attrs.frozen
+class HasToGo:
+    """Somebody wants the run to end: its shadow, the startd, or its lease."""
+
+
+@attrs.frozen
+class WishChanged:
+    """The run's user or the machine's owner wants it to stand still, or no longer."""
