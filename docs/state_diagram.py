@@ -108,7 +108,8 @@ def walked(runs: Iterable[Any], events: Iterable[Any]) -> dict[tuple[str, str], 
 
 def _mark(run: Any) -> tuple[Any, ...]:
     """What of a run decides about its ways: two runs of the same mark need not both be walked."""
-    return (run.state, *(bool(getattr(run, name, None)) for name in (
+    what = id(getattr(run, "spec", None) or getattr(run, "job", None))
+    return (what, run.state, *(bool(getattr(run, name, None)) for name in (
         "began", "checkpointing", "claim_over", "closing", "connected", "exited", "home", "stopping", "suspended",
         "waits_for_inputs", "wish")))
 
