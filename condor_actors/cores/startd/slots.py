@@ -288,9 +288,10 @@ class Slots:
         capabilities = [slot.capability for slot in self._slots.values()]
         if len(set(capabilities)) != len(capabilities):
             raise InvariantBroken("two slots have one capability")
+        astray = {name: slot.name for name, slot in self._slots.items() if slot.name != name}
+        if astray:
+            raise InvariantBroken(f"the slots {sorted(astray.values())} are kept as {sorted(astray)}")
         for name, slot in self._slots.items():
-            if slot.name != name:
-                raise InvariantBroken(f"the slot {slot.name} is kept as {name}")
             _validate_share(slot)
             claimed = slot.machine.state in (owner_policy.State.CLAIMED, owner_policy.State.PREEMPTING)
             if claimed != (slot.claim is not None):
