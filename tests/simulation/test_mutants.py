@@ -278,7 +278,7 @@ RULES: dict[Patch, str] = {
     secret_in_the_ad: "a secret is in an ad",
     owner_is_not_heard: "after its owner came",
     run_outlives_its_lease: "runs twice",
-    slots_keep_what_they_give: "programs run on the",
+    slots_keep_what_they_give: "free and carved are",
     runs_are_forgotten_at_a_restart: "in memory and in the store differ",
     end_of_a_run_is_not_stored: "in memory and in the store differ",
     startd_does_not_store_claims: "claims that are not stored",
