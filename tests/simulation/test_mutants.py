@@ -274,7 +274,7 @@ RULES: dict[Patch, str] = {
     polls_once: "not all jobs are done",
     ends_are_told_once: "not all jobs are done",
     log_is_not_read_before_it_is_written_again: "says twice that a job is done",
-    refused_claim_keeps_its_job: "not all jobs are done",
+    refused_claim_keeps_its_job: "reserved are",
     secret_in_the_ad: "a secret is in an ad",
     owner_is_not_heard: "after its owner came",
     run_outlives_its_lease: "runs twice",
