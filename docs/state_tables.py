@@ -9,11 +9,13 @@ from typing import Any
 
 from condor_actors.cores.master import supervisor, supervisor_events
 from condor_actors.cores.schedd import job_status
+from condor_actors.cores.shadow import shadow_run_table, standard_run_table
 from condor_actors.cores.startd import owner_policy
+from condor_actors.cores.starter import job_run_table
 
 sys.path.insert(0, str(Path(__file__).parent))
-from state_diagram import arrows as _arrows  # noqa: E402  # a neighbour of this hook
-from state_diagram import svg as _diagram  # noqa: E402
+import run_samples  # noqa: E402  # neighbours of this hook
+import state_diagram  # noqa: E402
 
 MARK = "<!-- state tables -->"
 
@@ -42,6 +44,36 @@ def slot_table() -> str:
     return _rows(header, ([event.__name__, *(_name(table[place, event]) for place in places)] for event in events))
 
 
+def run_table(table: Mapping[Any, Any]) -> str:
+    """Every (state, event) of a run and the step taken."""
+    events = list(dict.fromkeys(event for _, event in table))
+    states = list(dict.fromkeys(state for state, _ in table))
+    header = ["event", *(state.value for state in states)]
+    return _rows(header, ([event if isinstance(event, str) else event.__name__,
+                           *(_name(table[state, event]) for state in states)] for event in events))
+
+
+def _arrow_list(found: Mapping[tuple[str, str], list[str]]) -> str:
+    return _rows(("from", "to", "events"), ((a, b, ", ".join(names)) for (a, b), names in sorted(found.items())))
+
+
+def _runs() -> str:
+    """The three tables of runs, each with its diagram."""
+    text = ""
+    for heading, table, runs, events, where in (
+        ("A run at its starter", job_run_table.TABLE, run_samples.starters, run_samples.STARTER_EVENTS,
+         state_diagram.STARTER),
+        ("A run at its shadow", shadow_run_table.TABLE, run_samples.shadows, run_samples.SHADOW_EVENTS,
+         state_diagram.SHADOW),
+        ("A standard-universe run at its shadow", standard_run_table.TABLE, run_samples.standards,
+         run_samples.STANDARD_EVENTS, state_diagram.SHADOW),
+    ):
+        found = state_diagram.walked(runs(), events)
+        drawing = state_diagram.draw(found, where, f"states of {heading[0].lower()}{heading[1:]}")
+        text += f"\n### {heading}\n\n{drawing}\n\n{_arrow_list(found)}\n\n{run_table(table)}\n"
+    return text
+
+
 def job_table() -> str:
     """Every (status, action) of a job: the step taken, or why none is."""
     header = ["action", *(status.name.lower().replace("_", " ") for status in job_status.JobStatus)]
@@ -68,7 +100,8 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     """Put the tables where a page asks for them."""
     if MARK not in markdown:
         return markdown
-    arrows = _rows(("from", "to", "events"), ((a, b, ", ".join(names)) for (a, b), names in sorted(_arrows().items())))
-    text = f"### A slot\n\n{_diagram()}\n\n{arrows}\n\n{slot_table()}\n\n### A job\n\n{job_table()}\n"
+    slot_arrows = state_diagram.arrows()
+    text = f"### A slot\n\n{state_diagram.svg()}\n\n{_arrow_list(slot_arrows)}\n\n{slot_table()}\n"
+    text += f"\n### A job\n\n{job_table()}\n{_runs()}"
     text += f"\n### A daemon under its master\n\n{daemon_table()}\n"
     return markdown.replace(MARK, text)

@@ -78,7 +78,9 @@ class SubmitSideMachine(RuleBasedStateMachine):
     def send(self, message: Any, node: str = "in:999") -> list[Any]:
         self.now_s += 1.0
         delivery = Delivery(message=message, sender=Address(node, "probe"), identity=ANN)
-        return self.perform(self.core.handle(delivery, self.now_s))
+        effects = self.core.handle(delivery, self.now_s)
+        self.core.validate()
+        return self.perform(effects)
 
     # ---- what happens
 

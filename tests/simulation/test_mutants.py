@@ -15,7 +15,8 @@ from condor_actors.cores.schedd.queue_operations import ArchiveJob, SaveCounter
 from condor_actors.cores.schedd.run_table import RunTable
 from condor_actors.cores.startd.slots import Slots
 from condor_actors.cores.startd.startd_core import StartdCore
-from condor_actors.cores.starter.job_run import JobRun
+from condor_actors.cores.starter.job_run import JobRun, LinkLost, StarterState
+from condor_actors.cores.starter.job_run_table import TABLE
 from condor_actors.daemons.shadow.shadow_host import ShadowHostActor
 from condor_actors.daemons.startd import Startd, StartdActor
 from condor_actors.daemons.starter.claim_registry import StarterHost
@@ -164,13 +165,12 @@ def owner_is_not_heard(patch: pytest.MonkeyPatch) -> None:
 
 
 def run_outlives_its_lease(patch: pytest.MonkeyPatch) -> None:
-    lost = JobRun._link_lost
+    def patient(run: JobRun, event: Any) -> None:
+        run.connected = False
 
-    def patient(self: JobRun, event: Any) -> None:
-        lost(self, event)
-        self._out[:] = [each for each in self._out if not isinstance(each, SetTimer)]
-
-    patch.setattr(JobRun, "_link_lost", patient)
+    for state, event in TABLE:
+        if event is LinkLost and state is not StarterState.GONE:
+            patch.setitem(TABLE, (state, event), patient)
 
 
 def slots_keep_what_they_give(patch: pytest.MonkeyPatch) -> None:
@@ -274,11 +274,11 @@ RULES: dict[Patch, str] = {
     polls_once: "not all jobs are done",
     ends_are_told_once: "not all jobs are done",
     log_is_not_read_before_it_is_written_again: "says twice that a job is done",
-    refused_claim_keeps_its_job: "not all jobs are done",
+    refused_claim_keeps_its_job: "reserved are",
     secret_in_the_ad: "a secret is in an ad",
     owner_is_not_heard: "after its owner came",
     run_outlives_its_lease: "runs twice",
-    slots_keep_what_they_give: "programs run on the",
+    slots_keep_what_they_give: "free and carved are",
     runs_are_forgotten_at_a_restart: "in memory and in the store differ",
     end_of_a_run_is_not_stored: "in memory and in the store differ",
     startd_does_not_store_claims: "claims that are not stored",

@@ -20,7 +20,7 @@ one: peaceful (no limit), graceful, fast, kill.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import attrs
@@ -43,6 +43,7 @@ from condor_actors.cores.master.supervisor_events import (
     TurnOff,
     TurnOn,
 )
+from condor_actors.cores.state_table import ignore, total_table
 from condor_actors.effects import CancelTimer, Effect, Note, SetTimer
 
 __all__ = ["SupervisedProcess", "Supervisor"]
@@ -263,17 +264,6 @@ def _timer_kind(event: Any) -> str:
 # ---- the rows: what each event means in each state
 
 
-@attrs.frozen
-class ignore:  # noqa: N801 - it stands in the table where a function does
-    """An event that changes nothing, and why."""
-
-    why: str
-
-    def __call__(self, supervisor: Supervisor, kept: SupervisedProcess, event: Any, now_s: float) -> tuple[Effect, ...]:
-        """Change nothing."""
-        return ()
-
-
 def _turn_on(supervisor: Supervisor, kept: SupervisedProcess, event: TurnOn, now_s: float) -> tuple[Effect, ...]:
     kept.wanted = True
     kept.failures = 0
@@ -373,50 +363,31 @@ def _time_to_start(supervisor: Supervisor, kept: SupervisedProcess, event: Any, 
     return supervisor._start(kept, now_s)
 
 
-TABLE: Final[dict[tuple[State, str], Row]] = {
-    (State.OFF, "TurnOn"): _turn_on,
-    (State.OFF, "TurnOff"): _turn_off_idle,
-    (State.OFF, "ChildFound"): _found,
-    (State.OFF, "ChildSpawned"): ignore("no start was asked for"),
-    (State.OFF, "SpawnFailed"): ignore("no start was asked for"),
-    (State.OFF, "ChildReady"): ignore("a process that is being forgotten"),
-    (State.OFF, "ChildExited"): ignore("it is gone already"),
-    (State.OFF, "TimeToStart"): ignore("turned off meanwhile"),
-    (State.OFF, "TimeIsUp"): ignore("it is gone already"),
-    (State.STARTING, "TurnOn"): _want,
-    (State.STARTING, "TurnOff"): _turn_off,
-    (State.STARTING, "ChildFound"): _found,
-    (State.STARTING, "ChildSpawned"): _spawned,
-    (State.STARTING, "SpawnFailed"): _spawn_failed,
-    (State.STARTING, "ChildReady"): _ready,
-    (State.STARTING, "ChildExited"): _died,
-    (State.STARTING, "TimeToStart"): ignore("it is being started"),
-    (State.STARTING, "TimeIsUp"): ignore("a timer of an earlier stop"),
-    (State.UP, "TurnOn"): _want,
-    (State.UP, "TurnOff"): _turn_off,
-    (State.UP, "ChildFound"): ignore("known already"),
-    (State.UP, "ChildSpawned"): ignore("known already"),
-    (State.UP, "SpawnFailed"): ignore("it runs"),
-    (State.UP, "ChildReady"): _ready,
-    (State.UP, "ChildExited"): _died,
-    (State.UP, "TimeToStart"): ignore("it runs"),
-    (State.UP, "TimeIsUp"): ignore("a timer of an earlier stop"),
-    (State.STOPPING, "TurnOn"): _want,
-    (State.STOPPING, "TurnOff"): _turn_off_more,
-    (State.STOPPING, "ChildFound"): ignore("known already"),
-    (State.STOPPING, "ChildSpawned"): ignore("known already"),
-    (State.STOPPING, "SpawnFailed"): ignore("it runs"),
-    (State.STOPPING, "ChildReady"): _ready,
-    (State.STOPPING, "ChildExited"): _stopped,
-    (State.STOPPING, "TimeToStart"): ignore("it is started once it is gone"),
-    (State.STOPPING, "TimeIsUp"): _harder,
-    (State.WAITING, "TurnOn"): _turn_on,
-    (State.WAITING, "TurnOff"): _turn_off_idle,
-    (State.WAITING, "ChildFound"): _found,
-    (State.WAITING, "ChildSpawned"): ignore("no start was asked for"),
-    (State.WAITING, "SpawnFailed"): ignore("no start was asked for"),
-    (State.WAITING, "ChildReady"): ignore("a process that is gone"),
-    (State.WAITING, "ChildExited"): ignore("it is gone already"),
-    (State.WAITING, "TimeToStart"): _time_to_start,
-    (State.WAITING, "TimeIsUp"): ignore("a timer of an earlier stop"),
+_ROWS: Final[dict[str, Sequence[Row | ignore]]] = {
+    # off, starting, up, stopping, waiting
+    "TurnOn": (_turn_on, _want, _want, _want, _turn_on),
+    "TurnOff": (_turn_off_idle, _turn_off, _turn_off, _turn_off_more, _turn_off_idle),
+    "ChildFound": (_found, _found, ignore("known already"), ignore("known already"), _found),
+    "ChildSpawned": (
+        ignore("no start was asked for"), _spawned, ignore("known already"), ignore("known already"),
+        ignore("no start was asked for"),
+    ),
+    "SpawnFailed": (
+        ignore("no start was asked for"), _spawn_failed, ignore("it runs"), ignore("it runs"),
+        ignore("no start was asked for"),
+    ),
+    "ChildReady": (
+        ignore("a process that is being forgotten"), _ready, _ready, _ready, ignore("a process that is gone"),
+    ),
+    "ChildExited": (ignore("it is gone already"), _died, _died, _stopped, ignore("it is gone already")),
+    "TimeToStart": (
+        ignore("turned off meanwhile"), ignore("it is being started"), ignore("it runs"),
+        ignore("it is started once it is gone"), _time_to_start,
+    ),
+    "TimeIsUp": (
+        ignore("it is gone already"), ignore("a timer of an earlier stop"), ignore("a timer of an earlier stop"),
+        _harder, ignore("a timer of an earlier stop"),
+    ),
 }
+
+TABLE: Final[dict[tuple[State, str], Row | ignore]] = total_table("a daemon under its master", State, _ROWS)

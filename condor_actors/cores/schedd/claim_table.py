@@ -32,6 +32,7 @@ from condor_actors.cores.schedd.queue_operations import DropClaim, SaveClaim
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.cores.schedd.unreachable_startds import UnreachableStartds
 from condor_actors.cores.secrets import matches
+from condor_actors.cores.state_table import InvariantBroken
 from condor_actors.effects import Ask
 from condor_actors.messages.claim import (
     ClaimGranted,
@@ -429,3 +430,35 @@ class ClaimTable:
             claim = self.held.get(claim_id)
             if claim is not None:
                 self._gone(claim, "the startd does not know the claim")
+
+    # ---- what always holds
+
+    def validate(self) -> None:
+        """Check what holds between two turns: each claim is used once, each reserved job asked for once.
+
+        Raises:
+            InvariantBroken: something does not hold; says what.
+        """
+        for claim_id, claim in self.held.items():
+            if claim.row.claim_id != claim_id:
+                raise InvariantBroken(f"the claim {claim.row.claim_id} is kept as {claim_id}")
+            if claim_id in self._given_back:
+                raise InvariantBroken(f"the claim {claim_id} is given back, and still held")
+            if not claim.run_id and not claim.usable:
+                raise InvariantBroken(f"the claim {claim_id} is not to be used again and nothing runs on it")
+        asked = [each.job for each in self._asked.values()]
+        if len(set(asked)) != len(asked):
+            raise InvariantBroken("two claims are asked for in the name of one job: "
+                                  f"{', '.join(sorted(job.name for job in asked))}")
+        reserved = {job for job in self._context.queue.jobs() if job.reserved}
+        if not reserved <= set(asked) or not all(job.reserved for job in asked):
+            raise InvariantBroken(f"reserved are {sorted(job.name for job in reserved)}, claims are asked for in the "
+                                  f"name of {sorted(job.name for job in asked)}")
+        for startd, renewal in self._renewals.items():
+            mine = {(claim.row.claim_id, claim.row.secret) for claim in self.held.values()
+                    if claim.row.startd == startd}
+            if set(renewal.message.claims) != mine:
+                raise InvariantBroken(f"the renewal for {startd} names other claims than are held there")
+        paused = [claim for claim in self._paused if claim.row.claim_id in self.held]
+        if any(claim.run_id for claim in paused) or len({claim.row.claim_id for claim in paused}) != len(paused):
+            raise InvariantBroken("a claim waits for JOB_START_DELAY twice, or runs already")

@@ -20,6 +20,7 @@ from condor_actors.cores.schedd.queue_operations import (
     SaveCluster,
     SaveJob,
 )
+from condor_actors.cores.state_table import InvariantBroken
 from condor_actors.messages.codes import JobStatus
 
 __all__ = ["Cluster", "Job", "JobQueue", "own_text"]
@@ -260,3 +261,44 @@ class JobQueue:
     def cluster_row(self, cluster: Cluster) -> SaveCluster:
         """The row of a cluster."""
         return SaveCluster(cluster.number, cluster.owner, cluster.total, cluster.version, cluster.text)
+
+    # ---- what always holds
+
+    def validate(self) -> None:
+        """Check what holds between two turns: jobs where they belong, and counts that are those of the jobs.
+
+        Raises:
+            InvariantBroken: something does not hold; says what.
+        """
+        everybody: Counts = [0] * 8
+        by_owner: dict[str, Counts] = {}
+        by_submitter: dict[str, Counts] = {}
+        for number, cluster in self.clusters.items():
+            if cluster.number != number or number >= self.next_cluster:
+                raise InvariantBroken(f"cluster {cluster.number} is kept as {number}; the next is {self.next_cluster}")
+            if not cluster.jobs:
+                raise InvariantBroken(f"cluster {number} has no job, and is still in the queue")
+            counts = [0] * 8
+            for proc, job in cluster.jobs.items():
+                self._validate_job(cluster, proc, job)
+                counts[job.status] += 1
+            if counts != cluster.counts:
+                raise InvariantBroken(f"cluster {number} counts {cluster.counts}, its jobs are {counts}")
+            for sums in (everybody, by_owner.setdefault(cluster.owner, [0] * 8),
+                         by_submitter.setdefault(cluster.submitter, [0] * 8)):
+                sums[:] = map(int.__add__, sums, counts)
+        for what, kept, real in (("the queue", {"": self.everybody}, {"": everybody}),
+                                 ("owner", self.by_owner, by_owner), ("submitter", self.by_submitter, by_submitter)):
+            for name in kept.keys() | real.keys():
+                if kept.get(name, [0] * 8) != real.get(name, [0] * 8):
+                    raise InvariantBroken(f"{what} {name}: counted {kept.get(name)}, the jobs are {real.get(name)}")
+
+    @staticmethod
+    def _validate_job(cluster: Cluster, proc: int, job: Job) -> None:
+        if job.cluster is not cluster or job.proc != proc or job.ad.parent is not cluster.ad:
+            raise InvariantBroken(f"job {job.name} is kept as {cluster.number}.{proc}, or shows another cluster's ad")
+        if job.ad.get_int("JobStatus") != job.status:
+            raise InvariantBroken(f"job {job.name} is {job.status.name}, its ad says {job.ad.get_int('JobStatus')}")
+        if job.order is not None and not job.ready:
+            raise InvariantBroken(f"job {job.name} is offered, and is {job.status.name}, with the run {job.run_id!r}"
+                                  f"{', and asked for' if job.reserved else ''}")

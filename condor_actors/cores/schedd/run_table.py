@@ -24,6 +24,7 @@ from condor_actors.cores.schedd.job_transitions import JobTransitions, is_local
 from condor_actors.cores.schedd.queue_operations import DropRun, SaveRun
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.cores.schedd.shadow_hosts import ShadowHosts
+from condor_actors.cores.state_table import InvariantBroken
 from condor_actors.messages.codes import HoldCode, JobEventType, JobStatus, Universe
 from condor_actors.messages.run import (
     CheckpointRun,
@@ -452,6 +453,36 @@ class RunTable:
         """Owners of runs that have no host at all (after a restart)."""
         owners = dict.fromkeys(run.owner for run in self.runs.values())
         return [owner for owner in owners if owner not in self._hosts.by_owner]
+
+    # ---- what always holds
+
+    def validate(self) -> None:
+        """Check what holds between two turns: a run has a job in the queue and a claim, and they have it.
+
+        Raises:
+            InvariantBroken: something does not hold; says what.
+        """
+        for run_id, run in self.runs.items():
+            job, claim = run.job, run.claim
+            if run.run_id != run_id or job.run_id != run_id:
+                raise InvariantBroken(f"the run {run.run_id} is kept as {run_id}, its job {job.name} has "
+                                      f"{job.run_id!r}")
+            if self._context.queue.job(job.cluster.number, job.proc) is not job or run.owner != job.cluster.owner:
+                raise InvariantBroken(f"the job of run {run_id} is not {run.owner}'s, or has left the queue")
+            if job.status is JobStatus.COMPLETED or (job.status is JobStatus.IDLE and run.stop is None):
+                raise InvariantBroken(f"the run {run_id} goes on, and its job is {job.status.name}")
+            if claim is not None and (self._claims.held.get(claim.row.claim_id) is not claim
+                                      or claim.run_id != run_id):
+                raise InvariantBroken(f"the run {run_id} is on the claim {claim.row.claim_id}, which is not held, or "
+                                      f"has {claim.run_id!r}")
+        for claim_id, held in self._claims.held.items():
+            if held.run_id and (held.run_id not in self.runs or self.runs[held.run_id].claim is not held):
+                raise InvariantBroken(f"the claim {claim_id} has the run {held.run_id}, which is not on it")
+        for job in self._context.queue.jobs():
+            if job.run_id and job.run_id not in self.runs:
+                raise InvariantBroken(f"job {job.name} has the run {job.run_id}, which is over")
+            if job.status in ALIVE and not job.run_id:
+                raise InvariantBroken(f"job {job.name} is {job.status.name}, and has no run")
 
 
 def _weight(slot: ClassAd) -> float:

@@ -174,6 +174,16 @@ class ScheddCore:
             "credentials": self._renew_credentials,
         }
 
+    def validate(self) -> None:
+        """Check what holds between two turns, in the queue, of the claims and of the runs.
+
+        Raises:
+            InvariantBroken: something does not hold; says what.
+        """
+        self.context.queue.validate()
+        self.claims.validate()
+        self.runs.validate()
+
     # ---- turns
 
     def start(self, now_s: float, my_address: str) -> tuple[Effect, ...]:

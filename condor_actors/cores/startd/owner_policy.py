@@ -31,7 +31,7 @@ Source: HTCondor's manual, "Policy configuration for execution points", states a
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import attrs
 
@@ -78,6 +78,7 @@ from condor_actors.cores.startd.slot_states import (
     UserSuspended,
     VacateJob,
 )
+from condor_actors.cores.state_table import ignore, total_table
 
 __all__ = [
     "Action", "Activity", "BENCHMARKING", "BUSY", "CLAIMED", "ClaimCleared", "Claimed", "DRAINED", "DRAINING",
@@ -165,16 +166,6 @@ class SlotStateMachine:
 
 
 # ---- the steps
-
-
-def _ignore(why: str) -> Step:
-    def step(machine: SlotStateMachine, event: Event, now_s: float) -> list[Action]:
-        return []
-
-    step.__doc__ = why
-    step.__name__ = "ignore"
-    step.why = why  # type: ignore[attr-defined]
-    return step
 
 
 def _remember(machine: SlotStateMachine, evaluation: PolicyEvaluation, now_s: float) -> list[Action]:
@@ -507,15 +498,15 @@ def _rest(machine: SlotStateMachine, now_s: float) -> None:
 
 # ---- the table
 
-_no_claim = _ignore("there is no claim")
-_no_job = _ignore("no job runs")
-_taken = _ignore("the slot is not free")
-_ending = _ignore("the claim is ending")
-_in_service = _ignore("the slot is in service")
-_no_timer = _ignore("no such timer runs here")
-_out = _ignore("the slot is out of service")
+_no_claim = ignore("there is no claim")
+_no_job = ignore("no job runs")
+_taken = ignore("the slot is not free")
+_ending = ignore("the claim is ending")
+_in_service = ignore("the slot is in service")
+_no_timer = ignore("no such timer runs here")
+_out = ignore("the slot is out of service")
 
-_ROWS: dict[type, tuple[Step, ...]] = {
+_ROWS: dict[type, Sequence[Step | ignore]] = {
     # Owner, Unclaimed, Benchmarking, Matched | Claimed: Idle, Busy, Suspended, Retiring | Vacating, Killing |
     # Draining, Drained
     PolicyEvaluation: (
@@ -523,16 +514,16 @@ _ROWS: dict[type, tuple[Step, ...]] = {
         _suspended_looks, _busy_looks, _vacating_looks, _remember, _remember, _remember,
     ),
     Matched: (
-        _ignore("the owner has it"), _match, _match, _match, _taken, _taken, _taken, _taken, _taken, _taken,
+        ignore("the owner has it"), _match, _match, _match, _taken, _taken, _taken, _taken, _taken, _taken,
         _out, _out,
     ),
     Claimed: (
-        _ignore("the owner has it"), _claim, _claim, _claim, _taken, _taken, _taken, _taken, _taken, _taken,
+        ignore("the owner has it"), _claim, _claim, _claim, _taken, _taken, _taken, _taken, _taken, _taken,
         _out, _out,
     ),
     RunStarted: (
-        _no_claim, _no_claim, _no_claim, _no_claim, _begin, _ignore("known"), _ignore("known"),
-        _ignore("known"), _begin_late, _begin_late, _no_claim, _no_claim,
+        _no_claim, _no_claim, _no_claim, _no_claim, _begin, ignore("known"), ignore("known"),
+        ignore("known"), _begin_late, _begin_late, _no_claim, _no_claim,
     ),
     UserSuspended: (
         _no_claim, _no_claim, _no_claim, _no_claim, _no_job, _halt, _halt_suspended, _halt, _ending, _ending,
@@ -560,7 +551,7 @@ _ROWS: dict[type, tuple[Step, ...]] = {
     ),
     MachineEmptied: (
         _in_service, _in_service, _in_service, _in_service, _in_service, _in_service, _in_service, _in_service,
-        _in_service, _in_service, _emptied, _ignore("known"),
+        _in_service, _in_service, _emptied, ignore("known"),
     ),
     DrainCancelled: (
         _undrain, _undrain, _undrain, _undrain, _undrain, _undrain, _undrain, _undrain, _undrain, _undrain,
@@ -572,13 +563,9 @@ _ROWS: dict[type, tuple[Step, ...]] = {
     ),
 }
 
-TABLE: dict[tuple[SlotState, type], Step] = {
-    (slot_state, event): step
-    for event, row in _ROWS.items()
-    for slot_state, step in zip(SLOT_STATES, row, strict=True)
-}
+TABLE: dict[tuple[SlotState, type], Step | ignore] = total_table("a slot", SLOT_STATES, _ROWS)
 
 
-def table() -> dict[tuple[SlotState, type], Step]:
+def table() -> dict[tuple[SlotState, type], Step | ignore]:
     """The whole table, for tests and the documentation's diagrams."""
     return dict(TABLE)

@@ -17,6 +17,7 @@ from condor_actors.cores.startd import owner_policy, slot_ad
 from condor_actors.cores.startd.claim import Claim
 from condor_actors.cores.startd.policy_evaluation import OwnerPolicy
 from condor_actors.cores.startd.slot_resources import Request, Share, SlotPlan, carve, read_request
+from condor_actors.cores.state_table import InvariantBroken
 
 __all__ = ["Slot", "SlotSettings", "Slots", "parse_policy"]
 
@@ -278,6 +279,55 @@ class Slots:
         if instead is not None:
             ad["Start"] = instead
         return OwnerPolicy(expressions, ad, instead)
+
+    # ---- what always holds
+
+    def validate(self) -> None:
+        """Check what holds between two turns: shares that add up, and a claim where the state says so.
+
+        Raises:
+            InvariantBroken: something does not hold; says what.
+        """
+        capabilities = [slot.capability for slot in self._slots.values()]
+        if len(set(capabilities)) != len(capabilities):
+            raise InvariantBroken("two slots have one capability")
+        astray = {name: slot.name for name, slot in self._slots.items() if slot.name != name}
+        if astray:
+            raise InvariantBroken(f"the slots {sorted(astray.values())} are kept as {sorted(astray)}")
+        for name, slot in self._slots.items():
+            _validate_share(slot)
+            claimed = slot.machine.state in (owner_policy.State.CLAIMED, owner_policy.State.PREEMPTING)
+            if claimed != (slot.claim is not None):
+                raise InvariantBroken(f"{name} is {slot.machine.state.value}, with "
+                                      f"{'a' if slot.claim is not None else 'no'} claim")
+            if (slot.claim is None) != (slot.job is None):
+                raise InvariantBroken(f"{name} has a claim without a job, or a job without a claim")
+            if slot.partitionable and slot.claim is not None:
+                raise InvariantBroken(f"{name} is partitionable, and claimed as a whole")
+            if slot.parent is not None and slot.claim is None:
+                raise InvariantBroken(f"{name} was carved for a claim that is over, and has not been joined again")
+            if slot.parent is not None and (self._slots.get(slot.parent.name) is not slot.parent
+                                            or slot.parent.children.get(slot.number) is not slot):
+                raise InvariantBroken(f"{name} is no child of {slot.parent.name}")
+            if any(self._slots.get(child.name) is not child for child in slot.children.values()):
+                raise InvariantBroken(f"{name} has a child that is no slot any more")
+            stands = slot.machine.slot_state == owner_policy.SUSPENDED
+            if stands and not (slot.machine.owner_suspended or slot.machine.user_suspended):
+                raise InvariantBroken(f"{name} is suspended, and nobody wants that")
+
+
+def _validate_share(slot: Slot) -> None:
+    """What is free, and what is carved out, are together the whole; no device is in two of them."""
+    parts = [slot.free, *(child.total for child in slot.children.values())]
+    for name in ("cpus", "memory_mib", "disk_kib", "swap_mib"):
+        amounts = [getattr(part, name) for part in parts]
+        if min(amounts) < 0 or sum(amounts) != getattr(slot.total, name):
+            raise InvariantBroken(f"{slot.name} has {getattr(slot.total, name)} {name}, free and carved are {amounts}")
+    for name, have in slot.total.custom.items():
+        mine = [part.custom[name] for part in parts if name in part.custom]
+        devices = [each for part in mine for each in part.ids]
+        if sum(part.amount for part in mine) != have.amount or sorted(devices) != sorted(have.ids):
+            raise InvariantBroken(f"{slot.name} has {have}, free and carved are {mine}")
 
 
 def _rounded(expression: Expr | None, job: ClassAd, slot: ClassAd, exact: int) -> int:

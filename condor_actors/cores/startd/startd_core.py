@@ -19,6 +19,7 @@ from condor_actors.classads import ClassAd, ClassAdSyntaxError, parse_expression
 from condor_actors.cores.secrets import matches
 from condor_actors.cores.startd import owner_policy as op
 from condor_actors.cores.startd.claim import Claim, ClaimRecord, DropClaim, SaveClaim
+from condor_actors.cores.startd.claim_checks import validate_claims
 from condor_actors.cores.startd.draining import HOW
 from condor_actors.cores.startd.owner_state import OwnerState
 from condor_actors.cores.startd.slot_resources import Share
@@ -98,6 +99,15 @@ class StartdCore(OwnerState):
             self._drain_on()
         self._do(SetTimer("heartbeat", self.settings.update_interval_s))
         return tuple(self._effects)
+
+    def validate(self) -> None:
+        """Check what holds between two turns, of the slots and of the claims.
+
+        Raises:
+            InvariantBroken: something does not hold; says what.
+        """
+        self.slots.validate()
+        validate_claims(self.slots, self._by_claim, self._opening)
 
     # ---- claims: asking
 

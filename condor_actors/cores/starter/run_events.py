@@ -16,10 +16,11 @@ from condor_actors.messages.run import FileEntry, Usage
 
 __all__ = [
     "ALIVE", "Abandon", "Activity", "Began", "CloseRun", "Forget", "Freeze", "Gather", "Gathered",
-    "KillTree", "LinkLost",
+    "HasToGo", "KillTree", "LinkLost",
     "Measured", "Prepare", "PrepareFailed", "Prepared", "ProgramEnded", "ReturnTo", "Signal",
-    "Start", "StartFailed", "StarterState", "StillFetched", "Tell", "Thaw", "TreeGone",
+    "Start", "StartFailed", "StarterState", "StillFetched", "Tell", "Thaw", "TreeGone", "WishChanged",
 ]
+
 
 
 
@@ -214,3 +215,16 @@ class LinkLost:
 @attrs.frozen
 class Abandon:
     """Nobody will ever ask for this run again."""
+
+
+# ---- events that a step gives to the table itself
+
+
+@attrs.frozen
+class HasToGo:
+    """Somebody wants the run to end: its shadow, the startd, or its lease."""
+
+
+@attrs.frozen
+class WishChanged:
+    """The run's user or the machine's owner wants it to stand still, or no longer."""

@@ -17,6 +17,7 @@ no claim without an owner            the claims of each startd and what its ads 
 no secret in an ad                   the collector's ads, each round
 an owner's machine is free           a moment after the owner came
 usage adds up                        each job that completes
+invariants of the cores              schedd, startd, starter and shadow: each :data:`TURNS`-th turn, the end
 no message is taken twice            each envelope that a process's door lets in
 no two claims have one secret        each claim that becomes durable
 a machine is not overcommitted       each program that starts
@@ -29,7 +30,12 @@ from typing import TYPE_CHECKING, Any
 
 from condor_actors.classads import ClassAd
 from condor_actors.cores.schedd import queue_operations as q
+from condor_actors.cores.schedd.schedd_core import ScheddCore
+from condor_actors.cores.shadow.shadow_run import ShadowRun
 from condor_actors.cores.startd.claim import ClaimRecord
+from condor_actors.cores.startd.startd_core import StartdCore
+from condor_actors.cores.starter.job_run import JobRun
+from condor_actors.cores.state_table import InvariantBroken
 from condor_actors.daemons.collector import Collector
 from condor_actors.daemons.schedd.schedd import ScheddActor
 from condor_actors.daemons.startd import StartdActor
@@ -40,6 +46,8 @@ from condor_actors.simulation.world.disk import ClaimsOnDisk, LogOnDisk
 from condor_actors.simulation.world.queue_disk import QueueFile
 
 if TYPE_CHECKING:
+    from condor_actors.actors.cell import Cell
+    from condor_actors.actors.system import ActorSystem
     from condor_actors.simulation.world.jobs import JobProcess
     from condor_actors.simulation.world.machine import SimulatedMachine
     from condor_actors.simulation.world.pool import Pool
@@ -48,6 +56,9 @@ if TYPE_CHECKING:
 __all__ = ["Checkers"]
 
 ROUND_S = 20.0
+TURNS = 8
+"""The invariants of a core are looked at after each so many turns of its actor: a queue of many jobs is not looked
+through after every word."""
 LEASE_SLACK_S = 30.0
 """How much later than its lease a claim may be found: timers run, messages travel."""
 
@@ -161,7 +172,28 @@ class Checkers:
             taken.add(key)
             return admit(node, identity, envelope)
 
+        self._validate_turns(system)
         system._admit = admitted  # type: ignore[method-assign]  # the door is the one place that sees them all
+
+    def _validate_turns(self, system: ActorSystem) -> None:
+        """Look at the invariants of a core when its actor has taken some turns."""
+        take_turn = system._take_turn
+
+        def taken(cell: Cell, turn: Any) -> None:
+            take_turn(cell, turn)
+            if cell.turns % TURNS == 0:
+                self._validate(cell.name, cell.actor)
+
+        system._take_turn = taken  # type: ignore[method-assign]  # the one place where every turn ends
+
+    def _validate(self, name: str, actor: Any) -> None:
+        core = getattr(actor, "core", None)
+        if not isinstance(core, (ScheddCore, StartdCore, JobRun, ShadowRun)):
+            return
+        try:
+            core.validate()
+        except InvariantBroken as error:
+            self._pool.violate(f"{name}: {error}")
 
     # ---- rounds
 
@@ -176,6 +208,7 @@ class Checkers:
                 if process.system is None or process.frozen:
                     continue
                 actor = process.system.actor(process.kind)
+                self._validate(process.title, actor)
                 if isinstance(actor, StartdActor):
                     self._look_at_startd(machine, actor)
                 elif isinstance(actor, ScheddActor):

@@ -77,6 +77,7 @@ class Startd:
     def tell(self, event: Any, later_s: float = 1.0) -> list[Any]:
         self.now_s += later_s
         self.out = list(self.core.handle(event, self.now_s))
+        self.core.validate()
         return self.out
 
     def hear(self, message: Any, sender: Address = SCHEDD) -> list[Any]:

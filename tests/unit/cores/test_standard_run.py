@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from condor_actors.classads import ClassAd
-from condor_actors.cores.shadow.shadow_run import InputsReady, Log, Report, ShadowState
+from condor_actors.cores.shadow.shadow_events import InputsReady, Log, Report, ShadowState
 from condor_actors.cores.shadow.standard_run import (
     Checkpointed,
     CheckpointFacts,
