@@ -305,7 +305,18 @@ class ActorSystem(Inbound):
         elif type(item) is RemotePost:
             self._post.send(item.to, item.envelope)
         elif type(item) is Action:
-            item.function()
+            self._act(item)
+
+    def _act(self, action: Action) -> None:
+        """Call an edge of an actor; what it raises is a crash of that actor and of nobody else."""
+        try:
+            action.function()
+        except Exception:  # noqa: BLE001 - the door: an actor's fault becomes a restart
+            cell = action.cell
+            if cell.incarnation == action.incarnation:
+                self._crashed(cell, None, Failure())
+            else:
+                self._incident(Failure(), f"an edge of actor {cell.name} failed")
 
     # ---- crashes
 
@@ -324,7 +335,8 @@ class ActorSystem(Inbound):
 
     def _restart(self, cell: Cell, reason: str, *, outage: bool = False) -> None:
         for child in tuple(cell.children):
-            self.stop_actor(child)
+            if cell.spec.restart == TEMPORARY or not self._cells[child].spec.survives:
+                self.stop_actor(child)
         self._discard(cell)
         cell.actor = None
         if cell.spec.restart == TEMPORARY:
