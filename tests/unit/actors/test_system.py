@@ -414,7 +414,7 @@ class Edged(Actor):
         if text.startswith("store"):
             self.context.persist(text)
         if text.endswith("bad"):
-            self.context.after_commit(lambda: [].pop())
+            self.context.after_commit([].pop)
         self.context.reply(delivery, Say(text=text.upper()))
 
 
@@ -481,7 +481,7 @@ class Edge(Actor):
         self.heard: list[tuple[Any, ...]] = []
 
     def started(self) -> None:
-        self.call = self.context.as_turn(lambda *arguments: self.hear(*arguments))
+        self.call = self.context.as_turn(self.hear)
 
     def hear(self, *arguments: Any) -> None:
         if arguments == ("crash",):
