@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger, LogLevel
+from twisted.python.failure import Failure
 
 from condor_actors.actors.cell import Action, Cell, LocalPost, Outgoing, RemotePost
 from condor_actors.actors.supervision import PERMANENT, ChildSpec
@@ -206,6 +207,22 @@ class Context:
 
         def call(*arguments: Any) -> None:
             self._system.add_turn(cell, incarnation, lambda _: function(*arguments), None)
+
+        return call
+
+    def guarded(self, function: Callable[..., None]) -> Callable[..., None]:
+        """What an I/O edge may call that has to act at once: ``function`` itself, but what it raises is a crash of this
+        actor, not the edge's trouble.  It is called also when the actor is gone, to let go of what it is given."""
+        cell, incarnation = self._cell, self._incarnation
+
+        def fail(failure: Failure) -> None:
+            failure.raiseException()
+
+        def call(*arguments: Any) -> None:
+            try:
+                function(*arguments)
+            except Exception:  # noqa: BLE001 - the door: an actor's fault becomes a restart
+                self._system.add_turn(cell, incarnation, fail, Failure())
 
         return call
 

@@ -338,7 +338,12 @@ class ActorSystem(Inbound):
             if cell.spec.restart == TEMPORARY or not self._cells[child].spec.survives:
                 self.stop_actor(child)
         self._discard(cell)
-        cell.actor = None
+        dropped, cell.actor = cell.actor, None
+        if dropped is not None:
+            try:
+                dropped.dropped()
+            except Exception:  # noqa: BLE001 - the door: it is gone in any case
+                self._incident(Failure(), f"actor {cell.name} left something open")
         if cell.spec.restart == TEMPORARY:
             self._forget(cell)
             self.notify(cell.spec.parent, ChildDown(name=cell.name, reason=reason))

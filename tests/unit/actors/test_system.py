@@ -507,3 +507,34 @@ def test_what_an_edge_calls_is_a_turn(net: LocalNetwork) -> None:
     actor.call("very late")
     net.run()
     assert rebuilt.heard == []
+
+
+class Watchful(Edge):
+    """Its edge has to act at once."""
+
+    dropped_times = 0
+
+    def started(self) -> None:
+        self.call = self.context.guarded(self.hear)
+
+    def dropped(self) -> None:
+        Watchful.dropped_times += 1
+        raise OSError("nothing can be closed")
+
+
+def test_what_an_edge_raises_is_its_actors_crash(net: LocalNetwork) -> None:
+    system = net.system("<a:1>")
+    Watchful.dropped_times = 0
+    system.spawn("edge", Watchful)
+    net.run()
+    actor: Any = system.actor("edge")
+    actor.call("at once")
+    assert actor.heard == [("at once",)]
+    actor.call("crash")
+    net.run()
+    rebuilt: Any = system.actor("edge")
+    assert rebuilt is not actor
+    assert Watchful.dropped_times == 1
+    actor.call("crash")
+    net.run()
+    assert system.actor("edge") is rebuilt, "what a former one's edge raises is nobody's crash"
