@@ -3,7 +3,8 @@
 Theory: the host runs as the owner and belongs to the schedd only by a link.  When the schedd dies the runs go on; when
 it comes back the host says hello with what is alive and what has ended meanwhile.  A host that has nothing to keep ends
 with its link.  Ends that nobody has committed are the process's (:class:`HostRecord`), so the host's actor and its
-shadows crash each for itself: a shadow that crashed ends its run, a rebuilt host goes on with the shadows that live.
+shadows crash each for itself: a rebuilt host goes on with the shadows that live, and in place of a shadow that crashed
+another takes the run up as it would a dead host's: its program goes on.
 """
 
 from __future__ import annotations
@@ -63,6 +64,8 @@ UNSETTLED_PATIENCE_S = 2400.0
 """How long a host without a schedd keeps an end that nobody has committed."""
 
 NOTICES_REMEMBERED = 10_000
+MAX_CRASHES = 3
+"""A run whose shadow has crashed more often is given up."""
 STANDARD = 1
 """JobUniverse of jobs whose system calls are done here."""
 
@@ -110,7 +113,8 @@ class HostRecord:
 
     Attributes:
         owner, spool: whose it is, and the owner's part of SPOOL; problem: why it could not become the owner's.
-        runs: names of shadows by run id; ended: the ends of runs that nobody has committed.
+        runs: the order of each run by run id; ended: the ends of runs that nobody has committed.
+        crashes: how often a run's shadow has crashed.
         shells: run ids by shell id.
         noticed: events that were written, by notice id.
     """
@@ -118,7 +122,8 @@ class HostRecord:
     owner: str = ""
     spool: str = ""
     problem: str = ""
-    runs: dict[str, str] = attrs.field(factory=dict)
+    runs: dict[str, StartRun] = attrs.field(factory=dict)
+    crashes: dict[str, int] = attrs.field(factory=dict)
     ended: dict[str, RunEnded] = attrs.field(factory=dict)
     shells: dict[str, str] = attrs.field(factory=dict)
     noticed: dict[str, None] = attrs.field(factory=dict)
@@ -139,8 +144,8 @@ class ShadowHostActor(Actor):
         for name in living:
             if name.removeprefix("shadow/") not in self._runs:
                 self.context.tell(Address("", name), Settled())
-        for run_id, name in self._runs.items():
-            if name not in living:
+        for run_id in tuple(self._runs):
+            if _shadow(run_id).actor not in living:
                 self._shadow_crashed(run_id, "its turn raised an error")
         self.context.watch(self._edges.schedd.node)
 
@@ -188,9 +193,9 @@ class ShadowHostActor(Actor):
             runs=tuple([run_id for run_id in self._runs if run_id not in self._ended]), unsettled=tuple(self._ended)))
         for ended in self._ended.values():
             self.context.tell(self._edges.schedd, ended)
-        for run_id, name in self._runs.items():
+        for run_id in self._runs:
             if run_id not in self._ended:
-                self.context.tell(Address("", name), ScheddBack())
+                self.context.tell(_shadow(run_id), ScheddBack())
 
     def _maybe_leave(self) -> None:
         """Without a schedd, stay only for what would be lost."""
@@ -237,9 +242,13 @@ class ShadowHostActor(Actor):
             self._report(order.run_id, RunEnded(run_id=order.run_id, outcome="hold", attributes=b"", hold_code=6,
                                                 reason=self._record.problem or "the shadow host has no owner"))
             return
-        name = self._runs[order.run_id] = f"shadow/{order.run_id}"
+        self._runs[order.run_id] = order
+        self._begin(order)
+
+    def _begin(self, order: StartRun) -> None:
         try:
-            self.context.spawn(name, lambda: self._make_shadow(order), restart="temporary", survives=True)
+            self.context.spawn(_shadow(order.run_id).actor, lambda: self._make_shadow(order), restart="temporary",
+                               survives=True)
         except Exception as error:  # noqa: BLE001 - the door: what a job brings is that run's trouble alone
             self.context.log.failure("run {run} has no shadow", failure=Failure(), run=order.run_id)
             self._shadow_crashed(order.run_id, str(error))
@@ -268,25 +277,32 @@ class ShadowHostActor(Actor):
             self._maybe_leave()
 
     def _shadow_crashed(self, run_id: str, reason: str) -> None:
-        if run_id in self._runs and run_id not in self._ended:
+        """Another takes the run up, whose program may still run; after some crashes the run is given up."""
+        order = self._runs.get(run_id)
+        if order is None or run_id in self._ended:
+            return
+        crashes = self._record.crashes[run_id] = self._record.crashes.get(run_id, 0) + 1
+        if crashes <= MAX_CRASHES:
+            self._begin(attrs.evolve(order, reattach=True))
+            if self._connected:
+                self._hello()  # the schedd says again what it wants of the run
+        else:
             self._report(run_id, RunEnded(run_id=run_id, outcome="failed", attributes=b"", claim_usable=False,
                                           reason=f"the shadow failed: {reason}"))
 
     def _to_shadow(self, run_id: str, message: Any) -> None:
-        name = self._runs.get(run_id)
-        if name is not None:
-            self.context.tell(Address("", name), message)
+        if run_id in self._runs:
+            self.context.tell(_shadow(run_id), message)
         elif isinstance(message, StopRun):
             self.context.log.info("run {run} is not here any more", run=run_id)
 
     def _question(self, message: ReadRunFile | OpenShell, delivery: Delivery) -> None:
-        name = self._runs.get(message.run_id)
-        if name is None:
+        if message.run_id not in self._runs:
             self.context.reply(delivery, Refused(code="not-found", text=f"run {message.run_id} is not here"))
             return
         if isinstance(message, OpenShell):
             self._shells[message.shell_id] = message.run_id
-        self.context.ask(Address("", name), message, timeout_s=28.0,
+        self.context.ask(_shadow(message.run_id), message, timeout_s=28.0,
                          then=lambda answer: self._answered(delivery, answer.message))
 
     def _answered(self, question: Delivery, answer: Any) -> None:
@@ -299,9 +315,9 @@ class ShadowHostActor(Actor):
     def _forget(self, run_id: str) -> None:
         """The run's end is committed."""
         self._ended.pop(run_id, None)
-        name = self._runs.pop(run_id, None)
-        if name is not None:
-            self.context.tell(Address("", name), Settled())
+        self._record.crashes.pop(run_id, None)
+        if self._runs.pop(run_id, None) is not None:
+            self.context.tell(_shadow(run_id), Settled())
 
     # ---- logs and mails
 
@@ -330,6 +346,10 @@ class ShadowHostActor(Actor):
             self._edges.logs.when_written(lambda: self.context.tell(self._edges.schedd, written))
         else:
             self.context.tell(self._edges.schedd, written)
+
+
+def _shadow(run_id: str) -> Address:
+    return Address("", f"shadow/{run_id}")
 
 
 class ShadowHostDaemon:
