@@ -74,15 +74,7 @@ CASES = {
     "a starter's turn": ("starter-host", "turn starter/ after"),
     "a starter's turn before it began": ("starter-host", "turn starter/ before"),
     "what a starter measured": ("starter-host", f"{STARTER}._measured"),
-    "the end of a process": ("starter-host", f"{STARTER}._program_ended"),
-    "the starter host's turn": ("starter-host", "turn starter-host after"),
-    "the shadow host's turn": ("shadow-host", "turn shadow-host after"),
-    "a shadow's turn": ("shadow-host", "turn shadow/ after"),
-    "the schedd's turn": ("schedd", "turn schedd after"),
-    "the startd's turn": ("startd", "turn startd after"),
-    "what the schedd does after a commit": ("schedd", "edge"),
 }
-RAISED_BY_THE_END = ("the end of a process", "what the schedd does after a commit")
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -92,34 +84,14 @@ def test_jobs_end_although_something_raises(pool: RaisingPool, signs: Path, case
     cluster = pool.submit(JOBS.format(go=go, count=3).replace("job.log", f"{name}.log").replace("out.", f"{name}.o."))
     pool.until_status(f"{cluster}.0", 2)
     pool.until_status(f"{cluster}.1", 2)
-    daemon, text = CASES[case]
-    order = pool.order(daemon, text)
-    if case not in RAISED_BY_THE_END:
-        for command in ("condor_suspend", "condor_continue"):  # something to do for all of them
-            pool.tool(command, f"{cluster}.0")  # which may not run just now
-        carried_out(order)
+    order = pool.order(*CASES[case])
+    for command in ("condor_suspend", "condor_continue"):  # something to do for all of them
+        pool.tool(command, f"{cluster}.0")  # which may not run just now
+    carried_out(order)
     for number in range(3):
         Path(f"{go}.{number}").touch()
     pool.wait(f"{name}.log", 40)
-    if case == "what the schedd does after a commit":  # perhaps nothing waited for one
-        order.unlink(missing_ok=True)
-    carried_out(order)
     outputs = [(pool.work / f"{name}.o.{number}").read_text().split() for number in range(3)]
     assert [words[1] for words in outputs] == ["done"] * 3
     assert not any(alive(words[0]) for words in outputs)
     until(lambda: not pool.scratch() or None, "scratch directories freed")
-
-
-@pytest.mark.parametrize("case", ["a starter's turn", "the end of a process", "the starter host's turn",
-                                  "the shadow host's turn", "a shadow's turn"])
-def test_a_job_can_be_removed_although_something_raises(pool: RaisingPool, signs: Path, case: str) -> None:
-    name = f"removed_{case.replace(' ', '_').replace(chr(39), '')}"
-    cluster = pool.submit(JOBS.format(go=signs / name, count=1).replace("out.", f"{name}.o."))
-    pool.until_status(f"{cluster}.0", 2)
-    pid = until(lambda: pool.tool("condor_tail", f"{cluster}.0").stdout.split() or None, "its number")[0]
-    order = pool.order(*CASES[case])
-    pool.run("condor_rm", str(cluster))
-    until(lambda: pool.status_of(f"{cluster}.0") == 0 or None, "the job gone from the queue")
-    until(lambda: not alive(pid) or None, "its process gone")
-    until(lambda: not pool.scratch() or None, "scratch directories freed")
-    carried_out(order)
