@@ -33,6 +33,12 @@ class Actor:
     def stopped(self) -> None:
         """The last turn of an actor that is stopped on purpose; not called after a crash."""
 
+    def dropped(self) -> None:
+        """A turn of this actor has raised, or its commit failed: another takes its place, or none.
+
+        Close what would live on without it (connections, sessions); the context is no use any more.
+        """
+
     def perform_own(self, effect: Effect, delivery: Delivery | None) -> None:
         """Perform an effect that the runtime does not know (``StartProcess``, ``Transfer`` …)."""
         raise TypeError(f"{type(self).__name__} cannot perform {type(effect).__name__}")

@@ -42,9 +42,11 @@ class RemotePost:
 
 @attrs.frozen
 class Action:
-    """Outgoing: an edge of the actor that must wait for the commit as a message does."""
+    """Outgoing: an edge of the actor in ``cell`` that must wait for the commit as a message does."""
 
     function: Callable[[], None]
+    cell: Cell
+    incarnation: int
 
 
 Outgoing = LocalPost | RemotePost | Action

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger, LogLevel
+from twisted.python.failure import Failure
 
 from condor_actors.actors.cell import Action, Cell, LocalPost, Outgoing, RemotePost
 from condor_actors.actors.supervision import PERMANENT, ChildSpec
@@ -150,14 +151,27 @@ class Context:
     # ---- children
 
     def spawn(self, name: str, factory: Callable[[], Actor], *, restart: str = PERMANENT,
-              inbox_limit: int = 1000) -> Address:
+              inbox_limit: int = 1000, survives: bool = False) -> Address:
         """Start a supervised child; it is stopped when this actor is stopped or rebuilt.
+
+        Args:
+            name: unique in the process.
+            factory: makes the actor; what it raises now is this call's to raise.
+            restart: ``permanent`` or ``temporary``.
+            inbox_limit: see :class:`ChildSpec`.
+            survives: it goes on when this actor is rebuilt, and is then among :attr:`children`.
 
         Raises:
             ValueError: the process has an actor of that name.
         """
-        spec = ChildSpec(name=name, factory=factory, restart=restart, inbox_limit=inbox_limit, parent=self._cell.name)
+        spec = ChildSpec(name=name, factory=factory, restart=restart, inbox_limit=inbox_limit, parent=self._cell.name,
+                         survives=survives)
         return self._system.spawn_spec(spec)
+
+    @property
+    def children(self) -> tuple[str, ...]:
+        """The names of the children that live."""
+        return tuple(self._cell.children)
 
     def stop_actor(self, name: str) -> None:
         """Stop an actor (its children first); also the one that calls.  One that is not there is no error."""
@@ -170,8 +184,12 @@ class Context:
         self._system.persist(self._cell, operation)
 
     def after_commit(self, function: Callable[[], None]) -> None:
-        """Call ``function`` when what the turn persisted is durable; never when the turn or the commit fails."""
-        self._add(Action(function))
+        """Call ``function`` when what the turn persisted is durable; never when the turn or the commit fails.
+
+        What it raises is a crash of this actor, which is built anew from what was committed; all else that the turn
+        sent leaves nevertheless.
+        """
+        self._add(Action(function, self._cell, self._incarnation))
 
     def defer_to_turn(self, deferred: Deferred[Any], then: Callable[[Any], None]) -> None:
         """Have ``then`` called in a turn with the Deferred's result, or with its ``Failure``."""
@@ -181,6 +199,32 @@ class Context:
             self._system.add_turn(cell, incarnation, then, result)
 
         deferred.addBoth(arrived)
+
+    def as_turn(self, function: Callable[..., None]) -> Callable[..., None]:
+        """What an I/O edge may call at any time: ``function`` runs later, with the same arguments, as a turn of this
+        actor; never once the actor was stopped or rebuilt."""
+        cell, incarnation = self._cell, self._incarnation
+
+        def call(*arguments: Any) -> None:
+            self._system.add_turn(cell, incarnation, lambda _: function(*arguments), None)
+
+        return call
+
+    def guarded(self, function: Callable[..., None]) -> Callable[..., None]:
+        """What an I/O edge may call that has to act at once: ``function`` itself, but what it raises is a crash of this
+        actor, not the edge's trouble.  It is called also when the actor is gone, to let go of what it is given."""
+        cell, incarnation = self._cell, self._incarnation
+
+        def fail(failure: Failure) -> None:
+            failure.raiseException()
+
+        def call(*arguments: Any) -> None:
+            try:
+                function(*arguments)
+            except Exception:  # noqa: BLE001 - the door: an actor's fault becomes a restart
+                self._system.add_turn(cell, incarnation, fail, Failure())
+
+        return call
 
     def perform(self, effects: Iterable[Effect], delivery: Delivery | None = None) -> None:
         """Perform what a core returned.

@@ -57,6 +57,7 @@ class ChildSpec:
         restart: ``permanent`` or ``temporary``.
         inbox_limit: questions from other processes are refused as ``busy`` while so many messages wait.
         parent: name of the actor that spawned it; empty for one of the system's own.
+        survives: it goes on when its parent crashes, as a child of the rebuilt one; stopping the parent stops it.
     """
 
     name: str
@@ -64,6 +65,7 @@ class ChildSpec:
     restart: str = attrs.field(default=PERMANENT, validator=attrs.validators.in_((PERMANENT, TEMPORARY, "transient")))
     inbox_limit: int = 1000
     parent: str = ""
+    survives: bool = False
 
 
 class StoreUnavailable(Exception):

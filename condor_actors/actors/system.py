@@ -51,7 +51,13 @@ PUMP_S = 0.005
 
 
 class ActorSystem(Inbound):
-    """Hosts the actors of one process; see the module and ``docs/architecture.md``, "Actors"."""
+    """Hosts the actors of one process; see the module and ``docs/architecture.md``, "Actors".
+
+    Attributes:
+        trip: for tests and the simulation: called with (``before`` or ``after``, an actor's name, what its turn is
+            about) around each turn, and with (``edge``, name, None) before a function that waited for a commit; what
+            it raises is raised there.
+    """
 
     def __init__(self, *, clock: IReactorTime, wall_clock: Callable[[], float], post: Post,
                  authorize: Callable[[Identity, Level], bool], commit: Callable[[Sequence[Any]], None] | None = None,
@@ -62,6 +68,7 @@ class ActorSystem(Inbound):
         self.random = random
         self.log = log or Logger("condor.actors")
         self.stopped = False
+        self.trip: Callable[[str, str, Any], None] | None = None
         self._post = post
         self._commit_batch = commit
         self._exhausted = exhausted
@@ -219,11 +226,15 @@ class ActorSystem(Inbound):
         cell.current = delivery = argument if isinstance(argument, Delivery) else None
         cell.turns += 1
         try:
+            if self.trip is not None:
+                self.trip("before", cell.name, argument)
             if function is None:
                 assert cell.actor is not None
                 cell.actor.receive(argument)
             else:
                 function(argument)
+            if self.trip is not None:
+                self.trip("after", cell.name, argument)
         except Exception:  # noqa: BLE001 - the door: an actor's fault becomes a restart
             cell.outgoing = cell.current = None
             cell.operations.clear()
@@ -305,7 +316,20 @@ class ActorSystem(Inbound):
         elif type(item) is RemotePost:
             self._post.send(item.to, item.envelope)
         elif type(item) is Action:
-            item.function()
+            self._act(item)
+
+    def _act(self, action: Action) -> None:
+        """Call an edge of an actor; what it raises is a crash of that actor and of nobody else."""
+        try:
+            if self.trip is not None:
+                self.trip("edge", action.cell.name, None)
+            action.function()
+        except Exception:  # noqa: BLE001 - the door: an actor's fault becomes a restart
+            cell = action.cell
+            if cell.incarnation == action.incarnation:
+                self._crashed(cell, None, Failure())
+            else:
+                self._incident(Failure(), f"an edge of actor {cell.name} failed")
 
     # ---- crashes
 
@@ -324,9 +348,15 @@ class ActorSystem(Inbound):
 
     def _restart(self, cell: Cell, reason: str, *, outage: bool = False) -> None:
         for child in tuple(cell.children):
-            self.stop_actor(child)
+            if cell.spec.restart == TEMPORARY or not self._cells[child].spec.survives:
+                self.stop_actor(child)
         self._discard(cell)
-        cell.actor = None
+        dropped, cell.actor = cell.actor, None
+        if dropped is not None:
+            try:
+                dropped.dropped()
+            except Exception:  # noqa: BLE001 - the door: it is gone in any case
+                self._incident(Failure(), f"actor {cell.name} left something open")
         if cell.spec.restart == TEMPORARY:
             self._forget(cell)
             self.notify(cell.spec.parent, ChildDown(name=cell.name, reason=reason))

@@ -42,6 +42,7 @@ __all__ = ["NegotiatorActor", "make_daemon"]
 ACTOR = "negotiator"
 INBOX_LIMIT = 100_000
 SUBSCRIBED = (AdKind.SLOT, AdKind.SUBMITTER)
+SUBSCRIBE_AGAIN_S = 5.0
 SUBSCRIBE_TIMEOUT_S = 30.0
 DECREES = (SetPriority, MakeReservation, CancelReservation)
 """What changes something that has to be stored before it is answered."""
@@ -99,7 +100,9 @@ class NegotiatorActor(CoreActor):
             return
         if isinstance(message, TimerFired) and message.key == "save":
             self._outage.save_late()
-        if isinstance(message, PeerUp):
+        if isinstance(message, TimerFired) and message.key == "subscribe":
+            self._choose_source()
+        elif isinstance(message, PeerUp):
             self._up.add(message.node)
             self._choose_source()
         elif isinstance(message, PeerDown):
@@ -178,6 +181,8 @@ class NegotiatorActor(CoreActor):
             self._source = ""
             if isinstance(answer.message, AskFailed):
                 self._choose_source()
+            else:  # an error of the collector's, or too much to do there
+                self.context.set_timer("subscribe", SUBSCRIBE_AGAIN_S)
 
 
 class NegotiatorDaemon:

@@ -14,7 +14,7 @@ from itertools import count
 from typing import Any
 
 import attrs
-from twisted.internet.defer import Deferred, succeed
+from twisted.internet.defer import Deferred
 
 from condor_actors.actors import Actor, World
 from condor_actors.classads import ClassAd
@@ -22,7 +22,7 @@ from condor_actors.config import Config
 from condor_actors.config.collectors import collector_nodes
 from condor_actors.cores.startd.draining import Draining
 from condor_actors.cores.startd.idleness import Idleness
-from condor_actors.cores.startd.slots import Slots
+from condor_actors.cores.startd.slots import Slots, SlotSettings
 from condor_actors.cores.startd.startd_core import (
     Benchmarked,
     EndStartd,
@@ -63,6 +63,25 @@ HEALTHY_S = 10.0
 """A starter host that lived so long after its hello has not failed to start."""
 
 
+@attrs.frozen
+class VacateAll:
+    """Local event: the process is to end; every claim does before."""
+
+    fast: bool
+
+
+@attrs.frozen
+class FinishClaims:
+    """Local event: the process is to end when what runs has finished."""
+
+
+@attrs.frozen
+class NewSlotSettings:
+    """Local event: the configuration was read again."""
+
+    settings: SlotSettings
+
+
 class StartdActor(Actor):
     """Gives the desk its events and performs what it decides."""
 
@@ -81,6 +100,8 @@ class StartdActor(Actor):
         self._poll()
         if self.startd.last_hello is not None:  # an actor that is built anew does not know what runs by now
             self.context.tell(self.startd.last_hello.sender, SayHello())
+        elif self.startd.resting is not None:
+            self.startd.rest()
 
     def receive(self, delivery: Delivery) -> None:
         """One event for the desk."""
@@ -93,6 +114,9 @@ class StartdActor(Actor):
             return
         if isinstance(message, TimerFired) and message.key == "no-word":
             self._starter_hangs()
+            return
+        if isinstance(message, (VacateAll, FinishClaims, NewSlotSettings, StarterDied)):
+            self._of_the_process(message)
             return
         if isinstance(message, PeerDown):
             if self.core.starter is not None and self.core.starter.node == message.node:
@@ -111,6 +135,29 @@ class StartdActor(Actor):
             self.context.watch(delivery.sender.node)
             self.startd.heard_hello(delivery)
         self.decide(delivery if hasattr(message, "KIND") else message)
+        if isinstance(message, StarterHostHello) and self.startd.resting is not None:
+            self._of_the_process(VacateAll(fast=False))  # an actor that was built anew has not asked them to go
+
+    def _of_the_process(self, message: VacateAll | FinishClaims | NewSlotSettings | StarterDied) -> None:
+        """What the daemon tells its actor."""
+        core, now_s = self.core, self.context.now_s()
+        if isinstance(message, StarterDied):
+            self.context.cancel_timer("no-hello")
+            self.context.cancel_timer("no-word")
+            self.decide(message)
+            if core.starter is None:
+                self.need_starter()
+        elif isinstance(message, NewSlotSettings):
+            instead = core.slots.settings.start_instead
+            core.slots.reconfigure(attrs.evolve(message.settings, start_instead=instead))
+            self.context.perform(core.refresh(now_s))
+        elif isinstance(message, FinishClaims):
+            self.context.perform(core.finish(now_s))
+            self._keep_drain()
+        elif core.claims and core.starter is not None:
+            self.context.perform(core.vacate_all(now_s, fast=message.fast))
+        else:
+            self.startd.rest()
 
     def _is_ours(self, delivery: Delivery) -> bool:
         """Said by a process of this machine; about jobs, by root or by this daemon's user."""
@@ -311,26 +358,22 @@ class Startd:
 
     def stop(self, graceful: bool) -> Deferred[None]:
         """Vacate every claim, then end the starter host."""
-        if self.resting is not None:
-            resting = self.resting
-        else:
-            resting = self.resting = Deferred()
-        actor = self.system.actor("startd")
-        if not isinstance(actor, StartdActor) or not actor.core.claims or actor.core.starter is None:
+        if self.resting is None:
+            self.resting = Deferred()
+        resting = self.resting
+        if self.system.actor("startd") is None:
             self.rest()
-            return succeed(None)
-        actor.context.perform(actor.core.vacate_all(self.world.wall_clock(), fast=not graceful))
+        else:
+            self.system.tell(Address("", "startd"), VacateAll(not graceful))
         return resting
 
     def rest_peacefully(self, done: Callable[[], None]) -> None:
         """Take no new claims; call ``done`` when the last one is over."""
         self.shut_down = done
-        actor = self.system.actor("startd")
-        if isinstance(actor, StartdActor):
-            actor.context.perform(actor.core.finish(self.world.wall_clock()))
-            self.draining = attrs.evolve(actor.core.draining)
-        else:
+        if self.system.actor("startd") is None:
             done()
+        else:
+            self.system.tell(Address("", "startd"), FinishClaims())
 
     def rest(self) -> None:
         """Nothing runs any more."""
@@ -347,11 +390,7 @@ class Startd:
         self.config = config
         self._slot_settings = settings
         self.poll_s = config.seconds("POLLING_INTERVAL")
-        actor = self.system.actor("startd")
-        if isinstance(actor, StartdActor):
-            instead = actor.core.slots.settings.start_instead
-            actor.core.slots.reconfigure(attrs.evolve(settings, start_instead=instead))
-            actor.context.perform(actor.core.refresh(self.world.wall_clock()))
+        self.system.tell(Address("", "startd"), NewSlotSettings(settings))
 
     def ad(self) -> ClassAd:
         """The startd's own ad."""
@@ -408,13 +447,7 @@ class Startd:
         self.last_hello = None
         if pid == self._starter_pid:
             self._starter_pid = 0
-        actor = self.system.actor("startd")
-        if isinstance(actor, StartdActor):
-            actor.context.cancel_timer("no-hello")
-            actor.context.cancel_timer("no-word")
-            actor.decide(StarterDied(pid))
-            if actor.core.starter is None:
-                actor.need_starter()
+        self.system.tell(Address("", "startd"), StarterDied(pid))
 
     def next_start_s(self, now_s: float) -> float:
         """How long to wait before the next start: longer while starts keep failing."""

@@ -1,4 +1,4 @@
-"""Claim: a schedd obtains, keeps and gives up the right to use a slot; a startd opens and shuts the gate.
+"""Claim: a schedd obtains, keeps and gives up the right to use a slot; a startd opens and closes it.
 
 A claim id is ``<address>#startd_birth#sequence``: public, good for logs and ads.  Its ``secret`` is the right to use
 it and never appears in either.
@@ -261,7 +261,7 @@ class LowerClaim:
 class ClaimActivity:
     """Starter host to startd: what a claim's slot does now.
 
-    ``activity`` is ``busy``, ``idle`` (ready for the next activation), ``suspended`` or ``closed`` (the gate is shut
+    ``activity`` is ``busy``, ``idle`` (ready for the next activation), ``suspended`` or ``closed`` (the claim is closed
     and nothing of it is left).  ``job_id`` and usage are those of the current or last run; ``by_user``: its user wants
     it to stand still.
     """

@@ -249,7 +249,7 @@ def test_what_is_streamed_comes_home_whole_and_a_piece_at_a_time(monkeypatch: py
     monkeypatch.setattr(JobProcess, "begin", begin)
     monkeypatch.setattr(JobProcess, "end", end)
     monkeypatch.setattr(Shadow, "_write_streams", take)
-    monkeypatch.setattr("condor_actors.daemons.shadow.output_streams.PIECE_BYTES", 2000)
+    monkeypatch.setattr("condor_actors.daemons.starter.output_streams.PIECE_BYTES", 2000)
     result = run(Scenario(
         machines=(HOME, PLAIN), config=QUICK, delay_s=0.2,
         submissions=(alice(cpu_s=100.0, ad={"StreamOut": "true", "Out": '"out"', "ShouldTransferFiles": '"YES"'}),),

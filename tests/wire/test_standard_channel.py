@@ -29,13 +29,13 @@ class Run:
         self.channel: FarChannel | None = None
         self.label = 0
 
-    def spared(self, channel: FarChannel, label: int) -> bool:
+    def spared(self, channel: FarChannel, label: int, answer: Callable[[bool], None]) -> None:
         self.channel, self.label = channel, label
-        return self.takes
+        reactor.callLater(0.0, answer, self.takes)
 
-    def channelled(self, channel: FarChannel) -> bool:
+    def channelled(self, channel: FarChannel, answer: Callable[[bool], None]) -> None:
         self.channel = channel
-        return self.takes
+        reactor.callLater(0.0, answer, self.takes)
 
 
 @pytest.fixture(params=["unix", "tls"])

@@ -89,6 +89,13 @@ class ScheddEdges:
     raw_clock: Callable[[], float] | None = None
 
 
+@attrs.frozen
+class NewSettings:
+    """Local event: the configuration was read again."""
+
+    settings: ScheddSettings
+
+
 class ScheddActor(CoreActor):
     """Feeds the core and performs what only this daemon can."""
 
@@ -125,6 +132,9 @@ class ScheddActor(CoreActor):
     def receive(self, delivery: Delivery) -> None:
         """A question about files or the history is answered here, everything else by the core."""
         message = delivery.message
+        if isinstance(message, NewSettings):
+            self.core.context.settings = message.settings
+            return
         if isinstance(message, ShadowHostHello) and self._may_be_host(delivery.identity, message):
             self._host_nodes[delivery.sender.node] = delivery.sender
         elif isinstance(message, PeerDown):
@@ -174,6 +184,10 @@ class ScheddActor(CoreActor):
         elif isinstance(message, PeerUp) and message.node in self.core.context.settings.collectors:
             delivery = attrs.evolve(delivery, message=RequestCycle())  # a collector that is new knows nothing of us
         super().receive(delivery)
+
+    def stopped(self) -> None:
+        """The last turn: take no more claims, give back what is idle."""
+        self.receive(Delivery(message=Stop(False), sender=Address("", ""), answerable=False))
 
     def _look_at_clock(self) -> None:
         """Where the wall clock was set, the shadow hosts' credentials are of another time: they get fresh ones."""
@@ -323,9 +337,6 @@ class ScheddDaemon:
 
     def stop(self, graceful: bool) -> Deferred[None]:
         """Take no more claims; running jobs stay with their shadow hosts, which wait for the next schedd."""
-        actor = self.actor
-        if actor is not None:
-            actor.receive(Delivery(message=Stop(False), sender=Address("", ""), answerable=False))
         self.system.stop()
         self._edges.history.close()
         self._edges.store.close()
@@ -340,8 +351,7 @@ class ScheddDaemon:
         """Take new settings; the queue stays."""
         self._settings = schedd_settings(config, machine=self._settings.machine)
         self._edges.records.settings = record_settings(config)
-        if self.actor is not None:
-            self.actor.core.context.settings = self._settings
+        self.system.tell(Address("", "schedd"), NewSettings(self._settings))
 
     def ad(self) -> ClassAd:
         """The schedd's own ad."""

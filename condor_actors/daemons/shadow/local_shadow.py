@@ -15,7 +15,9 @@ from typing import Any
 
 from condor_actors.actors import Actor
 from condor_actors.classads import ClassAd
+from condor_actors.cores.shadow.shadow_events import Settled
 from condor_actors.cores.starter.run_spec import BadJob, RunSpec, read_spec
+from condor_actors.daemons.shadow.host_messages import SHADOW_HOST, ShadowReport
 from condor_actors.machine.run.launch import Ended, Launched, Launcher, LaunchPlan, close_quietly
 from condor_actors.machine.run.users import Account
 from condor_actors.messages.codes import HoldCode, JobEventType
@@ -36,24 +38,22 @@ class LocalShadow(Actor):
         order: what the schedd said.
         launcher: starts processes.
         logs: user logs.
-        report: hands a message to the schedd.
         environment: of the owner, beneath the job's.
         account: as whom the program runs; None: as this process, which is the owner's.
     """
 
-    def __init__(self, order: StartRun, launcher: Launcher, logs: UserLogs, report: Callable[[str, Any], None],
-                 environment: Mapping[str, str], account: Account | None = None) -> None:
+    def __init__(self, order: StartRun, launcher: Launcher, logs: UserLogs, environment: Mapping[str, str],
+                 account: Account | None = None) -> None:
         self._order = order
         self._job = ClassAd.from_bytes(order.job_ad)
         self._launcher = launcher
         self._logs = logs
-        self._report = report
         self._environment = dict(environment)
         self._account = account
         self._process: Launched | None = None
         self._stopping: StopRun | None = None
         self._attributes = ClassAd()
-        self._over = False
+        self._over = self._reaped_already = False
 
     def started(self) -> None:
         """Start the program."""
@@ -91,13 +91,24 @@ class LocalShadow(Actor):
                 program=spec.program, arguments=spec.arguments,
                 environment={**self._environment, **spec.environment, "_CONDOR_JOB_IWD": spec.iwd},
                 directory=spec.iwd, stdin=opened[0], stdout=opened[1], stderr=opened[2], account=self._account)
-            self._process = self._launcher.launch(plan, self._began, self._failed, self._gone)
+            as_turn = self.context.as_turn
+            self._process = self._launcher.launch(plan, as_turn(self._began), as_turn(self._failed), self._reaped())
         except OSError as error:
             self._end("hold", f"{error.filename or spec.program}: {error.strerror}", code, error.errno or 0)
         finally:
             close_quietly(*opened)
 
     # ---- the process
+
+    def _reaped(self) -> Callable[[Ended], None]:
+        """Takes its end: as a turn, but its number means nothing from now on."""
+        gone = self.context.as_turn(self._gone)
+
+        def reaped(ended: Ended) -> None:
+            self._reaped_already = True
+            gone(ended)
+
+        return reaped
 
     def _began(self) -> None:
         process = self._process
@@ -129,7 +140,7 @@ class LocalShadow(Actor):
         self._end("exited", "")
 
     def _signal(self, number: int) -> None:
-        if self._process is not None:
+        if self._process is not None and (number == signal.SIGKILL or not self._reaped_already):
             with contextlib.suppress(ProcessLookupError, PermissionError):  # another user's may be what is left of it
                 os.killpg(self._process.pid, number)
 
@@ -138,6 +149,9 @@ class LocalShadow(Actor):
     def receive(self, delivery: Delivery) -> None:
         """The schedd's wishes, and timers."""
         message = delivery.message
+        if isinstance(message, Settled):
+            self.context.stop_actor(self.context.address.actor)
+            return
         if self._over:
             return
         if isinstance(message, StopRun):
@@ -168,8 +182,10 @@ class LocalShadow(Actor):
         self.context.set_timer("kill", KILL_AFTER_S)
 
     def _tell(self, event: str) -> None:
-        self._report(self._order.run_id, RunUpdated(run_id=self._order.run_id, event=event,
-                                                    attributes=self._attributes.to_bytes()))
+        self._report(RunUpdated(run_id=self._order.run_id, event=event, attributes=self._attributes.to_bytes()))
+
+    def _report(self, message: Any) -> None:
+        self.context.tell(SHADOW_HOST, ShadowReport(self._order.run_id, message))
 
     def _log(self, event: int, **facts: Any) -> None:
         ad = self._job.copy()
@@ -183,9 +199,11 @@ class LocalShadow(Actor):
         self.context.cancel_timer("update")
         self.context.cancel_timer("kill")
         self._signal(signal.SIGKILL)
-        self._report(self._order.run_id, RunEnded(
+        self._report(RunEnded(
             run_id=self._order.run_id, outcome=outcome, attributes=self._attributes.to_bytes(), reason=reason,
             hold_code=code, hold_subcode=subcode))
 
-    def settle(self) -> None:
-        """The end is committed; there is nobody else to tell."""
+    def dropped(self) -> None:
+        """A program whose shadow is gone does not run on: the job begins again."""
+        if not self._over:
+            self._signal(signal.SIGKILL)

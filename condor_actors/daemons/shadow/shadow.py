@@ -40,6 +40,7 @@ from condor_actors.cores.shadow.shadow_events import (
 )
 from condor_actors.cores.shadow.shadow_run import ShadowRun
 from condor_actors.cores.shadow.slot_expansion import CannotExpand, expand_slot_references
+from condor_actors.daemons.shadow.host_messages import SHADOW_HOST, ShadowReport
 from condor_actors.daemons.shadow.submit_files import (
     FEW,
     FileCache,
@@ -96,9 +97,7 @@ class ShadowEdges:
         bulk: bulk transfers.
         kept_folder: where evicted runs of a job leave files for the next.
         domain: the file system domain of this machine.
-        report: hands a message to the schedd.
-        relay: hands bytes of a shell to the schedd.
-        beside: runs a slow function beside the reactor.
+        in_thread: runs a slow function beside the reactor.
         owner_uid: as whom this process runs.
     """
 
@@ -107,8 +106,6 @@ class ShadowEdges:
     bulk: Bulk
     kept_folder: Callable[[str], str]
     domain: str
-    report: Callable[[str, Any], None]
-    relay: Callable[[Any], None]
     in_thread: Callable[..., Deferred[Any]] = deferToThread
     owner_uid: int = attrs.field(factory=os.getuid)
 
@@ -167,13 +164,20 @@ class Shadow(CoreActor):
                              then=lambda answer: self._relay_answer(delivery, answer.message))
         elif isinstance(message, ShellData):
             if delivery.sender.node:
-                self._edges.relay(message)
+                self._report(message)
             else:
                 self.context.tell(starter, message)
+        elif isinstance(message, Settled):
+            self.settle()
+            self.context.stop_actor(self.context.address.actor)
         else:
             self._perform(self.core.handle(message, self.context.now_s()))
             if isinstance(message, RunProgress):  # where it brought a piece of a stream, the next may come, or it again
                 self.context.reply(delivery, Refused(code="busy", text="no room at home") if self._no_room else Done())
+
+    def _report(self, message: Any) -> None:
+        """A word for the schedd."""
+        self.context.tell(SHADOW_HOST, ShadowReport(self.core.order.run_id, message))
 
     def _relay_answer(self, question: Delivery, answer: Any) -> None:
         if isinstance(answer, AskFailed):
@@ -192,6 +196,10 @@ class Shadow(CoreActor):
 
     def stopped(self) -> None:
         """The last turn: clean up."""
+        self.dropped()
+
+    def dropped(self) -> None:
+        """Leave no file of its own behind."""
         if self._manifest_file:
             try:
                 os.unlink(self._manifest_file)
@@ -211,7 +219,7 @@ class Shadow(CoreActor):
             self._edges.logs.write(effect.event, self._ids[0], [self._ids[1]], effect.when_s or self.context.now_s(),
                                    facts, maybe_written=effect.again)
         elif isinstance(effect, Report):
-            self._edges.report(self.core.order.run_id, effect.message)
+            self._report(effect.message)
         elif isinstance(effect, PrepareInputs):
             self._prepare()
         elif isinstance(effect, SendBlobs):

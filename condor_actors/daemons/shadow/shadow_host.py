@@ -2,7 +2,9 @@
 
 Theory: the host runs as the owner and belongs to the schedd only by a link.  When the schedd dies the runs go on; when
 it comes back the host says hello with what is alive and what has ended meanwhile.  A host that has nothing to keep ends
-with its link.
+with its link.  Ends that nobody has committed are the process's (:class:`HostRecord`), so the host's actor and its
+shadows crash each for itself: a rebuilt host goes on with the shadows that live, and in place of a shadow that crashed
+another takes the run up as it would a dead host's: its program goes on.
 """
 
 from __future__ import annotations
@@ -17,13 +19,15 @@ import attrs
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.interfaces import IStreamClientEndpoint
 from twisted.internet.threads import deferToThread
+from twisted.python.failure import Failure
 
 from condor_actors.actors import Actor, ActorSystem, ChildDown, World
 from condor_actors.actors.world import make_secret
 from condor_actors.classads import ClassAd
 from condor_actors.config import Config
-from condor_actors.cores.shadow.shadow_events import ScheddBack
+from condor_actors.cores.shadow.shadow_events import ScheddBack, Settled
 from condor_actors.daemons.schedd.completion_mail import CompletionMail
+from condor_actors.daemons.shadow.host_messages import SHADOW_HOST, ShadowReport
 from condor_actors.daemons.shadow.local_shadow import LocalShadow
 from condor_actors.daemons.shadow.shadow import Bulk, Shadow, ShadowEdges
 from condor_actors.daemons.shadow.standard_shadow import StandardEdges, StandardShadow
@@ -58,11 +62,13 @@ from condor_actors.wire.nodes import tls_node
 
 __all__ = ["HostEdges", "ShadowHostActor", "ShadowHostDaemon", "become_user", "make_shadow_host"]
 
-ACTOR = "shadow-host"
 UNSETTLED_PATIENCE_S = 2400.0
 """How long a host without a schedd keeps an end that nobody has committed."""
 
 NOTICES_REMEMBERED = 10_000
+MAX_CRASHES = 3
+"""A run whose shadow has crashed more often is given up."""
+
 
 @attrs.frozen(kw_only=True)
 class HostEdges:
@@ -80,7 +86,7 @@ class HostEdges:
         leave: ends the process.
         pid: of the process.
         new_secret: makes the keys of transfers.
-        beside: runs a slow function beside the reactor.
+        in_thread: runs a slow function beside the reactor.
         standard: what jobs of the standard universe need, given the owner's part of SPOOL; None: none run here.
         local_account: as whom jobs of the local universes run; None: as the owner. Root's own run as nobody.
     """
@@ -103,22 +109,46 @@ class HostEdges:
     local_account: Callable[[], Account | None] = lambda: None
 
 
+@attrs.define(eq=False, kw_only=True)
+class HostRecord:
+    """What the process knows, whatever becomes of its actor.
+
+    Attributes:
+        owner, spool: whose it is, and the owner's part of SPOOL; problem: why it could not become the owner's.
+        runs: the order of each run by run id; ended: the ends of runs that nobody has committed.
+        crashes: how often a run's shadow has crashed.
+        shells: run ids by shell id.
+        noticed: events that were written, by notice id.
+    """
+
+    owner: str = ""
+    spool: str = ""
+    problem: str = ""
+    runs: dict[str, StartRun] = attrs.field(factory=dict)
+    crashes: dict[str, int] = attrs.field(factory=dict)
+    ended: dict[str, RunEnded] = attrs.field(factory=dict)
+    shells: dict[str, str] = attrs.field(factory=dict)
+    noticed: dict[str, None] = attrs.field(factory=dict)
+
+
 class ShadowHostActor(Actor):
     """Takes the schedd's orders and gives each run its shadow."""
 
-    def __init__(self, edges: HostEdges) -> None:
+    def __init__(self, edges: HostEdges, record: HostRecord) -> None:
         self._edges = edges
-        self._owner = ""
-        self._spool = ""
-        self._runs: dict[str, str] = {}
-        self._ended: dict[str, RunEnded] = {}
-        self._shells: dict[str, str] = {}
+        self._record = record
+        self._runs, self._ended, self._shells = record.runs, record.ended, record.shells
         self._connected = False
-        self._problem = ""
-        self._noticed: dict[str, None] = {}
 
     def started(self) -> None:
-        """Dial the schedd and keep dialling."""
+        """Dial the schedd and keep dialling; after a crash of this actor, go on with the shadows that live."""
+        living = self.context.children
+        for name in living:
+            if name.removeprefix("shadow/") not in self._runs:
+                self.context.tell(Address("", name), Settled())
+        for run_id in tuple(self._runs):
+            if _shadow(run_id).actor not in living:
+                self._shadow_crashed(run_id, "its turn raised an error")
         self.context.watch(self._edges.schedd.node)
 
     def receive(self, delivery: Delivery) -> None:
@@ -145,8 +175,10 @@ class ShadowHostActor(Actor):
         elif isinstance(message, PeerDown):
             self._connected = False
             self._maybe_leave()
+        elif isinstance(message, ShadowReport):
+            self._report(message.run_id, message.message)
         elif isinstance(message, ChildDown):
-            self._shadow_crashed(message)
+            self._shadow_crashed(message.name.removeprefix("shadow/"), message.reason)
         elif isinstance(message, TimerFired) and message.key == "alone":
             self.context.log.warn("nobody wanted the ends of {count} runs", count=len(self._ended))
             self._edges.leave()
@@ -159,13 +191,13 @@ class ShadowHostActor(Actor):
         self._connected = True
         self.context.cancel_timer("alone")
         self.context.tell(self._edges.schedd, ShadowHostHello(
-            host_id=self._edges.host_id, owner=self._owner, pid=self._edges.pid,
+            host_id=self._edges.host_id, owner=self._record.owner, pid=self._edges.pid,
             runs=tuple([run_id for run_id in self._runs if run_id not in self._ended]), unsettled=tuple(self._ended)))
         for ended in self._ended.values():
             self.context.tell(self._edges.schedd, ended)
-        for run_id, name in self._runs.items():
+        for run_id in self._runs:
             if run_id not in self._ended:
-                self.context.tell(Address("", name), ScheddBack())
+                self.context.tell(_shadow(run_id), ScheddBack())
 
     def _maybe_leave(self) -> None:
         """Without a schedd, stay only for what would be lost."""
@@ -180,16 +212,16 @@ class ShadowHostActor(Actor):
     def _become(self, message: BecomeOwner) -> None:
         if message.credential:
             self._edges.use_credential(message.credential)
-        if self._owner:
+        record = self._record
+        if record.owner:
             return
         try:
             self._edges.become(message.owner, message.uid, message.gid)
         except (OSError, KeyError) as error:
-            self._problem = f"the shadow host cannot become {message.owner}: {error}"
-            self.context.log.error("{problem}", problem=self._problem)
+            record.problem = f"the shadow host cannot become {message.owner}: {error}"
+            self.context.log.error("{problem}", problem=record.problem)
             return
-        self._owner = message.owner
-        self._spool = message.spool_dir
+        record.owner, record.spool = message.owner, message.spool_dir
         self.context.log.info("shadow host {pid} belongs to {owner}", pid=self._edges.pid, owner=message.owner)
 
     def _orders(self, orders: HostOrders) -> None:
@@ -208,69 +240,73 @@ class ShadowHostActor(Actor):
             return
         if order.run_id in self._runs:
             return
-        if not self._owner:  # never run anything with the schedd's rights
+        if not self._record.owner:  # never run anything with the schedd's rights
             self._report(order.run_id, RunEnded(run_id=order.run_id, outcome="hold", attributes=b"",
                                                 hold_code=HoldCode.FAILED_TO_CREATE_PROCESS,
-                                                reason=self._problem or "the shadow host has no owner"))
+                                                reason=self._record.problem or "the shadow host has no owner"))
             return
-        name = self._runs[order.run_id] = f"shadow/{order.run_id}"
-        edges = ShadowEdges(
-            logs=self._edges.logs, cache=self._edges.cache, bulk=self._edges.bulk, kept_folder=self._kept_folder,
-            domain=self._edges.domain, report=self._report, relay=self._relay, in_thread=self._edges.in_thread,
-        )
+        self._runs[order.run_id] = order
+        self._begin(order)
+
+    def _begin(self, order: StartRun) -> None:
+        try:
+            self.context.spawn(_shadow(order.run_id).actor, lambda: self._make_shadow(order), restart="temporary",
+                               survives=True)
+        except Exception as error:  # noqa: BLE001 - the door: what a job brings is that run's trouble alone
+            self.context.log.failure("run {run} has no shadow", failure=Failure(), run=order.run_id)
+            self._shadow_crashed(order.run_id, str(error))
+
+    def _make_shadow(self, order: StartRun) -> Actor:
+        edges, spool = self._edges, self._record.spool
         if not order.starter_node:
-            self.context.spawn(name, lambda: self._local(order), restart="temporary")
-            return
-        key = self._edges.new_secret()
+            return LocalShadow(order, edges.launcher, edges.logs, home_environment(), edges.local_account())
+        its = ShadowEdges(
+            logs=edges.logs, cache=edges.cache, bulk=edges.bulk, domain=edges.domain, in_thread=edges.in_thread,
+            kept_folder=lambda job: os.path.join(spool or "/nonexistent", "evicted", job))
+        key = edges.new_secret()
         universe = ClassAd.from_bytes(order.job_ad).get_int("JobUniverse", Universe.VANILLA)
-        if self._edges.standard is not None and universe == Universe.STANDARD:
-            standard = self._edges.standard(self._spool)
-            self.context.spawn(name, lambda: StandardShadow(order, edges, key, standard), restart="temporary")
-            return
-        self.context.spawn(name, lambda: Shadow(order, edges, key), restart="temporary")
-
-    def _local(self, order: StartRun) -> LocalShadow:
-        return LocalShadow(order, self._edges.launcher, self._edges.logs, self._report, home_environment(),
-                           self._edges.local_account())
-
-    def _kept_folder(self, job: str) -> str:
-        return os.path.join(self._spool or "/nonexistent", "evicted", job)
+        if edges.standard is not None and universe == Universe.STANDARD:
+            return StandardShadow(order, its, key, edges.standard(spool))
+        return Shadow(order, its, key)
 
     def _report(self, run_id: str, message: Any) -> None:
         """A shadow's word for the schedd; an end is kept until it is committed."""
         if isinstance(message, RunEnded):
             self._ended[run_id] = message
+        elif isinstance(message, ShellData) and message.exit_code >= 0:
+            self._shells.pop(message.shell_id, None)
         if self._connected:
             self.context.tell(self._edges.schedd, message)
         else:
             self._maybe_leave()
 
-    def _relay(self, message: ShellData) -> None:
-        self.context.tell(self._edges.schedd, message)
-        if message.exit_code >= 0:
-            self._shells.pop(message.shell_id, None)
-
-    def _shadow_crashed(self, event: ChildDown) -> None:
-        run_id = event.name.removeprefix("shadow/")
-        if run_id in self._runs and run_id not in self._ended:
+    def _shadow_crashed(self, run_id: str, reason: str) -> None:
+        """Another takes the run up, whose program may still run; after some crashes the run is given up."""
+        order = self._runs.get(run_id)
+        if order is None or run_id in self._ended:
+            return
+        crashes = self._record.crashes[run_id] = self._record.crashes.get(run_id, 0) + 1
+        if crashes <= MAX_CRASHES:
+            self._begin(attrs.evolve(order, reattach=True))
+            if self._connected:
+                self._hello()  # the schedd says again what it wants of the run
+        else:
             self._report(run_id, RunEnded(run_id=run_id, outcome="failed", attributes=b"", claim_usable=False,
-                                          reason=f"the shadow failed: {event.reason}"))
+                                          reason=f"the shadow failed: {reason}"))
 
     def _to_shadow(self, run_id: str, message: Any) -> None:
-        name = self._runs.get(run_id)
-        if name is not None:
-            self.context.tell(Address("", name), message)
+        if run_id in self._runs:
+            self.context.tell(_shadow(run_id), message)
         elif isinstance(message, StopRun):
             self.context.log.info("run {run} is not here any more", run=run_id)
 
     def _question(self, message: ReadRunFile | OpenShell, delivery: Delivery) -> None:
-        name = self._runs.get(message.run_id)
-        if name is None:
+        if message.run_id not in self._runs:
             self.context.reply(delivery, Refused(code="not-found", text=f"run {message.run_id} is not here"))
             return
         if isinstance(message, OpenShell):
             self._shells[message.shell_id] = message.run_id
-        self.context.ask(Address("", name), message, timeout_s=28.0,
+        self.context.ask(_shadow(message.run_id), message, timeout_s=28.0,
                          then=lambda answer: self._answered(delivery, answer.message))
 
     def _answered(self, question: Delivery, answer: Any) -> None:
@@ -283,39 +319,41 @@ class ShadowHostActor(Actor):
     def _forget(self, run_id: str) -> None:
         """The run's end is committed."""
         self._ended.pop(run_id, None)
-        name = self._runs.pop(run_id, None)
-        if name is not None:
-            actor = self.context.system.actor(name)
-            if isinstance(actor, (Shadow, LocalShadow)):
-                actor.settle()
-            self.context.stop_actor(name)
+        self._record.crashes.pop(run_id, None)
+        if self._runs.pop(run_id, None) is not None:
+            self.context.tell(_shadow(run_id), Settled())
 
     # ---- logs and mails
 
     def _notices(self, notices: tuple[Notice, ...], freed: list[str]) -> None:
         """Write events, and confirm them together with the runs that were freed."""
         for notice in notices:
-            if not self._owner:
+            if not self._record.owner:
                 continue
             if notice.event < 0:
                 starter = Address(notice.ad.decode(), f"starter/{notice.notice_id}")
                 self.context.tell(starter, OutputsReceived(run_id=notice.notice_id))
                 continue
-            if notice.notice_id in self._noticed:
+            noticed = self._record.noticed
+            if notice.notice_id in noticed:
                 continue
-            self._noticed[notice.notice_id] = None
-            if len(self._noticed) > NOTICES_REMEMBERED:
-                del self._noticed[next(iter(self._noticed))]
             facts = ClassAd.from_bytes(notice.ad)
             last = notice.last_proc if notice.last_proc >= 0 else notice.proc
             self._edges.logs.write(notice.event, notice.cluster, range(notice.proc, last + 1), notice.when_s, facts,
                                    maybe_written=notice.maybe_written)
+            noticed[notice.notice_id] = None
+            if len(noticed) > NOTICES_REMEMBERED:
+                del noticed[next(iter(noticed))]
             self._edges.mail.consider(notice.event, notice.cluster, notice.proc, notice.when_s, facts)
         written = NoticesWritten(notice_ids=(*freed, *(notice.notice_id for notice in notices)))
         if any(notice.event >= 0 for notice in notices):
             self._edges.logs.when_written(lambda: self.context.tell(self._edges.schedd, written))
         else:
             self.context.tell(self._edges.schedd, written)
+
+
+def _shadow(run_id: str) -> Address:
+    return Address("", f"shadow/{run_id}")
 
 
 class ShadowHostDaemon:
@@ -325,11 +363,12 @@ class ShadowHostDaemon:
 
     def __init__(self, world: World, edges: HostEdges) -> None:
         self._edges = edges
+        self._record = HostRecord()
         self.system: ActorSystem = world.make_system()
 
     def start(self) -> None:
         """Dial the schedd."""
-        self.system.spawn(ACTOR, lambda: ShadowHostActor(self._edges), inbox_limit=100_000)
+        self.system.spawn(SHADOW_HOST.actor, lambda: ShadowHostActor(self._edges, self._record), inbox_limit=100_000)
 
     def stop(self, graceful: bool) -> Deferred[None]:
         """Write what waits for the logs."""

@@ -157,11 +157,11 @@ class StandardShadow(Shadow):
         except OSError as error:
             return Refused(code="not-found", text=f"{path}: {error.strerror}")
 
-    def stopped(self) -> None:
-        """Nothing is left open."""
+    def dropped(self) -> None:
+        """Nothing is left open: a program whose shadow is gone has nobody to do its calls."""
         self._close_home()
         self._standard.active.discard(self._folder.path.name)
-        super().stopped()
+        super().dropped()
 
     def settle(self) -> None:
         """The schedd has committed the end of the run: one that was an exit leaves nothing behind."""
@@ -217,10 +217,11 @@ class StandardShadow(Shadow):
     def _open_home(self) -> None:
         node = self.core.order.starter_node
         local = node.startswith(("unix:", "<127.", "<[::1]"))
+        guarded = self.context.guarded
         stream = self._stream = SubmitEndpoint(
-            self._standard.reactor, local=local, run_id=self.core.order.run_id, key=self._key, ready=self._ready,
-            image_kept=self._image_kept, old_image=self._folder.newest,
-            image=self._folder.image, vacating=self._vacate, lost=self._stream_lost)
+            self._standard.reactor, local=local, run_id=self.core.order.run_id, key=self._key,
+            ready=guarded(self._ready), image_kept=guarded(self._image_kept), old_image=self._folder.newest,
+            image=self._folder.image, vacating=guarded(self._vacate), lost=guarded(self._stream_lost))
         try:
             connecting = self._standard.endpoint(node).connect(Factory.forProtocol(lambda: stream))
         except (ValueError, OSError) as error:
@@ -238,7 +239,7 @@ class StandardShadow(Shadow):
         if problem:
             self._turn(HomeFailed(f"the starter host does not take the run: {problem}"))
         elif self._good is not None and self._stream is not None:
-            self._stream.send_image(self._good.path, self._good.pieces, self._image_sent)
+            self._stream.send_image(self._good.path, self._good.pieces, self.context.guarded(self._image_sent))
         else:
             self._dial_channel()
 
@@ -251,7 +252,7 @@ class StandardShadow(Shadow):
     def _dial_channel(self) -> None:
         """A way for the program's calls that nobody relays; where there is none, the stream carries them."""
         order = self.core.order
-        channel = HomeChannel(self._standard.reactor, order.run_id, self._key, self._serve)
+        channel = HomeChannel(self._standard.reactor, order.run_id, self._key, self.context.guarded(self._serve))
         connecting = self._standard.endpoint(order.starter_node).connect(Factory.forProtocol(lambda: channel))
         connecting.addErrback(channel.connectionLost)
 
@@ -261,8 +262,8 @@ class StandardShadow(Shadow):
         while self._spares < SPARES and self._stream is not None:
             self._spares += 1
             self._label += 1
-            channel = HomeChannel(self._standard.reactor, order.run_id, self._key, partial(self._spare, self._label),
-                                  self._label)
+            spare = self.context.guarded(partial(self._spare, self._label))
+            channel = HomeChannel(self._standard.reactor, order.run_id, self._key, spare, self._label)
             connecting = self._standard.endpoint(order.starter_node).connect(_only(channel))
             connecting.addErrback(channel.connectionLost)
 
@@ -289,7 +290,7 @@ class StandardShadow(Shadow):
                 ours, task = direct, attrs.evolve(task, direct=True, spares=True, key=secret)
             else:
                 ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-            self._session = self._standard.sessions.open(ours, task, self._told)
+            self._session = self._standard.sessions.open(ours, task, self.context.guarded(self._told))
         except _Unusable as problem:
             if direct is not None:
                 direct.close()

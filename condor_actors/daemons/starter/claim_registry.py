@@ -1,33 +1,43 @@
 """The starter host: one process per machine, in which each run of a job is an actor.
 
-Theory: the startd opens and shuts gates (:class:`ActiveClaim`, one per claim); a caller who shows the secret of an open
-gate may run one job at a time there.  The host outlives its startd, tells it what runs whenever they meet again, and
-is the parent (and, for orphans, the subreaper) of all jobs, so nothing of a job escapes it.  When the host itself is
-killed, the launcher's death signal ends the jobs' first processes, and the next host sweeps what is left: groups,
-marked processes, scratch directories.
+Theory: the startd opens and closes claims (:class:`ActiveClaim`); a caller who shows the secret of an open claim may
+run one job at a time there. The host outlives its startd, tells it what runs whenever they meet again, and is the
+parent (and, for orphans, the subreaper) of all jobs, so nothing of a job escapes it. When the host itself is killed,
+the launcher's death signal ends the jobs' first processes, and the next host sweeps what is left: groups, marked
+processes, scratch directories.
+
+A starter that crashes takes its own run with it and nothing else: the host kills and frees by the run's
+:class:`~condor_actors.daemons.starter.run_resources.RunResources` and tells the shadow.  When this actor crashes, its
+starters go on: the rebuilt one has the table of claims, which is the process's, compares it with the starters that
+live, has each say how it is, and says hello to the startd, which repeats what it wants.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import attrs
-from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
 
 from condor_actors.actors import Actor, ChildDown
 from condor_actors.classads import ClassAd, ClassAdSyntaxError
 from condor_actors.cores.secrets import matches
 from condor_actors.cores.starter import job_run as jr
-from condor_actors.cores.starter.run_spec import BadJob, RunSpec, read_spec
-from condor_actors.daemons.starter.shells import Shells
+from condor_actors.cores.starter.run_spec import BadJob, read_spec
+from condor_actors.daemons.starter.run_resources import RunResources
 from condor_actors.daemons.starter.standard_starter import StandardStarter
 from condor_actors.daemons.starter.starter import Starter
+from condor_actors.daemons.starter.starter_edges import StarterEdges
+from condor_actors.daemons.starter.starter_events import (
+    EndAllRuns,
+    LowerRun,
+    RunActivity,
+    RunForgotten,
+    ShadowAsks,
+    TellActivity,
+)
 from condor_actors.machine.run.cgroups import JobCgroup
-from condor_actors.machine.run.run_processes import RunProcesses
-from condor_actors.machine.run.sandbox import Sandbox
-from condor_actors.machine.run.users import Account
 from condor_actors.messages.claim import (
     CheckpointClaim,
     ClaimActivity,
@@ -38,36 +48,32 @@ from condor_actors.messages.claim import (
     StarterHostHello,
     SuspendClaim,
 )
-from condor_actors.messages.codec import MalformedMessage, decode_parts, encode_parts
-from condor_actors.messages.envelope import AskFailed, Delivery, Done, PeerDown, PeerUp, Refused, TimerFired
-from condor_actors.messages.run import ActivateClaim, CheckpointRun, FileEntry, ReattachRun, RunExited, SayHello
+from condor_actors.messages.envelope import Address, AskFailed, Delivery, Done, PeerDown, PeerUp, Refused, TimerFired
+from condor_actors.messages.run import ActivateClaim, CheckpointRun, ReattachRun, RunExited, SayHello, Usage
 from condor_actors.transfer.manifest import BadManifest, check_manifest
 
-if TYPE_CHECKING:
-    from condor_actors.daemons.starter.starter_host import StarterHostDaemon
+__all__ = ["ActiveClaim", "ClearAgain", "StarterHost"]
 
-__all__ = ["ActiveClaim", "StarterHost"]
-
-MANIFEST_LIMIT = 1000
-SHARED_MEMORY = "/dev/shm"
 SWEEP_S = 60.0
 KILL_AGAIN_S = 0.2
 FROM_STARTD = (OpenClaim, CloseClaim, SuspendClaim, ContinueClaim, CheckpointClaim, LowerClaim, SayHello)
 HELLO_TIMEOUT_S = 20.0
+CRASHED = "its turn raised an error"
 
 
-@attrs.define(eq=False, kw_only=True)
+@attrs.frozen(kw_only=True)
 class ActiveClaim:
-    """An open claim.
+    """An open claim: a row of the table, replaced when something changes.
 
     Attributes:
         claim_id, secret, slot_name, submitter: as in OpenClaim.
         slot_ad: text, for the job; cpus, memory_mib, disk_kib: what the job may use.
         assigned: devices by resource.
         cgroup: the processes of its runs.
-        run: the run that is active on it.
+        run_id: the run that is active on it; empty: none.
         closing: the startd wants it back, asked_s: since when; frozen: the startd had its run suspended.
-        told: the last activity told to the startd; job: whose.
+        report: what its run said last.
+        told: the last activity told to the startd, whose job_id.
     """
 
     claim_id: str
@@ -80,61 +86,78 @@ class ActiveClaim:
     disk_kib: int
     assigned: tuple[tuple[str, str], ...]
     cgroup: JobCgroup | None = None
-    run: Starter | None = None
+    run_id: str = ""
     closing: bool = False
     asked_s: float = 0.0
     frozen: bool = False
-    activity: str = "idle"
-    told: tuple[str, str] = ("idle", "")
+    report: RunActivity | None = None
+    told: str = ""
+
+
+@attrs.frozen
+class ClearAgain:
+    """Key of a timer: processes of a run whose starter has crashed were left."""
+
+    run_id: str
+    reason: str
+
+
+def _starter(run_id: str) -> Address:
+    return Address("", f"starter/{run_id}")
 
 
 class StarterHost(Actor):
     """The actor ``starter-host``; see the module.
 
-    A slot has one gate at a time: its control group is killed when that is shut.
+    A slot has one claim at a time: its control group is killed when that is closed.
+
+    Args:
+        edges: of the process.
+        claims: the table of open claims, by claim id; the process's, so that it outlives this actor.
     """
 
-    def __init__(self, daemon: StarterHostDaemon) -> None:
-        self.daemon = daemon
-        self.reactor: Any = daemon.world.reactor_time
-        self.in_thread = daemon.in_thread
-        self.settings = daemon.run_settings
-        self.root = daemon.root
-        self.launcher = daemon.launcher
-        self.store = daemon.store
-        self.bulk = daemon.bulk
-        self.cgroups = daemon.cgroups
-        self.host = daemon.host
-        self.null = daemon.host.null
-        self.own_account = daemon.host.own_account
-        self.enforce_disk = daemon.enforce_disk
-        self.manifest_limit = MANIFEST_LIMIT
-        self.shells = Shells(self)
-        self.gates: dict[str, ActiveClaim] = {}
-        self.runs: dict[str, Starter] = {}
-        self.streams: dict[str, StandardStarter] = {}
-        self.living: set[str] = set()
-        self.leaving: dict[str, Deferred[None]] = {}
-        self._dirty: dict[str, ActiveClaim] = {}
-        self._nodes: dict[str, int] = {}
+    def __init__(self, edges: StarterEdges, claims: dict[str, ActiveClaim]) -> None:
+        self.edges = edges
+        self.claims = claims
+        self._dirty: set[str] = set()
         self._startd_up = False
 
     # ---- turns
 
     def started(self) -> None:
-        """Find the startd; sweep what an earlier host left."""
-        self.daemon.sweep()
-        self.context.watch(self.daemon.startd.node)
+        """Find the startd; sweep what an earlier host left, or take up what this one had."""
+        if self.edges.runs or self.claims:
+            self._take_up()
+        else:
+            self.edges.sweep()
+        self.context.watch(self.edges.startd.node)
         self.context.set_timer("sweep", SWEEP_S)
+        if self.edges.at_rest is not None:
+            self._end_all_runs()
+
+    def _take_up(self) -> None:
+        """After a crash of this actor: what lives is asked how it is, what does not is cleared away."""
+        living = self.context.children
+        for claim in tuple(self.claims.values()):
+            if claim.run_id and claim.run_id not in self.edges.runs:
+                self._run_over(claim.run_id)
+        for held in tuple(self.edges.runs.values()):
+            name = f"starter/{held.run_id}"
+            if name not in living:
+                self._starter_failed(held.run_id, CRASHED)
+                continue
+            self.context.tell(Address("", name), TellActivity())
+            if held.claim_id not in self.claims:
+                self.context.tell(Address("", name), jr.Abandon())
 
     def receive(self, delivery: Delivery) -> None:
-        """A word of the startd or of a shadow."""
+        """A word of the startd, of a shadow, of a starter."""
         message = delivery.message
         if isinstance(message, ActivateClaim):
             self._activate(delivery, message)
         elif isinstance(message, ReattachRun):
             self._reattach(delivery, message)
-        elif isinstance(message, FROM_STARTD) and delivery.sender.node != self.daemon.startd.node:
+        elif isinstance(message, FROM_STARTD) and delivery.sender.node != self.edges.startd.node:
             self.context.reply(delivery, Refused(code="denied", text="only this machine's startd says that"))
         elif isinstance(message, OpenClaim):
             self._open(delivery, message)
@@ -146,16 +169,28 @@ class StarterHost(Actor):
             self._suspend(message)
         elif isinstance(message, (CheckpointClaim, LowerClaim)):
             self._influence(message)
-        elif isinstance(message, PeerUp):
-            self._peer_up(message.node)
-        elif isinstance(message, PeerDown):
-            self._peer_down(message.node)
+        elif hasattr(message, "KIND"):
+            self.context.reply(delivery, Refused(code="invalid", text=f"a starter host does not take {message.KIND}"))
+        else:
+            self._local(message)
+
+    def _local(self, message: Any) -> None:
+        """An event of this process."""
+        if isinstance(message, RunActivity):
+            self._activity(message)
+        elif isinstance(message, RunForgotten):
+            self._run_over(message.run_id)
+        elif isinstance(message, PeerUp) and message.node == self.edges.startd.node:
+            self._startd_up = True
+            self._hello()
+        elif isinstance(message, PeerDown) and message.node == self.edges.startd.node:
+            self._startd_up = False
         elif isinstance(message, TimerFired):
             self._timer(message.key)
         elif isinstance(message, ChildDown):
-            self._starter_failed(message)
-        elif hasattr(message, "KIND"):
-            self.context.reply(delivery, Refused(code="invalid", text=f"a starter host does not take {message.KIND}"))
+            self._starter_failed(message.name.removeprefix("starter/"), message.reason)
+        elif isinstance(message, EndAllRuns):
+            self._end_all_runs()
 
     def _timer(self, key: Any) -> None:
         if key == "tell":
@@ -163,195 +198,160 @@ class StarterHost(Actor):
         elif key == "hello" and self._startd_up:
             self._hello()
         elif key == "sweep":
-            self._sweep_directories()
+            self.edges.sweep_directories()
             self.context.set_timer("sweep", SWEEP_S)
-        elif isinstance(key, ChildDown):
-            self._starter_failed(key)
+        elif isinstance(key, ClearAgain):
+            self._starter_failed(key.run_id, key.reason)
+
+    def _change(self, claim: ActiveClaim, **changes: Any) -> ActiveClaim:
+        changed = self.claims[claim.claim_id] = attrs.evolve(claim, **changes)
+        return changed
 
     # ---- the startd
 
-    def _peer_up(self, node: str) -> None:
-        if node == self.daemon.startd.node:
-            self._startd_up = True
-            self._hello()
-
-    def _peer_down(self, node: str) -> None:
-        if node == self.daemon.startd.node:
-            self._startd_up = False
-            return
-        self._nodes.pop(node, None)
-        self.context.unwatch(node)
-        for run in tuple(self.runs.values()):
-            if run.shadow.node == node and run.core.connected:
-                run.decide(jr.LinkLost())
-
     def _hello(self) -> None:
-        active = tuple((gate.claim_id, gate.run.run_id) for gate in self.gates.values() if gate.run is not None)
-        suspended = tuple(gate.claim_id for gate in self.gates.values() if gate.frozen and gate.run is not None)
-        now_s = self.reactor.seconds()
-        closing = tuple((gate.claim_id, max(0.0, now_s - gate.asked_s)) for gate in self.gates.values()
-                        if gate.closing and gate.run is not None)
-        idle = tuple(gate.claim_id for gate in self.gates.values() if gate.run is None)
-        hello = StarterHostHello(node=self.daemon.public_node, pid=self.host.pid, active=active, suspended=suspended,
-                                 closing=closing, idle=idle)
-        self.context.ask(self.daemon.startd, hello, timeout_s=HELLO_TIMEOUT_S, then=self._welcomed)
+        claims = tuple(self.claims.values())
+        now_s = self.edges.reactor.seconds()
+        hello = StarterHostHello(
+            node=self.edges.node(), pid=self.edges.host.pid,
+            active=tuple([(claim.claim_id, claim.run_id) for claim in claims if claim.run_id]),
+            suspended=tuple([claim.claim_id for claim in claims if claim.frozen and claim.run_id]),
+            closing=tuple([(claim.claim_id, max(0.0, now_s - claim.asked_s)) for claim in claims
+                           if claim.closing and claim.run_id]),
+            idle=tuple([claim.claim_id for claim in claims if not claim.run_id]))
+        self.context.ask(self.edges.startd, hello, timeout_s=HELLO_TIMEOUT_S, then=self._welcomed)
 
     def _welcomed(self, answer: Delivery) -> None:
         if isinstance(answer.message, (AskFailed, Refused)):
             self.context.log.warn("the startd does not know this starter host: {why}", why=answer.message)
             self.context.set_timer("hello", 5.0)
             return
-        for gate in self.gates.values():
-            self._mark(gate)
+        for claim_id in self.claims:
+            self._mark(claim_id)
 
     def _open(self, delivery: Delivery, message: OpenClaim) -> None:
-        gate = self.gates.get(message.claim_id)
-        if gate is None:
-            if any(other.slot_name == message.slot_name for other in self.gates.values()):
+        if message.claim_id not in self.claims:
+            if any(other.slot_name == message.slot_name for other in self.claims.values()):
                 self.context.reply(delivery, Refused(code="busy", text="what ran there before is not gone yet"))
                 return
             try:
                 ad = ClassAd.from_bytes(message.slot_ad)
-                gate = ActiveClaim(
+                claim = ActiveClaim(
                     claim_id=message.claim_id, secret=message.secret, slot_name=message.slot_name,
                     submitter=message.submitter, slot_ad=message.slot_ad, cpus=ad.get_int("Cpus", 1),
                     memory_mib=ad.get_int("Memory", 0), disk_kib=ad.get_int("Disk", 0), assigned=message.assigned)
-                self._make_group(gate)
+                claim = attrs.evolve(claim, cgroup=self._make_group(claim))
             except (ClassAdSyntaxError, OSError) as error:
                 self.context.reply(delivery, Refused(code="internal", text=str(error)))
                 return
-            self.gates[message.claim_id] = gate
+            self.claims[message.claim_id] = claim
         self.context.reply(delivery, Done())
 
-    def _make_group(self, gate: ActiveClaim) -> None:
-        if self.cgroups is None:
-            return
-        gate.cgroup = self.cgroups.group(gate.slot_name.partition("@")[0])
-        limit = gate.memory_mib if self.daemon.memory_policy == "hard" and gate.memory_mib else None
-        gate.cgroup.limit(cpus=gate.cpus, memory_mib=limit, processes=self.settings.max_processes)
+    def _make_group(self, claim: ActiveClaim) -> JobCgroup | None:
+        edges = self.edges
+        if edges.cgroups is None:
+            return None
+        group = edges.cgroups.group(claim.slot_name.partition("@")[0])
+        limit = claim.memory_mib if edges.settings.memory_policy == "hard" and claim.memory_mib else None
+        group.limit(cpus=claim.cpus, memory_mib=limit, processes=edges.settings.run.max_processes)
+        return group
 
     def _close(self, message: CloseClaim) -> None:
-        gate = self.gates.get(message.claim_id)
-        if gate is None:
-            self.context.tell(self.daemon.startd, ClaimActivity(claim_id=message.claim_id, activity="closed"))
+        claim = self.claims.get(message.claim_id)
+        if claim is None:
+            self.context.tell(self.edges.startd, ClaimActivity(claim_id=message.claim_id, activity="closed"))
             return
-        if not gate.closing:
-            gate.closing, gate.asked_s = True, self.reactor.seconds()
-        gate.frozen = False  # what is to go may run
-        if gate.run is None:
-            self._shut(gate)
+        asked_s = claim.asked_s if claim.closing else self.edges.reactor.seconds()
+        claim = self._change(claim, closing=True, asked_s=asked_s, frozen=False)  # what is to go may run
+        if not claim.run_id:
+            self._shut(claim)
         else:
-            gate.run.decide(jr.CloseRun(
+            self.context.tell(_starter(claim.run_id), jr.CloseRun(
                 grace_s=message.vacate_s, reason=message.reason, hold=message.hold, hold_code=message.hold_code,
                 hold_subcode=message.hold_subcode))
 
-    def _shut(self, gate: ActiveClaim) -> None:
+    def _shut(self, claim: ActiveClaim) -> None:
         """Nothing of the claim runs any more."""
-        self.gates.pop(gate.claim_id, None)
-        self._dirty.pop(gate.claim_id, None)
-        if gate.cgroup is not None:
-            gate.cgroup.kill()
-            gate.cgroup.remove()
-        self.context.tell(self.daemon.startd, ClaimActivity(claim_id=gate.claim_id, activity="closed"))
+        if claim.cgroup is not None:
+            claim.cgroup.kill()
+            claim.cgroup.remove()
+        self.claims.pop(claim.claim_id, None)
+        self._dirty.discard(claim.claim_id)
+        self.context.tell(self.edges.startd, ClaimActivity(claim_id=claim.claim_id, activity="closed"))
 
     def _suspend(self, message: SuspendClaim | ContinueClaim) -> None:
-        gate = self.gates.get(message.claim_id)
-        if gate is not None and gate.run is not None:
-            gate.frozen = isinstance(message, SuspendClaim) and not gate.closing
-            gate.run.decide(jr.OwnerSuspends() if isinstance(message, SuspendClaim) else jr.OwnerContinues())
+        claim = self.claims.get(message.claim_id)
+        if claim is not None and claim.run_id:
+            suspends = isinstance(message, SuspendClaim)
+            self._change(claim, frozen=suspends and not claim.closing)
+            self.context.tell(_starter(claim.run_id), jr.OwnerSuspends() if suspends else jr.OwnerContinues())
 
     def _influence(self, message: CheckpointClaim | LowerClaim) -> None:
         """The run goes on, but is to save its work, or to make do with less."""
-        gate = self.gates.get(message.claim_id)
-        if gate is None or gate.run is None:
+        claim = self.claims.get(message.claim_id)
+        if claim is None or not claim.run_id:
             return
-        if isinstance(message, LowerClaim):
-            gate.run.lower(message.on)
-        else:
-            gate.run.decide(CheckpointRun(run_id=gate.run.run_id, reason="periodic"))
+        run_id = claim.run_id
+        self.context.tell(_starter(run_id), LowerRun(message.on) if isinstance(message, LowerClaim)
+                          else CheckpointRun(run_id=run_id, reason="periodic"))
 
-    def activity(self, run: Starter, activity: str) -> None:
-        """A run is busy, suspended, or over."""
-        gate = run.gate
-        if gate.run is not run:
-            return
-        gate.activity = activity
-        if activity == "idle":
-            gate.run = None
-            gate.frozen = False
-            if gate.closing:
-                self._shut(gate)
-                return
-        self._mark(gate)
-
-    def _mark(self, gate: ActiveClaim) -> None:
+    def _mark(self, claim_id: str) -> None:
         """Tell the startd at the end of this iteration; changes in between are one message."""
         if not self._dirty:
             self.context.set_timer("tell", 0.0)
-        self._dirty[gate.claim_id] = gate
+        self._dirty.add(claim_id)
 
     def _tell_startd(self) -> None:
-        dirty, self._dirty = self._dirty, {}
+        dirty, self._dirty = self._dirty, set()
         if not self._startd_up:
             return
-        for gate in dirty.values():
-            run = gate.run
-            job_id = run.spec.job_id if run is not None else ""
-            usage = run.core.usage if run is not None else None
-            fresh = gate.told[1] != job_id
-            gate.told = (gate.activity, job_id)
-            self.context.tell(self.daemon.startd, ClaimActivity(
-                claim_id=gate.claim_id, activity=gate.activity, job_id=job_id,
-                job_ad=run.job_ad if run is not None and fresh else b"",
-                by_user=run is not None and run.core.by_user,
-                cpu_s=usage.user_cpu_s + usage.system_cpu_s if usage is not None else 0.0,
-                memory_mib=usage.memory_kib // 1024 if usage is not None else 0,
-                disk_kib=usage.disk_kib if usage is not None else 0))
+        for claim in [self.claims[claim_id] for claim_id in self.claims if claim_id in dirty]:
+            report = claim.report or RunActivity(run_id="", activity="idle")
+            usage = report.usage
+            self.context.tell(self.edges.startd, ClaimActivity(
+                claim_id=claim.claim_id, activity=report.activity, job_id=report.job_id,
+                job_ad=report.job_ad if report.job_id != claim.told else b"", by_user=report.by_user,
+                cpu_s=usage.user_cpu_s + usage.system_cpu_s, memory_mib=usage.memory_kib // 1024,
+                disk_kib=usage.disk_kib))
+            self._change(claim, told=report.job_id)
 
     # ---- shadows
 
     def _activate(self, delivery: Delivery, message: ActivateClaim) -> None:
         refuse = self._refuser(delivery)
-        gate = self.gates.get(message.claim_id)
-        if gate is None or not matches(gate.secret, message.secret):
+        claim = self.claims.get(message.claim_id)
+        if claim is None or not matches(claim.secret, message.secret):
             return refuse("denied", "no such claim is open here")
-        if gate.closing:
+        if claim.closing or self.edges.at_rest is not None:
             return refuse("denied", "the claim is ending")
-        if gate.run is not None and gate.run.run_id == message.run_id:
-            return self.context.reply(delivery, gate.run.activated())
-        if gate.run is not None:
-            return refuse("busy", f"run {gate.run.run_id} is active on the claim")
-        if message.run_id in self.runs:
+        if claim.run_id == message.run_id:
+            return self.context.tell(_starter(claim.run_id), ShadowAsks(delivery))
+        if claim.run_id:
+            return refuse("busy", f"run {claim.run_id} is active on the claim")
+        if message.run_id in self.edges.runs:
             return refuse("busy", "that run was here before")
+        held = self.edges.hold(message, Address(delivery.sender.node, f"shadow/{message.run_id}"))
         try:
-            spec = read_spec(ClassAd.from_bytes(message.job_ad))
-            check_manifest(message.inputs)
+            starter = _make_starter(self.edges, claim, delivery, held)
         except (BadJob, BadManifest, ClassAdSyntaxError) as error:
+            held.release()
             return refuse("invalid", str(error))
-        wanted = [entry.digest for entry in message.inputs
-                  if entry.kind == "file" and entry.inline is None and not entry.url]
-        if message.inputs_digest:
-            wanted.append(message.inputs_digest)
-        missing = self.store.missing(wanted) if wanted else ()
-        for digest in wanted:
-            self.store.pin(digest, message.run_id)
-        run = (StandardStarter if spec.standard else Starter)(self, gate, delivery, spec, message.inputs, missing)
-        gate.run = run
-        self.runs[message.run_id] = run
-        self._watch(delivery.sender.node)
-        self.context.spawn(f"starter/{message.run_id}", lambda: run, restart="temporary")
+        except Exception:  # noqa: BLE001 - the door: what a job brings is that run's trouble alone
+            held.release()
+            self.context.log.failure("run {run} cannot be begun", failure=Failure(), run=message.run_id)
+            return refuse("internal", "an error of the starter host")
+        self._change(claim, run_id=message.run_id, report=None)
+        self.context.spawn(f"starter/{message.run_id}", lambda: starter, restart="temporary", survives=True)
         return None
 
     def _reattach(self, delivery: Delivery, message: ReattachRun) -> None:
         refuse = self._refuser(delivery)
-        run = self.runs.get(message.run_id)
-        if run is None:
+        held = self.edges.runs.get(message.run_id)
+        if held is None:
             return refuse("not-found", f"run {message.run_id} is not here")
-        if not matches(run.secret, message.secret):
+        if not matches(held.secret, message.secret):
             return refuse("denied", "that is not the claim of this run")
-        self._watch(delivery.sender.node)
-        run.reattach(delivery)
-        return None
+        return self.context.tell(_starter(message.run_id), ShadowAsks(delivery))
 
     def _refuser(self, delivery: Delivery) -> Callable[[str, str], None]:
         def refuse(code: str, text: str) -> None:
@@ -360,115 +360,89 @@ class StarterHost(Actor):
 
         return refuse
 
-    def _watch(self, node: str) -> None:
-        if node and node not in self._nodes:
-            self._nodes[node] = 1
-            self.context.watch(node)
+    # ---- runs
 
-    def _starter_failed(self, event: ChildDown) -> None:
-        """The actor of a run has crashed: nothing of the run may live on, and then its shadow hears that it failed."""
-        run = self.runs.get(event.name.removeprefix("starter/"))
-        if run is None:
-            return
-        run.core.state = jr.StarterState.GONE
-        if run.processes is not None and run.processes.kill():
-            self.context.set_timer(event, KILL_AGAIN_S)
-            return
-        self.context.tell(run.shadow, RunExited(
-            run_id=run.run_id, cause="failed", usage=run.core.usage, when_s=self.context.now_s(),
-            reason=f"the starter failed: {event.reason}", claim_open=not run.gate.closing))
-        run.discard()
+    def _claim_of(self, run_id: str) -> ActiveClaim | None:
+        """The claim on which a run is active."""
+        held = self.edges.runs.get(run_id)
+        if held is not None:
+            claim = self.claims.get(held.claim_id)
+            return claim if claim is not None and claim.run_id == run_id else None
+        return next((claim for claim in self.claims.values() if claim.run_id == run_id), None)
 
-    def forgotten(self, run: Starter) -> None:
+    def _activity(self, report: RunActivity) -> None:
+        """A run says how it is."""
+        claim = self._claim_of(report.run_id)
+        if report.activity == "idle":
+            if claim is not None:
+                self._free(claim)
+            if self.edges.at_rest is not None and report.run_id in self.edges.runs:
+                self.context.tell(_starter(report.run_id), jr.Abandon())
+        elif claim is not None:
+            self._change(claim, report=report)
+            self._mark(claim.claim_id)
+
+    def _free(self, claim: ActiveClaim) -> None:
+        """Nothing runs on the claim any more."""
+        claim = self._change(claim, run_id="", report=None, frozen=False)
+        if claim.closing:
+            self._shut(claim)
+        else:
+            self._mark(claim.claim_id)
+
+    def _run_over(self, run_id: str) -> None:
         """Nothing of the run is left."""
-        self.runs.pop(run.run_id, None)
-        self.store.unpin(run.run_id)
-        self.shells.close_all(run)
-        if run.gate.run is run:
-            self.activity(run, "idle")
+        claim = self._claim_of(run_id)
+        if claim is not None:
+            self._free(claim)
+        if self.edges.at_rest is not None and not self.edges.runs:
+            self.edges.at_rest()
 
-    def remove(self, sandbox: Sandbox) -> None:
-        """Take a scratch directory away beside the reactor: the disk's journal may hold an ``rmdir`` up for long."""
-        def removed(result: Any) -> None:
-            del self.leaving[sandbox.path]
-            if result is not True:
-                self.context.log.warn("{path} cannot be removed yet: {why}", path=sandbox.path, why=result)
-
-        removing = self.in_thread(sandbox.remove)
-        self.leaving[sandbox.path] = removing
-        removing.addBoth(removed)
-
-    # ---- what runs need
-
-    def processes_for(self, gate: ActiveClaim, run_id: str) -> RunProcesses:
-        """The processes of a run to be started."""
-        return self.host.processes(gate.cgroup, f"{self.root.path}:{run_id}", self._leaders)
-
-    def _leaders(self) -> list[int]:
-        return [run.processes.pid for run in self.runs.values() if run.processes is not None and run.processes.pid]
-
-    def account_for(self, spec: RunSpec, gate: ActiveClaim) -> Account | None:
-        """As whom a run is run; None: as this process's user."""
-        if not self.host.may_change_user():
-            return None
-        daemon = self.daemon
-        if daemon.allow_owner and spec.run_as_owner is not False and spec.domain == self.settings.uid_domain:
-            account = self.host.account(spec.owner)
-            if account is not None and account.uid != 0:
-                return account
-        return daemon.slot_account(gate.slot_name)
-
-    def own_peak_kib(self) -> int:
-        """See :class:`RunHost`."""
-        return self.host.own_peak_kib()
-
-    def home_name(self, run: Starter, attribute: str) -> str:
-        """The name at home of a streamed file."""
-        return ClassAd.from_bytes(run.job_ad).get_str(attribute)
-
-    @property
-    def standard_isolation(self) -> tuple[str, ...]:
-        """Namespaces of standard-universe jobs."""
-        return self.host.standard_isolation
-
-    @property
-    def isolation(self) -> tuple[str, ...]:
-        """Namespaces of other jobs: for folders and shared memory that are theirs alone and go when they do."""
-        allowed = self.host.mount_isolation
-        if not self.daemon.private_memory:
-            allowed = tuple(name for name in allowed if name != "ipc")
-        return allowed if self.daemon.private_memory or self.daemon.private_folders else ()
-
-    def own_places(self, sandbox: Sandbox, needed: Collection[str],
-                   ) -> tuple[Sequence[tuple[str, str]], Sequence[str]]:
-        """Private folders of a run (MOUNT_UNDER_SCRATCH), and its memory to share (MOUNT_PRIVATE_DEV_SHM).
-
-        Raises:
-            OSError: see :meth:`Sandbox.private`.
-        """
-        if not self.isolation:
-            return (), ()
-        shared = (SHARED_MEMORY,) if self.daemon.private_memory and os.path.isdir(SHARED_MEMORY) else ()
-        return sandbox.private(self.daemon.private_folders, needed), shared
-
-    def read_manifest(self, digest: str) -> tuple[FileEntry, ...]:
-        """A manifest that came as a blob.
-
-        Raises:
-            BadManifest: it is none.
-        """
+    def _starter_failed(self, run_id: str, reason: str) -> None:
+        """The actor of a run has crashed: nothing of the run may live on, and then its shadow hears that it failed."""
+        held = self.edges.runs.get(run_id)
+        if held is None:
+            return
         try:
-            entries = decode_parts(FileEntry, self.store.read(digest))
-        except MalformedMessage as error:
-            raise BadManifest(f"the manifest cannot be read: {error}") from None
-        check_manifest(entries)
-        return entries
+            left = held.kill()
+        except OSError as error:
+            self.context.log.error("the processes of {run} cannot be killed: {error}", run=run_id, error=error)
+            left = 1
+        if left:
+            self.context.set_timer(ClearAgain(run_id, reason), KILL_AGAIN_S)
+            return
+        claim, open_claim = self._claim_of(run_id), self.claims.get(held.claim_id)
+        usage = claim.report.usage if claim is not None and claim.report is not None else Usage()
+        self.context.tell(held.shadow, RunExited(
+            run_id=run_id, cause="failed", usage=usage, when_s=self.context.now_s(),
+            reason=f"the starter failed: {reason}", claim_open=open_claim is not None and not open_claim.closing))
+        held.release()
+        if claim is not None:
+            self._free(claim)
+        self._run_over(run_id)
 
-    def write_manifest(self, entries: tuple[FileEntry, ...]) -> str:
-        """Keep a manifest as a blob; its digest."""
-        return self.store.put_bytes(encode_parts(entries))
+    def _end_all_runs(self) -> None:
+        """The process is to end: every run does."""
+        for run_id in tuple(self.edges.runs):
+            self.context.tell(_starter(run_id), jr.Abandon())
+        if not self.edges.runs and self.edges.at_rest is not None:
+            self.edges.at_rest()
 
-    def _sweep_directories(self) -> None:
-        used = set(self.leaving) | {run.sandbox.path for run in self.runs.values() if run.sandbox is not None}
-        for path in self.root.leftovers(used):
-            self.host.remove_tree(path)
+
+def _make_starter(edges: StarterEdges, claim: ActiveClaim, question: Delivery, held: RunResources) -> Starter:
+    """The starter of a run that is to begin.
+
+    Raises:
+        BadJob, BadManifest, ClassAdSyntaxError: the job cannot be understood.
+    """
+    message: ActivateClaim = question.message
+    spec = read_spec(ClassAd.from_bytes(message.job_ad))
+    check_manifest(message.inputs)
+    wanted = [entry.digest for entry in message.inputs
+              if entry.kind == "file" and entry.inline is None and not entry.url]
+    if message.inputs_digest:
+        wanted.append(message.inputs_digest)
+    missing = edges.store.missing(wanted) if wanted else ()
+    for digest in wanted:
+        edges.store.pin(digest, message.run_id)
+    return (StandardStarter if spec.standard else Starter)(edges, claim, question, spec, missing, held)

@@ -7,6 +7,7 @@ import fcntl
 import os
 import struct
 import termios
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from twisted.internet.interfaces import IReadDescriptor
@@ -16,11 +17,10 @@ from condor_actors.cores.starter import job_run as jr
 from condor_actors.cores.starter.run_spec import environment_of
 from condor_actors.machine.run.launch import Ended, LaunchPlan, close_quietly
 from condor_actors.machine.run.process_tree import MARK
-from condor_actors.messages.envelope import Address, Delivery, Done, Refused
+from condor_actors.messages.envelope import Delivery, Done, Refused
 from condor_actors.messages.run import OpenShell, ShellData
 
 if TYPE_CHECKING:
-    from condor_actors.daemons.starter.claim_registry import StarterHost
     from condor_actors.daemons.starter.starter import Starter
 
 __all__ = ["Shells"]
@@ -30,20 +30,23 @@ PENDING_BYTES = 1 << 20
 
 
 class Shells:
-    """All shells of a starter host, by run and shell id."""
+    """The shells of a run, by id.
 
-    def __init__(self, host: StarterHost) -> None:
-        self._host = host
-        self._shells: dict[tuple[str, str], Shell] = {}
+    Args:
+        starter: whose run it is.
+    """
 
-    def receive(self, run: Starter, delivery: Delivery) -> None:
+    def __init__(self, starter: Starter) -> None:
+        self._starter = starter
+        self._shells: dict[str, Shell] = {}
+
+    def receive(self, delivery: Delivery) -> None:
         """Open a shell, or type into one."""
-        message = delivery.message
-        key = (run.run_id, message.shell_id)
+        message, run = delivery.message, self._starter
         if isinstance(message, OpenShell):
-            run.context.reply(delivery, self._open(run, key, message, delivery.sender))
+            run.context.reply(delivery, self._open(message))
             return
-        shell = self._shells.get(key)
+        shell = self._shells.get(message.shell_id)
         if shell is None:
             run.context.tell(run.shadow, ShellData(shell_id=message.shell_id, exit_code=255))
             return
@@ -54,30 +57,31 @@ class Shells:
         if message.exit_code >= 0:
             shell.hang_up()
 
-    def _open(self, run: Starter, key: tuple[str, str], message: OpenShell, sender: Address) -> Done | Refused:
-        if key in self._shells:
+    def _open(self, message: OpenShell) -> Done | Refused:
+        run, shell_id = self._starter, message.shell_id
+        if shell_id in self._shells:
             return Refused(code="busy", text="there is such a shell already")
         if run.core.state not in jr.ALIVE or run.sandbox is None:
             return Refused(code="not-found", text="the job is not running now")
         try:
-            self._shells[key] = Shell(self._host, run, message, lambda: self._shells.pop(key, None))
+            self._shells[shell_id] = Shell(run, message, lambda: self._shells.pop(shell_id, None))
         except OSError as error:
             return Refused(code="internal", text=f"no shell: {error}")
         return Done()
 
-    def close_all(self, run: Starter) -> None:
+    def close_all(self) -> None:
         """The run is over."""
-        for key, shell in tuple(self._shells.items()):
-            if key[0] == run.run_id:
-                shell.hang_up()
+        for shell in tuple(self._shells.values()):
+            shell.hang_up()
 
 
 @implementer(IReadDescriptor)
 class Shell:
-    """One shell; itself the reader of its terminal."""
+    """One shell; itself the reader of its terminal.  What it prints and how it ends are turns of its starter."""
 
-    def __init__(self, host: StarterHost, run: Starter, message: OpenShell, gone: Any) -> None:
-        self._host, self._run, self._id, self._gone = host, run, message.shell_id, gone
+    def __init__(self, run: Starter, message: OpenShell, gone: Callable[[], Any]) -> None:
+        self._edges, self._run, self._id, self._gone = run.edges, run, message.shell_id, gone
+        self._tell: Callable[[ShellData], None] = run.context.as_turn(self._told)
         self._typed = bytearray()
         self._ended: Ended | None = None
         self._master, terminal = os.openpty()
@@ -86,23 +90,24 @@ class Shell:
             self.resize(message.rows, message.columns)
             if run.account is not None:
                 os.fchown(terminal, run.account.uid, run.account.gid)
-            self._process = host.launcher.launch(
-                self._plan(message, terminal), lambda: None, self._failed, self._program_ended)
+            as_turn = run.context.as_turn
+            self._process = run.edges.launcher.launch(
+                self._plan(message, terminal), lambda: None, as_turn(self._failed), as_turn(self._program_ended))
         except OSError:
             close_quietly(self._master)
             raise
         finally:
             os.close(terminal)
-        host.reactor.addReader(self)
+        run.edges.reactor.addReader(self)
 
     def _plan(self, message: OpenShell, terminal: int) -> LaunchPlan:
-        run, host = self._run, self._host
+        run, edges = self._run, self._edges
         assert run.sandbox is not None
-        account = run.account or host.own_account
+        account = run.account or edges.host.own_account
         variables = environment_of(
-            run.spec, host.settings, scratch=run.sandbox.path, slot_name=run.gate.slot_name, cpus=run.gate.cpus,
-            assigned=run.gate.assigned, user=account.name, home=account.home)
-        variables |= {MARK: f"{host.root.path}:{run.run_id}", "TERM": message.terminal,
+            run.spec, edges.settings.run, scratch=run.sandbox.path, slot_name=run.claim.slot_name, cpus=run.claim.cpus,
+            assigned=run.claim.assigned, user=account.name, home=account.home)
+        variables |= {MARK: f"{edges.root.path}:{run.run_id}", "TERM": message.terminal,
                       "_CONDOR_JOB_PIDS": str(run.core.pid)}
         command = message.command or ("/bin/sh", "-i")
         claim = ("exec setsid -w -c \"$@\"" if os.path.exists("/usr/bin/setsid") else "exec \"$@\"")
@@ -110,8 +115,8 @@ class Shell:
             program="/bin/sh", arguments=("-c", claim, "sh", *command), environment=variables,
             directory=run.sandbox.path if run.spec.transfers else run.spec.iwd, stdin=terminal, stdout=terminal,
             stderr=terminal, account=run.account,
-            cgroups=run.gate.cgroup.directories if run.gate.cgroup is not None else (),
-            join=[f"/proc/{run.core.pid}/ns/{'mnt' if name == 'mount' else name}" for name in host.isolation])
+            cgroups=run.claim.cgroup.directories if run.claim.cgroup is not None else (),
+            join=[f"/proc/{run.core.pid}/ns/{'mnt' if name == 'mount' else name}" for name in edges.isolation])
 
     # ---- the terminal
 
@@ -128,7 +133,7 @@ class Shell:
         except OSError as error:
             data = b""
             if error.errno != errno.EIO:
-                self._host.context.log.warn("a shell's terminal: {error}", error=error)
+                self._edges.log.warn("a shell's terminal: {error}", error=error)
         if not data:
             self._close()
             return
@@ -156,7 +161,7 @@ class Shell:
             return
         del self._typed[:count]
         if self._typed:
-            self._host.reactor.callLater(0.02, self.type, b"")
+            self._edges.reactor.callLater(0.02, self.type, b"")
 
     def resize(self, rows: int, columns: int) -> None:
         """The user's window has another size."""
@@ -169,11 +174,11 @@ class Shell:
 
     # ---- the process
 
-    def _tell(self, message: ShellData) -> None:
+    def _told(self, message: ShellData) -> None:
         self._run.context.tell(self._run.shadow, message)
 
     def _failed(self, reason: str) -> None:
-        self._tell(ShellData(shell_id=self._id, data=f"{reason}\r\n".encode(), exit_code=126))
+        self._told(ShellData(shell_id=self._id, data=f"{reason}\r\n".encode(), exit_code=126))
         self._close()
         self._gone()
 
@@ -186,12 +191,12 @@ class Shell:
                 break
         self._close()
         code = ended.exit_code if ended.exit_code >= 0 else 128 + ended.exit_signal
-        self._tell(ShellData(shell_id=self._id, exit_code=code))
+        self._tell(ShellData(shell_id=self._id, exit_code=code))  # behind what was printed last
         self._gone()
 
     def _close(self) -> None:
         if self._master >= 0:
-            self._host.reactor.removeReader(self)
+            self._edges.reactor.removeReader(self)
             os.close(self._master)
             self._master = -1
 

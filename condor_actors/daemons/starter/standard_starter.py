@@ -9,8 +9,6 @@ allows it; everything it asks for goes home.  When the stream ends, the run does
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import os
 import shutil
 from collections.abc import Callable
@@ -18,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from condor_actors.cores.secrets import matches
 from condor_actors.cores.starter import job_run as jr
+from condor_actors.daemons.starter.run_streams import RunStreams
 from condor_actors.daemons.starter.starter import Starter
 from condor_actors.effects import Effect
 from condor_actors.machine.native.programs import NativeProgramMissing, runtime_path
@@ -30,13 +28,15 @@ from condor_actors.machine.standard.channel import FarChannel
 from condor_actors.machine.standard.execute_endpoint import ExecuteEndpoint
 from condor_actors.messages.codes import CHECKPOINT_SIGNAL, HELPERS_RUN, LauncherExit
 from condor_actors.messages.envelope import Delivery, Refused, TimerFired
-from condor_actors.messages.run import FileEntry, OpenShell, ReadRunFile, StopRun
+from condor_actors.messages.run import OpenShell, ReadRunFile, StopRun
 
 if TYPE_CHECKING:
     from condor_actors.cores.starter.run_spec import RunSpec
-    from condor_actors.daemons.starter.claim_registry import ActiveClaim, StarterHost
+    from condor_actors.daemons.starter.claim_registry import ActiveClaim
+    from condor_actors.daemons.starter.run_resources import RunResources
+    from condor_actors.daemons.starter.starter_edges import StarterEdges
 
-__all__ = ["StandardStarter", "accept_stream"]
+__all__ = ["StandardStarter"]
 
 RETRY_S = 1.0
 GONE_S = 5.0
@@ -57,51 +57,51 @@ class StandardStarter(Starter):
     Arguments as for :class:`Starter`.
     """
 
-    def __init__(self, host: StarterHost, gate: ActiveClaim, question: Delivery, spec: RunSpec,
-                 entries: tuple[FileEntry, ...], missing: tuple[str, ...]) -> None:
-        super().__init__(host, gate, question, spec, entries, missing)
+    def __init__(self, edges: StarterEdges, claim: ActiveClaim, question: Delivery, spec: RunSpec,
+                 missing: tuple[str, ...], held: RunResources) -> None:
+        super().__init__(edges, claim, question, spec, missing, held)
         self._home: ExecuteEndpoint | None = None
         self._channel: FarChannel | None = None
         self._image = ""
-        self._images = 0
         self._exit_said = False
         self._lost = ""
         self._kept: tuple[int, ...] = ()
 
     def started(self) -> None:
         """Answer the activation; the shadow dials, and says when to begin."""
-        question, self._question = self._question, None
-        if question is not None:
-            self.context.reply(question, self.activated())
-        self.host.streams[self.run_id] = self
+        self._begin()
+        self.held.streams = RunStreams(self, self.held, self.held.key)
         self.context.perform(self.core.start(self.context.now_s(), missing=True))
 
     # ---- the stream
 
-    def attached(self, stream: ExecuteEndpoint) -> str:
-        """The shadow's stream is here; why not, if there is no place for its files."""
+    def attached(self, stream: ExecuteEndpoint, answer: Callable[[str], None]) -> None:
+        """The shadow's stream is here; ``answer(why not)``, if there is no place for its files."""
         if self._home is not None or self.core.state is not jr.StarterState.PREPARING:
-            return "the run has its stream already"
+            answer("the run has its stream already")
+            return
         try:
-            self.account = self.host.account_for(self.spec, self.gate)
-            self.sandbox = self.host.root.create(self.account)
-            with self.sandbox.rights():
-                os.mkdir(os.path.join(self.sandbox.path, ROOM), 0o755)
+            self.account = self.edges.account_for(self.spec, self.claim.slot_name)
+            sandbox = self.held.sandbox = self.edges.root.create(self.account)
+            with sandbox.rights():
+                os.mkdir(os.path.join(sandbox.path, ROOM), 0o755)
         except OSError as error:
-            return f"the scratch directory cannot be made: {error}"
+            answer(f"the scratch directory cannot be made: {error}")
+            return
         self._home = stream
-        return ""
+        answer("")
 
-    def channelled(self, channel: FarChannel) -> bool:
-        """The channel of the first process is here; whether there is a use for it."""
-        if self._home is None or self._channel is not None or self.core.state is not jr.StarterState.PREPARING:
-            return False
-        self._channel = channel
-        return True
+    def channelled(self, channel: FarChannel, answer: Callable[[bool], None]) -> None:
+        """The channel of the first process is here; ``answer(whether there is a use for it)``."""
+        wanted = (self._home is not None and self._channel is None
+                  and self.core.state is jr.StarterState.PREPARING)
+        if wanted:
+            self._channel = channel
+        answer(wanted)
 
-    def spared(self, channel: FarChannel, label: int) -> bool:
-        """The channel of a helper is here, before it is needed; whether there is a use for it."""
-        return self._home is not None and self._home.spare(channel, label)
+    def spared(self, channel: FarChannel, label: int, answer: Callable[[bool], None]) -> None:
+        """The channel of a helper is here, before it is needed; ``answer(whether there is a use for it)``."""
+        answer(self._home is not None and self._home.spare(channel, label))
 
     def detached(self, stream: ExecuteEndpoint, reason: str) -> None:
         """Home is gone: whatever the program would do now, nobody would hear of it."""
@@ -114,7 +114,7 @@ class StandardStarter(Starter):
             if stream.runtime_gone:  # by its own end, most likely
                 self.context.set_timer("home", GONE_S)
             else:
-                self._turn(StopRun(run_id=self.run_id, how="fast", reason=self._lost))
+                self.decide(StopRun(run_id=self.run_id, how="fast", reason=self._lost))
 
     def receive(self, delivery: Delivery) -> None:
         """Beside a starter's messages: the time is over that a process without a channel has for its end."""
@@ -128,24 +128,6 @@ class StandardStarter(Starter):
         else:
             super().receive(delivery)
 
-    def _turn(self, event: Any) -> None:
-        """An event from outside of a turn."""
-        self.context.tell(self.context.address, event)
-
-    def new_image(self) -> tuple[str, int]:
-        """A file for a checkpoint: its path, and a descriptor of it.
-
-        Raises:
-            OSError: no space.
-        """
-        if self.sandbox is None:
-            raise OSError(errno.ENOENT, "the run is over")
-        self._images += 1
-        path = os.path.join(self.sandbox.path, f"image.{self._images}")
-        with self.sandbox.rights():
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o700)
-        return path, descriptor
-
     def image_written(self) -> None:
         """A checkpoint is complete here and on its way: home hears what the run has used until now."""
         self._measure()
@@ -155,21 +137,9 @@ class StandardStarter(Starter):
         if number == HELPERS_RUN and self.core.state is jr.StarterState.STOPPING:
             self.context.set_timer("checkpoint", RETRY_S)
 
-    def image_received(self, path: str, number: int, text: str) -> None:
-        """The checkpoint to start from is here, or could not be taken."""
-        if number:
-            self._drop(path)
-        else:
-            self._image = path
-
-    def image_sent(self, path: str, number: int, text: str) -> None:
-        """A checkpoint is at home, or could not be kept there: its file here is not needed."""
-        self._drop(path)
-
-    @staticmethod
-    def _drop(path: str) -> None:
-        with contextlib.suppress(OSError):
-            os.unlink(path)
+    def image_received(self, path: str) -> None:
+        """The checkpoint to start from is here."""
+        self._image = path
 
     # ---- effects
 
@@ -210,7 +180,7 @@ class StandardStarter(Starter):
                 os.fchmod(descriptor, 0o555)
 
     def _open_standard(self, opened: list[int]) -> tuple[int, int, int]:
-        return self.host.null, self.host.null, self.host.null
+        return (self.edges.host.null,) * 3
 
     def _start(self, effect: jr.Start) -> None:
         super()._start(effect)
@@ -218,22 +188,22 @@ class StandardStarter(Starter):
         self._kept = ()
 
     def _plan(self, stdin: int, stdout: int, stderr: int) -> LaunchPlan:
-        gate, sandbox, host = self.gate, self.sandbox, self.host
+        claim, sandbox, edges = self.claim, self.sandbox, self.edges
         assert sandbox is not None
-        if self._home is None:
+        if self._home is None or self._home.over:
             raise OSError("the stream home has ended")
         proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         channel, more = self._open_channel(self._home)
         self._kept = (channel, proc, *more.values())
         room = os.path.join(sandbox.path, ROOM)
-        alone = host.standard_isolation
+        alone = edges.host.standard_isolation
         words = [str(channel), str(proc), *(["family"] if "pid" in alone else []),
                  *(f"{name}={descriptor}" for name, descriptor in more.items())]
         return LaunchPlan(
             program="/program" if alone else os.path.join(room, "program"), arguments=words,
-            environment={MARK: f"{host.root.path}:{self.run_id}"}, directory="/" if alone else room,
+            environment={MARK: f"{edges.root.path}:{self.run_id}"}, directory="/" if alone else room,
             stdin=stdin, stdout=stdout, stderr=stderr, account=self.account,
-            cgroups=gate.cgroup.directories if gate.cgroup is not None else (), limits={"core": "0"},
+            cgroups=claim.cgroup.directories if claim.cgroup is not None else (), limits={"core": "0"},
             nice=self._niceness(), isolate=alone, root=room if alone else "",
             keep=self._kept)
 
@@ -247,6 +217,8 @@ class StandardStarter(Starter):
             more["key"], writer = os.pipe2(os.O_CLOEXEC)
             os.write(writer, channel.secret)
             os.close(writer)
+        if self.held.streams is not None:
+            self.held.streams.channel_used(channel)
         return channel.socket().detach(), more
 
     def _signal(self, effect: jr.Signal) -> None:
@@ -275,7 +247,7 @@ class StandardStarter(Starter):
             elif self.core.state is jr.StarterState.RUNNING:  # tried again, later and later
                 if self.processes is not None:
                     self.processes.kill()
-                self.decide(jr.StartFailed(f"Error from {self.gate.slot_name}: {reason}", 0))
+                self.decide(jr.StartFailed(f"Error from {self.claim.slot_name}: {reason}", 0))
         super()._program_ended(ended)
 
     def _gather(self, effect: jr.Gather) -> None:
@@ -284,35 +256,15 @@ class StandardStarter(Starter):
     def _activity(self, effect: jr.Activity) -> None:
         """When it is over nothing here is needed, whenever the shadow hears of that."""
         super()._activity(effect)
-        sandbox = self.sandbox
-        if self.core.state is jr.StarterState.ENDED and sandbox is not None:
-            self.sandbox = None
-            self.host.living.discard(sandbox.path)
-            self.host.remove(sandbox)
+        if self.core.state is jr.StarterState.ENDED:
+            self.held.remove_sandbox()
 
     def _forget(self, effect: jr.Forget) -> None:
-        self.host.streams.pop(self.run_id, None)
-        stream, self._home = self._home, None
-        channel, self._channel = self._channel, None
-        if channel is not None:
-            channel.cut()
-        if stream is not None:
-            stream.cut("the run is over")
-        super()._forget(effect)
+        self._home = self._channel = None
+        super()._forget(effect)  # cuts them
 
 
 _PERFORM: dict[type, Callable[[StandardStarter, Any], None]] = {
     jr.Prepare: StandardStarter._prepare, jr.Start: StandardStarter._start, jr.Signal: StandardStarter._signal,
     jr.Gather: StandardStarter._gather, jr.Activity: StandardStarter._activity, jr.Forget: StandardStarter._forget,
 }
-
-
-def accept_stream(host: StarterHost) -> Callable[[str, str], StandardStarter | None]:
-    """Finds the run that a stream belongs to: the holder of its key is its shadow."""
-    def accept(run_id: str, key: str) -> StandardStarter | None:
-        run = host.streams.get(run_id)
-        return run if run is not None and run.key and matches(run.key, key) else None
-
-    return accept
-
-

@@ -1,6 +1,11 @@
 """A starter: the actor of one run.
 
 It performs on this machine what :mod:`condor_actors.cores.starter.job_run` decides.
+
+Theory: whatever happens to the run (a word of its shadow, of the starter host, the end of a process, what a thread has
+prepared or measured) is a turn of this actor, so an error in it ends this run and no other.  What it takes of the
+machine it writes down in :class:`~condor_actors.daemons.starter.run_resources.RunResources`, by which the starter host
+frees it in that case.
 """
 
 from __future__ import annotations
@@ -11,15 +16,24 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import attrs
-from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from condor_actors.actors import Actor
 from condor_actors.classads import ClassAd
 from condor_actors.cores.starter import job_run as jr
 from condor_actors.cores.starter.run_spec import EXECUTABLE, NULL, RunSpec, environment_of
-from condor_actors.daemons.shadow.output_streams import OutputStreams
+from condor_actors.daemons.starter.output_streams import OutputStreams
 from condor_actors.daemons.starter.run_files import read_run_file
+from condor_actors.daemons.starter.run_resources import RunResources
+from condor_actors.daemons.starter.shells import Shells
+from condor_actors.daemons.starter.starter_edges import StarterEdges
+from condor_actors.daemons.starter.starter_events import (
+    LowerRun,
+    RunActivity,
+    RunForgotten,
+    ShadowAsks,
+    TellActivity,
+)
 from condor_actors.effects import Effect
 from condor_actors.machine.run.cpu_io_priority import Share
 from condor_actors.machine.run.launch import Ended, Launched, LaunchPlan, close_quietly
@@ -29,7 +43,7 @@ from condor_actors.machine.run.sandbox import MissingOutputs, Sandbox
 from condor_actors.machine.run.url_fetch import FetchFailed, fetch
 from condor_actors.machine.run.users import Account
 from condor_actors.messages.codes import HoldCode, HoldSubCode
-from condor_actors.messages.envelope import Address, Delivery, TimerFired
+from condor_actors.messages.envelope import Address, Delivery, PeerDown, PeerUp, TimerFired
 from condor_actors.messages.run import (
     ActivateClaim,
     Activated,
@@ -46,10 +60,11 @@ from condor_actors.transfer.manifest import BadManifest, HeavyManifest, is_light
 from condor_actors.transfer.service import Grant
 
 if TYPE_CHECKING:
-    from condor_actors.daemons.starter.claim_registry import ActiveClaim, StarterHost
+    from condor_actors.daemons.starter.claim_registry import ActiveClaim
 
 __all__ = ["Starter"]
 
+HOST = Address("", "starter-host")
 STRAGGLER_S = (0.002, 0.01, 0.05, 0.2)
 
 
@@ -57,32 +72,30 @@ class Starter(Actor):
     """The actor of one run on its execute machine.
 
     Args:
-        host: the process it lives in; gate: the claim.
-        question: the activation, answered in the first turn.
-        entries: the manifest of the inputs (empty while ``manifest_digest`` is to come).
+        edges: of the process it lives in; claim: as it was opened.
+        question: the activation, answered in the first turn; its manifest is empty while a digest of it is to come.
+        spec: what is to run.
         missing: digests the shadow has to send first.
+        held: where the starter writes down what it takes.
     """
 
-    def __init__(self, host: StarterHost, gate: ActiveClaim, question: Delivery, spec: RunSpec,
-                 entries: tuple[FileEntry, ...], missing: tuple[str, ...]) -> None:
+    def __init__(self, edges: StarterEdges, claim: ActiveClaim, question: Delivery, spec: RunSpec,
+                 missing: tuple[str, ...], held: RunResources) -> None:
         message: ActivateClaim = question.message
-        self.host = host
-        self.gate = gate
+        self.edges = edges
+        self.claim = claim
+        self.held = held
         self.spec = spec
         self.run_id = message.run_id
-        self.secret = message.secret
-        self.key = message.transfer_key
         self.job_ad = message.job_ad
-        self.entries = entries
+        self.entries = message.inputs
         self.manifest_digest = message.inputs_digest
         self.missing = missing
         self.account: Account | None = None
         self.core = jr.JobRun(
-            message.run_id, spec, lease_s=message.lease_s, first_update_s=host.settings.first_update_s,
-            update_s=host.settings.update_interval_s)
-        self.sandbox: Sandbox | None = None
+            message.run_id, spec, lease_s=message.lease_s, first_update_s=edges.settings.run.first_update_s,
+            update_s=edges.settings.run.update_interval_s)
         self.processes: RunProcesses | None = None
-        self.shadow = Address(question.sender.node, f"shadow/{message.run_id}")
         self._question: Delivery | None = question
         self._launched: Launched | None = None
         self._ended: Ended | None = None
@@ -90,12 +103,20 @@ class Starter(Actor):
         self._tries = 0
         self._asked: Delivery | None = None
         self.streams = OutputStreams(self)
-        self._grant_open = False
         self._fetched_bytes = 0
         self._preparing = False
         self._gathering = False
-        self._work: Deferred[Any] | None = None
         self._lowered = False
+
+    @property
+    def shadow(self) -> Address:
+        """Whose run it is."""
+        return self.held.shadow
+
+    @property
+    def sandbox(self) -> Sandbox | None:
+        """The scratch directory."""
+        return self.held.sandbox
 
     def activated(self) -> Activated:
         """The answer to the activation."""
@@ -105,21 +126,39 @@ class Starter(Actor):
 
     def started(self) -> None:
         """Answer the activation."""
+        self._begin()
+        if self.missing:
+            self.held.open_grant(Grant(store=self.edges.store, writable=frozenset(self.missing)))
+        self.context.perform(self.core.start(self.context.now_s(), missing=bool(self.missing)))
+
+    def _begin(self) -> None:
+        """Answer the activation, and hear when the shadow's link breaks."""
         question, self._question = self._question, None
         if question is not None:
             self.context.reply(question, self.activated())
-        if self.missing:
-            self._open_grant(Grant(store=self.host.store, writable=frozenset(self.missing)))
-        self.context.perform(self.core.start(self.context.now_s(), missing=bool(self.missing)))
+        self.held.shells = Shells(self)
+        self.context.watch(self.shadow.node)
 
     def receive(self, delivery: Delivery) -> None:
-        """A message of the shadow, a timer, a question about the sandbox."""
+        """A message of the shadow or the starter host, a timer, a question about the sandbox."""
         message = delivery.message
-        if isinstance(message, ReadRunFile):
-            account = self.account or self.host.own_account
+        if isinstance(message, ShadowAsks):
+            self._shadow_asks(message.question)
+        elif isinstance(message, PeerDown):
+            self._link_lost(message.node)
+        elif isinstance(message, PeerUp):
+            pass  # a shadow that is back asks for its run
+        elif isinstance(message, LowerRun):
+            self.lower(message.on)
+        elif isinstance(message, TellActivity):
+            self._tell_activity("idle" if self.core.exited is not None else
+                                "suspended" if self.core.suspended else "busy")
+        elif isinstance(message, ReadRunFile):
+            account = self.account or self.edges.host.own_account
             self.context.reply(delivery, read_run_file(message, self.spec, self.sandbox, account))
         elif isinstance(message, (OpenShell, ShellData)):
-            self.host.shells.receive(self, delivery)
+            if self.held.shells is not None:
+                self.held.shells.receive(delivery)
         elif isinstance(message, TimerFired) and message.key == "measure":
             self._measure()
         elif isinstance(message, TimerFired) and message.key == "stream":
@@ -140,23 +179,25 @@ class Starter(Actor):
         """Let the core decide, perform what it says."""
         self.context.perform(self.core.handle(event, self.context.now_s()))
 
-    def reattach(self, delivery: Delivery) -> None:
-        """A shadow is there again, maybe another one."""
-        message = delivery.message
-        self.shadow = Address(delivery.sender.node, f"shadow/{self.run_id}")
-        if message.transfer_key and message.transfer_key != self.key:
-            grant = self.host.bulk.grant(self.key) if self._grant_open else None
-            self._close_grant()
-            self.key = message.transfer_key
-            if grant is not None:
-                self._open_grant(grant)
-        self._asked = delivery
+    def _shadow_asks(self, question: Delivery) -> None:
+        """A shadow has not heard the answer to its activation; or is there again, maybe another one."""
+        message = question.message
+        if isinstance(message, ActivateClaim):
+            self.context.reply(question, self.activated())
+            return
+        self.context.unwatch(self.shadow.node)
+        self.held.shadow = Address(question.sender.node, f"shadow/{self.run_id}")
+        self.context.watch(self.shadow.node)
+        if message.transfer_key and message.transfer_key != self.held.key:
+            self.held.use_key(message.transfer_key)
+        self._asked = question
         self.decide(message)
         self._asked = None
 
-    def discard(self) -> None:
-        """Leave nothing of the run here."""
-        self._forget(jr.Forget())
+    def _link_lost(self, node: str) -> None:
+        self.context.unwatch(node)
+        if node == self.shadow.node and self.core.connected:
+            self.decide(jr.LinkLost())
 
     def perform_own(self, effect: Effect, delivery: Delivery | None) -> None:
         """Carry out one effect of the core."""
@@ -175,26 +216,33 @@ class Starter(Actor):
             self.context.reply(self._asked, effect.message)
 
     def _activity(self, effect: jr.Activity) -> None:
-        self.host.activity(self, effect.activity)
+        if effect.activity == "idle":
+            self.held.processes = None  # none is left; the claim's control group is the next run's
+        self._tell_activity(effect.activity)
+
+    def _tell_activity(self, activity: str) -> None:
+        self.context.tell(HOST, RunActivity(
+            run_id=self.run_id, activity=activity, job_id=self.spec.job_id, job_ad=self.job_ad,
+            by_user=self.core.by_user, usage=self.core.usage))
 
     def _prepare(self, effect: jr.Prepare) -> None:
         if self._preparing:
             return
         self._preparing = True
-        self._close_grant()
+        self.held.close_grant()
         try:
             if self.manifest_digest:
-                self.entries = self.host.read_manifest(self.manifest_digest)
+                self.entries = self.edges.read_manifest(self.manifest_digest)
                 self.manifest_digest = ""
                 if self._wants_more():
                     return
-            self.account = self.host.account_for(self.spec, self.gate)
-            sandbox = self.sandbox = self.host.root.create(self.account)
-            entries, ads = _executable(self.entries), (self.job_ad, self.gate.slot_ad)
+            self.account = self.edges.account_for(self.spec, self.claim.slot_name)
+            sandbox = self.held.sandbox = self.edges.root.create(self.account)
+            entries, ads = _executable(self.entries), (self.job_ad, self.claim.slot_ad)
             if is_light(entries):
-                sandbox.fill(entries, self.host.store, *ads)
+                sandbox.fill(entries, self.edges.store, *ads)
             else:
-                self._in_thread(lambda: sandbox.fill(entries, self.host.store, *ads), self._filled)
+                self._in_thread(lambda: sandbox.fill(entries, self.edges.store, *ads), self._filled)
                 return
         except (BadManifest, BlobError, OSError) as error:
             self._not_filled(error)
@@ -222,14 +270,14 @@ class Starter(Actor):
         """Ask for what a manifest names that came as a blob itself."""
         digests = [entry.digest for entry in self.entries if entry.kind == "file" and entry.inline is None
                    and not entry.url]
-        missing = self.host.store.missing(digests)
+        missing = self.edges.store.missing(digests)
         for digest in digests:
-            self.host.store.pin(digest, self.run_id)
+            self.edges.store.pin(digest, self.run_id)
         if not missing:
             return False
         self._preparing = False
         self.core.waits_for_inputs = True
-        self._open_grant(Grant(store=self.host.store, writable=frozenset(missing)))
+        self.held.open_grant(Grant(store=self.edges.store, writable=frozenset(missing)))
         self.context.tell(self.shadow, Activated(run_id=self.run_id, missing=missing))
         return True
 
@@ -247,11 +295,15 @@ class Starter(Actor):
             self.decide(jr.PrepareFailed(f"{entry.path} cannot be written: {error}", HoldCode.TRANSFER_INPUT_ERROR))
             return
 
-        def fetched(result: Any) -> None:
-            assert self.sandbox is not None
-            with self.sandbox.rights(), contextlib.suppress(PermissionError):
+        sandbox = self.sandbox
+
+        def written(result: Any) -> Any:  # also when nobody waits for it any more
+            with sandbox.rights(), contextlib.suppress(PermissionError):
                 os.fchmod(descriptor, entry.mode)
             os.close(descriptor)
+            return result
+
+        def fetched(result: Any) -> None:
             if isinstance(result, Failure):
                 result.trap(FetchFailed)
                 reason = f"Transfer input files failure: {result.getErrorMessage()}"
@@ -261,30 +313,44 @@ class Starter(Actor):
             else:
                 self._prepared()
 
-        fetching = self.host.in_thread(fetch, entry.url, descriptor, self.host.settings.authorities)
-        self.context.defer_to_turn(fetching, fetched)
+        fetching = self.edges.in_thread(fetch, entry.url, descriptor, self.edges.settings.run.authorities)
+        self.context.defer_to_turn(fetching.addBoth(written), fetched)
 
     def _start(self, effect: jr.Start) -> None:
         assert self.sandbox is not None
-        gate, sandbox = self.gate, self.sandbox
+        claim = self.claim
         opened: list[int] = []
         try:
             stdin, stdout, stderr = self._open_standard(opened)
-            self.processes = self.host.processes_for(gate, self.run_id)
-            self.processes.share(self._share())
+            processes = self.processes = self.held.processes = self.edges.processes_for(claim, self.run_id)
+            processes.share(self._share())
             self._began_s = self.context.now_s()
-            self._launched = self.host.launcher.launch(
-                self._plan(stdin, stdout, stderr), self._began, self._start_failed, self._program_ended)
+            self._launched = self._launch(processes, self._plan(stdin, stdout, stderr))
         except OSError as error:
-            self.decide(jr.StartFailed(f"Error from {gate.slot_name}: {error}"))
+            self.decide(jr.StartFailed(f"Error from {claim.slot_name}: {error}"))
             return
         finally:
             close_quietly(*opened)
-        self.processes.leader(self._launched.pid)
         if self._share().idle:
-            self.processes.share(self._share())
+            processes.share(self._share())
         self.streams.go_on_later()
-        self.host.living.add(sandbox.path)
+
+    def _launch(self, processes: RunProcesses, plan: LaunchPlan) -> Launched:
+        """Start the program; what becomes of it are turns, but its number is forgotten as soon as it is reaped."""
+        as_turn = self.context.as_turn
+        start_failed, program_ended = as_turn(self._start_failed), as_turn(self._program_ended)
+
+        def failed(reason: str) -> None:
+            processes.leader_ended()
+            start_failed(reason)
+
+        def ended(how: Ended) -> None:
+            processes.leader_ended()
+            program_ended(how)
+
+        launched = self.edges.launcher.launch(plan, as_turn(self._began), failed, ended)
+        processes.leader(launched.pid)
+        return launched
 
     def _open_standard(self, opened: list[int]) -> tuple[int, int, int]:
         spec, sandbox = self.spec, self.sandbox
@@ -293,7 +359,7 @@ class Starter(Actor):
 
         def opening(path: str, function: Callable[[str], int]) -> int:
             if path == NULL:
-                return self.host.null
+                return self.edges.host.null
             descriptor = function(os.path.join(folder, path))
             opened.append(descriptor)
             return descriptor
@@ -309,29 +375,29 @@ class Starter(Actor):
         return stdin, stdout, stderr
 
     def _plan(self, stdin: int, stdout: int, stderr: int) -> LaunchPlan:
-        spec, gate, sandbox, host = self.spec, self.gate, self.sandbox, self.host
+        spec, claim, sandbox, edges = self.spec, self.claim, self.sandbox, self.edges
         assert sandbox is not None
-        account = self.account or host.own_account
+        account = self.account or edges.host.own_account
         variables = environment_of(
-            spec, host.settings, scratch=sandbox.path, slot_name=gate.slot_name, cpus=gate.cpus,
-            assigned=gate.assigned, user=account.name, home=account.home)
-        variables[MARK] = f"{host.root.path}:{self.run_id}"
+            spec, edges.settings.run, scratch=sandbox.path, slot_name=claim.slot_name, cpus=claim.cpus,
+            assigned=claim.assigned, user=account.name, home=account.home)
+        variables[MARK] = f"{edges.root.path}:{self.run_id}"
         limits = {"core": "0" if spec.core_kib is None else str(spec.core_kib * 1024)}
         program, directory = os.path.join(sandbox.path, spec.program), sandbox.path if spec.transfers else spec.iwd
-        binds, tmpfs = host.own_places(sandbox, (sandbox.path, directory, program))
+        binds, tmpfs = edges.own_places(sandbox, (sandbox.path, directory, program))
         return LaunchPlan(
             program=program, arguments=spec.arguments, environment=variables, directory=directory, stdin=stdin,
             stdout=stdout, stderr=stderr, account=self.account,
-            cgroups=gate.cgroup.directories if gate.cgroup is not None else (), limits=limits, nice=self._niceness(),
-            isolate=host.isolation, binds=binds, tmpfs=tmpfs)
+            cgroups=claim.cgroup.directories if claim.cgroup is not None else (), limits=limits, nice=self._niceness(),
+            isolate=edges.isolation, binds=binds, tmpfs=tmpfs)
 
     def _niceness(self) -> int:
-        job, slot = ClassAd.from_bytes(self.job_ad), ClassAd.from_bytes(self.gate.slot_ad)
-        return self.spec.niceness(self.host.settings.renice, job, slot)
+        job, slot = ClassAd.from_bytes(self.job_ad), ClassAd.from_bytes(self.claim.slot_ad)
+        return self.spec.niceness(self.edges.settings.run.renice, job, slot)
 
     def _share(self) -> Share:
-        settings = self.host.settings
-        return Share(cpu_weight=settings.cpu_weight * self.gate.cpus, io_weight=settings.io_weight,
+        settings = self.edges.settings.run
+        return Share(cpu_weight=settings.cpu_weight * self.claim.cpus, io_weight=settings.io_weight,
                      idle=settings.idle or self._lowered)
 
     def lower(self, on: bool) -> None:
@@ -354,14 +420,10 @@ class Starter(Actor):
 
     def _start_failed(self, reason: str) -> None:
         program = os.path.basename(self.spec.program)
-        if self.processes is not None:
-            self.processes.leader_ended()
-        self.decide(jr.StartFailed(f"Error from {self.gate.slot_name}: Failed to execute '{program}': {reason}"))
+        self.decide(jr.StartFailed(f"Error from {self.claim.slot_name}: Failed to execute '{program}': {reason}"))
 
     def _program_ended(self, ended: Ended) -> None:
         self._ended = ended
-        if self.processes is not None:
-            self.processes.leader_ended()
         if self.core.state is jr.StarterState.STARTING:
             self._began()
         self.decide(jr.ProgramEnded(ended.exit_code, ended.exit_signal, ended.core_dumped))
@@ -421,31 +483,25 @@ class Starter(Actor):
         digest = ""
         entries = tuple(builder.entries)
         if builder.sources:
-            self._open_grant(Grant(sources=builder.sources))
-        if len(entries) > self.host.manifest_limit:
-            digest = self.host.write_manifest(entries)
-            self._open_grant(Grant(store=self.host.store, sources=builder.sources, readable=frozenset({digest})))
+            self.held.open_grant(Grant(sources=builder.sources))
+        if len(entries) > self.edges.manifest_limit:
+            digest = self.edges.write_manifest(entries)
+            self.held.open_grant(Grant(store=self.edges.store, sources=builder.sources, readable=frozenset({digest})))
             entries = ()
         self.decide(jr.Gathered(entries=entries, digest=digest))
 
     def _forget(self, effect: jr.Forget) -> None:
-        self._close_grant()
-        if self.sandbox is not None:
-            self.host.living.discard(self.sandbox.path)
-            sandbox = self.sandbox
-            if self._work is None:
-                self.host.remove(sandbox)
-            else:  # its readers and writers finish first
-                self._work.addBoth(lambda _: self.host.remove(sandbox))
-        self.host.forgotten(self)
+        self.held.release()
+        self.context.tell(HOST, RunForgotten(self.run_id))
         self.context.stop_actor(self.context.address.actor)
 
     def _in_thread(self, function: Callable[[], Any], then: Callable[[Any], None]) -> None:
         """Work on the sandbox that would hold all runs of this machine up: beside the reactor, its result as a turn."""
-        work = self._work = self.host.in_thread(function)
+        held = self.held
+        work = held.work = self.edges.in_thread(function)
 
         def done(result: Any) -> Any:
-            self._work = None
+            held.work = None
             return result
 
         work.addBoth(done)
@@ -467,14 +523,14 @@ class Starter(Actor):
         peak = max(before.peak_memory_kib, measured.peak_memory_kib)
         if ended is not None:
             user_s, system_s = max(ended.user_cpu_s, user_s), max(ended.system_cpu_s, system_s)
-            if ended.peak_memory_kib > self.host.own_peak_kib():
+            if ended.peak_memory_kib > self.edges.host.own_peak_kib():
                 peak = max(peak, ended.peak_memory_kib)
         return Usage(user_cpu_s=user_s, system_cpu_s=system_s, wall_s=wall_s, memory_kib=measured.memory_kib,
                      peak_memory_kib=peak, disk_kib=before.disk_kib, processes=measured.processes)
 
     def _measure(self) -> None:
         if self.core.state in jr.ALIVE and self.sandbox is not None:
-            self.context.defer_to_turn(self.host.in_thread(self.sandbox.size_kib), self._measured)
+            self.context.defer_to_turn(self.edges.in_thread(self.sandbox.size_kib), self._measured)
 
     def _measured(self, disk_kib: Any) -> None:
         if self.core.state not in jr.ALIVE:
@@ -483,30 +539,20 @@ class Starter(Actor):
         if not isinstance(disk_kib, Failure):
             usage = attrs.evolve(usage, disk_kib=disk_kib)
         limit = ""
-        if self.host.enforce_disk and usage.disk_kib > self.gate.disk_kib:
-            limit = (f"The job used {usage.disk_kib} KiB of disk, more than the {self.gate.disk_kib} KiB it asked for "
+        if self.edges.settings.enforce_disk and usage.disk_kib > self.claim.disk_kib:
+            limit = (f"The job used {usage.disk_kib} KiB of disk, more than the {self.claim.disk_kib} KiB it asked for "
                      "(RequestDisk).")
         self.decide(jr.Measured(usage, limit, HoldSubCode.DISK_EXCEEDED))
-        self.host.activity(self, "suspended" if self.core.suspended else "busy")
+        self._tell_activity("suspended" if self.core.suspended else "busy")
         self.context.set_timer("measure", self.core.update_s)
 
     # ---- bulk
 
     def _fetched_more(self) -> bool:
         """Whether anything of what the run has left moved home since this was asked last."""
-        grant = self.host.bulk.grant(self.key)
+        grant = self.held.grant()
         before, self._fetched_bytes = self._fetched_bytes, self.streams.bytes_home + (grant.read_bytes if grant else 0)
         return self._fetched_bytes > before
-
-    def _open_grant(self, grant: Grant) -> None:
-        if self.key:
-            self.host.bulk.open(self.key, grant)
-            self._grant_open = True
-
-    def _close_grant(self) -> None:
-        if self._grant_open:
-            self.host.bulk.close(self.key)
-            self._grant_open = False
 
 
 def _executable(entries: tuple[FileEntry, ...]) -> tuple[FileEntry, ...]:

@@ -1,4 +1,4 @@
-"""The starter host as a process: what its gates and runs need of this machine; see :mod:`starter_gates`."""
+"""The starter host as a process: its settings and edges; see :mod:`~condor_actors.daemons.starter.claim_registry`."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from twisted.internet.threads import deferToThread
 from condor_actors.actors import World
 from condor_actors.classads import ClassAd
 from condor_actors.config import Config
-from condor_actors.cores.starter import job_run as jr
 from condor_actors.cores.starter.run_spec import RunSettings
 from condor_actors.daemons.starter.claim_registry import ActiveClaim, StarterHost
-from condor_actors.daemons.starter.standard_starter import accept_stream
+from condor_actors.daemons.starter.run_streams import accept_stream
+from condor_actors.daemons.starter.starter_edges import StarterEdges, StarterSettings
+from condor_actors.daemons.starter.starter_events import EndAllRuns
 from condor_actors.machine.run.cgroups import Cgroups
 from condor_actors.machine.run.launch import Launcher, PosixLauncher
 from condor_actors.machine.run.run_host import RunHost
@@ -26,9 +27,6 @@ from condor_actors.transfer.service import BulkService
 
 __all__ = ["ActiveClaim", "StarterHost", "StarterHostDaemon", "make_starter_host"]
 
-MANIFEST_LIMIT = 1000
-SWEEP_S = 60.0
-HELLO_TIMEOUT_S = 20.0
 ASSIGNED, UNASSIGNED = "ENVIRONMENT_FOR_ASSIGNED", "ENVIRONMENT_VALUE_FOR_UNASSIGNED_"
 """With the name of a resource behind them: variables that tell a job its units, and what they say without one."""
 
@@ -39,14 +37,16 @@ class StarterHostDaemon:
     Args:
         config, world: as for every daemon; ``world.blobs`` is a :class:`BulkService` when there is one already.
         startd: where the startd listens.
-        beside: runs a function where it does not hold the actors up.
+        in_thread: runs a function where it does not hold the actors up.
+
+    Attributes:
+        edges: what its runs need; claims: the open ones: both outlive the actor ``starter-host``.
     """
 
     name = "starter-host"
 
     def __init__(self, config: Config, world: World, startd: Address,
                  in_thread: Callable[..., Deferred[Any]] = deferToThread) -> None:
-        self.in_thread = in_thread
         self.config = config
         self.world = world
         self.startd = startd
@@ -57,20 +57,27 @@ class StarterHostDaemon:
         if self.root.notice:
             world.log.warn("{notice}", notice=self.root.notice)
         spool = config.path("SPOOL")
-        self.store = self.host.blobs(spool / "starter_blobs", config.integer("STARTER_BLOB_CACHE") << 20)
-        self.bulk: BulkService = world.blobs or BulkService(world.reactor_time, world.log)
         self.cgroups = Cgroups.find(self._base()) if config.boolean("USE_CGROUPS") else None
-        self.launcher: Launcher = world.processes or PosixLauncher(world.reactor_time, config.text("JOB_LAUNCHER"))
-        self._read(config)
+        launcher: Launcher = world.processes or PosixLauncher(world.reactor_time, config.text("JOB_LAUNCHER"))
+        self.edges = StarterEdges(
+            reactor=world.reactor_time, in_thread=in_thread, log=world.log, host=self.host, root=self.root,
+            cgroups=self.cgroups, launcher=launcher, startd=startd, node=lambda: self.public_node,
+            store=self.host.blobs(spool / "starter_blobs", config.integer("STARTER_BLOB_CACHE") << 20),
+            bulk=world.blobs or BulkService(world.reactor_time, world.log), settings=self._settings(config),
+            slot_account=self.slot_account)
+        self.claims: dict[str, ActiveClaim] = {}
 
-    def _read(self, config: Config) -> None:
+    def _settings(self, config: Config) -> StarterSettings:
         """What a reconfiguration may change."""
-        self.config = config
-        self.memory_policy = config.needed_text("CGROUP_MEMORY_LIMIT_POLICY")
-        self.allow_owner = config.boolean("STARTER_ALLOW_RUNAS_OWNER")
-        self.enforce_disk = config.boolean("STARTD_ENFORCE_DISK_LIMITS")
-        self.private_folders = tuple(word.strip('"') for word in config.list_of("MOUNT_UNDER_SCRATCH"))
-        self.private_memory = config.boolean("MOUNT_PRIVATE_DEV_SHM")
+        return StarterSettings(
+            run=self._run_settings(config),
+            memory_policy=config.needed_text("CGROUP_MEMORY_LIMIT_POLICY"),
+            allow_owner=config.boolean("STARTER_ALLOW_RUNAS_OWNER"),
+            enforce_disk=config.boolean("STARTD_ENFORCE_DISK_LIMITS"),
+            private_folders=tuple(word.strip('"') for word in config.list_of("MOUNT_UNDER_SCRATCH")),
+            private_memory=config.boolean("MOUNT_PRIVATE_DEV_SHM"))
+
+    def _run_settings(self, config: Config) -> RunSettings:
         variables: dict[str, tuple[str, ...]] = {}
         unassigned: dict[str, str] = {}
         for name in config.names_like(ASSIGNED):
@@ -80,7 +87,7 @@ class StarterHostDaemon:
                 unassigned[name.rpartition(UNASSIGNED)[2].lower()] = text
         common = dict(word.partition("=")[::2] for word in config.list_of("STARTER_JOB_ENVIRONMENT"))
         weight = config.text("JOB_IO_WEIGHT")
-        self.run_settings = RunSettings(
+        return RunSettings(
             uid_domain=config.text("UID_DOMAIN") or "", authorities=config.text("AUTH_SSL_CLIENT_CAFILE") or "",
             renice=config.expression("JOB_RENICE_INCREMENT"),
             cpu_weight=config.integer("JOB_CPU_WEIGHT"), io_weight=int(weight) if weight else None,
@@ -124,63 +131,40 @@ class StarterHostDaemon:
         """Where shadows reach this process."""
         return self.world.post.public_node or f"unix:{self.config.path('RUN') / 'starter-host.sock'}"
 
-    def sweep(self) -> None:
-        """Remove what an earlier host of this EXECUTE has left: processes, groups, directories."""
-        if self.cgroups is not None:
-            for name in self.cgroups.names():
-                group = self.cgroups.group(name)
-                group.kill()
-                group.remove()
-        else:
-            self.host.kill_marked(f"{self.root.path}:")
-        for path in self.root.leftovers():
-            self.host.remove_tree(path)
-
-    def standard_stream(self, identity: Identity) -> ExecuteEndpoint | None:
+    def standard_stream(self, identity: Identity) -> ExecuteEndpoint:
         """A stream that a shadow has dialled for a job of the standard universe."""
-        host = self.system.actor("starter-host")
-        if not isinstance(host, StarterHost):
-            return None
-        return ExecuteEndpoint(self.world.reactor_time, local=identity.method == "local", accept=accept_stream(host))
+        return ExecuteEndpoint(self.world.reactor_time, local=identity.method == "local",
+                               accept=accept_stream(self.edges))
 
-    def standard_channel(self, identity: Identity) -> FarChannel | None:
+    def standard_channel(self, identity: Identity) -> FarChannel:
         """A connection that a shadow has dialled for the first process of such a job."""
-        host = self.system.actor("starter-host")
-        if not isinstance(host, StarterHost):
-            return None
-        return FarChannel(self.world.reactor_time, accept_stream(host))
+        return FarChannel(self.world.reactor_time, accept_stream(self.edges))
 
     # ---- Daemon
 
     def start(self) -> None:
         """Spawn the host actor."""
         self.host.become_parent_of_orphans()
-        self.system.spawn("starter-host", lambda: StarterHost(self), inbox_limit=100_000)
+        self.system.spawn("starter-host", lambda: StarterHost(self.edges, self.claims), inbox_limit=100_000)
 
     def stop(self, graceful: bool) -> Deferred[None]:
         """End every run, at once: the startd has vacated the claims before it stops a starter host."""
         done: Deferred[None] = Deferred()
-        host = self.system.actor("starter-host")
-        if not isinstance(host, StarterHost) or not (host.runs or host.leaving):
-            self._leave()
-            done.callback(None)
-            return done
-        for run in tuple(host.runs.values()):
-            run.decide(jr.Abandon())
+        edges = self.edges
 
-        def look() -> None:
-            if any(run.core.state not in (jr.StarterState.ENDED, jr.StarterState.GONE) for run in host.runs.values()):
-                self.world.reactor_time.callLater(0.05, look)
-                return
-            for run in tuple(host.runs.values()):
-                run.decide(jr.Abandon())
-            DeferredList(list(host.leaving.values())).addCallback(leave)
+        def at_rest() -> None:
+            edges.at_rest = None
+            DeferredList(list(edges.leaving.values())).addCallback(leave)
 
         def leave(_: object) -> None:
             self._leave()
             done.callback(None)
 
-        look()
+        if edges.runs:
+            edges.at_rest = at_rest
+            self.system.tell(Address("", "starter-host"), EndAllRuns())
+        else:
+            at_rest()
         return done
 
     def _leave(self) -> None:
@@ -193,11 +177,8 @@ class StarterHostDaemon:
 
     def reconfigure(self, config: Config) -> None:
         """Take new settings for runs to come."""
-        self._read(config)
-        host = self.system.actor("starter-host")
-        if isinstance(host, StarterHost):
-            host.settings = self.run_settings
-            host.enforce_disk = self.enforce_disk
+        self.config = config
+        self.edges.settings = self._settings(config)
 
     def ad(self) -> ClassAd:
         """For ``condor_ping`` and its like; a starter host does not advertise itself."""

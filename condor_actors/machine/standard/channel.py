@@ -118,29 +118,35 @@ class FarChannel(_Channel):
     """The end beside the runtime.
 
     Args:
-        accept: finds the run of (run id, key): None, or the object whose ``channelled(channel)``, or ``spared(channel,
-            label)`` of a helper's, takes it or not.
+        accept: finds the run of (run id, key): None, or the object whose ``channelled(channel, answer)``, or
+            ``spared(channel, label, answer)`` of a helper's, calls ``answer(whether it takes it)`` soon.
     """
 
     def __init__(self, reactor: Any, accept: Callable[[str, str], Any]) -> None:
         super().__init__(reactor)
         self._accept = accept
         self.secret = b""
+        self._over = False
 
     def take(self, letter: int, payload: bytes) -> None:
         """Whose channel it is to be."""
-        if letter not in (ss.CHANNEL, ss.SPARE):
+        if letter not in (ss.CHANNEL, ss.SPARE) or not self._patience.active():
             raise BadStream("a channel that does not say whose it is")
         run_id, key, what = ss.fields_of(letter, payload)
         self.calm()
         run = self._accept(run_id, key)
-        transport: Any = self.transport
-        taken = False
         if run is not None and letter == ss.SPARE:
-            taken = run.spared(self, what)
+            run.spared(self, what, self._answered)
         elif run is not None and len(what) in (0, SECRET_BYTES):
             self.secret = what
-            taken = run.channelled(self)
+            run.channelled(self, self._answered)
+        else:
+            self._answered(False)
+
+    def _answered(self, taken: bool) -> None:
+        transport: Any = self.transport
+        if self._over:
+            return
         if not taken:
             transport.write(ss.message_frame(ss.NO, "there is no such run here, or it has its channel already"))
             transport.loseConnection()
@@ -154,4 +160,5 @@ class FarChannel(_Channel):
 
     def connectionLost(self, reason: Failure = _DONE) -> None:  # noqa: N802
         """It has ended before it was used: the process that is given it will notice."""
+        self._over = True
         self.calm()

@@ -70,7 +70,8 @@ class ExecuteEndpoint(StandardStream):
     """The end beside the runtime.
 
     Args:
-        accept: finds the run of (run id, key): None, or the object that gets ``attached(end)``.
+        accept: finds the run of (run id, key): None, or the object that gets ``attached(end, answer)`` and calls
+            ``answer(why not)`` soon, with nothing when it takes the stream.
         local: see :class:`StandardStream`.
 
     Attributes:
@@ -118,8 +119,7 @@ class ExecuteEndpoint(StandardStream):
                 transport.unregisterProducer()
                 transport.loseConnection()
                 return
-            problem = self._run.attached(self)
-            self.send(ss.message_frame(ss.NO, problem) if problem else ss.frame(ss.READY))
+            self._run.attached(self, self._attached)
         elif letter == ss.MEMBER:
             self._newborn = member
         elif letter == ss.BORN:
@@ -136,6 +136,9 @@ class ExecuteEndpoint(StandardStream):
                 self._give_member(child, self._awaited.pop(child))
         else:
             super().take(letter, member, payload)
+
+    def _attached(self, problem: str) -> None:
+        self.send(ss.message_frame(ss.NO, problem) if problem else ss.frame(ss.READY))
 
     # ---- the runtime
 

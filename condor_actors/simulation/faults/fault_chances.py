@@ -102,7 +102,13 @@ def _ambush(random: Random, machines: Sequence[MachineSpec], when_s: float) -> F
         return None
     daemon = random.choice(daemons)
     return Fault(kind="ambush", when_s=when_s, target=spec.name, daemon=daemon,
-                 message=random.choice(AMBUSHES[daemon]), moment=random.choice(("kill", "reset")))
+                 message=random.choice(AMBUSHES[daemon]), moment=random.choice(("kill", "reset", "raise")))
+
+
+def _raise(random: Random, machines: Sequence[MachineSpec], when_s: float) -> Fault:
+    moment = random.choice(("before", "after", "after", "edge"))
+    return attrs.evolve(_crash(random, machines, when_s), kind="raise", moment=moment,
+                        turn=1 if moment == "edge" else random.randrange(1, 30))
 
 
 def _on_machine(kind: str, low_s: float, high_s: float) -> Callable[[Random, Sequence[MachineSpec], float], Fault]:
@@ -150,5 +156,5 @@ _CHANCES: dict[str, tuple[float, Callable[[Random, Sequence[MachineSpec], float]
     "disk-full": (0.7, _on_machine("disk-full", 1, 60)),
     "disk-sick": (0.7, _on_machine("disk-sick", 1, 60)), "die": (3.0, _die), "clock": (1.0, _clock),
     "ambush": (14.0, _ambush), "owner": (3.0, _owner), "kill-job": (1.5, _on_machine("kill-job", 0, 0)),
-    "bad": (1.0, _on_machine("bad", 10, 300)),
+    "bad": (1.0, _on_machine("bad", 10, 300)), "raise": (5.0, _raise),
 }

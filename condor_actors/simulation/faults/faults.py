@@ -19,6 +19,10 @@ One fault a line; ``#`` begins a comment; spans are ``90s``, ``5m``, ``1.5h``::
     at 255s bad m3 for 5m                      no program starts there
     at 260s ambush m0/schedd on run.RunEnded kill     killed by the next such message, before it looks at it
     at 260s ambush m0/schedd on run.RunEnded reset    the connection breaks right behind that message
+    at 260s ambush m0/schedd on run.RunEnded raise    the turn of the next such message raises when all is done
+    at 270s raise m3/starter-host before 7     the seventh turn from now raises before it has done anything
+    at 270s raise m3/starter-host after 7      … or when it has done everything; what it sent is dropped
+    at 270s raise m0/schedd edge 1             what waits for the next commit raises
 
 Every fault that lasts ends by itself, so that after the last one the pool is whole again.
 """
@@ -57,7 +61,8 @@ class Fault:
         target, other: machines; daemon: on ``target``.
         one_way: a cut from ``target`` to ``other`` only.
         values: ``delay jitter loss rate`` of a slow path, ``jump`` of a clock.
-        moment: of ``die``: before or after; of ``ambush``: kill or reset; message: that an ambush waits for.
+        moment: of ``die``: before or after; of ``ambush``: kill, reset or raise; of ``raise``: before, after or edge.
+        message: that an ambush waits for; turn: which one raises, counted from now.
     """
 
     kind: str
@@ -70,6 +75,7 @@ class Fault:
     values: tuple[tuple[str, float], ...] = ()
     moment: str = ""
     message: str = ""
+    turn: int = 0
 
     def __str__(self) -> str:
         words = [f"at {self.when_s:.10g}s", self.kind, self.target + (f"/{self.daemon}" if self.daemon else "")]
@@ -81,6 +87,8 @@ class Fault:
             words += [name, f"{value:.10g}" + ("s" if name in ("delay", "jitter", "jump") else "")]
         if self.message:
             words += ["on", self.message, self.moment]
+        elif self.turn:
+            words += [self.moment, str(self.turn)]
         elif self.moment:
             words += [self.moment, "commit"]
         return " ".join(words)
@@ -106,8 +114,10 @@ _FORMS = {
     "cut": {"pair", "span"}, "slow": {"pair", "span", "values"}, "reset": {"pair"}, "disk-full": {"span"},
     "disk-sick": {"span"}, "die": {"daemon", "moment"}, "clock": {"jump"}, "owner": {"span"}, "kill-job": set(),
     "bad": {"span"},
-    "ambush": {"daemon", "message"},
+    "ambush": {"daemon", "message"}, "raise": {"daemon", "turn"},
 }
+MOMENTS = ("before", "after", "edge")
+AMBUSHED = ("kill", "reset", "raise")
 _VALUES = ("delay", "jitter", "loss", "rate")
 
 
@@ -196,9 +206,13 @@ class _Line:
             message = fields["message"] = self._take("a message (run.RunEnded)")
             if message_class(f"condor.{message}", 1) is None:
                 raise BadSchedule(f"there is no message condor.{message}")
-            fields["moment"] = self._take("kill or reset")
-            if fields["moment"] not in ("kill", "reset"):
-                raise BadSchedule(f"expected kill or reset, found {fields['moment']!r}")
+            fields["moment"] = self._one_of(AMBUSHED)
+        if "turn" in needs:
+            fields["moment"] = self._one_of(MOMENTS)
+            number = self._take("the number of a turn")
+            if not number.isdigit() or not int(number):
+                raise BadSchedule(f"the number of a turn is 1 or more, not {number!r}")
+            fields["turn"] = int(number)
         if "jump" in needs:
             self._keyword("jump")
             fields["values"] = (("jump", self._span("the jump")),)
@@ -210,6 +224,12 @@ class _Line:
         if self._words:
             raise BadSchedule(f"{' '.join(self._words)!r} is too much")
         return Fault(**fields)
+
+    def _one_of(self, words: Sequence[str]) -> str:
+        found, expected = self._take(" or ".join(words)), ", ".join(words)
+        if found not in words:
+            raise BadSchedule(f"expected one of {expected}, found {found!r}")
+        return found
 
     def _values(self) -> list[tuple[str, float]]:
         found = []
@@ -351,6 +371,9 @@ class Faults:
 
     def _ambush(self, fault: Fault, machine: SimulatedMachine) -> None:
         self._pool.network.ambushes[machine.name, fault.daemon, f"condor.{fault.message}"] = fault.moment
+
+    def _raise(self, fault: Fault, machine: SimulatedMachine) -> None:
+        self._pool.trips.arm(machine.name, fault.daemon, fault.moment, fault.turn)
 
     def _clock(self, fault: Fault, machine: SimulatedMachine) -> None:
         machine.offset_s += dict(fault.values)["jump"]

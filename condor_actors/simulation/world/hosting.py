@@ -129,6 +129,8 @@ def host(process: Process, argument: str) -> None:
     config = process.machine.pool.config_of(process.machine, process.kind)
     process.daemon = daemon = _BUILDERS[process.kind](process, config, argument)
     process.system = daemon.system
+    if process.machine.pool.raises:
+        process.machine.pool.trips.watch(process)
     if process.machine.pool.scenario.checks:
         process.machine.pool.checkers.listen(process)
     if process.kind not in ("shadow-host",):

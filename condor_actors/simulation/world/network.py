@@ -61,7 +61,7 @@ class Network:
         listeners: who listens, by node.
         carried: told of each envelope that arrives: (from, to, envelope).
         frames: how many frames were sent.
-        ambushes: ``kill`` or ``reset`` by (machine, daemon, kind of the message that is waited for).
+        ambushes: ``kill``, ``reset`` or ``raise`` by (machine, daemon, kind of the message that is waited for).
     """
 
     def __init__(self, clock: HeapClock, random: Random) -> None:
@@ -412,4 +412,6 @@ class SimulatedPost(PostOffice):
                 return True
             if how == "reset":
                 wire.reset()
+            if how == "raise":
+                process.machine.pool.trips.arm_message(process, envelope.kind)
         return False

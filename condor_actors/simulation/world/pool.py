@@ -25,6 +25,7 @@ from condor_actors.cores.schedd.queue_operations import ArchiveJob, QueueOperati
 from condor_actors.messages.envelope import Envelope, Identity
 from condor_actors.simulation.faults.checkers import Checkers
 from condor_actors.simulation.faults.faults import Faults, parse_schedule
+from condor_actors.simulation.faults.trips import Injected, Trips
 from condor_actors.simulation.world.clock import HeapClock
 from condor_actors.simulation.world.disk import DiskTrouble
 from condor_actors.simulation.world.hosting import host
@@ -94,6 +95,8 @@ class Pool:
         self.incidents = 0
         self.suspects: list[str] = []
         self.faults = Faults(self, parse_schedule(scenario.faults, [spec.name for spec in scenario.machines]))
+        self.trips = Trips()
+        self.raises = any("raise" in (fault.kind, fault.moment) for fault in self.faults.faults)
         self.clocks_jump = any(fault.kind == "clock" for fault in self.faults.faults)
         self.keeps = any("keeps" in each.program for each in scenario.submissions)
         self._digest = hashlib.sha256()
@@ -167,7 +170,7 @@ class Pool:
         """Something in a process raised what it should not have."""
         self.incidents += 1
         self.note(process.title, f"fails: {what}: {type(failure.value).__name__}")
-        if not failure.check(DiskTrouble, StoreUnavailable):
+        if not failure.check(DiskTrouble, StoreUnavailable, Injected):
             self.violate(f"{process.title}: {what}: {failure.getErrorMessage()}\n{failure.getTraceback()}")
 
     def violate(self, text: str, job: str = "") -> None:

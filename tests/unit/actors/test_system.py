@@ -509,3 +509,141 @@ def test_a_result_that_a_crash_overtakes_is_not_heard(net: LocalNetwork) -> None
     begun.callback("of the former life")
     net.run(1.0)
     assert results == []
+
+class Edged(Actor):
+    """Calls edges after the commit; the one that is called ``bad`` raises."""
+
+    started_times = 0
+
+    def started(self) -> None:
+        Edged.started_times += 1
+
+    def receive(self, delivery: Delivery) -> None:
+        text = delivery.message.text
+        if text.startswith("store"):
+            self.context.persist(text)
+        if text.endswith("bad"):
+            self.context.after_commit([].pop)
+        self.context.reply(delivery, Say(text=text.upper()))
+
+
+@pytest.mark.parametrize("text", ["bad", "store bad"])
+def test_an_edge_that_raises_after_the_commit_rebuilds_its_actor_only(net: LocalNetwork, text: str) -> None:
+    stored: list[Any] = []
+    system = net.system("<a:1>", commit=stored.extend)
+    Edged.started_times = 0
+    system.spawn("edged", Edged)
+    system.spawn("echo", Echo)
+    probe = net.probe(system)
+    probe.ask(Address("", "edged"), Say(text=text))
+    probe.ask(HERE, Say(text="hello"))
+    net.run()
+    assert sorted(answer.text for answer in probe.answers) == sorted([text.upper(), "HELLO"]), "what was decided leaves"
+    assert stored == ([text] if text.startswith("store") else [])
+    assert Edged.started_times == 2
+    probe.ask(Address("", "edged"), Say(text="store again"))
+    net.run()
+    assert probe.answers[-1] == Say(text="STORE AGAIN"), "it goes on"
+
+
+class Family(Actor):
+    """Has a child that survives it and one that does not."""
+
+    found: ClassVar[list[tuple[str, ...]]] = []
+
+    def started(self) -> None:
+        Family.found.append(self.context.children)
+        if not self.context.children:
+            self.context.spawn("strong", Echo, restart="temporary", survives=True)
+            self.context.spawn("weak", Echo, restart="temporary")
+
+    def receive(self, delivery: Delivery) -> None:
+        if isinstance(delivery.message, ChildDown):
+            Family.found.append((f"{delivery.message.name} is down",))
+        else:
+            raise RuntimeError("asked to")
+
+
+def test_a_child_that_survives_is_the_rebuilt_parents(net: LocalNetwork) -> None:
+    system = net.system("<a:1>")
+    Family.found.clear()
+    system.spawn("family", Family)
+    net.run()
+    strong = system.actor("strong")
+    probe = net.probe(system)
+    probe.tell(Address("", "family"), Say(text="crash"))
+    net.run()
+    assert Family.found == [(), ("strong",)]
+    assert system.actor("strong") is strong
+    assert system.actor("weak") is None
+    probe.tell(Address("", "strong"), Say(text="crash"))
+    net.run()
+    assert Family.found[2:] == [("strong is down",)], "its fall is the rebuilt parent's to know"
+    system.stop_actor("family")
+    assert system.actor("family") is None
+
+
+class Edge(Actor):
+    """Gives its edge away."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[Any, ...]] = []
+
+    def started(self) -> None:
+        self.call = self.context.as_turn(self.hear)
+
+    def hear(self, *arguments: Any) -> None:
+        if arguments == ("crash",):
+            raise RuntimeError("asked to")
+        self.heard.append(arguments)
+
+
+def test_what_an_edge_calls_is_a_turn(net: LocalNetwork) -> None:
+    system = net.system("<a:1>")
+    system.spawn("edge", Edge)
+    net.run()
+    actor: Any = system.actor("edge")
+    actor.call(1, "two")
+    assert actor.heard == [], "not now"
+    net.run()
+    assert actor.heard == [(1, "two")]
+    actor.call("crash")
+    actor.call("late")
+    net.run()
+    rebuilt: Any = system.actor("edge")
+    assert rebuilt is not actor
+    assert rebuilt.heard == []
+    actor.call("very late")
+    net.run()
+    assert rebuilt.heard == []
+
+
+class Watchful(Edge):
+    """Its edge has to act at once."""
+
+    dropped_times = 0
+
+    def started(self) -> None:
+        self.call = self.context.guarded(self.hear)
+
+    def dropped(self) -> None:
+        Watchful.dropped_times += 1
+        raise OSError("nothing can be closed")
+
+
+def test_what_an_edge_raises_is_its_actors_crash(net: LocalNetwork) -> None:
+    system = net.system("<a:1>")
+    Watchful.dropped_times = 0
+    system.spawn("edge", Watchful)
+    net.run()
+    actor: Any = system.actor("edge")
+    actor.call("at once")
+    assert actor.heard == [("at once",)]
+    actor.call("crash")
+    net.run()
+    rebuilt: Any = system.actor("edge")
+    assert rebuilt is not actor
+    assert Watchful.dropped_times == 1
+    actor.call("crash")
+    net.run()
+    assert system.actor("edge") is rebuilt, "what a former one's edge raises is nobody's crash"

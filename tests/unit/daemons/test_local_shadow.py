@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -40,13 +39,13 @@ def test_what_a_program_leaves_behind_may_be_another_users(tmp_path: Path, monke
                    "Cmd": "/bin/true", "Iwd": str(tmp_path)})
     order = StartRun(run_id="1.0#1", job_ad=job.to_bytes(), claim_id="", secret="", starter_node="", slot_name="",
                      slot_ad=b"", lease_s=60.0)
-    said: list[Any] = []
     net, launcher = LocalNetwork(), Played()
-    net.system("<host:1>").spawn("shadow/1.0#1", lambda: LocalShadow(
-        order, launcher, UserLogs(net.clock, sync=False), lambda run_id, message: said.append(message), {}))
+    system = net.system("<host:1>")
+    probe = net.probe(system, "shadow-host")
+    system.spawn("shadow/1.0#1", lambda: LocalShadow(order, launcher, UserLogs(net.clock, sync=False), {}))
     net.run(0.1)
     launcher.ended(Ended(exit_code=0, exit_signal=-1, core_dumped=False, user_cpu_s=0.5, system_cpu_s=0.0,
                          peak_memory_kib=100))
     net.run(0.1)
-    assert [message.outcome for message in said if isinstance(message, RunEnded)] == ["exited"]
+    assert [report.message.outcome for report in probe.messages if isinstance(report.message, RunEnded)] == ["exited"]
     net.stop()

@@ -11,6 +11,7 @@ import contextlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from condor_actors.classads import ClassAd
 from condor_actors.cores.starter import job_run as jr
 from condor_actors.cores.starter.run_spec import NULL
 from condor_actors.messages.envelope import AskFailed, Refused
@@ -42,11 +43,11 @@ class OutputStreams:
         self._there: set[str] = set()  # names of files that are at home, be they empty
         self._under_way = False
         self._end: RunExited | None = None
-        spec, name = starter.spec, starter.host.home_name
+        spec, job = starter.spec, ClassAd.from_bytes(starter.job_ad)
         if spec.transfers and spec.stream_stdout and spec.stdout != NULL:
-            self._at[spec.stdout] = (name(starter, "Out"), 0)
+            self._at[spec.stdout] = (job.get_str("Out"), 0)
         if spec.transfers and spec.stream_stderr and spec.stderr not in (NULL, spec.stdout):
-            self._at[spec.stderr] = (name(starter, "Err"), 0)
+            self._at[spec.stderr] = (job.get_str("Err"), 0)
 
     @property
     def paths(self) -> tuple[str, ...]:

@@ -1,0 +1,25 @@
+"""What the shadow host and its shadows say to one another, within the process.
+
+Beside these the host hands its shadows the schedd's messages as they are, and ``Settled`` and ``ScheddBack`` of
+:mod:`condor_actors.cores.shadow.shadow_events`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from condor_actors.messages.envelope import Address
+
+__all__ = ["SHADOW_HOST", "ShadowReport"]
+
+SHADOW_HOST = Address("", "shadow-host")
+
+
+@attrs.frozen
+class ShadowReport:
+    """A shadow has a message for the schedd about its run (``RunUpdated``, ``RunEnded``, ``ShellData``)."""
+
+    run_id: str
+    message: Any

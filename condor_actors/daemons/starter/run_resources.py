@@ -1,0 +1,111 @@
+"""What one run holds of this machine, and how it is let go, however the run ends.
+
+Theory: a starter writes down here what it takes: its sandbox, its processes, its grant, its streams and shells.  The
+record is the process's, not the actor's: when the actor crashes, the starter host kills and frees by it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+import attrs
+from twisted.internet.defer import Deferred
+
+from condor_actors.machine.run.run_processes import RunProcesses
+from condor_actors.machine.run.sandbox import Sandbox
+from condor_actors.messages.envelope import Address
+from condor_actors.transfer.service import Grant
+
+if TYPE_CHECKING:
+    from condor_actors.daemons.starter.run_streams import RunStreams
+    from condor_actors.daemons.starter.shells import Shells
+    from condor_actors.daemons.starter.starter_edges import StarterEdges
+
+__all__ = ["RunResources"]
+
+
+@attrs.define(eq=False, kw_only=True)
+class RunResources:
+    """See the module.
+
+    Attributes:
+        edges: of the process.
+        run_id, claim_id, secret: the run and where it is.
+        shadow: who is told of its end.
+        key: of the transfers; granted: whether they are open.
+        sandbox: its directory.
+        processes: its processes, as long as there may be any: a claim's control group is the next run's afterwards.
+        work: what a thread does with the sandbox now.
+        streams: of a standard-universe job; shells: beside the job.
+    """
+
+    edges: StarterEdges
+    run_id: str
+    claim_id: str
+    secret: str
+    shadow: Address
+    key: str = ""
+    granted: bool = False
+    sandbox: Sandbox | None = None
+    processes: RunProcesses | None = None
+    work: Deferred[Any] | None = None
+    streams: RunStreams | None = None
+    shells: Shells | None = None
+
+    def grant(self) -> Grant | None:
+        """The open grant."""
+        return self.edges.bulk.grant(self.key) if self.granted else None
+
+    def open_grant(self, grant: Grant) -> None:
+        """Let the shadow fetch or bring what the grant says."""
+        if self.key:
+            self.edges.bulk.open(self.key, grant)
+            self.granted = True
+
+    def close_grant(self) -> None:
+        """No more transfers."""
+        if self.granted:
+            self.edges.bulk.close(self.key)
+            self.granted = False
+
+    def use_key(self, key: str) -> None:
+        """The shadow has another key from now on; what is granted stays granted."""
+        grant = self.grant()
+        self.close_grant()
+        self.key = key
+        if self.streams is not None:
+            self.streams.key = key
+        if grant is not None:
+            self.open_grant(grant)
+
+    def kill(self) -> int:
+        """Kill what is left of the run's processes; how many there were."""
+        if self.processes is None:
+            return 0
+        left = self.processes.kill()
+        if not left:
+            self.processes = None
+        return left
+
+    def remove_sandbox(self) -> None:
+        """Take the directory away, once whoever still reads or fills it has finished."""
+        sandbox, self.sandbox = self.sandbox, None
+        if sandbox is None:
+            return
+        if self.work is None:
+            self.edges.remove(sandbox)
+        else:
+            self.work.addBoth(lambda _: self.edges.remove(sandbox))
+
+    def release(self) -> None:
+        """Let go of everything; the record is no more."""
+        self.edges.runs.pop(self.run_id, None)
+        with contextlib.ExitStack() as last:  # each of these is tried, whatever becomes of the others
+            last.callback(self.remove_sandbox)
+            last.callback(self.edges.store.unpin, self.run_id)
+            last.callback(self.close_grant)
+            if self.shells is not None:
+                last.callback(self.shells.close_all)
+            if self.streams is not None:
+                last.callback(self.streams.close)

@@ -1,0 +1,132 @@
+"""What reaches the run of a standard-universe job over its streams.
+
+Theory: connections are the reactor's, the run is its starter's.  So what a stream says becomes a turn of the starter,
+which answers by a function that came with it; only the files of checkpoints, which the stream needs at once, are made
+and dropped here.  When the run is over, or its starter crashes, everything that came in is cut.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from condor_actors.cores.secrets import matches
+
+if TYPE_CHECKING:
+    from condor_actors.daemons.starter.run_resources import RunResources
+    from condor_actors.daemons.starter.standard_starter import StandardStarter
+    from condor_actors.daemons.starter.starter_edges import StarterEdges
+    from condor_actors.machine.standard.channel import FarChannel
+    from condor_actors.machine.standard.execute_endpoint import ExecuteEndpoint
+
+__all__ = ["RunStreams", "accept_stream"]
+
+
+class RunStreams:
+    """See the module.
+
+    Args:
+        starter: whose run it is; resources: what that holds.
+        key: who shows it is the run's shadow.
+    """
+
+    def __init__(self, starter: StandardStarter, resources: RunResources, key: str) -> None:
+        as_turn = starter.context.as_turn
+        self.key = key
+        self._resources = resources
+        self._images = 0
+        self._streams: list[ExecuteEndpoint] = []
+        self._channels: list[FarChannel] = []
+        self._attach: Callable[..., None] = as_turn(starter.attached)
+        self._channel: Callable[..., None] = as_turn(starter.channelled)
+        self._spare: Callable[..., None] = as_turn(starter.spared)
+        self.image_written: Callable[[], None] = as_turn(starter.image_written)
+        self.image_refused: Callable[[int], None] = as_turn(starter.image_refused)
+        self._image_received: Callable[[str], None] = as_turn(starter.image_received)
+        self._detached: Callable[..., None] = as_turn(starter.detached)
+
+    def attached(self, stream: ExecuteEndpoint, answer: Callable[[str], None]) -> None:
+        """The shadow's stream is here; ``answer(why not)``, empty when it is taken."""
+        self._streams.append(stream)
+        self._attach(stream, answer)
+
+    def detached(self, stream: ExecuteEndpoint, reason: str) -> None:
+        """A stream has ended."""
+        if stream in self._streams:
+            self._streams.remove(stream)
+        self._detached(stream, reason)
+
+    def channelled(self, channel: FarChannel, answer: Callable[[bool], None]) -> None:
+        """The channel of the first process is here; ``answer(whether there is a use for it)``."""
+        self._channels.append(channel)
+        self._channel(channel, answer)
+
+    def spared(self, channel: FarChannel, label: int, answer: Callable[[bool], None]) -> None:
+        """The channel of a helper is here, before it is needed; ``answer(whether there is a use for it)``."""
+        self._channels.append(channel)
+
+        def taken(use: bool) -> None:
+            self.channel_used(channel)
+            answer(use)
+
+        self._spare(channel, label, taken)
+
+    def channel_used(self, channel: FarChannel) -> None:
+        """A process, or the stream, has the channel: cutting it is not ours any more."""
+        if channel in self._channels:
+            self._channels.remove(channel)
+
+    # ---- files of checkpoints
+
+    def new_image(self) -> tuple[str, int]:
+        """A file for a checkpoint: its path, and a descriptor of it.
+
+        Raises:
+            OSError: no space.
+        """
+        sandbox = self._resources.sandbox
+        if sandbox is None:
+            raise OSError(errno.ENOENT, "the run is over")
+        self._images += 1
+        path = os.path.join(sandbox.path, f"image.{self._images}")
+        with sandbox.rights():
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o700)
+        return path, descriptor
+
+    def image_received(self, path: str, number: int, text: str) -> None:
+        """The checkpoint to start from is here, or could not be taken."""
+        if number:
+            self._drop(path)
+        else:
+            self._image_received(path)
+
+    def image_sent(self, path: str, number: int, text: str) -> None:
+        """A checkpoint is at home, or could not be kept there: its file here is not needed."""
+        self._drop(path)
+
+    @staticmethod
+    def _drop(path: str) -> None:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+
+    def close(self) -> None:
+        """The run is over."""
+        streams, self._streams = self._streams, []
+        channels, self._channels = self._channels, []
+        for channel in channels:
+            channel.cut()
+        for stream in streams:
+            stream.cut("the run is over")
+
+
+def accept_stream(edges: StarterEdges) -> Callable[[str, str], Any]:
+    """Finds the run that a stream belongs to: whoever knows its key is its shadow."""
+    def accept(run_id: str, key: str) -> RunStreams | None:
+        held = edges.runs.get(run_id)
+        streams = held.streams if held is not None else None
+        return streams if streams is not None and streams.key and matches(streams.key, key) else None
+
+    return accept
