@@ -37,14 +37,14 @@ def kinds(actions: tuple[op.Action, ...]) -> list[str]:
 
 
 @pytest.mark.parametrize("event", op.EVENTS)
-@pytest.mark.parametrize("place", op.SLOT_STATES)
+@pytest.mark.parametrize("slot_state", op.SLOT_STATES)
 def test_every_cell_is_filled_and_leads_to_a_place(slot_state: op.SlotState, event: type) -> None:
     machine = at(slot_state)
     machine.handle(EXAMPLES[event], NOW)
     assert machine.slot_state in op.SLOT_STATES
 
 
-@pytest.mark.parametrize("place", [p for p in op.SLOT_STATES if p[0] is op.State.CLAIMED])
+@pytest.mark.parametrize("slot_state", [p for p in op.SLOT_STATES if p[0] is op.State.CLAIMED])
 @pytest.mark.parametrize("event", op.EVENTS)
 def test_a_running_claim_is_left_only_for_preempting(slot_state: op.SlotState, event: type) -> None:
     machine = at(slot_state, want_vacate=True)
