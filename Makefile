@@ -18,7 +18,7 @@ $(STAMP): setup.cfg setup.py pyproject.toml $(NATIVE)
 	./etc/install-system-packages build
 	[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q --upgrade pip setuptools wheel cffi
-	$(BIN)/python -m pip install -q --no-build-isolation --config-settings editable_mode=compat -e '.[test]'
+	$(BIN)/python -m pip install -q --no-build-isolation -e '.[test]'
 	touch $(STAMP)
 
 demo: install                ## start a pool, run the examples, show what happens

@@ -114,6 +114,8 @@ long read_ahead(struct thread *self, int fd, uint8_t *to, size_t size, int64_t o
     bool at_position = offset < 0;
     if (!k || !k->reads || others_look() || (at_position && k->position < 0) || size == 0)
         return NOT_HERE;
+    if (is_beyond_memory(to, size))
+        return -EFAULT;
     if (at_position) {
         lock(position_lock(fd));
         offset = k->position;
@@ -179,6 +181,8 @@ long write_behind(struct thread *self, int fd, const uint8_t *from, size_t size,
     size_t done = 0;
     if (!k || !k->writes || others_look() || size == 0)
         return NOT_HERE;
+    if (is_beyond_memory(from, size))
+        return -EFAULT;
     spoil(k->identity);
     while (done < size) {
         size_t part = size - done > MAX_PAYLOAD ? MAX_PAYLOAD : size - done;

@@ -98,7 +98,7 @@ long call_home(struct thread *self, long number, long a, long b, long c, long d,
 
 /* One read or write of any size is as many requests as it needs; only the first may wait. OFFSET < 0: at
  * the descriptor's own position. */
-static long transfer(struct thread *self, struct trap *waiting, bool writing, int fd, uint8_t *at,
+static long transfer_whole(struct thread *self, struct trap *waiting, bool writing, int fd, uint8_t *at,
                      size_t size, int64_t offset)
 {
     size_t done = 0;
@@ -106,8 +106,9 @@ static long transfer(struct thread *self, struct trap *waiting, bool writing, in
     if (quick != NOT_HERE)
         return quick;
     uint64_t hints = 0;
+    bool beyond = is_beyond_memory(at, size); /* nothing is moved, but what else is wrong is told first */
     do {
-        size_t piece = bounded(size - done);
+        size_t piece = beyond ? 0 : bounded(size - done);
         struct request request = {.call = writing ? (offset < 0 ? __NR_write : __NR_pwrite64)
                                                   : (offset < 0 ? __NR_read : __NR_pread64),
                                   .arguments = {fd, (int64_t)piece, (int64_t)piece,
@@ -120,12 +121,25 @@ static long transfer(struct thread *self, struct trap *waiting, bool writing, in
             SYSTEM(__NR_tgkill, process.real_id, self->real_id, SIGPIPE);
         if (got < 0 && !done)
             return got;
+        if (beyond)
+            return -EFAULT;
         done += got > 0 ? (size_t)got : 0;
         if (got < (long)piece || !(hints & HINT_MORE))
             break;
     } while (done < size);
     note_transfer(self, fd, writing, hints);
     return (long)done;
+}
+
+/* What stands before a hole in the program's memory is written, as the kernel does it. */
+static long transfer(struct thread *self, struct trap *waiting, bool writing, int fd, uint8_t *at,
+                     size_t size, int64_t offset)
+{
+    long done = transfer_whole(self, waiting, writing, fd, at, size, offset);
+    if (done != -EFAULT || !writing || is_beyond_memory(at, size))
+        return done;
+    size_t part = readable_part(at, size);
+    return part == 0 || part == size ? done : transfer_whole(self, waiting, writing, fd, at, part, offset);
 }
 
 long read_home(struct thread *self, int fd, void *to, size_t size, int64_t offset)

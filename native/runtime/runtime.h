@@ -43,6 +43,7 @@ enum { /* as <errno.h>, which belongs to a C library */
 #define RUNTIME_PLACE 0x6fff00000000ul
 #define KERNEL_PLACES 0x700000000000ul
 #define PAGE 4096ul
+#define USER_SPACE_END 0x7ffffffff000ul
 #define READ_IMPLIES_EXEC 0x400000u /* of personality */
 
 #define SLOT_BYTES 0x40000ul
@@ -197,6 +198,8 @@ uint64_t read_number(const char **at, unsigned base);
 long copy_user(void *to, const void *from, size_t size);
 long copy_path(char *to, const char *from); /* length with the zero, -ENAMETOOLONG, -EFAULT */
 long touch_for_reading(const void *from, size_t size);
+bool is_beyond_memory(const void *from, size_t size); /* no program has that: the kernel refuses it unseen */
+size_t readable_part(const void *from, size_t size);  /* of its beginning, up to a hole */
 bool fix_fault(struct ucontext *frame);
 
 /* lock.c */

@@ -44,6 +44,22 @@ long copy_path(char *to, const char *from)
     return -ENAMETOOLONG;
 }
 
+bool is_beyond_memory(const void *from, size_t size)
+{
+    return (unsigned long)from + size < (unsigned long)from || (unsigned long)from + size > USER_SPACE_END;
+}
+
+size_t readable_part(const void *from, size_t size)
+{
+    size_t done = 0;
+    char byte;
+    while (done < size && !copy_user(&byte, (const char *)from + done, 1)) {
+        size_t page = PAGE - (((unsigned long)from + done) & (PAGE - 1));
+        done += page < size - done ? page : size - done;
+    }
+    return done;
+}
+
 long touch_for_reading(const void *from, size_t size)
 {
     const char *at = from, *end = at + size;
