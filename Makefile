@@ -5,7 +5,7 @@ BIN    := $(CURDIR)/$(VENV)/bin
 STAMP  := $(VENV)/.installed
 NATIVE := $(shell find native -type f -not -name '*.o' 2>/dev/null)
 
-.PHONY: demo test install bytecode lint types docs seeds soak bench clean wheel
+.PHONY: demo test install bytecode lint types docs seeds mutants soak bench clean wheel
 .DEFAULT_GOAL := install
 
 install: bytecode            ## virtual environment with everything built, condor_* in .venv/bin
@@ -30,6 +30,10 @@ test: install                ## all the tests
 
 seeds: install               ## 2,000 simulated pools of twenty machines, every fault on; always the same ones
 	$(BIN)/condor_simulate seeds --first 1 --count 2000 --machines 20 --workers 2
+
+mutants: install             ## bugs put into the code on purpose, each of which its own tests must notice (ONLY=name)
+	./etc/install-system-packages test
+	$(BIN)/python -m tests.mutants.runner $(if $(ONLY),--only "$(ONLY)")
 
 soak: install                ## the long runs
 	$(BIN)/python -m pytest -m soak --timeout=3600

@@ -11,6 +11,7 @@ import os
 from pathlib import Path
 
 from condor_actors.config import Config
+from condor_actors.durable import sync_folder
 
 
 def settings_file(config: Config, *, persistent: bool) -> Path:
@@ -38,3 +39,4 @@ def store_setting(config: Config, name: str, value: str | None, persistent: bool
         file.flush()
         os.fsync(file.fileno())
     fresh.replace(path)
+    sync_folder(path.parent)

@@ -1,7 +1,7 @@
 """Where fetched bytes go.
 
 Theory: what comes is written beside its place and gets there by one rename, when its digest is right; so a file is the
-old one or the whole new one, whatever breaks.
+old one or the whole new one, whatever breaks.  A file that is committed is on the disk, its name too.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import hashlib
 import os
 from typing import BinaryIO, Protocol
 
+from condor_actors.durable import sync_folder
 from condor_actors.transfer.blob_store import BlobError
 
 
@@ -81,6 +82,7 @@ class FileSink:
         os.replace(self._path, self._target)
         self._stream.close()
         self._stream = None
+        sync_folder(os.path.dirname(self._target))
 
     def close(self) -> None:
         """Remove what came."""

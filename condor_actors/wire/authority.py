@@ -23,6 +23,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from condor_actors.durable import sync_folder
 from condor_actors.wire.credentials import BadCredentials, Credentials
 from condor_actors.wire.nodes import is_address
 from condor_actors.wire.trust import BACKDATED, NAME_PREFIX, ROLE_PREFIX, ROLES, names_of, proxy_extension
@@ -119,6 +120,7 @@ def write_whole(path: Path, data: bytes, mode: int = 0o644) -> None:
     finally:
         os.close(descriptor)
     fresh.replace(path)
+    sync_folder(path.parent)
 
 
 def make_key() -> ec.EllipticCurvePrivateKey:

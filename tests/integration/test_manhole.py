@@ -20,6 +20,7 @@ from twisted.internet.threads import deferToThread
 
 from condor_actors.actors import Actor, ActorSystem, NoPost
 from condor_actors.config import load_config
+from condor_actors.messages.envelope import Address, Done
 from condor_actors.services.manhole import View, open_manhole
 
 pytestmark = pytest.mark.skipif(shutil.which("ssh") is None, reason="there is no ssh")
@@ -105,6 +106,9 @@ def test_what_the_prompt_sees(daemon: Any) -> None:
     view = View(daemon, load_config(files=[], environ={}), None)
     names = view.namespace()
     assert "actors()" in repr(names["help"]())
-    assert repr(names["mailboxes"]()) == "nothing waits" or "keeper" in repr(names["mailboxes"]())
     assert names["story"]("x") == "1.0  x was born\n2.0  it grew"
     assert view.evaluate("1 / 0") == ("ZeroDivisionError: division by zero", False)
+    daemon.system.tell(Address("", "keeper"), Done())
+    assert "keeper" in repr(names["mailboxes"]())
+    daemon.system.stop_actor("keeper")
+    assert repr(names["mailboxes"]()) == "nothing waits"

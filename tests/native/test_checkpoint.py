@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -278,3 +279,21 @@ def test_whoever_asks_for_a_checkpoint_hears_why_there_is_none_yet(tmp_path: Pat
         assert run.stderr.readline() == "condor_checkpoint: no checkpoint yet: the program waits for its helpers\n"
         os.close(writer)
         assert run.wait(DEADLINE_S) == 3
+
+
+def test_a_signal_that_waits_moves_too(tmp_path: Path) -> None:
+    code = (
+        "import os, signal\n"
+        "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2})\nos.kill(os.getpid(), signal.SIGUSR2)\n"
+        "print('ready', flush=True)\ninput()\nprint(signal.sigpending() == {signal.SIGUSR2})\n"
+    )
+    command = tool("run", "--statistics", "--image", "image", "--", sys.executable, "-c", code)
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=tmp_path, stdin=pipe, stdout=pipe, stderr=pipe) as run:
+        assert run.stdout
+        assert run.stderr
+        assert run.stdout.readline() == b"ready\n"
+        run.send_signal(signal.SIGUSR1)
+        assert b"checkpoint" in run.stderr.readline()
+        assert run.communicate(b"go on\n", timeout=DEADLINE_S)[0] == b"True\n"
+    assert finished(tool("restart", "image"), tmp_path, b"go on\n")[:2] == (0, b"True\n")

@@ -244,6 +244,18 @@ def test_root_directory_confines(tmp_path: Path) -> None:
 
 
 @root_only
+def test_nothing_outside_is_reached_from_where_the_job_began(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("root", "outside"):
+        (tmp_path / name).mkdir()
+    program = tmp_path / "root" / "launcher"
+    program.write_bytes(Path(launcher_path()).read_bytes())
+    program.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    done, _ = launch("--root", str(tmp_path / "root"), "--", "/launcher", "--chdir", "outside", "--", "/launcher")
+    assert (done.returncode, done.stderr) == (127, "chdir 2 outside\n")
+
+
+@root_only
 def test_bind_puts_a_directory_over_another(tmp_path: Path) -> None:
     (tmp_path / "mark").write_text("")
     done, said = launch("--isolate", "mount", "--bind", str(tmp_path), "/mnt", "--", "/bin/ls", "/mnt")

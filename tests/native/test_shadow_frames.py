@@ -192,6 +192,24 @@ def test_lengths_that_lie() -> None:
             peer._exactly(1)
 
 
+def test_an_argument_that_is_longer_than_its_frame_is_not_read() -> None:
+    """What lies behind the frame in the shadow's memory is not the program's."""
+    efault, fsetxattr = -14, 190
+    with Peer() as peer:
+        assert peer.ask(hello())[0] == 0
+        fd, _ = peer.ask(request(257, (-100, 10, 2, 0), b"/dev/null\0"))
+        for value in (b"", b"short"):
+            assert peer.ask(request(fsetxattr, (fd, 10, 20, 100, 0), b"user.a\0" + value))[0] == efault
+
+
+def test_a_second_greeting_is_refused() -> None:
+    """A program must not make the shadow roll its files back while it runs."""
+    eproto = -71
+    with Peer() as peer:
+        assert peer.ask(hello())[0] == 0
+        assert peer.ask(hello())[0] == eproto
+
+
 def test_a_frame_in_small_pieces() -> None:
     with Peer() as peer:
         data = hello() + request(257, (-100, 10, 0, 0), b"/dev/null\0")

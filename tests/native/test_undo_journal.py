@@ -109,6 +109,28 @@ def test_an_image_of_a_program_that_has_ended_finds_its_files(tmp_path: Path) ->
     assert (tmp_path / "log").read_text() == "there before\nbegun\nended\n"
 
 
+def test_what_is_changed_in_place_is_as_it_was(tmp_path: Path) -> None:
+    """A program that reads what it wrote in its own future would count a step twice."""
+    (tmp_path / "counter").write_text("041" + "." * 200_000)
+    code = (
+        "counter = open('counter', 'r+b', buffering=0)\nprint('ready', flush=True)\ninput()\n"
+        "number = int(counter.read(3))\ncounter.seek(0)\ncounter.write(b'%03d' % (number + 1))\n"
+    )
+    command = tool("run", "--statistics", "--image", "image", "--", sys.executable, "-c", code)
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=tmp_path, stdin=pipe, stdout=pipe, stderr=pipe) as run:
+        assert run.stdout
+        assert run.stderr
+        assert run.stdout.readline() == b"ready\n"
+        run.send_signal(signal.SIGUSR1)
+        assert b"checkpoint" in run.stderr.readline()
+        run.communicate(b"go on\n", timeout=DEADLINE_S)
+    for _ in range(2):
+        assert (tmp_path / "counter").read_text() == "042" + "." * 200_000
+        assert finished(tool("restart", "image"), tmp_path, b"go on\n")[0] == 0
+    assert (tmp_path / "counter").read_text() == "042" + "." * 200_000
+
+
 @pytest.mark.soak
 def test_many_crashes_leave_no_trace(compiled: Compile, tmp_path: Path) -> None:
     done = 0

@@ -231,3 +231,12 @@ def test_large_frames_in_small_chunks_take_linear_work() -> None:
     assert found == [(1, False, frame)]
     with pytest.raises(banana.BadBanana):
         banana.Decoder().feed(banana.encode_call(1, bytes(700_000)))
+
+
+def test_an_expression_that_is_deeper_than_any_of_ours_is_refused() -> None:
+    def nested(depth: int) -> bytes:
+        return b"\x01\x80" * depth + b"\x05\x81"
+
+    assert banana.Decoder().feed(nested(banana.MAX_DEPTH)) != []
+    with pytest.raises(banana.BadBanana):
+        banana.Decoder().feed(nested(banana.MAX_DEPTH + 1))

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Sequence
 import attrs
 
 from condor_actors.classads import ClassAd
+from condor_actors.durable import sync_folder
 from condor_actors.messages.codec import encode_parts
 from condor_actors.messages.run import FileEntry
 from condor_actors.transfer.manifest import (
@@ -361,7 +362,7 @@ def write_whole(place: str, data: bytes, mode: int = 0o644, *, sync: bool = True
     """Put a file in its place at once.
 
     Args:
-        sync: wait until its content is on the disk before it takes its place.
+        sync: wait until its content is on the disk before it takes its place, and then for its name.
 
     Raises:
         FileTrouble: it cannot be written.
@@ -386,6 +387,8 @@ def write_whole(place: str, data: bytes, mode: int = 0o644, *, sync: bool = True
             finally:
                 os.close(descriptor)
             os.rename(fresh, target)
+            if sync:
+                sync_folder(folder)
         except OSError:
             with contextlib.suppress(OSError):
                 os.unlink(fresh)

@@ -24,6 +24,8 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
+from condor_actors.durable import sync_folder
+
 __all__ = [
     "Image",
     "ImageDamaged",
@@ -321,6 +323,7 @@ def full_image(base: str, increment: str, to: str) -> Image:
             os.close(target)
         image = read_image(temporary)
         os.replace(temporary, to)
+        sync_folder(os.path.dirname(to))
     finally:
         os.close(old)
         os.close(new)

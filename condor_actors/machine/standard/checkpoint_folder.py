@@ -27,6 +27,7 @@ from typing import BinaryIO
 
 import attrs
 
+from condor_actors.durable import sync_folder
 from condor_actors.machine.native.image import ImageDamaged, full_image, read_image
 from condor_actors.machine.run.tree_removal import remove_tree
 from condor_actors.transfer.image_pieces import ImageList, list_image, verify_image
@@ -118,7 +119,7 @@ class CheckpointFolder:
             os.link(self.delta, self._next_delta)
         with contextlib.suppress(FileNotFoundError):
             os.link(self.image, self._next[added])
-        self._sync()
+        sync_folder(self.path)
 
     def _step_back(self) -> None:
         """What keep_list kept becomes the one before, if the new one is in its place; a crash may come at any time."""
@@ -139,7 +140,7 @@ class CheckpointFolder:
             self._previous_delta.unlink(missing_ok=True)
         os.replace(spare, self._previous)
         spare.unlink(missing_ok=True)
-        self._sync()
+        sync_folder(self.path)
 
     def _write_list(self, pieces: ImageList) -> None:
         target = self.path / f"{pieces.digest}.list"
@@ -149,9 +150,11 @@ class CheckpointFolder:
             stream.flush()
             os.fsync(stream.fileno())
         os.rename(fresh, target)
+        sync_folder(self.path)
 
     def settle(self, pieces: ImageList) -> None:
         """After the image has taken its place: the one it replaced is the one before; forget lists of images gone."""
+        sync_folder(self.path)
         self._step_back()
         sizes = set()
         for path in (Path(self.image), Path(self.delta), self._previous, self._previous_delta):
@@ -204,7 +207,7 @@ class CheckpointFolder:
         os.rename(spare, self.image)
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.delta)
-        self._sync()
+        sync_folder(self.path)
         return attrs.evolve(good, path=self.image, pieces=pieces, delta="")
 
     # ---- the end
@@ -216,7 +219,7 @@ class CheckpointFolder:
             with _new_file(fresh) as stream:
                 stream.write(f"{run_id} {status}\n".encode())
             os.rename(fresh, self.path / "ended")
-            self._sync()
+            sync_folder(self.path)
 
     def how_ended(self) -> tuple[str, int] | None:
         """(run id, exit status) of a program that has ended."""
@@ -236,14 +239,6 @@ class CheckpointFolder:
     def clear(self) -> None:
         """Forget everything: the program begins anew, or the job is gone."""
         remove_tree(str(self.path))
-
-    def _sync(self) -> None:
-        descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
 
 def _verified(path: str, lists: list[ImageList]) -> tuple[ImageList | None, str]:
     """The list that the file at ``path`` matches, or why it matches none."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from condor_actors.cores.startd.claim import ClaimRecord, DropClaim, SaveClaim, SaveFact
+from condor_actors.durable import sync_folder
 
 __all__ = ["ClaimFile", "Claims"]
 
@@ -140,9 +141,7 @@ class ClaimFile:
             fresh.unlink(missing_ok=True)
             raise
         fresh.replace(self.path)
-        folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
-        os.fsync(folder)
-        os.close(folder)
+        sync_folder(self.path.parent)
         if self._file >= 0:
             os.close(self._file)
         self._file = file

@@ -71,8 +71,9 @@ job, which is the kindest FIFO can be.</li>
 <li><b>Months in which light users wait.</b> In some the light users' mean is above 0.2, most often under Up-Down. There
 a light user's batch of about ten jobs and a campaign of the heavy user begin in the same hour, on an afternoon whose
 owners leave ten stations. Both indices are near 0 then and stay side by side: the user who holds more is overtaken
-within a few passes, and stations go back and forth (in seed 9, 266 times from A to B and 147 times from B to A), while a home
-places one job every two minutes. For those hours the light user wants as much as the heavy one, and gets a half.
+within a few passes, and stations go back and forth (in seed 9, 266 times from A to B and 147 times from B to A),
+while a home places one job every two minutes. For those hours the light user wants as much as the heavy one, and
+gets a half.
 FAIR_SHARE, which wants a fifth of difference before it preempts, moves the fewest jobs.</li>
 <li><b>Up-Down and UPDATE_PRIO</b> are nearly the same: the expression of 1989, <code>Prio + Users - Running</code>,
 moves by the same steps with the opposite sign; they part where a user waits without holding anything, and where an

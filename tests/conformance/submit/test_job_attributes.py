@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from condor_actors.classads import ClassAd, parse_expression, unparse
+from condor_actors.classads import UNDEFINED, parse_expression, unparse
 from condor_actors.submit import SubmitError
 from condor_actors.submit.queue_statement import load_items, parse_queue, split_row
 from tests.unit.submit.worlds import World, evaluate, jobs_of
@@ -39,7 +39,7 @@ def test_attributes_of_a_job(case: dict[str, Any]) -> None:
     }
     assert not wrong
     for name in case["absent"]:
-        assert name not in job or job.evaluate(name) == ClassAd().evaluate("x")
+        assert job.evaluate(name) is UNDEFINED, name
 
 
 QUEUE_LINES = (

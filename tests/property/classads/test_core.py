@@ -25,8 +25,9 @@ PIECES = st.sampled_from(
 )
 
 
+@pytest.mark.skipif(os.environ.get("CONDOR_CLASSADS") == "python", reason="without it on purpose")
 def test_the_core_is_built() -> None:
-    assert core is not None or os.environ.get("CONDOR_CLASSADS") == "python"
+    assert core is not None
 
 
 def read(package: Any, text: str) -> Any:

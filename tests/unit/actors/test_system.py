@@ -399,3 +399,113 @@ def test_a_core_is_driven_through_its_effects(net: LocalNetwork) -> None:
     assert isinstance(seen[-1], Answer)
     assert seen[-1].tag == "tag"
     assert seen[-1].message.code == "unknown-actor"
+
+# ---- what waits too long, and what a fault leaves behind
+
+
+class Slow(Echo):
+    """Its turns take two seconds each."""
+
+    def __init__(self, net: LocalNetwork) -> None:
+        super().__init__()
+        self._net = net
+
+    def receive(self, delivery: Delivery) -> None:
+        self._net.clock.rightNow += 2.0
+        super().receive(delivery)
+
+
+@pytest.mark.parametrize("node", ["", "<b:1>"])
+def test_a_question_whose_asker_has_given_up_gets_no_turn(net: LocalNetwork, node: str) -> None:
+    a, b = net.system("<a:1>"), net.system("<b:1>")
+    probe = net.probe(a)
+    busy = b if node else a
+    busy.spawn("slow", lambda: Slow(net))
+    net.run()
+    for number in range(4):
+        probe.ask(Address(node, "slow"), Say(text=str(number)), timeout_s=3.0)
+    net.run(30.0)
+    assert busy.actor("slow").heard == ["0", "1"], "the others were given up before their turn came"
+    probe.tell(Address(node, "slow"), Say(text="told"))
+    net.run(30.0)
+    assert busy.actor("slow").heard[-1] == "told", "what is told has no deadline"
+
+
+def test_nobody_is_told_of_what_was_not_stored(net: LocalNetwork) -> None:
+    done: list[str] = []
+
+    class Teller(Actor):
+        def receive(self, delivery: Delivery) -> None:
+            self.context.persist("something")
+            self.context.tell(Address("<a:1>", "probe"), Say(text="it is stored"))
+            self.context.after_commit(lambda: done.append("acted"))
+
+    def commit(operations: Any) -> None:
+        raise OSError("No space left on device")
+
+    a, b = net.system("<a:1>"), net.system("<b:1>", commit=commit)
+    probe = net.probe(a)
+    b.spawn("teller", Teller)
+    probe.tell(Address("<b:1>", "teller"), Say())
+    net.run(1.0)
+    assert (probe.messages, done) == ([], [])
+
+
+def test_what_a_turn_stored_before_it_raised_is_forgotten(net: LocalNetwork) -> None:
+    stored: list[Any] = []
+
+    class Storing(Actor):
+        def receive(self, delivery: Delivery) -> None:
+            self.context.persist(delivery.message.text)
+            if delivery.message.text == "half":
+                raise RuntimeError("asked to")
+
+    system = net.system("<a:1>", commit=stored.extend)
+    system.spawn("storing", Storing)
+    for text in ("half", "whole"):
+        system.tell(Address("", "storing"), Say(text=text))
+        net.run(1.0)
+    assert stored == ["whole"]
+
+
+def test_the_newest_messages_of_a_busy_peer_are_remembered(net: LocalNetwork, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("condor_actors.actors.inbound.SEEN_PER_IDENTITY", 2)
+    _, b, probe = two(net)
+    for number in range(5):
+        probe.tell(THERE, Say(text=str(number)))
+    net.run()
+    identity = net.posts["<a:1>"].identity
+    for _, _, envelope in net.carried[-2:]:
+        b.arrived("in:1", identity, envelope)
+    net.run()
+    assert b.actor("echo").heard == ["0", "1", "2", "3", "4"]
+
+
+def test_a_timer_cancelled_in_the_moment_it_runs_out_is_not_heard(net: LocalNetwork) -> None:
+    system = net.system("<a:1>", commit=lambda operations: None)
+    probe = net.probe(system)
+    net.clock.callLater(1.0, system.tell, Address("", "probe"), Say(text="cancel"))
+    probe.context.set_timer("x", 1.0)
+    probe.on_message = lambda delivery: probe.context.cancel_timer("x")
+    net.run(5.0)
+    assert probe.messages == [Say(text="cancel")]
+
+
+def test_a_result_that_a_crash_overtakes_is_not_heard(net: LocalNetwork) -> None:
+    results: list[Any] = []
+    begun: Deferred[str] = Deferred()
+
+    class Worker(Actor):
+        def receive(self, delivery: Delivery) -> None:
+            if delivery.message.text == "crash":
+                raise RuntimeError("asked to")
+            self.context.defer_to_turn(begun, results.append)
+
+    system = net.system("<a:1>")
+    system.spawn("worker", Worker)
+    system.tell(Address("", "worker"), Say(text="begin"))
+    net.run()
+    system.tell(Address("", "worker"), Say(text="crash"))
+    begun.callback("of the former life")
+    net.run(1.0)
+    assert results == []

@@ -179,6 +179,15 @@ def test_refusals_say_why() -> None:
     assert "job" in startd.replies()[0].reason
 
 
+def test_start_is_asked_again_when_the_claim_comes() -> None:
+    """Also where Requirements do not speak of START: the owner may have come back since the match."""
+    startd = Startd({"START": "TARGET.Owner != \"bob\""}, num_slots=4)
+    startd.slot().ad.insert_text("Requirements", "true")
+    startd.request(job=JOB.replace("alice", "bob"))
+    assert [reply.reason for reply in startd.replies()] == ["START does not hold any more"]
+    assert startd.place() == op.UNCLAIMED
+
+
 def test_requests_wait_for_the_starter_host() -> None:
     startd = Startd(hello=False)
     startd.request()
@@ -298,6 +307,28 @@ def test_rank_displaces_and_the_newcomer_waits() -> None:
     assert new.claim_id != old.claim_id
     startd.request(job=JOB)
     assert "likes better" in startd.replies()[0].reason
+
+
+def test_one_newcomer_waits_for_a_slot_and_the_next_is_sent_away() -> None:
+    startd = Startd(num_slots=4)
+    startd.busy(startd.claim())
+    startd.request(submitter="bob@x")
+    assert startd.replies() == []
+    startd.request(submitter="carol@x")
+    assert [reply.reason for reply in startd.replies()] == ["another claim already waits for it"]
+
+
+def test_a_slot_has_one_claim_at_a_time() -> None:
+    """Whatever comes, and however often: also before the gate of the first claim is open."""
+    startd = Startd(num_slots=4)
+    capability = startd.slot().capability
+    startd.request()
+    first = startd.slot().claim
+    for again in (capability, startd.slot().capability):
+        startd.request(capability=again, submitter="bob@x")
+        assert startd.slot().claim is first
+        assert [each for each in startd.out if isinstance(each, Ask)] == []
+    assert [slot.claim for slot in startd.core.claims] == [first]
 
 
 def test_capabilities_change_with_each_claim_of_a_static_slot() -> None:

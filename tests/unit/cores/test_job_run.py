@@ -10,6 +10,7 @@ import pytest
 
 from condor_actors.classads import ClassAd
 from condor_actors.cores.starter import job_run as jr
+from condor_actors.cores.starter.run_events import CloseRun
 from condor_actors.cores.starter.run_spec import BadJob, RunSettings, environment_of, read_spec
 from condor_actors.effects import SetTimer
 from condor_actors.messages.envelope import TimerFired
@@ -105,6 +106,27 @@ def test_fast_kills_at_once_and_remove_uses_its_signal() -> None:
     bench = Bench('RemoveKillSig = "SIGUSR1"\n').running()
     assert jr.Signal(signal.SIGUSR1) in bench.tell(StopRun(run_id=RUN, how="remove"))
     assert bench.ended().cause == "killed"
+
+
+@pytest.mark.parametrize(("job_s", "owner_s", "waits_s"), [(20, 600.0, 20.0), (600, 20.0, 20.0), (600, 0.0, None)])
+def test_neither_the_job_nor_the_machine_is_waited_for_longer_than_the_other_allows(
+        job_s: int, owner_s: float, waits_s: float | None) -> None:
+    bench = Bench(f"JobMaxVacateTime = {job_s}\n").running()
+    bench.tell(CloseRun(grace_s=owner_s, reason="the owner is back"))
+    graces = [effect.delay_s for effect in bench.out if isinstance(effect, SetTimer) and effect.key == "grace"]
+    if waits_s is None:
+        assert jr.KillTree() in bench.out
+    else:
+        assert graces == [waits_s]
+        assert jr.KillTree() not in bench.out
+
+
+def test_the_end_of_a_tree_is_heard_once() -> None:
+    bench = Bench().running()
+    bench.ended(3)
+    bench.tell(jr.TreeGone(Usage(user_cpu_s=99.0)))
+    assert bench.said() == []
+    assert bench.run.usage.user_cpu_s == 1.0
 
 
 def test_a_suspended_job_is_thawed_before_it_goes() -> None:

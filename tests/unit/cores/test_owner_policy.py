@@ -130,6 +130,16 @@ def test_a_run_stands_still_while_its_user_or_the_policy_wants_it() -> None:
     assert machine.slot_state == op.BUSY
 
 
+def test_what_its_user_suspended_does_not_go_on_because_the_owner_leaves() -> None:
+    machine = at(op.BUSY)
+    machine.handle(op.PolicyEvaluation(suspend=True, want_suspend=True), NOW)
+    machine.handle(op.UserSuspended(True), NOW)
+    machine.handle(op.PolicyEvaluation(resume=True), NOW)
+    assert machine.slot_state == op.SUSPENDED
+    machine.handle(op.UserSuspended(False), NOW)
+    assert machine.slot_state == op.BUSY
+
+
 def test_a_frozen_run_of_a_retiring_claim_goes_on_retiring() -> None:
     machine = at(op.RETIRING)
     machine.handle(op.PolicyEvaluation(suspend=True, want_suspend=True), NOW)

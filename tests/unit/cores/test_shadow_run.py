@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from condor_actors.classads import ClassAd
-from condor_actors.cores.shadow.shadow_events import InputsReady, Report, SendBlobs, Settled
-from condor_actors.cores.shadow.shadow_run import NOTICE_S, ShadowRun
+from condor_actors.cores.shadow.shadow_events import BlobsFailed, InputsReady, Log, Report, SendBlobs, Settled
+from condor_actors.cores.shadow.shadow_run import EXECUTE, NOTICE_S, ShadowRun
 from condor_actors.effects import Answer, Ask, Send, SetTimer
 from condor_actors.messages.envelope import AskFailed, PeerDown, Refused, TimerFired
 from condor_actors.messages.run import (
@@ -184,3 +184,25 @@ def test_a_run_that_is_found_after_it_was_given_up_is_freed(settled_first: bool)
         assert [message.how for message in bench.sent(StopRun)] == ["fast"]
         bench.tell(Settled())
     assert len(bench.sent(OutputsReceived)) == 1
+
+
+def test_a_start_that_is_told_twice_is_one_start() -> None:
+    bench = Bench(reattach=False)
+    bench.tell(InputsReady(entries=()))
+    bench.tell(Answer("activate", Activated(run_id="1.0#1")))
+    for when_s in (1002.0, 1003.0):
+        bench.tell(RunBegan(run_id="1.0#1", when_s=when_s, pid=7, scratch_dir="/scratch"))
+    logged = [each for each in bench.out if isinstance(each, Log) and each.event == EXECUTE]
+    assert [each.when_s for each in logged] == [1002.0]
+    assert bench.run.attributes.get_int("NumJobStarts") == 1
+
+
+@pytest.mark.parametrize(("local", "outcome"), [(True, "hold"), (False, "failed")])
+def test_inputs_that_cannot_be_sent(local: bool, outcome: str) -> None:
+    """What is wrong at home is for the owner to mend; what is wrong on the way is tried again elsewhere."""
+    bench = Bench(reattach=False)
+    bench.tell(InputsReady(entries=()))
+    bench.tell(Answer("activate", Activated(run_id="1.0#1", missing=("0" * 64,))))
+    bench.tell(BlobsFailed(reason="no such file", local=local))
+    assert bench.ends == [outcome]
+    assert [message.how for message in bench.sent(StopRun)] == ["fast"]

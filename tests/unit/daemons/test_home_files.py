@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from condor_actors.daemons.shadow.submit_files import manifest_file
+from condor_actors.daemons.shadow.submit_files import manifest_file, write_whole
 from condor_actors.messages.codec import decode_parts
 from condor_actors.messages.run import FileEntry
 from condor_actors.transfer.manifest import digest_bytes
@@ -27,3 +27,13 @@ def test_a_large_manifest_lies_in_a_file_that_nobody_else_can_have_made(
     assert decode_parts(FileEntry, data) == entries
     assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
     assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_an_output_is_on_the_disk_before_anybody_hears_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+    for name in ("fdatasync", "rename", "fsync"):
+        real = getattr(os, name)
+        monkeypatch.setattr(os, name, lambda *words, name=name, real=real: (done.append(name), real(*words)))
+    write_whole(str(tmp_path / "out"), b"output")
+    assert done == ["fdatasync", "rename", "fsync"], "the content, the name, the folder"
+    assert (tmp_path / "out").read_bytes() == b"output"

@@ -53,7 +53,8 @@ def test_a_job_runs_and_leaves_for_the_history(pool: SubmitPool) -> None:
     assert (pool.home / "result").read_bytes() == b"42"
     log = (pool.home / "job.log").read_text()
     assert [line[:3] for line in log.splitlines() if line[:3].isdigit() and "(" in line[:6]] == [
-        "000", "040", "001", "006", "040", "040", "005"] or "return value 3" in log
+        "000", "001", "006", "040", "040", "005"]
+    assert "return value 3" in log
     assert pool.execute.runs == {}
     assert len(pool.execute.released) == 1
 

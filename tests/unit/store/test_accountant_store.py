@@ -8,6 +8,7 @@ import attrs
 import pytest
 
 from condor_actors.cores.negotiator.accountant import ForgetUsers, SaveUsers
+from condor_actors.cores.negotiator.reservations import DropReservation, Reservation, SaveReservation
 from condor_actors.cores.negotiator.user_priority import UserRecord
 from condor_actors.store.accountant import AccountantStore
 from condor_actors.store.database import Database
@@ -40,3 +41,14 @@ def test_a_file_of_the_first_schema_is_upgraded(tmp_path: Path) -> None:
     old.close()
     (record,) = AccountantStore(path).load().values()
     assert (record.name, record.priority, record.factor, record.policy) == ("alice@dom", 2.0, None, "FAIR_SHARE")
+
+
+def test_a_reservation_is_kept_until_it_is_cancelled(tmp_path: Path) -> None:
+    path = tmp_path / "accountant.db"
+    made = Reservation(name="r", submitter="alice@dom", machines=2, constraint="true", from_s=10.0, until_s=20.0,
+                       ahead_s=5.0)
+    store = AccountantStore(path)
+    store.commit([SaveReservation(made), SaveReservation(attrs.evolve(made, name="other"))])
+    store.commit([DropReservation("other")])
+    store.close()
+    assert AccountantStore(path).reservations() == (made,)

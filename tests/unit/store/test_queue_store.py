@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from condor_actors.actors.supervision import StoreUnavailable
 from condor_actors.cores.schedd.queue_operations import (
     ArchiveJob,
     DropCluster,
@@ -84,6 +85,28 @@ def test_the_history_by_ids_owner_and_place(store: QueueStore) -> None:
     reader.close()
     assert store.trim_history(1) == 3
     assert [row.entry for row in store.history().rows((), "", 0)] == [4]
+
+
+def test_what_was_committed_is_on_the_disk(store: QueueStore) -> None:
+    """WAL with FULL: SQLite syncs the log at each commit; with NORMAL a power cut takes back what was promised."""
+    full = 2
+    run = store.database.connection.execute
+    assert run("PRAGMA synchronous").fetchone() == (full,)
+    assert run("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+def test_a_disk_that_is_full_is_no_fault_of_the_schedd(store: QueueStore) -> None:
+    store.commit((CLUSTER,))
+    run = store.database.connection.execute
+    (pages,) = run("PRAGMA page_count").fetchone()
+    run(f"PRAGMA max_page_count = {pages}")
+    large = InsertJobs(7, tuple((proc, bytes(4000)) for proc in range(100)))
+    with pytest.raises(StoreUnavailable, match="full"):
+        store.commit((large,))
+    assert store.load().jobs == ()
+    run("PRAGMA max_page_count = 1000000")
+    store.commit((large,))
+    assert len(store.load().jobs) == 100
 
 
 def test_notices_are_dropped_when_confirmed(store: QueueStore) -> None:

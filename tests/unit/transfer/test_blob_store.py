@@ -70,8 +70,16 @@ def test_a_partial_blob_is_taken_up_by_the_next_process(tmp_path: Path) -> None:
 
 def test_two_writers_of_one_blob_do_not_meet(tmp_path: Path) -> None:
     store = BlobStore(tmp_path / "s")
+    with store.begin(DIGEST, len(DATA)) as one:
+        one.write(DATA[:1000])
+        with store.begin(DIGEST, len(DATA)) as other:
+            assert other.offset == 0, "what somebody is writing is not taken up"
+            other.write(DATA[:500])
+        one.write(DATA[1000:])
+    assert sorted(path.stat().st_size for path in (tmp_path / "s" / "partial").iterdir()) == [500, len(DATA)]
     with store.begin(DIGEST, len(DATA)) as one, store.begin(DIGEST, len(DATA)) as other:
         for each in (one, other):
+            each.restart()
             each.write(DATA)
         one.commit()
         other.commit()

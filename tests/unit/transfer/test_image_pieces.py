@@ -112,7 +112,8 @@ def test_pieces_that_lie_are_refused(tmp_path: Path) -> None:
     wanted = list_image(str(source))
     descriptor = os.open(tmp_path / "to", os.O_RDWR | os.O_CREAT, 0o600)
     sink = ImageSink(wanted, descriptor, [0])
-    for payload in (b"", b"\0\0\0", struct.pack("<I", 7) + b"x", struct.pack("<I", 0) + b"x"):
+    of_another = struct.pack("<I", 0) + noise(wanted.pieces[0].length, 9)
+    for payload in (b"", b"\0\0\0", struct.pack("<I", 7) + b"x", struct.pack("<I", 0) + b"x", of_another):
         with pytest.raises(BadStream):
             sink.take(payload, packed=False)
     with pytest.raises(BadStream):

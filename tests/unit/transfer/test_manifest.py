@@ -75,6 +75,8 @@ def test_what_rides_inline_is_limited_in_all(tmp_path: Path) -> None:
         [entry("a\0b")],
         [entry("a"), entry("a")],
         [entry("a", kind="link", target="/etc"), entry("a/b")],
+        [entry("a", kind="link", target="x"), entry("a/b")],
+        [entry("a", kind="link", target="x"), entry("a/b/c")],
         [entry("a/b"), entry("a", kind="link", target="x")],
         [entry("a", kind="link", target="../x")],
         [entry("d/a", kind="link", target="../../x")],

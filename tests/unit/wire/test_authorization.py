@@ -68,6 +68,12 @@ def test_deny_wins_but_not_over_who_owns_the_machine() -> None:
     assert "DAEMON" in levels(STARTD, DENY_WRITE="w1.example")
 
 
+def test_a_level_that_is_denied_gives_none_that_it_implies() -> None:
+    lists = {"ALLOW_ADMINISTRATOR": "alice@dom", "ALLOW_READ": "bob@dom", "ALLOW_WRITE": "bob@dom"}
+    assert levels(ALICE, **lists) == {"READ", "WRITE", "OWNER", "ADMINISTRATOR", "CLIENT"}
+    assert levels(ALICE, **lists, DENY_ADMINISTRATOR="alice@dom") == {"CLIENT"}
+
+
 def test_a_daemons_own_list_goes_before() -> None:
     assert "WRITE" in levels(ALICE, ALLOW_WRITE="bob@dom", ALLOW_WRITE_SCHEDD="alice@dom")
     assert "WRITE" not in levels(ALICE, ALLOW_WRITE="alice@dom", ALLOW_WRITE_SCHEDD="bob@dom")

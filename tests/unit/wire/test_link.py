@@ -185,3 +185,28 @@ def test_acknowledging_what_was_not_sent_ends_the_link(count: int) -> None:
     with pytest.raises(frames.BadFrame):
         pair.links[0].frame_received(frames.pack_ack(count))
     pair.close()
+
+
+def test_acknowledgements_do_not_go_backwards() -> None:
+    pair = Pair()
+    pair.carry()
+    client = pair.links[0]
+    for number in range(3):
+        client.send(envelope(number))
+    pair.run(3.0)
+    assert not client.under_way
+    with pytest.raises(frames.BadFrame):
+        client.frame_received(frames.pack_ack(1))
+    pair.close()
+
+
+def test_nothing_is_taken_before_the_hello() -> None:
+    pair = Pair()
+    for frame in (frames.pack_batch(0, [envelope(1)]), frames.pack_ack(0)):
+        with pytest.raises(frames.BadFrame):
+            pair.links[1].frame_received(frame)
+    assert pair.owners[1].received == []
+    pair.carry()
+    with pytest.raises(frames.BadFrame):
+        pair.links[1].frame_received(frames.pack_hello(frames.Hello(boot_id="b", process="again")))
+    pair.close()

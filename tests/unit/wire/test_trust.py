@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from condor_actors.wire.authority import PoolFiles, create_pool, lend_proxy, make_key, renewal_due
 from condor_actors.wire.credentials import BadCredentials, Credentials, name_matches
@@ -53,12 +54,26 @@ def test_proxies(machine: Credentials) -> None:
 @pytest.mark.parametrize("claim", ["shadow:alice@other.example", "root@submit.example", "daemon:x@submit.example",
                                    "shadow:@submit.example", "", "shadow:alice"])
 def test_a_proxy_that_claims_what_its_signer_may_not_say(machine: Credentials, claim: str) -> None:
-    try:
-        lent = lend_proxy(machine, claim)
-    except BadCredentials:
-        return
     with pytest.raises(BadCertificate):
-        identity_of_chain(chain(lent))
+        identity_of_chain([_lying_proxy(machine, claim), *chain(machine)])
+
+
+@pytest.mark.parametrize("claim", ["shadow:alice@other.example", "", "shadow:alice"])
+def test_no_proxy_is_lent_in_the_name_of_another_machine(machine: Credentials, claim: str) -> None:
+    with pytest.raises(BadCredentials):
+        lend_proxy(machine, claim)
+
+
+def _lying_proxy(machine: Credentials, claim: str) -> x509.Certificate:
+    """What a machine that is hostile signs, whatever :func:`lend_proxy` thinks of it."""
+    key = serialization.load_pem_private_key(machine.key, None)
+    assert isinstance(key, ec.EllipticCurvePrivateKey)
+    now = datetime.datetime.now(datetime.UTC)
+    signer = machine.certificates()[0]
+    return (x509.CertificateBuilder().subject_name(signer.subject).issuer_name(signer.subject)
+            .public_key(make_key().public_key()).serial_number(7).not_valid_before(now)
+            .not_valid_after(now + datetime.timedelta(hours=1))
+            .add_extension(proxy_extension(claim), critical=True).sign(key, hashes.SHA256()))
 
 
 def test_a_proxy_of_a_proxy_and_one_that_lives_too_long(machine: Credentials) -> None:

@@ -1,0 +1,9 @@
+"""All standing mutants, in the order in which they are shown."""
+
+from __future__ import annotations
+
+from tests.mutants import actors, cores, native, store, transfer, wire
+from tests.mutants.mutation import Mutation
+
+MUTATIONS: tuple[Mutation, ...] = (
+    *actors.MUTATIONS, *cores.MUTATIONS, *wire.MUTATIONS, *store.MUTATIONS, *transfer.MUTATIONS, *native.MUTATIONS)

@@ -1,0 +1,205 @@
+"""What the schedd makes of claims and runs: one run on a claim, leases, limits, ends; core against plain values."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from condor_actors.classads import ClassAd
+from condor_actors.cores.schedd.queue_operations import DropClaim, DropRun, QueueSnapshot, SaveClaim, SaveRun
+from condor_actors.cores.schedd.schedd_core import HostHello, ScheddCore
+from condor_actors.cores.schedd.schedd_settings import ScheddSettings
+from condor_actors.cores.schedd.shadow_hosts import StartHost
+from condor_actors.effects import Answer, Ask, Effect, Persist, Reply, Send, SetTimer
+from condor_actors.messages.claim import ClaimGranted, ClaimRefused, ReleaseClaim, RenewClaims
+from condor_actors.messages.envelope import Address, AskFailed, Delivery, Done, Identity, TimerFired
+from condor_actors.messages.negotiate import Match, MatchesMade, NegotiateRequests, ResourceRequest
+from condor_actors.messages.queue import ActOnJobs, JobAction, ReserveCluster, SubmitPage
+from condor_actors.messages.run import HostOrders, RunEnded, ShadowHostHello, StartRun
+
+ANN = Identity(name="ann@dom", method="local", uid=1000)
+SLOT = b'Name = "slot1@e"\nRequirements = true\nCpus = 1\nMemory = 1000\n'
+AD = b'Cmd = "/bin/true"\nRequirements = true\n'
+LEASE_S = 600.0
+
+
+class Schedd:
+    """A schedd's core with a shadow host of ann's at ``in:1``; ``out``: what the last turn decided."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.now_s = 1_000_000.0
+        self.out: list[Effect] = []
+        self.runs: list[StartRun] = []
+        self.count = 0
+        self.core = ScheddCore(ScheddSettings(name="s", uid_domain="dom", **settings), QueueSnapshot(), Random(1),
+                               self.now_s, "v")
+        begun = self.core.start(self.now_s, "<s:1>")
+        (spare,) = [each.host_id for each in begun if isinstance(each, StartHost)]
+        self.send(HostHello(ShadowHostHello(host_id=spare, pid=7, owner="", runs=()), "b"), node="in:1")
+
+    def send(self, message: Any, node: str = "in:99", identity: Identity = ANN, later_s: float = 0.1) -> list[Any]:
+        """One turn; what was replied."""
+        self.now_s += later_s
+        self.out = list(self.core.handle(
+            Delivery(message=message, sender=Address(node, "probe"), identity=identity), self.now_s))
+        self.runs += [start for orders in self.sent(HostOrders) for start in orders.starts]
+        return [each.message for each in self.out if isinstance(each, Reply)]
+
+    def sent(self, kind: type) -> list[Any]:
+        return [each.message for each in self.out if isinstance(each, (Ask, Send)) and isinstance(each.message, kind)]
+
+    def stored(self, kind: type) -> list[Any]:
+        return [each.operation for each in self.out if isinstance(each, Persist) and isinstance(each.operation, kind)]
+
+    def timers(self) -> dict[Any, float]:
+        return {each.key: each.delay_s for each in self.out if isinstance(each, SetTimer)}
+
+    def submit(self, procs: int = 1, ad: bytes = b"") -> int:
+        (reserved,) = self.send(ReserveCluster())
+        self.send(SubmitPage(cluster_id=reserved.cluster_id, page=0, cluster_ad=AD + ad, procs=(b"",) * procs,
+                             first_proc=0, last=True))
+        return int(reserved.cluster_id)
+
+    def requests(self) -> tuple[ResourceRequest, ...]:
+        (answer,) = self.send(NegotiateRequests(cycle=1, submitter="ann@dom", significant_attributes=()))
+        return tuple(answer.requests)
+
+    def matched(self) -> list[Any]:
+        """A slot for each job that may have one; the tags of the questions to its startd."""
+        matches = tuple(
+            Match(autocluster=each.autocluster, job_id=each.job_id, slot_name="slot1@e", startd_address="<e:1>",
+                  slot_ad=SLOT, capability="c") for each in self.requests() for _ in range(each.count))
+        self.send(MatchesMade(cycle=1, submitter="ann@dom", matches=matches))
+        return [each.tag for each in self.out if isinstance(each, Ask) and each.tag[0] == "claim"]
+
+    def granted(self, tag: Any) -> str:
+        self.count += 1
+        claim_id = f"c#{self.count}"
+        self.send(Answer(tag, ClaimGranted(claim_id=claim_id, secret="s", slot_name="slot1@e", slot_ad=SLOT,
+                                           starter_node="<e:2>", lease_s=LEASE_S)))
+        return claim_id
+
+    def ended(self, run_id: str, outcome: str = "exited", identity: Identity = ANN, **facts: Any) -> None:
+        exited = ClassAd({"ExitCode": 0, "ExitBySignal": False}).to_bytes()
+        self.send(RunEnded(run_id=run_id, outcome=outcome, attributes=exited, **facts), "in:1", identity)
+
+    def status(self, cluster: int, proc: int = 0) -> str:
+        job = self.core.context.queue.job(cluster, proc)
+        return job.status.name if job is not None else "gone"
+
+
+def running(schedd: Schedd, procs: int = 1) -> str:
+    """A cluster whose first job runs on the only claim there is."""
+    schedd.submit(procs)
+    tag, *others = schedd.matched()
+    for other in others:
+        schedd.send(Answer(other, ClaimRefused(slot_name="slot1@e", reason="taken")))
+    return schedd.granted(tag)
+
+
+def test_a_claim_is_stored_then_used() -> None:
+    schedd = Schedd()
+    claim_id = running(schedd)
+    assert [each.claim_id for each in schedd.stored(SaveClaim)] == [claim_id]
+    assert [(run.run_id, run.claim_id) for run in schedd.runs] == [("1.0#1@s", claim_id)]
+    assert [each.run_id for each in schedd.stored(SaveRun)] == ["1.0#1@s"]
+
+
+def test_one_run_at_a_time_on_a_claim() -> None:
+    schedd = Schedd()
+    claim_id = running(schedd, procs=3)
+    claim = schedd.core.claims.held[claim_id]
+    schedd.core.claims.use(claim)
+    assert [run.run_id for run in schedd.core.runs.runs.values()] == ["1.0#1@s"]
+    schedd.ended("1.0#1@s")
+    assert [run.claim_id for run in schedd.runs] == [claim_id] * 2, "the next job, when the first has ended"
+
+
+def test_claims_are_renewed_again_and_again() -> None:
+    schedd = Schedd(alive_interval_s=100.0)
+    claim_id = running(schedd)
+    for _ in range(3):
+        schedd.send(TimerFired(key=("renew",)), later_s=100.0)
+        (renewal,) = schedd.sent(RenewClaims)
+        assert renewal.claims == ((claim_id, "s"),)
+        assert 0.0 < schedd.timers()["renew",] <= LEASE_S / 2
+
+
+@pytest.mark.parametrize("answer", [ClaimRefused(slot_name="slot1@e", reason="taken"),
+                                    AskFailed(reason="timeout", text="no answer in time")])
+def test_a_job_whose_claim_was_refused_wants_another(answer: Any) -> None:
+    schedd = Schedd()
+    schedd.submit()
+    (tag,) = schedd.matched()
+    assert schedd.requests() == (), "it has what it wanted, until somebody says otherwise"
+    schedd.send(Answer(tag, answer))
+    assert [(each.job_id, each.count) for each in schedd.requests()] == [("1.0", 1)]
+
+
+def test_no_more_runs_than_max_jobs_running() -> None:
+    schedd = Schedd(max_jobs_running=1)
+    schedd.submit(procs=3)
+    assert [each.count for each in schedd.requests()] == [1]
+    (tag,) = schedd.matched()
+    schedd.granted(tag)
+    assert schedd.requests() == ()
+
+
+def test_a_claim_beyond_max_jobs_running_is_given_back() -> None:
+    """The limit may have been lowered while the claim was asked for."""
+    schedd = Schedd(max_jobs_running=2)
+    schedd.submit(procs=2)
+    first, second = schedd.matched()
+    schedd.core.context.settings = ScheddSettings(name="s", uid_domain="dom", max_jobs_running=1)
+    schedd.granted(first)
+    given_back = schedd.granted(second)
+    assert [each.claim_id for each in schedd.sent(ReleaseClaim)] == [given_back]
+    assert len(schedd.runs) == 1
+
+
+def test_a_claim_is_given_back_when_no_job_wants_it() -> None:
+    schedd = Schedd()
+    claim_id = running(schedd)
+    schedd.ended("1.0#1@s")
+    assert [each.claim_id for each in schedd.sent(ReleaseClaim)] == [claim_id]
+    assert [each.claim_id for each in schedd.stored(DropClaim)] == [claim_id]
+    (tag,) = [each.tag for each in schedd.out if isinstance(each, Ask) and isinstance(each.message, ReleaseClaim)]
+    schedd.send(Answer(tag, AskFailed(reason="unreachable", text="nobody answers")))
+    (again,) = [key for key in schedd.timers() if key[0] == "release-again"]
+    schedd.send(TimerFired(key=again), later_s=30.0)
+    assert [each.claim_id for each in schedd.sent(ReleaseClaim)] == [claim_id], "as long as it may be kept there"
+    schedd.send(Answer(tag, Done()))
+    assert schedd.timers() == {}
+
+
+def test_the_end_of_a_run_is_stored_with_its_verdict() -> None:
+    schedd = Schedd()
+    running(schedd)
+    schedd.ended("1.0#1@s")
+    assert schedd.status(1) == "gone"
+    assert [each.run_id for each in schedd.stored(DropRun)] == ["1.0#1@s"]
+    assert [orders.verdicts for orders in schedd.sent(HostOrders)] == [(("1.0#1@s", "completed"),)]
+
+
+def test_nobody_ends_the_runs_of_others() -> None:
+    schedd = Schedd()
+    running(schedd)
+    schedd.core.runs.ended(RunEnded(run_id="1.0#1@s", outcome="exited", attributes=b""), "eve")
+    assert schedd.status(1) == "RUNNING"
+    assert list(schedd.core.runs.runs) == ["1.0#1@s"]
+
+
+@pytest.mark.parametrize("outcome", ["exited", "lost", "failed", "evicted"])
+def test_a_job_on_hold_stays_there_when_its_run_ends(outcome: str) -> None:
+    schedd = Schedd()
+    running(schedd)
+    schedd.send(ActOnJobs(action=JobAction.HOLD, ids=((1, 0),), reason="wait"))
+    assert schedd.status(1) == "HELD"
+    schedd.ended("1.0#1@s", outcome)
+    assert schedd.status(1) == "HELD"
+    assert schedd.requests() == ()
+    job = schedd.core.context.queue.job(1, 0)
+    assert job is not None
+    assert job.run_id == ""

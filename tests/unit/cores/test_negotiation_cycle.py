@@ -1,0 +1,156 @@
+"""When a cycle begins, for whom it waits, and who gets what: core against plain values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from condor_actors.classads import ClassAd
+from condor_actors.cores.negotiator.fair_share import FairShare, FairShareSettings
+from condor_actors.cores.negotiator.group_quotas import Group, GroupTree
+from condor_actors.cores.negotiator.match_settings import MatchSettings
+from condor_actors.cores.negotiator.negotiation_cycle import SOFT_REST, CycleRules, CycleSettings, NegotiationCycle
+from condor_actors.cores.negotiator.pool_view import HARD, SOFT, PoolView
+from condor_actors.cores.negotiator.user_priority import UserRecord
+from condor_actors.effects import Answer, Ask, Effect, Send, SetTimer
+from condor_actors.messages.advertise import AdChange, AdKind
+from condor_actors.messages.envelope import AskFailed
+from condor_actors.messages.negotiate import MatchesMade, RequestsRejected, ResourceRequest, ResourceRequests
+
+ALICE, BOB = "alice@dom", "bob@dom"
+JOB = {"Requirements": True, "RequestCpus": 1, "RequestMemory": 1, "RequestDisk": 1, "Rank": 0.0}
+
+
+class Pool:
+    """Slots, submitters that each want some jobs, and one negotiator."""
+
+    def __init__(self, slots: int, wants: dict[str, int], *, rules: CycleRules | None = None,
+                 users: dict[str, UserRecord] | None = None, job: dict[str, Any] | None = None,
+                 **settings: Any) -> None:
+        self.wants = wants
+        self.job = ClassAd({**JOB, **(job or {})}).to_bytes()
+        self.view = PoolView()
+        self.view.apply([*map(self._slot, range(slots)), *(self._submitter(name) for name in wants)])
+        self.cycle = NegotiationCycle(CycleSettings(**settings), MatchSettings(), self.view,
+                                      FairShare(FairShareSettings(), users), rules)
+
+    @staticmethod
+    def _slot(number: int) -> AdChange:
+        ad = ClassAd({"Name": f"slot{number}", "MyAddress": "<m:1>", "Cpus": 1, "Memory": 100, "Disk": 100, "SlotID": 1,
+                      "State": "Unclaimed", "Requirements": True, "Rank": 0.0, "MachineResources": "Cpus Memory Disk"})
+        private = ClassAd({"Capability": f"right to {number}"}).to_bytes()
+        return AdChange(ad_kind=AdKind.SLOT, name=f"slot{number}", ad=ad.to_bytes(), private=private)
+
+    def _submitter(self, name: str) -> AdChange:
+        ad = ClassAd({"Name": name, "ScheddName": "s", "MyAddress": f"<{name}:1>", "IdleJobs": self.wants[name]})
+        return AdChange(ad_kind=AdKind.SUBMITTER, name=name, ad=ad.to_bytes())
+
+    def answer(self, ask: Ask, now_s: float) -> tuple[Effect, ...]:
+        name = ask.message.submitter
+        request = ResourceRequest(autocluster=1, job_id="1.0", count=self.wants[name], job_ad=self.job)
+        return self.cycle.answered(Answer(ask.tag, ResourceRequests(submitter=name, requests=(request,))), now_s)
+
+    def run(self, now_s: float = 0.0) -> dict[str, int]:
+        """A whole cycle; how many slots each submitter got."""
+        effects = self.cycle.begin(now_s)
+        for ask in asks(effects):
+            effects = self.answer(ask, now_s)
+        return gained(effects)
+
+
+def asks(effects: tuple[Effect, ...]) -> list[Ask]:
+    return [each for each in effects if isinstance(each, Ask)]
+
+
+def gained(effects: tuple[Effect, ...]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    slots: list[str] = []
+    for each in effects:
+        if isinstance(each, Send) and isinstance(each.message, MatchesMade):
+            slots += [match.slot_name for match in each.message.matches]
+            found[each.message.submitter] = found.get(each.message.submitter, 0) + len(each.message.matches)
+    assert len(slots) == len(set(slots)), "a slot is given once"
+    return found
+
+
+def reasons(effects: tuple[Effect, ...]) -> list[str]:
+    sent = [each.message for each in effects if isinstance(each, Send)]
+    return [rejection.reason for message in sent if isinstance(message, RequestsRejected)
+            for rejection in message.rejections]
+
+
+def delay_of(effects: tuple[Effect, ...]) -> float:
+    """After how long the next cycle begins."""
+    (delay_s,) = [each.delay_s for each in effects if isinstance(each, SetTimer) and each.key == "cycle"]
+    return delay_s
+
+
+def test_after_a_cycle_the_negotiator_rests_as_long_as_it_took() -> None:
+    """Else it does nothing but compute in a busy pool, and answers nobody."""
+    pool = Pool(2, {ALICE: 1})
+    pool.run(100.0)
+    pool.cycle.busy_s = 5.0
+    assert delay_of(pool.cycle.wish(SOFT, 100.0)) == pytest.approx(5.0 * SOFT_REST)
+    assert delay_of(pool.cycle.wish(HARD, 100.0)) == pytest.approx(5.0)
+
+
+def test_cycles_keep_their_distance() -> None:
+    pool = Pool(2, {ALICE: 1}, min_interval_s=20.0)
+    pool.run(100.0)
+    assert delay_of(pool.cycle.wish(HARD, 101.0)) == pytest.approx(19.0)
+    assert pool.cycle.wish(HARD, 102.0) == (), "it is due already"
+
+
+def test_what_happens_during_a_cycle_leads_to_the_next() -> None:
+    pool = Pool(2, {ALICE: 1})
+    (ask,) = asks(pool.cycle.begin(0.0))
+    assert pool.cycle.wish(HARD, 0.5) == (), "not two at a time"
+    assert delay_of(pool.answer(ask, 1.0)) >= 0.0
+
+
+def test_a_schedd_that_does_not_answer_is_waited_for_with_patience() -> None:
+    pool = Pool(3, {ALICE: 1, BOB: 1}, patience_s=2.0)
+    effects = pool.cycle.begin(0.0)
+    assert SetTimer("patience", 2.0) in effects
+    of_alice = next(ask for ask in asks(effects) if ask.message.submitter == ALICE)
+    assert gained(pool.answer(of_alice, 0.1)) == {}
+    assert gained(pool.cycle.out_of_patience(2.0)) == {ALICE: 1}
+    of_bob = next(ask for ask in asks(effects) if ask.message.submitter == BOB)
+    assert delay_of(pool.answer(of_bob, 3.0)) >= 0.0, "a late answer leads to the next cycle"
+
+
+def test_a_schedd_that_cannot_be_reached_stops_nobody() -> None:
+    pool = Pool(2, {ALICE: 1, BOB: 1})
+    of_alice, of_bob = asks(pool.cycle.begin(0.0))
+    pool.cycle.answered(Answer(of_alice.tag, AskFailed(reason="unreachable", text="nobody answers")), 0.1)
+    assert gained(pool.answer(of_bob, 0.2)) == {of_bob.message.submitter: 1}
+
+
+def test_who_has_used_less_is_served_more() -> None:
+    users = {ALICE: UserRecord(ALICE, priority=30.0), BOB: UserRecord(BOB, priority=10.0)}
+    pool = Pool(8, {ALICE: 100, BOB: 100}, users=users)
+    assert pool.run() == {ALICE: 2, BOB: 6}
+
+
+def test_who_has_used_least_gets_the_last_slot() -> None:
+    users = {ALICE: UserRecord(ALICE, priority=30.0), BOB: UserRecord(BOB, priority=10.0)}
+    assert Pool(1, {ALICE: 100, BOB: 100}, users=users).run() == {BOB: 1}
+
+
+def test_nobody_gets_more_than_his_ceiling() -> None:
+    users = {ALICE: UserRecord(ALICE, ceiling=3.0)}
+    assert Pool(8, {ALICE: 100}, users=users).run() == {ALICE: 3}
+
+
+def test_no_more_jobs_than_a_limit_allows() -> None:
+    pool = Pool(8, {ALICE: 100}, rules=CycleRules(limit_of=lambda name: 2.0), job={"ConcurrencyLimits": "licence"})
+    (ask,) = asks(pool.cycle.begin(0.0))
+    effects = pool.answer(ask, 0.0)
+    assert gained(effects) == {ALICE: 2}
+    assert ["licence" in reason for reason in reasons(effects)] == [True]
+
+
+def test_no_group_gets_more_than_its_quota() -> None:
+    tree = GroupTree.of([Group(name="physics", quota=3.0)])
+    assert Pool(8, {"physics.ann@dom": 100}, rules=CycleRules(groups=tree)).run() == {"physics.ann@dom": 3}
