@@ -50,7 +50,8 @@ def test_somebody_without_rights_lowers_within_the_limit_of_nice_values(limit: i
     try:
         if os.geteuid() != 0:
             raise PermissionError
-        resource.prlimit(os.getpid(), resource.RLIMIT_NICE, (0, max(limit, resource.getrlimit(resource.RLIMIT_NICE)[1])))
+        most = max(limit, resource.getrlimit(resource.RLIMIT_NICE)[1])
+        resource.prlimit(os.getpid(), resource.RLIMIT_NICE, (0, most))
     except (PermissionError, ValueError):
         pytest.skip("this user may not set the limit that is tried")
     script = ("import os, resource, subprocess\n"
