@@ -18,7 +18,7 @@ $(STAMP): setup.cfg setup.py pyproject.toml $(NATIVE)
 	./etc/install-system-packages build
 	[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q --upgrade pip setuptools wheel cffi
-	$(BIN)/python -m pip install -q --no-build-isolation --config-settings editable_mode=compat -e '.[test]'
+	$(BIN)/python -m pip install -q --no-build-isolation -e '.[test]'
 	touch $(STAMP)
 
 demo: install                ## start a pool, run the examples, show what happens
@@ -26,7 +26,7 @@ demo: install                ## start a pool, run the examples, show what happen
 
 test: install                ## all the tests
 	./etc/install-system-packages test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile --durations=20
 
 seeds: install               ## 2,000 simulated pools of twenty machines, every fault on; always the same ones
 	$(BIN)/condor_simulate seeds --first 1 --count 2000 --machines 20 --workers 2

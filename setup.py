@@ -16,6 +16,7 @@ from setuptools import Distribution, Extension, setup
 from setuptools.command.build_ext import build_ext
 
 HERE = Path(__file__).resolve().parent
+PROGRAM_FOLDER = HERE / "condor_actors" / "machine" / "native" / "bin"
 PROGRAMS = ("condor_launcher", "condor_runtime", "condor_benchmark")
 CLASSADS = Extension(
     "condor_actors.classads._core",
@@ -46,7 +47,7 @@ class BuildNative(build_ext):
         command = ["make", "-C", str(HERE / "native"), f"OUT={out}", f"PYTHON={sys.executable}"]
         subprocess.run(command, check=True, env={**os.environ, "MAKEFLAGS": ""})
         root = HERE if self.inplace else Path(self.build_lib)
-        target = root / "condor_actors" / "machine" / "native" / "bin"
+        target = root / PROGRAM_FOLDER.relative_to(HERE)
         target.mkdir(parents=True, exist_ok=True)
         for name in PROGRAMS:
             fresh = target / f".{name}.new"
@@ -56,6 +57,7 @@ class BuildNative(build_ext):
 
 
 if __name__ == "__main__":
+    PROGRAM_FOLDER.mkdir(exist_ok=True)  # before the packages are looked for: a folder of data counts as one
     setup(
         distclass=NativeDistribution,
         cmdclass={"build_ext": BuildNative},

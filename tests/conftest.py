@@ -2,20 +2,66 @@
 
 A busy machine is no failure, and a search for new examples is not what decides whether a change is good:
 ``CONDOR_NEW_EXAMPLES=1`` looks for others.
+
+``make test`` has as many workers as the machine has processors (``-n auto --dist loadfile``).  What is marked ``alone``
+depends on what else the machine does (who types, what time it is, how busy it is): nothing runs beside it.
 """
 
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Generator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
+
+from tests.harness.alone import Turns
 
 settings.register_profile("steady", deadline=None, derandomize=not os.environ.get("CONDOR_NEW_EXAMPLES"))
 settings.load_profile("steady")
 
 LOG_LINES = 60
+MOST_WORKERS = 8
+TURNS = pytest.StashKey[Turns]()
+FOLDER = pytest.StashKey["tempfile.TemporaryDirectory[str]"]()
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Two where there is one processor: most tests of pools wait for processes."""
+    return min(MOST_WORKERS, max(2, len(os.sched_getaffinity(0))))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """A worker is told where the locks of this run are."""
+    folder = getattr(config, "workerinput", {}).get("turns")
+    if folder:
+        config.stash[TURNS] = Turns(Path(folder))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """All workers of a run share a folder, which goes with the run."""
+    if FOLDER not in node.config.stash:
+        node.config.stash[FOLDER] = tempfile.TemporaryDirectory(prefix="condor-turns-")
+    node.workerinput["turns"] = node.config.stash[FOLDER].name
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if FOLDER in config.stash:
+        config.stash[FOLDER].cleanup()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """A worker's test waits for its turn; what it waits is none of the test's time."""
+    turns = item.config.stash.get(TURNS, None)
+    if turns is None:
+        return (yield)
+    with turns.turn(alone=item.get_closest_marker("alone") is not None):
+        return (yield)
 
 
 @pytest.hookimpl(wrapper=True)

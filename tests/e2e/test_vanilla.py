@@ -146,6 +146,7 @@ def test_missing_input_holds_the_job_with_a_clear_reason(pool: PersonalPool) -> 
         executable = /bin/true
         transfer_executable = false
         hold = true
+        should_transfer_files = yes
         transfer_input_files = gone.txt
         queue
     """)

@@ -18,6 +18,8 @@ from condor_actors.cores.startd import owner_policy as op
 from tests.harness.slot_bench import CONFIG, SlotBench
 from tests.pool_fixture import PersonalPool, fresh_folder, until
 
+pytestmark = pytest.mark.alone
+
 SLOTS = 4
 SOON = "MAXJOBRETIREMENTTIME=time()-EnteredCurrentActivity+4"
 """Some seconds are left, however long the program has run."""

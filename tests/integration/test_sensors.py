@@ -23,6 +23,8 @@ from condor_actors.machine.sensors.sensors import HostSensors, own_terminals
 from condor_actors.machine.sensors.terminals import TerminalWatch
 from tests.harness.logind import RealLogind, real_logind, why_not
 
+pytestmark = pytest.mark.alone
+
 
 class Heard:
     """What a sensor told, and a way to wait for it."""

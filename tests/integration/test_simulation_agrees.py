@@ -22,6 +22,8 @@ from condor_actors.simulation.cores.whatif import settings_of
 from condor_actors.simulation.report.recorder import Recorder
 from tests.pool_fixture import PersonalPool, fresh_folder
 
+pytestmark = pytest.mark.alone
+
 SLOTS, OWNED = 4, 2
 POLL_S = 0.5
 CONFIG = """

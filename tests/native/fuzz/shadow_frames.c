@@ -1,11 +1,13 @@
 /* Coverage-guided fuzzing of what the shadow makes of bytes from a hostile runtime.
  *
  * One input is what comes over one channel after the greeting.  The process confines itself before the first one: the
- * working directory, which holds nothing but the corpus, becomes its root; it is nobody; files stay small. */
+ * working directory, which holds nothing but the corpus, becomes its root; it has no rights (root becomes nobody, others
+ * enter a user namespace); files stay small. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -28,7 +30,7 @@ enum { STUCK_MS = 300000 };
 /* What is there before a journal is: it is saved when it is written over. */
 enum { STANDARD_BYTES = 100000 };
 
-static int standard;
+static int standard, root;
 static char below[PATH_LIMIT];
 
 static void must(int result, const char *what)
@@ -62,18 +64,53 @@ static void keep_own_descriptors(void)
     }
 }
 
+static void say_in(const char *path, const char *text)
+{
+    int file = open(path, O_WRONLY | O_CLOEXEC);
+    must(file, path);
+    must(write(file, text, strlen(text)) == (ssize_t)strlen(text) ? 0 : -1, path);
+    close(file);
+}
+
+/* Somebody without rights may take an empty root directory too, in a user namespace of his own, where he stays who he
+ * is. Without that the frames would be answered with all that he may do. */
+static void enter_own_namespace(void)
+{
+    char map[64];
+    unsigned user = geteuid(), group = getegid();
+    must(unshare(CLONE_NEWUSER), "a user namespace");
+    say_in("/proc/self/setgroups", "deny");
+    snprintf(map, sizeof map, "%u %u 1", user, user);
+    say_in("/proc/self/uid_map", map);
+    snprintf(map, sizeof map, "%u %u 1", group, group);
+    say_in("/proc/self/gid_map", map);
+}
+
+static void drop_capabilities(void)
+{
+    struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
+    struct __user_cap_data_struct none[2] = {{0}};
+    must((int)syscall(SYS_capset, &head, none), "no capabilities");
+}
+
 int LLVMFuzzerInitialize(int *count, char ***words)
 {
     (void)count;
     (void)words;
-    if (geteuid() == 0) {
-        keep_own_descriptors();
-        must(chroot("."), "the working directory as an empty root directory");
-        must(chdir("/"), "the root directory");
+    bool is_root = geteuid() == 0;
+    if (!is_root)
+        enter_own_namespace();
+    keep_own_descriptors();
+    must(chroot("."), "the working directory as an empty root directory");
+    must(chdir("/"), "the root directory");
+    if (is_root) {
         must(setgroups(0, NULL), "no groups");
         must(setgid(65534), "nobody's group");
         must(setuid(65534), "nobody");
     }
+    drop_capabilities();
+    root = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    must(root, "the root directory");
     struct rlimit small = {16 << 20, 16 << 20};
     setrlimit(RLIMIT_FSIZE, &small);
     mkdir("below", 0700);
@@ -201,6 +238,7 @@ static void converse(const char *program, const uint8_t *words, size_t size, con
                                .directory = mode->confined ? below : NULL,
                                .job_root = mode->confined ? below : NULL};
     int pair[2];
+    fchmod(root, 0777); /* where it is ours, a frame may have closed it */
     if (fchmod(standard, 0600) < 0 || ftruncate(standard, 0) < 0 || ftruncate(standard, STANDARD_BYTES) < 0 ||
         lseek(standard, 0, SEEK_SET) < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
         give_up("nothing to begin with", errno);
@@ -247,6 +285,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct mode mode = mode_of(size);
     for (int i = 0; i < mode.times; i++)
         converse(program, words, sizeof greeting + size, &mode);
+    fchmod(root, 0777);
     free(words);
     return 0;
 }

@@ -29,7 +29,7 @@ static const struct call_case calls[] = {
 };
 
 static char *low, *edge, *readonly; /* good memory; its last bytes before a hole; memory that cannot be written */
-static char longest[6000], component[400];
+static char longest[6000], component[400], folder[4096];
 
 struct value {
     const char *what;
@@ -112,6 +112,7 @@ static void prepare(void)
     int ends[2], pair[2];
     close_range(3, 200, 0);
     umask(022);
+    chmod(folder, 0777); /* whoever owns it may have been told to close it */
     empty(".");
     put_at(open("file", O_RDWR | O_CREAT | O_TRUNC, 0644), 20);
     if (write(20, "0123456789abcdef", 16) != 16)
@@ -179,10 +180,12 @@ int main(int count, char **words)
     for (int i = 100; i < 5900; i += 100)
         longest[i] = '/';
     memset(component, 'c', 300);
-    low = mmap(0, 9 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    munmap(low + 8 * 4096, 4096);
-    edge = low + 8 * 4096 - 8;
+    if (!getcwd(folder, sizeof folder))
+        perror("conformance"), abort();
     readonly = mmap(0, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    low = mmap(0, 9 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    mprotect(low + 8 * 4096, 4096, PROT_NONE); /* stays reserved: whatever is mapped later does not fill the hole */
+    edge = low + 8 * 4096 - 8;
     setvbuf(stdout, NULL, _IOFBF, 1 << 16);
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
         if (count < 2 || !strcmp(words[1], calls[i].name)) {

@@ -322,7 +322,7 @@ def test_a_log_that_cannot_be_opened_holds_the_job(pool: SubmitPool, universe: i
 
 def test_an_output_folder_that_is_gone_holds_the_job(pool: SubmitPool) -> None:
     cluster = pool.submit(b'Out = "nosuch/out"\n')
-    from tests.unit.daemons.test_submit_side import entry
+    from tests.unit.daemons.schedd.test_submit_side import entry
 
     run_once(pool, f"{cluster}.0#1", outputs=(entry("_condor_stdout", b"x"),))
     (job,) = pool.jobs()
@@ -386,7 +386,7 @@ def test_spooled_jobs_live_in_the_spool(pool: SubmitPool) -> None:
     assert pool.status(cluster) == 1
     pool.match()
     assert [(each.path, each.inline) for each in pool.execute.activations[0].inputs] == [("data", b"123")]
-    from tests.unit.daemons.test_submit_side import entry
+    from tests.unit.daemons.schedd.test_submit_side import entry
 
     pool.execute.begin(f"{cluster}.0#1")
     pool.execute.finish(f"{cluster}.0#1", outputs=(entry("_condor_stdout", b"hello"),))

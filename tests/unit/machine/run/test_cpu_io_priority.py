@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,7 +24,54 @@ def child() -> Iterator[int]:
     process.wait()
 
 
+def may_come_back(child: int) -> bool:
+    """Whether this machine lets a process of ours out of SCHED_IDLE: tried on one."""
+    os.sched_setscheduler(child, os.SCHED_IDLE, os.sched_param(0))
+    try:
+        os.sched_setscheduler(child, os.SCHED_OTHER, os.sched_param(0))
+    except PermissionError:
+        return False
+    return True
+
+
+def test_what_could_not_be_raised_again_is_not_lowered(child: int) -> None:
+    with subprocess.Popen(["sleep", "1000"]) as tried:
+        allowed = may_come_back(tried.pid)
+        tried.kill()
+    done = apply_share(Share(idle=True), None, [child])
+    assert ("SCHED_IDLE" in done) is allowed
+    assert any(word.startswith("not SCHED_IDLE") for word in done) is not allowed
+    apply_share(Share(), None, [child])
+    assert os.sched_getscheduler(child) == os.SCHED_OTHER
+
+
+@pytest.mark.parametrize(("limit", "lowered"), [(20, True), (19, False)])
+def test_somebody_without_rights_lowers_within_the_limit_of_nice_values(limit: int, lowered: bool) -> None:
+    try:
+        if os.geteuid() != 0:
+            raise PermissionError
+        most = max(limit, resource.getrlimit(resource.RLIMIT_NICE)[1])
+        resource.prlimit(os.getpid(), resource.RLIMIT_NICE, (0, most))
+    except (PermissionError, ValueError):
+        pytest.skip("this user may not set the limit that is tried")
+    script = ("import os, resource, subprocess\n"
+              f"resource.setrlimit(resource.RLIMIT_NICE, (0, {limit}))\n"
+              "from condor_actors.machine.run.cpu_io_priority import Share, apply_share\n"
+              "os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
+              "child = subprocess.Popen(['sleep', '1000'])\n"
+              "apply_share(Share(idle=True), None, [child.pid])\n"
+              "low = os.sched_getscheduler(child.pid)\n"
+              "apply_share(Share(), None, [child.pid])\n"
+              "print(low == os.SCHED_IDLE, os.sched_getscheduler(child.pid) == os.SCHED_OTHER)\n"
+              "child.kill(); child.wait()\n")
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True,
+                          preexec_fn=lambda: os.setpriority(os.PRIO_PROCESS, 0, 0))
+    assert said.stdout.split() == [str(lowered), "True"]
+
+
 def test_without_a_group_by_scheduling_classes(child: int) -> None:
+    if not may_come_back(child):
+        pytest.skip("this machine lets no process of this user out of SCHED_IDLE")
     assert set(apply_share(Share(idle=True), None, [child])) >= {"SCHED_IDLE", "idle i/o"}
     assert os.sched_getscheduler(child) == os.SCHED_IDLE
     assert psutil.Process(child).ionice().ioclass == psutil.IOPRIO_CLASS_IDLE

@@ -13,7 +13,7 @@ from condor_actors.messages.envelope import Identity, Refused
 from condor_actors.messages.queue import ActionResults, EditJobs, ReserveCluster, SubmitPage
 from tests.harness.local_post import Probe
 from tests.harness.submit_side import USER, SubmitPool
-from tests.unit.daemons.test_submit_side import entry
+from tests.unit.daemons.schedd.test_submit_side import entry
 
 FIELDS = ("submit_requirements", "transforms", "secure", "ignores_secure", "immutable", "protected",
           "trusts_everybody", "start_local", "start_scheduler",

@@ -13,7 +13,7 @@ from condor_actors.tools.jobs import history, q, qedit
 from condor_actors.tools.pool import status
 
 SCRIPTS = configparser.ConfigParser()
-SCRIPTS.read(Path(__file__).parents[3] / "setup.cfg")
+SCRIPTS.read(Path(__file__).parents[4] / "setup.cfg")
 COMMANDS = dict(
     line.split(" = ") for line in SCRIPTS["options.entry_points"]["console_scripts"].split("\n") if line.strip()
 )
