@@ -100,6 +100,10 @@ def test_the_cores_of_one_daemon_do_not_import_anothers() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+def test_every_docstring_says_what_the_thing_does() -> None:
+    assert not [str(path.relative_to(PACKAGE)) for path in modules() if "See the" + " module" in path.read_text()]
+
+
 def test_imports_are_absolute() -> None:
     wrong = [
         f"{path.relative_to(PACKAGE)}:{node.lineno}"

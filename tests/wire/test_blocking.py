@@ -100,7 +100,7 @@ async def test_questions_over_tls(processes: Make, credentials: Credentials, poo
     (tmp_path / "c").write_bytes(lent.chain)
     (tmp_path / "k").write_bytes(lent.key)
     own = ToolCredentials(certificate=str(tmp_path / "c"), key=str(tmp_path / "k"), ca=str(pool.ca))
-    assert await deferToThread(ask, own) == "bob@localhost "
+    assert await deferToThread(ask, own) == "bob@test.domain "
     with pytest.raises(NotTrusted):
         await deferToThread(ask, None)
 
@@ -190,4 +190,4 @@ async def test_a_user_borrows_a_certificate_from_the_machine(processes: Make, cr
 
     import pwd
 
-    assert await deferToThread(tool) == f"{pwd.getpwuid(os.getuid()).pw_name}@localhost "
+    assert await deferToThread(tool) == f"{pwd.getpwuid(os.getuid()).pw_name}@test.domain "

@@ -67,7 +67,7 @@ def quote(text: str, style: Style = "new") -> str:
 
     Args:
         text: The string.
-        style: See the module.
+        style: ``new``, ``wire``, ``tools`` or ``pretty``, as the header of this module tells them apart.
 
     Returns:
         The literal with its quotes.
@@ -83,7 +83,7 @@ def real_text(number: float, style: Style = "new") -> str:
 
     Args:
         number: The number.
-        style: See the module.
+        style: ``new``, ``wire``, ``tools`` or ``pretty``, as the header of this module tells them apart.
 
     Returns:
         Its literal, or a call of ``real`` for what has none.
@@ -131,7 +131,7 @@ def unparse(value: Value, *, style: Style = "new") -> str:
 
     Args:
         value: Plain value, list, ClassAd or expression.
-        style: See the module.
+        style: ``new``, ``wire``, ``tools`` or ``pretty``, as the header of this module tells them apart.
 
     Returns:
         One line of text that reads back as the same tree (style ``tools`` only where strings allow it).
@@ -146,7 +146,7 @@ def scalar_text(value: Value, style: Style) -> str | None:
 
     Args:
         value: Anything.
-        style: See the module.
+        style: ``new``, ``wire``, ``tools`` or ``pretty``, as the header of this module tells them apart.
 
     Returns:
         Its text, None for a list, record or expression.

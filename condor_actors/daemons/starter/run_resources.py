@@ -27,7 +27,7 @@ __all__ = ["RunResources"]
 
 @attrs.define(eq=False, kw_only=True)
 class RunResources:
-    """See the module.
+    """Holds the sandbox, processes, grant, streams and shells of one run until they are released.
 
     Attributes:
         edges: of the process.

@@ -50,7 +50,7 @@ class StarterSettings:
     """
 
     run: RunSettings
-    memory_policy: str = "hard"
+    memory_policy: str
     allow_owner: bool = False
     enforce_disk: bool = False
     private_folders: tuple[str, ...] = ()
@@ -59,7 +59,7 @@ class StarterSettings:
 
 @attrs.define(eq=False, kw_only=True)
 class StarterEdges:
-    """See the module.
+    """What starters touch, and what they share: claims, settings, the machine.
 
     Attributes:
         reactor: timers and descriptors; in_thread: runs a function where it does not hold the actors up.

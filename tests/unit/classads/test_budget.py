@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from condor_actors.cores.ad_table import AdTable
 
 import condor_actors.classads
 from condor_actors.classads import ERROR, UNDEFINED, ClassAd, match_ads, parse_expression
 from condor_actors.classads.evaluation import budget
+from condor_actors.cores.collector.ad_table import AdTable
 from condor_actors.messages.advertise import AdKind
 from tests.harness.pure_classads import pure
 

@@ -11,7 +11,7 @@ from condor_actors.classads import ClassAd
 from condor_actors.cores.schedd.queue_operations import DropClaim, DropRun, QueueSnapshot, SaveClaim, SaveRun
 from condor_actors.cores.schedd.schedd_core import HostHello, ScheddCore
 from condor_actors.cores.schedd.schedd_settings import ScheddSettings
-from condor_actors.cores.schedd.shadow_hosts import StartHost
+from condor_actors.cores.schedd.shadow_hosts import HostStarted, StartHost
 from condor_actors.effects import Answer, Ask, Effect, Persist, Reply, Send, SetTimer
 from condor_actors.messages.claim import ClaimGranted, ClaimRefused, ReleaseClaim, RenewClaims
 from condor_actors.messages.envelope import Address, AskFailed, Delivery, Done, Identity, TimerFired
@@ -37,6 +37,7 @@ class Schedd:
                                self.now_s, "v")
         begun = self.core.start(self.now_s, "<s:1>")
         (spare,) = [each.host_id for each in begun if isinstance(each, StartHost)]
+        self.send(HostStarted(spare, 7, "b"))
         self.send(HostHello(ShadowHostHello(host_id=spare, pid=7, owner="", runs=()), "b"), node="in:1")
 
     def send(self, message: Any, node: str = "in:99", identity: Identity = ANN, later_s: float = 0.1) -> list[Any]:

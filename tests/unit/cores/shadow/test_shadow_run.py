@@ -11,8 +11,9 @@ import pytest
 
 from condor_actors.classads import ClassAd
 from condor_actors.cores.shadow.shadow_events import BlobsFailed, InputsReady, Log, Report, SendBlobs, Settled
-from condor_actors.cores.shadow.shadow_run import EXECUTE, NOTICE_S, ShadowRun
+from condor_actors.cores.shadow.shadow_run import NOTICE_S, ShadowRun
 from condor_actors.effects import Answer, Ask, Send, SetTimer
+from condor_actors.messages.codes import JobEventType
 from condor_actors.messages.envelope import AskFailed, PeerDown, Refused, TimerFired
 from condor_actors.messages.run import (
     Activated,
@@ -192,7 +193,7 @@ def test_a_start_that_is_told_twice_is_one_start() -> None:
     bench.tell(Answer("activate", Activated(run_id="1.0#1")))
     for when_s in (1002.0, 1003.0):
         bench.tell(RunBegan(run_id="1.0#1", when_s=when_s, pid=7, scratch_dir="/scratch"))
-    logged = [each for each in bench.out if isinstance(each, Log) and each.event == EXECUTE]
+    logged = [each for each in bench.out if isinstance(each, Log) and each.event == JobEventType.EXECUTE]
     assert [each.when_s for each in logged] == [1002.0]
     assert bench.run.attributes.get_int("NumJobStarts") == 1
 
