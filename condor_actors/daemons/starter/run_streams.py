@@ -26,7 +26,7 @@ __all__ = ["RunStreams", "accept_stream"]
 
 
 class RunStreams:
-    """Accepts the streams of standard-universe runs and leads each to its run.
+    """Receives the streams of one standard-universe run.
 
     Args:
         starter: whose run it is; resources: what that holds.
