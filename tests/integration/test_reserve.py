@@ -26,7 +26,7 @@ def test_others_make_way_and_come_back_when_it_is_over(pool: PersonalPool) -> No
     until(lambda: pool.run("condor_status", "-af", "RemoteUser").count("@") == 1 or None, "the claim is advertised")
     pool.run("condor_reserve", "make", "demo", "-user", "somebody@else", "-machines", "1", "-ahead", "0")
     pool.until_status(f"{cluster}.0", 1)
-    assert "reserv" in until(lambda: text if "reserved for somebody else" in (
+    assert "reserv" in until(lambda: text if "reserved for another user" in (
         text := pool.run("condor_q", "-better-analyze", str(cluster))) else None, "the job learns why it waits")
     old = pool.kill("negotiator")
     pool.until_restarted("negotiator", old)
@@ -65,7 +65,7 @@ def test_the_pool_drains_ahead_what_runs_may_finish_and_nothing_follows(pool: Pe
     (pool.work / "go").touch()
     until(lambda: len(pool.jobs(str(cluster))) == 1 or None, "both have ended")
     until(lambda: pool.run("condor_status", "-af", "State").split() == ["Unclaimed"] * 2 or None, "an empty machine")
-    until(lambda: "reserved for somebody else" in pool.run("condor_q", "-better-analyze", str(cluster)) or None,
+    until(lambda: "reserved for another user" in pool.run("condor_q", "-better-analyze", str(cluster)) or None,
           "the third has to wait, and learns why")
     assert pool.jobs(str(cluster))[0]["JobStatus"] == 1
     pool.run("condor_reserve", "cancel", "later")

@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from condor_actors.machine.native.programs import runtime_path
 from condor_actors.machine.native.shadow import EventKind, ShadowHost, Task
 from tests.native.conftest import DEADLINE_S, SOURCES, finished, tool
@@ -82,6 +84,7 @@ def test_a_write_error_that_nobody_asked_about_is_reported(tmp_path: Path) -> No
     assert b"a write failed that the program was not told of" in err
 
 
+@pytest.mark.alone
 def test_a_program_that_begins_again_sees_todays_files(tmp_path: Path) -> None:
     """The second start is answered before it asks; what changed in between must show."""
     script = tmp_path / "program.py"
@@ -104,7 +107,7 @@ def test_a_program_that_begins_again_sees_todays_files(tmp_path: Path) -> None:
         (tmp_path / "names" / "b").write_text("new")
     assert outputs[0] == "['a'] ['old']\nFalse 3\nTrue 4 1\n"
     assert outputs[1:] == ["['a', 'b'] ['changed', 'new']\nFalse 7\nTrue 4 2\n"] * 3
-    assert calls[-1] < calls[0] / 2
+    assert min(calls[1:]) < calls[0] / 2, "answers that lie for too long are asked for again"
 
 
 def run_once(host: ShadowHost, command: list[str], folder: Path, outputs: list[str]) -> int:
