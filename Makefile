@@ -28,8 +28,8 @@ test: install                ## all the tests
 	./etc/install-system-packages test
 	$(BIN)/python -m pytest -n auto --dist loadfile --durations=20
 
-seeds: install               ## 2,000 simulated pools of twenty machines, every fault on; always the same ones
-	$(BIN)/condor_simulate seeds --first 1 --count 2000 --machines 20 --workers 2
+seeds: install               ## simulated pools of twenty machines, every fault on; always the same ones (SEEDS=number)
+	$(BIN)/condor_simulate seeds --first 1 --count $(or $(SEEDS),2000) --machines 20 --workers 2
 
 mutants: install             ## bugs put into the code on purpose, each of which its own tests must notice (ONLY=name)
 	./etc/install-system-packages test
