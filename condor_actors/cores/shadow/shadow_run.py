@@ -57,6 +57,8 @@ from condor_actors.messages.run import (
 __all__ = ["ShadowRun"]
 
 REATTACH_RETRY_S = 5.0
+UNANSWERED = frozenset({"busy", "internal"})
+"""Refusals that say nothing about the run: it may well be alive, and is asked for again within its lease."""
 NOTICE_S = 150.0
 """The starter ends a run when its lease is over since it noticed that the shadow is gone, which takes up to 120 s where
 nothing resets the connection.  The shadow gives the run up after that, lest the job be started a second time beside it.
@@ -255,7 +257,7 @@ class ShadowRun:
             if self.stopping is not None:
                 self.out.append(Send(self.starter, self.stopping))
             self.tell_wish()
-        elif isinstance(message, Refused) and message.code != "busy":
+        elif isinstance(message, Refused) and message.code not in UNANSWERED:
             self.give_up(f"the run is not to be found any more: {message.text}")
         elif isinstance(message, AskFailed) and "refused" in message.text.lower():
             self._refusals += 1

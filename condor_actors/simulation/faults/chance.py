@@ -38,11 +38,12 @@ QUICK = {
 """Times of a pool in a hurry."""
 
 
-def random_scenario(seed: int, machines: int = 20, faults: int | None = None) -> Scenario:
+def random_scenario(seed: int, machines: int = 20, faults: int | None = None, raises: bool = False) -> Scenario:
     """A pool of so many machines with everything on.
 
     Args:
         faults: how many; None: chance says.
+        raises: whether turns and edges of actors may raise as well.
     """
     random = Random(seed)
     submitting = random.choice((1, 2, 2, 3))
@@ -66,7 +67,7 @@ def random_scenario(seed: int, machines: int = 20, faults: int | None = None) ->
     wishes = tuple(_wish(random, submissions) for _ in range(random.choice((0, 0, 2, 5))))
     end_s = round(random.uniform(300.0, 1200.0), 3)
     count = random.randrange(0, 4 * machines) if faults is None else faults
-    schedule = random_schedule(random, specs, 1.0, end_s, count)
+    schedule = random_schedule(random, specs, 1.0, end_s, count, raises)
     config = dict(QUICK)
     if random.random() < 0.3:
         config["CLAIM_WORKLIFE"] = "100"

@@ -17,13 +17,22 @@ __all__ = ["AMBUSHES", "random_schedule"]
 
 
 def random_schedule(random: Random, machines: Sequence[MachineSpec], begin_s: float, end_s: float,
-                    count: int) -> tuple[Fault, ...]:
-    """``count`` faults between ``begin_s`` and ``end_s``; all are over at ``end_s``."""
+                    count: int, raises: bool = False) -> tuple[Fault, ...]:
+    """Draw ``count`` faults between ``begin_s`` and ``end_s``; all are over at ``end_s``.
+
+    Args:
+        random: the source of chance.
+        machines: of the pool.
+        begin_s, end_s: seconds of simulated time.
+        count: how many faults.
+        raises: whether turns and edges of actors may raise as well.
+    """
     faults = []
+    chances = {**_CHANCES, "raise": (5.0, _raise), "ambush": (14.0, _raising_ambush)} if raises else _CHANCES
     for _ in range(count):
         when_s = round(random.uniform(begin_s, end_s * 0.85), 3)
-        kind = random.choices(list(_CHANCES), [weight for weight, _ in _CHANCES.values()])[0]
-        fault = _CHANCES[kind][1](random, machines, when_s)
+        kind = random.choices(list(chances), [weight for weight, _ in chances.values()])[0]
+        fault = chances[kind][1](random, machines, when_s)
         if fault is not None:
             span_s = min(fault.span_s, end_s - when_s)
             faults.append(attrs.evolve(fault, span_s=round(span_s, 3)))
@@ -95,14 +104,19 @@ AMBUSHES = {
 """What each daemon may be ambushed with."""
 
 
-def _ambush(random: Random, machines: Sequence[MachineSpec], when_s: float) -> Fault | None:
+def _raising_ambush(random: Random, machines: Sequence[MachineSpec], when_s: float) -> Fault | None:
+    return _ambush(random, machines, when_s, ("kill", "reset", "raise"))
+
+
+def _ambush(random: Random, machines: Sequence[MachineSpec], when_s: float,
+            moments: tuple[str, ...] = ("kill", "reset")) -> Fault | None:
     spec = _some(random, machines)
     daemons = [name for name in _daemons_of(spec) if name in AMBUSHES]
     if not daemons:
         return None
     daemon = random.choice(daemons)
     return Fault(kind="ambush", when_s=when_s, target=spec.name, daemon=daemon,
-                 message=random.choice(AMBUSHES[daemon]), moment=random.choice(("kill", "reset", "raise")))
+                 message=random.choice(AMBUSHES[daemon]), moment=random.choice(moments))
 
 
 def _raise(random: Random, machines: Sequence[MachineSpec], when_s: float) -> Fault:
@@ -156,5 +170,5 @@ _CHANCES: dict[str, tuple[float, Callable[[Random, Sequence[MachineSpec], float]
     "disk-full": (0.7, _on_machine("disk-full", 1, 60)),
     "disk-sick": (0.7, _on_machine("disk-sick", 1, 60)), "die": (3.0, _die), "clock": (1.0, _clock),
     "ambush": (14.0, _ambush), "owner": (3.0, _owner), "kill-job": (1.5, _on_machine("kill-job", 0, 0)),
-    "bad": (1.0, _on_machine("bad", 10, 300)), "raise": (5.0, _raise),
+    "bad": (1.0, _on_machine("bad", 10, 300)),
 }

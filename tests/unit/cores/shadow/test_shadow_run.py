@@ -70,6 +70,13 @@ def test_the_starter_hears_of_the_stop_when_it_is_found(how: str) -> None:
     assert not bench.ends
 
 
+@pytest.mark.parametrize(("code", "given_up"), [("busy", False), ("internal", False), ("not-found", True)])
+def test_only_an_answer_about_the_run_gives_it_up(code: str, given_up: bool) -> None:
+    bench = Bench()
+    bench.tell(Answer("reattach", Refused(code=code, text="no")))
+    assert bool(bench.ends) == given_up
+
+
 @pytest.mark.parametrize("how", ["fast", "hold", "vacate"])
 def test_a_run_that_is_to_stop_is_not_over_because_its_link_breaks(how: str) -> None:
     bench = Bench()
