@@ -28,7 +28,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from condor_actors.machine.native.image import full_image
 from condor_actors.machine.native.programs import launcher_path, runtime_path
-from condor_actors.machine.native.shadow import CHECKPOINT_SIGNAL, EventKind, ShadowEvent, ShadowHost, Task
+from condor_actors.machine.native.shadow import EventKind, ShadowEvent, ShadowHost, Task
+from condor_actors.messages.codes import CHECKPOINT_SIGNAL
 from tests.pool_fixture import PersonalPool, fresh_folder
 
 HERE = Path(__file__).resolve().parent

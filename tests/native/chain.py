@@ -14,7 +14,8 @@ from pathlib import Path
 import attrs
 
 from condor_actors.machine.native.programs import runtime_path
-from condor_actors.machine.native.shadow import CHECKPOINT_SIGNAL, EventKind, ShadowEvent, ShadowHost, Task
+from condor_actors.machine.native.shadow import EventKind, ShadowEvent, ShadowHost, Task
+from condor_actors.messages.codes import CHECKPOINT_SIGNAL
 
 DEADLINE_S = 120
 MOVED = 112

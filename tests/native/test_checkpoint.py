@@ -14,7 +14,8 @@ import pytest
 
 from condor_actors.machine.native.image import ImageDamaged, is_image, read_image
 from condor_actors.machine.native.programs import runtime_path
-from condor_actors.machine.native.shadow import CHECKPOINT_SIGNAL, EventKind
+from condor_actors.machine.native.shadow import EventKind
+from condor_actors.messages.codes import CHECKPOINT_SIGNAL
 from tests.native.chain import DEADLINE_S, MOVED, Chain, moved_life
 from tests.native.conftest import SOURCES, Compile, finished, tool
 

@@ -20,7 +20,8 @@ import pytest
 
 from condor_actors.machine.native.image import ImageDamaged, read_image
 from condor_actors.machine.native.programs import runtime_path
-from condor_actors.machine.native.shadow import CHECKPOINT_SIGNAL, EventKind, Task
+from condor_actors.machine.native.shadow import EventKind, Task
+from condor_actors.messages.codes import CHECKPOINT_SIGNAL
 from tests.native.chain import DEADLINE_S, Chain
 from tests.native.conftest import Compile, finished, tool
 from tests.native.test_undo_journal import tree

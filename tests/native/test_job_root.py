@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from condor_actors.machine.native.programs import runtime_path
-from condor_actors.machine.native.shadow import CHECKPOINT_SIGNAL, EventKind, ShadowHost, Task
+from condor_actors.machine.native.shadow import EventKind, ShadowHost, Task
+from condor_actors.messages.codes import CHECKPOINT_SIGNAL
 from tests.native.chain import DEADLINE_S, MOVED, Chain
 from tests.native.conftest import finished, tool
 from tests.native.test_shadow_frames import ADOPT, Peer, described_file, hello, request

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from condor_actors.machine.native.programs import runtime_path
-from condor_actors.machine.native.shadow import CHECKPOINT_SIGNAL, EventKind
+from condor_actors.machine.native.shadow import EventKind
+from condor_actors.messages.codes import CHECKPOINT_SIGNAL
 from tests.native.chain import DEADLINE_S, MOVED, Chain
 from tests.native.conftest import Compile, finished, tool
 

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from condor_actors.machine.native.programs import launcher_path, runtime_path
-from condor_actors.machine.native.shadow import CHECKPOINT_SIGNAL, EventKind, Task
+from condor_actors.machine.native.shadow import EventKind, Task
+from condor_actors.messages.codes import CHECKPOINT_SIGNAL
 from tests.native.chain import DEADLINE_S, MOVED, Chain
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
