@@ -23,7 +23,7 @@ SOURCES = Path(__file__).parent / "programs"
 KNOWN = {
     r"\w*(setxattr|getxattr|removexattr): argument 2 longest": "a name that no path may have is refused as a path",
     r"\w*setxattr: argument 4 (-1|huge|negative)": "the size is bounded first, then the memory is looked at",
-    r"(read|pread64|write|pwrite64): argument 2 edge": "a buffer that ends in a hole gets EFAULT, not the part before the hole",
+    r"(read|pread64|write|pwrite64): argument 2 edge": "a buffer that ends in a hole: EFAULT, not the part before it",
     r"pwrite64: argument 4 huge": "the error of a write that was not waited for comes with the next call",
     r"p?readv2?: argument 1 directory": "nothing to read: the descriptor is not asked",
     r"(getpeername|getsockname): argument [23]": "two errors at once: which one is told",
