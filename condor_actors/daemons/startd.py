@@ -23,7 +23,8 @@ from condor_actors.config.collectors import collector_nodes
 from condor_actors.cores.startd.draining import Draining
 from condor_actors.cores.startd.idleness import Idleness
 from condor_actors.cores.startd.slots import Slots, SlotSettings
-from condor_actors.cores.startd.startd_core import (
+from condor_actors.cores.startd.startd_core import StartdCore
+from condor_actors.cores.startd.startd_events import (
     Benchmarked,
     EndStartd,
     Hide,
@@ -32,7 +33,6 @@ from condor_actors.cores.startd.startd_core import (
     RunBenchmarks,
     SensorSpoke,
     Show,
-    StartdCore,
     StartdSettings,
     StarterDied,
     StopBenchmarks,
@@ -83,11 +83,11 @@ class NewSlotSettings:
 
 
 class StartdActor(Actor):
-    """Gives the desk its events and performs what it decides."""
+    """Gives the core its events and performs what it decides."""
 
     def __init__(self, startd: Startd) -> None:
         self.startd = startd
-        self.core = startd.make_desk()
+        self.core = startd.make_core()
         self._shown: tuple[float, str] = (0.0, "")
         self._starved_since_s: float | None = None
 
@@ -96,7 +96,7 @@ class StartdActor(Actor):
         claims = self.startd.claims
         self.context.perform(self.core.start(claims.records, self.context.now_s(), getattr(claims, "facts", {})))
         if self.startd.sensors is not None:
-            self.startd.sensors.start(self.context.system.clock, self._sensed, lambda: self.core.starter_pid)
+            self.startd.sensors.start(self.context.system.clock, self._sensed, lambda: self.core.starter.pid)
         self._poll()
         if self.startd.last_hello is not None:  # an actor that is built anew does not know what runs by now
             self.context.tell(self.startd.last_hello.sender, SayHello())
@@ -104,7 +104,7 @@ class StartdActor(Actor):
             self.startd.rest()
 
     def receive(self, delivery: Delivery) -> None:
-        """One event for the desk."""
+        """One event for the core."""
         message = delivery.message
         if isinstance(message, TimerFired) and message.key == "poll":
             self._poll()
@@ -119,8 +119,8 @@ class StartdActor(Actor):
             self._of_the_process(message)
             return
         if isinstance(message, PeerDown):
-            if self.core.starter is not None and self.core.starter.node == message.node:
-                self.startd.starters.lacks_processor(self.core.starter_pid)  # from now on
+            if self.core.starter.address is not None and self.core.starter.address.node == message.node:
+                self.startd.starters.lacks_processor(self.core.starter.pid)  # from now on
                 self.context.set_timer("no-word", HELLO_WAIT_S)
             return
         if isinstance(message, LOCAL_ONLY) and not self._is_ours(delivery):
@@ -145,7 +145,7 @@ class StartdActor(Actor):
             self.context.cancel_timer("no-hello")
             self.context.cancel_timer("no-word")
             self.decide(message)
-            if core.starter is None:
+            if not core.starter.is_up:
                 self.need_starter()
         elif isinstance(message, NewSlotSettings):
             instead = core.slots.settings.start_instead
@@ -154,7 +154,7 @@ class StartdActor(Actor):
         elif isinstance(message, FinishClaims):
             self.context.perform(core.finish(now_s))
             self._keep_drain()
-        elif core.claims and core.starter is not None:
+        elif core.claims and core.starter.is_up:
             self.context.perform(core.vacate_all(now_s, fast=message.fast))
         else:
             self.startd.rest()
@@ -168,7 +168,7 @@ class StartdActor(Actor):
         return identity.method == "local" and trusted
 
     def decide(self, event: Any) -> None:
-        """Let the desk decide about an event."""
+        """Let the core decide about an event."""
         delivery = event if isinstance(event, Delivery) else None
         self.context.perform(self.core.handle(event, self.context.now_s()), delivery)
         self._keep_drain()
@@ -183,7 +183,7 @@ class StartdActor(Actor):
     def _poll(self) -> None:
         startd = self.startd
         sensors = startd.sensors
-        loads = startd.readings.loads(self.core.starter_pid)
+        loads = startd.readings.loads(self.core.starter.pid)
         words = startd.readings.idle()
         if sensors is not None:
             words = sensors.idle(words)
@@ -211,11 +211,11 @@ class StartdActor(Actor):
         now_s = self.context.now_s()
         if now_s - self._shown[0] < SHOW_SENSORS_S:
             return
-        text = self.core.sensors_text()
+        text = self.core.owner.sensors_text()
         if text != self._shown[1]:
             self._shown = (now_s, text)
             ad = self.startd.ad()
-            ad.update(self.core.owner_ad())
+            ad.update(self.core.owner.ad())
             ad["MyType"] = "StartDaemon"
             self.context.tell(Address("", ADVERTISER), Advertise(AdKind.STARTD, ad))
 
@@ -248,7 +248,7 @@ class StartdActor(Actor):
 
     def need_starter(self) -> None:
         """One that lives says hello by itself; else start one, a little later after each failure."""
-        if self.context.has_timer("no-hello") or self.core.starter is not None or self.startd.resting is not None:
+        if self.context.has_timer("no-hello") or self.core.starter.is_up or self.startd.resting is not None:
             return
         pid = self.startd.starters.living()
         if pid:
@@ -260,7 +260,7 @@ class StartdActor(Actor):
     def _starter_hangs(self) -> None:
         """Its link broke (90 s of silence break one) and it lives but does not come back: nothing there can be
         suspended or vacated any more, so its jobs end with it."""
-        pid = self.core.starter_pid
+        pid = self.core.starter.pid
         if pid and self.startd.starters.living() == pid:
             if self._is_starved(pid):
                 self.context.set_timer("no-word", HELLO_WAIT_S)
@@ -282,7 +282,7 @@ class StartdActor(Actor):
         return now_s - self._starved_since_s < STARVED_S
 
     def _start_starter(self) -> None:
-        if self.core.starter is not None or self.startd.resting is not None:
+        if self.core.starter.is_up or self.startd.resting is not None:
             return
         stuck = self.startd.starters.living()
         if stuck:  # it has not said hello in time; the next one is started when its end is seen
@@ -332,7 +332,7 @@ class Startd:
         self.last_hello: Delivery | None = None
         self.idleness = Idleness()
         self.draining = Draining()
-        """As it was at the last commit: a desk that is made anew goes on with it."""
+        """As it was at the last commit: a core that is made anew goes on with it."""
         self.resting: Deferred[None] | None = None
         self.shut_down: Callable[[], None] = lambda: os.kill(os.getpid(), signal.SIGTERM)
         self._starter_pid = 0
@@ -410,8 +410,8 @@ class Startd:
 
     # ---- for the actor
 
-    def make_desk(self) -> StartdCore:
-        """A desk with fresh slots."""
+    def make_core(self) -> StartdCore:
+        """A core with fresh slots."""
         now_s = self.world.wall_clock()
         address = self.world.post.public_node
         slots = Slots(self._slot_settings, self._machine_ad(), self.world.new_secret)
@@ -419,11 +419,8 @@ class Startd:
         settings = self.config.settings(
             StartdSettings, address=address, own_uid=self.world.uid,
             owners=frozenset(self.config.list_of("DESKTOP_OWNERS")))
-        core = StartdCore(slots, settings, birth_s=self.started_s, new_secret=self.world.new_secret,
-                           numbers=self._claim_numbers)
-        core.idleness = self.idleness
-        core.draining = attrs.evolve(self.draining)
-        return core
+        return StartdCore(slots, settings, birth_s=self.started_s, new_secret=self.world.new_secret,
+                          numbers=self._claim_numbers, idleness=self.idleness, draining=attrs.evolve(self.draining))
 
     def utc_offset_s(self) -> int:
         """How far this machine's clock is ahead of UTC, summer time and all."""

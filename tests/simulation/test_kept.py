@@ -81,7 +81,7 @@ KEPT = {
     "what a startd had asked to go before it died has no more time than the owner's policy gives (1078)": Scenario(
         machines=(HOME, DESK), submissions=(alice(cpu_s=900.0, program={"stubborn": 1.0}),), config=QUICK,
         faults="at 100s owner m1 for 400s\nat 250s crash m1/startd"),
-    "a claim whose gate could not be opened again because the link broke is still there (1953)": Scenario(
+    "a claim that could not be opened again because the link broke is still there (1953)": Scenario(
         machines=(HOME, PLAIN), config=QUICK,
         submissions=(Submission(when_s=60.0, owner="alice", machine="m0", cpu_s=250.0),
                      Submission(when_s=72.0, owner="bob", machine="m0", cpu_s=250.0)),

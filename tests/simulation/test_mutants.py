@@ -13,10 +13,12 @@ from condor_actors.actors.system import ActorSystem
 from condor_actors.cores.schedd.claim_table import ClaimTable
 from condor_actors.cores.schedd.queue_operations import ArchiveJob, SaveCounter
 from condor_actors.cores.schedd.run_table import RunTable
+from condor_actors.cores.startd.claim_leases import ClaimLeases
 from condor_actors.cores.startd.slots import Slots
 from condor_actors.cores.startd.startd_core import StartdCore
 from condor_actors.cores.starter.job_run import JobRun, LinkLost, StarterState
 from condor_actors.cores.starter.job_run_table import TABLE
+from condor_actors.cores.turn import Turn
 from condor_actors.daemons.shadow.shadow_host import ShadowHostActor
 from condor_actors.daemons.startd import Startd, StartdActor
 from condor_actors.daemons.starter.claim_registry import StarterHost
@@ -81,19 +83,19 @@ def log_not_synced(patch: pytest.MonkeyPatch) -> None:
 
 
 def lease_of_a_claim_never_ends(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(StartdCore, "_lease_over", lambda self, claim_id: None)
+    patch.setattr(ClaimLeases, "expire", lambda self, claim_id: None)
 
 
 def old_secret_for_a_new_claim(patch: pytest.MonkeyPatch) -> None:
-    make = Startd.make_desk
+    make = Startd.make_core
 
     def careless(self: Startd) -> StartdCore:
-        context = make(self)
-        first = context._new_secret()
-        context._new_secret = lambda: first
-        return context
+        core = make(self)
+        first = core._granting._new_secret()
+        core._granting._new_secret = lambda: first
+        return core
 
-    patch.setattr(Startd, "make_desk", careless)
+    patch.setattr(Startd, "make_core", careless)
 
 
 def renewal_not_armed_again(patch: pytest.MonkeyPatch) -> None:
@@ -190,12 +192,12 @@ def end_of_a_run_is_not_stored(patch: pytest.MonkeyPatch) -> None:
 
 
 def startd_does_not_store_claims(patch: pytest.MonkeyPatch) -> None:
-    do = StartdCore._do
+    do = Turn.do
 
-    def careless(self: StartdCore, *effects: Any) -> None:
+    def careless(self: Turn, *effects: Any) -> None:
         do(self, *(each for each in effects if not isinstance(each, Persist)))
 
-    patch.setattr(StartdCore, "_do", careless)
+    patch.setattr(Turn, "do", careless)
 
 
 def used_time_is_counted_twice(patch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,7 @@
 """One run of one job as its shadow sees it: from the order to its end.
 
-Theory: the shadow stands for the user.  It puts the inputs together, hands the job to the starter that keeps the gate
-of the claim, writes down what happens, brings the outputs home and reports the end until the schedd has it.  A link
+Theory: the shadow stands for the user.  It puts the inputs together, hands the job to the starter of the claim,
+writes down what happens, brings the outputs home and reports the end until the schedd has it.  A link
 that breaks changes nothing about the run: the shadow reattaches within the job's lease, and only then gives it up.
 
 ============= ==============================================================================================

@@ -100,12 +100,13 @@ class Claim:
         record: what is kept.
         schedd: where its schedd was last heard; None when that is not known.
         renewed_s: when the lease began anew.
-        open: whether the starter host has the gate open.
+        open: whether the starter host has opened it: a shadow may activate it.
         heard: whether it is known what runs on it; not yet, of a claim that a startd finds when it is started again.
         job_id, job_ad, job_began_s: the run on it; empty: none.
         checkpoint_s: when it was last asked for a checkpoint; 0: never.
         cpu_s, memory_mib, disk_kib: the run's usage as last told.
         jobs: runs begun on it.
+        lost: what ran on it is gone with the starter host, with all it had done.
     """
 
     record: ClaimRecord
@@ -121,6 +122,7 @@ class Claim:
     memory_mib: int = 0
     disk_kib: int = 0
     jobs: int = 0
+    lost: bool = False
 
     @property
     def claim_id(self) -> str:

@@ -11,11 +11,18 @@ from collections.abc import Iterable
 import attrs
 
 from condor_actors.classads import ClassAdSyntaxError, is_true, parse_expression
+from condor_actors.cores.startd import owner_policy as op
+from condor_actors.cores.startd.claim_index import ClaimIndex
+from condor_actors.cores.startd.slot_controller import SlotController
+from condor_actors.cores.startd.slot_publisher import SlotPublisher
 from condor_actors.cores.startd.slots import Slot, Slots
-from condor_actors.messages.admin import Drain
-from condor_actors.messages.envelope import Refused
+from condor_actors.cores.startd.startd_events import EndStartd
+from condor_actors.cores.turn import Turn
+from condor_actors.effects import Reply
+from condor_actors.messages.admin import CancelDrain, Drain
+from condor_actors.messages.envelope import Delivery, Done, Refused
 
-__all__ = ["HOW", "Draining", "expectation"]
+__all__ = ["DrainControl", "Draining", "expectation"]
 
 HOW = {"graceful": "retire", "quick": "vacate", "fast": "kill", "peaceful": "finish"}
 ON_COMPLETION = ("nothing", "resume", "exit", "restart")
@@ -83,6 +90,95 @@ class Draining:
         self.request = self.former = None
         self.request_id = ""
         return None
+
+
+class DrainControl:
+    """Empties the machine as a drain wants it, and sees to what follows.
+
+    Args:
+        turn: of the core.
+        slots: of the machine.
+        claims: of the startd.
+        controller: gives slots their events.
+        publisher: is told which slots have changed.
+        draining: the drain under way, kept beyond this core.
+        birth: numbers the startd's life; part of the drains' names.
+    """
+
+    def __init__(self, turn: Turn, slots: Slots, claims: ClaimIndex, controller: SlotController,
+                 publisher: SlotPublisher, draining: Draining, birth: int) -> None:
+        self._turn = turn
+        self._slots = slots
+        self._claims = claims
+        self._controller = controller
+        self._publisher = publisher
+        self._draining = draining
+        self._birth = birth
+
+    def drain(self, event: Delivery, message: Drain) -> None:
+        """An administrator drains the machine."""
+        verdict = self._draining.begin(message, self._slots, self._birth, self._turn.now_s)
+        if isinstance(verdict, Refused):
+            self._turn.do(Reply(verdict, event))
+            return
+        if message.start_expr and self._claims:
+            self._draining.former = self._claims.ids
+        self.go_on()
+        self._turn.do(Reply(Done(text=self._draining.request_id), event))
+
+    def go_on(self) -> None:
+        """Do what the drain under way says, which a core that was made anew may have taken over."""
+        wish, former = self._draining.request, self._draining.former
+        if wish is None:
+            return
+        self._draining.emptied = False
+        if former is not None:
+            self._slots.start_instead(parse_expression(wish.start_expr))
+        for slot in self._slots:
+            if former is None or (slot.claim is not None and slot.claim.claim_id in former):
+                self._controller.apply(slot, op.DrainRequested(HOW[wish.how]))
+            else:
+                self._controller.reevaluate(slot)
+                self._publisher.changed(slot, urgent=True)
+
+    def cancel(self, event: Delivery, message: CancelDrain) -> None:
+        """An administrator ends the drain."""
+        refusal = self._draining.cancel(message.request_id)
+        if refusal is not None:
+            self._turn.do(Reply(refusal, event))
+            return
+        self._slots.start_instead(None)
+        self._apply_to_all(op.DrainCancelled())
+        self._turn.do(Reply(Done(), event))
+
+    def finish(self) -> None:
+        """Let what runs finish, then end the startd."""
+        self._apply_to_all(op.DrainRequested(self._draining.end_peacefully(self._birth)))
+
+    def check(self) -> None:
+        """At the end of each turn: whether the machine is empty by now, and what follows then."""
+        draining = self._draining
+        if draining.request is None:
+            return
+        if draining.former is not None and draining.former.isdisjoint(self._claims.ids):
+            # Those that were there are gone: now those that came in their place.
+            draining.former = None
+            self._slots.start_instead(None)
+            self._apply_to_all(op.DrainRequested("vacate"))
+        if draining.emptied or self._claims or self._claims.opening:
+            return
+        draining.emptied = True
+        how = draining.on_completion
+        self._apply_to_all(op.MachineEmptied())
+        if how == "resume":
+            draining.request = None
+            self._apply_to_all(op.DrainCancelled())
+        elif how in ("exit", "restart"):
+            self._turn.do(EndStartd(how))
+
+    def _apply_to_all(self, event: object) -> None:
+        for slot in self._slots:
+            self._controller.apply(slot, event)
 
 
 def expectation(slots: Iterable[Slot], now_s: float) -> dict[str, int]:

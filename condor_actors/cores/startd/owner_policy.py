@@ -479,7 +479,7 @@ def _kill(machine: SlotStateMachine, now_s: float, reason: str, thaw: bool = Fal
 
 
 def _leave(machine: SlotStateMachine, now_s: float, reason: str, tell: bool = True) -> list[Action]:
-    """End a claim on which nothing runs: the starter host shuts the gate and says Gone."""
+    """End a claim on which nothing runs: the starter host closes it and reports it closed."""
     machine.reason = reason
     machine.go(KILLING, now_s)
     return [*([RevokeClaim(reason)] if tell else []), KillJob(reason), StartTimer("kill", machine.killing_timeout_s)]

@@ -1,6 +1,6 @@
 """What the startd knows of its machine's owner, and what the owner may tell it.
 
-Theory: readings come in (polled, and as events), the policy of every slot is looked at again, and what is known of the
+Theory: readings come in (polled, and as events), the policy of every slot is evaluated again, and what is known of the
 owner goes into ads.  The owner of a desktop need not be an administrator: the person at the machine may see what runs
 there and pause it (:mod:`condor_actors.cores.startd.owner_pause`).
 """
@@ -16,13 +16,23 @@ from condor_actors.cores.startd import owner_policy as op
 from condor_actors.cores.startd import slot_ad
 from condor_actors.cores.startd.availability import Availability
 from condor_actors.cores.startd.claim import SaveFact
-from condor_actors.cores.startd.draining import expectation
-from condor_actors.cores.startd.idleness import kind_of
+from condor_actors.cores.startd.claim_index import ClaimIndex
+from condor_actors.cores.startd.draining import Draining, expectation
+from condor_actors.cores.startd.idleness import Idleness, kind_of
 from condor_actors.cores.startd.latched_expressions import latch
 from condor_actors.cores.startd.owner_pause import Pause, bad_wish, begin_pause
 from condor_actors.cores.startd.slot_controller import SlotController
-from condor_actors.cores.startd.slots import Slot
-from condor_actors.cores.startd.startd_events import Benchmarked, Observed, RunBenchmarks, SensorSpoke, StopBenchmarks
+from condor_actors.cores.startd.slot_publisher import SlotPublisher
+from condor_actors.cores.startd.slots import Slot, Slots
+from condor_actors.cores.startd.startd_events import (
+    Benchmarked,
+    Observed,
+    RunBenchmarks,
+    SensorSpoke,
+    StartdSettings,
+    StopBenchmarks,
+)
+from condor_actors.cores.turn import Turn
 from condor_actors.effects import CancelTimer, Note, Persist, Reply, SetTimer
 from condor_actors.messages import admin, owner
 from condor_actors.messages.envelope import Delivery, Done, Identity
@@ -37,59 +47,85 @@ THURSDAY = 4
 """The first of January 1970, with Sunday as 0."""
 
 
-class OwnerState(SlotController):
-    """The part of the desk that minds the owner; see the module."""
+class OwnerState:
+    """Minds the owner; see the module.
 
-    availability: Availability
-    _benchmarking = False
+    Args:
+        turn: of the core.
+        slots: of the machine.
+        claims: of the startd; a machine with one is wanted.
+        controller: gives slots their events; keeps the pause.
+        publisher: is told which slots have changed.
+        idleness: what sensors have said.
+        draining: the drain under way.
+        settings: who owns the machine.
+    """
+
+    def __init__(self, turn: Turn, slots: Slots, claims: ClaimIndex, controller: SlotController,
+                 publisher: SlotPublisher, idleness: Idleness, draining: Draining, settings: StartdSettings) -> None:
+        self._turn = turn
+        self._slots = slots
+        self._claims = claims
+        self._controller = controller
+        self._publisher = publisher
+        self._idleness = idleness
+        self._draining = draining
+        self._settings = settings
+        self._observed = Observed(total_load=0.0, own_load=0.0)
+        self._availability = Availability()
+        self._benchmarking = False
 
     def recall(self, facts: Mapping[str, Any], now_s: float) -> None:
         """Take up what the store remembers beside claims: a pause, the history of availability."""
-        self.availability = Availability.from_plain(facts.get("availability") or ())
-        self.slots.machine_ad["LastBenchmark"] = 0
+        self._availability = Availability.from_plain(facts.get("availability") or ())
+        self._slots.machine_ad["LastBenchmark"] = 0
         for name, value in (facts.get("benchmarks") or {}).items():
-            self.slots.machine_ad[name] = value
+            self._slots.machine_ad[name] = value
         plain = facts.get("pause")
         if plain is not None:
             pause = Pause.from_plain(plain)
             if pause.until_s > now_s:
-                self.pause = pause
+                self._controller.pause = pause
                 self._show_pause()
-                self._do(SetTimer("pause", pause.until_s - now_s))
+                self._turn.do(SetTimer("pause", pause.until_s - now_s))
             else:
-                self._do(Persist(SaveFact("pause", None)))
+                self._turn.do(Persist(SaveFact("pause", None)))
 
     # ---- readings
 
-    def _observe(self, event: Any, observed: Observed) -> None:
+    def observe(self, event: Any, observed: Observed) -> None:
+        """Readings of the host."""
         self._observed = observed
-        now_s = self._now_s
+        now_s = self._turn.now_s
         for source, idle_s, text in observed.idle:
-            self.idleness.report(source, idle_s, now_s, text)
-        self.idleness.forget_silent(now_s)
-        self._look_at_all()
+            self._idleness.report(source, idle_s, now_s, text)
+        self._idleness.forget_silent(now_s)
+        self.reevaluate()
 
-    def _sensor_spoke(self, event: Any, word: SensorSpoke) -> None:
-        if self.idleness.report(word.source, 0.0, self._now_s):
-            self._look_at_all()
+    def sensor_spoke(self, event: Any, word: SensorSpoke) -> None:
+        """A sensor of this machine saw the owner."""
+        if self._idleness.report(word.source, 0.0, self._turn.now_s):
+            self.reevaluate()
 
-    def _idle_reading(self, event: Delivery, reading: admin.IdleReading) -> None:
+    def idle_reading(self, event: Delivery, reading: admin.IdleReading) -> None:
+        """A session of this machine says how long its owner has been idle."""
         idle_s = reading.idle_s if reading.known else None
         uid = event.identity.uid
         source = reading.source if uid in (None, 0) else f"{reading.source}/{uid}"  # nobody speaks for another's eyes
-        if self.idleness.report(source, idle_s, self._now_s, reading.text):
-            self._look_at_all()
-        self._do(Reply(Done(), event))
+        if self._idleness.report(source, idle_s, self._turn.now_s, reading.text):
+            self.reevaluate()
+        self._turn.do(Reply(Done(), event))
 
-    def _look_at_all(self) -> None:
-        keyboard_s = self.idleness.keyboard_idle_s(self._now_s)
-        console_s = self.idleness.console_idle_s(self._now_s)
-        settings = self.slots.settings
+    def reevaluate(self) -> None:
+        """Write readings into the ads and apply every slot's policy to them."""
+        keyboard_s = self._idleness.keyboard_idle_s(self._turn.now_s)
+        console_s = self._idleness.console_idle_s(self._turn.now_s)
+        settings = self._slots.settings
         observed = self._observed
-        cpus = max(1, sum(slot.total.cpus for slot in self.slots if slot.parent is None))
+        cpus = max(1, sum(slot.total.cpus for slot in self._slots if slot.parent is None))
         foreign = max(0.0, observed.total_load - observed.own_load)
         self._show_owner(observed)
-        for slot in self.slots:
+        for slot in self._slots:
             number = slot.plan.number
             boost_s = 0.0 if number <= settings.keyboard_slots else settings.idle_boost_s
             share = observed.own_load * slot.total.cpus / cpus if slot.claim is not None else 0.0
@@ -100,62 +136,63 @@ class OwnerState(SlotController):
                 keyboard_idle_s=None if keyboard_s is None else keyboard_s + boost_s,
                 console_idle_s=None if console_s is None or number > settings.console_slots else console_s)
             self._offer_disk(slot)
-            latch(slot.ad, settings.latches, slot.job if slot.claim is not None else None, self._now_s)
-            self._policy(slot, self._look(slot))
-            self._checkpoint_if_due(slot)
+            latch(slot.ad, settings.latches, slot.job if slot.claim is not None else None, self._turn.now_s)
+            self._controller.reevaluate(slot)
+            self._controller.checkpoint_if_due(slot)
         self._note_availability()
-        _write(self.slots.machine_ad, expectation(self.slots, self._now_s))
+        _write(self._slots.machine_ad, expectation(self._slots, self._turn.now_s))
         self._mind_benchmarks()
 
     def _offer_disk(self, slot: Slot) -> None:
         """Not more than the disk has: others write on it too."""
         free_kib = self._observed.disk_free_kib
         if free_kib is not None and slot.claim is None:
-            slot.ad["Disk"] = max(0, min(slot.free.disk_kib, free_kib - self.slots.settings.reserved_disk_kib))
+            slot.ad["Disk"] = max(0, min(slot.free.disk_kib, free_kib - self._slots.settings.reserved_disk_kib))
 
     def _show_owner(self, observed: Observed) -> None:
         """What all slots' ads say of the owner."""
-        minutes = int(self._now_s + observed.utc_offset_s) // 60
+        minutes = int(self._turn.now_s + observed.utc_offset_s) // 60
         days = minutes // 1440 + THURSDAY
         facts: dict[str, Any] = {"ScreenLocked": observed.screen_locked,
                                  "ClockMin": minutes % 1440, "ClockDay": days % 7}
         if observed.disk_free_kib is not None:
             facts["DiskFree"] = observed.disk_free_kib
-        _write(self.slots.machine_ad, facts)
+        _write(self._slots.machine_ad, facts)
 
     def _note_availability(self) -> None:
-        first = next(iter(self.slots), None)
+        first = next(iter(self._slots), None)
         if first is None:
             return
-        if self.availability.note(not first.machine.evaluation.is_owner and not self.draining.request, self._now_s):
-            self._do(Persist(SaveFact("availability", self.availability.to_plain())))
-        _write(self.slots.machine_ad, self.availability.attributes(self._now_s))
+        available = not first.machine.evaluation.is_owner and not self._draining.request
+        if self._availability.note(available, self._turn.now_s):
+            self._turn.do(Persist(SaveFact("availability", self._availability.to_plain())))
+        _write(self._slots.machine_ad, self._availability.attributes(self._turn.now_s))
 
     # ---- the machine's speed
 
     def _mind_benchmarks(self) -> None:
         """Begin to measure when a slot says so, stop when the machine is wanted."""
-        wanted = any(slot.machine.slot_state == op.BENCHMARKING for slot in self.slots)
-        taken = bool(self._by_claim) or any(slot.machine.evaluation.is_owner for slot in self.slots)
+        wanted = any(slot.machine.slot_state == op.BENCHMARKING for slot in self._slots)
+        taken = bool(self._claims) or any(slot.machine.evaluation.is_owner for slot in self._slots)
         if self._benchmarking and (taken or not wanted):
             self._benchmarking = False
-            self._do(StopBenchmarks())
+            self._turn.do(StopBenchmarks())
         elif wanted and not taken and not self._benchmarking:
             self._benchmarking = True
-            self._do(RunBenchmarks())
+            self._turn.do(RunBenchmarks())
 
-    def _benchmarked(self, event: Any, done: Benchmarked) -> None:
+    def benchmarked(self, event: Any, done: Benchmarked) -> None:
+        """The machine has measured its speed."""
         if not self._benchmarking:
             return
         self._benchmarking = False
-        found: dict[str, Any] = {**dict(done.found), "LastBenchmark": int(self._now_s)}
-        _write(self.slots.machine_ad, found)
+        found: dict[str, Any] = {**dict(done.found), "LastBenchmark": int(self._turn.now_s)}
+        _write(self._slots.machine_ad, found)
         if done.text:
-            self._do(Note(f"the machine's speed is unknown: {done.text}", "warn"))
-        self._do(Persist(SaveFact("benchmarks", found)))
-        self._look_at_all()
-        for slot in self.slots:
-            self._dirty_slot(slot)
+            self._turn.do(Note(f"the machine's speed is unknown: {done.text}", "warn"))
+        self._turn.do(Persist(SaveFact("benchmarks", found)))
+        self.reevaluate()
+        self._publisher.all_changed()
 
     # ---- the owner's own word
 
@@ -165,77 +202,80 @@ class OwnerState(SlotController):
             return True
         if identity.method != "local" or identity.uid is None:
             return False
-        return (identity.uid in (0, self.settings.own_uid) or identity.uid in self._observed.console_uids
-                or identity.user in self.settings.owners)
+        return (identity.uid in (0, self._settings.own_uid) or identity.uid in self._observed.console_uids
+                or identity.user in self._settings.owners)
 
-    def _pause(self, event: Delivery, wish: owner.PauseMachine) -> None:
+    def pause(self, event: Delivery, wish: owner.PauseMachine) -> None:
+        """The owner pauses the machine."""
         problem = bad_wish(wish.duration_s, wish.how)
         if problem:
-            return self._refuse(event, "invalid", problem)
+            return self._turn.refuse(event, "invalid", problem)
         if not self.may_pause(event.identity):
-            return self._refuse(event, "denied",
-                                f"{event.identity.user} does not sit at this machine (no session at its "
-                                "seat, no console) and is not among DESKTOP_OWNERS")
-        pause = self.pause = begin_pause(wish.duration_s, wish.how, event.identity.user, self._now_s)
-        self._do(Persist(SaveFact("pause", pause.to_plain())), SetTimer("pause", wish.duration_s),
-                 Note(f"{pause.by} pauses the machine for {wish.duration_s:.0f} s ({pause.how})"),
-                 Reply(Done(text=str(int(pause.until_s))), event))
+            return self._turn.refuse(event, "denied",
+                                     f"{event.identity.user} does not sit at this machine (no session at its "
+                                     "seat, no console) and is not among DESKTOP_OWNERS")
+        pause = self._controller.pause = begin_pause(wish.duration_s, wish.how, event.identity.user, self._turn.now_s)
+        self._turn.do(Persist(SaveFact("pause", pause.to_plain())), SetTimer("pause", wish.duration_s),
+                      Note(f"{pause.by} pauses the machine for {wish.duration_s:.0f} s ({pause.how})"),
+                      Reply(Done(text=str(int(pause.until_s))), event))
         self._show_pause()
         return self._changed()
 
-    def _resume(self, event: Delivery, wish: owner.ResumeMachine) -> None:
+    def resume(self, event: Delivery, wish: owner.ResumeMachine) -> None:
+        """The owner ends the pause."""
         if not self.may_pause(event.identity):
-            return self._refuse(event, "denied", f"{event.identity.user} does not sit at this machine")
-        was = self.pause is not None
-        self._end_pause()
-        self._do(Reply(Done(text="" if was else "the machine was not paused"), event))
+            return self._turn.refuse(event, "denied", f"{event.identity.user} does not sit at this machine")
+        was = self._controller.pause is not None
+        self.end_pause()
+        self._turn.do(Reply(Done(text="" if was else "the machine was not paused"), event))
         return None
 
-    def _end_pause(self) -> None:
-        self.pause = None
-        self._do(Persist(SaveFact("pause", None)), CancelTimer("pause"))
+    def end_pause(self) -> None:
+        """The pause is over."""
+        self._controller.pause = None
+        self._turn.do(Persist(SaveFact("pause", None)), CancelTimer("pause"))
         self._show_pause()
         self._changed()
 
     def _changed(self) -> None:
-        self._look_at_all()
-        for slot in self.slots:
-            self._dirty_slot(slot, urgent=True)
+        self.reevaluate()
+        self._publisher.all_changed(urgent=True)
 
     def _show_pause(self) -> None:
-        pause = self.pause
-        _write(self.slots.machine_ad, {
+        pause = self._controller.pause
+        _write(self._slots.machine_ad, {
             "OwnerPausedUntil": None if pause is None else int(pause.until_s),
             "OwnerPausedBy": None if pause is None else pause.by,
             "OwnerPauseHow": None if pause is None else pause.how})
 
-    def _query_owner(self, event: Delivery, question: owner.QueryOwner) -> None:
-        self._do(Reply(owner.OwnerView(ad=self.owner_ad().to_bytes(), may_pause=self.may_pause(event.identity)), event))
+    def query(self, event: Delivery, question: owner.QueryOwner) -> None:
+        """The owner asks what goes on at the machine."""
+        self._turn.do(Reply(owner.OwnerView(ad=self.ad().to_bytes(), may_pause=self.may_pause(event.identity)), event))
 
-    def owner_ad(self) -> ClassAd:
+    def ad(self) -> ClassAd:
         """Sensors, slots and pause as one ad."""
-        now_s = self._now_s
-        ad = ClassAd({"MyType": "Owner", "Machine": self.slots.settings.host, "MyCurrentTime": int(now_s)})
+        now_s = self._turn.now_s
+        ad = ClassAd({"MyType": "Owner", "Machine": self._slots.settings.host, "MyCurrentTime": int(now_s)})
         for name in ("OwnerPausedUntil", "OwnerPausedBy", "OwnerPauseHow", "ScreenLocked", "AvailableSince",
                      "AvailabilityMean", "ExpectedAvailability"):
-            if name in self.slots.machine_ad:
-                ad[name] = self.slots.machine_ad[name]
+            if name in self._slots.machine_ad:
+                ad[name] = self._slots.machine_ad[name]
         observed = self._observed
         ad["OwnerLoad"] = round(max(0.0, observed.total_load - observed.own_load), 3)
         ad["PoolLoad"] = round(observed.own_load, 3)
-        for name, idle_s in (("KeyboardIdle", self.idleness.keyboard_idle_s(now_s)),
-                             ("ConsoleIdle", self.idleness.console_idle_s(now_s))):
+        for name, idle_s in (("KeyboardIdle", self._idleness.keyboard_idle_s(now_s)),
+                             ("ConsoleIdle", self._idleness.console_idle_s(now_s))):
             if idle_s is not None:
                 ad[name] = int(idle_s)
         ad.insert_text("Sensors", self.sensors_text())
-        ad.insert_text("Slots", "{" + ", ".join(self._slot_text(slot) for slot in self.slots) + "}")
+        ad.insert_text("Slots", "{" + ", ".join(self._slot_text(slot) for slot in self._slots) + "}")
         return ad
 
     def sensors_text(self) -> str:
         """All readings as a list of records."""
         load = max(0.0, self._observed.total_load - self._observed.own_load)
         reports = tuple((each.source, each.text, None if each.last_input_s is None else int(each.last_input_s))
-                        for each in self.idleness.readings(self._now_s))
+                        for each in self._idleness.readings(self._turn.now_s))
         return _sensors_text(f"{load:.2f}", reports)
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""What the startd's desk is told by its host, and what it wants of it beside messages."""
+"""What the core of the startd is told by its host, and what it wants of it beside messages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class StartdSettings:
             urgent.
         successor_wait_s: how long a request that displaces a claim waits for it to end.
         starter_wait_s: how long requests wait for a starter host that is starting.
-        open_timeout_s: how long the starter host may take to open a gate.
+        open_timeout_s: how long the starter host may take to open a claim.
         own_uid: whose process this is; owners: users who may pause the machine wherever they sit (DESKTOP_OWNERS).
     """
 

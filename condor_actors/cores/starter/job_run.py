@@ -1,6 +1,6 @@
 """One run as its starter sees it: from the activation to the moment when nothing of it is left.
 
-Theory: the starter belongs to the machine.  It does what the shadow asks as long as the startd leaves the gate open,
+Theory: the starter belongs to the machine.  It does what the shadow asks as long as the startd leaves the claim open,
 and it never lets a process of the job outlive the run.
 
 =========== ================================================================================================

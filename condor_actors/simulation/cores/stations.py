@@ -74,7 +74,7 @@ class Station(Node):
         whole = SlotPlan(number=1, type_id=0, partitionable=False, share=pool.settings.share)
         self.slots.create((plan or whole,), self.clock.wall())
         self.slot = next(iter(self.slots))
-        self.core = self.core = StartdCore(
+        self.core = StartdCore(
             self.slots, StartdSettings(address=name, update_interval_s=pool.settings.update_s),
             birth_s=self.clock.wall(), new_secret=self._secret)
         self.mesh.nodes[self.starter.node] = _Starter(self)

@@ -236,7 +236,7 @@ class Checkers:
         kept = actor.startd.claims
         stored = {record.claim_id for record in kept.records}
         held_ids = {slot.claim.claim_id for slot in core.claims if slot.claim is not None and slot.claim.open}
-        if not held_ids <= stored | core._opening.keys():
+        if not held_ids <= stored | core.opening:
             self._pool.violate(f"{machine.name}: claims that are not stored: {sorted(held_ids - stored)}")
         gone = stored - {slot.claim.claim_id for slot in core.claims if slot.claim is not None}
         if gone:

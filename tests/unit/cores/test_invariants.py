@@ -174,9 +174,9 @@ STARTD: tuple[tuple[Callable[[Any], Any], str], ...] = (
     (_one_secret, "two claims have one secret"),
     (lambda core: setattr(slot(core), "number", 99), "is no child of"),
     (lambda core: core.slots._slots.pop(slot(core).name), "a child that is no slot"),
-    (lambda core: core._by_claim.clear(), "the startd knows"),
+    (lambda core: core._claims.remove(slot(core).claim.claim_id), "the startd knows"),
     (lambda core: _record(core, slot_name="x"), "is not for"),
-    (lambda core: core._opening.update({slot(core).claim.claim_id: None}), "still waited for"),
+    (lambda core: core._claims.opening.update({slot(core).claim.claim_id: None}), "still waited for"),
 )
 
 

@@ -13,15 +13,8 @@ from condor_actors.cores.startd.claim import DropClaim, SaveClaim
 from condor_actors.cores.startd.draining import Draining
 from condor_actors.cores.startd.slot_resources import Custom, Share, plan_slots
 from condor_actors.cores.startd.slots import Slots, SlotSettings, parse_policy
-from condor_actors.cores.startd.startd_core import (
-    EndStartd,
-    Hide,
-    Observed,
-    Show,
-    StartdCore,
-    StartdSettings,
-    StarterDied,
-)
+from condor_actors.cores.startd.startd_core import StartdCore
+from condor_actors.cores.startd.startd_events import EndStartd, Hide, Observed, Show, StartdSettings, StarterDied
 from condor_actors.effects import Answer, Ask, Persist, Reply, Send, SetTimer
 from condor_actors.messages.admin import CancelDrain, Drain, IdleReading, VacateSlots
 from condor_actors.messages.claim import (
@@ -54,7 +47,7 @@ JOB = ('RequestCpus = 1\nRequestMemory = 128\nRequestDisk = 1024\nRequirements =
 
 
 class Startd:
-    """A desk, its clock, what it said last, and what it said first (``begun``)."""
+    """A core, its clock, what it said last, and what it said first (``begun``)."""
 
     out: list[Any]
 
@@ -66,9 +59,7 @@ class Startd:
         slots = Slots(settings, ClassAd({"Machine": "h", "Arch": "X86_64"}), lambda: next(self.secrets))
         slots.create(plan_slots(MACHINE, **{"types": {}, "counts": {}, "partitionable": {}, **plan}), self.now_s)
         self.core = StartdCore(slots, StartdSettings(address="<s:9>"), birth_s=1000.0,
-                                new_secret=lambda: next(self.secrets))
-        if draining is not None:
-            self.core.draining = draining
+                               new_secret=lambda: next(self.secrets), draining=draining)
         self.begun = self.out = list(self.core.start(records, self.now_s))
         self.tell(Observed(total_load=0.0, own_load=0.0))
         if hello:
@@ -239,7 +230,7 @@ def test_gates_of_no_claim_are_shut_when_the_starter_host_says_hello() -> None:
     assert startd.place("slot1_1") == op.KILLING
     startd.hear(StarterHostHello(node=NODE, pid=42, idle=(granted.claim_id, "forgotten")), STARTER)
     assert [message.claim_id for message in startd.sent(STARTER)] == ["forgotten", granted.claim_id]
-    assert startd.place("slot1_1") == op.KILLING, "until the gate is shut"
+    assert startd.place("slot1_1") == op.KILLING, "until the claim is closed"
     startd.closed(granted)
     assert startd.slot("slot1_1") is None
 
@@ -320,7 +311,7 @@ def test_one_newcomer_waits_for_a_slot_and_the_next_is_sent_away() -> None:
 
 
 def test_a_slot_has_one_claim_at_a_time() -> None:
-    """Whatever comes, and however often: also before the gate of the first claim is open."""
+    """Whatever comes, and however often: also before the first claim is open."""
     startd = Startd(num_slots=4)
     capability = startd.slot().capability
     startd.request()

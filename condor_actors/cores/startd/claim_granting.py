@@ -1,0 +1,258 @@
+"""How a claim begins, and what becomes of its slot when it is over.
+
+Theory: a claim is granted in this order: reserve (carve) → ask the starter host to open the claim → persist → tell the
+schedd.  So a schedd that has heard of a claim can use it, and it survives the startd.  A request for a slot that is
+taken waits while the present job makes way, if the machine likes the newcomer at least as well; without a starter host
+all requests wait for one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from condor_actors.classads import ClassAd, ClassAdSyntaxError, match_ads, requirements_hold
+from condor_actors.cores.secrets import matches
+from condor_actors.cores.startd import owner_policy as op
+from condor_actors.cores.startd.claim import Claim, ClaimRecord, DropClaim, SaveClaim
+from condor_actors.cores.startd.claim_index import ClaimIndex
+from condor_actors.cores.startd.claim_leases import ClaimLeases
+from condor_actors.cores.startd.slot_controller import SlotController
+from condor_actors.cores.startd.slot_publisher import SlotPublisher
+from condor_actors.cores.startd.slot_resources import Share
+from condor_actors.cores.startd.slots import Slot, Slots
+from condor_actors.cores.startd.startd_events import NeedStarter, StartdSettings
+from condor_actors.cores.startd.starter_link import StarterLink
+from condor_actors.cores.turn import Turn
+from condor_actors.effects import CancelTimer, Note, Persist, Reply, SetTimer
+from condor_actors.messages import claim, negotiate
+from condor_actors.messages.envelope import AskFailed, Delivery, Done, Refused
+
+__all__ = ["ClaimGranting"]
+
+
+class ClaimGranting:
+    """Answers schedds that ask for a slot.
+
+    Args:
+        turn: of the core.
+        slots: of the machine.
+        claims: of the startd.
+        starter: opens claims.
+        controller: gives a slot its events; says when a claim is over.
+        publisher: is told which slots have changed.
+        leases: of the claims.
+        settings: times.
+        new_claim_id: gives fresh public ids.
+        new_secret: gives fresh secrets.
+    """
+
+    def __init__(self, turn: Turn, slots: Slots, claims: ClaimIndex, starter: StarterLink, controller: SlotController,
+                 publisher: SlotPublisher, leases: ClaimLeases, settings: StartdSettings, *,
+                 new_claim_id: Callable[[], str], new_secret: Callable[[], str]) -> None:
+        self._turn = turn
+        self._slots = slots
+        self._claims = claims
+        self._starter = starter
+        self._controller = controller
+        self._publisher = publisher
+        self._leases = leases
+        self._settings = settings
+        self._new_claim_id = new_claim_id
+        self._new_secret = new_secret
+        self._successors: dict[str, Delivery] = {}
+        """Requests that wait until the present job has left, by slot."""
+        self._waiting: list[Delivery] = []
+        """Requests that wait for a starter host."""
+        controller.claim_over = self._claim_over
+
+    # ---- asking
+
+    def match_notice(self, event: Delivery, message: negotiate.MatchNotice) -> None:
+        """The negotiator has given a slot to a submitter."""
+        slot = self._slots.get(message.slot_name)
+        if slot is not None and not slot.partitionable:
+            self._controller.apply(slot, op.Matched(message.submitter))
+        self._turn.do(Reply(Done(), event))
+
+    def request(self, event: Delivery, request: claim.RequestClaim) -> None:
+        """A schedd asks for a slot that it was matched with."""
+        slot = self._slots.get(request.slot_name)
+        if slot is None:
+            return self._decline(event, "there is no such slot")
+        if not matches(slot.capability, request.capability):
+            return self._decline(event, "the match is out of date")
+        if not self._starter.is_up:
+            self._waiting.append(event)
+            self._turn.do(SetTimer("starter-wait", self._settings.starter_wait_s), NeedStarter())
+            return None
+        try:
+            job = ClassAd.from_bytes(request.job_ad)
+        except ClassAdSyntaxError as error:
+            return self._decline(event, f"the job's ad cannot be read: {error}")
+        share = self._admissible(slot, job)
+        if isinstance(share, str):
+            return self._decline(event, share)
+        if slot.partitionable:
+            slot = self._slots.carve(slot, share, self._turn.now_s)
+        elif not slot.machine.claimable:
+            return self._displace(event, slot, job)
+        return self._grant(event, request, slot, job)
+
+    def starter_is_up(self) -> None:
+        """Requests that waited for a starter host are taken up."""
+        waiting, self._waiting = self._waiting, []
+        for request in waiting:
+            self.request(request, request.message)
+
+    def starter_does_not_start(self) -> None:
+        """Requests have waited long enough for a starter host."""
+        waiting, self._waiting = self._waiting, []
+        for request in waiting:
+            self._decline(request, "the starter host does not start", 30.0)
+
+    def successor_waited(self, slot_name: str) -> None:
+        """A request has waited long enough for the present job to leave."""
+        successor = self._successors.pop(slot_name, None)
+        if successor is not None:
+            self._decline(successor, "the job that holds the slot takes long to leave", 60.0)
+
+    def _decline(self, event: Delivery, reason: str, retry_after_s: float = 0.0) -> None:
+        name = event.message.slot_name
+        self._turn.do(Reply(claim.ClaimRefused(slot_name=name, reason=reason, retry_after_s=retry_after_s), event))
+        slot = self._slots.get(name)
+        if slot is None:
+            return
+        if slot.machine.slot_state == op.MATCHED and matches(slot.capability, event.message.capability):
+            self._controller.apply(slot, op.TimerExpired("match"))  # its match has come to nothing
+        self._publisher.changed(slot, urgent=True)
+
+    def _admissible(self, slot: Slot, job: ClassAd) -> Share | str:
+        """The share the job would get, or why none: things may have changed since the match."""
+        if slot.machine.draining:
+            return "the machine is being drained"
+        if self._controller.pause is not None:
+            return "the owner of the machine has paused the pool there"
+        if slot.partitionable and not slot.machine.claimable:
+            return f"the slot is {slot.machine.state.value}"
+        share = self._slots.fit(slot, job)
+        if isinstance(share, str):
+            return f"not enough is left: {share}"
+        if not match_ads(job, slot.ad, self._turn.now_s):
+            side = "slot" if requirements_hold(job, slot.ad, self._turn.now_s) else "job"
+            return f"the Requirements of the {side} do not hold any more"
+        if not slot.policy.starts(job, self._turn.now_s):
+            return "START does not hold any more"
+        return share
+
+    def _displace(self, event: Delivery, slot: Slot, job: ClassAd) -> None:
+        """The slot is taken: the newcomer waits while the present job makes way."""
+        old = slot.claim
+        if old is None or slot.machine.state is op.State.OWNER:
+            return self._decline(event, f"the slot is {slot.machine.state.value}")
+        rank = slot.policy.rank(job, self._turn.now_s)
+        if rank < old.record.rank:
+            return self._decline(event, "a job that the machine likes better runs there")
+        if slot.name in self._successors:
+            return self._decline(event, "another claim already waits for it", 60.0)
+        self._successors[slot.name] = event
+        self._turn.do(SetTimer(("successor", slot.name), self._settings.successor_wait_s))
+        why = "rank" if rank > old.record.rank else "user priority"
+        evict = op.EvictRequested(f"preempted by {event.message.submitter} ({why})", "retire")
+        return self._controller.apply(slot, evict)
+
+    # ---- granting
+
+    def _grant(self, event: Delivery, request: claim.RequestClaim, slot: Slot, job: ClassAd) -> None:
+        now_s = self._turn.now_s
+        rank = slot.policy.rank(job, now_s)
+        record = ClaimRecord(
+            claim_id=self._new_claim_id(), secret=self._new_secret(), slot_name=slot.name, share=slot.total,
+            submitter=request.submitter, schedd_name=request.schedd_name, lease_s=request.lease_s,
+            starter_node=self._starter.node, job_ad=request.job_ad, rank=rank, granted_s=now_s,
+            schedd_node=request.schedd_node)
+        slot.claim = Claim(record=record, schedd=event.sender, renewed_s=now_s)
+        slot.job = job
+        self._slots.write_worklife(slot, job, now_s)
+        self._claims.add(record.claim_id, slot)
+        self._slots.renew_capability(slot)
+        self._controller.apply(slot, op.Claimed())
+        self._claims.opening[record.claim_id] = event
+        self.open(slot)
+
+    def open(self, slot: Slot) -> None:
+        """Have the starter host open the slot's claim, with the slot's ad as it is now."""
+        self._slots.refresh(slot, self._turn.now_s)
+        self._starter.open(slot)
+
+    def opened(self, claim_id: str, answer: Any) -> None:
+        """The starter host has opened a claim, or not."""
+        slot = self._claims.slot(claim_id)
+        event_waiting = self._claims.opening.pop(claim_id, None)
+        held = slot.claim if slot is not None else None
+        if slot is None or held is None:
+            if event_waiting is not None:
+                self._decline(event_waiting, "the machine was taken back meanwhile", 5.0)
+            return
+        if event_waiting is None and isinstance(answer, AskFailed):
+            return  # it was granted before; what the starter host has is in its next hello
+        if not isinstance(answer, Done):
+            why = answer.text if isinstance(answer, (Refused, AskFailed)) else "no answer"
+            self._turn.do(Note(f"{slot.name}: the starter host does not open the claim: {why}", "warn"))
+            self._starter.close(claim_id, "it was not opened in time")
+            if event_waiting is not None:
+                self._decline(event_waiting, f"the starter host does not open the claim: {why}", 5.0)
+            self._controller.apply(slot, op.ClaimCleared())
+            return
+        held.open = True
+        if event_waiting is None:
+            return
+        if slot.machine.state is op.State.PREEMPTING:  # it is being closed again
+            self._decline(event_waiting, "the machine was taken back meanwhile", 5.0)
+            return
+        granted = claim.ClaimGranted(
+            claim_id=claim_id, secret=held.record.secret, slot_name=slot.name, slot_ad=slot.ad.to_bytes(),
+            starter_node=self._starter.node, lease_s=held.record.lease_s)
+        self._turn.do(Persist(SaveClaim(held.record)), Reply(granted, event_waiting),
+                      SetTimer(("lease", claim_id), held.record.lease_s))
+        self._leases.idle(held)
+        self._publisher.changed(slot, urgent=True)
+        if slot.parent is not None:
+            self._publisher.changed(slot.parent, urgent=True)
+
+    # ---- a claim is over
+
+    def _claim_over(self, slot: Slot, reason: str) -> None:
+        """The slot is free, joined to its parent, or the successor's."""
+        held = slot.claim
+        assert held is not None
+        self._claims.remove(held.claim_id)
+        slot.claim = slot.job = None
+        self._slots.renew_capability(slot)
+        self._turn.do(Persist(DropClaim(held.claim_id)), CancelTimer(("lease", held.claim_id)))
+        self._controller.tell_schedd(held, reason, final=True)
+        successor = self._successors.pop(slot.name, None)
+        if successor is not None:
+            self._turn.do(CancelTimer(("successor", slot.name)))
+            if slot.parent is not None and not slot.machine.draining:
+                slot.machine.go(op.UNCLAIMED, self._turn.now_s)
+            self._succeed(successor, slot)
+            return
+        if slot.parent is not None:
+            self._join(slot)
+
+    def _succeed(self, successor: Delivery, slot: Slot) -> None:
+        request = successor.message
+        job = ClassAd.from_bytes(request.job_ad)
+        share = self._admissible(slot, job) if slot.machine.claimable else f"the slot is {slot.machine.state.value}"
+        if isinstance(share, str) or not self._starter.is_up:
+            self._decline(successor, share if isinstance(share, str) else "the starter host is gone")
+            if slot.parent is not None:
+                self._join(slot)
+            return
+        self._grant(successor, request, slot, job)
+
+    def _join(self, slot: Slot) -> None:
+        parent = self._slots.join(slot, self._turn.now_s)
+        self._publisher.removed(slot)
+        self._publisher.changed(parent, urgent=True)

@@ -1,0 +1,62 @@
+"""Which slots' ads have changed and are to be sent, and when.
+
+Theory: many things change an ad, often several in a turn; it is sent once, at once when others wait for the change,
+else a second later together with what else has changed by then.
+"""
+
+from __future__ import annotations
+
+from condor_actors.cores.startd.slots import Slot, Slots
+from condor_actors.cores.startd.startd_events import Hide, Show
+from condor_actors.cores.turn import Turn
+from condor_actors.effects import SetTimer
+
+__all__ = ["SlotPublisher"]
+
+
+class SlotPublisher:
+    """Collects what has changed until the timer ``publish``.
+
+    Args:
+        turn: of the core.
+        slots: of the machine.
+        spacing_s: at least this between ads that are not urgent.
+    """
+
+    def __init__(self, turn: Turn, slots: Slots, spacing_s: float) -> None:
+        self._turn = turn
+        self._slots = slots
+        self._spacing_s = spacing_s
+        self._changed: dict[str, None] = {}
+        self._removed: dict[str, None] = {}
+        self._due_in_s: float | None = None
+
+    def changed(self, slot: Slot, *, urgent: bool = False) -> None:
+        """A slot's ad is to be sent, at once if it is urgent."""
+        self._changed[slot.name] = None
+        delay_s = 0.0 if urgent else self._spacing_s
+        if self._due_in_s is None or delay_s < self._due_in_s:
+            self._due_in_s = delay_s
+            self._turn.do(SetTimer("publish", delay_s))
+
+    def all_changed(self, *, urgent: bool = False) -> None:
+        """Every slot's ad is to be sent."""
+        for slot in self._slots:
+            self.changed(slot, urgent=urgent)
+
+    def removed(self, slot: Slot) -> None:
+        """A slot exists no longer."""
+        self._changed.pop(slot.name, None)
+        self._removed[slot.name] = None
+
+    def publish(self) -> None:
+        """Send what has changed."""
+        self._due_in_s = None
+        names, self._changed = tuple(self._changed), {}
+        removed, self._removed = tuple(self._removed), {}
+        self._turn.do(*(Hide(name) for name in removed if self._slots.get(name) is None))
+        for name in names:
+            slot = self._slots.get(name)
+            if slot is not None:
+                self._slots.refresh(slot, self._turn.now_s)
+                self._turn.do(Show(slot))
