@@ -60,7 +60,7 @@ class Context:
     def tell(self, to: Address, message: Any, *, trace_id: str = "") -> None:
         """Send ``message`` one way; whether it arrives is not reported."""
         try:
-            self._post(to, message, self._system.next_id(), trace_id=trace_id)
+            self._post(to, message, self._system.outbound.next_id(), trace_id=trace_id)
         except OversizedMessage as error:
             self.log.error("{actor}: not told to {to}: {error}", actor=self.address, to=to, error=error)
 
@@ -78,12 +78,12 @@ class Context:
         Returns:
             The message_id of the question.
         """
-        message_id = self._system.next_id()
-        self._system.expect(self._cell, message_id, to.node, message, timeout_s, then)
+        message_id = self._system.outbound.next_id()
+        self._system.questions.expect(self._cell, message_id, to.node, message, timeout_s, then)
         try:
             self._post(to, message, message_id, timeout_s=timeout_s, trace_id=trace_id)
         except OversizedMessage as error:
-            self._system.settle(message_id, Refused(code="invalid", text=str(error)), Address("", ""))
+            self._system.questions.settle(message_id, Refused(code="invalid", text=str(error)), Address("", ""))
         return message_id
 
     def reply(self, delivery: Delivery, message: Any) -> None:
@@ -92,11 +92,11 @@ class Context:
             return
         to, answers = delivery.sender, delivery.message_id
         try:
-            self._post(to, message, self._system.next_id(), in_reply_to=answers, trace_id=delivery.trace_id)
+            self._post(to, message, self._system.outbound.next_id(), in_reply_to=answers, trace_id=delivery.trace_id)
         except OversizedMessage as error:
             self.log.error("{actor}: no answer to {to}: {error}", actor=self.address, to=to, error=error)
             refusal = Refused(code="invalid", text=f"the answer is too long: {error}")
-            self._post(to, refusal, self._system.next_id(), in_reply_to=answers, trace_id=delivery.trace_id)
+            self._post(to, refusal, self._system.outbound.next_id(), in_reply_to=answers, trace_id=delivery.trace_id)
 
     def _post(self, to: Address, message: Any, message_id: str, *, timeout_s: float = 0.0, in_reply_to: str = "",
               trace_id: str = "") -> None:
@@ -105,7 +105,7 @@ class Context:
             trace_id = cell.current.trace_id
         if not to.node:
             delivery = Delivery(
-                message=self._system.maybe_recoded(message), sender=self.address, message_id=message_id,
+                message=self._system.outbound.maybe_recoded(message), sender=self.address, message_id=message_id,
                 in_reply_to=in_reply_to, trace_id=trace_id, answerable=timeout_s > 0.0,
             )
             self._add(LocalPost(to.actor, delivery, timeout_s))
@@ -120,7 +120,7 @@ class Context:
         if self._incarnation != self._cell.incarnation:
             return
         if self._cell.outgoing is None:
-            self._system.emit(self._cell, item)
+            self._system.loop.emit(self._cell, item)
         else:
             self._cell.outgoing.append(item)
 
@@ -128,11 +128,11 @@ class Context:
 
     def set_timer(self, key: Any, delay_s: float) -> None:
         """Receive ``TimerFired(key)`` in ``delay_s`` seconds; replaces a timer of the same key."""
-        self._system.set_timer(self._cell, key, delay_s)
+        self._system.loop.set_timer(self._cell, key, delay_s)
 
     def cancel_timer(self, key: Any) -> None:
         """Forget a timer, also one that has run out but was not received yet."""
-        self._system.cancel_timer(self._cell, key)
+        self._system.loop.cancel_timer(self._cell, key)
 
     def has_timer(self, key: Any) -> bool:
         """Whether the timer is set and not received yet."""
@@ -142,11 +142,11 @@ class Context:
 
     def watch(self, node: str) -> None:
         """Keep a link to ``node``; receive ``PeerUp`` and ``PeerDown`` as it comes and goes."""
-        self._system.watch(self._cell, node)
+        self._system.watches.watch(self._cell, node)
 
     def unwatch(self, node: str) -> None:
         """The opposite of :meth:`watch`."""
-        self._system.unwatch(self._cell, node)
+        self._system.watches.unwatch(self._cell, node)
 
     # ---- children
 
@@ -166,7 +166,7 @@ class Context:
         """
         spec = ChildSpec(name=name, factory=factory, restart=restart, inbox_limit=inbox_limit, parent=self._cell.name,
                          survives=survives)
-        return self._system.spawn_spec(spec)
+        return self._system.lifecycle.spawn(spec)
 
     @property
     def children(self) -> tuple[str, ...]:
@@ -175,13 +175,13 @@ class Context:
 
     def stop_actor(self, name: str) -> None:
         """Stop an actor (its children first); also the one that calls.  One that is not there is no error."""
-        self._system.stop_actor(name)
+        self._system.lifecycle.stop(name)
 
     # ---- durability and edges
 
     def persist(self, operation: Any) -> None:
         """Make ``operation`` durable before anything that this actor sends from now on leaves."""
-        self._system.persist(self._cell, operation)
+        self._system.loop.persist(self._cell, operation)
 
     def after_commit(self, function: Callable[[], None]) -> None:
         """Call ``function`` when what the turn persisted is durable; never when the turn or the commit fails.
@@ -196,7 +196,7 @@ class Context:
         cell, incarnation = self._cell, self._incarnation
 
         def arrived(result: Any) -> None:
-            self._system.add_turn(cell, incarnation, then, result)
+            self._system.loop.add_turn(cell, incarnation, then, result)
 
         deferred.addBoth(arrived)
 
@@ -206,7 +206,7 @@ class Context:
         cell, incarnation = self._cell, self._incarnation
 
         def call(*arguments: Any) -> None:
-            self._system.add_turn(cell, incarnation, lambda _: function(*arguments), None)
+            self._system.loop.add_turn(cell, incarnation, lambda _: function(*arguments), None)
 
         return call
 
@@ -222,7 +222,7 @@ class Context:
             try:
                 function(*arguments)
             except Exception:  # noqa: BLE001 - the door: an actor's fault becomes a restart
-                self._system.add_turn(cell, incarnation, fail, Failure())
+                self._system.loop.add_turn(cell, incarnation, fail, Failure())
 
         return call
 

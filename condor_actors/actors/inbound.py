@@ -6,30 +6,25 @@ mailbox has room.  Each failure is answered with a ``Refused``.  An answer is le
 link on which the question went out.
 
 A question to a full mailbox is refused as ``busy``.  What is told is never dropped for that: a Post grants its peers
-no further credit while many messages wait (see :attr:`ActorSystem.backlog`), so what waits stays bounded.
+no further credit while many messages wait (see :attr:`Inbound.backlog`), so what waits stays bounded.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
-from condor_actors.actors.cell import Cell
-from condor_actors.actors.post import Post
+from condor_actors.actors.mailboxes import Mailboxes
+from condor_actors.actors.outbound import Outbound
 from condor_actors.actors.questions import Questions
-from condor_actors.messages.codec import MalformedMessage, decode, encode, message_class
-from condor_actors.messages.envelope import (
-    Address,
-    Delivery,
-    Envelope,
-    Identity,
-    Level,
-    PeerDown,
-    PeerUp,
-    Refused,
-)
+from condor_actors.actors.watches import Watches
+from condor_actors.messages.codec import MalformedMessage, decode, message_class
+from condor_actors.messages.envelope import Address, Delivery, Envelope, Identity, Level, Refused
+
+__all__ = ["Inbound"]
 
 SEEN_PER_IDENTITY = 8_000
 """More than a peer may have under way (its window), so that whatever it sends again is known."""
@@ -37,51 +32,62 @@ SEEN_PER_IDENTITY = 8_000
 BUSY_RETRY_S = 1.0
 
 
-class Inbound(Questions):
-    """The part of :class:`ActorSystem` that a :class:`Post` talks to."""
+class Inbound:
+    """What a :class:`~condor_actors.actors.post.Post` talks to.
 
-    log: Logger
-    stopped: bool
-    _post: Post
-    _cells: dict[str, Cell]
-    _watchers: dict[str, dict[str, None]]
+    Args:
+        clock: for deadlines.
+        mailboxes: get what is let in.
+        questions: get the answers.
+        watches: hear of links.
+        outbound: sends refusals.
+        authorize: whether an identity has a level.
+        log: of what is refused.
+    """
 
-    if TYPE_CHECKING:
-        def notify(self, name: str, event: Any) -> None: ...
-        def next_id(self) -> str: ...
-
-    def __init__(self, authorize: Callable[[Identity, Level], bool]) -> None:
-        super().__init__()
+    def __init__(self, clock: IReactorTime, mailboxes: Mailboxes, questions: Questions, watches: Watches,
+                 outbound: Outbound, authorize: Callable[[Identity, Level], bool], log: Logger) -> None:
+        self._clock = clock
+        self._mailboxes = mailboxes
+        self._questions = questions
+        self._watches = watches
+        self._outbound = outbound
         self._authorize = authorize
+        self._log = log
         self._seen: dict[str, dict[str, None]] = {}
-        self._up: dict[str, Identity] = {}
+
+    @property
+    def backlog(self) -> int:
+        """Turns that wait in all mailboxes."""
+        return self._mailboxes.backlog
 
     def arrived(self, node: str, identity: Identity, envelope: Envelope) -> None:
         """An envelope came in over the link to ``node``."""
-        if self.stopped:
+        if self._mailboxes.closed:
             return
         if envelope.in_reply_to:
             self._answer_arrived(node, identity, envelope)
             return
         if self._is_repeat(identity, envelope.message_id):
             return
-        delivery_or_refusal = self._admit(node, identity, envelope)
+        delivery_or_refusal = self.admit(node, identity, envelope)
         if isinstance(delivery_or_refusal, Refused):
             self._refuse_arrival(node, identity, envelope, delivery_or_refusal)
             return
-        cell = self._cells[envelope.to]
-        expiry = self.clock.seconds() + envelope.deadline_s if envelope.deadline_s > 0.0 else 0.0
-        cell.inbox.append((None, delivery_or_refusal, expiry))
-        self._make_ready(cell)
+        cell = self._mailboxes.get(envelope.to)
+        assert cell is not None
+        expiry = self._clock.seconds() + envelope.deadline_s if envelope.deadline_s > 0.0 else 0.0
+        self._mailboxes.put(cell, (None, delivery_or_refusal, expiry))
 
-    def _admit(self, node: str, identity: Identity, envelope: Envelope) -> Delivery | Refused:
+    def admit(self, node: str, identity: Identity, envelope: Envelope) -> Delivery | Refused:
+        """What an actor is given of an envelope, or why it is not."""
         cls = message_class(envelope.kind, envelope.version)
         if cls is None:
             return Refused(code="malformed", text=f"unknown message {envelope.kind!r} version {envelope.version}")
         level: Any = cls.LEVEL  # type: ignore[attr-defined]  # every registered message has one
         if not self._authorize(identity, Level(level)):
             return Refused(code="denied", text=f"{identity.name} may not send {envelope.kind}: it needs {level}")
-        cell = self._cells.get(envelope.to)
+        cell = self._mailboxes.get(envelope.to)
         if cell is None or cell.stopping:
             return Refused(code="unknown-actor", text=f"there is no actor {envelope.to!r}")
         if envelope.deadline_s > 0.0 and len(cell.inbox) >= cell.spec.inbox_limit:
@@ -106,77 +112,37 @@ class Inbound(Questions):
         return False
 
     def _refuse_arrival(self, node: str, identity: Identity, envelope: Envelope, refusal: Refused) -> None:
-        self.log.warn("{kind} for {to} from {who} refused: {text}",  # noqa: G010 - Twisted's name for it
+        self._log.warn("{kind} for {to} from {who} refused: {text}",  # noqa: G010 - Twisted's name for it
                       kind=envelope.kind, to=envelope.to, who=identity.name, text=refusal.text)
         if envelope.deadline_s > 0.0 and envelope.reply_to:
             delivery = Delivery(message=None, sender=Address(node, envelope.reply_to), identity=identity,
                                 message_id=envelope.message_id, trace_id=envelope.trace_id)
-            self.answer_remote(delivery, refusal)
-
-    def answer_remote(self, delivery: Delivery, message: Any) -> None:
-        """Answer a question from another process on behalf of the system."""
-        envelope = Envelope(kind=message.KIND, version=message.VERSION, body=encode(message),
-                            message_id=self.next_id(), to=delivery.sender.actor, in_reply_to=delivery.message_id,
-                            trace_id=delivery.trace_id)
-        self._post.send(delivery.sender, envelope)
+            self._outbound.answer_remote(delivery, refusal)
 
     def _answer_arrived(self, node: str, identity: Identity, envelope: Envelope) -> None:
-        question = self._questions.get(envelope.in_reply_to)
-        if question is None or question.node != node:
-            self.log.debug("late or foreign answer {kind} from {who}", kind=envelope.kind, who=identity.name)
+        if self._questions.asked_over(envelope.in_reply_to) != node:
+            self._log.debug("late or foreign answer {kind} from {who}", kind=envelope.kind, who=identity.name)
             return
         try:
             message = decode(envelope.kind, envelope.version, envelope.body)
         except MalformedMessage as error:
             message = Refused(code="malformed", text=f"the answer: {error}")
-        self.settle(envelope.in_reply_to, message, Address(node, envelope.reply_to), identity, envelope.trace_id)
+        self._questions.settle(envelope.in_reply_to, message, Address(node, envelope.reply_to), identity,
+                               envelope.trace_id)
 
     def undeliverable(self, node: str, envelope: Envelope, reason: str, text: str) -> None:
         """An envelope that this process sent was not delivered."""
         if envelope.deadline_s > 0.0:
-            self.fail_question(envelope.message_id, reason, text)
+            self._questions.fail(envelope.message_id, reason, text)
         else:
-            self.log.debug("{kind} for {to}@{node} lost: {text}", kind=envelope.kind, to=envelope.to, node=node,
+            self._log.debug("{kind} for {to}@{node} lost: {text}", kind=envelope.kind, to=envelope.to, node=node,
                            text=text)
 
     def link_up(self, node: str, identity: Identity) -> None:
         """A link is up: tell those who watch the node."""
-        self._up[node] = identity
-        for name in tuple(self._watchers.get(node, ())):
-            self.notify(name, PeerUp(node=node, identity=identity))
+        self._watches.link_up(node, identity)
 
     def link_down(self, node: str, reason: str) -> None:
         """A link was lost: fail the questions that went over it and tell those who watch the node."""
-        self._up.pop(node, None)
-        for question in [each for each in self._questions.values() if each.node == node]:
-            self.fail_question(question.message_id, "link-lost", reason)
-        for name in tuple(self._watchers.get(node, ())):
-            self.notify(name, PeerDown(node=node, reason=reason))
-        if node.startswith("in:"):  # gone for good: nobody will be told of it again
-            for name in self._watchers.pop(node, ()):
-                cell = self._cells.get(name)
-                if cell is not None:
-                    cell.watches.discard(node)
-
-    def watch(self, cell: Cell, node: str) -> None:
-        """Have an actor told of the node's links; at once when there is one."""
-        if node in cell.watches:
-            return
-        cell.watches.add(node)
-        watchers = self._watchers.setdefault(node, {})
-        watchers[cell.name] = None
-        if node in self._up:
-            self.notify(cell.name, PeerUp(node=node, identity=self._up[node]))
-        if len(watchers) == 1:
-            self._post.watch(node)
-
-    def unwatch(self, cell: Cell, node: str) -> None:
-        """Stop telling an actor."""
-        if node not in cell.watches:
-            return
-        cell.watches.discard(node)
-        watchers = self._watchers.get(node, {})
-        watchers.pop(cell.name, None)
-        if not watchers:
-            self._watchers.pop(node, None)
-            self._post.unwatch(node)
+        self._questions.link_lost(node, reason)
+        self._watches.link_down(node, reason)

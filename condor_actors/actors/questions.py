@@ -8,26 +8,34 @@ unless that was rebuilt meanwhile.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from twisted.internet.interfaces import IReactorTime
 
 from condor_actors.actors.cell import Cell, Question
+from condor_actors.actors.mailboxes import Mailboxes
 from condor_actors.messages.envelope import SELF, Address, AskFailed, Delivery, Identity
 
-NOBODY = Address("", "")
+__all__ = ["Questions"]
 
 
 class Questions:
-    """The part of :class:`ActorSystem` that knows what was asked."""
+    """What was asked and has no answer yet.
 
-    clock: IReactorTime
+    Args:
+        clock: for timeouts.
+        mailboxes: get the answers.
+    """
 
-    if TYPE_CHECKING:
-        def _make_ready(self, cell: Cell) -> None: ...
-
-    def __init__(self) -> None:
+    def __init__(self, clock: IReactorTime, mailboxes: Mailboxes) -> None:
+        self._clock = clock
+        self._mailboxes = mailboxes
         self._questions: dict[str, Question] = {}
+
+    def asked_over(self, message_id: str) -> str | None:
+        """The node at which a question was put; None: it has its answer, or nobody asked."""
+        question = self._questions.get(message_id)
+        return None if question is None else question.node
 
     def expect(self, cell: Cell, message_id: str, node: str, message: Any, timeout_s: float,
                then: Callable[[Delivery], None]) -> None:
@@ -35,13 +43,13 @@ class Questions:
         if timeout_s <= 0.0:
             raise ValueError("a question needs a timeout")
         question = Question(message_id, cell, node, message, then)
-        question.timer = self.clock.callLater(timeout_s, self._timed_out, question)
+        question.timer = self._clock.callLater(timeout_s, self._timed_out, question)
         self._questions[message_id] = cell.questions[message_id] = question
 
     def _timed_out(self, question: Question) -> None:
-        self.fail_question(question.message_id, "timeout", "no answer in time")
+        self.fail(question.message_id, "timeout", "no answer in time")
 
-    def fail_question(self, message_id: str, reason: str, text: str) -> None:
+    def fail(self, message_id: str, reason: str, text: str) -> None:
         """Answer a question with ``AskFailed``; one that is settled already is left alone."""
         question = self._questions.get(message_id)
         if question is not None:
@@ -54,18 +62,28 @@ class Questions:
         question = self._questions.get(message_id)
         if question is None:
             return
-        self._drop_question(question)
+        self._drop(question)
         answer = Delivery(message=message, sender=sender, identity=identity, in_reply_to=message_id,
                           trace_id=trace_id, answerable=False)
-        question.cell.inbox.append((question.then, answer, 0.0))
-        self._make_ready(question.cell)
+        self._mailboxes.put(question.cell, (question.then, answer, 0.0))
 
-    def _answer(self, delivery: Delivery) -> None:
+    def answer(self, delivery: Delivery) -> None:
+        """An actor of this process answers one."""
         question = self._questions.get(delivery.in_reply_to)
         if question is not None and question.node == delivery.sender.node:
             self.settle(delivery.in_reply_to, delivery.message, delivery.sender, delivery.identity, delivery.trace_id)
 
-    def _drop_question(self, question: Question) -> None:
+    def link_lost(self, node: str, reason: str) -> None:
+        """Fail what was asked over a link that is lost."""
+        for question in [each for each in self._questions.values() if each.node == node]:
+            self.fail(question.message_id, "link-lost", reason)
+
+    def forget(self, cell: Cell) -> None:
+        """Nobody waits for the answers to an actor's questions any more."""
+        for question in tuple(cell.questions.values()):
+            self._drop(question)
+
+    def _drop(self, question: Question) -> None:
         self._questions.pop(question.message_id, None)
         question.cell.questions.pop(question.message_id, None)
         if question.timer is not None and question.timer.active():

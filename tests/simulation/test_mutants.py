@@ -9,7 +9,7 @@ import attrs
 import pytest
 
 from condor_actors.actors.inbound import Inbound
-from condor_actors.actors.system import ActorSystem
+from condor_actors.actors.turn_loop import TurnLoop
 from condor_actors.cores.schedd.claim_table import ClaimTable
 from condor_actors.cores.schedd.queue_operations import ArchiveJob, SaveCounter
 from condor_actors.cores.schedd.run_table import RunTable
@@ -47,16 +47,16 @@ def scenario(machines: tuple[MachineSpec, ...] = PLAIN, *, faults: str = "", cou
 
 
 def send_before_persist(patch: pytest.MonkeyPatch) -> None:
-    commit = ActorSystem._commit
+    commit = TurnLoop.commit
 
-    def eager(self: ActorSystem) -> None:
+    def eager(self: TurnLoop) -> None:
         held, self._held = self._held, []
         for item in held:
             self._release(item)
-        self._post.flush()
+        self._outbound.flush()
         commit(self)
 
-    patch.setattr(ActorSystem, "_commit", eager)
+    patch.setattr(TurnLoop, "commit", eager)
 
 
 def no_dedupe(patch: pytest.MonkeyPatch) -> None:

@@ -163,7 +163,7 @@ class Checkers:
         """Look at what the process's actors are given: nothing may come twice."""
         system = process.system
         assert system is not None
-        admit, taken = system._admit, set[tuple[str, str]]()
+        admit, taken = system.inbound.admit, set[tuple[str, str]]()
 
         def admitted(node: str, identity: Identity, envelope: Envelope) -> Any:
             key = (identity.name, envelope.message_id)
@@ -173,18 +173,18 @@ class Checkers:
             return admit(node, identity, envelope)
 
         self._validate_turns(system)
-        system._admit = admitted  # type: ignore[method-assign]  # the door is the one place that sees them all
+        system.inbound.admit = admitted  # type: ignore[method-assign]  # the door is the one place that sees them all
 
     def _validate_turns(self, system: ActorSystem) -> None:
         """Look at the invariants of a core when its actor has taken some turns."""
-        take_turn = system._take_turn
+        take_turn = system.loop.take_turn
 
         def taken(cell: Cell, turn: Any) -> None:
             take_turn(cell, turn)
             if cell.turns % TURNS == 0:
                 self._validate(cell.name, cell.actor)
 
-        system._take_turn = taken  # type: ignore[method-assign]  # the one place where every turn ends
+        system.loop.take_turn = taken  # type: ignore[method-assign]  # the one place where every turn ends
 
     def _validate(self, name: str, actor: Any) -> None:
         core = getattr(actor, "core", None)
@@ -218,7 +218,7 @@ class Checkers:
 
     def _look_at_startd(self, machine: SimulatedMachine, actor: StartdActor) -> None:
         core = actor.core
-        if actor.context.system._dirty:
+        if actor.context.system.loop.uncommitted:
             return
         now_s = actor.startd.world.wall_clock()
         for slot in core.claims:
@@ -244,7 +244,7 @@ class Checkers:
 
     def _look_at_schedd(self, machine: SimulatedMachine, actor: ScheddActor) -> None:
         core = actor.core
-        if actor.context.system._dirty:
+        if actor.context.system.loop.uncommitted:
             return
         queue = machine.disk.files.get(f"{core.context.settings.spool}/job_queue")
         if not isinstance(queue, QueueFile):

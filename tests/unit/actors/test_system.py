@@ -258,7 +258,7 @@ def test_whoever_dialled_is_watched_until_it_hangs_up(net: LocalNetwork) -> None
     net.crash("<a:1>")
     net.run()
     assert [type(each) for each in listener.messages] == [Say, PeerUp, PeerDown]
-    assert b._watchers == {}
+    assert b.watches.nodes == ()
 
 
 def test_what_an_actor_persists_at_its_end_is_committed(net: LocalNetwork) -> None:
@@ -280,8 +280,8 @@ def test_a_full_mailbox_is_busy(net: LocalNetwork) -> None:
     a, b = net.system("<a:1>"), net.system("<b:1>")
     b.spawn("echo", Echo, inbox_limit=2)
     probe = net.probe(a)
-    b._pump_call.cancel() if b._pump_call else None
-    b._pump_call = b.clock.callLater(1.0, b._pump)  # the loop is late
+    b.loop.stop()
+    b.loop._pump_call = b.clock.callLater(1.0, b.loop.pump)  # the loop is late
     for _ in range(4):
         probe.ask(THERE, Say(text="x"))
     net.run(2.0)
@@ -315,7 +315,7 @@ def test_a_repeat_has_no_effect(net: LocalNetwork) -> None:
     probe.tell(THERE, Say(text="once"))
     net.run()
     identity = net.posts["<a:1>"].identity
-    b.arrived("in:1", identity, net.carried[0][2])
+    b.inbound.arrived("in:1", identity, net.carried[0][2])
     net.run()
     assert b.actor("echo").heard == ["once"]  # type: ignore[union-attr]
 
@@ -476,7 +476,7 @@ def test_the_newest_messages_of_a_busy_peer_are_remembered(net: LocalNetwork, mo
     net.run()
     identity = net.posts["<a:1>"].identity
     for _, _, envelope in net.carried[-2:]:
-        b.arrived("in:1", identity, envelope)
+        b.inbound.arrived("in:1", identity, envelope)
     net.run()
     assert b.actor("echo").heard == ["0", "1", "2", "3", "4"]
 
