@@ -1,4 +1,4 @@
-"""Runs and events to try the tables of runs with: the diagrams are drawn from what they do, and the tests walk them."""
+"""Runs, shadow hosts and events for their tables: the diagrams are drawn from what they do, and the tests walk them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import attrs
 
 from condor_actors.classads import ClassAd
+from condor_actors.cores.schedd import shadow_host as hosts
 from condor_actors.cores.shadow import shadow_events as sh
 from condor_actors.cores.shadow import standard_run as st
 from condor_actors.cores.shadow.shadow_checkpoint import CheckpointHome
@@ -16,7 +17,7 @@ from condor_actors.cores.starter.job_run import JobRun
 from condor_actors.cores.starter.run_spec import read_spec
 from condor_actors.effects import Answer
 from condor_actors.messages import run as m
-from condor_actors.messages.envelope import AskFailed, Identity, PeerDown, PeerUp, Refused, TimerFired
+from condor_actors.messages.envelope import Address, AskFailed, Identity, PeerDown, PeerUp, Refused, TimerFired
 
 RUN, NODE = "1.0#1@s", "<e:1>"
 JOB = 'Cmd = "/bin/x"\nOwner = "alice"\nUser = "alice@dom"\nClusterId = 1\nProcId = 0\nShouldTransferFiles = "YES"\n'
@@ -111,3 +112,19 @@ def standards() -> list[ShadowRun]:
     noted = st.StandardRun(_order(True), ClassAd.from_text(JOB), "key", 0)
     noted.start(0.0)
     return [*shadows(st.StandardRun), noted]
+
+
+_LINK = Address("in:1", "shadow-host")
+
+HOST_EVENTS: tuple[Any, ...] = (
+    hosts.HostStarted("h", 7, "boot"), hosts.HostIntroduced(_LINK, ""), hosts.HostIntroduced(_LINK, "alice"),
+    hosts.OwnerWants("alice"), hosts.HostLinkLost(), hosts.ScheddStarted(), hosts.HostChecked("h", alive=True),
+    hosts.HostChecked("h", alive=False), hosts.IdleCheck(busy=True), hosts.IdleCheck(busy=False),
+    hosts.CredentialDue(), *(TimerFired(key=f"host-{key}") for key in ("start", "check", "return")),
+)
+
+
+def shadow_hosts() -> list[hosts.Host]:
+    """One that starts for nobody, one that starts for an owner, an owner's that has long been idle."""
+    return [hosts.Host("h", ""), hosts.Host("h", "alice"),
+            hosts.Host("h", "alice", hosts.HostState.READY, _LINK, 7, "boot", assigned=True, hello_s=-5000.0)]

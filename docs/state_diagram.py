@@ -32,6 +32,7 @@ SHADOW = {
     "preparing": (0, 0), "activating": (1, 0), "sending": (2, 0), "waiting": (2, 1), "running": (3, 0),
     "apart": (2, 2), "bringing": (4, 0), "ended": (4, 2),
 }
+HOST = {"starting": (0, 0), "spare": (1, 0), "ready": (2, 0), "lost": (2, 1), "gone": (1, 1)}
 
 
 def title(place: Place) -> str:
@@ -111,7 +112,7 @@ def _mark(run: Any) -> tuple[Any, ...]:
     what = id(getattr(run, "spec", None) or getattr(run, "job", None))
     return (what, run.state, *(bool(getattr(run, name, None)) for name in (
         "began", "checkpointing", "claim_over", "closing", "connected", "exited", "home", "stopping", "suspended",
-        "waits_for_inputs", "wish")))
+        "waits_for_inputs", "wish", "owner", "address")))
 
 
 def _point(name: str, where: Mapping[str, tuple[int, int]]) -> tuple[float, float]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from condor_actors.cores.master import supervisor, supervisor_events
-from condor_actors.cores.schedd import job_status
+from condor_actors.cores.schedd import job_status, shadow_host
 from condor_actors.cores.shadow import shadow_run_table, standard_run_table
 from condor_actors.cores.startd import owner_policy
 from condor_actors.cores.starter import job_run_table
@@ -58,7 +58,7 @@ def _arrow_list(found: Mapping[tuple[str, str], list[str]]) -> str:
 
 
 def _runs() -> str:
-    """The three tables of runs, each with its diagram."""
+    """The tables of runs and of shadow hosts, each with its diagram."""
     text = ""
     for heading, table, runs, events, where in (
         ("A run at its starter", job_run_table.TABLE, run_samples.starters, run_samples.STARTER_EVENTS,
@@ -67,6 +67,7 @@ def _runs() -> str:
          state_diagram.SHADOW),
         ("A standard-universe run at its shadow", standard_run_table.TABLE, run_samples.standards,
          run_samples.STANDARD_EVENTS, state_diagram.SHADOW),
+        ("A shadow host", shadow_host.TABLE, run_samples.shadow_hosts, run_samples.HOST_EVENTS, state_diagram.HOST),
     ):
         found = state_diagram.walked(runs(), events)
         drawing = state_diagram.draw(found, where, f"states of {heading[0].lower()}{heading[1:]}")

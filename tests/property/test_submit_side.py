@@ -45,7 +45,8 @@ class SubmitSideMachine(RuleBasedStateMachine):
 
     def boot(self) -> None:
         self.store = QueueStore(Path(self.folder.name))
-        self.core = ScheddCore(ScheddSettings(uid_domain="dom"), self.store.load(), Random(1), self.now_s, "v")
+        chance = Random(self.links)  # another one in each life
+        self.core = ScheddCore(ScheddSettings(uid_domain="dom"), self.store.load(), chance, self.now_s, "v")
         self.asked = []
         self.perform(self.core.start(self.now_s, "<s:1>"))
         self.host_arrives()

@@ -26,7 +26,8 @@ from condor_actors.cores.schedd.queue_operations import QueueSnapshot
 from condor_actors.cores.schedd.run_table import RunTable
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.cores.schedd.schedd_settings import ScheddSettings
-from condor_actors.cores.schedd.shadow_hosts import HostChecked, HostStarted, ShadowHosts
+from condor_actors.cores.schedd.shadow_host import HostChecked, HostStarted
+from condor_actors.cores.schedd.shadow_hosts import ShadowHosts
 from condor_actors.cores.schedd.submission import Submissions
 from condor_actors.cores.schedd.submitter_advertiser import SubmitterAdvertiser
 from condor_actors.effects import Answer, Effect, Persist
@@ -144,7 +145,7 @@ class ScheddCore:
             run_messages.RunUpdated: self._from_host(self.runs.updated),
             run_messages.RunEnded: self._from_host(self.runs.ended),
             run_messages.NoticesWritten: self._written,
-            HostChecked: self._host_checked,
+            HostChecked: lambda message, _: self._host_event(message.host_id, message),
             HostStarted: lambda message, _: self.hosts.process_started(message),
             PeerUp: lambda _, __: None,
             PeerDown: self._peer_down,
@@ -165,9 +166,9 @@ class ScheddCore:
             "policy": self.policy.round,
             "policy-slice": self.policy.slice,
             "submit-log": self.submissions.answer,
-            "host-start": lambda host_id: self._host_gone(host_id, kill=True),
-            "host-return": lambda host_id: self._host_gone(host_id, kill=True),
-            "host-check": self.hosts.check,
+            "host-start": lambda host_id: self._host_event(host_id, TimerFired(key="host-start")),
+            "host-return": lambda host_id: self._host_event(host_id, TimerFired(key="host-return")),
+            "host-check": lambda host_id: self._host_event(host_id, TimerFired(key="host-check")),
             "idle-hosts": self._dismiss_idle_hosts,
             "host-again": self.runs.take_up,
             "spares": self.hosts.keep_spares,
@@ -175,13 +176,14 @@ class ScheddCore:
         }
 
     def validate(self) -> None:
-        """Check what holds between two turns, in the queue, of the claims and of the runs.
+        """Check what holds between two turns, in the queue, of the claims, the shadow hosts and the runs.
 
         Raises:
             InvariantBroken: something does not hold; says what.
         """
         self.context.queue.validate()
         self.claims.validate()
+        self.hosts.validate()
         self.runs.validate()
 
     # ---- turns
@@ -322,14 +324,8 @@ class ScheddCore:
         if self.hosts.owner_at(delivery.sender.node):
             self.submissions.logged(self.notices.written(message.notice_ids))
 
-    def _host_checked(self, message: HostChecked, delivery: Delivery) -> None:
-        if message.alive:
-            self.hosts.still_lost(message.host_id)
-        else:
-            self._host_gone(message.host_id, kill=False)
-
-    def _host_gone(self, host_id: str, *, kill: bool) -> None:
-        owner = self.hosts.gone(host_id, kill=kill)
+    def _host_event(self, host_id: str, event: HostChecked | TimerFired) -> None:
+        owner = self.hosts.lives_or_dies(host_id, event)
         if owner:
             self.runs.host_lost(owner)
 

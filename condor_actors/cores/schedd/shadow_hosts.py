@@ -1,19 +1,8 @@
 """The shadow hosts of a schedd: one process per owner of jobs, and a spare that is warm.
 
-Theory: a host is *starting* (a process was asked for), *spare* (it said hello and belongs to nobody), *ready* (it is an
-owner's), or *lost* (its link broke; its process may live).  What is to be said to an owner's host waits until there is
-one.  The schedd dies and comes back without the hosts noticing more than a broken link: they say hello again with the
-runs that are alive in them, and only what no host has is taken up by a new one.
-
-============ ==================================== ===================================================
-state        hello                                link lost
-============ ==================================== ===================================================
-starting     ready, or spare                      –
-spare        –                                    forget it, start another
-ready        –                                    is the process alive? wait for hello : replace it
-(idle)       –                                    it was dismissed: nothing
-lost         ready again                          –
-============ ==================================== ===================================================
+Theory: what one host goes through is the table of :mod:`condor_actors.cores.schedd.shadow_host`; here is which host is
+whose.  What is to be said to an owner's host waits until there is one.  After a crash of the schedd the hosts say hello
+again with the runs that are alive in them; only what no host has is taken up by a new one.
 """
 
 from __future__ import annotations
@@ -21,88 +10,31 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import attrs
-
-from condor_actors.cores.schedd.queue_operations import DropHost, SaveHost
+from condor_actors.cores.schedd.queue_operations import SaveHost
 from condor_actors.cores.schedd.schedd_context import ScheddContext
-from condor_actors.effects import Effect
-from condor_actors.messages.envelope import Address, Delivery
+from condor_actors.cores.schedd.shadow_host import (
+    IDLE_S,
+    START_PATIENCE_S,
+    CredentialDue,
+    Host,
+    HostChecked,
+    HostIntroduced,
+    HostLinkLost,
+    HostStarted,
+    HostState,
+    IdleCheck,
+    OwnerWants,
+    ScheddStarted,
+    StartHost,
+)
+from condor_actors.cores.state_table import InvariantBroken
+from condor_actors.messages.envelope import Address, Delivery, TimerFired
 from condor_actors.messages.run import DismissHost, HostOrders, ShadowHostHello
 
-__all__ = ["AssignHost", "CheckHost", "EndHost", "HostChecked", "HostStarted", "ShadowHosts", "StartHost"]
+__all__ = ["ShadowHosts"]
 
-START_PATIENCE_S = 30.0
-RETURN_PATIENCE_S = 20.0
-CHECK_S = 0.5
 YOUNG_S = 30.0
-IDLE_S = 1200.0
-
-
-@attrs.frozen
-class StartHost(Effect):
-    """Start a shadow host process with this id; it belongs to ``owner``, or is a spare when that is empty."""
-
-    host_id: str
-    owner: str
-
-
-@attrs.frozen
-class AssignHost(Effect):
-    """Make the spare at ``address`` the owner's: user id, credential, spool."""
-
-    host_id: str
-    owner: str
-    address: Address
-
-
-@attrs.frozen
-class CheckHost(Effect):
-    """Is the process alive?  Comes back as :class:`HostChecked`."""
-
-    host_id: str
-    pid: int
-    birth: str
-
-
-@attrs.frozen
-class HostChecked:
-    """Event: whether the process of a lost host lives."""
-
-    host_id: str
-    alive: bool
-
-
-@attrs.frozen
-class HostStarted:
-    """Event: the process of a starting host, as the schedd made it; ``birth`` tells it from later ones of its pid."""
-
-    host_id: str
-    pid: int
-    birth: str
-
-
-@attrs.frozen
-class EndHost(Effect):
-    """Kill the process, if it is still the same."""
-
-    host_id: str
-    pid: int
-    birth: str
-
-
-@attrs.define(eq=False)
-class Host:
-    """One shadow host; see the module for ``state``."""
-
-    host_id: str
-    owner: str
-    state: str
-    address: Address | None = None
-    pid: int = 0
-    birth: str = ""
-    assigned: bool = False
-    hello_s: float = 0.0
-    busy_s: float = 0.0
+"""A host that died sooner after its hello counts as one that does not start."""
 
 
 class ShadowHosts:
@@ -119,16 +51,14 @@ class ShadowHosts:
     def restore(self, rows: Iterable[SaveHost]) -> None:
         """Hosts that were alive when the schedd died are lost until they say hello."""
         for row in rows:
-            host = Host(row.host_id, row.owner, "lost", None, row.pid, row.birth, assigned=True)
+            host = Host(row.host_id, row.owner, HostState.LOST, None, row.pid, row.birth, assigned=True)
             self.hosts[row.host_id] = host
             self.by_owner[row.owner] = host
 
     def started(self) -> None:
-        """The schedd runs: look who is there, and warm up a spare."""
+        """The schedd runs: find out which hosts live, and warm up a spare."""
         for host in tuple(self.hosts.values()):
-            if host.state == "lost":
-                self._context.out.append(CheckHost(host.host_id, host.pid, host.birth))
-                self._context.timer(("host-return", host.host_id), RETURN_PATIENCE_S)
+            self._give(host, ScheddStarted())
         self._context.timer(("idle-hosts",), IDLE_S / 4)
         self.keep_spares()
 
@@ -140,7 +70,7 @@ class ShadowHosts:
             spare += 1
 
     def _start(self, owner: str) -> Host:
-        host = Host(f"{self._context.random.getrandbits(96):024x}", owner, "starting")
+        host = Host(f"{self._context.random.getrandbits(96):024x}", owner)
         self.hosts[host.host_id] = host
         if owner:
             self.by_owner[owner] = host
@@ -148,23 +78,36 @@ class ShadowHosts:
         self._context.timer(("host-start", host.host_id), START_PATIENCE_S)
         return host
 
+    def _give(self, host: Host, event: Any) -> None:
+        self._context.out += host.handle(event, self._context.now_s)
+
     def process_started(self, event: HostStarted) -> None:
         """The process of a starting host is there; it is to say hello."""
         host = self.hosts.get(event.host_id)
         if host is not None:
-            host.pid, host.birth = event.pid, event.birth
+            self._give(host, event)
 
-    def still_lost(self, host_id: str) -> None:
-        """The process of a lost host lives: look again, until it says hello or the patience is at an end."""
+    def lives_or_dies(self, host_id: str, event: HostChecked | TimerFired) -> str:
+        """Its process was looked at, or its time is up; returns whose it was when it is gone and was somebody's."""
         host = self.hosts.get(host_id)
-        if host is not None and host.state == "lost":
-            self._context.timer(("host-check", host_id), CHECK_S)
+        if host is None:
+            return ""
+        self._give(host, event)
+        if host.state is not HostState.GONE:
+            return ""
+        del self.hosts[host_id]
+        if not host.owner:
+            self._spare_failed()
+            return ""
+        self._failures = 0 if self._context.now_s - host.hello_s > YOUNG_S else self._failures + 1
+        if self.by_owner.get(host.owner) is host:
+            del self.by_owner[host.owner]
+        return host.owner
 
-    def check(self, host_id: str) -> None:
-        """Is the process of a lost host still there?"""
-        host = self.hosts.get(host_id)
-        if host is not None and host.state == "lost":
-            self._context.out.append(CheckHost(host.host_id, host.pid, host.birth))
+    def _spare_failed(self) -> None:
+        """A spare is gone: start another, later and later."""
+        self._failures += 1
+        self._context.timer(("spares",), min(60.0, 0.5 * 2.0 ** self._failures))
 
     # ---- speaking to an owner's host
 
@@ -174,10 +117,9 @@ class ShadowHosts:
             return
         for host in self.hosts.values():
             if not host.owner:
-                host.owner = owner
                 self.by_owner[owner] = host
-                if host.state == "spare":
-                    self._assign(host)
+                self._give(host, OwnerWants(owner))
+                if host.state is HostState.READY:
                     self._flush(host)
                 break
         else:
@@ -188,7 +130,7 @@ class ShadowHosts:
         """Tell the owner's host, as soon as there is one."""
         self.want(owner)
         host = self.by_owner[owner]
-        if host.state == "ready" and host.address is not None:
+        if host.state is HostState.READY and host.address is not None:
             host.busy_s = self._context.now_s
             self._context.tell(host.address, message)
         else:
@@ -199,7 +141,7 @@ class ShadowHosts:
         self._waiting.setdefault(owner, [])[:0] = messages
         self.want(owner)
         host = self.by_owner[owner]
-        if host.state == "ready":
+        if host.state is HostState.READY:
             self._flush(host)
 
     def untold(self, owner: str) -> set[str]:
@@ -219,7 +161,7 @@ class ShadowHosts:
     def ready_address(self, owner: str) -> Address | None:
         """Where the owner's host is, when it is there now."""
         host = self.by_owner.get(owner)
-        return host.address if host is not None and host.state == "ready" else None
+        return host.address if host is not None and host.state is HostState.READY else None
 
     def owner_at(self, node: str) -> str:
         """Whose host is at the other end of this link; empty when it is none."""
@@ -245,50 +187,24 @@ class ShadowHosts:
             if not message.owner:  # a spare that was forgotten
                 self._context.tell(Address(delivery.sender.node, delivery.sender.actor), DismissHost())
             return None
-        host.address = Address(delivery.sender.node, delivery.sender.actor)
-        host.hello_s = self._context.now_s
         self._by_node[delivery.sender.node] = host
-        if not host.owner:
-            host.state = "spare"
-            return None
-        if not message.owner:
-            self._assign(host)
-            return host
-        self._ready(host)
-        return host
-
-    def _assign(self, host: Host) -> None:
-        assert host.address is not None
-        self._context.out.append(AssignHost(host.host_id, host.owner, host.address))
-        self._ready(host)
-
-    def _ready(self, host: Host) -> None:
-        assert host.address is not None
-        host.state = "ready"
-        host.assigned = True
-        self._context.persist(SaveHost(host.host_id, host.owner, host.pid, host.birth))
+        self._give(host, HostIntroduced(Address(delivery.sender.node, delivery.sender.actor), message.owner))
+        return host if host.owner else None
 
     def renew(self) -> None:
         """Give every owner's host its next credential."""
         for host in self.hosts.values():
-            if host.state == "ready" and host.address is not None:
-                self._context.out.append(AssignHost(host.host_id, host.owner, host.address))
+            self._give(host, CredentialDue())
 
-    def link_lost(self, node: str) -> Host | None:
-        """A link broke; returns the owner's host that was at it."""
+    def link_lost(self, node: str) -> None:
+        """A link broke."""
         host = self._by_node.pop(node, None)
         if host is None or host.address is None or host.address.node != node:
-            return None
-        host.address = None
-        if not host.owner:
+            return
+        self._give(host, HostLinkLost())
+        if host.state is HostState.GONE:
             del self.hosts[host.host_id]
-            self._failures += 1
-            self._context.timer(("spares",), min(60.0, 0.5 * 2.0 ** self._failures))
-            return None
-        host.state = "lost"
-        self._context.out.append(CheckHost(host.host_id, host.pid, host.birth))
-        self._context.timer(("host-return", host.host_id), RETURN_PATIENCE_S)
-        return host
+            self._spare_failed()
 
     def dismiss_idle(self, busy: set[str]) -> None:
         """End the hosts of owners who have had nothing to do for :data:`IDLE_S`.
@@ -296,31 +212,30 @@ class ShadowHosts:
         Args:
             busy: owners with runs or notices now.
         """
-        for host in [each for each in self.hosts.values() if each.state == "ready"]:
-            if host.owner in busy:
-                host.busy_s = self._context.now_s
-            elif self._context.now_s - max(host.busy_s, host.hello_s) > IDLE_S and host.address is not None:
-                self._context.tell(host.address, DismissHost())
-                self._by_node.pop(host.address.node, None)
+        for host in tuple(self.hosts.values()):
+            node = host.address.node if host.address is not None else ""
+            self._give(host, IdleCheck(host.owner in busy))
+            if host.state is HostState.GONE:
+                self._by_node.pop(node, None)
                 del self.hosts[host.host_id], self.by_owner[host.owner]
-                self._context.persist(DropHost(host.host_id))
         self._context.timer(("idle-hosts",), IDLE_S / 4)
 
-    def gone(self, host_id: str, *, kill: bool) -> str:
-        """A host will not come back; returns its owner when that has to be given another."""
-        host = self.hosts.get(host_id)
-        if host is None or host.state in ("ready", "spare"):
-            return ""
-        if kill and host.pid:
-            self._context.out.append(EndHost(host.host_id, host.pid, host.birth))
-        del self.hosts[host_id]
-        if not host.owner:
-            self._failures += 1
-            self._context.timer(("spares",), min(60.0, 0.5 * 2.0 ** self._failures))
-            return ""
-        self._failures = 0 if self._context.now_s - host.hello_s > YOUNG_S else self._failures + 1
-        if host.assigned:
-            self._context.persist(DropHost(host_id))
-        if self.by_owner.get(host.owner) is host:
-            del self.by_owner[host.owner]
-        return host.owner
+    def validate(self) -> None:
+        """Check what holds between two turns, of each host and of whose it is.
+
+        Raises:
+            InvariantBroken: something does not hold; says what.
+        """
+        for host_id, host in self.hosts.items():
+            host.validate()
+            if host.state is HostState.GONE or host.host_id != host_id:
+                raise InvariantBroken(f"the shadow host {host.host_id} is kept as {host_id}, {host.state.value}")
+            if host.owner and self.by_owner.get(host.owner) is not host:
+                raise InvariantBroken(f"{host.owner} has another shadow host than {host_id}")
+        for owner, host in self.by_owner.items():
+            if host.owner != owner or self.hosts.get(host.host_id) is not host:
+                raise InvariantBroken(f"the shadow host {host.host_id} of {owner} is not here, or {host.owner}'s")
+        for owner in self._waiting:
+            mine = self.by_owner.get(owner)
+            if mine is not None and mine.state is HostState.READY and self._waiting[owner]:
+                raise InvariantBroken(f"the shadow host of {owner} is ready, and what it is to hear waits")

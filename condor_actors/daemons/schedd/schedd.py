@@ -28,7 +28,7 @@ from condor_actors.cores.schedd.job_story import whole_story
 from condor_actors.cores.schedd.job_transitions import ForgetSpool
 from condor_actors.cores.schedd.schedd_core import AtRest, Finish, HostHello, ScheddCore, Stop
 from condor_actors.cores.schedd.schedd_settings import ScheddSettings, schedd_settings
-from condor_actors.cores.schedd.shadow_hosts import (
+from condor_actors.cores.schedd.shadow_host import (
     AssignHost,
     CheckHost,
     EndHost,

@@ -11,6 +11,8 @@ from typing import Any
 import attrs
 import pytest
 
+from condor_actors.cores.schedd.shadow_host import TABLE as HOST
+from condor_actors.cores.schedd.shadow_host import HostState
 from condor_actors.cores.shadow.shadow_events import ShadowState
 from condor_actors.cores.shadow.shadow_run_table import TABLE as SHADOW
 from condor_actors.cores.shadow.standard_run_table import TABLE as STANDARD
@@ -31,6 +33,7 @@ RUNS: tuple[tuple[str, dict[Any, Any], type[enum.Enum], Sequence[Any], Callable[
     ("starter", STARTER, StarterState, samples.STARTER_EVENTS, samples.starters),
     ("shadow", SHADOW, ShadowState, samples.SHADOW_EVENTS, samples.shadows),
     ("standard", STANDARD, ShadowState, samples.STANDARD_EVENTS, samples.standards),
+    ("shadow host", HOST, HostState, samples.HOST_EVENTS, samples.shadow_hosts),
 )
 
 
@@ -61,7 +64,7 @@ def test_what_is_ignored_has_a_reason_and_no_effect(
 
 
 def test_an_event_of_nobody_is_only_noted() -> None:
-    for run in (samples.starters()[0], samples.shadows()[0], samples.standards()[0]):
+    for run in (samples.starters()[0], samples.shadows()[0], samples.standards()[0], samples.shadow_hosts()[0]):
         effects = run.handle(object(), 10.0)
         assert [type(effect) for effect in effects] == [Note]
 
@@ -74,11 +77,12 @@ def test_a_table_with_a_hole_is_refused() -> None:
         total_table("t", ("a", "b"), {"timer x": (step, None)})  # type: ignore[type-var]
 
 
-@pytest.mark.parametrize("name", ["a run at its starter", "a run at its shadow", "a standard-universe run"])
+@pytest.mark.parametrize("name", ["a run at its starter", "a run at its shadow", "a standard-universe run",
+                                  "a shadow host"])
 def test_the_page_has_a_diagram_and_a_table_of_each_run(name: str) -> None:
     page = state_tables.on_page_markdown(state_tables.MARK)
     assert name in page.lower()
-    assert page.count("<svg") >= 4
+    assert page.count("<svg") >= 5
 
 
 def started() -> Any:
@@ -138,5 +142,5 @@ def test_a_broken_run_is_named(make: Callable[[], Any], reason: str) -> None:
 
 def test_samples_name_every_field_that_decides() -> None:
     """A sample is a value: nothing of one walk is left for the next."""
-    for event in (*samples.STARTER_EVENTS, *samples.STANDARD_EVENTS):
+    for event in (*samples.STARTER_EVENTS, *samples.STANDARD_EVENTS, *samples.HOST_EVENTS):
         assert attrs.has(type(event))
