@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
-import select
 import time
 
-_IN_MODIFY = 0x2
-_IN_MOVE_SELF = 0x800
-_IN_CREATE = 0x100
-_IN_MOVED_TO = 0x80
-_IN_NONBLOCK = os.O_NONBLOCK
+from inotify_simple import INotify, flags
+
 _FALLBACK_S = 0.5
+"""Where the kernel has no watch to give, the file is looked at this often."""
 
 
 class GrowingFile:
@@ -28,7 +24,7 @@ class GrowingFile:
     def __init__(self, path: str) -> None:
         self._path = path
         self._file = open(path, "rb")  # noqa: SIM115 (closed by close)
-        self._notify = _inotify(path)
+        self._notify = _watch(path)
 
     def __enter__(self) -> GrowingFile:
         return self
@@ -39,9 +35,9 @@ class GrowingFile:
     def close(self) -> None:
         """Close the file and the watch."""
         self._file.close()
-        if self._notify >= 0:
-            os.close(self._notify)
-            self._notify = -1
+        if self._notify is not None:
+            self._notify.close()
+            self._notify = None
 
     def read(self) -> bytes:
         """What was appended since the last read; begins again when the file was made shorter or replaced."""
@@ -74,31 +70,23 @@ class GrowingFile:
         left_s = None if deadline_s is None else deadline_s - time.monotonic()
         if left_s is not None and left_s <= 0:
             return False
-        if self._notify < 0:
-            select.select([], [], [], _FALLBACK_S if left_s is None else min(left_s, _FALLBACK_S))
+        if self._notify is None:
+            time.sleep(_FALLBACK_S if left_s is None else min(left_s, _FALLBACK_S))
             return True
-        ready, _, _ = select.select([self._notify], [], [], left_s)
-        if ready:
-            os.read(self._notify, 65536)
+        self._notify.read(timeout=None if left_s is None else left_s * 1000.0)
         return True
 
 
-def _inotify(path: str) -> int:
-    """A descriptor that becomes readable when the file or its entry in the folder changes; -1: there is none."""
-    libc = ctypes.CDLL(None, use_errno=True)
+def _watch(path: str) -> INotify | None:
+    """Tells when the file or its entry in the folder changes; None where the kernel has no watch to give."""
     try:
-        descriptor: int = libc.inotify_init1(_IN_NONBLOCK)
-        watch = libc.inotify_add_watch
-    except AttributeError:
-        return -1
-    if descriptor < 0:
-        return -1
-    folder = os.path.dirname(os.path.abspath(path))
-    watched = [
-        watch(descriptor, os.fsencode(path), ctypes.c_uint32(_IN_MODIFY | _IN_MOVE_SELF)),
-        watch(descriptor, os.fsencode(folder), ctypes.c_uint32(_IN_CREATE | _IN_MOVED_TO)),
-    ]
-    if min(watched) < 0:
-        os.close(descriptor)
-        return -1
-    return descriptor
+        notify = INotify()
+    except OSError:
+        return None
+    try:
+        notify.add_watch(path, flags.MODIFY | flags.MOVE_SELF)
+        notify.add_watch(os.path.dirname(os.path.abspath(path)), flags.CREATE | flags.MOVED_TO)
+    except OSError:
+        notify.close()
+        return None
+    return notify

@@ -12,19 +12,16 @@ Source: inotify(7); the kernel's drivers/tty (tty_update_time).
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
-import struct
 from collections.abc import Callable
 from typing import Any
 
+from inotify_simple import INotify, flags
 from twisted.internet.interfaces import IReadDescriptor
 from zope.interface import implementer
 
 __all__ = ["TerminalWatch"]
 
-IN_ACCESS, IN_CREATE, IN_IGNORED, IN_ONESHOT = 0x1, 0x100, 0x8000, 0x80000000
-HEADER = struct.Struct("iIII")
 REST_S = 1.0
 
 
@@ -41,11 +38,7 @@ class TerminalWatch:
     """
 
     def __init__(self, touched: Callable[[str], None], dev: str = "/dev") -> None:
-        self._libc: Any = ctypes.CDLL(None, use_errno=True)
-        self._fd: int = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
-        if self._fd < 0:
-            number = ctypes.get_errno()
-            raise OSError(number, os.strerror(number))
+        self._notify = INotify(nonblocking=True)
         self._touched = touched
         self._dev = dev
         self._reactor: Any = None
@@ -58,7 +51,8 @@ class TerminalWatch:
     def start(self, reactor: Any) -> None:
         """Watch all there is, on ``reactor`` (which also gives the time)."""
         self._reactor = reactor
-        self._folder = self._add(f"{self._dev}/pts", IN_CREATE)
+        with contextlib.suppress(OSError):  # no pseudo terminals here
+            self._folder = self._notify.add_watch(f"{self._dev}/pts", flags.CREATE)
         reactor.addReader(self)
         self.look()
 
@@ -82,14 +76,11 @@ class TerminalWatch:
                       if name.startswith("tty") and name[3:].isdigit() and name != "tty0"]
         return found
 
-    def _add(self, path: str, mask: int) -> int:
-        number: int = self._libc.inotify_add_watch(self._fd, os.fsencode(path), ctypes.c_uint32(mask))
-        return number
-
     def _arm(self, source: str, path: str) -> None:
-        number = self._add(path, IN_ACCESS | IN_ONESHOT)
-        if number < 0:
-            self.refused[source] = os.strerror(ctypes.get_errno())
+        try:
+            number = self._notify.add_watch(path, flags.ACCESS | flags.ONESHOT)
+        except OSError as error:
+            self.refused[source] = error.strerror or str(error)
             return
         self.refused.pop(source, None)
         self._sources[number] = (source, path)
@@ -99,31 +90,23 @@ class TerminalWatch:
 
     def fileno(self) -> int:
         """The inotify instance."""
-        return self._fd
+        return -1 if self._notify.closed else int(self._notify.fileno())
 
     def doRead(self) -> None:  # noqa: N802 - Twisted's name
         """Events have come."""
-        try:
-            data = os.read(self._fd, 65536)
-        except BlockingIOError:
-            return
-        offset = 0
-        while offset + HEADER.size <= len(data):
-            number, mask, _, length = HEADER.unpack_from(data, offset)
-            name = data[offset + HEADER.size:offset + HEADER.size + length].rstrip(b"\0").decode("ascii", "replace")
-            offset += HEADER.size + length
+        for number, mask, _, name in self._notify.read(timeout=0):
             self._heard(number, mask, name)
 
     def _heard(self, number: int, mask: int, name: str) -> None:
-        if number == self._folder and mask & IN_CREATE:
+        if number == self._folder and mask & flags.CREATE:
             if name.isdigit():
                 self._arm(f"tty:pts/{name}", f"{self._dev}/pts/{name}")
             return
-        if mask & IN_ACCESS and number in self._sources:
+        if mask & flags.ACCESS and number in self._sources:
             source, path = self._sources[number]
             self._resting[source] = self._reactor.callLater(REST_S, self._rested, source, path)
             self._touched(source)
-        if mask & IN_IGNORED and number in self._sources:
+        if mask & flags.IGNORED and number in self._sources:
             source, _ = self._sources.pop(number)
             if self._watched.get(source) == number:
                 del self._watched[source]
@@ -146,8 +129,7 @@ class TerminalWatch:
         for timer in self._resting.values():
             timer.cancel()
         self._resting.clear()
-        if self._fd >= 0:
+        if not self._notify.closed:
             if self._reactor is not None:
                 self._reactor.removeReader(self)
-            os.close(self._fd)
-            self._fd = -1
+            self._notify.close()
