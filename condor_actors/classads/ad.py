@@ -283,12 +283,6 @@ class ClassAd(AttributeMap):
 
         return read_wire(data)
 
-    def to_new(self) -> str:
-        """Write the new form: ``[ a = 1; b = 2 ]`` on one line."""
-        from condor_actors.classads.language.unparse import unparse
-
-        return unparse(self)
-
     @classmethod
     def from_new(cls, text: str) -> ClassAd:
         """Read the new form.

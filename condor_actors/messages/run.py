@@ -55,17 +55,6 @@ class BecomeOwner:
 
 @message
 @attrs.frozen(kw_only=True)
-class RenewCredential:
-    """Schedd to shadow host: the next proxy certificate."""
-
-    KIND: ClassVar[str] = "condor.run.RenewCredential"
-    VERSION: ClassVar[int] = 1
-
-    credential: bytes
-
-
-@message
-@attrs.frozen(kw_only=True)
 class StartRun:
     """Schedd to shadow host: run this job on this claim.
 

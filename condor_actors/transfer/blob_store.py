@@ -27,7 +27,7 @@ from typing import BinaryIO
 
 import attrs
 
-from condor_actors.transfer.manifest import CHUNK_BYTES, digest_file, is_digest
+from condor_actors.transfer.manifest import CHUNK_BYTES, is_digest
 
 _FICLONE = 0x40049409
 BLOB_MODE = 0o444
@@ -232,50 +232,6 @@ class BlobStore:
                 partial.write(data)
                 partial.commit()
         return digest
-
-    def put_file(self, source: str | os.PathLike[str], *, give_up: bool = False) -> tuple[str, int]:
-        """Keep a file's content.
-
-        Args:
-            source: the file.
-            give_up: nobody will write to it any more, so a hard link will do.
-
-        Returns:
-            Its digest and size.
-
-        Raises:
-            OSError: it cannot be read, or there is no space.
-        """
-        if give_up:
-            digest, size = digest_file(source)
-            if digest not in self._entries:
-                self._make_room(size)
-                try:
-                    self.path(digest).parent.mkdir(exist_ok=True)
-                    os.link(source, self.path(digest))
-                    self._add(digest, size)
-                except OSError:
-                    return self._copy_in(source)
-            return digest, size
-        return self._copy_in(source)
-
-    def _copy_in(self, source: str | os.PathLike[str]) -> tuple[str, int]:
-        with open(source, "rb") as stream:
-            self._sequence += 1
-            fresh = self._partial / f"copy.{os.getpid()}.{self._sequence}"
-            descriptor = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            try:
-                copy_content(stream.fileno(), descriptor)
-                with open(descriptor, "rb", closefd=False) as copied:
-                    copied.seek(0)
-                    digest = hashlib.file_digest(copied, "sha256").hexdigest()
-                    size = copied.tell()
-                if digest not in self._entries:
-                    self._adopt(fresh, digest, size)
-            finally:
-                os.close(descriptor)
-                fresh.unlink(missing_ok=True)
-        return digest, size
 
     def begin(self, digest: str, size_bytes: int, *, fresh: bool = False) -> Partial:
         """Start, or take up again, the writing of a blob.

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, Literal
 
 from condor_actors.classads.ad import ClassAd
-from condor_actors.classads.errors import ClassAdSyntaxError
-from condor_actors.classads.forms.json_form import iter_json, write_json, write_json_list
+from condor_actors.classads.forms.json_form import iter_json, write_json_list
 from condor_actors.classads.forms.long_form import iter_long, write_long
-from condor_actors.classads.forms.xml_form import iter_xml, write_xml, write_xml_list
+from condor_actors.classads.forms.xml_form import iter_xml, write_xml_list
 from condor_actors.classads.language.parser import parse_records
 from condor_actors.classads.language.unparse import unparse
 
@@ -60,53 +59,6 @@ def iter_ads(text: str, form: Form | None = None) -> Iterator[ClassAd]:
             yield ClassAd.from_pairs(record.pairs)
     else:
         yield from iter_long(text.splitlines(keepends=True))
-
-
-def iter_new(lines: Iterable[str]) -> Iterator[ClassAd]:
-    """Read ads of the new form from a stream, each as soon as its last bracket has come.
-
-    Args:
-        lines: Pieces of text that end at line ends.
-
-    Returns:
-        An iterator of ads.
-
-    Raises:
-        ClassAdSyntaxError: When the faulty ad is reached.
-    """
-    held = ""
-    for line in lines:
-        held += line
-        if "]" not in line:
-            continue
-        try:
-            records = list(parse_records(held))
-        except ClassAdSyntaxError as why:
-            if why.position >= len(held.rstrip()):
-                continue
-            raise
-        for record in records:
-            yield ClassAd.from_pairs(record.pairs)
-        held = ""
-    for record in parse_records(held):
-        yield ClassAd.from_pairs(record.pairs)
-
-
-def write_ad(ad: ClassAd, form: Form) -> str:
-    """Write one ad.
-
-    Args:
-        ad: The ad.
-        form: The form.
-
-    Returns:
-        Its text, ended by a newline.
-    """
-    if form == "xml":
-        return write_xml(ad)
-    if form == "json":
-        return write_json(ad) + "\n"
-    return unparse(ad) + "\n" if form == "new" else write_long(ad)
 
 
 def write_ads(ads: Iterable[ClassAd], form: Form) -> Iterator[str]:

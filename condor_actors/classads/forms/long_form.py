@@ -20,7 +20,7 @@ from condor_actors.classads.language.recent import Recent
 from condor_actors.classads.language.spellings import first_spelling, lower_name
 from condor_actors.classads.language.unparse import name_text, quote, real_text, unparse
 from condor_actors.classads.native import core
-from condor_actors.classads.values import INT_MAX, INT_MIN, Value
+from condor_actors.classads.values import Value
 
 Entry = tuple[str, str, Any]
 """What a line says: the name's key, its spelling where that is not the one on record, the value."""
@@ -336,15 +336,3 @@ def iter_long(lines: Iterable[str]) -> Iterator[ClassAd]:
             held = []
     if held:
         yield read_long("".join(held))
-
-
-def in_range(value: Value) -> bool:
-    """Whether an integer fits the language.
-
-    Args:
-        value: Any value.
-
-    Returns:
-        False only for an integer beyond 64 bits.
-    """
-    return not isinstance(value, int) or INT_MIN <= value <= INT_MAX

@@ -48,7 +48,6 @@ from condor_actors.messages.run import (
     OpenShell,
     OutputsReceived,
     ReadRunFile,
-    RenewCredential,
     RunEnded,
     SayHello,
     ShadowHostHello,
@@ -165,8 +164,6 @@ class ShadowHostActor(Actor):
             self._to_shadow(run_id, message)
         elif isinstance(message, BecomeOwner):
             self._become(message)
-        elif isinstance(message, RenewCredential):
-            self._edges.use_credential(message.credential)
         elif isinstance(message, DismissHost):
             self._edges.logs.flush()
             self._edges.leave()

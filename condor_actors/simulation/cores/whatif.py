@@ -176,7 +176,7 @@ def read_history(path: Path, days: float) -> list[PastJob]:
         user = (ad.get_str("AccountingGroup") or ad.get_str("Owner")
                 or ad.get_str("User", "nobody").partition("@")[0])
         saves = (ad.get_int("JobUniverse", Universe.VANILLA) == Universe.STANDARD
-                 or bool(ad.get_str("CheckpointExitCode"))
+                 or "SuccessCheckpointExitCode" in ad
                  or ad.get_str("WhenToTransferOutput").upper() == "ON_EXIT_OR_EVICT")
         found.append(PastJob(
             name=f"{ad.get_int('ClusterId')}.{ad.get_int('ProcId')}", user=user, submitted_s=submitted_s,

@@ -102,13 +102,6 @@ class Fault:
 # ---- the language
 
 
-@attrs.frozen
-class _Form:
-    """What a kind of fault needs: of ``daemon pair span values moment``."""
-
-    needs: frozenset[str]
-
-
 _FORMS = {
     "crash": {"daemon"}, "stop": {"daemon"}, "freeze": {"daemon", "span"}, "power": {"span"},
     "cut": {"pair", "span"}, "slow": {"pair", "span", "values"}, "reset": {"pair"}, "disk-full": {"span"},

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, Expr, parse_expression, unparse
 from condor_actors.classads.evaluation.running import evaluate_raw
-from condor_actors.classads.forms.any_form import FORMS, write_ad
+from condor_actors.classads.forms.any_form import FORMS, write_ads
 from condor_actors.classads.language.lint import lint
 from condor_actors.classads.language.parser import fresh
 from condor_actors.classads.matching.explain import explain
@@ -74,7 +74,7 @@ def record(ad: ClassAd) -> None:
     """
     assert ClassAd.from_bytes(ad.to_bytes()) == ad
     for form in FORMS:
-        write_ad(ad, form)
+        list(write_ads([ad], form))
     for name in ad:
         ad.evaluate(name, TARGET, now_s=1.0)
     explain(ad, TARGET)

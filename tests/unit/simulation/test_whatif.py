@@ -133,3 +133,13 @@ def test_wrong_words_are_refused(words: list[str], capsys: pytest.CaptureFixture
         main(words)
     assert ended.value.code == 2
     assert "usage: condor_simulate" in capsys.readouterr().err
+
+
+def test_who_saves_work_is_known_by_the_attributes_that_jobs_have(tmp_path: Path) -> None:
+    common = ("ProcId = 0\nOwner = \"ann\"\nJobStatus = 4\nQDate = 1700000000\nCompletionDate = 1700009000\n"
+              "CommittedTime = 4000\nJobUniverse = 5\n")
+    (tmp_path / "history").write_text("\n".join((
+        f"ClusterId = 1\n{common}", f"ClusterId = 2\nSuccessCheckpointExitCode = 85\n{common}",
+        f'ClusterId = 3\nWhenToTransferOutput = "ON_EXIT_OR_EVICT"\n{common}')))
+    assert {job.name: job.saves for job in read_history(tmp_path / "history", 31.0)} == {
+        "1.0": False, "2.0": True, "3.0": True}
