@@ -398,6 +398,7 @@ def _outer_flag(call: Call, name: str, value: str, qualifier: str, changes: dict
         call.file = value
     elif name in ("dry-run", "dump"):
         setattr(call, name.replace("-", "_"), value)
+        changes["refuses"] = False
         call.is_full = "full" in qualifier.split(",")
     elif name == "unused":
         call.unused = True
