@@ -1,4 +1,4 @@
-"""A mkdocs hook: what becomes of each command of the submit language, made from the live table while the site is built."""
+"""A mkdocs hook: what becomes of each submit command, made from the live table while the site is built."""
 
 from __future__ import annotations
 

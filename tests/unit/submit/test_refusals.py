@@ -121,7 +121,8 @@ def test_the_page_names_every_command() -> None:
     import importlib.util
 
     spec = importlib.util.spec_from_file_location("command_table", ROOT / "docs/command_table.py")
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     page = module.on_page_markdown((ROOT / "docs/submit.md").read_text())
