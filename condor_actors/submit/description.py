@@ -22,7 +22,7 @@ from condor_actors.submit.clusters import Cluster, queue_jobs
 from condor_actors.submit.environment import Environment
 from condor_actors.submit.errors import SubmitError
 from condor_actors.submit.itemdata import Itemdata
-from condor_actors.submit.keywords import is_known
+from condor_actors.submit.keywords import is_known, nearest
 from condor_actors.submit.lines import Line, LineReader
 from condor_actors.submit.macros import Scope, references, substitute_itself
 from condor_actors.submit.maker import Maker
@@ -141,14 +141,19 @@ class Description:
                 return f"{file}, line {line}: {written}" if line else written
         return ""
 
-    def unused(self) -> list[tuple[str, str]]:
-        """User macros that nothing asked for: most likely misspelled commands."""
-        spellings = self.scope.spellings
-        return [
-            (spellings.get(key, key), value)
-            for key, value in self.scope.assigned.items()
-            if key not in self.scope.used and not is_known(key)
-        ]
+    def unused(self) -> list[str]:
+        """A sentence for each macro of the user's that nothing asked for: most likely a misspelled command."""
+        sentences = []
+        for key, value in self.scope.assigned.items():
+            if key in self.scope.used or is_known(key):
+                continue
+            name = self.scope.spellings.get(key, key)
+            file, line = self.scope.places.get(key, ("", 0))
+            meant = nearest(key)
+            hint = f" Did you mean {meant}?" if meant else ""
+            place = f" ({file}, line {line})" if line else ""
+            sentences.append(f"the line '{name} = {value}' was unused by condor_submit. Is it a typo?{hint}{place}")
+        return sentences
 
     # -- reading
 

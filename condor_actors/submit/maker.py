@@ -127,9 +127,7 @@ def _forced(context: BuildContext) -> None:
         raw = context.scope.raw(key)
         text = context.scope.expand(raw or "").strip()
         name = context.scope.spellings.get(key, key)[3:]
-        if not text:
-            raise SubmitError(f"Invalid value for MY.{name}: expected an expression (a string needs double quotes)")
-        context.set_expression(name, text, f"MY.{name}")
+        context.set_expression(name, text or "undefined", f"MY.{name}")
 
 
 SECTIONS: tuple[tuple[str, Section], ...] = (
@@ -160,6 +158,7 @@ SECTIONS: tuple[tuple[str, Section], ...] = (
     ("forced", _forced),
     ("gpu properties", resources.gpu_properties),
     ("requirements", requirements.requirements),
+    ("possible requests", resources.possible_requests),
 )
 
 
