@@ -1,12 +1,26 @@
-"""A mkdocs hook: what becomes of each submit command, made from the live table while the site is built."""
+"""A mkdocs hook: what becomes of HTCondor's submit commands and parameters, from the live tables."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from condor_actors.config.parameters import find_parameter
+from condor_actors.config.parameters.not_in_force import NOT_IN_FORCE
+from condor_actors.config.parameters.of_htcondor import NAMES, groups
 from condor_actors.cores.submit_commands import COMMANDS, Standing
 
 MARK = "<!-- submit commands -->"
+PARAMETERS_MARK = "<!-- parameters of HTCondor -->"
+
+
+def parameters() -> str:
+    """HTCondor's parameters that are not in force, by why."""
+    known = frozenset(name for name in NAMES if find_parameter(name.replace("<>", "X")) is not None)
+    lines = [f"{len(known)} of the {len(NAMES)} parameters of HTCondor's manual are known here. The others:", "",
+             "| what became of them | names |", "|---|---|"]
+    lines += [f"| {became} | {' '.join(f'`{name}`' for name in names)} |" for became, names in groups(known).items()]
+    accepted = " ".join(f"`{name}`" for name in sorted(NOT_IN_FORCE))
+    return "\n".join([*lines, f"| accepted and checked, not in force yet | {accepted} |"]).replace("<>", "&lt;&gt;")
 
 
 def tables() -> str:
@@ -28,4 +42,6 @@ def tables() -> str:
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Put the tables where a page asks for them."""
+    if PARAMETERS_MARK in markdown:
+        markdown = markdown.replace(PARAMETERS_MARK, parameters())
     return markdown.replace(MARK, tables()) if MARK in markdown else markdown
