@@ -79,6 +79,7 @@ shell; should_transfer_files ShouldTransferFiles; skip_filechecks; stream_error 
 submit_event_notes SubmitEventNotes; submit_event_user_notes SubmitEventUserNotes; success_exit_code JobSuccessExitCode;
 transfer_checkpoint_files TransferCheckpoint; transfer_error TransferErr; transfer_executable TransferExecutable;
 transfer_input TransferIn; transfer_input_files TransferInput; transfer_output TransferOut;
+want_graceful_removal WantGracefulRemoval;
 transfer_output_files TransferOutput; transfer_output_remaps TransferOutputRemaps; universe JobUniverse;
 when_to_transfer_output WhenToTransferOutput; dagman_log DAGManNodesLog; job_root JobRoot; batch_id JobBatchId;
 dag_node_name DAGNodeName; dagman_job_id DAGManJobId; periodic_checkpoint PeriodicCheckpoint
@@ -175,14 +176,13 @@ _REFUSED: tuple[tuple[str, str, str], ...] = (
      "job_ad_information_attrs JobAdInformationAttrs", "attributes are not added to events",
      "Ask for them with condor_q or condor_history."),
     ("want_job_networking WantJobNetworking", "jobs get no network of their own", ""),
-    ("want_graceful_removal WantGracefulRemoval", "a removed job is ended at once",
-     "Use condor_vacate_job and then condor_rm."),
     ("remote_initialdir RemoteIwd", "a job begins in its own folder", "Call cd in a wrapper script."),
     ("primary_unix_group JobPrimaryUnixGroup", "a job runs with the account's own groups",
      "Call newgrp(1) or sg(1) in a wrapper script."),
-    ("erase_output_and_error_on_restart DontAppend", "output of a job that begins again is always replaced", ""),
     ("encrypt_execute_directory EncryptExecuteDirectory", "a job's folder is not encrypted",
      "Ask for a machine whose disk is encrypted."),
+    ("erase_output_and_error_on_restart DontAppend", "output of a job that begins again replaces the old one",
+     "Leave it out, and let the program append to a file of its own."),
     ("stream_input StreamIn", "standard input is not read from afar", "Leave it out: the file is sent beforehand."),
     ("tool_daemon_cmd ToolDaemonCmd; tool_daemon_args; tool_daemon_arguments; tool_daemon_input ToolDaemonInput; "
      "tool_daemon_output; tool_daemon_error", "no second program is started beside the job",
@@ -208,6 +208,8 @@ COMMANDS: tuple[SubmitCommand, ...] = (
 )
 BY_COMMAND = {command.name.lower(): command for command in COMMANDS}
 BY_ATTRIBUTE = {command.attribute.lower(): command for command in COMMANDS if command.attribute}
+WANTED_FALSE = frozenset({"dontappend", "erase_output_and_error_on_restart"})
+"""What is in force unless it is switched off: only *false* asks for something else."""
 _REFUSED_ATTRIBUTES = frozenset(key for key, row in BY_ATTRIBUTE.items() if row.standing is Standing.REFUSED)
 
 _UNIVERSES = {
@@ -244,7 +246,7 @@ def objections(ad: ClassAd, names: Iterable[str]) -> Iterator[tuple[str, SubmitC
             row = universe_objection(ad.get_int("JobUniverse"))
             if row is not None:
                 yield name, row
-        elif key in _REFUSED_ATTRIBUTES and asks(ad.evaluate(name)):
+        elif key in _REFUSED_ATTRIBUTES and asks(ad.evaluate(name)) is not (key in WANTED_FALSE):
             yield name, BY_ATTRIBUTE[key]
 
 

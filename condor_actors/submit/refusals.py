@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from condor_actors.cores.submit_commands import (
     BY_ATTRIBUTE,
     BY_COMMAND,
+    WANTED_FALSE,
     Standing,
     SubmitCommand,
     asks,
@@ -61,7 +62,9 @@ def _given(scope: Scope) -> Iterator[tuple[str, SubmitCommand]]:
             continue
         raw = scope.assigned.get(key, scope.live.get(key, ""))
         value = scope.expand(raw).strip() if key in scope.assigned else raw
-        if asks(value) and value.lower() not in _NOTHING:
+        if not value:
+            continue
+        if (asks(value) and value.lower() not in _NOTHING) is not (key.removeprefix("my.") in WANTED_FALSE):
             yield key, row
 
 
