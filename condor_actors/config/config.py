@@ -18,6 +18,8 @@ from condor_actors.config.typed import Value, convert, split_words
 if TYPE_CHECKING:
     from condor_actors.classads import Expr
 
+from condor_actors.config.parameters.of_htcondor import Elsewhere, elsewhere
+
 __all__ = ["Config", "Slip"]
 
 _S = TypeVar("_S")
@@ -28,15 +30,24 @@ DETECTED = Source("<Detected>")
 
 
 class Slip(NamedTuple):
-    """A name that was set but that nobody knows, near one that is known."""
+    """A name that was set and that no daemon reads.
+
+    Attributes:
+        nearest: the known name that was most likely meant; None: none is near.
+        elsewhere: what became of it where it is one of HTCondor's.
+    """
 
     name: str
     source: Source
     nearest: str | None
+    elsewhere: Elsewhere | None = None
 
     def __str__(self) -> str:
+        place = f"{self.source.file}, line {self.source.line}"
+        if self.elsewhere is not None:
+            return f"{place}: {self.name} of HTCondor is {self.elsewhere}"
         hint = f"; did you mean {self.nearest}?" if self.nearest else ""
-        return f"{self.source.file}, line {self.source.line}: nobody reads {self.name}{hint}"
+        return f"{place}: nobody reads {self.name}{hint}"
 
 
 class Config:
@@ -219,15 +230,19 @@ class Config:
         return tuple(found)
 
     def slips(self) -> tuple[Slip, ...]:
-        """Names that were set, that nothing mentions, and that are near a parameter's name."""
+        """Names that were set and that nothing reads: HTCondor's own, slips of the finger, and leftovers."""
         mentioned = self._mentioned()
         known = plain_names()
         found = []
         for definition in self.macros:
             bare = definition.name.upper().rpartition(".")[2]
-            if bare in mentioned or find_parameter(bare) is not None:
+            if find_parameter(bare) is not None:
                 continue
-            found.append(Slip(definition.name, definition.source, nearest_word(bare, known)))
+            became = elsewhere(bare)
+            if became is None and bare in mentioned:
+                continue
+            near = nearest_word(bare, known) if became is None else None
+            found.append(Slip(definition.name, definition.source, near, became))
         return tuple(found)
 
     def changed(self, newer: Config) -> tuple[tuple[str, Parameter | None], ...]:

@@ -7,6 +7,7 @@ expressions, and refuses what cannot be turned, naming the command and what was 
 from __future__ import annotations
 
 import functools
+import re
 from typing import Any
 
 from condor_actors.classads import ClassAdSyntaxError, Expr, parse_expression
@@ -19,6 +20,7 @@ from condor_actors.submit.errors import SubmitError
 from condor_actors.submit.macros import Scope
 from condor_actors.submit.pending_attributes import PendingAttributes
 
+_ASSIGNS = re.compile(r"(?<![=!<>?])=(?![=?!])")  # an = that is no part of a comparison
 _TRUE = frozenset({"true", "yes", "t", "y", "1"})
 _FALSE = frozenset({"false", "no", "f", "n", "0"})
 UNIVERSE_IDS = {
@@ -37,6 +39,11 @@ def parsed(text: str) -> Any:
     """
     tree = parse_expression(old_to_new(text.strip()))
     return tree.value if isinstance(tree, Literal) else tree
+
+
+def assigns(text: str) -> bool:
+    """Whether a text has a single ``=``, which most likely was meant to compare."""
+    return _ASSIGNS.search(text) is not None
 
 
 class BuildContext:
@@ -146,7 +153,9 @@ class BuildContext:
         try:
             self.pending.set(name, parsed(text))
         except ClassAdSyntaxError as error:
-            raise SubmitError(f"Parse error in expression: \n\t{command or name} = {text}\n{error}") from None
+            hint = "compare with == (one = assigns)" if assigns(text) else ""
+            raise SubmitError(f"Parse error in expression: \n\t{command or name} = {text}\n{error}",
+                              command=command.lower(), remedy=hint) from None
 
     def warn(self, sentence: str) -> None:
         """Tell the user once, on standard error."""

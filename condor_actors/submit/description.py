@@ -22,11 +22,13 @@ from condor_actors.submit.clusters import Cluster, queue_jobs
 from condor_actors.submit.environment import Environment
 from condor_actors.submit.errors import SubmitError
 from condor_actors.submit.itemdata import Itemdata
-from condor_actors.submit.keywords import is_known
+from condor_actors.submit.keywords import is_known, nearest
 from condor_actors.submit.lines import Line, LineReader
-from condor_actors.submit.macros import Scope, substitute_itself
+from condor_actors.submit.macros import Scope, references, substitute_itself
 from condor_actors.submit.maker import Maker
+from condor_actors.submit.program import universe
 from condor_actors.submit.queue_statement import is_queue, load_items, parse_queue
+from condor_actors.submit.refusals import refuse, told
 
 MAX_INCLUDE_DEPTH = 8
 ALIASES = {
@@ -54,6 +56,7 @@ class Options:
         spool, interactive, allow_crlf: as the flags say; ``disable``: look at no files.
         max_jobs: 0: no limit.
         single_cluster: refuse a second cluster.
+        refuses: whether jobs that ask for what is not done are refused; else it is a warning.
     """
 
     assignments: tuple[tuple[str, str], ...] = ()
@@ -66,6 +69,7 @@ class Options:
     disable: bool = False
     max_jobs: int = 0
     single_cluster: bool = False
+    refuses: bool = True
 
 
 class Description:
@@ -137,14 +141,19 @@ class Description:
                 return f"{file}, line {line}: {written}" if line else written
         return ""
 
-    def unused(self) -> list[tuple[str, str]]:
-        """User macros that nothing asked for: most likely misspelled commands."""
-        spellings = self.scope.spellings
-        return [
-            (spellings.get(key, key), value)
-            for key, value in self.scope.assigned.items()
-            if key not in self.scope.used and not is_known(key)
-        ]
+    def unused(self) -> list[str]:
+        """A sentence for each macro of the user's that nothing asked for: most likely a misspelled command."""
+        sentences = []
+        for key, value in self.scope.assigned.items():
+            if key in self.scope.used or is_known(key):
+                continue
+            name = self.scope.spellings.get(key, key)
+            file, line = self.scope.places.get(key, ("", 0))
+            meant = nearest(key)
+            hint = f" Did you mean {meant}?" if meant else ""
+            place = f" ({file}, line {line})" if line else ""
+            sentences.append(f"the line '{name} = {value}' was unused by condor_submit. Is it a typo?{hint}{place}")
+        return sentences
 
     # -- reading
 
@@ -191,6 +200,7 @@ class Description:
         self.scope.assigned[key] = substitute_itself(value, name, old) if "$(" in value else value
         self.scope.spellings[key] = name
         self.scope.places[key] = place
+        self.scope.referenced |= references(value)
 
     def _append(self) -> None:
         for text in self.options.appended:
@@ -292,12 +302,25 @@ class Description:
         total = len(items) * statement.count
         self._limit(total)
         if total:
+            self._refuse()
             cluster = self._cluster()
             queue_jobs(
                 cluster,
                 self._maker,
                 Itemdata(self.scope, cluster.cluster_id, statement.variables, items, statement.count),
             )
+
+    def _refuse(self) -> None:
+        """What the jobs ask for in vain: refused, or told."""
+        universe(self._sheet)
+        for sentence in told(self.scope):
+            self._sheet.warn(sentence)
+        try:
+            refuse(self.scope, self._sheet.universe)
+        except SubmitError as error:
+            if self.options.refuses:
+                raise
+            self._sheet.warn(f"a submission would be refused: {error.problem}")
 
     def _limit(self, more: int) -> None:
         self._jobs += more

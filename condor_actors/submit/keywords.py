@@ -19,7 +19,11 @@ Every command may also be given by the name of its attribute (``JobBatchName = x
 
 from __future__ import annotations
 
+import difflib
+
 import attrs
+
+from condor_actors.cores.submit_commands import COMMANDS, Standing
 
 
 @attrs.frozen
@@ -172,8 +176,16 @@ PREFIXES = ("request_", "require_", "my.", "+", "retry_request_", "transform_bod
 
 KNOWN = frozenset({keyword.command for keyword in SIMPLE} | {keyword.attribute.lower() for keyword in SIMPLE} | OTHER)
 
+_CARRIED_OUT = [row.name.lower() for row in COMMANDS if row.standing is Standing.DONE]
+
 
 def is_known(name: str) -> bool:
     """Whether a name is a command of the language (in any case), not a macro of the user's."""
     lowered = name.lower()
     return lowered in KNOWN or lowered.startswith(PREFIXES)
+
+
+def nearest(name: str) -> str | None:
+    """The command that a word was most likely meant to be; None: nothing is near."""
+    found = difflib.get_close_matches(name.lower(), _CARRIED_OUT, 1, 0.75)
+    return found[0] if found else None

@@ -69,6 +69,7 @@ class Scope:
         self.cwd = cwd
         self.touched: set[str] = set()
         self.used: set[str] = set()
+        self.referenced: set[str] = set()
 
     def raw(self, name: str) -> str | None:
         """What stands behind a name, not yet expanded; None: no such name."""
@@ -160,6 +161,17 @@ def template(text: str) -> Template:
     if literal_from < len(text):
         pieces.append(text[literal_from:])
     return tuple(pieces)
+
+
+def references(text: str) -> frozenset[str]:
+    """The names, in lower case, that a text stands on as ``$(name)`` or within a function."""
+    found: set[str] = set()
+    for piece in template(text) if "$" in text else ():
+        if not isinstance(piece, str):
+            found.add(piece.body.partition(",")[0].strip().lower())
+            found |= references(piece.body)
+            found |= references(piece.default or "")
+    return frozenset(found)
 
 
 def _reference_at(text: str, dollar: int) -> tuple[Reference, int] | None:

@@ -20,6 +20,7 @@ from condor_actors.submit.errors import SubmitError
 from condor_actors.submit.file_checks import NULL_FILE, check_log
 from condor_actors.submit.keywords import SIMPLE, Keyword
 from condor_actors.submit.pending_attributes import PendingAttributes
+from condor_actors.submit.refusals import is_macro_only
 
 Section = Callable[[BuildContext], None]
 Attributes = dict[str, tuple[str, Any]]
@@ -58,6 +59,8 @@ def _simple(context: BuildContext) -> None:
     scope = context.scope
     for keyword in SIMPLE:
         if not scope.has(keyword.command) and not scope.has(keyword.key):
+            continue
+        if is_macro_only(scope, keyword.command):
             continue
         value = context.text(keyword.command, keyword.attribute)
         if value is not None:
@@ -124,9 +127,7 @@ def _forced(context: BuildContext) -> None:
         raw = context.scope.raw(key)
         text = context.scope.expand(raw or "").strip()
         name = context.scope.spellings.get(key, key)[3:]
-        if not text:
-            raise SubmitError(f"Invalid value for MY.{name}: expected an expression (a string needs double quotes)")
-        context.set_expression(name, text, f"MY.{name}")
+        context.set_expression(name, text or "undefined", f"MY.{name}")
 
 
 SECTIONS: tuple[tuple[str, Section], ...] = (
@@ -157,6 +158,7 @@ SECTIONS: tuple[tuple[str, Section], ...] = (
     ("forced", _forced),
     ("gpu properties", resources.gpu_properties),
     ("requirements", requirements.requirements),
+    ("possible requests", resources.possible_requests),
 )
 
 

@@ -26,7 +26,7 @@ from typing import Any
 
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, Expr
 from condor_actors.messages.codes import Universe
-from condor_actors.submit.build_context import BuildContext, is_url, parsed
+from condor_actors.submit.build_context import BuildContext, assigns, is_url, parsed
 from condor_actors.submit.errors import SubmitError
 
 _OPSYS = ("opsys", "opsysandver", "opsyslongname", "opsysshortname", "opsysname", "opsyslegacy")
@@ -79,7 +79,9 @@ def _spoken_of(text: str) -> frozenset[str]:
     try:
         tree = parsed(text)
     except ClassAdSyntaxError as error:
-        raise SubmitError(f"Parse error in expression: \n\tRequirements = {text}\n{error}") from None
+        hint = "compare with == (one = assigns)" if assigns(text) else ""
+        raise SubmitError(f"Parse error in expression: \n\tRequirements = {text}\n{error}", command="requirements",
+                          remedy=hint) from None
     if not isinstance(tree, Expr):
         return frozenset()
     job = ClassAd({"RequestMemory": 0, "Requirements": True})

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 
+from condor_actors.classads import Expr
 from condor_actors.submit.build_context import BuildContext
 from condor_actors.submit.errors import SubmitError
 
@@ -46,6 +48,9 @@ def requests(context: BuildContext) -> None:
         if tag in _TYPOS:
             context.warn(f"{name} is not a valid submit keyword, did you mean {_TYPOS[tag]}?")
             continue
+        meant = difflib.get_close_matches(tag, ("cpus", "memory", "disk", "gpus"), 1, 0.75)
+        if meant:
+            raise SubmitError(f"{name} is not a command; did you mean request_{meant[0]}?", command=name)
         value = context.text(name)
         if value is not None and not tag.startswith("_"):
             context.set_expression(f"Request{tag}", value, name)
@@ -121,6 +126,30 @@ def _gpus(context: BuildContext) -> None:
     runtime = context.text("gpus_minimum_runtime", "GPUsMinRuntime")
     if runtime is not None:
         _runtime(context, runtime)
+
+
+_LEAST = {"RequestCpus": 1, "RequestMemory": 0, "RequestDisk": 0, "RequestGPUs": 0}
+
+
+def possible_requests(context: BuildContext) -> None:
+    """Refuse requests that no machine can meet: no number, too small a one, or a word that means nothing."""
+    for attribute, least in _LEAST.items():
+        value = context.get(attribute)
+        command = f"request_{attribute[len('Request'):].lower()}"
+        written = f"{command} = {context.text(command, attribute) or value}"
+        unit = " or an amount such as 2GB" if attribute in ("RequestMemory", "RequestDisk") else ""
+        if isinstance(value, Expr):
+            _check_names(context, value, command, written, unit)
+        elif value is not None and (isinstance(value, (bool, str)) or value < least):
+            raise SubmitError(f"{written} is invalid, expected a number of at least {least}{unit}.", command=command)
+
+
+def _check_names(context: BuildContext, value: Expr, command: str, written: str, unit: str) -> None:
+    """A lone word that is no attribute of the job is no request; others may come to be while the job lives."""
+    word = str(value)
+    if word.isidentifier() and context.get(word) is None and not word.lower().endswith(("usage", "size", "sizemb")):
+        raise SubmitError(f"{written} is invalid: {word} is no number{unit}, and no attribute of the job.",
+                          command=command)
 
 
 def _runtime(context: BuildContext, runtime: str) -> None:

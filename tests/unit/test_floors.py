@@ -28,7 +28,8 @@ FLOORS = {
 }
 NO_TWISTED = {"classads", "durable", "effects", "messages", "config", "cores", "submit"}
 LARGEST_FOLDER = 25
-SHARED_CORES = {"argument_quoting", "rights", "secrets", "state_table", "turn"}  # what several daemons' cores use
+# Pieces that several daemons' cores read.
+SHARED_CORES = {"argument_quoting", "rights", "secrets", "state_table", "submit_commands", "turn"}
 # Sideways imports on one floor that are part of the design: config reads expressions; services build worlds.
 SIDEWAYS = {("config", "classads"), ("store", "wire"), ("transfer", "wire"), ("machine", "transfer"),
             ("submit", "cores"), ("effects", "messages"), ("simulation", "services")}

@@ -14,6 +14,7 @@ from condor_actors.cores.schedd.job_queue import Cluster, Job
 from condor_actors.cores.schedd.job_status import ACTIONS, Step
 from condor_actors.cores.schedd.job_transitions import JobTransitions
 from condor_actors.cores.schedd.schedd_context import ScheddContext
+from condor_actors.cores.submit_commands import objection
 from condor_actors.messages.codes import HoldCode, JobStatus, Universe
 from condor_actors.messages.envelope import Delivery, Identity, Refused
 from condor_actors.messages.queue import ActionResult, ActionResults, ActOnJobs, EditJobs, JobAction
@@ -186,6 +187,10 @@ class JobActions:
             protected = sorted(names & (PROTECTED | context.settings.protected))
             if protected and not context.is_super(delivery.identity):
                 context.reply(Refused(code="denied", text=f"attribute {protected[0]} cannot be edited"))
+                return
+            problem = objection(values, values)
+            if problem is not None:
+                context.reply(Refused(code="invalid", text=problem))
                 return
             whole: set[int] = set()
             for cluster_id, proc in message.ids:

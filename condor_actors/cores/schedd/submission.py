@@ -17,6 +17,7 @@ from condor_actors.cores.schedd.job_queue import Cluster, Job
 from condor_actors.cores.schedd.job_transitions import JobTransitions
 from condor_actors.cores.schedd.queue_operations import InsertJobs, SaveCounter
 from condor_actors.cores.schedd.schedd_context import ScheddContext
+from condor_actors.cores.submit_commands import objection
 from condor_actors.messages.codes import HoldCode, JobStatus, Notification, Universe
 from condor_actors.messages.envelope import Delivery, Done, Refused
 from condor_actors.messages.queue import ClusterReserved, FinishSpooling, ReserveCluster, SubmitPage, Submitted
@@ -137,6 +138,7 @@ class Submissions:
                 rows.append((proc, ad))
                 proc += 1
         self._transform(number, common, [ad for _, ad in rows])
+        self._check_commands(common, [ad for _, ad in rows])
         for _, ad in rows:
             self._check_requirements(ad)
         cluster = Cluster(number, pending.owner, common, total)
@@ -161,6 +163,14 @@ class Submissions:
             if not settings.ignores_secure:
                 raise _Invalid(f"attempt to set the secure attribute {ad.spelling(name)}: only the schedd may")
             del ad[name]
+
+    @staticmethod
+    def _check_commands(common: ClassAd, jobs: list[ClassAd]) -> None:
+        """What would have no effect is refused, by whatever client it was submitted."""
+        for ad in (common, *jobs):
+            problem = objection(ad, ad.own)
+            if problem is not None:
+                raise _Invalid(problem)
 
     @staticmethod
     def _check_status(ad: ClassAd) -> None:

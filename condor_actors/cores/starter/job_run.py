@@ -161,7 +161,8 @@ class JobRun:
         if stop is not None:
             number = self.spec.signal_for(stop.how)
             own_s = 0.0 if stop.how == "fast" else self.spec.vacate_s
-            spans.append(min(own_s, REMOVE_GRACE_S) if stop.how in ("remove", "hold") else own_s)
+            waits_less = stop.how == "hold" or (stop.how == "remove" and not self.spec.graceful_removal)
+            spans.append(min(own_s, REMOVE_GRACE_S) if waits_less else own_s)
         if close is not None:
             spans.append(min(close.grace_s, self.spec.vacate_s) if close.grace_s > 0 else 0.0)
         return min(spans, default=0.0), number

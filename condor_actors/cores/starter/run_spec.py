@@ -76,6 +76,7 @@ class RunSpec:
         run_as_owner: None: the job does not say.
         kill_signal, remove_signal, hold_signal: how it is asked to go.
         vacate_s: how long it may take to go.
+        graceful_removal: whether it may take as long when it is removed (WantGracefulRemoval).
         outputs: named output files; None: everything new or changed.
         when: ``ON_EXIT``, ``ON_EXIT_OR_EVICT``, ``ON_SUCCESS``.
         success_code: for ON_SUCCESS.
@@ -117,6 +118,7 @@ class RunSpec:
     keep_open_s: float = 0.0
     standard: bool = False
     checkpoint_signal: int | None = None
+    graceful_removal: bool = False
     kept: tuple[str, ...] = ()
 
     def niceness(self, renice: Expr | None, job: ClassAd, slot: ClassAd) -> int:
@@ -223,7 +225,8 @@ def read_spec(job: ClassAd) -> RunSpec:
         run_as_owner=owns if isinstance(owns, bool) else None, kill_signal=kill,
         remove_signal=signal_number(job.evaluate("RemoveKillSig"), signal.SIGKILL if standard else kill),
         hold_signal=kill if standard else signal_number(job.evaluate("HoldKillSig"), kill),
-        vacate_s=_vacate_s(job), outputs=_list(job, "TransferOutput"),
+        vacate_s=_vacate_s(job), graceful_removal=is_true(job.evaluate("WantGracefulRemoval")),
+        outputs=_list(job, "TransferOutput"),
         when=job.get_str("WhenToTransferOutput", "ON_EXIT").upper(),
         success_code=job.get_int("JobSuccessExitCode", 0),
         checkpoint_code=checkpoint if isinstance(checkpoint, int) and not isinstance(checkpoint, bool) else None,

@@ -50,8 +50,7 @@ def check(files: Sequence[Path]) -> int:
     for problem in problems:
         print(f"error: {problem}")
     for slip in wanted.slips():
-        if slip.nearest:
-            print(f"warning: {slip}")
+        print(f"warning: {slip}")
     for definition in wanted.macros:
         if definition.name.upper() in NOT_IN_FORCE:
             print(f"warning: {definition.source.file}, line {definition.source.line}: {definition.name} is accepted"

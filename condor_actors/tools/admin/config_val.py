@@ -304,7 +304,8 @@ def _summary(config: Config, wishes: Wishes) -> int:
 def _unused(config: Config, wishes: Wishes) -> int:
     for slip in config.slips():
         near = f"   # did you mean {slip.nearest}?" if slip.nearest else ""
-        print(f"{slip.name}   # {slip.source.file}, line {slip.source.line}{near}")
+        became = f"   # {slip.elsewhere}" if slip.elsewhere is not None else near
+        print(f"{slip.name}   # {slip.source.file}, line {slip.source.line}{became}")
     return 0
 
 

@@ -398,6 +398,7 @@ def _outer_flag(call: Call, name: str, value: str, qualifier: str, changes: dict
         call.file = value
     elif name in ("dry-run", "dump"):
         setattr(call, name.replace("-", "_"), value)
+        changes["refuses"] = False
         call.is_full = "full" in qualifier.split(",")
     elif name == "unused":
         call.unused = True
@@ -417,8 +418,8 @@ def _warn(description: Description, call: Call, config: Config) -> None:
         print(f"\nWARNING: {sentence}", file=sys.stderr)
     wanted = config.boolean("WARN_ON_UNUSED_SUBMIT_FILE_MACROS")
     if wanted != call.unused:
-        for name, value in description.unused():
-            print(f"\nWARNING: the line '{name} = {value}' was unused by condor_submit. Is it a typo?", file=sys.stderr)
+        for sentence in description.unused():
+            print(f"\nWARNING: {sentence}", file=sys.stderr)
 
 
 def _submit_error(error: SubmitError, description: Description) -> int:

@@ -26,9 +26,9 @@ def test_attributes_of_a_job(case: dict[str, Any]) -> None:
     description = f"executable = /bin/sleep\n{case['description']}\nqueue\n"
     if case.get("refused"):
         with pytest.raises(SubmitError):
-            jobs_of(description, world)
+            jobs_of(description, world, refuses=False)
         return
-    (job,) = jobs_of(description, world)
+    (job,) = jobs_of(description, world, refuses=False)
     expected = {**DATA["plain"], **case["attributes"]}
     for name in case["absent"]:
         expected.pop(name, None)

@@ -13,7 +13,8 @@ from condor_actors.cores.startd.policy_evaluation import POLICY_NAMES, UNIVERSE_
 PACKAGE = Path(__file__).parents[3] / "condor_actors"
 BUILDING_BLOCKS = {
     # Macros for people to use in the values of others.
-    "BIN", "SBIN", "LIB", "LOCK", "SECOND", "CONSOLEBUSY", "CPU_IDLE", "CPU_BUSY", "MACHINEBUSY", "ISSTANDARD",
+    "BIN", "SBIN", "LIB", "LIBEXEC", "LOCK", "SECOND", "CONSOLEBUSY", "CPU_IDLE", "CPU_BUSY", "MACHINEBUSY",
+    "ISSTANDARD",
     "JUSTCPU", "POOL_CRL", "DC_DAEMON_LIST", "MASTER", "COLLECTOR", "NEGOTIATOR", "SCHEDD", "STARTD", "KBDD",
     "CKPT_SERVER",
 }  # fmt: skip

@@ -155,7 +155,9 @@ def test_what_makes_no_job_is_said(text: str, said: str) -> None:
 
 def test_misspelled_commands_are_told_from_used_macros() -> None:
     made = described("executable=/bin/true\nexecutible=/bin/x\nmine=3\narguments=$(mine)\nqueue")
-    assert made.unused() == [("executible", "/bin/x")]
+    (sentence,) = made.unused()
+    assert "'executible = /bin/x' was unused" in sentence
+    assert "Did you mean executable? (job.sub, line 2)" in sentence
 
 
 def test_standard_universe_needs_no_file_transfer() -> None:

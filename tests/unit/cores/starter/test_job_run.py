@@ -108,6 +108,15 @@ def test_fast_kills_at_once_and_remove_uses_its_signal() -> None:
     assert bench.ended().cause == "killed"
 
 
+@pytest.mark.parametrize(("wanted", "how", "waits_s"), [
+    ("true", "remove", 600.0), ("false", "remove", 30.0), ("undefined", "remove", 30.0), ("true", "hold", 30.0)])
+def test_a_graceful_removal_takes_as_long_as_an_eviction(wanted: str, how: str, waits_s: float) -> None:
+    bench = Bench(f"JobMaxVacateTime = 600\nWantGracefulRemoval = {wanted}\n").running()
+    bench.tell(StopRun(run_id=RUN, how=how))
+    assert [effect.delay_s for effect in bench.out if isinstance(effect, SetTimer) and effect.key == "grace"] == [
+        waits_s]
+
+
 @pytest.mark.parametrize(("job_s", "owner_s", "waits_s"), [(20, 600.0, 20.0), (600, 20.0, 20.0), (600, 0.0, None)])
 def test_neither_the_job_nor_the_machine_is_waited_for_longer_than_the_other_allows(
         job_s: int, owner_s: float, waits_s: float | None) -> None:

@@ -1,0 +1,262 @@
+"""Every command of the submit language, and what this pool does about it.
+
+Theory: a job's author must be able to trust that what a description asks for is done.  So each command has one row:
+
+========  ==========================================================================================
+standing  meaning
+========  ==========================================================================================
+done      it has the effect that the manual describes
+ignored   it has no effect and needs none here; who gives it is told so
+refused   it would have no effect although the job needs it: the submission is refused with the reason
+========  ==========================================================================================
+
+A row is refused only for a value that asks for something: ``noop_job = false`` asks for nothing.  The submit tool
+looks at commands and names their lines; the schedd looks at the attributes of every job and of every edit, since other
+clients than ours submit too.
+
+**Source**: the manual, "HTCondor Job Description Language" (227 commands), for the names.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Iterator
+
+import attrs
+
+from condor_actors.classads import UNDEFINED, ClassAd
+from condor_actors.messages.codes import Universe
+
+__all__ = ["BY_ATTRIBUTE", "BY_COMMAND", "COMMANDS", "Standing", "SubmitCommand", "objection", "objections",
+           "universe_objection"]  # fmt: skip
+
+
+class Standing(enum.Enum):
+    """What becomes of a command."""
+
+    DONE = "done"
+    IGNORED = "ignored"
+    REFUSED = "refused"
+
+
+@attrs.frozen(kw_only=True)
+class SubmitCommand:
+    """One command.
+
+    Attributes:
+        name: as the manual has it; ``<name>`` stands for a word of the author's own.
+        attribute: of the job's ad that it sets; empty: several, or none.
+        standing: what becomes of it.
+        reason: why it is ignored or refused, a clause without a full stop.
+        instead: the nearest thing that works, a sentence; empty: there is none.
+    """
+
+    name: str
+    attribute: str = ""
+    standing: Standing = Standing.DONE
+    reason: str = ""
+    instead: str = ""
+
+
+_DONE = """
+accounting_group AcctGroup; accounting_group_user AcctGroupUser; allowed_execute_duration AllowedExecuteDuration;
+allowed_job_duration AllowedJobDuration; arguments; batch_name JobBatchName;
+checkpoint_exit_code SuccessCheckpointExitCode; concurrency_limits ConcurrencyLimits; concurrency_limits_expr;
+coresize CoreSize; description JobDescription; email_attributes EmailAttributes; encrypt_input_files;
+encrypt_output_files; environment; error Err; executable Cmd; getenv; hold; hold_kill_sig HoldKillSig;
+image_size ImageSize; initialdir Iwd; input In; job_lease_duration JobLeaseDuration; job_machine_attrs JobMachineAttrs;
+job_machine_attrs_history_length JobMachineAttrsHistoryLength; job_max_vacate_time JobMaxVacateTime;
+keep_claim_idle KeepClaimIdle; kill_sig KillSig; kill_sig_timeout KillSigTimeout; leave_in_queue LeaveJobInQueue;
+log UserLog; log_xml UserLogUseXML; max_job_retirement_time MaxJobRetirementTime; max_retries JobMaxRetries;
+max_transfer_input_mb MaxTransferInputMB; max_transfer_output_mb MaxTransferOutputMB; nice_user;
+notification JobNotification; notify_user NotifyUser; on_exit_hold OnExitHold; on_exit_hold_reason OnExitHoldReason;
+on_exit_hold_subcode OnExitHoldSubCode; on_exit_remove OnExitRemove; output Out; periodic_hold PeriodicHold;
+periodic_hold_reason PeriodicHoldReason; periodic_hold_subcode PeriodicHoldSubCode; periodic_release PeriodicRelease;
+periodic_remove PeriodicRemove; periodic_vacate PeriodicVacate; priority JobPrio; queue; rank Rank;
+remove_kill_sig RemoveKillSig; request_<name>; request_cpus RequestCpus; request_disk RequestDisk; request_GPUs;
+request_gpus RequestGPUs; request_memory RequestMemory; requirements Requirements; retry_until; run_as_owner RunAsOwner;
+shell; should_transfer_files ShouldTransferFiles; skip_filechecks; stream_error StreamErr; stream_output StreamOut;
+submit_event_notes SubmitEventNotes; submit_event_user_notes SubmitEventUserNotes; success_exit_code JobSuccessExitCode;
+transfer_checkpoint_files TransferCheckpoint; transfer_error TransferErr; transfer_executable TransferExecutable;
+transfer_input TransferIn; transfer_input_files TransferInput; transfer_output TransferOut;
+want_graceful_removal WantGracefulRemoval;
+transfer_output_files TransferOutput; transfer_output_remaps TransferOutputRemaps; universe JobUniverse;
+when_to_transfer_output WhenToTransferOutput; dagman_log DAGManNodesLog; job_root JobRoot; batch_id JobBatchId;
+dag_node_name DAGNodeName; dagman_job_id DAGManJobId; periodic_checkpoint PeriodicCheckpoint
+"""
+
+_IGNORED: tuple[tuple[str, str], ...] = (
+    ("dont_encrypt_input_files DontEncryptInputFiles; dont_encrypt_output_files DontEncryptOutputFiles",
+     "every transfer between machines is encrypted"),
+    ("want_remote_io WantRemoteIO", "every job has its files of the submit machine brought, and there is no proxy"),
+    ("match_list_length LastMatchListLength", "job_machine_attrs keeps the machines that a job ran on"),
+    ("load_profile LoadProfile", "there are no profiles outside Windows"),
+    ("buffer_block_size BufferBlockSize; buffer_files BufferFiles; buffer_size BufferSize; "
+     "compress_files CompressFiles; fetch_files FetchFiles", "the standard universe reads ahead by itself"),
+)  # fmt: skip
+
+_GRID = "jobs are not handed to other batch systems or clouds"
+_GRID_INSTEAD = "Submit the program itself with universe = vanilla."
+_CONTAINER = "containers are not started"
+_CONTAINER_INSTEAD = "Send the program and its libraries with transfer_input_files, or install them on the machines."
+_GPU = "GPUs are not told apart by their properties"
+_GPU_INSTEAD = "Use request_gpus where the administrator counts GPUs, and requirements on attributes of the machine."
+_OAUTH = "there is no service that keeps credentials"
+_OAUTH_INSTEAD = "Put a token of limited rights into a file of transfer_input_files."
+_WINDOW = "jobs are not started at a time of day"
+_WINDOW_INSTEAD = "Submit from cron(8) or with at(1), or submit with hold = true and release at the time."
+
+_REFUSED: tuple[tuple[str, str, str], ...] = (
+    ("grid_resource GridResource; arc_application; arc_data_staging; arc_resources; arc_rte; azure_admin_key; "
+     "azure_admin_username; azure_auth_file; azure_image; azure_location; azure_size; batch_extra_submit_args; "
+     "batch_project; batch_queue; batch_runtime; cloud_label_<name>; cloud_label_names; aws_access_key_id_file; "
+     "aws_region AWSRegion; aws_secret_access_key_file; ec2_access_key_id; ec2_ami_id; ec2_availability_zone; "
+     "ec2_block_device_mapping; ec2_ebs_volumes; ec2_elastic_ip; ec2_iam_profile_arn; ec2_iam_profile_name; "
+     "ec2_instance_type; ec2_keypair; ec2_keypair_file; ec2_parameter_<name>; ec2_parameter_names; "
+     "ec2_secret_access_key; ec2_security_groups; ec2_security_ids; ec2_spot_price; ec2_tag_<name>; ec2_tag_names; "
+     "ec2_user_data; ec2_user_data_file; ec2_vpc_ip; ec2_vpc_subnet; gce_account; gce_auth_file; gce_image; "
+     "gce_json_file; gce_machine_type; gce_metadata; gce_metadata_file; gce_preemptible; WantNameTag; "
+     "delegate_job_GSI_credentials_lifetime; remote_grid_resource; remote_remote_grid_resource",
+     _GRID, _GRID_INSTEAD),
+    ("gs_access_key_id_file; gs_secret_access_key_file; s3_access_key_id_file EC2AccessKeyId; "
+     "s3_secret_access_key_file EC2SecretAccessKey", "nothing signs requests to object stores",
+     "Use a URL that carries its own signature, or fetch the file in the job."),
+    ("container_image ContainerImage; docker_image DockerImage; container_target_dir ContainerTargetDir; "
+     "container_service_names ContainerServiceNames; <service-name>_container_port; <service-name>_HostPort; "
+     "container_is_common; transfer_container TransferContainer; docker_network_type DockerNetworkType; "
+     "docker_override_entrypoint DockerOverrideEntrypoint; docker_pull_policy DockerPullPolicy; "
+     "mount_under_scratch JobMountUnderScratch", _CONTAINER, _CONTAINER_INSTEAD),
+    ("require_gpus RequireGPUs; gpus_minimum_capability GPUsMinCapability; gpus_maximum_capability GPUsMaxCapability; "
+     "gpus_minimum_memory GPUsMinMemory; gpus_minimum_runtime GPUsMinRuntime; cuda_version CUDAVersion",
+     _GPU, _GPU_INSTEAD),
+    ("vm_checkpoint; vm_disk; vm_macaddr; vm_memory; vm_networking; vm_networking_type; vm_no_output_vm; vm_type; "
+     "xen_initrd; xen_kernel; xen_kernel_params; xen_root", "virtual machines are not started", ""),
+    ("jar_files JarFiles; java_vm_args JavaVMArgs", "the java universe is not there",
+     "Use universe = vanilla with executable = /usr/bin/java, transfer_executable = false, the class path in "
+     "arguments and the archives in transfer_input_files."),
+    ("use_oauth_services OAuthServicesNeeded; <credential_service_name>_oauth_permissions; "
+     "<credential_service_name>_oauth_resource; use_scitokens; scitokens_file ScitokensFile; "
+     "x509userproxy x509userproxy; use_x509userproxy", _OAUTH, _OAUTH_INSTEAD),
+    ("machine_count; rendezvousdir; parallel_script_shadow ParallelScriptShadow; "
+     "parallel_script_starter ParallelScriptStarter", "several machines are not claimed for one job",
+     "Use request_cpus for the processors of one machine, or queue one job for each part."),
+    ("max_materialize JobMaterializeLimit; max_idle JobMaterializeMaxIdle; materialize_max_idle",
+     "all jobs of a description are queued at once", "Drop it: waiting jobs are cheap here."),
+    ("deferral_time DeferralTime; deferral_window DeferralWindow; deferral_prep_time DeferralPrepTime; "
+     "cron_minute CronMinute; cron_hour CronHour; cron_day_of_month CronDayOfMonth; cron_month CronMonth; "
+     "cron_day_of_week CronDayOfWeek; cron_window; cron_prep_time", _WINDOW, _WINDOW_INSTEAD),
+    ("next_job_start_delay NextJobStartDelay", "starts are not spaced by the job",
+     "The administrator can set JOB_START_COUNT and JOB_START_DELAY."),
+    ("jobset JobSetName", "jobs are not gathered in sets", "Use batch_name to see them together."),
+    ("noop_job IsNoopJob; noop_job_exit_code NoopJobExitCode; noop_job_exit_signal NoopJobExitSignal",
+     "every job is run", "Use executable = /bin/true."),
+    ("retry_request_memory RetryRequestMemory; retry_request_memory_increase; retry_request_memory_max; "
+     "retry_request_disk RetryRequestDisk", "a request is not raised after a hold",
+     "Write the request as an expression, for example request_memory = ifThenElse(NumSystemHolds > 0, 4096, 1024) "
+     "with a periodic_release."),
+    ("checkpoint_destination CheckpointDestination", "checkpoints are kept by the submit machine",
+     "Leave it out: transfer_checkpoint_files go to the spool folder of the schedd."),
+    ("output_destination OutputDestination", "output is brought to the submit machine",
+     "Name URLs one by one in transfer_output_remaps, or leave it out."),
+    ("output_directory OutputDirectory", "output goes to the initial folder",
+     "Use initialdir, or name each place in transfer_output_remaps."),
+    ("transfer_plugins TransferPlugins", "a job brings no transfer programs of its own",
+     "Fetch the file in the job, or use http and https URLs."),
+    ("public_input_files PublicInputFiles", "no public cache is kept",
+     "Use transfer_input_files: equal files are sent to a machine once."),
+    ("preserve_relative_paths PreserveRelativePaths", "input files lie side by side in the job's folder",
+     "Name the folder itself in transfer_input_files."),
+    ("skip_if_dataflow SkipIfDataflow", "a job is not skipped because its output is newer than its input",
+     "Look at the files in the script that submits, or use make(1)."),
+    ("manifest JobManifestDesired; manifest_dir JobManifestDir", "no manifests are written", ""),
+    ("stack_size StackSize", "the stack's limit is the machine's", "Call ulimit -s in a wrapper script."),
+    ("starter_log JobStarterLog; starter_debug JobStarterDebug", "starters keep no log for the job",
+     "The administrator of the machine has the starters' log."),
+    ("ulog_execute_attrs UserLogExecuteEventAttrs; submit_event_notes_attrs SubmitEventNotesAttrs; "
+     "job_ad_information_attrs JobAdInformationAttrs", "attributes are not added to events",
+     "Ask for them with condor_q or condor_history."),
+    ("want_job_networking WantJobNetworking", "jobs get no network of their own", ""),
+    ("remote_initialdir RemoteIwd", "a job begins in its own folder", "Call cd in a wrapper script."),
+    ("primary_unix_group JobPrimaryUnixGroup", "a job runs with the account's own groups",
+     "Call newgrp(1) or sg(1) in a wrapper script."),
+    ("encrypt_execute_directory EncryptExecuteDirectory", "a job's folder is not encrypted",
+     "Ask for a machine whose disk is encrypted."),
+    ("erase_output_and_error_on_restart DontAppend", "output of a job that begins again replaces the old one",
+     "Leave it out, and let the program append to a file of its own."),
+    ("stream_input StreamIn", "standard input is not read from afar", "Leave it out: the file is sent beforehand."),
+    ("tool_daemon_cmd ToolDaemonCmd; tool_daemon_args; tool_daemon_arguments; tool_daemon_input ToolDaemonInput; "
+     "tool_daemon_output; tool_daemon_error", "no second program is started beside the job",
+     "Start it in a wrapper script."),
+    ("want_io_proxy WantIOProxy", "there is no proxy for condor_chirp", ""),
+    ("suspend_job_at_exec SuspendJobAtExec", "a job is not stopped at its first instruction", ""),
+    ("append_files AppendFiles; file_remaps FileRemaps; local_files LocalFiles",
+     "the standard universe reads and writes the files of the submit machine as they are",
+     "Give the program the paths it is to use."),
+)  # fmt: skip
+
+
+def _rows(names: str, standing: Standing, reason: str = "", instead: str = "") -> Iterator[SubmitCommand]:
+    for entry in names.split(";"):
+        name, _, attribute = entry.strip().partition(" ")
+        yield SubmitCommand(name=name, attribute=attribute, standing=standing, reason=reason, instead=instead)
+
+
+COMMANDS: tuple[SubmitCommand, ...] = (
+    *_rows(_DONE, Standing.DONE),
+    *(row for names, reason in _IGNORED for row in _rows(names, Standing.IGNORED, reason)),
+    *(row for names, reason, instead in _REFUSED for row in _rows(names, Standing.REFUSED, reason, instead)),
+)
+BY_COMMAND = {command.name.lower(): command for command in COMMANDS}
+BY_ATTRIBUTE = {command.attribute.lower(): command for command in COMMANDS if command.attribute}
+WANTED_FALSE = frozenset({"dontappend", "erase_output_and_error_on_restart"})
+"""What is in force unless it is switched off: only *false* asks for something else."""
+_REFUSED_ATTRIBUTES = frozenset(key for key, row in BY_ATTRIBUTE.items() if row.standing is Standing.REFUSED)
+
+_UNIVERSES = {
+    int(Universe.GRID): BY_COMMAND["grid_resource"],
+    int(Universe.PARALLEL): BY_COMMAND["machine_count"],
+    int(Universe.JAVA): BY_COMMAND["jar_files"],
+    int(Universe.VM): BY_COMMAND["vm_type"],
+}
+
+
+def universe_objection(universe: int) -> SubmitCommand | None:
+    """The row that says why jobs of a universe (its number) are refused; None: they are run."""
+    return _UNIVERSES.get(universe)
+
+
+def asks(value: object) -> bool:
+    """Whether a value of a command or attribute asks for anything: not false, nought, empty or undefined."""
+    return value is not None and value is not UNDEFINED and value not in (False, 0, "")
+
+
+def objections(ad: ClassAd, names: Iterable[str]) -> Iterator[tuple[str, SubmitCommand]]:
+    """What an ad asks for that is not done.
+
+    Args:
+        ad: a job's.
+        names: of the attributes to look at, in any case.
+
+    Yields:
+        the attribute and its row; for ``JobUniverse`` the row that explains the universe.
+    """
+    for name in names:
+        key = name.lower()
+        if key == "jobuniverse":
+            row = universe_objection(ad.get_int("JobUniverse"))
+            if row is not None:
+                yield name, row
+        elif key in _REFUSED_ATTRIBUTES and asks(ad.evaluate(name)) is not (key in WANTED_FALSE):
+            yield name, BY_ATTRIBUTE[key]
+
+
+def objection(ad: ClassAd, names: Iterable[str]) -> str | None:
+    """The first of `objections` as a sentence that says the reason and the remedy; None: there is none."""
+    for name, row in objections(ad, names):
+        return refusal(f"{name} = {ad.expression(name)}", row)
+    return None
+
+
+def refusal(said: str, row: SubmitCommand) -> str:
+    """Why something that was said is refused, with the nearest thing that works."""
+    return f"{said} would have no effect: {row.reason}." + (f" {row.instead}" if row.instead else "")

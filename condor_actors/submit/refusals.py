@@ -1,0 +1,103 @@
+"""What a description asks for that would have no effect: refused, or told, before anything is queued.
+
+A word that the description uses as a macro of its own (``$(output_directory)``) is no command there: it sets no
+attribute and is only told about.
+
+**Source**: the table of :mod:`condor_actors.cores.submit_commands`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from condor_actors.cores.submit_commands import (
+    BY_ATTRIBUTE,
+    BY_COMMAND,
+    WANTED_FALSE,
+    Standing,
+    SubmitCommand,
+    asks,
+    refusal,
+    universe_objection,
+)
+from condor_actors.submit.errors import SubmitError
+from condor_actors.submit.macros import Scope
+
+__all__ = ["is_macro_only", "refuse", "row_of", "told"]
+
+_NOTHING = frozenset({"", "false", "no", "f", "n", "0", "undefined", '""'})
+_COMMA = re.compile(r"\s*[\d.]+\s*\w*\s*,")
+_PATTERNS = tuple(
+    (name.partition("<")[0].lower(), name.partition(">")[2].lower(), row)
+    for name, row in ((row.name, row) for row in BY_COMMAND.values())
+    if "<" in name and not name.startswith("request_")
+)
+
+
+def row_of(key: str) -> SubmitCommand | None:
+    """The row of a command as it stands in a description, in lower case (``my.x``: of the attribute x); None: none."""
+    if key.startswith("my."):
+        return BY_ATTRIBUTE.get(key[3:])
+    row = BY_COMMAND.get(key) or BY_ATTRIBUTE.get(key)
+    if row is not None:
+        return row
+    for prefix, suffix, pattern in _PATTERNS:
+        if key.startswith(prefix) and key.endswith(suffix) and len(key) > len(prefix) + len(suffix):
+            return pattern
+    return None
+
+
+def is_macro_only(scope: Scope, key: str) -> bool:
+    """Whether a command that would be refused serves the description as a macro: it sets no attribute then."""
+    row = row_of(key)
+    return row is not None and row.standing is Standing.REFUSED and key in scope.referenced
+
+
+def _given(scope: Scope) -> Iterator[tuple[str, SubmitCommand]]:
+    """The commands that ask for something and are not done, in the order they were given."""
+    for key in (*scope.assigned, *scope.live):
+        row = row_of(key)
+        if row is None or row.standing is Standing.DONE:
+            continue
+        raw = scope.assigned.get(key, scope.live.get(key, ""))
+        value = scope.expand(raw).strip() if key in scope.assigned else raw
+        if not value:
+            continue
+        if (asks(value) and value.lower() not in _NOTHING) is not (key.removeprefix("my.") in WANTED_FALSE):
+            yield key, row
+
+
+def refuse(scope: Scope, universe: int) -> None:
+    """Refuse the jobs of a queue statement that ask for what is not done.
+
+    Args:
+        universe: the number of the jobs'.
+
+    Raises:
+        SubmitError: with the reason and the nearest thing that works.
+    """
+    row = universe_objection(universe)
+    if row is not None:
+        word = scope.expand(scope.assigned.get("universe", str(universe))).strip()
+        raise SubmitError(refusal(f"universe = {word}", row), command="universe")
+    for key in ("request_memory", "request_disk"):
+        raw = scope.assigned.get(key, "")
+        if _COMMA.match(raw):
+            raise SubmitError(f"{key} = {raw} names another amount behind the comma for a second attempt, and requests "
+                              "are not raised.", command=key, remedy="Write numbers without a comma: 4000MB, 4GB.")
+    for key, row in _given(scope):
+        if row.standing is Standing.REFUSED and key not in scope.referenced:
+            name = scope.spellings.get(key, key)
+            raise SubmitError(refusal(name, row), command=key)
+
+
+def told(scope: Scope) -> Iterator[str]:
+    """A sentence for each command that is taken and has no effect."""
+    for key, row in _given(scope):
+        name = scope.spellings.get(key, key)
+        if row.standing is Standing.IGNORED:
+            yield f"{name} has no effect: {row.reason}"
+        elif key in scope.referenced:
+            yield f"{name} is also a command of the language, which is not carried out ({row.reason}); "\
+                  "it is taken for a macro only"

@@ -1,0 +1,57 @@
+"""A parameter that no daemon reads is never passed over in silence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from condor_actors.config import load_config
+from condor_actors.config.parameters import find_parameter
+from condor_actors.config.parameters.of_htcondor import NAMES, elsewhere, groups
+from condor_actors.tools.admin import config_edit
+
+
+def test_every_name_of_the_manual_is_known_or_explained() -> None:
+    assert len(NAMES) > 1200
+    known = frozenset(name for name in NAMES if find_parameter(name.replace("<>", "X")) is not None)
+    assert sum(len(names) for names in groups(known).values()) + len(known) == len(NAMES)
+
+
+@pytest.mark.parametrize(("name", "said"), [
+    ("CCB_ADDRESS", "not needed here: execute machines open the connections"),
+    ("DAGMAN_MAX_PRE_SCRIPTS", "not there yet: workflows are not run"),
+    ("DOCKER_VOLUMES", "not there yet: containers"),
+    ("SCHEDD_CRON_backup_PERIOD", "not there yet: programs of the site"),
+    ("SEC_DEFAULT_ENCRYPTION", "not needed here: all links between machines are mutual TLS"),
+    ("JOB_ROUTER_ROUTE_site", "Use JOB_TRANSFORM_NAMES"),
+])  # fmt: skip
+def test_what_became_of_it(name: str, said: str) -> None:
+    assert said in str(elsewhere(name))
+
+
+def test_a_name_of_nobodys_is_none_of_htcondors() -> None:
+    assert elsewhere("MY_SITE_THING") is None
+
+
+def test_a_sites_file_is_told_line_by_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    site = tmp_path / "site.conf"
+    site.write_text("CCB_ADDRESS = $(COLLECTOR_HOST)\nSTART = TRUE\nNEGOTIATOR_INTERVALL = 20\nOUR_OWN = 1\n"
+                    "FLOCK_TO = other.example.org\n")
+    empty = tmp_path / "condor_config"
+    empty.write_text("")
+    monkeypatch.setenv("CONDOR_CONFIG", str(empty))
+    assert config_edit.check([site]) == 0
+    told = capsys.readouterr().out
+    for line, said in ((1, "CCB_ADDRESS of HTCondor is not needed here"), (3, "did you mean NEGOTIATOR_INTERVAL?"),
+                       (4, "nobody reads OUR_OWN"), (5, "FLOCK_TO is accepted but not in force yet")):
+        assert any(f"{site}, line {line}:" in row and said in row for row in told.splitlines()), (line, said, told)
+
+
+def test_gpus_are_not_promised(tmp_path: Path) -> None:
+    file = tmp_path / "condor_config"
+    file.write_text("use FEATURE : GPUs\n")
+    with pytest.raises(ValueError, match="MACHINE_RESOURCE_GPUs = NUMBER"):
+        load_config(environ={"CONDOR_CONFIG": str(file)})

@@ -1,0 +1,133 @@
+"""Every command of the manual has a row, and each refused one is refused with the reason, file, line and remedy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from condor_actors.classads import ClassAd
+from condor_actors.cores.submit_commands import COMMANDS, WANTED_FALSE, Standing, objection
+from condor_actors.submit import SubmitError
+from condor_actors.submit.keywords import SIMPLE
+from tests.unit.submit.worlds import World, described, jobs_of
+
+ROOT = Path(__file__).parents[3]
+MANUAL = (ROOT / "tests/conformance/submit/manual_commands.txt").read_text().split()
+REFUSED = [row for row in COMMANDS if row.standing is Standing.REFUSED]
+IGNORED = [row for row in COMMANDS if row.standing is Standing.IGNORED]
+START = "executable = /bin/true\n"
+MADE_BY_SUBMIT = {"AcctGroup", "AcctGroupUser", "JobMaxRetries", "OnExitHoldSubCode", "PeriodicHoldReason",
+                  "PeriodicHoldSubCode", "JobBatchId", "DAGNodeName", "DAGManJobId"}
+"""Attributes whose effect is the tool's own work, or that other attributes are made of."""
+
+
+def world() -> World:
+    return World(files={"/bin/true": 30_000})
+
+
+def word_of(name: str) -> str:
+    return name.replace("<name>", "abc").replace("<service-name>", "web").replace("<credential_service_name>", "box")
+
+
+def asking(name: str) -> str:
+    return "false" if name.lower() in WANTED_FALSE else "7"
+
+
+def test_every_command_of_the_manual_has_one_row() -> None:
+    names = [row.name for row in COMMANDS]
+    assert sorted(set(MANUAL) - set(names)) == []
+    assert len(names) == len(set(names))
+
+
+def test_every_simple_command_has_a_row_by_name_or_attribute() -> None:
+    names = {row.name.lower() for row in COMMANDS}
+    attributes = {row.attribute.lower() for row in COMMANDS if row.attribute}
+    assert [each.command for each in SIMPLE if each.command not in names and each.key not in attributes] == []
+
+
+def test_what_is_done_is_read_by_somebody_outside_the_language() -> None:
+    skipped = ("submit/", "config/", "cores/submit_commands.py", "simulation/", "userlog/", "tools/printing")
+    package = ROOT / "condor_actors"
+    text = "\n".join(
+        path.read_text() for path in package.rglob("*.py")
+        if not str(path.relative_to(package)).startswith(skipped)
+    )
+    done = [row.attribute for row in COMMANDS if row.standing is Standing.DONE and row.attribute]
+    assert [name for name in done if f'"{name}"' not in text and name not in MADE_BY_SUBMIT] == []
+
+
+@pytest.mark.parametrize("row", REFUSED, ids=lambda row: row.name)
+def test_what_is_not_done_is_refused_with_the_reason(row: object) -> None:
+    name = word_of(row.name)  # type: ignore[attr-defined]
+    with pytest.raises(SubmitError, match="would have no effect") as caught:
+        described(f"{START}{name} = {asking(name)}\nqueue\n", world())
+    assert row.reason in str(caught.value)  # type: ignore[attr-defined]
+    assert caught.value.command == name.lower()
+
+
+@pytest.mark.parametrize("row", [row for row in REFUSED if row.attribute], ids=lambda row: row.attribute)
+def test_the_attribute_is_refused_too(row: object) -> None:
+    name = row.attribute  # type: ignore[attr-defined]
+    with pytest.raises(SubmitError, match="would have no effect"):
+        described(f"{START}+{name} = {asking(name)}\nqueue\n", world())
+    assert objection(ClassAd.from_text(f"{name} = {asking(name)}"), [name]) is not None
+
+
+@pytest.mark.parametrize("value", ["", "false", "False", "0", "no"])
+@pytest.mark.parametrize("name", ["noop_job", "jobset", "manifest", "stream_input"])
+def test_a_value_that_asks_for_nothing_is_taken(name: str, value: str) -> None:
+    jobs_of(f"{START}{name} = {value}\nqueue\n", world())
+
+
+@pytest.mark.parametrize("row", IGNORED, ids=lambda row: row.name)
+def test_what_is_ignored_is_told(row: object) -> None:
+    name, reason = row.name, row.reason  # type: ignore[attr-defined]
+    made = described(f"{START}{name} = 7\nqueue\n" if name != "load_profile"
+                     else f"{START}{name} = true\nqueue\n", world())
+    assert any(reason in warning for warning in made.warnings)
+
+
+@pytest.mark.parametrize("universe", ["grid", "parallel", "java", "9", "11"])
+def test_universes_that_are_not_there(universe: str) -> None:
+    with pytest.raises(SubmitError, match=f"universe = {universe} would have no effect") as caught:
+        described(f"{START}universe = {universe}\nmachine_count = 1\ngrid_resource = batch slurm\nqueue\n", world())
+    assert caught.value.command == "universe"
+
+
+def test_a_macro_of_the_same_name_is_a_macro() -> None:
+    text = f"{START}output_directory = results\noutput = $(output_directory)/out\nqueue\n"
+    made = described(text, world())
+    (job,) = jobs_of(text, world())
+    assert job.get_str("Out") == "results/out"
+    assert "OutputDirectory" not in job
+    assert any("taken for a macro only" in warning for warning in made.warnings)
+
+
+def test_a_dry_run_tells_instead_of_refusing() -> None:
+    made = described(f"{START}noop_job = true\nqueue\n", world(), refuses=False)
+    assert made.clusters
+    assert any("would be refused: noop_job" in warning for warning in made.warnings)
+
+
+@pytest.mark.parametrize("text", ["JobUniverse = 9", "JobUniverse = 11", "IsNoopJob = true", 'DockerImage = "x"'])
+def test_the_schedd_refuses_what_other_clients_send(text: str) -> None:
+    ad = ClassAd.from_text(text)
+    assert "would have no effect" in str(objection(ad, ad))
+
+
+def test_false_attributes_are_no_objection() -> None:
+    ad = ClassAd.from_text("IsNoopJob = false\nStreamIn = false\nJobUniverse = 5")
+    assert objection(ad, ad) is None
+
+
+def test_the_page_names_every_command() -> None:
+    import importlib.util
+
+    spec = importlib.util.spec_from_file_location("command_table", ROOT / "docs/command_table.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    page = module.on_page_markdown((ROOT / "docs/submit.md").read_text())
+    assert [row.name for row in COMMANDS if f"`{row.name}`" not in page] == []
