@@ -131,7 +131,7 @@ class Lifecycle:
     # ---- crashes
 
     def turn_failed(self, cell: Cell, delivery: Delivery | None, failure: Failure) -> None:
-        """A turn has raised: whoever asked is told, and the actor is built anew."""
+        """A turn has raised: the asker is told, and the actor is rebuilt."""
         incident = self._incident(failure, f"actor {cell.name} crashed")
         if delivery is not None:
             self._outbound.refuse(delivery, Refused(code="internal", text="an error of the daemon", incident=incident))

@@ -14,7 +14,7 @@ class Watches:
     """Tells actors of the links to the nodes that they watch.
 
     Args:
-        post: keeps a link to a node that somebody watches.
+        post: keeps a link to a watched node.
         mailboxes: get the events.
     """
 

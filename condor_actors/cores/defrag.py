@@ -67,7 +67,7 @@ class Defrag:
         self._credit = 0.0
         self._looked_s: float | None = None
 
-    def look(self, slots: Iterable[ClassAd], now_s: float) -> tuple[Order, ...]:
+    def plan(self, slots: Iterable[ClassAd], now_s: float) -> tuple[Order, ...]:
         """What to do now; ``slots`` are the ads of all partitionable slots."""
         settings = self.settings
         slots = [ad for ad in slots if ad.get_bool("PartitionableSlot")]

@@ -14,7 +14,7 @@ from twisted.internet.defer import Deferred, succeed
 from condor_actors.actors import Actor, World
 from condor_actors.classads import ClassAd
 from condor_actors.config import Config
-from condor_actors.machine.standard.checkpoint_keeping import CHECKPOINT_LINE, CheckpointAttic, ServerEnd
+from condor_actors.machine.standard.checkpoint_keeping import CHECKPOINT_LINE, CheckpointArchive, ServerEnd
 from condor_actors.messages.envelope import Delivery, Identity, TimerFired
 
 __all__ = ["CHECKPOINT_LINE", "CheckpointServer", "make_daemon"]
@@ -38,10 +38,10 @@ class _Sweeper(Actor):
             self._sweep()
 
     def _sweep(self) -> None:
-        gone = self._server.attic.sweep(self.context.now_s())
+        gone = self._server.archive.sweep(self.context.now_s())
         if gone:
             self.context.log.info("the checkpoints of {count} jobs are gone: nobody has used them", count=gone)
-        self.context.set_timer("sweep", min(SWEEP_S, self._server.attic.lease_s))
+        self.context.set_timer("sweep", min(SWEEP_S, self._server.archive.lease_s))
 
 
 class CheckpointServer:
@@ -61,13 +61,13 @@ class CheckpointServer:
         self.system = world.make_system()
         folder = config.path("CKPT_SERVER_DIR")
         os.makedirs(folder, mode=0o700, exist_ok=True)
-        self.attic = CheckpointAttic(folder, lease_s=0.0)
+        self.archive = CheckpointArchive(folder, lease_s=0.0)
         self.reconfigure(config)
 
     def stream(self, identity: Identity) -> ServerEnd:
         """A peer's stream."""
         owner = identity.name if not identity.host else f"{identity.name} {identity.host}"
-        return ServerEnd(self._world.reactor_time, self.attic, owner,
+        return ServerEnd(self._world.reactor_time, self.archive, owner,
                          lambda text: self._world.log.info("{text}", text=text))
 
     # ---- Daemon
@@ -82,9 +82,9 @@ class CheckpointServer:
 
     def reconfigure(self, config: Config) -> None:
         """Lease and quotas."""
-        self.attic.lease_s = config.seconds("CKPT_SERVER_LEASE")
-        self.attic.quota_bytes = config.integer("CKPT_SERVER_QUOTA") << 20
-        self.attic.total_bytes = config.integer("CKPT_SERVER_SIZE") << 20
+        self.archive.lease_s = config.seconds("CKPT_SERVER_LEASE")
+        self.archive.quota_bytes = config.integer("CKPT_SERVER_QUOTA") << 20
+        self.archive.total_bytes = config.integer("CKPT_SERVER_SIZE") << 20
 
     def ad(self) -> ClassAd:
         """For ``condor_ping`` and its like."""

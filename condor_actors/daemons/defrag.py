@@ -73,7 +73,7 @@ class DefragActor(Actor):
         if page.cursor:
             self._ask(number, page.cursor)
             return
-        for order in self.core.look(self._ads, self.context.now_s()):
+        for order in self.core.plan(self._ads, self.context.now_s()):
             self._give(order)
 
     def _give(self, order: Order) -> None:

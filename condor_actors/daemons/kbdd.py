@@ -85,7 +85,7 @@ class KbddActor(Actor):
     def started(self) -> None:
         """Look for displays."""
         self.context.watch(self.kbdd.startd.node)
-        self._look()
+        self._poll()
 
     def receive(self, delivery: Delivery) -> None:
         """Time to look again, or a startd that knows nothing yet."""
@@ -93,7 +93,7 @@ class KbddActor(Actor):
             self._told.clear()
             self._read()
         elif isinstance(delivery.message, TimerFired):
-            self._look()
+            self._poll()
 
     def stopped(self) -> None:
         """Let go of the displays."""
@@ -101,7 +101,7 @@ class KbddActor(Actor):
         for display in self.displays.values():
             display.close()
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         self._read()
         self.context.set_timer("look", self.kbdd.interval_s)
 
@@ -114,7 +114,7 @@ class KbddActor(Actor):
                 self._tell(name, display.idle_s())
             except DisplayLost as problem:
                 self._lost(name, str(problem))
-        self._desktop.look(self.context.system.clock)
+        self._desktop.poll(self.context.system.clock)
 
     def _open(self, name: str) -> None:
         try:

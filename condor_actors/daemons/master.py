@@ -187,7 +187,7 @@ class MasterActor(Actor):
     def _would_not_start(self, names: tuple[str, ...]) -> str:
         """Why these daemons (none named: the master and all that it keeps) would refuse to start now; else empty."""
         try:
-            self.master.look_over(names)
+            self.master.check_configuration(names)
         except (ValueError, OSError) as error:
             return str(error)
         return ""
@@ -218,7 +218,7 @@ class MasterActor(Actor):
         if fired.key == "ad":
             self._advertise()
         elif fired.key == "version":
-            self._look_at_version()
+            self._check_version()
         elif fired.key == "renew":
             self._renew()
         else:
@@ -229,7 +229,7 @@ class MasterActor(Actor):
         self.context.tell(Address("", ADVERTISER), Advertise(AdKind.MASTER, self.master.ad()))
         self.context.set_timer("ad", self.master.settings.update_s)
 
-    def _look_at_version(self) -> None:
+    def _check_version(self) -> None:
         """A newer version counts once it has stayed the same for the time an installation takes."""
         master = self.master
         settings = master.settings
@@ -374,7 +374,7 @@ class Master:
         self.listed = frozenset(self.children)
         self.ad_name = config.text("MASTER_NAME") or config.full_hostname
 
-    def look_over(self, names: tuple[str, ...]) -> None:
+    def check_configuration(self, names: tuple[str, ...]) -> None:
         """Read the configuration as these daemons would if they started now; empty: the master and all it would keep.
 
         Raises:

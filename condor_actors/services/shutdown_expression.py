@@ -32,14 +32,14 @@ class ShutdownExpression:
         self._config = config
         self._daemon = daemon
         self._stop = stop
-        self._looking = LoopingCall(self.look)
+        self._checking = LoopingCall(self.check)
 
     def start(self, clock: IReactorTime) -> None:
-        """Look now and every UPDATE_INTERVAL; nothing is done while neither expression is set."""
-        self._looking.clock = clock
-        self._looking.start(self._config().integer("UPDATE_INTERVAL"), now=False)
+        """Check now and every UPDATE_INTERVAL; nothing is done while neither expression is set."""
+        self._checking.clock = clock
+        self._checking.start(self._config().integer("UPDATE_INTERVAL"), now=False)
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Stop the daemon when one of its wishes has come true."""
         for name, how in WISHES:
             wish = self._config().expression(name)
@@ -50,5 +50,5 @@ class ShutdownExpression:
 
     def end(self) -> None:
         """Look no more."""
-        if self._looking.running:
-            self._looking.stop()
+        if self._checking.running:
+            self._checking.stop()

@@ -1,4 +1,4 @@
-"""The sheet a section works on: commands in, attributes out.
+"""What a section works on: commands in, attributes out.
 
 It looks commands up (macros expanded, an empty value counts as none), turns them into booleans, numbers and
 expressions, and refuses what cannot be turned, naming the command and what was expected.
@@ -50,7 +50,7 @@ class BuildContext:
     """What every section is given.
 
     Attributes:
-        scope: macros; :attr:`draft`: the attributes; :attr:`world`: the surroundings.
+        scope: macros; :attr:`pending`: the attributes; :attr:`world`: the environment.
         universe: its number; ``topping``: ``docker``, ``container`` or empty.
         iwd: the job's initial folder.
         warnings: sentences for standard error, each once.

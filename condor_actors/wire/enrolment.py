@@ -55,7 +55,7 @@ from condor_actors.wire.trust import BadCertificate, identity_of_machine, names_
 
 ENROL_LIMIT_BYTES = 64 * 1024
 ENROL_S = 20.0
-LOOK_S = 600.0
+CHECK_S = 600.0
 USER_PROXY_LIFE = timedelta(hours=8)
 ACTOR = "enrolment"
 _DONE = Failure(ConnectionDone())
@@ -225,18 +225,18 @@ class CertificateKeeper(Actor):
         self._seen = _stamp(files)
 
     def started(self) -> None:
-        """Look now and then."""
-        self.context.set_timer("look", LOOK_S)
+        """Check at intervals."""
+        self.context.set_timer("check", CHECK_S)
 
     def receive(self, delivery: Delivery) -> None:
         """The timer, or a tool that wants a proxy."""
         if isinstance(delivery.message, TimerFired):
-            self.look()
-            self.context.set_timer("look", LOOK_S * self.context.random.uniform(0.8, 1.2))
+            self.check()
+            self.context.set_timer("check", CHECK_S * self.context.random.uniform(0.8, 1.2))
         elif isinstance(delivery.message, BorrowCertificate):
             self.context.reply(delivery, self._lend(delivery.identity))
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Take up what changed on disk; ask for what is due."""
         stamp = _stamp(self._files)
         if stamp != self._seen:
@@ -246,7 +246,7 @@ class CertificateKeeper(Actor):
             return
         certificate = x509.load_pem_x509_certificate(self._files.host.read_bytes())
         enrolment = Address(self._authority, ACTOR)
-        if renewal_due(certificate, self.context.now_s() + LOOK_S):  # at the next look it might be too late
+        if renewal_due(certificate, self.context.now_s() + CHECK_S):  # at the next look it might be too late
             key = make_key()
             message = RenewMachine(request=make_request(key, names_of(certificate)[0]),
                                    certificate=self._files.host.read_bytes())

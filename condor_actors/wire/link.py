@@ -221,7 +221,7 @@ class Link:
         self.up = self.was_up = True
         if self._watch_call is not None:
             self._watch_call.cancel()
-        self._watch_call = self._clock.callLater(SIGN_OF_LIFE_S, self._look)
+        self._watch_call = self._clock.callLater(SIGN_OF_LIFE_S, self._check_silence)
         self._owner.link_ready(self)
         self.flush()
 
@@ -237,7 +237,7 @@ class Link:
         self._farewell = f"no hello within {GREETING_S:g} s"
         self.broker.violated(self._farewell)
 
-    def _look(self) -> None:
+    def _check_silence(self) -> None:
         """When we, or the other side, may have said nothing for too long: is it alive, and does it know that we are?"""
         now_s = self._clock.seconds()
         silent_s = now_s - self._heard_s
@@ -248,7 +248,7 @@ class Link:
         if now_s - self._spoke_s >= SIGN_OF_LIFE_S - SAME_MOMENT_S:
             self._frame(frames.pack_ack(self._grant()))
         rest_s = min(self._spoke_s + SIGN_OF_LIFE_S - now_s, SILENCE_S - silent_s)
-        self._watch_call = self._clock.callLater(max(rest_s, SAME_MOMENT_S), self._look)
+        self._watch_call = self._clock.callLater(max(rest_s, SAME_MOMENT_S), self._check_silence)
 
     def close(self, code: str, text: str) -> None:
         """Say why and hang up, after what was sent."""

@@ -38,7 +38,7 @@ class Heard:
         end = time.monotonic() + 60
         while not any(wanted(word) for word in self.words):
             assert time.monotonic() < end, self.words
-            desktop.look(reactor)
+            desktop.poll(reactor)
             yield task.deferLater(reactor, 0.05)
 
 
@@ -83,7 +83,7 @@ async def test_a_screen_saver_in_whatever_unit_and_its_end(bus: str) -> None:
 async def test_a_bus_that_is_not_there_is_told_and_none_is_not() -> None:
     heard = Heard()
     absent, none = DesktopIdle(heard.words.append, "/nonexistent/bus"), DesktopIdle(heard.words.append, "")
-    none.look(reactor)
+    none.poll(reactor)
     assert heard.words == []
     await heard.next(absent, lambda word: word.source == "screensaver:" and word.idle_s is None and bool(word.text))
     absent.stop()

@@ -147,7 +147,7 @@ async def test_an_input_device_tells_of_each_touch_once_a_second(tmp_path: Path)
         os.write(keyboard, event)
         await waiting
         (tmp_path / "event0").unlink()
-        devices.look()
+        devices.refresh()
     finally:
         devices.stop()
         os.close(keyboard)

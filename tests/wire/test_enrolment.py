@@ -139,7 +139,7 @@ async def test_a_machine_renews_its_certificate_in_time(processes: Make, tmp_pat
     keeper = CertificateKeeper(files, renewed.callback, manager.node)
     worker.system.spawn("certificates", lambda: keeper)
     await worker.box.ask(manager.node, "echo", Done())
-    keeper.look()
+    keeper.check()
     renewed.addTimeout(60, reactor)
     worker.office.renew(await renewed)
     assert files.host.read_bytes() != old_certificate

@@ -87,7 +87,7 @@ def _leading(text: str) -> int:
 
 
 def days_from_1970(year: int, month: int) -> int:
-    """Days from 1970-01-01 to the first of a month, in the calendar of today reckoned back for ever.
+    """Days from 1970-01-01 to the first of a month, in today's calendar, extended back without limit.
 
     Args:
         year: The year.

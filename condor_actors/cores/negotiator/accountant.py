@@ -56,7 +56,7 @@ class Accountant:
 
     # ---- holding
 
-    def look_at(self, view: PoolView, now_s: float) -> None:
+    def learn(self, view: PoolView, now_s: float) -> None:
         """Learn from the slots who holds what."""
         requested: dict[str, float] = {}
         idle: set[str] = set()

@@ -364,11 +364,11 @@ class NegotiationCycle:
             for user, weight in gathering.gained.items():
                 held[user] = held.get(user, 0.0) + weight
             budget = GroupBudget(rules.groups, view.total_weight, held)
-        spinner = FairShareAllocator(self._matchmaker, self.priorities, now_s + HANDOUT_S,
+        allocator = FairShareAllocator(self._matchmaker, self.priorities, now_s + HANDOUT_S,
                           lambda: ConcurrencyLimits(rules.limit_of, view), budget)
-        spinner.serve(turns, view.total_weight)
-        gathering.placed += spinner.placed
-        gathering.rejected += spinner.rejected
+        allocator.serve(turns, view.total_weight)
+        gathering.placed += allocator.placed
+        gathering.rejected += allocator.rejected
         for turn in turns:
             gathering.gained[turn.name] = gathering.gained.get(turn.name, 0.0) + turn.gained
 

@@ -91,7 +91,7 @@ class NegotiatorCore:
             return ()
         self._old = None
         meaning, self._meaning = self._meaning, NONE
-        self.accountant.look_at(self.view, now_s)
+        self.accountant.learn(self.view, now_s)
         return self.cycle.wish(meaning, now_s)
 
     def _timer(self, event: TimerFired, now_s: float) -> tuple[Effect, ...]:

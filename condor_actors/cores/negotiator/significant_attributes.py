@@ -42,11 +42,11 @@ class SignificantAttributes:
         for key in fresh:
             slot = view.slots.get(key)
             if slot is not None:
-                self._look(slot.ad)
+                self._learn(slot.ad)
         if len(self._names) != before:
             self.names = self._sorted()
 
-    def _look(self, ad: ClassAd) -> None:
+    def _learn(self, ad: ClassAd) -> None:
         signature = tuple(str(value) for value in ad.own.values() if isinstance(value, Expr))
         if signature in self._seen:
             return

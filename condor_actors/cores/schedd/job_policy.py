@@ -85,7 +85,7 @@ class JobPolicy:
             return
         for count, job in enumerate(self._round, 1):
             if job.cluster.jobs.get(job.proc) is job:
-                self.look(job)
+                self.evaluate(job)
             if count >= SLICE:
                 self._context.timer(("policy-slice",), 0.0)
                 return
@@ -93,7 +93,7 @@ class JobPolicy:
 
     # ---- periodic
 
-    def look(self, job: Job) -> None:
+    def evaluate(self, job: Job) -> None:
         """Evaluate what concerns a job now."""
         if not self.concerns(job):
             return

@@ -233,7 +233,7 @@ class RunTable:
             context.queue.set_status(job, JobStatus.RUNNING, context.now_s)
         elif message.event == "transferring-output":
             context.queue.set_status(job, JobStatus.TRANSFERRING_OUTPUT, context.now_s)
-        self._policy.look(job)
+        self._policy.evaluate(job)
 
     def _record_start(self, run: Run) -> None:
         """The program began: once, for the log of all jobs."""
@@ -323,7 +323,7 @@ class RunTable:
         if outcome == "lost":
             self._context.note(f"{job.name}: the run is lost: {message.reason}", "warn")
             self._transitions.requeue(job)
-            self._policy.look(job)
+            self._policy.evaluate(job)
             return "requeued"
         if outcome == "failed":
             return self._failed(job, message.reason)
@@ -332,7 +332,7 @@ class RunTable:
         self._context.queue.set(job, LastVacateTime=int(self._context.now_s), NumVacates=vacates)
         self._context.queue.set(job, NumFailedStarts=0)
         self._transitions.requeue(job)
-        self._policy.look(job)
+        self._policy.evaluate(job)
         return "requeued"
 
     def _failed(self, job: Job, reason: str) -> str:
@@ -343,7 +343,7 @@ class RunTable:
         self._notices.due(job, JobEventType.SHADOW_EXCEPTION, ExceptionReason=reason)
         self._context.note(f"{job.name}: the run failed: {reason}", "warn")
         self._transitions.requeue(job, FAILURE_DELAYS_S[min(failures, len(FAILURE_DELAYS_S) - 1)])
-        self._policy.look(job)
+        self._policy.evaluate(job)
         return "requeued"
 
     def abandon(self, job: Job) -> None:

@@ -228,7 +228,7 @@ class ScheddCore:
         if changed:
             context.out += [Persist(operation) for operation in changed]
         self.runs.give_orders(self.notices.take_due())
-        self.demand.look()
+        self.demand.plan()
         if self._finishing and not self.runs.runs and not self.notices.owners():
             self._finishing = False
             context.out.append(AtRest())

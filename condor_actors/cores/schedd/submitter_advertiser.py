@@ -40,7 +40,7 @@ class SubmitterAdvertiser:
         """The schedd runs: say everything."""
         self.everything()
 
-    def look(self) -> None:
+    def plan(self) -> None:
         """After a turn: plan what is to be said."""
         context = self._context
         eager = False

@@ -36,7 +36,7 @@ class UnreachableStartds:
     """Keeps the startds that did not answer, so that no match with them is wanted until they do.
 
     Args:
-        desk: the schedd's.
+        context: what the parts of the schedd's core share.
 
     Attributes:
         wish_cycle: asks the negotiator for a cycle.

@@ -19,7 +19,7 @@ ended         –
 
 What every event does in every state is in :mod:`condor_actors.cores.shadow.shadow_run_table`.  ``StopRun`` is taken in
 every state; a wish to suspend or continue waits for the starter.  The starter keeps a run that has ended until the
-schedd has committed its end, so whoever dies in between finds it there again.
+schedd has committed its end, so a process that dies in between finds it there again.
 """
 
 from __future__ import annotations

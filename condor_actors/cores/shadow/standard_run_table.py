@@ -131,7 +131,7 @@ def _refusal(run: StandardRun, event: Refusal) -> None:
 
 
 def _checkpoint(run: StandardRun, event: CheckpointRun) -> None:
-    """Somebody wants one now."""
+    """One is wanted now."""
     run.wanted = RETRIES
     run.out.append(Send(run.starter, event))
 

@@ -1,6 +1,6 @@
-"""What a policy would have done on a day: the slot's own table and judgement, on readings of the past.
+"""What a policy would have done on a day: the slot's own table and policy evaluation, on readings of the past.
 
-Theory: a trial is a slot like any other (the same :mod:`owner_policy` table, the same :mod:`judgement`), fed with
+Theory: a trial is a slot like any other (the same :mod:`owner_policy` table, the same :mod:`policy_evaluation`), with
 readings that were recorded, second by second, and with a job that is always there: as soon as the slot can be claimed
 it is, the job runs until it has to go, and goes within ``vacate_s``.  What happens is told with the expression that
 made it happen and the values that it looked at.
@@ -108,7 +108,7 @@ class Trial:
         slot_state = self.machine.slot_state
         age_s = now_s - sample.when_s
         self._read(sample, age_s, now_s)
-        yield from self._tell(op.PolicyEvaluation, self._look(now_s), now_s)
+        yield from self._tell(op.PolicyEvaluation, self._evaluate(now_s), now_s)
         for what, due_s in sorted(self._timers.items()):
             if due_s <= now_s:
                 del self._timers[what]
@@ -146,7 +146,7 @@ class Trial:
                 del ad[name]
         latch(ad, self._latches, self._job if running else None, now_s)
 
-    def _look(self, now_s: float) -> op.PolicyEvaluation:
+    def _evaluate(self, now_s: float) -> op.PolicyEvaluation:
         claimed = self.machine.state in (op.State.CLAIMED, op.State.PREEMPTING)
         return self._policy.evaluation(self._job if claimed else None, now_s)
 

@@ -1,8 +1,8 @@
 """How the startd treats one slot: its policy into orders to the starter host, words to the schedd, lines of the log.
 
 Theory: decisions about a slot are :mod:`owner_policy`'s; here events are brought to a slot, and what follows from them
-becomes effects.  What follows when a claim is over is decided by whoever grants claims
-(:mod:`condor_actors.cores.startd.claim_granting`), who asks to be called then.
+becomes effects.  What follows when a claim is over is decided where claims are granted
+(:mod:`condor_actors.cores.startd.claim_granting`), which asks to be called then.
 """
 
 from __future__ import annotations

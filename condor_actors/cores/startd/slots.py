@@ -1,7 +1,8 @@
 """The slots of a machine: made from the plan, carved for claims, joined again, and shown as ads.
 
-Theory: a :class:`Slot` is a place for claims: a share, a policy state (:class:`owner_policy.Machine`), a capability and
-at most one claim.  A partitionable slot keeps no claim itself; each claim carves a dynamic slot out of its share.
+Theory: a :class:`Slot` is what can be claimed: a share, a policy state (:class:`owner_policy.SlotStateMachine`), a
+capability and at most one claim.  A partitionable slot keeps no claim itself; each claim carves a dynamic slot out of
+its share.
 """
 
 from __future__ import annotations

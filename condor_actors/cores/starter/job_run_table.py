@@ -408,7 +408,7 @@ def _reattach(run: JobRun, event: ReattachRun) -> None:
 
 
 def _reattach_preparing(run: JobRun, event: ReattachRun) -> None:
-    """Whoever sent the inputs has stopped."""
+    """The sender of the inputs has stopped."""
     _reattach(run, event)
     if run.waits_for_inputs:
         run.end("transfer-failed", "the link broke while the input files were on their way")

@@ -222,7 +222,7 @@ class Abandon:
 
 @attrs.frozen
 class HasToGo:
-    """Somebody wants the run to end: its shadow, the startd, or its lease."""
+    """The run is to end: its shadow, the startd, or its lease says so."""
 
 
 @attrs.frozen

@@ -92,7 +92,7 @@ class StoreOutage:
         """A message that comes meanwhile; returns whether the outage is over."""
         message = delivery.message
         if isinstance(message, TimerFired) and message.key == LOOK:
-            return self._look(context)
+            return self._try_store(context)
         if isinstance(message, TimerFired) and message.key == RENEW:
             context.perform(core.keep_claims(context.now_s()))
         elif isinstance(message, (QueryJobs, QueryTotals)) and not self.is_ignorant:
@@ -103,7 +103,7 @@ class StoreOutage:
                 text=f"{self.problem}; nothing was changed: make room there or mend it, and try again"))
         return False
 
-    def _look(self, context: Context) -> bool:
+    def _try_store(self, context: Context) -> bool:
         try:
             self._has_room()
             self._store.commit([SaveCounter("store_looks", self._looks)])

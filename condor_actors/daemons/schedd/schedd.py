@@ -125,7 +125,7 @@ class ScheddActor(CoreActor):
     def _begin(self) -> None:
         self.context.perform(self.core.start(self.context.now_s(), self._my_address()))
         self.context.set_timer(("trim-history",), HISTORY_TRIM_S)
-        self._look_at_clock()
+        self._check_clock()
         for address in self._host_nodes.values():
             self.context.tell(address, SayHello())
 
@@ -153,7 +153,7 @@ class ScheddActor(CoreActor):
             self.context.reply(delivery, self._edges.spool.answer(self.core.context, message, delivery.identity))
             return
         if isinstance(message, TimerFired) and message.key == ("clock",):
-            self._look_at_clock()
+            self._check_clock()
             return
         if isinstance(message, TimerFired) and message.key == ("trim-history",):
             with contextlib.suppress(StoreUnavailable):
@@ -189,7 +189,7 @@ class ScheddActor(CoreActor):
         """The last turn: take no more claims, give back what is idle."""
         self.receive(Delivery(message=Stop(False), sender=Address("", ""), answerable=False))
 
-    def _look_at_clock(self) -> None:
+    def _check_clock(self) -> None:
         """Where the wall clock was set, the shadow hosts' credentials are of another time: they get fresh ones."""
         if self._edges.raw_clock is None:
             return

@@ -117,7 +117,7 @@ class StandardShadow(Shadow):
         self._pending: ImageList | None = None
         self._checkpoint_bytes = 0
         self._whole_bytes = 0
-        self._attic = RemoteCheckpointStore(standard, self._folder, self._folder.path.name, self.core.job)
+        self._remote_store = RemoteCheckpointStore(standard, self._folder, self._folder.path.name, self.core.job)
         standard.active.add(self._folder.path.name)
 
     def _make_core(self, order: StartRun, job: ClassAd, key: str) -> StandardRun:
@@ -168,9 +168,9 @@ class StandardShadow(Shadow):
         ended = self.core.ended
         if ended is not None and ended.outcome == "exited":
             self._folder.clear()
-            self._attic.forget()
+            self._remote_store.forget()
         else:
-            self._attic.keep_only_there()
+            self._remote_store.keep_only_there()
         super().settle()
 
     # ---- effects
@@ -181,7 +181,7 @@ class StandardShadow(Shadow):
             if self._problem:
                 self._later(InputsFailed(self._problem, 0))
             else:
-                self.context.defer_to_turn(self._edges.in_thread(self._look), self._looked)
+                self.context.defer_to_turn(self._edges.in_thread(self._find_checkpoint), self._found_checkpoint)
         elif isinstance(effect, OpenHome):
             self._open_home()
         elif isinstance(effect, CloseHome):
@@ -189,19 +189,19 @@ class StandardShadow(Shadow):
         else:
             super().perform_own(effect, delivery)
 
-    def _look(self) -> tuple[GoodImage | None, str]:
+    def _find_checkpoint(self) -> tuple[GoodImage | None, str]:
         """Find what the program can go on from (beside the reactor: all of it is read)."""
         good, why = self._folder.good_image()
         return (self._folder.take_up(good) if good is not None else None), why
 
-    def _looked(self, result: Any) -> None:
+    def _found_checkpoint(self, result: Any) -> None:
         if isinstance(result, Failure):
             self._event(InputsFailed(f"the checkpoints of the job cannot be read: {result.getErrorMessage()}"))
             return
         self._good, why = result
-        if self._good is None and self._attic.may_have_it:
-            fetching = self._attic.fetch().addBoth(lambda _: self._edges.in_thread(self._look))
-            self.context.defer_to_turn(fetching, self._looked)
+        if self._good is None and self._remote_store.may_have_it:
+            fetching = self._remote_store.fetch().addBoth(lambda _: self._edges.in_thread(self._find_checkpoint))
+            self.context.defer_to_turn(fetching, self._found_checkpoint)
             return
         run = self.core.order.run_id
         if self._good is not None and self._good.is_previous:
@@ -459,7 +459,7 @@ class StandardShadow(Shadow):
         if pieces is not None:
             self._folder.settle(pieces)
             if event.kind is EventKind.IMAGE:
-                self._attic.store(pieces)
+                self._remote_store.store(pieces)
         self._turn(Checkpointed(CheckpointFacts(
             digest=pieces.digest if pieces is not None else "", size_bytes=event.value,
             stored_bytes=stored, sent_bytes=sent,

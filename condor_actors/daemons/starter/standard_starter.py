@@ -1,7 +1,7 @@
 """The starter of a standard-universe job: the runtime in an empty room, with one stream home.
 
 Theory: nothing of the job's is laid out here.  The shadow dials a stream (:mod:`..transfer.standard_frames`),
-sends the checkpoint to go on from, if there is one, dials a channel (:mod:`..machine.standard_channel`), and says that
+sends the checkpoint to go on from, if there is one, dials a channel (:mod:`..machine.standard.channel`), and says that
 the run may begin.  What is executed then is the
 runtime, or that checkpoint, as the slot's user, in an empty root directory and namespaces of its own where the machine
 allows it; everything it asks for goes home.  When the stream ends, the run does.

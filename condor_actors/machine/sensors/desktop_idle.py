@@ -58,7 +58,7 @@ class DesktopIdle:
         self._saver_unit_s: float | None = None
         self._known: set[str] = set()
 
-    def look(self, reactor: Any) -> None:
+    def poll(self, reactor: Any) -> None:
         """Ask now; the answers come as readings.  Without a bus nothing is told."""
         self._reactor = reactor
         if not self._bus or self._dialling:
@@ -88,7 +88,7 @@ class DesktopIdle:
         line.signal, line.lost = self._signalled, self._lost
         for interface, member in SIGNALS:
             line.listen(MatchRule(type="signal", interface=interface, member=member)).addErrback(self._failed)
-        self.look(self._reactor)
+        self.poll(self._reactor)
 
     def _unreachable(self, failure: Failure) -> None:
         self._dialling = False

@@ -55,9 +55,9 @@ class InputDevices:
     def start(self, reactor: Any) -> None:
         """Watch all there is, on ``reactor`` (which also gives the time)."""
         self._reactor = reactor
-        self.look()
+        self.refresh()
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Watch devices that were plugged in, forget those that were pulled."""
         try:
             names = {name for name in os.listdir(self._folder) if name.startswith("event")}

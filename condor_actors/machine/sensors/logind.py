@@ -104,9 +104,9 @@ class Logind:
     def start(self, reactor: Any) -> None:
         """Dial the bus on ``reactor`` (which also gives the time)."""
         self._reactor = reactor
-        self.look()
+        self.refresh()
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Dial again when the line is gone."""
         if self._line is None and not self._stopped and self._reactor.seconds() - self._dialled_s >= AGAIN_S:
             self._dialled_s = self._reactor.seconds()

@@ -120,7 +120,7 @@ class HostSensors:
         now_s = time.time()
         for each in (self._terminals, self._input, self.logind):
             if each is not None:
-                each.look()
+                each.refresh()
         jobs = self._jobs_below()
         ours = own_terminals(jobs) if jobs else frozenset()
         logins = self._logins() if "utmp" in self._wanted else {}

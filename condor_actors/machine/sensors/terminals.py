@@ -54,9 +54,9 @@ class TerminalWatch:
         with contextlib.suppress(OSError):  # no pseudo terminals here
             self._folder = self._notify.add_watch(f"{self._dev}/pts", flags.CREATE)
         reactor.addReader(self)
-        self.look()
+        self.refresh()
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Watch terminals that are new."""
         for source, path in self._terminals():
             if source not in self._watched and source not in self._resting:

@@ -28,7 +28,7 @@ from condor_actors.transfer import standard_frames as ss
 from condor_actors.transfer.image_pieces import ImageList
 from condor_actors.transfer.streams import BadStream
 
-__all__ = ["CHECKPOINT_LINE", "CheckpointAttic", "CheckpointServerError", "ServerEnd", "ask_server"]
+__all__ = ["CHECKPOINT_LINE", "CheckpointArchive", "CheckpointServerError", "ServerEnd", "ask_server"]
 
 CHECKPOINT_LINE = b"condor checkpoint 1\n"
 """The first line of such a stream."""
@@ -41,7 +41,7 @@ class CheckpointServerError(Exception):
 
 
 @attrs.define
-class CheckpointAttic:
+class CheckpointArchive:
     """All that a server keeps: ``<root>/<owner>/<job>/``, each with the date of its last use.
 
     Attributes:
@@ -95,13 +95,13 @@ class ServerEnd(StandardStream):
     """The server's end of one stream.
 
     Args:
-        attic: what it keeps; owner: whose stream it is, as the transport proved it.
+        archive: what it keeps; owner: whose stream it is, as the transport proved it.
         note: called with a sentence for the log.
     """
 
-    def __init__(self, reactor: Any, attic: CheckpointAttic, owner: str, note: Callable[[str], None]) -> None:
+    def __init__(self, reactor: Any, archive: CheckpointArchive, owner: str, note: Callable[[str], None]) -> None:
         super().__init__(reactor, local=False)
-        self._attic = attic
+        self._archive = archive
         self._owner = owner
         self._note = note
         self._folder: CheckpointFolder | None = None
@@ -117,7 +117,7 @@ class ServerEnd(StandardStream):
             job, self._way = ss.fields_of(letter, payload)
             if self._way not in WAYS:
                 raise BadStream(f"nothing is known of {self._way!r}")
-            self._folder = self._attic.folder(self._owner, job)
+            self._folder = self._archive.folder(self._owner, job)
             self._begin(self._folder)
         elif letter == ss.IMAGE and self._way != "store":
             raise BadStream("an image that nobody asked for")
@@ -154,7 +154,7 @@ class ServerEnd(StandardStream):
     def image_place(self, wanted: ImageList) -> tuple[int, str, ImageList | None]:
         """Beside the old one, if there is room."""
         assert self._folder is not None
-        problem = self._attic.room_problem(self._owner, wanted.stored_bytes)
+        problem = self._archive.room_problem(self._owner, wanted.stored_bytes)
         if problem:
             self._receiving = False
             self.answer_image(problem, os.strerror(problem))

@@ -1,4 +1,4 @@
-"""The far end of a standard-universe job's stream: beside the runtime, on the execute machine.
+"""The execute endpoint of a standard-universe job's stream: beside the runtime, on the execute machine.
 
 A process has its channel straight home where that can be (:mod:`condor_actors.machine.standard.channel`), and a
 control socket to this end for what cannot come that way; else the stream carries the channel.

@@ -1,9 +1,9 @@
 """What both ends of the stream between a standard-universe job and its home have in common.
 
 Theory: frames, the channels of the family's members, and the moving of one image at a time in either direction.
-:class:`~.standard_home_end.HomeEnd` stands beside the native shadow, :class:`~.standard_far_end.FarEnd` beside the
-runtime.  Where the shadow hands the runtime a descriptor, the far end makes one of its own: a file for a checkpoint,
-which travels home before the shadow hears of its end, and a channel for a new member.
+:class:`~.submit_endpoint.SubmitEndpoint` stands beside the native shadow, :class:`~.execute_endpoint.ExecuteEndpoint`
+beside the runtime.  Where the shadow hands the runtime a descriptor, the execute endpoint makes one of its own: a file
+for a checkpoint, which travels home before the shadow hears of its end, and a channel for a new member.
 
 The runtime waits while its checkpoint travels: so the shadow empties the undo journal in the same moment in which the
 checkpoint at home is whole, and a crash at any time leaves an image and a journal that belong together.

@@ -1,4 +1,4 @@
-"""The home end of a standard-universe job's stream: beside the native shadow."""
+"""The submit endpoint of a standard-universe job's stream: beside the native shadow."""
 
 from __future__ import annotations
 

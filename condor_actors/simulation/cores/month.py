@@ -1,7 +1,7 @@
 """One month of the 1988 pool under one policy.
 
 Theory: 23 workstations, owners (:mod:`owners`), users (:mod:`workload`), and the production cores
-(:mod:`core_pool`) with the configuration ``templates/pool-1988.config``.  Policies differ in PRIORITY_POLICY and in who
+(:mod:`pool`) with the configuration ``templates/pool-1988.config``.  Policies differ in PRIORITY_POLICY and in who
 may be preempted:
 
 ==============  ===================================================================================================

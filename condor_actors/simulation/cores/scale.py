@@ -2,7 +2,7 @@
 
 Theory: two measurements of the production's cores.
 
-* :func:`measure` runs a whole pool (:mod:`core_pool`) of dedicated machines for a day, ten jobs each, and takes the
+* :func:`measure` runs a whole pool (:mod:`pool`) of dedicated machines for a day, ten jobs each, and takes the
   processor time of every part: negotiator, schedds, startds.  It begins with the worst moment there is: every machine
   free and every job idle.
 * :func:`measure_cycle` has the negotiator alone decide on so many machines' ads, which goes further with the same

@@ -1,7 +1,7 @@
 """What would another configuration have done to last month's jobs and owners?
 
 Theory: a real pool's ads say what machines there are and for which part of their time they were their owners'; its
-history says who submitted what, when, and how much work it was.  The pool of production cores (:mod:`core_pool`) is
+history says who submitted what, when, and how much work it was.  The pool of production cores (:mod:`pool`) is
 run with the configuration in question on these machines, owners and jobs, and the waits of the same jobs are counted
 again.
 

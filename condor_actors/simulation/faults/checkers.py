@@ -17,7 +17,7 @@ no claim without an owner            the claims of each startd and what its ads 
 no secret in an ad                   the collector's ads, each round
 an owner's machine is free           a moment after the owner came
 usage adds up                        each job that completes
-invariants of the cores              schedd, startd, starter and shadow: each :data:`TURNS`-th turn, the end
+invariants of the cores              schedd, startd, starter and shadow: each turn
 no message is taken twice            each envelope that a process's door lets in
 no two claims have one secret        each claim that becomes durable
 a machine is not overcommitted       each program that starts
@@ -56,9 +56,6 @@ if TYPE_CHECKING:
 __all__ = ["Checkers"]
 
 ROUND_S = 20.0
-TURNS = 8
-"""The invariants of a core are looked at after each so many turns of its actor: a queue of many jobs is not looked
-through after every word."""
 LEASE_SLACK_S = 30.0
 """How much later than its lease a claim may be found: timers run, messages travel."""
 
@@ -176,13 +173,12 @@ class Checkers:
         system.inbound.admit = admitted  # type: ignore[method-assign]  # the door is the one place that sees them all
 
     def _validate_turns(self, system: ActorSystem) -> None:
-        """Look at the invariants of a core when its actor has taken some turns."""
+        """Check the invariants of a core after every turn of its actor."""
         take_turn = system.loop.take_turn
 
         def taken(cell: Cell, turn: Any) -> None:
             take_turn(cell, turn)
-            if cell.turns % TURNS == 0:
-                self._validate(cell.name, cell.actor)
+            self._validate(cell.name, cell.actor)
 
         system.loop.take_turn = taken  # type: ignore[method-assign]  # the one place where every turn ends
 

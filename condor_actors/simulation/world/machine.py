@@ -259,7 +259,7 @@ class SimulatedScreens:
 class NoDesktop:
     """A session without a bus."""
 
-    def look(self, clock: Any) -> None:
+    def poll(self, clock: Any) -> None:
         """Nobody answers."""
 
     def stop(self) -> None:

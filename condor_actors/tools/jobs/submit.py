@@ -109,8 +109,8 @@ def _submit(call: Call) -> int:
     with schedd(config, name=call.name, pool=call.pool, address=call.address) as there:
         if not call.is_terse and not call.is_verbose:
             print("Submitting job(s)", end="", flush=True)
-        desk = _Desk(call, config, there)
-        description = Description(environment(config), desk.reserve, call.options)
+        submission = _Submission(call, config, there)
+        description = Description(environment(config), submission.reserve, call.options)
         try:
             clusters = description.read(text, source)
         except SubmitError as error:
@@ -120,10 +120,10 @@ def _submit(call: Call) -> int:
             sys.stdout.flush()
             name = source or "(stdin)"
             print(f'\nWARNING: "{name}" has only empty "queue" commands -- no jobs queued', file=sys.stderr)
-        return desk.queue(clusters)
+        return submission.queue(clusters)
 
 
-class _Desk:
+class _Submission:
     """Sends clusters to a schedd and says what became of them."""
 
     def __init__(self, call: Call, config: Config, there: Schedd) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from condor_actors.machine.standard.checkpoint_folder import CheckpointFolder
-from condor_actors.machine.standard.checkpoint_keeping import CheckpointAttic
+from condor_actors.machine.standard.checkpoint_keeping import CheckpointArchive
 from condor_actors.transfer.image_pieces import ImageList, list_image
 
 
@@ -138,26 +138,26 @@ def test_how_a_program_ended_is_remembered(tmp_path: Path) -> None:
 
 
 def test_a_server_forgets_what_nobody_uses_and_heeds_quotas(tmp_path: Path) -> None:
-    attic = CheckpointAttic(tmp_path / "attic", lease_s=100.0, quota_bytes=700_000, total_bytes=1_000_000)
+    archive = CheckpointArchive(tmp_path / "archive", lease_s=100.0, quota_bytes=700_000, total_bytes=1_000_000)
     for owner, job in (("shadow:alice@pool h", "s#1.0"), ("shadow:bob@pool h", "s#2.0")):
-        folder = attic.folder(owner, job)
+        folder = archive.folder(owner, job)
         folder.path.parent.mkdir(parents=True)
         folder.make()
         taken(folder, 1)
-    assert attic.room_problem("shadow:alice@pool h", 300_000) == 0
-    assert attic.room_problem("shadow:alice@pool h", 500_000) != 0  # the owner's quota
-    assert attic.room_problem("shadow:carol@pool h", 500_000) != 0  # all of it
-    old = attic.folder("shadow:alice@pool h", "s#1.0").path
+    assert archive.room_problem("shadow:alice@pool h", 300_000) == 0
+    assert archive.room_problem("shadow:alice@pool h", 500_000) != 0  # the owner's quota
+    assert archive.room_problem("shadow:carol@pool h", 500_000) != 0  # all of it
+    old = archive.folder("shadow:alice@pool h", "s#1.0").path
     now_s = old.stat().st_mtime
     os.utime(old, (now_s - 101.0, now_s - 101.0))
-    assert attic.sweep(now_s) == 1
-    assert [path.name for path in (tmp_path / "attic").iterdir()] == ["u-shadow%3Abob%40pool%20h"]
+    assert archive.sweep(now_s) == 1
+    assert [path.name for path in (tmp_path / "archive").iterdir()] == ["u-shadow%3Abob%40pool%20h"]
 
 
 def test_names_lead_nowhere_else(tmp_path: Path) -> None:
-    attic = CheckpointAttic(tmp_path, lease_s=1.0)
+    archive = CheckpointArchive(tmp_path, lease_s=1.0)
     for name in ("../../etc", "..", "/etc/passwd", "a/../../b"):
-        assert attic.folder(name, name).path.parent.parent == tmp_path
+        assert archive.folder(name, name).path.parent.parent == tmp_path
 
 
 def test_what_a_user_puts_in_its_way_is_not_written_through(tmp_path: Path) -> None:
