@@ -54,7 +54,8 @@ static PyObject *unescaped(Parser *p)
     for (Py_ssize_t at = p->start + 1; at < end; at++) {
         Py_UCS4 c = PyUnicode_READ(p->unit, p->data, at);
         if (c == '\\') {
-            c = PyUnicode_READ(p->unit, p->data, ++at);
+            at++;
+            c = PyUnicode_READ(p->unit, p->data, at);
             if (c >= '0' && c <= '7') {
                 PyMem_Free(out);
                 return NULL;

@@ -171,7 +171,8 @@ static void string_token(Parser *p)
             break;
         if (c == '\\') {
             p->escapes = true;
-            if (CHARACTER(p, ++at) == 0)
+            at++; /* CHARACTER looks at its argument twice */
+            if (CHARACTER(p, at) == 0)
                 break;
         }
     }
