@@ -137,7 +137,8 @@ _REFUSED: tuple[tuple[str, str, str], ...] = (
     ("use_oauth_services OAuthServicesNeeded; <credential_service_name>_oauth_permissions; "
      "<credential_service_name>_oauth_resource; use_scitokens; scitokens_file ScitokensFile; "
      "x509userproxy x509userproxy; use_x509userproxy", _OAUTH, _OAUTH_INSTEAD),
-    ("machine_count; rendezvousdir; parallel_script_shadow ParallelScriptShadow; "
+    ("machine_count; node_count; nodecount; WantParallelScheduling WantParallelScheduling; "
+     "rendezvousdir; parallel_script_shadow ParallelScriptShadow; "
      "parallel_script_starter ParallelScriptStarter", "several machines are not claimed for one job",
      "Use request_cpus for the processors of one machine, or queue one job for each part."),
     ("max_materialize JobMaterializeLimit; max_idle JobMaterializeMaxIdle; materialize_max_idle",

@@ -160,6 +160,7 @@ class Description:
     def _read(self, reader: LineReader, depth: int) -> None:
         branches: list[tuple[bool, bool]] = []  # (this branch is read, a branch was read already)
         for line in reader:
+            self.scope.referenced |= references(line.text)  # conditions, queue lines and names of files too
             condition = None if line.block is not None else _CONDITION.match(line.text)
             if condition:
                 self._branch(condition.group(1).lower(), condition.group(2), branches, line, reader)

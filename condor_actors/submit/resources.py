@@ -98,7 +98,6 @@ def _retries(context: BuildContext, tag: str, amounts_text: str | None) -> None:
     if not amounts_text:
         return
     attribute, scale, _ = _WITH_UNITS[tag]
-    context.warn(f"retry_request_{tag} is noted in the job, but an evicted job asks for the same {tag} again")
     amounts = [quantity(part, scale) for part in amounts_text.split(",")]
     if any(amount is None for amount in amounts):
         raise SubmitError(f"retry_request_{tag}={amounts_text} is invalid, expected amounts such as 2GB, 8GB")

@@ -131,3 +131,15 @@ def test_the_page_names_every_command() -> None:
     spec.loader.exec_module(module)
     page = module.on_page_markdown((ROOT / "docs/submit.md").read_text())
     assert [row.name for row in COMMANDS if f"`{row.name}`" not in page] == []
+
+
+@pytest.mark.parametrize("line", ["queue 1 in ($(manifest))", "if $(manifest)\n arguments = x\nendif\nqueue"])
+def test_a_macro_is_one_wherever_it_is_used(line: str) -> None:
+    assert described(f"{START}manifest = true\n{line}\n", world()).clusters
+
+
+def test_one_machine_is_what_every_job_gets() -> None:
+    assert described(f"{START}machine_count = 1\nqueue\n", world()).clusters
+    for text in ("machine_count = 2", "node_count = 2", "+WantParallelScheduling = true"):
+        with pytest.raises(SubmitError, match="several machines are not claimed"):
+            described(f"{START}{text}\nqueue\n", world())
