@@ -7,12 +7,49 @@ then, the name is not: it belongs to the folder, which has to be synced as well 
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
+from typing import BinaryIO
 
-__all__ = ["sync_folder"]
+__all__ = ["open_beside", "sync_folder"]
 
 NOT_TO_BE_SYNCED = (errno.EACCES, errno.EINVAL, errno.EOPNOTSUPP)
 """A folder that may not be read, or whose file system knows no such sync: the kernel writes it in its own time."""
+
+MOST_AT_ONCE = 1000
+"""Writers of one place at the same time."""
+
+
+def open_beside(target: str, tag: str) -> tuple[BinaryIO, str]:
+    """A hidden, empty file beside ``target`` that nothing else writes, and its path.
+
+    Its lock says that it is in use: rename or remove it before it is closed.  What an interrupted process left under
+    such a name is taken over.
+
+    Args:
+        target: the file whose place it is to take.
+        tag: becomes part of its name.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    directory, name = os.path.split(target)
+    for number in range(MOST_AT_ONCE):
+        path = os.path.join(directory, f".{name[:200]}.{tag}.{number}.part")
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+        stream = os.fdopen(descriptor, "r+b", buffering=0)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(descriptor), os.lstat(path)):
+                os.ftruncate(descriptor, 0)
+                return stream, path
+        except (BlockingIOError, FileNotFoundError):
+            pass  # it is in use, or was renamed meanwhile
+        except BaseException:
+            stream.close()
+            raise
+        stream.close()
+    raise OSError(errno.EBUSY, f"{MOST_AT_ONCE} writers are at it already")
 
 
 def sync_folder(path: str | os.PathLike[str]) -> None:

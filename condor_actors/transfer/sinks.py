@@ -11,7 +11,7 @@ import hashlib
 import os
 from typing import BinaryIO, Protocol
 
-from condor_actors.durable import sync_folder
+from condor_actors.durable import open_beside, sync_folder
 from condor_actors.transfer.blob_store import BlobError
 
 
@@ -34,7 +34,11 @@ class Sink(Protocol):
 
 
 class FileSink:
-    """Writes to a hidden file beside ``target`` and renames it when the digest is right."""
+    """Writes to a hidden file of its own beside ``target`` and renames it when the digest is right.
+
+    Raises:
+        OSError: the file beside ``target`` cannot be made.
+    """
 
     def __init__(self, target: str, digest: str, size_bytes: int, mode: int) -> None:
         self.offset = 0
@@ -42,10 +46,9 @@ class FileSink:
         self._digest = digest
         self._size_bytes = size_bytes
         self._mode = mode
-        directory, name = os.path.split(target)
-        self._path = os.path.join(directory, f".{name[:200]}.{digest[:12]}.part")
         self._hash = hashlib.sha256()
-        self._stream: BinaryIO | None = open(self._path, "w+b", buffering=0)  # noqa: SIM115
+        stream, self._path = open_beside(target, digest[:12])
+        self._stream: BinaryIO | None = stream
 
     def write(self, data: bytes) -> None:
         """The next bytes."""
@@ -87,7 +90,7 @@ class FileSink:
     def close(self) -> None:
         """Remove what came."""
         if self._stream is not None:
-            self._stream.close()
-            self._stream = None
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self._path)
+            self._stream.close()
+            self._stream = None

@@ -170,3 +170,16 @@ def test_a_death_while_the_output_comes_home(own_pool: PersonalPool, victim: str
     assert log.read_text().count("\n005 (") == 1
     assert not [path.name for path in pool.work.iterdir() if path.name.startswith(".")], "nothing half-written stays"
     until(lambda: not pool.scratch() or None, "scratch directories freed")
+
+
+def test_jobs_that_bring_an_equal_file_to_one_place_do_not_meet(pool: PersonalPool) -> None:
+    """Each writes beside the place under a name of its own; the last one's file is there, whole."""
+    program = pool.work / "equal.sh"
+    program.write_text("#!/bin/sh\nhead -c 300000 /dev/zero > equal.bin\nhead -c 2000 /dev/zero > small.bin\n")
+    program.chmod(0o755)
+    cluster = pool.submit(f"executable = {program}\nshould_transfer_files = YES\nlog = equal.log\n"
+                          "transfer_output_files = equal.bin, small.bin\nqueue 40\n")
+    pool.wait("equal.log")
+    assert pool.jobs(str(cluster)) == []
+    assert (pool.work / "equal.bin").read_bytes() == bytes(300000)
+    assert [path.name for path in pool.work.iterdir() if path.name.endswith(".part")] == []

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 import attrs
 
 from condor_actors.classads import ClassAd
-from condor_actors.durable import sync_folder
+from condor_actors.durable import open_beside, sync_folder
 from condor_actors.messages.codec import encode_parts
 from condor_actors.messages.run import FileEntry
 from condor_actors.transfer.manifest import (
@@ -375,24 +375,20 @@ def write_whole(place: str, data: bytes, mode: int = 0o644, *, sync: bool = True
             return
         if facts is not None and not os.access(target, os.W_OK):
             raise PermissionError(errno.EACCES, "permission denied")
-        folder, name = os.path.split(target)
-        fresh = os.path.join(folder, f".{name[:200]}.{os.getpid():x}.part")
-        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        try:
+        stream, fresh = open_beside(target, "out")
+        with stream:
             try:
-                _write_all(descriptor, data)
-                os.fchmod(descriptor, stat.S_IMODE(facts.st_mode) if facts is not None else mode & 0o777)
+                _write_all(stream.fileno(), data)
+                os.fchmod(stream.fileno(), stat.S_IMODE(facts.st_mode) if facts is not None else mode & 0o777)
                 if sync:
-                    os.fdatasync(descriptor)
-            finally:
-                os.close(descriptor)
-            os.rename(fresh, target)
-            if sync:
-                sync_folder(folder)
-        except OSError:
-            with contextlib.suppress(OSError):
-                os.unlink(fresh)
-            raise
+                    os.fdatasync(stream.fileno())
+                os.rename(fresh, target)
+            except OSError:
+                with contextlib.suppress(OSError):
+                    os.unlink(fresh)
+                raise
+        if sync:
+            sync_folder(os.path.dirname(target))
     except OSError as error:
         raise _trouble("cannot write output file", place, error) from None
 

@@ -67,3 +67,38 @@ def test_no_more_is_written_than_was_announced(tmp_path: Path) -> None:
         sink.write(DATA + b"!")
     sink.close()
     assert os.listdir(tmp_path) == []
+
+
+def test_equal_files_of_several_jobs_to_one_place_do_not_meet(tmp_path: Path) -> None:
+    sinks = [FileSink(str(tmp_path / "out"), DIGEST, len(DATA), 0o600) for _ in range(5)]
+    for sink in sinks:
+        sink.write(DATA[:5000])
+    sinks.pop(0).close()
+    for sink in sinks:
+        sink.write(DATA[5000:])
+        sink.commit()
+        assert (tmp_path / "out").read_bytes() == DATA
+    assert os.listdir(tmp_path) == ["out"]
+
+
+def test_what_an_interrupted_transfer_left_is_taken_over(tmp_path: Path) -> None:
+    interrupted = FileSink(str(tmp_path / "out"), DIGEST, len(DATA), 0o600)
+    interrupted.write(DATA[:5000])
+    assert interrupted._stream is not None
+    interrupted._stream.close()  # as the end of its process does
+    (left,) = os.listdir(tmp_path)
+    sink = FileSink(str(tmp_path / "out"), DIGEST, len(DATA), 0o600)
+    assert os.listdir(tmp_path) == [left]
+    sink.write(DATA)
+    sink.commit()
+    assert (tmp_path / "out").read_bytes() == DATA
+    assert os.listdir(tmp_path) == ["out"]
+
+
+def test_no_link_is_followed_and_no_pipe_waited_for(tmp_path: Path) -> None:
+    """Who may write in the folder may prepare names there."""
+    (tmp_path / "precious").write_bytes(b"precious")
+    (tmp_path / f".out.{DIGEST[:12]}.0.part").symlink_to("precious")
+    with pytest.raises(OSError, match="symbolic links"):
+        FileSink(str(tmp_path / "out"), DIGEST, len(DATA), 0o600)
+    assert (tmp_path / "precious").read_bytes() == b"precious"
