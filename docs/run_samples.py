@@ -18,10 +18,12 @@ from condor_actors.cores.starter.run_spec import read_spec
 from condor_actors.effects import Answer
 from condor_actors.messages import run as m
 from condor_actors.messages.envelope import Address, AskFailed, Identity, PeerDown, PeerUp, Refused, TimerFired
+from condor_actors.messages.manifest import FileEntry
+from condor_actors.messages.shadow_host import StartRun
 
 RUN, NODE = "1.0#1@s", "<e:1>"
 JOB = 'Cmd = "/bin/x"\nOwner = "alice"\nUser = "alice@dom"\nClusterId = 1\nProcId = 0\nShouldTransferFiles = "YES"\n'
-SMALL, LARGE = (m.FileEntry(path=name, size_bytes=size) for name, size in (("small", 10), ("large", 9 << 20)))
+SMALL, LARGE = (FileEntry(path=name, size_bytes=size) for name, size in (("small", 10), ("large", 9 << 20)))
 
 STARTER_EVENTS: tuple[Any, ...] = (
     m.InputsSent(run_id=RUN), jr.Prepared(), jr.PrepareFailed("no room", 13, 2), jr.Began(77, "/scratch"),
@@ -92,8 +94,8 @@ def starters() -> list[JobRun]:
     return runs
 
 
-def _order(reattach: bool) -> m.StartRun:
-    return m.StartRun(run_id=RUN, job_ad=b"", claim_id="c", secret="s", starter_node=NODE, slot_name="slot1@e",
+def _order(reattach: bool) -> StartRun:
+    return StartRun(run_id=RUN, job_ad=b"", claim_id="c", secret="s", starter_node=NODE, slot_name="slot1@e",
                       slot_ad=b"", lease_s=300.0, reattach=reattach)
 
 

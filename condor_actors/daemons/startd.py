@@ -49,7 +49,7 @@ from condor_actors.messages.admin import IdleReading
 from condor_actors.messages.advertise import AdKind
 from condor_actors.messages.claim import ClaimActivity, StarterHostHello
 from condor_actors.messages.envelope import Address, Delivery, PeerDown, Refused, TimerFired
-from condor_actors.messages.run import SayHello
+from condor_actors.messages.shadow_host import SayHello
 
 __all__ = ["Startd", "make_daemon"]
 

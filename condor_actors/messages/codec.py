@@ -25,7 +25,8 @@ import msgpack
 MAX_BODY_BYTES = 512 * 1024
 """The largest encoded body that may be sent; more is paged by cursor or goes over the bulk channel."""
 
-CONVERSATIONS = ("admin", "advertise", "claim", "negotiate", "owner", "pool", "queue", "run")
+CONVERSATIONS = (
+    "admin", "advertise", "claim", "interactive", "negotiate", "owner", "pool", "queue", "run", "shadow_host")
 """The modules of this package that hold messages; ``condor.<conversation>.<Name>`` is defined in one of them."""
 
 Encoder = Callable[[Any], Any]

@@ -11,7 +11,7 @@ import contextlib
 import os
 from collections.abc import Sequence
 
-from condor_actors.messages.run import FileEntry
+from condor_actors.messages.manifest import FileEntry
 from condor_actors.transfer.blob_store import BlobError, BlobStore
 from condor_actors.transfer.manifest import check_manifest
 

@@ -1,9 +1,9 @@
 """Manifests: what a directory tree is, as a list of entries with digests.
 
-Theory: files travel by content.  A manifest (a tuple of :class:`~condor_actors.messages.run.FileEntry`) names every
-file by its SHA-256; small contents ride inline, the rest is fetched from the peer's blob store by digest.  A manifest
-from the other side is hostile until :func:`check_manifest` has passed it: no absolute path, no ``..``, nothing twice,
-nothing below what is not a directory, no link that leads out.
+Theory: files travel by content.  A manifest (a tuple of :class:`~condor_actors.messages.manifest.FileEntry`) names
+every file by its SHA-256; small contents ride inline, the rest is fetched from the peer's blob store by digest.  A
+manifest from the other side is hostile until :func:`check_manifest` has passed it: no absolute path, no ``..``, nothing
+twice, nothing below what is not a directory, no link that leads out.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import stat
 import sys
 from collections.abc import Sequence
 
-from condor_actors.messages.run import FileEntry
+from condor_actors.messages.manifest import FileEntry
 
 INLINE_LIMIT_BYTES = 16 * 1024
 """Files up to this size ride in the manifest."""

@@ -31,12 +31,12 @@ from condor_actors.daemons.shadow.shadow_host import HostEdges, ShadowHostDaemon
 from condor_actors.daemons.shadow.submit_files import FileCache
 from condor_actors.messages.claim import ClaimGranted, ClaimsRenewed, ReleaseClaim, RenewClaims, RequestClaim
 from condor_actors.messages.envelope import Address, Delivery, Done, Identity, Refused
+from condor_actors.messages.manifest import FileEntry
 from condor_actors.messages.negotiate import Match, MatchesMade, NegotiateRequests
 from condor_actors.messages.queue import ActOnJobs, JobAction, QueryJobs, ReserveCluster, SubmitPage
 from condor_actors.messages.run import (
     ActivateClaim,
     Activated,
-    FileEntry,
     OutputsReceived,
     Reattached,
     ReattachRun,

@@ -17,7 +17,7 @@ from condor_actors.simulation.faults.faults import BadSchedule, parse_schedule
     "at 170s slow m1 m2 for 60s delay 0.5s jitter 2s loss 0.3 rate 20000", "at 180s reset m0 m2",
     "at 190s disk-full m1 for 30s", "at 200s disk-sick m1 for 10s", "at 210s die m1/schedd before commit",
     "at 220s clock m2 jump 3600s", "at 230s owner m2 for 600s", "at 240s kill-job m2", "at 250s stop m3/startd",
-    "at 255s bad m3 for 300s", "at 260s ambush m0/schedd on run.RunEnded kill",
+    "at 255s bad m3 for 300s", "at 260s ambush m0/schedd on shadow_host.RunEnded kill",
 ])
 def test_a_fault_is_written_as_it_is_read(line: str) -> None:
     (fault,) = parse_schedule(line)

@@ -49,14 +49,14 @@ KEPT = {
     "a suspension that the schedd did not commit is told again to the next one": Scenario(
         machines=(HOME, PLAIN), submissions=(alice(cpu_s=300.0),), release_s=97.0, config=QUICK,
         wishes=(Wish(when_s=60.0, owner="alice", machine="m0", action="suspend"),),
-        faults="at 60s ambush m0/schedd on run.RunUpdated kill"),
+        faults="at 60s ambush m0/schedd on shadow_host.RunUpdated kill"),
     "processor time of a run that never began is not counted twice": Scenario(
         machines=(HOME, PLAIN, MachineSpec("m3")), submissions=(alice(cpu_s=250.0, count=2),), config=QUICK,
         wishes=(Wish(when_s=100.0, owner="alice", machine="m0", action="vacate", constraint="ProcId == 0"),),
-        faults="at 99s ambush m0/shadow-host on run.HostOrders kill"),
+        faults="at 99s ambush m0/shadow-host on shadow_host.HostOrders kill"),
     "a run whose order waited for a spare host is taken up when that dies (3000037)": Scenario(
         machines=(HOME, PLAIN), submissions=(alice(cpu_s=250.0),), config=QUICK, span_s=4000.0,
-        faults="at 20s ambush m0/schedd on run.NoticesWritten reset\nat 100s crash m0/shadow-host"),
+        faults="at 20s ambush m0/schedd on shadow_host.NoticesWritten reset\nat 100s crash m0/shadow-host"),
     "a run that is vacated while its next shadow looks for it has ended before the job is idle (4000204)": Scenario(
         machines=(HOME, PLAIN, MachineSpec("m3")), config=SHORT, delay_s=0.05,
         submissions=(alice(cpu_s=250.0, program={"stubborn": 1.0}),),

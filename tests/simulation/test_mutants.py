@@ -236,7 +236,7 @@ MUTANTS: dict[Patch, Scenario] = {
     send_before_persist: scenario(count=2, faults="at 230.01s die m0/schedd before commit"),
     no_dedupe: scenario(count=3, faults="\n".join(
         f"at {20 + 3 * number}s ambush m0/{daemon} on {kind} reset" for number, (daemon, kind) in enumerate(
-            [("collector", "advertise.UpdateAd"), ("schedd", "run.RunUpdated")] * 20))),
+            [("collector", "advertise.UpdateAd"), ("schedd", "shadow_host.RunUpdated")] * 20))),
     claims_not_synced: scenario(faults="at 100s power m1 for 20s\nat 100s power m2 for 20s"),
     queue_synced_now_and_then: scenario(count=5, faults="at 150s power m0 for 20s\nat 400s power m0 for 20s"),
     counters_are_not_stored: scenario(count=2, faults="at 100s crash m0/schedd"),
@@ -245,9 +245,10 @@ MUTANTS: dict[Patch, Scenario] = {
     old_secret_for_a_new_claim: scenario(count=4, faults="at 100s crash m1/starter-host"),
     renewal_not_armed_again: scenario(cpu_s=3000.0, span_s=9000.0),
     polls_once: scenario(DESKS, faults="at 100s owner m1 for 30s", span_s=3000.0),
-    ends_are_told_once: scenario(faults="at 100s ambush m0/schedd on run.RunEnded kill", span_s=3000.0),
+    ends_are_told_once: scenario(faults="at 100s ambush m0/schedd on shadow_host.RunEnded kill", span_s=3000.0),
     log_is_not_read_before_it_is_written_again: scenario(
-        faults="at 100s ambush m0/schedd on run.NoticesWritten kill\nat 230.3s crash m0/shadow-host", cpu_s=200.0),
+        faults="at 100s ambush m0/schedd on shadow_host.NoticesWritten kill\nat 230.3s crash m0/shadow-host",
+        cpu_s=200.0),
     refused_claim_keeps_its_job: scenario(count=2, faults="at 20s ambush m1/startd on claim.RequestClaim kill"),
     secret_in_the_ad: scenario(),
     owner_is_not_heard: scenario(DESKS, faults="at 100s owner m1 for 60s"),

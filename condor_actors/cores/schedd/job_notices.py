@@ -19,7 +19,7 @@ from condor_actors.cores.schedd.queue_operations import DropNotices, SaveNotice
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.effects import Effect
 from condor_actors.messages.codes import JobEventType
-from condor_actors.messages.run import Notice
+from condor_actors.messages.shadow_host import Notice
 
 __all__ = ["LOG_ATTRIBUTES", "JobNotices", "RecordEvent"]
 

@@ -26,18 +26,8 @@ from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.cores.schedd.shadow_hosts import ShadowHosts
 from condor_actors.cores.state_table import InvariantBroken
 from condor_actors.messages.codes import HoldCode, JobEventType, JobStatus, Universe
-from condor_actors.messages.run import (
-    CheckpointRun,
-    ContinueRun,
-    HostOrders,
-    Notice,
-    RunEnded,
-    RunUpdated,
-    ShadowHostHello,
-    StartRun,
-    StopRun,
-    SuspendRun,
-)
+from condor_actors.messages.run import CheckpointRun, ContinueRun, StopRun, SuspendRun
+from condor_actors.messages.shadow_host import HostOrders, Notice, RunEnded, RunUpdated, ShadowHostHello, StartRun
 
 __all__ = ["Run", "RunTable"]
 

@@ -31,9 +31,9 @@ from condor_actors.cores.schedd.shadow_hosts import ShadowHosts
 from condor_actors.cores.schedd.submission import Submissions
 from condor_actors.cores.schedd.submitter_advertiser import SubmitterAdvertiser
 from condor_actors.effects import Answer, Effect, Persist
-from condor_actors.messages import run as run_messages
 from condor_actors.messages.claim import ClaimRevoked, ClaimsKept
 from condor_actors.messages.envelope import Delivery, PeerDown, PeerUp, Refused, TimerFired
+from condor_actors.messages.interactive import ShellData
 from condor_actors.messages.negotiate import MatchesMade, NegotiateRequests, RequestCycle, RequestsRejected
 from condor_actors.messages.queue import (
     ActOnJobs,
@@ -46,6 +46,7 @@ from condor_actors.messages.queue import (
     SubmitPage,
     TailJob,
 )
+from condor_actors.messages.shadow_host import NoticesWritten, RunEnded, RunUpdated, ShadowHostHello
 
 __all__ = ["AtRest", "Finish", "HostHello", "Stop", "ScheddCore"]
 
@@ -56,7 +57,7 @@ CREDENTIAL_RENEWAL_S = 6 * 3600.0
 class HostHello:
     """Event: a shadow host said hello; ``birth`` tells its process from others."""
 
-    message: run_messages.ShadowHostHello
+    message: ShadowHostHello
     birth: str
 
 
@@ -134,7 +135,7 @@ class ScheddCore:
             EditJobs: self.actions.edit,
             TailJob: self.relays.tail,
             ConnectToJob: self.relays.connect,
-            run_messages.ShellData: self.relays.shell_data,
+            ShellData: self.relays.shell_data,
             NegotiateRequests: self._requests,
             MatchesMade: lambda message, _: self.claims.matched(message),
             RequestsRejected: self._rejected,
@@ -142,9 +143,9 @@ class ScheddCore:
             ClaimRevoked: lambda message, delivery: self.claims.revoked(message, delivery.identity),
             ClaimsKept: lambda message, delivery: self.claims.reconcile(message, delivery.identity),
             HostHello: self._host_hello,
-            run_messages.RunUpdated: self._from_host(self.runs.updated),
-            run_messages.RunEnded: self._from_host(self.runs.ended),
-            run_messages.NoticesWritten: self._written,
+            RunUpdated: self._from_host(self.runs.updated),
+            RunEnded: self._from_host(self.runs.ended),
+            NoticesWritten: self._written,
             HostChecked: lambda message, _: self._host_event(message.host_id, message),
             HostStarted: lambda message, _: self.hosts.process_started(message),
             PeerUp: lambda _, __: None,
@@ -320,7 +321,7 @@ class ScheddCore:
             return
         self.runs.host_said_hello(message.message, host.owner)
 
-    def _written(self, message: run_messages.NoticesWritten, delivery: Delivery) -> None:
+    def _written(self, message: NoticesWritten, delivery: Delivery) -> None:
         if self.hosts.owner_at(delivery.sender.node):
             self.submissions.logged(self.notices.written(message.notice_ids))
 

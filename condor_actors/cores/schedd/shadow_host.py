@@ -18,7 +18,7 @@ from condor_actors.cores.schedd.queue_operations import DropHost, SaveHost
 from condor_actors.cores.state_table import EventKey, InvariantBroken, event_key, ignore, total_table
 from condor_actors.effects import Effect, Note, Persist, Send, SetTimer
 from condor_actors.messages.envelope import Address, TimerFired
-from condor_actors.messages.run import DismissHost
+from condor_actors.messages.shadow_host import DismissHost
 
 __all__ = ["ROWS", "TABLE", "AssignHost", "CheckHost", "CredentialDue", "EndHost", "Host", "HostChecked",
            "HostIntroduced", "HostLinkLost", "HostStarted", "HostState", "IdleCheck", "OwnerWants", "ScheddStarted",

@@ -29,7 +29,7 @@ from condor_actors.cores.schedd.shadow_host import (
 )
 from condor_actors.cores.state_table import InvariantBroken
 from condor_actors.messages.envelope import Address, Delivery, TimerFired
-from condor_actors.messages.run import DismissHost, HostOrders, ShadowHostHello
+from condor_actors.messages.shadow_host import DismissHost, HostOrders, ShadowHostHello
 
 __all__ = ["ShadowHosts"]
 

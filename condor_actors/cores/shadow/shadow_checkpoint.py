@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from condor_actors.effects import Effect
-from condor_actors.messages.run import FileEntry
+from condor_actors.messages.manifest import FileEntry
 
 __all__ = ["CheckpointHome", "KeepCheckpoint"]
 

@@ -12,7 +12,8 @@ import attrs
 
 from condor_actors.effects import Effect
 from condor_actors.messages.codes import HoldCode
-from condor_actors.messages.run import FileEntry, RunEnded, RunUpdated
+from condor_actors.messages.manifest import FileEntry
+from condor_actors.messages.shadow_host import RunEnded, RunUpdated
 
 __all__ = [
     "BlobsFailed", "BlobsSent", "BringOutputs", "InputsFailed", "InputsReady", "Log", "OutputsFailed", "OutputsHome",

@@ -41,18 +41,8 @@ from condor_actors.cores.state_table import EventKey, InvariantBroken, event_key
 from condor_actors.effects import Ask, CancelTimer, Effect, Note, Send, SetTimer
 from condor_actors.messages.codes import JobEventType, JobStatus
 from condor_actors.messages.envelope import Address, AskFailed, Refused
-from condor_actors.messages.run import (
-    ContinueRun,
-    Reattached,
-    ReattachRun,
-    RunEnded,
-    RunExited,
-    RunUpdated,
-    StartRun,
-    StopRun,
-    SuspendRun,
-    Usage,
-)
+from condor_actors.messages.run import ContinueRun, Reattached, ReattachRun, RunExited, StopRun, SuspendRun, Usage
+from condor_actors.messages.shadow_host import RunEnded, RunUpdated, StartRun
 
 __all__ = ["ShadowRun"]
 

@@ -46,11 +46,8 @@ from condor_actors.cores.shadow.standard_events import (
 from condor_actors.cores.shadow.standard_run_table import EXIT_PATIENCE_S, TABLE
 from condor_actors.effects import CancelTimer, Effect, Send, SetTimer
 from condor_actors.messages.codes import HoldCode
-from condor_actors.messages.run import (
-    Reattached,
-    StartRun,
-    StopRun,
-)
+from condor_actors.messages.run import Reattached, StopRun
+from condor_actors.messages.shadow_host import StartRun
 
 __all__ = [
     "CheckpointFacts", "Checkpointed", "CloseHome", "HomeEnded", "HomeFailed", "HomeOpen", "HomeStatistics", "NotTaken",

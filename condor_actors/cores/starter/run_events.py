@@ -12,7 +12,8 @@ import attrs
 
 from condor_actors.effects import Effect
 from condor_actors.messages.codes import HoldCode
-from condor_actors.messages.run import FileEntry, Usage
+from condor_actors.messages.manifest import FileEntry
+from condor_actors.messages.run import Usage
 
 __all__ = [
     "ALIVE", "Abandon", "Activity", "Began", "CloseRun", "Forget", "Freeze", "Gather", "Gathered",

@@ -46,7 +46,7 @@ from condor_actors.effects import Effect
 from condor_actors.messages.envelope import Address, Delivery, Identity, PeerDown, PeerUp, Refused, TimerFired
 from condor_actors.messages.negotiate import RequestCycle
 from condor_actors.messages.queue import ConnectToJob, FinishSpooling, QueryJobs, ReserveCluster
-from condor_actors.messages.run import BecomeOwner, SayHello, ShadowHostHello
+from condor_actors.messages.shadow_host import BecomeOwner, SayHello, ShadowHostHello
 from condor_actors.store.queue_store import QueueStore
 
 __all__ = ["ScheddDaemon", "ScheddEdges", "make_daemon"]

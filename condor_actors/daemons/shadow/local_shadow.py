@@ -22,7 +22,8 @@ from condor_actors.machine.run.launch import Ended, Launched, Launcher, LaunchPl
 from condor_actors.machine.run.users import Account
 from condor_actors.messages.codes import HoldCode, JobEventType
 from condor_actors.messages.envelope import Delivery, Refused, TimerFired
-from condor_actors.messages.run import ContinueRun, RunEnded, RunUpdated, StartRun, StopRun, SuspendRun
+from condor_actors.messages.run import ContinueRun, StopRun, SuspendRun
+from condor_actors.messages.shadow_host import RunEnded, RunUpdated, StartRun
 from condor_actors.userlog.writer import UserLogs
 
 __all__ = ["LocalShadow"]

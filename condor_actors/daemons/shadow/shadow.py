@@ -57,7 +57,10 @@ from condor_actors.effects import Effect
 from condor_actors.messages.codec import MalformedMessage, decode_parts
 from condor_actors.messages.codes import HoldCode
 from condor_actors.messages.envelope import Address, AskFailed, Delivery, Done, Refused
-from condor_actors.messages.run import FileEntry, OpenShell, ReadRunFile, RunProgress, ShellData, StartRun
+from condor_actors.messages.interactive import OpenShell, ReadRunFile, ShellData
+from condor_actors.messages.manifest import FileEntry
+from condor_actors.messages.run import RunProgress
+from condor_actors.messages.shadow_host import StartRun
 from condor_actors.transfer.manifest import BadManifest, check_manifest
 from condor_actors.userlog.writer import UserLogs
 

@@ -37,24 +37,18 @@ from condor_actors.machine.run.launch import Launcher
 from condor_actors.machine.run.users import Account, account_of_uid
 from condor_actors.messages.codes import HoldCode, Universe
 from condor_actors.messages.envelope import Address, Delivery, Done, PeerDown, PeerUp, Refused, TimerFired
-from condor_actors.messages.run import (
+from condor_actors.messages.interactive import OpenShell, ReadRunFile, ShellData
+from condor_actors.messages.run import CheckpointRun, ContinueRun, OutputsReceived, StopRun, SuspendRun
+from condor_actors.messages.shadow_host import (
     BecomeOwner,
-    CheckpointRun,
-    ContinueRun,
     DismissHost,
     HostOrders,
     Notice,
     NoticesWritten,
-    OpenShell,
-    OutputsReceived,
-    ReadRunFile,
     RunEnded,
     SayHello,
     ShadowHostHello,
-    ShellData,
     StartRun,
-    StopRun,
-    SuspendRun,
 )
 from condor_actors.userlog.writer import UserLogs
 from condor_actors.wire.nodes import tls_node

@@ -53,7 +53,9 @@ from condor_actors.machine.standard.checkpoint_folder import CheckpointFolder, G
 from condor_actors.machine.standard.submit_endpoint import SubmitEndpoint
 from condor_actors.messages.codes import HoldCode
 from condor_actors.messages.envelope import Delivery, Refused
-from condor_actors.messages.run import ReadRunFile, RunFileBytes, RunProgress, StartRun
+from condor_actors.messages.interactive import ReadRunFile, RunFileBytes
+from condor_actors.messages.run import RunProgress
+from condor_actors.messages.shadow_host import StartRun
 from condor_actors.transfer.image_pieces import ImageList
 
 __all__ = ["StandardEdges", "StandardShadow"]

@@ -20,7 +20,7 @@ import attrs
 from condor_actors.classads import ClassAd
 from condor_actors.durable import open_beside, sync_folder
 from condor_actors.messages.codec import encode_parts
-from condor_actors.messages.run import FileEntry
+from condor_actors.messages.manifest import FileEntry
 from condor_actors.transfer.manifest import (
     INLINE_LIMIT_BYTES,
     INLINE_TOTAL_BYTES,

@@ -49,7 +49,8 @@ from condor_actors.messages.claim import (
     SuspendClaim,
 )
 from condor_actors.messages.envelope import Address, AskFailed, Delivery, Done, PeerDown, PeerUp, Refused, TimerFired
-from condor_actors.messages.run import ActivateClaim, CheckpointRun, ReattachRun, RunExited, SayHello, Usage
+from condor_actors.messages.run import ActivateClaim, CheckpointRun, ReattachRun, RunExited, Usage
+from condor_actors.messages.shadow_host import SayHello
 from condor_actors.transfer.manifest import BadManifest, check_manifest
 
 __all__ = ["ActiveClaim", "ClearAgain", "StarterHost"]

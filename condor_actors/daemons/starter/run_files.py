@@ -8,7 +8,7 @@ from condor_actors.cores.starter.run_spec import RunSpec
 from condor_actors.machine.run.sandbox import Sandbox
 from condor_actors.machine.run.users import Account, acting_as
 from condor_actors.messages.envelope import Refused
-from condor_actors.messages.run import ReadRunFile, RunFileBytes
+from condor_actors.messages.interactive import ReadRunFile, RunFileBytes
 
 __all__ = ["read_run_file"]
 

@@ -7,6 +7,7 @@ record is the process's, not the actor's: when the actor crashes, the starter ho
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -87,6 +88,16 @@ class RunResources:
         if not left:
             self.processes = None
         return left
+
+    def in_thread(self, function: Callable[[], Any]) -> Deferred[Any]:
+        """Work on the sandbox that would hold all runs of this machine up: beside the reactor."""
+        work = self.work = self.edges.in_thread(function)
+
+        def done(result: Any) -> Any:
+            self.work = None
+            return result
+
+        return work.addBoth(done)
 
     def remove_sandbox(self) -> None:
         """Take the directory away, once whoever still reads or fills it has finished."""

@@ -18,7 +18,7 @@ from condor_actors.cores.starter.run_spec import environment_of
 from condor_actors.machine.run.launch import Ended, LaunchPlan, close_quietly
 from condor_actors.machine.run.process_tree import MARK
 from condor_actors.messages.envelope import Delivery, Done, Refused
-from condor_actors.messages.run import OpenShell, ShellData
+from condor_actors.messages.interactive import OpenShell, ShellData
 
 if TYPE_CHECKING:
     from condor_actors.daemons.starter.starter import Starter

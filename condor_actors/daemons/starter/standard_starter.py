@@ -28,7 +28,8 @@ from condor_actors.machine.standard.channel import FarChannel
 from condor_actors.machine.standard.execute_endpoint import ExecuteEndpoint
 from condor_actors.messages.codes import CHECKPOINT_SIGNAL, HELPERS_RUN, LauncherExit
 from condor_actors.messages.envelope import Delivery, Refused, TimerFired
-from condor_actors.messages.run import OpenShell, ReadRunFile, StopRun
+from condor_actors.messages.interactive import OpenShell, ReadRunFile
+from condor_actors.messages.run import StopRun
 
 if TYPE_CHECKING:
     from condor_actors.cores.starter.run_spec import RunSpec
@@ -63,6 +64,7 @@ class StandardStarter(Starter):
         self._home: ExecuteEndpoint | None = None
         self._channel: FarChannel | None = None
         self._image = ""
+        self._laid_out = False
         self._exit_said = False
         self._lost = ""
         self._kept: tuple[int, ...] = ()
@@ -152,9 +154,9 @@ class StandardStarter(Starter):
             super().perform_own(effect, delivery)
 
     def _prepare(self, effect: jr.Prepare) -> None:
-        if self._preparing:
+        if self._laid_out:
             return
-        self._preparing = True
+        self._laid_out = True
         if self.sandbox is None or self._home is None:
             self.decide(jr.PrepareFailed("the stream home is not there"))
             return

@@ -10,7 +10,6 @@ frees it in that case.
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -21,9 +20,11 @@ from twisted.python.failure import Failure
 from condor_actors.actors import Actor
 from condor_actors.classads import ClassAd
 from condor_actors.cores.starter import job_run as jr
-from condor_actors.cores.starter.run_spec import EXECUTABLE, NULL, RunSpec, environment_of
+from condor_actors.cores.starter.run_spec import NULL, RunSpec, environment_of
 from condor_actors.daemons.starter.output_streams import OutputStreams
 from condor_actors.daemons.starter.run_files import read_run_file
+from condor_actors.daemons.starter.run_inputs import RunInputs
+from condor_actors.daemons.starter.run_outputs import RunOutputs
 from condor_actors.daemons.starter.run_resources import RunResources
 from condor_actors.daemons.starter.shells import Shells
 from condor_actors.daemons.starter.starter_edges import StarterEdges
@@ -39,24 +40,12 @@ from condor_actors.machine.run.cpu_io_priority import Share
 from condor_actors.machine.run.launch import Ended, Launched, LaunchPlan, close_quietly
 from condor_actors.machine.run.process_tree import MARK
 from condor_actors.machine.run.run_processes import RunProcesses
-from condor_actors.machine.run.sandbox import MissingOutputs, Sandbox
-from condor_actors.machine.run.url_fetch import FetchFailed, fetch
+from condor_actors.machine.run.sandbox import Sandbox
 from condor_actors.machine.run.users import Account
-from condor_actors.messages.codes import HoldCode, HoldSubCode
+from condor_actors.messages.codes import HoldSubCode
 from condor_actors.messages.envelope import Address, Delivery, PeerDown, PeerUp, TimerFired
-from condor_actors.messages.run import (
-    ActivateClaim,
-    Activated,
-    FileEntry,
-    OpenShell,
-    ReadRunFile,
-    RunExited,
-    ShellData,
-    StopRun,
-    Usage,
-)
-from condor_actors.transfer.blob_store import BlobError
-from condor_actors.transfer.manifest import BadManifest, HeavyManifest, is_light
+from condor_actors.messages.interactive import OpenShell, ReadRunFile, ShellData
+from condor_actors.messages.run import ActivateClaim, Activated, RunExited, StopRun, Usage
 from condor_actors.transfer.service import Grant
 
 if TYPE_CHECKING:
@@ -88,8 +77,6 @@ class Starter(Actor):
         self.spec = spec
         self.run_id = message.run_id
         self.job_ad = message.job_ad
-        self.entries = message.inputs
-        self.manifest_digest = message.inputs_digest
         self.missing = missing
         self.account: Account | None = None
         self.core = jr.JobRun(
@@ -103,9 +90,8 @@ class Starter(Actor):
         self._tries = 0
         self._asked: Delivery | None = None
         self.streams = OutputStreams(self)
-        self._fetched_bytes = 0
-        self._preparing = False
-        self._gathering = False
+        self._inputs = RunInputs(self, message.inputs, message.inputs_digest)
+        self._outputs = RunOutputs(self)
         self._lowered = False
 
     @property
@@ -163,7 +149,7 @@ class Starter(Actor):
             self._measure()
         elif isinstance(message, TimerFired) and message.key == "stream":
             self.streams.go_on()
-        elif isinstance(message, TimerFired) and message.key == "keep" and self._fetched_more():
+        elif isinstance(message, TimerFired) and message.key == "keep" and self._outputs.fetched_more():
             self.decide(jr.StillFetched())
         elif isinstance(message, TimerFired) and message.key == "straggler":
             if self.core.state is jr.StarterState.CLEARING:  # not what a checkpoint has begun since
@@ -226,95 +212,7 @@ class Starter(Actor):
             by_user=self.core.by_user, usage=self.core.usage))
 
     def _prepare(self, effect: jr.Prepare) -> None:
-        if self._preparing:
-            return
-        self._preparing = True
-        self.held.close_grant()
-        try:
-            if self.manifest_digest:
-                self.entries = self.edges.read_manifest(self.manifest_digest)
-                self.manifest_digest = ""
-                if self._wants_more():
-                    return
-            self.account = self.edges.account_for(self.spec, self.claim.slot_name)
-            sandbox = self.held.sandbox = self.edges.root.create(self.account)
-            entries, ads = _executable(self.entries), (self.job_ad, self.claim.slot_ad)
-            if is_light(entries):
-                sandbox.fill(entries, self.edges.store, *ads)
-            else:
-                self._in_thread(lambda: sandbox.fill(entries, self.edges.store, *ads), self._filled)
-                return
-        except (BadManifest, BlobError, OSError) as error:
-            self._not_filled(error)
-            return
-        self._filled(None)
-
-    def _not_filled(self, error: BaseException | None) -> None:
-        if isinstance(error, OSError):
-            self.decide(jr.PrepareFailed(f"the scratch directory cannot be filled: {error}"))
-        else:
-            self.decide(jr.PrepareFailed(f"the input files cannot be laid out: {error}", HoldCode.TRANSFER_INPUT_ERROR))
-
-    def _filled(self, result: Any) -> None:
-        if isinstance(result, Failure):
-            result.trap(BadManifest, BlobError, OSError)
-            self._not_filled(result.value)
-            return
-        remote = [entry for entry in self.entries if entry.url]
-        if remote:
-            self._fetch_next(remote)
-        else:
-            self._prepared()
-
-    def _wants_more(self) -> bool:
-        """Ask for what a manifest names that came as a blob itself."""
-        digests = [entry.digest for entry in self.entries if entry.kind == "file" and entry.inline is None
-                   and not entry.url]
-        missing = self.edges.store.missing(digests)
-        for digest in digests:
-            self.edges.store.pin(digest, self.run_id)
-        if not missing:
-            return False
-        self._preparing = False
-        self.core.waits_for_inputs = True
-        self.held.open_grant(Grant(store=self.edges.store, writable=frozenset(missing)))
-        self.context.tell(self.shadow, Activated(run_id=self.run_id, missing=missing))
-        return True
-
-    def _prepared(self) -> None:
-        if self.sandbox is not None:
-            self.sandbox.remember(self.spec.kept)
-        self.decide(jr.Prepared())
-
-    def _fetch_next(self, remote: list[FileEntry]) -> None:
-        entry = remote.pop(0)
-        assert self.sandbox is not None
-        try:
-            descriptor = self.sandbox.open_output(entry.path)
-        except OSError as error:
-            self.decide(jr.PrepareFailed(f"{entry.path} cannot be written: {error}", HoldCode.TRANSFER_INPUT_ERROR))
-            return
-
-        sandbox = self.sandbox
-
-        def written(result: Any) -> Any:  # also when nobody waits for it any more
-            with sandbox.rights(), contextlib.suppress(PermissionError):
-                os.fchmod(descriptor, entry.mode)
-            os.close(descriptor)
-            return result
-
-        def fetched(result: Any) -> None:
-            if isinstance(result, Failure):
-                result.trap(FetchFailed)
-                reason = f"Transfer input files failure: {result.getErrorMessage()}"
-                self.decide(jr.PrepareFailed(reason, HoldCode.TRANSFER_INPUT_ERROR))
-            elif remote:
-                self._fetch_next(remote)
-            else:
-                self._prepared()
-
-        fetching = self.edges.in_thread(fetch, entry.url, descriptor, self.edges.settings.run.authorities)
-        self.context.defer_to_turn(fetching.addBoth(written), fetched)
+        self._inputs.prepare()
 
     def _start(self, effect: jr.Start) -> None:
         assert self.sandbox is not None
@@ -454,58 +352,12 @@ class Starter(Actor):
             self._tries += 1
 
     def _gather(self, effect: jr.Gather) -> None:
-        assert self.sandbox is not None
-        spec = self.spec
-        named = spec.outputs if effect.everything else ()
-        if self.core.checkpointing and spec.checkpoint_files:
-            named = spec.checkpoint_files
-        if self._gathering:
-            return
-        sandbox, streams, complete = self.sandbox, self.streams.paths, effect.complete
-        try:
-            builder: Any = sandbox.gather(named, streams, complete=complete, light=True)
-        except HeavyManifest:
-            self._gathering = True
-            self._in_thread(lambda: sandbox.gather(named, streams, complete=complete), self._gathered)
-            return
-        except (MissingOutputs, OSError, ValueError):
-            builder = Failure()
-        self._gathered(builder)
-
-    def _gathered(self, builder: Any) -> None:
-        self._gathering = False
-        if isinstance(builder, Failure):
-            builder.trap(MissingOutputs, OSError, ValueError)
-            error: Any = builder.value
-            missing = error.names if isinstance(error, MissingOutputs) else ()
-            self.decide(jr.Gathered(missing=missing, error="" if missing else str(error)))
-            return
-        digest = ""
-        entries = tuple(builder.entries)
-        if builder.sources:
-            self.held.open_grant(Grant(sources=builder.sources))
-        if len(entries) > self.edges.manifest_limit:
-            digest = self.edges.write_manifest(entries)
-            self.held.open_grant(Grant(store=self.edges.store, sources=builder.sources, readable=frozenset({digest})))
-            entries = ()
-        self.decide(jr.Gathered(entries=entries, digest=digest))
+        self._outputs.gather(effect)
 
     def _forget(self, effect: jr.Forget) -> None:
         self.held.release()
         self.context.tell(HOST, RunForgotten(self.run_id))
         self.context.stop_actor(self.context.address.actor)
-
-    def _in_thread(self, function: Callable[[], Any], then: Callable[[Any], None]) -> None:
-        """Work on the sandbox that would hold all runs of this machine up: beside the reactor, its result as a turn."""
-        held = self.held
-        work = held.work = self.edges.in_thread(function)
-
-        def done(result: Any) -> Any:
-            held.work = None
-            return result
-
-        work.addBoth(done)
-        self.context.defer_to_turn(work, then)
 
     # ---- measuring
 
@@ -545,23 +397,6 @@ class Starter(Actor):
         self.decide(jr.Measured(usage, limit, HoldSubCode.DISK_EXCEEDED))
         self._tell_activity("suspended" if self.core.suspended else "busy")
         self.context.set_timer("measure", self.core.update_s)
-
-    # ---- bulk
-
-    def _fetched_more(self) -> bool:
-        """Whether anything of what the run has left moved home since this was asked last."""
-        grant = self.held.grant()
-        before, self._fetched_bytes = self._fetched_bytes, self.streams.bytes_home + (grant.read_bytes if grant else 0)
-        return self._fetched_bytes > before
-
-
-def _executable(entries: tuple[FileEntry, ...]) -> tuple[FileEntry, ...]:
-    """The program itself can always be executed."""
-    return tuple(
-        attrs.evolve(entry, mode=entry.mode | 0o555)
-        if entry.path == EXECUTABLE and entry.mode & 0o555 != 0o555 else entry
-        for entry in entries)
-
 
 _PERFORM: dict[type, Callable[[Starter, Any], None]] = {
     jr.Tell: Starter._tell, jr.ReturnTo: Starter._return, jr.Activity: Starter._activity,

@@ -24,7 +24,8 @@ from condor_actors.machine.run.sandbox import Sandbox
 from condor_actors.machine.run.users import Account
 from condor_actors.messages.codec import MalformedMessage, decode_parts, encode_parts
 from condor_actors.messages.envelope import Address
-from condor_actors.messages.run import ActivateClaim, FileEntry
+from condor_actors.messages.manifest import FileEntry
+from condor_actors.messages.run import ActivateClaim
 from condor_actors.transfer.manifest import BadManifest, check_manifest
 from condor_actors.transfer.service import BulkService
 

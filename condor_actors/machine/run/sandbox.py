@@ -18,7 +18,7 @@ from pathlib import Path
 
 from condor_actors.machine.run.tree_removal import remove_tree
 from condor_actors.machine.run.users import Account, acting_as
-from condor_actors.messages.run import FileEntry
+from condor_actors.messages.manifest import FileEntry
 from condor_actors.transfer.blob_store import BlobStore
 from condor_actors.transfer.layout import lay_out
 from condor_actors.transfer.manifest import ManifestBuilder, check_path

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from condor_actors.messages.claim import ClaimActivity
-from condor_actors.messages.run import RunEnded, RunUpdated, StartRun
+from condor_actors.messages.shadow_host import RunEnded, RunUpdated, StartRun
 from condor_actors.simulation.report import events
 from condor_actors.simulation.world.clock import SimulatedCall
 

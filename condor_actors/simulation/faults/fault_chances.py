@@ -89,15 +89,15 @@ def _die(random: Random, machines: Sequence[MachineSpec], when_s: float) -> Faul
 
 
 AMBUSHES = {
-    "schedd": ("run.RunEnded", "run.RunUpdated", "run.NoticesWritten", "run.ShadowHostHello", "claim.ClaimGranted",
-               "negotiate.MatchesMade", "negotiate.NegotiateRequests", "claim.ClaimRevoked", "queue.SubmitPage",
-               "claim.ClaimsRenewed"),
+    "schedd": ("shadow_host.RunEnded", "shadow_host.RunUpdated", "shadow_host.NoticesWritten",
+               "shadow_host.ShadowHostHello", "claim.ClaimGranted", "negotiate.MatchesMade",
+               "negotiate.NegotiateRequests", "claim.ClaimRevoked", "queue.SubmitPage", "claim.ClaimsRenewed"),
     "startd": ("claim.RequestClaim", "claim.ReleaseClaim", "claim.RenewClaims", "claim.ClaimActivity",
                "claim.StarterHostHello", "negotiate.MatchNotice"),
     "starter-host": ("run.ActivateClaim", "run.ReattachRun", "run.OutputsReceived", "run.StopRun", "claim.OpenClaim",
                      "claim.CloseClaim", "claim.SuspendClaim"),
-    "shadow-host": ("run.HostOrders", "run.BecomeOwner", "run.Activated", "run.Reattached", "run.RunBegan",
-                    "run.RunExited", "run.RunProgress", "run.StopRun"),
+    "shadow-host": ("shadow_host.HostOrders", "shadow_host.BecomeOwner", "run.Activated", "run.Reattached",
+                    "run.RunBegan", "run.RunExited", "run.RunProgress", "run.StopRun"),
     "negotiator": ("negotiate.ResourceRequests", "advertise.AdsChanged"),
     "collector": ("advertise.UpdateAd", "advertise.SubscribeAds"),
 }

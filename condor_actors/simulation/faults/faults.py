@@ -17,9 +17,9 @@ One fault a line; ``#`` begins a comment; spans are ``90s``, ``5m``, ``1.5h``::
     at 240s kill-job m2                        someone kills the job there
     at 250s stop m3/startd                     SIGTERM
     at 255s bad m3 for 5m                      no program starts there
-    at 260s ambush m0/schedd on run.RunEnded kill     killed by the next such message, before it looks at it
-    at 260s ambush m0/schedd on run.RunEnded reset    the connection breaks right behind that message
-    at 260s ambush m0/schedd on run.RunEnded raise    the turn of the next such message raises when all is done
+    at 260s ambush m0/schedd on shadow_host.RunEnded kill     killed by the next such message, before it looks at it
+    at 260s ambush m0/schedd on shadow_host.RunEnded reset    the connection breaks right behind that message
+    at 260s ambush m0/schedd on shadow_host.RunEnded raise    the turn of the next such message raises when all is done
     at 270s raise m3/starter-host before 7     the seventh turn from now raises before it has done anything
     at 270s raise m3/starter-host after 7      … or when it has done everything; what it sent is dropped
     at 270s raise m0/schedd edge 1             what waits for the next commit raises
@@ -196,7 +196,7 @@ class _Line:
             self._keyword("commit")
         if "message" in needs:
             self._keyword("on")
-            message = fields["message"] = self._take("a message (run.RunEnded)")
+            message = fields["message"] = self._take("a message (shadow_host.RunEnded)")
             if message_class(f"condor.{message}", 1) is None:
                 raise BadSchedule(f"there is no message condor.{message}")
             fields["moment"] = self._one_of(AMBUSHED)

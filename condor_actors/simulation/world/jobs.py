@@ -31,7 +31,7 @@ from condor_actors.machine.run.process_tree import MARK
 from condor_actors.machine.run.run_processes import Measurement
 from condor_actors.machine.run.sandbox import MissingOutputs
 from condor_actors.machine.run.users import Account
-from condor_actors.messages.run import FileEntry
+from condor_actors.messages.manifest import FileEntry
 from condor_actors.transfer.manifest import digest_bytes
 
 if TYPE_CHECKING:

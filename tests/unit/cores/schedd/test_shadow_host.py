@@ -14,7 +14,7 @@ from condor_actors.cores.schedd.shadow_host import (
 )
 from condor_actors.effects import Send
 from condor_actors.messages.envelope import Address, TimerFired
-from condor_actors.messages.run import DismissHost
+from condor_actors.messages.shadow_host import DismissHost
 
 LINK = Address("in:1", "shadow-host")
 

@@ -22,14 +22,12 @@ from condor_actors.messages.run import (
     Reattached,
     ReattachRun,
     RunBegan,
-    RunEnded,
     RunProgress,
-    RunUpdated,
-    StartRun,
     StopRun,
     SuspendRun,
     Usage,
 )
+from condor_actors.messages.shadow_host import RunEnded, RunUpdated, StartRun
 
 LEASE_S = 300.0
 SILENCE_S = 120.0

@@ -27,12 +27,11 @@ from condor_actors.messages.run import (
     InputsSent,
     Reattached,
     RunBegan,
-    RunEnded,
     RunExited,
-    StartRun,
     StopRun,
     Usage,
 )
+from condor_actors.messages.shadow_host import RunEnded, StartRun
 
 JOB = ClassAd({"ClusterId": 7, "ProcId": 0, "JobUniverse": 1, "Cmd": "/bin/x", "Iwd": "/", "NumCkpts": 2,
                "CumulativeRemoteUserCpu": 90.0, "CumulativeLocalSysCpu": 0.5})

@@ -17,9 +17,11 @@ from condor_actors.cores.shadow.shadow_run import ShadowRun
 from condor_actors.effects import Answer
 from condor_actors.messages.claim import ClaimRevoked, ClaimsKept, ClaimsRenewed
 from condor_actors.messages.envelope import Address, AskFailed, Done, Refused, TimerFired
+from condor_actors.messages.manifest import FileEntry
 from condor_actors.messages.negotiate import NegotiateRequests, RequestCycle
 from condor_actors.messages.queue import ActionResult
-from condor_actors.messages.run import FileEntry, RunProgress, StartRun, Usage
+from condor_actors.messages.run import RunProgress, Usage
+from condor_actors.messages.shadow_host import StartRun
 from condor_actors.transfer.manifest import digest_bytes
 from tests.harness.submit_side import EXECUTE, SCHEDD, SLOT_AD, USER, NoBulk, SubmitPool
 

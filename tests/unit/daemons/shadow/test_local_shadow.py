@@ -11,7 +11,7 @@ import pytest
 from condor_actors.classads import ClassAd
 from condor_actors.daemons.shadow.local_shadow import LocalShadow
 from condor_actors.machine.run.launch import Ended, LaunchPlan
-from condor_actors.messages.run import RunEnded, StartRun
+from condor_actors.messages.shadow_host import RunEnded, StartRun
 from condor_actors.userlog.writer import UserLogs
 from tests.harness.local_post import LocalNetwork
 

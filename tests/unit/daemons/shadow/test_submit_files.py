@@ -11,7 +11,7 @@ import pytest
 
 from condor_actors.daemons.shadow.submit_files import manifest_file, write_whole
 from condor_actors.messages.codec import decode_parts
-from condor_actors.messages.run import FileEntry
+from condor_actors.messages.manifest import FileEntry
 from condor_actors.transfer.manifest import digest_bytes
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from condor_actors.machine.run.sandbox import MissingOutputs, Sandbox, SandboxRoot
 from condor_actors.machine.run.users import Account, named_account
-from condor_actors.messages.run import FileEntry
+from condor_actors.messages.manifest import FileEntry
 from condor_actors.transfer.blob_store import BlobStore
 from condor_actors.transfer.layout import lay_out
 from condor_actors.transfer.manifest import digest_bytes

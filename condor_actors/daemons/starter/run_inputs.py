@@ -1,0 +1,145 @@
+"""Lays a run's input files out in its scratch directory.
+
+Theory: what the shadow sends lies in the blob store by now, and is copied from there; a manifest that came as a blob
+itself may name more that has to be sent first; what has a URL is fetched from there, one after another, at the end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import TYPE_CHECKING, Any
+
+import attrs
+from twisted.python.failure import Failure
+
+from condor_actors.cores.starter import job_run as jr
+from condor_actors.cores.starter.run_spec import EXECUTABLE
+from condor_actors.machine.run.url_fetch import FetchFailed, fetch
+from condor_actors.messages.codes import HoldCode
+from condor_actors.messages.manifest import FileEntry
+from condor_actors.messages.run import Activated
+from condor_actors.transfer.blob_store import BlobError
+from condor_actors.transfer.manifest import BadManifest, is_light
+from condor_actors.transfer.service import Grant
+
+if TYPE_CHECKING:
+    from condor_actors.daemons.starter.starter import Starter
+
+__all__ = ["RunInputs"]
+
+
+class RunInputs:
+    """Fills the scratch directory of one run.
+
+    Args:
+        starter: whose run it is.
+        entries: the manifest, empty while a digest of it is to come; digest: that.
+    """
+
+    def __init__(self, starter: Starter, entries: tuple[FileEntry, ...], digest: str) -> None:
+        self._starter = starter
+        self._entries = entries
+        self._manifest_digest = digest
+        self._preparing = False
+
+    def prepare(self) -> None:
+        """Make the scratch directory and fill it, or ask the shadow for what is missing; the core hears the result."""
+        if self._preparing:
+            return
+        self._preparing = True
+        starter = self._starter
+        edges, held = starter.edges, starter.held
+        held.close_grant()
+        try:
+            if self._manifest_digest:
+                self._entries = edges.read_manifest(self._manifest_digest)
+                self._manifest_digest = ""
+                if self._wants_more():
+                    return
+            starter.account = edges.account_for(starter.spec, starter.claim.slot_name)
+            sandbox = held.sandbox = edges.root.create(starter.account)
+            entries, ads = _executable(self._entries), (starter.job_ad, starter.claim.slot_ad)
+            if not is_light(entries):
+                filling = held.in_thread(lambda: sandbox.fill(entries, edges.store, *ads))
+                starter.context.defer_to_turn(filling, self._filled)
+                return
+            sandbox.fill(entries, edges.store, *ads)
+        except (BadManifest, BlobError, OSError) as error:
+            self._not_filled(error)
+            return
+        self._filled(None)
+
+    def _wants_more(self) -> bool:
+        """Ask for what a manifest names that came as a blob itself."""
+        starter = self._starter
+        store = starter.edges.store
+        digests = [entry.digest for entry in self._entries if entry.kind == "file" and entry.inline is None
+                   and not entry.url]
+        missing = store.missing(digests)
+        for digest in digests:
+            store.pin(digest, starter.run_id)
+        if not missing:
+            return False
+        self._preparing = False
+        starter.core.waits_for_inputs = True
+        starter.held.open_grant(Grant(store=store, writable=frozenset(missing)))
+        starter.context.tell(starter.shadow, Activated(run_id=starter.run_id, missing=missing))
+        return True
+
+    def _not_filled(self, error: BaseException | None) -> None:
+        if isinstance(error, OSError):
+            self._starter.decide(jr.PrepareFailed(f"the scratch directory cannot be filled: {error}"))
+        else:
+            self._fail(f"the input files cannot be laid out: {error}")
+
+    def _fail(self, reason: str) -> None:
+        """The job's fault, not the machine's: it is held."""
+        self._starter.decide(jr.PrepareFailed(reason, HoldCode.TRANSFER_INPUT_ERROR))
+
+    def _filled(self, result: Any) -> None:
+        if isinstance(result, Failure):
+            result.trap(BadManifest, BlobError, OSError)
+            self._not_filled(result.value)
+            return
+        self._fetch_next([entry for entry in self._entries if entry.url])
+
+    def _fetch_next(self, remote: list[FileEntry]) -> None:
+        """Fetch the first of these, then the others; without any, the run is prepared."""
+        starter = self._starter
+        sandbox = starter.sandbox
+        if not remote or sandbox is None:
+            if sandbox is not None:
+                sandbox.remember(starter.spec.kept)
+            starter.decide(jr.Prepared())
+            return
+        entry = remote.pop(0)
+        try:
+            descriptor = sandbox.open_output(entry.path)
+        except OSError as error:
+            self._fail(f"{entry.path} cannot be written: {error}")
+            return
+
+        def written(result: Any) -> Any:  # also when nobody waits for it any more
+            with sandbox.rights(), contextlib.suppress(PermissionError):
+                os.fchmod(descriptor, entry.mode)
+            os.close(descriptor)
+            return result
+
+        def fetched(result: Any) -> None:
+            if isinstance(result, Failure):
+                result.trap(FetchFailed)
+                self._fail(f"Transfer input files failure: {result.getErrorMessage()}")
+            else:
+                self._fetch_next(remote)
+
+        fetching = starter.edges.in_thread(fetch, entry.url, descriptor, starter.edges.settings.run.authorities)
+        starter.context.defer_to_turn(fetching.addBoth(written), fetched)
+
+
+def _executable(entries: tuple[FileEntry, ...]) -> tuple[FileEntry, ...]:
+    """The program itself can always be executed."""
+    return tuple(
+        attrs.evolve(entry, mode=entry.mode | 0o555)
+        if entry.path == EXECUTABLE and entry.mode & 0o555 != 0o555 else entry
+        for entry in entries)

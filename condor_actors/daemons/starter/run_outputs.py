@@ -1,0 +1,78 @@
+"""Gathers what a run leaves in its scratch directory, and lets its shadow fetch it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from twisted.python.failure import Failure
+
+from condor_actors.cores.starter import job_run as jr
+from condor_actors.machine.run.sandbox import MissingOutputs
+from condor_actors.transfer.manifest import HeavyManifest
+from condor_actors.transfer.service import Grant
+
+if TYPE_CHECKING:
+    from condor_actors.daemons.starter.starter import Starter
+
+__all__ = ["RunOutputs"]
+
+
+class RunOutputs:
+    """The output files of one run.
+
+    Args:
+        starter: whose run it is.
+    """
+
+    def __init__(self, starter: Starter) -> None:
+        self._starter = starter
+        self._gathering = False
+        self._fetched_bytes = 0
+
+    def gather(self, effect: jr.Gather) -> None:
+        """Make a manifest of what goes home, and grant it; the core hears the result."""
+        starter = self._starter
+        sandbox, spec, complete = starter.sandbox, starter.spec, effect.complete
+        assert sandbox is not None
+        named = spec.outputs if effect.everything else ()
+        if starter.core.checkpointing and spec.checkpoint_files:
+            named = spec.checkpoint_files
+        if self._gathering:
+            return
+        streams = starter.streams.paths
+        try:
+            builder: Any = sandbox.gather(named, streams, complete=complete, light=True)
+        except HeavyManifest:
+            self._gathering = True
+            gathering = starter.held.in_thread(lambda: sandbox.gather(named, streams, complete=complete))
+            starter.context.defer_to_turn(gathering, self._gathered)
+            return
+        except (MissingOutputs, OSError, ValueError):
+            builder = Failure()
+        self._gathered(builder)
+
+    def _gathered(self, builder: Any) -> None:
+        self._gathering = False
+        edges, held = self._starter.edges, self._starter.held
+        if isinstance(builder, Failure):
+            builder.trap(MissingOutputs, OSError, ValueError)
+            error: Any = builder.value
+            missing = error.names if isinstance(error, MissingOutputs) else ()
+            self._starter.decide(jr.Gathered(missing=missing, error="" if missing else str(error)))
+            return
+        digest = ""
+        entries = tuple(builder.entries)
+        if builder.sources:
+            held.open_grant(Grant(sources=builder.sources))
+        if len(entries) > edges.manifest_limit:
+            digest = edges.write_manifest(entries)
+            held.open_grant(Grant(store=edges.store, sources=builder.sources, readable=frozenset({digest})))
+            entries = ()
+        self._starter.decide(jr.Gathered(entries=entries, digest=digest))
+
+    def fetched_more(self) -> bool:
+        """Whether anything of what the run has left moved home since this was asked last."""
+        grant = self._starter.held.grant()
+        before = self._fetched_bytes
+        self._fetched_bytes = self._starter.streams.bytes_home + (grant.read_bytes if grant else 0)
+        return self._fetched_bytes > before

@@ -1,0 +1,77 @@
+"""Looking at a job while it runs (condor_tail, condor_ssh_to_job): tool, schedd, shadow and starter."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import attrs
+
+from condor_actors.messages.codec import message
+
+
+@message
+@attrs.frozen(kw_only=True)
+class ReadRunFile:
+    """Shadow to starter (for condor_tail): bytes of a sandbox file.  Answer: :class:`RunFileBytes`.
+
+    ``path`` may be ``_condor_stdout`` / ``_condor_stderr``; ``offset`` -1: the last ``max_bytes``.
+    """
+
+    KIND: ClassVar[str] = "condor.interactive.ReadRunFile"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
+
+    run_id: str
+    path: str
+    offset: int = -1
+    max_bytes: int = 65536
+
+
+@message
+@attrs.frozen(kw_only=True)
+class RunFileBytes:
+    """Answer to :class:`ReadRunFile`."""
+
+    KIND: ClassVar[str] = "condor.interactive.RunFileBytes"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
+
+    offset: int
+    data: bytes
+    size_bytes: int
+
+
+@message
+@attrs.frozen(kw_only=True)
+class OpenShell:
+    """condor_ssh_to_job, schedd → shadow → starter: start a shell (or a command) beside the job, on a pty.
+
+    Its bytes travel as :class:`ShellData` both ways under ``shell_id``.
+    """
+
+    KIND: ClassVar[str] = "condor.interactive.OpenShell"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
+
+    run_id: str
+    shell_id: str
+    command: tuple[str, ...] = ()
+    terminal: str = "dumb"
+    rows: int = 24
+    columns: int = 80
+
+
+@message
+@attrs.frozen(kw_only=True)
+class ShellData:
+    """Bytes typed into or printed by a shell; ``exit_code`` >= 0: it has ended; ``rows`` > 0: the window's new size."""
+
+    KIND: ClassVar[str] = "condor.interactive.ShellData"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
+
+    shell_id: str
+    data: bytes = b""
+    exit_code: int = -1
+    rows: int = 0
+    columns: int = 0
