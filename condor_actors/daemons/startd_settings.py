@@ -25,6 +25,7 @@ from condor_actors.daemons.admin import package_version
 from condor_actors.machine.native.cpu import level_of_flags
 from condor_actors.machine.native.programs import runtime_is_there
 from condor_actors.machine.sensors.readings import MachineFacts
+from condor_actors.messages.urls import FETCHED
 
 __all__ = ["host_name", "machine_ad", "machine_share", "slot_plans", "slot_settings", "startd_name"]
 
@@ -160,7 +161,7 @@ def machine_ad(config: Config, facts: MachineFacts, total: Share, address: str, 
         "UtsnameNodename": facts.node or host, "SubnetMask": "", "TimeToLive": 2147483647,
         "HasFileTransfer": True, "HasJobDeferral": False, "HasReconnect": True, "HasIOProxy": False,
         "HasTDP": False, "HasMPI": False, "HasVM": False, "HasPerFileEncryption": False, "HasSelfCheckpointTransfers":
-        True, "HasTransferInputRemaps": True, "HasFileTransferPluginMethods": "file,http,https",
+        True, "HasTransferInputRemaps": True, "HasFileTransferPluginMethods": ",".join(FETCHED),
         "HasUserNamespaces": False, "HasStandardUniverse": runtime_is_there(), "CpuLevel": level,
         "CheckpointPlatform": f"LINUX {platform.machine().upper()} x86-64-v{level}",
         "CondorLoadAvg": 0.0, "LoadAvg": 0.0,

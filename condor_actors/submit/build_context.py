@@ -174,12 +174,6 @@ def unquoted(text: str) -> str:
     return text[1:-1].strip() if len(text) >= 2 and text[0] == text[-1] == '"' else text
 
 
-def is_url(path: str) -> bool:
-    """Whether a name is a URL (``scheme://…``)."""
-    scheme, colon, _ = path.partition("://")
-    return bool(colon) and scheme.replace("+", "").replace("-", "").replace(".", "").isalnum()
-
-
 def listed(text: str) -> list[str]:
     """Names separated by commas."""
     return [name for name in (part.strip() for part in text.split(",")) if name]

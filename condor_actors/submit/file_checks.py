@@ -20,7 +20,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from condor_actors.submit.build_context import BuildContext, is_url
+from condor_actors.messages.urls import local_path, travels_as_url
+from condor_actors.submit.build_context import BuildContext
 from condor_actors.submit.errors import SubmitError
 
 __all__ = ["check_executable", "check_file", "check_log", "files_are_checked"]
@@ -59,8 +60,9 @@ def check_file(context: BuildContext, path: str, mode: str, command: str) -> Non
     Raises:
         SubmitError: it cannot.
     """
-    if is_url(path) or "$$(" in path or path == NULL_FILE:
+    if travels_as_url(path) or "$$(" in path or path == NULL_FILE:
         return
+    path = local_path(path)
     problem = context.world.files.access_problem(context.absolute(path), mode)
     if problem:
         text = f'Can\'t open "{context.absolute(path)}"  for {VERBS[mode]} ({problem})'

@@ -26,7 +26,8 @@ from typing import Any
 
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, Expr
 from condor_actors.messages.codes import Universe
-from condor_actors.submit.build_context import BuildContext, assigns, is_url, parsed
+from condor_actors.messages.urls import scheme_of, travels_as_url
+from condor_actors.submit.build_context import BuildContext, assigns, parsed
 from condor_actors.submit.errors import SubmitError
 
 _OPSYS = ("opsys", "opsysandver", "opsyslongname", "opsysshortname", "opsysname", "opsyslegacy")
@@ -192,4 +193,4 @@ def _methods(context: BuildContext) -> list[str]:
     names: list[str] = str(context.get("TransferInput") or "").split(",")
     names.append(str(context.get("OutputDestination") or ""))
     names += [remap.partition("=")[2] for remap in str(context.get("TransferOutputRemaps") or "").split(";")]
-    return sorted({name.strip().partition("://")[0] for name in names if is_url(name.strip())}, key=str.lower)
+    return sorted({scheme_of(name.strip()) for name in names if travels_as_url(name.strip())})

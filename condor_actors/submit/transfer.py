@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from condor_actors.messages.codes import Universe
-from condor_actors.submit.build_context import BuildContext, is_url, listed, unquoted
+from condor_actors.messages.urls import is_url, local_path, travels_as_url
+from condor_actors.submit.build_context import BuildContext, listed, unquoted
 from condor_actors.submit.errors import SubmitError
 from condor_actors.submit.file_checks import NULL_FILE, check_file, files_are_checked
 from condor_actors.submit.resources import quantity
@@ -117,10 +118,10 @@ def _sizes(context: BuildContext, inputs: list[str]) -> None:
             raise SubmitError(f"'{given}' is not valid for disk_usage. It must be >= 1")
         context.set("DiskUsage", amount)
         return
-    paths = [context.absolute(name) for name in inputs if not is_url(name) and "$$(" not in name]
+    paths = [context.absolute(local_path(name)) for name in inputs if not travels_as_url(name) and "$$(" not in name]
     stdin = context.get("In")
-    if stdin not in (None, NULL_FILE) and context.get("TransferIn") is not False and not is_url(stdin):
-        paths.append(context.absolute(stdin))
+    if stdin not in (None, NULL_FILE) and context.get("TransferIn") is not False and not travels_as_url(stdin):
+        paths.append(context.absolute(local_path(stdin)))
     total_kib = (context.get("ExecutableSize") or 0) + sum(context.world.files.size_kib(path) for path in paths)
     context.set("TransferInputSizeMB", (total_kib + 1023) // 1024)
     context.set("DiskUsage", total_kib)

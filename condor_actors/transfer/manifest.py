@@ -16,6 +16,7 @@ import sys
 from collections.abc import Sequence
 
 from condor_actors.messages.manifest import FileEntry
+from condor_actors.messages.urls import bad_url
 
 INLINE_LIMIT_BYTES = 16 * 1024
 """Files up to this size ride in the manifest."""
@@ -97,6 +98,8 @@ def check_manifest(entries: Sequence[FileEntry], *, max_total_bytes: int | None 
             parents.add(parent)
             parent = posixpath.dirname(parent)
         kinds[path] = entry.kind
+        if entry.url and entry.kind != "file":
+            raise BadManifest(f"the {entry.kind} {path!r} has a URL, which only files have")
         if entry.kind == "file":
             _check_file(entry)
             total += entry.size_bytes
@@ -110,6 +113,9 @@ def _check_file(entry: FileEntry) -> None:
     if entry.mode & ~0o777:
         raise BadManifest(f"{entry.path!r} has mode {entry.mode:o}; only permission bits are carried")
     if entry.url:
+        problem = bad_url(entry.url)
+        if problem:
+            raise BadManifest(f"{entry.path!r} is to be fetched from {problem}")
         return
     if entry.size_bytes < 0 or not is_digest(entry.digest):
         raise BadManifest(f"{entry.path!r} has no proper size and digest")

@@ -324,6 +324,14 @@ ROWS = (
         change="live",
         read_by=STARTER,
     ),
+    seconds(
+        "MAX_FILE_TRANSFER_PLUGIN_LIFETIME",
+        72000,
+        "How long an input file that is named by a URL may take to come.",
+        low=1,
+        change="live",
+        read_by=STARTER,
+    ),
     seconds("STARTER_INITIAL_UPDATE_INTERVAL", 8, "How soon the first time.", low=1, read_by=STARTER),
     integer(
         "STARTER_BLOB_CACHE",

@@ -21,6 +21,7 @@ from condor_actors.cores.submit_commands import objection
 from condor_actors.messages.codes import HoldCode, JobStatus, Notification, Universe
 from condor_actors.messages.envelope import Delivery, Done, Refused
 from condor_actors.messages.queue import ClusterReserved, FinishSpooling, ReserveCluster, SubmitPage, Submitted
+from condor_actors.messages.urls import travels_as_url
 
 __all__ = ["Submissions"]
 
@@ -305,7 +306,7 @@ class Submissions:
             changes["In"] = ad.get_str("In").rpartition("/")[2]
         if ad.get_str("UserLog"):
             changes["UserLog"] = ad.get_str("UserLog").rpartition("/")[2]
-        urls = [name.strip() for name in ad.get_str("TransferInput").split(",") if "://" in name]
+        urls = [name.strip() for name in ad.get_str("TransferInput").split(",") if travels_as_url(name.strip())]
         changes["TransferInput"] = ",".join([*urls, f"{folder}/"])
         for name, value in changes.items():
             self._context.queue.set(job, **{f"SUBMIT_{name}": ad.get_str(name), name: value})

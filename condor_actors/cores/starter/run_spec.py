@@ -46,10 +46,12 @@ class RunSettings:
         update_interval_s, first_update_s: of RunProgress.
         max_processes: MAX_JOB_PROCESSES.
         authorities: AUTH_SSL_CLIENT_CAFILE, for inputs by https; empty: the machine's own authorities only.
+        fetch_s: MAX_FILE_TRANSFER_PLUGIN_LIFETIME, for each input by URL.
     """
 
     uid_domain: str = ""
     authorities: str = ""
+    fetch_s: float = setting("MAX_FILE_TRANSFER_PLUGIN_LIFETIME")
     renice: Expr | None = None
     cpu_weight: int = setting("JOB_CPU_WEIGHT")
     io_weight: int | None = None

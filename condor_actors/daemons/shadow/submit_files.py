@@ -21,6 +21,7 @@ from condor_actors.classads import ClassAd
 from condor_actors.durable import open_beside, sync_folder
 from condor_actors.messages.codec import encode_parts
 from condor_actors.messages.manifest import FileEntry
+from condor_actors.messages.urls import local_path, travels_as_url
 from condor_actors.transfer.manifest import (
     INLINE_LIMIT_BYTES,
     INLINE_TOTAL_BYTES,
@@ -133,30 +134,30 @@ def input_paths(job: ClassAd) -> list[tuple[str, str]]:
     iwd = job.get_str("Iwd", "/")
     found: list[tuple[str, str]] = []
     if job.get_bool("TransferExecutable", True):
-        found.append((os.path.join(iwd, job.get_str("Cmd")), EXECUTABLE))
+        found.append((_source(iwd, job.get_str("Cmd")), EXECUTABLE))
     stdin = job.get_str("In") or NULL
     if stdin != NULL and job.get_bool("TransferIn", True) and not job.get_bool("StreamIn"):
-        found.append((_local(os.path.join(iwd, stdin)), STDIN))
+        found.append((_source(iwd, stdin), STDIN))
     for name in job.get_str("TransferInput").split(","):
         name = name.strip()
         if not name:
             continue
-        if "://" in name and not name.startswith("file://"):
+        if travels_as_url(name):
             found.append((name, os.path.basename(name.partition("?")[0].rstrip("/")) or "download"))
         else:
-            source = os.path.join(iwd, _local(name))
+            source = _source(iwd, name)
             found.append((source, "" if name.endswith("/") else os.path.basename(source.rstrip("/"))))
     return found
 
 
-def _local(name: str) -> str:
-    return name.removeprefix("file://") if name.startswith("file://") else name
+def _source(iwd: str, name: str) -> str:
+    return name if travels_as_url(name) else os.path.join(iwd, local_path(name))
 
 
 def is_quick(job: ClassAd, cache: FileCache) -> bool:
     """Whether the manifest can be made without a worker thread; missing files are found out quickly too."""
     try:
-        return all(cache.is_quick(source) for source, _ in input_paths(job) if "://" not in source)
+        return all(cache.is_quick(source) for source, _ in input_paths(job) if not travels_as_url(source))
     except OSError:
         return True
 
@@ -178,7 +179,7 @@ def input_manifest(job: ClassAd, cache: FileCache, extra: Iterable[tuple[str, st
     sources: dict[str, tuple[str, int]] = {}
     inline_left = inline_total_bytes
     for source, path in [*input_paths(job), *extra]:
-        if "://" in source:
+        if travels_as_url(source):
             entries[path] = FileEntry(path=path, url=source)
             continue
         try:
@@ -261,10 +262,10 @@ class OutputPlaces:
         if self._kept is not None:
             return os.path.join(self._kept, path)
         if path in self._remaps:
-            return os.path.join(self._iwd, _local(self._remaps[path]))
+            return os.path.join(self._iwd, local_path(self._remaps[path]))
         top, slash, rest = path.partition("/")
         if slash and top in self._remaps:
-            return os.path.join(self._iwd, _local(self._remaps[top]), rest)
+            return os.path.join(self._iwd, local_path(self._remaps[top]), rest)
         return os.path.join(self._iwd, path)
 
     def of_stream(self, name: str) -> str | None:
@@ -276,7 +277,7 @@ class OutputPlaces:
         return self._stream(name) if name in (self._out, self._err) else self.of(name)
 
     def _stream(self, name: str) -> str | None:
-        return None if name == NULL else os.path.join(self._iwd, _local(name))
+        return None if name == NULL else os.path.join(self._iwd, local_path(name))
 
     @property
     def joined(self) -> bool:

@@ -1,13 +1,12 @@
 """Lays a run's input files out in its scratch directory.
 
 Theory: what the shadow sends lies in the blob store by now, and is copied from there; a manifest that came as a blob
-itself may name more that has to be sent first; what has a URL is fetched from there, one after another, at the end.
+itself may name more that has to be sent first; what has a URL is fetched from there, one after another, at the end
+(:mod:`condor_actors.daemons.starter.url_inputs`).
 """
 
 from __future__ import annotations
 
-import contextlib
-import os
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -15,7 +14,7 @@ from twisted.python.failure import Failure
 
 from condor_actors.cores.starter import job_run as jr
 from condor_actors.cores.starter.run_spec import EXECUTABLE
-from condor_actors.machine.run.url_fetch import FetchFailed, fetch
+from condor_actors.daemons.starter.url_inputs import UrlInputs
 from condor_actors.messages.codes import HoldCode
 from condor_actors.messages.manifest import FileEntry
 from condor_actors.messages.run import Activated
@@ -102,39 +101,13 @@ class RunInputs:
             result.trap(BadManifest, BlobError, OSError)
             self._not_filled(result.value)
             return
-        self._fetch_next([entry for entry in self._entries if entry.url])
+        UrlInputs(self._starter, [entry for entry in self._entries if entry.url], self._prepared).go_on()
 
-    def _fetch_next(self, remote: list[FileEntry]) -> None:
-        """Fetch the first of these, then the others; without any, the run is prepared."""
+    def _prepared(self) -> None:
         starter = self._starter
-        sandbox = starter.sandbox
-        if not remote or sandbox is None:
-            if sandbox is not None:
-                sandbox.remember(starter.spec.kept)
-            starter.decide(jr.Prepared())
-            return
-        entry = remote.pop(0)
-        try:
-            descriptor = sandbox.open_output(entry.path)
-        except OSError as error:
-            self._fail(f"{entry.path} cannot be written: {error}")
-            return
-
-        def written(result: Any) -> Any:  # also when nobody waits for it any more
-            with sandbox.rights(), contextlib.suppress(PermissionError):
-                os.fchmod(descriptor, entry.mode)
-            os.close(descriptor)
-            return result
-
-        def fetched(result: Any) -> None:
-            if isinstance(result, Failure):
-                result.trap(FetchFailed)
-                self._fail(f"Transfer input files failure: {result.getErrorMessage()}")
-            else:
-                self._fetch_next(remote)
-
-        fetching = starter.edges.in_thread(fetch, entry.url, descriptor, starter.edges.settings.run.authorities)
-        starter.context.defer_to_turn(fetching.addBoth(written), fetched)
+        if starter.sandbox is not None:
+            starter.sandbox.remember(starter.spec.kept)
+        starter.decide(jr.Prepared())
 
 
 def _executable(entries: tuple[FileEntry, ...]) -> tuple[FileEntry, ...]:

@@ -89,6 +89,7 @@ class StarterHostDaemon:
         weight = config.text("JOB_IO_WEIGHT")
         return RunSettings(
             uid_domain=config.text("UID_DOMAIN") or "", authorities=config.text("AUTH_SSL_CLIENT_CAFILE") or "",
+            fetch_s=config.seconds("MAX_FILE_TRANSFER_PLUGIN_LIFETIME"),
             renice=config.expression("JOB_RENICE_INCREMENT"),
             cpu_weight=config.integer("JOB_CPU_WEIGHT"), io_weight=int(weight) if weight else None,
             idle=config.text("JOB_SCHEDULING") == "idle",

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from condor_actors.classads import ClassAd
 from condor_actors.messages.queue import FinishSpooling, SpoolChunk
-from condor_actors.submit.build_context import is_url, listed
+from condor_actors.messages.urls import local_path, travels_as_url
+from condor_actors.submit.build_context import listed
 from condor_actors.tools.lib.command import ToolError
 from condor_actors.wire.blocking import WireError
 
@@ -50,9 +51,9 @@ def inputs_of(ad: ClassAd) -> Iterator[tuple[str, str]]:
     if proxy:
         names.append(proxy)
     for name in names:
-        if is_url(name):
+        if travels_as_url(name):
             continue
-        path = os.path.join(iwd, name)
+        path = os.path.join(iwd, local_path(name))
         if not os.path.isdir(path):
             yield path, os.path.basename(path)
             continue
