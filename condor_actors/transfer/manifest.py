@@ -8,15 +8,17 @@ twice, nothing below what is not a directory, no link that leads out.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import posixpath
 import stat
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from condor_actors.messages.manifest import FileEntry
 from condor_actors.messages.urls import bad_url
+from condor_actors.transfer.beneath import needs_regular, open_at_once
 
 INLINE_LIMIT_BYTES = 16 * 1024
 """Files up to this size ride in the manifest."""
@@ -31,6 +33,8 @@ LIGHT_ENTRIES = 300
 MAX_ENTRIES = 200_000
 MAX_PATH_BYTES = 4096
 CHUNK_BYTES = 1 << 20
+GONE = (errno.ENOENT, errno.ENXIO, errno.ENODEV)
+"""A child that has gone meanwhile, or a socket or device that nobody serves."""
 
 
 class BadManifest(ValueError):
@@ -149,15 +153,18 @@ class ManifestBuilder:
         inline_limit_bytes: files up to this size ride inline.
         inline_total_bytes: as long as all of them together stay under this.
         light: raise :class:`HeavyManifest` before much is read, for a caller that must not be held up.
+        opener: opens a path for reading; files that others may change need one that looks where it gets to.
     """
 
     def __init__(self, *, inline_limit_bytes: int = INLINE_LIMIT_BYTES,
-                 inline_total_bytes: int = INLINE_TOTAL_BYTES, light: bool = False) -> None:
+                 inline_total_bytes: int = INLINE_TOTAL_BYTES, light: bool = False,
+                 opener: Callable[[str], int] = open_at_once) -> None:
         self.entries: list[FileEntry] = []
         self.sources: dict[str, str] = {}
         """Digest to a path of this machine that has the content, for what does not ride inline."""
         self._inline_limit_bytes = inline_limit_bytes
         self._inline_left_bytes = inline_total_bytes
+        self._opener = opener
         self._paths: set[str] = set()
         self._left_bytes = LIGHT_BYTES if light else sys.maxsize
         self._most_entries = LIGHT_ENTRIES if light else sys.maxsize
@@ -166,44 +173,58 @@ class ManifestBuilder:
         """Add a file, or a directory with everything below it, under ``path``.
 
         Sockets, devices and pipes are left out.  Links inside a tree stay links when they lead inside it; a link that
-        leads out, and ``source`` itself, are followed.
+        leads out, and ``source`` itself, are followed as far as ``opener`` follows them.
 
         Raises:
-            OSError: ``source`` cannot be read.
+            OSError: ``source`` cannot be read, or is no file and no directory.
         """
-        facts = os.stat(source)
-        if stat.S_ISDIR(facts.st_mode):
-            self._add_directory(path, facts.st_mode)
-            self._add_tree(source, path)
-        else:
-            self._add_file(source, path)
+        descriptor = self._opener(source)
+        try:
+            facts = os.fstat(descriptor)
+            if stat.S_ISDIR(facts.st_mode):
+                self._add_directory(path, facts.st_mode)
+                self._add_tree(descriptor, source, path)
+            else:
+                self._add_file(descriptor, needs_regular(descriptor, source), source, path)
+        finally:
+            os.close(descriptor)
 
     def add_tree(self, source: str, path: str = "") -> None:
         """Add what is in the directory ``source``, under ``path`` (empty: at the top)."""
-        self._add_tree(source, path)
+        descriptor = self._opener(source)
+        try:
+            self._add_tree(descriptor, source, path)
+        finally:
+            os.close(descriptor)
 
-    def _add_tree(self, source: str, path: str) -> None:
-        with os.scandir(source) as found:
-            children = sorted(found, key=lambda entry: entry.name)
-        for child in children:
-            below = f"{path}/{child.name}" if path else child.name
-            if child.is_symlink() and self._add_link(child.path, below):
+    def _add_tree(self, folder: int, source: str, path: str) -> None:
+        with os.scandir(folder) as found:
+            children = sorted((entry.name, entry.is_symlink()) for entry in found)
+        for name, is_link in children:
+            below, place = f"{path}/{name}" if path else name, f"{source}/{name}"
+            if is_link and self._add_link(folder, name, below):
                 continue
             try:
-                mode = child.stat().st_mode
-            except FileNotFoundError:
-                continue
-            if stat.S_ISDIR(mode) and not child.is_symlink():
-                self._add_directory(below, mode)
-                self._add_tree(child.path, below)
-            elif stat.S_ISREG(mode):
-                self._add_file(child.path, below)
+                descriptor = self._opener(place)
+            except OSError as error:
+                if error.errno in GONE:
+                    continue
+                raise
+            try:
+                facts = os.fstat(descriptor)
+                if stat.S_ISDIR(facts.st_mode) and not is_link:
+                    self._add_directory(below, facts.st_mode)
+                    self._add_tree(descriptor, place, below)
+                elif stat.S_ISREG(facts.st_mode):
+                    self._add_file(descriptor, facts, place, below)
+            finally:
+                os.close(descriptor)
 
-    def _add_link(self, source: str, path: str) -> bool:
-        entry = FileEntry(path=path, kind="link", target=os.readlink(source))
+    def _add_link(self, folder: int, name: str, path: str) -> bool:
         try:
+            entry = FileEntry(path=path, kind="link", target=os.readlink(name, dir_fd=folder))
             _check_link(entry)
-        except BadManifest:
+        except (BadManifest, OSError):
             return False
         self._append(entry)
         return True
@@ -212,9 +233,8 @@ class ManifestBuilder:
         if path not in self._paths:
             self._append(FileEntry(path=path, kind="directory", mode=stat.S_IMODE(mode) & 0o777))
 
-    def _add_file(self, source: str, path: str) -> None:
-        with open(source, "rb") as stream:
-            facts = os.fstat(stream.fileno())
+    def _add_file(self, descriptor: int, facts: os.stat_result, source: str, path: str) -> None:
+        with open(descriptor, "rb", closefd=False) as stream:
             mode = stat.S_IMODE(facts.st_mode) & 0o777
             self._left_bytes -= facts.st_size
             if self._left_bytes < 0:

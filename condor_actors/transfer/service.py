@@ -8,6 +8,7 @@ closes it when the run is over; the key travels in the run's own messages.  A gr
 from __future__ import annotations
 
 import hmac
+import os
 from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO
 
@@ -21,6 +22,7 @@ from twisted.python.failure import Failure
 
 from condor_actors.messages.envelope import Identity
 from condor_actors.transfer import streams
+from condor_actors.transfer.beneath import needs_regular, open_at_once
 from condor_actors.transfer.blob_store import BlobError, BlobStore, Partial
 from condor_actors.transfer.sending import FileSender
 from condor_actors.transfer.streams import BadStream, FrameReader, Packer, frame
@@ -35,7 +37,8 @@ class Grant:
 
     Attributes:
         store: where blobs are read from and written to; None: nothing may be written.
-        sources: further digests that may be read, and the files that have the content.
+        sources: further digests that may be read, and the files that have the content; opener: opens one of these with
+            the rights of whoever owns it, by then maybe another file: its content is held against the digest.
         readable: digests that may be read from ``store``.
         writable: digests that may be written; None: any.
         max_bytes: how much may be written in all.
@@ -45,6 +48,7 @@ class Grant:
 
     store: BlobStore | None = None
     sources: Mapping[str, str] = attrs.field(factory=dict)
+    opener: Callable[[str], int] = open_at_once
     readable: frozenset[str] = frozenset()
     writable: frozenset[str] | None = frozenset()
     max_bytes: int = 1 << 62
@@ -177,7 +181,13 @@ class BulkConnection(Protocol):
     def _open(self, grant: Grant, digest: str) -> BinaryIO:
         source = grant.sources.get(digest)
         if source is not None:
-            return open(source, "rb")
+            descriptor = grant.opener(source)
+            try:
+                needs_regular(descriptor, source)
+                return open(descriptor, "rb")
+            except BaseException:
+                os.close(descriptor)
+                raise
         if grant.store is None or digest not in grant.readable:
             raise BlobError(f"blob {digest[:16]}… is not this run's")
         return grant.store.open(digest)

@@ -9,6 +9,7 @@ from condor_actors.machine.run.sandbox import Sandbox
 from condor_actors.machine.run.users import Account, acting_as
 from condor_actors.messages.envelope import Refused
 from condor_actors.messages.interactive import ReadRunFile, RunFileBytes
+from condor_actors.transfer.beneath import needs_regular, open_at_once
 
 __all__ = ["read_run_file"]
 
@@ -29,7 +30,7 @@ def read_run_file(message: ReadRunFile, spec: RunSpec, sandbox: Sandbox | None,
             start, data, size = sandbox.read(path, message.offset, min(message.max_bytes, MOST_BYTES))
         else:
             start, data, size = _read_shared(os.path.join(spec.iwd, path), message, account)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         return Refused(code="denied", text=str(error))
     except OSError as error:
         return Refused(code="not-found", text=f"{path}: {error.strerror}")
@@ -39,9 +40,9 @@ def read_run_file(message: ReadRunFile, spec: RunSpec, sandbox: Sandbox | None,
 def _read_shared(path: str, message: ReadRunFile, account: Account) -> tuple[int, bytes, int]:
     """Of a job that runs in its submitter's directory."""
     with acting_as(account):
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        descriptor = open_at_once(path)
         try:
-            size = os.fstat(descriptor).st_size
+            size = needs_regular(descriptor, path).st_size
             start = max(0, size - message.max_bytes) if message.offset < 0 else message.offset
             return start, os.pread(descriptor, min(message.max_bytes, MOST_BYTES), start), size
         finally:

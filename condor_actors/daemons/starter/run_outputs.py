@@ -63,12 +63,24 @@ class RunOutputs:
         digest = ""
         entries = tuple(builder.entries)
         if builder.sources:
-            held.open_grant(Grant(sources=builder.sources))
+            held.open_grant(Grant(sources=builder.sources, opener=self._open))
         if len(entries) > edges.manifest_limit:
             digest = edges.write_manifest(entries)
-            held.open_grant(Grant(store=edges.store, sources=builder.sources, readable=frozenset({digest})))
+            held.open_grant(Grant(store=edges.store, sources=builder.sources, opener=self._open,
+                                  readable=frozenset({digest})))
             entries = ()
         self._starter.decide(jr.Gathered(entries=entries, digest=digest))
+
+    def _open(self, path: str) -> int:
+        """Open what was gathered, with the job's rights: by now it may be something else.
+
+        Raises:
+            OSError: it is.
+        """
+        sandbox = self._starter.sandbox
+        if sandbox is None:
+            raise OSError("the run is over")
+        return sandbox.open_own(path)
 
     def fetched_more(self) -> bool:
         """Whether anything of what the run has left moved home since this was asked last."""

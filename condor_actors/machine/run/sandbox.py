@@ -19,9 +19,10 @@ from pathlib import Path
 from condor_actors.machine.run.tree_removal import remove_tree
 from condor_actors.machine.run.users import Account, acting_as
 from condor_actors.messages.manifest import FileEntry
+from condor_actors.transfer.beneath import NO_LINKS, LeadsOut, open_beneath
 from condor_actors.transfer.blob_store import BlobStore
 from condor_actors.transfer.layout import lay_out
-from condor_actors.transfer.manifest import ManifestBuilder, check_path
+from condor_actors.transfer.manifest import INLINE_LIMIT_BYTES, ManifestBuilder, check_path
 
 __all__ = ["MissingOutputs", "Sandbox", "SandboxRoot", "places_of_sandboxes"]
 
@@ -128,6 +129,7 @@ class Sandbox:
         self.path = path
         self.account = account
         self._before: dict[str, tuple[int, int]] = {}
+        self._places: dict[str, str] = {}
 
     def _me(self) -> Account:
         return self.account or Account("", os.geteuid(), os.getegid(), "/")
@@ -190,6 +192,7 @@ class Sandbox:
                 os.makedirs(own, exist_ok=True)
                 os.chmod(own, 0o1777)
                 binds[target] = own
+        self._places = binds
         return tuple((own, target) for target, own in binds.items())
 
     def _give(self, entries: Sequence[FileEntry]) -> None:
@@ -256,8 +259,8 @@ class Sandbox:
             MissingOutputs: named files are not there.
             OSError: something cannot be read.
         """
-        builder = ManifestBuilder(light=light) if inline_limit_bytes is None else ManifestBuilder(
-            inline_limit_bytes=inline_limit_bytes, light=light)
+        limit = INLINE_LIMIT_BYTES if inline_limit_bytes is None else inline_limit_bytes
+        builder = ManifestBuilder(inline_limit_bytes=limit, light=light, opener=self._open)
         skip = set(streamed)
         with acting_as(self._me()):
             for name in STREAM_FILES:
@@ -280,25 +283,67 @@ class Sandbox:
             return False
 
     def _add(self, builder: ManifestBuilder, name: str) -> None:
+        """Add a file at the top; a link that leads out, and what is no file, are left."""
         try:
-            if stat.S_ISREG(os.stat(f"{self.path}/{name}").st_mode):
-                builder.add(f"{self.path}/{name}", name)
-        except FileNotFoundError:
+            descriptor = self._open(f"{self.path}/{name}")
+        except (FileNotFoundError, LeadsOut):
             return
+        kind = os.fstat(descriptor).st_mode
+        os.close(descriptor)
+        if stat.S_ISREG(kind):
+            builder.add(f"{self.path}/{name}", name)
 
     def _add_named(self, builder: ManifestBuilder, name: str) -> bool:
-        source = os.path.join(self.path, name)
-        if not os.path.exists(source):
+        source = self._place(name)
+        try:
+            os.close(self._open(source))
+        except (FileNotFoundError, NotADirectoryError):
             return False
-        base = os.path.basename(name.rstrip("/"))
-        if os.path.isdir(source):
-            if name.endswith("/"):
-                builder.add_tree(source)
-            else:
-                builder.add(source, check_path(base))
+        if name.endswith("/"):
+            builder.add_tree(source)
         else:
-            builder.add(source, check_path(base))
+            builder.add(source, check_path(os.path.basename(name)))
         return True
+
+    def _place(self, name: str) -> str:
+        """Where a file is that the job knows by this name: some of its folders are only its own."""
+        path = os.path.join(self.path, name)
+        for target, own in self._places.items():
+            if f"{path}/".startswith(f"{target}/"):
+                return own + path[len(target):]
+        return path
+
+    def _open(self, path: str) -> int:
+        """Open what is in the sandbox, and nothing else, for reading, with the rights that are in force.
+
+        Raises:
+            LeadsOut: it is not in there, or leads out.
+            OSError: see ``open_beneath``.
+        """
+        folder = os.open(self.path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            try:
+                return open_beneath(folder, self._below(path))
+            except LeadsOut:  # an absolute link may lead back
+                return open_beneath(folder, self._below(os.path.realpath(path)), NO_LINKS)
+        finally:
+            os.close(folder)
+
+    def _below(self, path: str) -> str:
+        if path.rstrip("/") == self.path:
+            return "."
+        if not path.startswith(f"{self.path}/"):
+            raise LeadsOut(errno.EXDEV, "it is not in the job's scratch directory", path)
+        return path[len(self.path) + 1:]
+
+    def open_own(self, path: str) -> int:
+        """Open a file that was gathered, with the job's rights; by now it may be another one.
+
+        Raises:
+            OSError: it is gone, or leads out.
+        """
+        with acting_as(self._me()):
+            return self._open(path)
 
     def size_kib(self) -> int:
         """Disk space in use, following nothing."""
@@ -324,11 +369,11 @@ class Sandbox:
             ValueError: the path leads out.
             OSError: it cannot be read.
         """
-        target = os.path.realpath(os.path.join(self.path, path))
-        if not target.startswith(os.path.realpath(self.path) + "/"):
-            raise ValueError(f"{path} is not in the job's scratch directory")
         with acting_as(self._me()):
-            descriptor = os.open(target, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+            try:
+                descriptor = self._open(self._place(path))
+            except LeadsOut:
+                raise ValueError(f"{path} is not in the job's scratch directory") from None
             try:
                 facts = os.fstat(descriptor)
                 if not stat.S_ISREG(facts.st_mode):

@@ -74,7 +74,7 @@ def test_named_files_and_folders_go_home(sandbox: Sandbox) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root could be tricked")
 def test_links_do_not_lead_to_what_the_job_may_not_read(sandbox: Sandbox) -> None:
     os.symlink("/etc/shadow", f"{sandbox.path}/mine")
-    with pytest.raises(OSError, match="Permission denied"):
+    with pytest.raises(OSError, match="not in the job's scratch directory"):
         names(sandbox, ["mine"])
     with pytest.raises(ValueError, match="not in the job's scratch directory"):
         sandbox.read("mine", -1, 100)
