@@ -11,9 +11,10 @@ from collections.abc import Collection
 
 from condor_actors.messages.envelope import Identity
 
-__all__ = ["host_of", "is_person", "is_super_user", "is_user", "speaks_for_node"]
+__all__ = ["host_of", "hosts_of", "is_person", "is_shadow_of", "is_super_user", "is_user", "speaks_for_node"]
 
 USER_ROLE = "user"
+SHADOW_ROLE = "shadow"
 
 
 def is_person(identity: Identity) -> bool:
@@ -44,6 +45,26 @@ def is_super_user(identity: Identity, super_users: Collection[str]) -> bool:
     if identity.method != "local":
         return False
     return identity.uid == 0 or identity.user in super_users or identity.name in super_users
+
+
+def hosts_of(identity: Identity) -> tuple[str, ...]:
+    """The names of the peer's machine, as its certificate has them; empty for a peer of this machine."""
+    if identity.method != "tls":
+        return ()
+    return tuple(sorted(identity.hosts or {identity.host.lower()}))
+
+
+def is_shadow_of(identity: Identity, owner: str, hosts: Collection[str]) -> bool:
+    """Tell whether the peer is a shadow host of ``owner`` on one machine.
+
+    Args:
+        identity: the peer.
+        owner: a whole identity (``alice@dom``), as that machine's schedd names her.
+        hosts: the names of the machine.
+    """
+    user = owner.rpartition("@")[0]
+    return (bool(user) and identity.method == "tls" and identity.roles == {SHADOW_ROLE}
+            and identity.host.lower() in hosts and identity.name == f"shadow:{user}@{identity.host}")
 
 
 def host_of(node: str) -> str:

@@ -21,7 +21,9 @@ class RequestClaim:
     Attributes:
         slot_name, capability: the slot and the proof that the negotiator meant us.
         job_ad: the job that will run first (Requirements, Rank and Request* are evaluated again).
-        submitter: whom it is for (``alice@dom``).
+        owner: whose job it is, the whole identity (``alice@dom``): the claim is good for her jobs alone, and only her
+            shadows on the schedd's machine may activate it.
+        submitter: in whose name it is charged for (``group.alice@dom``).
         schedd_name, lease_s: who keeps the claim alive, and for how long it lives without that.
         schedd_node: where the schedd listens; empty: nowhere.
     """
@@ -32,6 +34,7 @@ class RequestClaim:
     slot_name: str
     capability: str
     job_ad: bytes
+    owner: str
     submitter: str
     schedd_name: str
     lease_s: float = 2400.0
@@ -173,10 +176,11 @@ class StarterHostHello:
 @message
 @attrs.frozen(kw_only=True)
 class OpenClaim:
-    """Startd to starter host: shadows that show ``secret`` may activate this claim.
+    """Startd to starter host: shadows of ``owner`` that show ``secret`` may activate this claim.
 
-    ``slot_ad`` tells the starter cpus, memory, disk, slot user, cgroup share; ``assigned`` its devices, for instance
-    ``("GPUs", "GPU-1,GPU-2")``.
+    ``owner`` is what the schedd said when it asked for the claim, ``hosts`` the names of that schedd's machine as its
+    certificate has them (empty: it was a process of this machine).  ``slot_ad`` tells the starter cpus, memory, disk,
+    slot user, cgroup share; ``assigned`` its devices, for instance ``("GPUs", "GPU-1,GPU-2")``.
     """
 
     KIND: ClassVar[str] = "condor.claim.OpenClaim"
@@ -186,6 +190,8 @@ class OpenClaim:
     secret: str
     slot_name: str
     slot_ad: bytes
+    owner: str
+    hosts: tuple[str, ...]
     submitter: str
     assigned: tuple[tuple[str, str], ...] = ()
 

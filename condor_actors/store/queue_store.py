@@ -111,7 +111,8 @@ class QueueStore(Store):
                 "SELECT cluster, owner, total, version, ad FROM clusters ORDER BY cluster")),
             jobs=tuple(SaveJob(*row) for row in run("SELECT cluster, proc, ad FROM jobs ORDER BY cluster, proc")),
             claims=tuple(SaveClaim(*row) for row in run(
-                "SELECT claim_id, secret, startd, starter_node, slot_name, slot_ad, submitter, lease_s FROM claims")),
+                "SELECT claim_id, secret, startd, starter_node, slot_name, slot_ad, submitter, lease_s, owner"
+                " FROM claims")),
             runs=tuple(SaveRun(*row) for row in run(
                 "SELECT run_id, cluster, proc, owner, claim_id, began_s FROM runs")),
             hosts=tuple(SaveHost(*row) for row in run("SELECT host_id, owner, pid, birth FROM hosts")),
@@ -225,9 +226,9 @@ _WRITERS: dict[type, _Writer] = {
     SaveJob: _many("UPDATE jobs SET ad = ? WHERE cluster = ? AND proc = ?", "ad", "cluster", "proc"),
     ArchiveJob: _archive,
     SaveClaim: _many(
-        "INSERT OR REPLACE INTO claims (claim_id, secret, startd, starter_node, slot_name, slot_ad, submitter, lease_s)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        "claim_id", "secret", "startd", "starter_node", "slot_name", "slot_ad", "submitter", "lease_s"),
+        "INSERT OR REPLACE INTO claims (claim_id, secret, startd, starter_node, slot_name, slot_ad, submitter, lease_s,"
+        " owner) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "claim_id", "secret", "startd", "starter_node", "slot_name", "slot_ad", "submitter", "lease_s", "owner"),
     DropClaim: _many("DELETE FROM claims WHERE claim_id = ?", "claim_id"),
     SaveRun: _many("INSERT OR REPLACE INTO runs (run_id, cluster, proc, owner, claim_id, began_s)"
                    " VALUES (?, ?, ?, ?, ?, ?)", "run_id", "cluster", "proc", "owner", "claim_id", "began_s"),

@@ -166,7 +166,7 @@ class Autoclusters:
         if found is None or found.number not in self.by_number:
             texts = dict(shared)
             texts.update(different)
-            signature = (cluster.submitter, *sorted(texts.items()))
+            signature = (cluster.submitter, cluster.user, *sorted(texts.items()))
             found = self._by_signature.get(signature)
             if found is None:
                 found = self._new(cluster.submitter, signature)

@@ -106,6 +106,10 @@ class HeldClaim:
         """The startd."""
         return Address(self.row.startd, "startd")
 
+    def serves(self, job: Job) -> bool:
+        """Whether a job is of the owner for whom the startd granted it."""
+        return job.cluster.user == self.row.owner
+
 
 @attrs.frozen
 class _Asked:
@@ -206,7 +210,7 @@ class ClaimTable:
             context.ask(
                 Address(match.startd_address, "startd"),
                 RequestClaim(slot_name=match.slot_name, capability=match.capability, job_ad=job.text,
-                             submitter=message.submitter, schedd_name=context.settings.name,
+                             owner=job.cluster.user, submitter=message.submitter, schedd_name=context.settings.name,
                              lease_s=context.settings.claim_lease_s, schedd_node=context.my_address),
                 patience_s, ("claim", self._serial),
             )
@@ -236,7 +240,8 @@ class ClaimTable:
                 self.unreachable.wish_cycle()
             return
         row = SaveClaim(message.claim_id, message.secret, asked.match.startd_address, message.starter_node,
-                        message.slot_name, message.slot_ad, asked.submitter, message.lease_s)
+                        message.slot_name, message.slot_ad, asked.submitter, message.lease_s,
+                        asked.job.cluster.user)
         claim = self._holding(row)
         claim.autocluster, claim.limits = asked.match.autocluster, asked.job.ad.find("concurrencylimits")
         self.held[row.claim_id] = claim
@@ -285,7 +290,9 @@ class ClaimTable:
         if first is None and 0.0 < claim.worklife_ends_s <= self._context.now_s:
             self.release(claim, "CLAIM_WORKLIFE is over")
             return
-        job = first if first is not None and first.ready and first.order is not None else self._next(claim)
+        if first is None or not first.ready or first.order is None or not claim.serves(first):
+            first = self._next(claim)
+        job = first
         if job is None:
             self._rest(claim)
             return
@@ -297,9 +304,9 @@ class ClaimTable:
         self.runs.start(job, claim)
 
     def _next(self, claim: HeldClaim) -> Job | None:
-        """The best job of the claim's submitter that fits the slot."""
+        """The best job of the claim's owner and submitter that fits the slot."""
         candidates = self._context.autoclusters.candidates(claim.row.submitter, claim.autocluster)
-        for _, job, fits in islice(candidates, CANDIDATES):
+        for _, job, fits in islice((each for each in candidates if claim.serves(each[1])), CANDIDATES):
             if fits:
                 return job
             if job.ad.find("concurrencylimits") == claim.limits and match_ads(job.ad, claim.ad, self._context.now_s):

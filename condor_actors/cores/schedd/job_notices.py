@@ -155,9 +155,12 @@ class JobNotices:
         self._due.pop(owner, None)
         return [_message(row, True) for row in self._open.values() if row.owner == owner]
 
-    def written(self, notice_ids: Iterable[str]) -> tuple[str, ...]:
-        """A host confirms; returns those that were open."""
-        known = tuple([each for each in notice_ids if self._open.pop(each, None) is not None])
+    def written(self, notice_ids: Iterable[str], owner: str) -> tuple[str, ...]:
+        """An owner's host confirms; returns those of its notices that were open."""
+        known = tuple([each for each in dict.fromkeys(notice_ids)
+                       if each in self._open and self._open[each].owner == owner])
+        for each in known:
+            del self._open[each]
         if known:
             self._context.persist(DropNotices(known))
         return known

@@ -122,7 +122,7 @@ def autoclusters_page(
         if autocluster is None:
             continue
         jobs = members[number]
-        ad = jobs[0].ad.project([name for name, _ in autocluster.signature[1:] if jobs[0].ad.find(name) is not None])
+        ad = jobs[0].ad.project([name for name, _ in autocluster.signature[2:] if jobs[0].ad.find(name) is not None])
         names = [job.name for job in jobs]
         ad["AutoClusterId"], ad["JobCount"] = number, len(jobs)
         ad["JobIds"] = " ".join(names) if len(names) < 3 else f"{names[0]} ... {names[-1]}"

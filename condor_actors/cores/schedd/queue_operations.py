@@ -81,6 +81,8 @@ class SaveClaim:
     slot_ad: bytes
     submitter: str
     lease_s: float
+    owner: str
+    """Whose jobs may run on it: the whole identity."""
 
 
 @attrs.frozen

@@ -461,6 +461,8 @@ class RunTable:
                 raise InvariantBroken(f"the job of run {run_id} is not {run.owner}'s, or has left the queue")
             if job.status is JobStatus.COMPLETED or (job.status is JobStatus.IDLE and run.stop is None):
                 raise InvariantBroken(f"the run {run_id} goes on, and its job is {job.status.name}")
+            if claim is not None and not claim.serves(job):
+                raise InvariantBroken(f"the run {run_id} of {job.cluster.user} is on a claim of {claim.row.owner}")
             if claim is not None and (self._claims.held.get(claim.row.claim_id) is not claim
                                       or claim.run_id != run_id):
                 raise InvariantBroken(f"the run {run_id} is on the claim {claim.row.claim_id}, which is not held, or "

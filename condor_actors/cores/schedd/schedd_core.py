@@ -145,7 +145,7 @@ class ScheddCore:
             HostHello: self._host_hello,
             RunUpdated: self._from_host(self.runs.updated),
             RunEnded: self._from_host(self.runs.ended),
-            NoticesWritten: self._written,
+            NoticesWritten: self._from_host(self._written),
             HostChecked: lambda message, _: self._host_event(message.host_id, message),
             HostStarted: lambda message, _: self.hosts.process_started(message),
             PeerUp: lambda _, __: None,
@@ -321,9 +321,8 @@ class ScheddCore:
             return
         self.runs.host_said_hello(message.message, host.owner)
 
-    def _written(self, message: NoticesWritten, delivery: Delivery) -> None:
-        if self.hosts.owner_at(delivery.sender.node):
-            self.submissions.logged(self.notices.written(message.notice_ids))
+    def _written(self, message: NoticesWritten, owner: str) -> None:
+        self.submissions.logged(self.notices.written(message.notice_ids, owner))
 
     def _host_event(self, host_id: str, event: HostChecked | TimerFired) -> None:
         owner = self.hosts.lives_or_dies(host_id, event)

@@ -39,6 +39,7 @@ class ClaimRecord:
         claim_id, secret: the claim.
         slot_name, share: the slot; a dynamic one is carved again from these.
         submitter, schedd_name, lease_s: who holds it; schedd_node: where that schedd listens.
+        owner: whose jobs may run on it; hosts: the names of the schedd's machine, as in OpenClaim.
         starter_node: where it is activated; a starter host elsewhere makes it void.
         job_ad: the job it was granted for.
         rank: how much the machine liked that job.
@@ -57,6 +58,8 @@ class ClaimRecord:
     rank: float
     granted_s: float
     schedd_node: str = ""
+    owner: str = ""
+    hosts: tuple[str, ...] = ()
 
     def to_plain(self) -> dict[str, Any]:
         """As numbers, strings and bytes."""
@@ -67,7 +70,7 @@ class ClaimRecord:
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> ClaimRecord:
         """The opposite of :meth:`to_plain`."""
-        return cls(**{**plain, "share": share_from_plain(plain["share"])})
+        return cls(**{**plain, "share": share_from_plain(plain["share"]), "hosts": tuple(plain.get("hosts", ()))})
 
 
 @attrs.frozen

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, match_ads, requirements_hold
+from condor_actors.cores.rights import hosts_of
 from condor_actors.cores.secrets import matches
 from condor_actors.cores.startd import owner_policy as op
 from condor_actors.cores.startd.claim import Claim, ClaimRecord, DropClaim, SaveClaim
@@ -80,6 +81,8 @@ class ClaimGranting:
         slot = self._slots.get(request.slot_name)
         if slot is None:
             return self._decline(event, "there is no such slot")
+        if event.identity.method == "tls" and "schedd" not in event.identity.roles:
+            return self._decline(event, f"{event.identity.name} of {event.identity.host} is no schedd")
         if not matches(slot.capability, request.capability):
             return self._decline(event, "the match is out of date")
         if not self._starter.is_up:
@@ -170,7 +173,7 @@ class ClaimGranting:
             claim_id=self._new_claim_id(), secret=self._new_secret(), slot_name=slot.name, share=slot.total,
             submitter=request.submitter, schedd_name=request.schedd_name, lease_s=request.lease_s,
             starter_node=self._starter.node, job_ad=request.job_ad, rank=rank, granted_s=now_s,
-            schedd_node=request.schedd_node)
+            schedd_node=request.schedd_node, owner=request.owner, hosts=hosts_of(event.identity))
         slot.claim = Claim(record=record, schedd=event.sender, renewed_s=now_s)
         slot.job = job
         self._slots.write_worklife(slot, job, now_s)

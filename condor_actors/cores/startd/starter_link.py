@@ -58,7 +58,7 @@ class StarterLink:
         assigned = tuple((name, ",".join(have.ids)) for name, have in slot.total.custom.items() if have.ids)
         message = claim.OpenClaim(
             claim_id=held.claim_id, secret=held.record.secret, slot_name=slot.name, slot_ad=slot.ad.to_bytes(),
-            submitter=held.record.submitter, assigned=assigned)
+            owner=held.record.owner, hosts=held.record.hosts, submitter=held.record.submitter, assigned=assigned)
         self._turn.do(Ask(self.address, message, self._open_timeout_s, ("open", held.claim_id)))
 
     def close(self, claim_id: str, reason: str) -> None:

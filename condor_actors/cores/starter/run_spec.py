@@ -19,7 +19,7 @@ from condor_actors.config.settings import setting
 from condor_actors.cores.argument_quoting import UnbalancedQuote, split_raw
 from condor_actors.messages.codes import CHECKPOINT_SIGNAL, Universe
 
-__all__ = ["BadJob", "RunSettings", "RunSpec", "environment_of", "read_spec", "signal_number"]
+__all__ = ["BadJob", "RunSettings", "RunSpec", "environment_of", "job_of_claim", "read_spec", "signal_number"]
 
 EXECUTABLE, STDIN, STDOUT, STDERR = "condor_exec.exe", "_condor_stdin", "_condor_stdout", "_condor_stderr"
 NULL = "/dev/null"
@@ -188,6 +188,25 @@ def _list(job: ClassAd, name: str) -> tuple[str, ...] | None:
 def _path(job: ClassAd, name: str, default: str = NULL) -> str:
     value = job.evaluate(name)
     return value if isinstance(value, str) and value else default
+
+
+def job_of_claim(job: ClassAd, owner: str) -> ClassAd:
+    """A job's ad that names the owner of the claim it runs on.
+
+    Args:
+        job: what the shadow sent.
+        owner: for whom the schedd asked for the claim (``alice@dom``).
+
+    Raises:
+        BadJob: the ad says that the job is another's.
+    """
+    name = owner.rpartition("@")[0]
+    for attribute, own in (("Owner", name), ("User", owner)):
+        said = job.evaluate(attribute)
+        if isinstance(said, str) and said != own:
+            raise BadJob(f"the claim is for jobs of {owner}; the {attribute} of this one is {said[:200]!r}")
+    job["Owner"], job["User"] = name, owner
+    return job
 
 
 def read_spec(job: ClassAd) -> RunSpec:

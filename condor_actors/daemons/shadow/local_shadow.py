@@ -18,6 +18,7 @@ from condor_actors.classads import ClassAd
 from condor_actors.cores.shadow.shadow_events import Settled
 from condor_actors.cores.starter.run_spec import BadJob, RunSpec, read_spec
 from condor_actors.daemons.shadow.host_messages import SHADOW_HOST, ShadowReport
+from condor_actors.daemons.shadow.strangers import refuse_stranger
 from condor_actors.machine.run.launch import Ended, Launched, Launcher, LaunchPlan, close_quietly
 from condor_actors.machine.run.users import Account
 from condor_actors.messages.codes import HoldCode, JobEventType
@@ -150,6 +151,9 @@ class LocalShadow(Actor):
     def receive(self, delivery: Delivery) -> None:
         """The schedd's wishes, and timers."""
         message = delivery.message
+        if delivery.sender.node:
+            refuse_stranger(self.context, delivery, self._order.run_id)
+            return
         if isinstance(message, Settled):
             self.context.stop_actor(self.context.address.actor)
             return

@@ -41,6 +41,7 @@ from condor_actors.cores.shadow.shadow_events import (
 from condor_actors.cores.shadow.shadow_run import ShadowRun
 from condor_actors.cores.shadow.slot_expansion import CannotExpand, expand_slot_references
 from condor_actors.daemons.shadow.host_messages import SHADOW_HOST, ShadowReport
+from condor_actors.daemons.shadow.strangers import refuse_stranger
 from condor_actors.daemons.shadow.submit_files import (
     FEW,
     FileCache,
@@ -159,7 +160,9 @@ class Shadow(CoreActor):
         """Words to and from a shell pass through; the rest is the core's."""
         message = delivery.message
         starter = Address(self.core.order.starter_node, f"starter/{self.core.order.run_id}")
-        if isinstance(message, (ReadRunFile, OpenShell)):
+        if delivery.sender.node not in ("", starter.node):
+            refuse_stranger(self.context, delivery, self.core.order.run_id)
+        elif isinstance(message, (ReadRunFile, OpenShell)):
             if self.core.state is not ShadowState.RUNNING:
                 self.context.reply(delivery, Refused(code="invalid", text="the job is not executing now"))
                 return

@@ -31,6 +31,7 @@ from condor_actors.daemons.shadow.host_messages import SHADOW_HOST, ShadowReport
 from condor_actors.daemons.shadow.local_shadow import LocalShadow
 from condor_actors.daemons.shadow.shadow import Bulk, Shadow, ShadowEdges
 from condor_actors.daemons.shadow.standard_shadow import StandardEdges, StandardShadow
+from condor_actors.daemons.shadow.strangers import refuse_stranger
 from condor_actors.daemons.shadow.submit_files import FileCache
 from condor_actors.machine.native.sessions import NativeSessions
 from condor_actors.machine.run.launch import Launcher
@@ -147,7 +148,9 @@ class ShadowHostActor(Actor):
     def receive(self, delivery: Delivery) -> None:
         """One message of the schedd, or an event."""
         message = delivery.message
-        if isinstance(message, HostOrders):
+        if delivery.sender.node not in ("", self._edges.schedd.node):
+            refuse_stranger(self.context, delivery, "this shadow host")
+        elif isinstance(message, HostOrders):
             self._orders(message)
         elif isinstance(message, (StopRun, SuspendRun, ContinueRun, CheckpointRun)):
             self._to_shadow(message.run_id, message)

@@ -134,11 +134,12 @@ class StandardShadow(Shadow):
 
     def receive(self, delivery: Delivery) -> None:
         """What is known of the home goes along with the starter's reports."""
-        if isinstance(delivery.message, ReadRunFile):
-            self.context.reply(delivery, self._read_at_home(delivery.message))
-            return
-        if isinstance(delivery.message, RunProgress):
-            self._count()
+        if delivery.sender.node in ("", self.core.order.starter_node):
+            if isinstance(delivery.message, ReadRunFile):
+                self.context.reply(delivery, self._read_at_home(delivery.message))
+                return
+            if isinstance(delivery.message, RunProgress):
+                self._count()
         super().receive(delivery)
 
     def _read_at_home(self, message: ReadRunFile) -> RunFileBytes | Refused:

@@ -1,10 +1,11 @@
 """The starter host: one process per machine, in which each run of a job is an actor.
 
-Theory: the startd opens and closes claims (:class:`ActiveClaim`); a caller who shows the secret of an open claim may
-run one job at a time there. The host outlives its startd, tells it what runs whenever they meet again, and is the
-parent (and, for orphans, the subreaper) of all jobs, so nothing of a job escapes it. When the host itself is killed,
-the launcher's death signal ends the jobs' first processes, and the next host sweeps what is left: groups, marked
-processes, scratch directories.
+Theory: the startd opens and closes claims (:class:`ActiveClaim`); a shadow of a claim's owner, on the machine of the
+schedd that asked for the claim, may run one job at a time there when it shows the secret. Whose claim it is comes from
+that schedd's request; what a job's ad says of its owner counts for nothing. The host outlives its startd, tells it what
+runs whenever they meet again, and is the parent (and, for orphans, the subreaper) of all jobs, so nothing of a job
+escapes it. When the host itself is killed, the launcher's death signal ends the jobs' first processes, and the next
+host sweeps what is left: groups, marked processes, scratch directories.
 
 A starter that crashes takes its own run with it and nothing else: the host kills and frees by the run's
 :class:`~condor_actors.daemons.starter.run_resources.RunResources` and tells the shadow.  When this actor crashes, its
@@ -22,9 +23,10 @@ from twisted.python.failure import Failure
 
 from condor_actors.actors import Actor, ChildDown
 from condor_actors.classads import ClassAd, ClassAdSyntaxError
+from condor_actors.cores.rights import is_shadow_of
 from condor_actors.cores.secrets import matches
 from condor_actors.cores.starter import job_run as jr
-from condor_actors.cores.starter.run_spec import BadJob, read_spec
+from condor_actors.cores.starter.run_spec import BadJob, job_of_claim, read_spec
 from condor_actors.daemons.starter.run_resources import RunResources
 from condor_actors.daemons.starter.standard_starter import StandardStarter
 from condor_actors.daemons.starter.starter import Starter
@@ -67,7 +69,7 @@ class ActiveClaim:
     """An open claim: a row of the table, replaced when something changes.
 
     Attributes:
-        claim_id, secret, slot_name, submitter: as in OpenClaim.
+        claim_id, secret, slot_name, owner, hosts, submitter: as in OpenClaim.
         slot_ad: text, for the job; cpus, memory_mib, disk_kib: what the job may use.
         assigned: devices by resource.
         cgroup: the processes of its runs.
@@ -80,6 +82,8 @@ class ActiveClaim:
     claim_id: str
     secret: str
     slot_name: str
+    owner: str
+    hosts: tuple[str, ...]
     submitter: str
     slot_ad: bytes
     cpus: int
@@ -239,7 +243,8 @@ class StarterHost(Actor):
                 ad = ClassAd.from_bytes(message.slot_ad)
                 claim = ActiveClaim(
                     claim_id=message.claim_id, secret=message.secret, slot_name=message.slot_name,
-                    submitter=message.submitter, slot_ad=message.slot_ad, cpus=ad.get_int("Cpus", 1),
+                    owner=message.owner, hosts=message.hosts or self.edges.own_hosts(), submitter=message.submitter,
+                    slot_ad=message.slot_ad, cpus=ad.get_int("Cpus", 1),
                     memory_mib=ad.get_int("Memory", 0), disk_kib=ad.get_int("Disk", 0), assigned=message.assigned)
                 claim = attrs.evolve(claim, cgroup=self._make_group(claim))
             except (ClassAdSyntaxError, OSError) as error:
@@ -323,6 +328,9 @@ class StarterHost(Actor):
         claim = self.claims.get(message.claim_id)
         if claim is None or not matches(claim.secret, message.secret):
             return refuse("denied", "no such claim is open here")
+        if not is_shadow_of(delivery.identity, claim.owner, claim.hosts):
+            return refuse("denied", f"the claim is {claim.owner}'s, and {delivery.identity.name} is no shadow of hers "
+                                    "on the machine of the schedd that asked for it")
         if claim.closing or self.edges.at_rest is not None:
             return refuse("denied", "the claim is ending")
         if claim.run_id == message.run_id:
@@ -331,7 +339,7 @@ class StarterHost(Actor):
             return refuse("busy", f"run {claim.run_id} is active on the claim")
         if message.run_id in self.edges.runs:
             return refuse("busy", "that run was here before")
-        held = self.edges.hold(message, Address(delivery.sender.node, f"shadow/{message.run_id}"))
+        held = self.edges.hold(message, claim, Address(delivery.sender.node, f"shadow/{message.run_id}"))
         try:
             starter = _make_starter(self.edges, claim, delivery, held)
         except (BadJob, BadManifest, ClassAdSyntaxError) as error:
@@ -350,7 +358,7 @@ class StarterHost(Actor):
         held = self.edges.runs.get(message.run_id)
         if held is None:
             return refuse("not-found", f"run {message.run_id} is not here")
-        if not matches(held.secret, message.secret):
+        if not matches(held.secret, message.secret) or not held.may_be_told_by(delivery.identity):
             return refuse("denied", "that is not the claim of this run")
         return self.context.tell(_starter(message.run_id), ShadowAsks(delivery))
 
@@ -437,7 +445,8 @@ def _make_starter(edges: StarterEdges, claim: ActiveClaim, question: Delivery, h
         BadJob, BadManifest, ClassAdSyntaxError: the job cannot be understood.
     """
     message: ActivateClaim = question.message
-    spec = read_spec(ClassAd.from_bytes(message.job_ad))
+    job = job_of_claim(ClassAd.from_bytes(message.job_ad), claim.owner)
+    spec = read_spec(job)
     check_manifest(message.inputs)
     wanted = [entry.digest for entry in message.inputs
               if entry.kind == "file" and entry.inline is None and not entry.url]
@@ -446,4 +455,5 @@ def _make_starter(edges: StarterEdges, claim: ActiveClaim, question: Delivery, h
     missing = edges.store.missing(wanted) if wanted else ()
     for digest in wanted:
         edges.store.pin(digest, message.run_id)
+    question = attrs.evolve(question, message=attrs.evolve(message, job_ad=job.to_bytes()))
     return (StandardStarter if spec.standard else Starter)(edges, claim, question, spec, missing, held)

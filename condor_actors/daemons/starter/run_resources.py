@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import attrs
 from twisted.internet.defer import Deferred
 
+from condor_actors.cores.rights import is_shadow_of
 from condor_actors.machine.run.run_processes import RunProcesses
 from condor_actors.machine.run.sandbox import Sandbox
-from condor_actors.messages.envelope import Address
+from condor_actors.messages.envelope import Address, Identity
 from condor_actors.transfer.service import Grant
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class RunResources:
     Attributes:
         edges: of the process.
         run_id, claim_id, secret: the run and where it is.
+        owner, hosts: as in OpenClaim.
         shadow: who is told of its end.
         key: of the transfers; granted: whether they are open.
         sandbox: its directory.
@@ -45,6 +47,8 @@ class RunResources:
     run_id: str
     claim_id: str
     secret: str
+    owner: str
+    hosts: tuple[str, ...]
     shadow: Address
     key: str = ""
     granted: bool = False
@@ -53,6 +57,10 @@ class RunResources:
     work: Deferred[Any] | None = None
     streams: RunStreams | None = None
     shells: Shells | None = None
+
+    def may_be_told_by(self, identity: Identity) -> bool:
+        """Tell whether the peer may say something about the run: this process, or a shadow of its owner."""
+        return identity.method == "self" or is_shadow_of(identity, self.owner, self.hosts)
 
     def grant(self) -> Grant | None:
         """The open grant."""

@@ -43,7 +43,7 @@ from condor_actors.machine.run.run_processes import RunProcesses
 from condor_actors.machine.run.sandbox import Sandbox
 from condor_actors.machine.run.users import Account
 from condor_actors.messages.codes import HoldSubCode
-from condor_actors.messages.envelope import Address, Delivery, PeerDown, PeerUp, TimerFired
+from condor_actors.messages.envelope import Address, Delivery, PeerDown, PeerUp, Refused, TimerFired
 from condor_actors.messages.interactive import OpenShell, ReadRunFile, ShellData
 from condor_actors.messages.run import ActivateClaim, Activated, RunExited, StopRun, Usage
 from condor_actors.transfer.service import Grant
@@ -128,7 +128,11 @@ class Starter(Actor):
     def receive(self, delivery: Delivery) -> None:
         """A message of the shadow or the starter host, a timer, a question about the sandbox."""
         message = delivery.message
-        if isinstance(message, ShadowAsks):
+        if not self.held.may_be_told_by(delivery.identity):
+            self.context.log.warn("{who} is no shadow of {owner}: {kind} refused", who=delivery.identity.name,
+                                  owner=self.held.owner, kind=type(message).__name__)
+            self.context.reply(delivery, Refused(code="denied", text=f"run {self.run_id} is not yours"))
+        elif isinstance(message, ShadowAsks):
             self._shadow_asks(message.question)
         elif isinstance(message, PeerDown):
             self._link_lost(message.node)

@@ -70,6 +70,7 @@ class StarterEdges:
         startd: where the startd listens; node: where shadows reach this process.
         settings: the configuration's.
         slot_account: as whom jobs of a slot run.
+        own_hosts: the names of this machine.
         runs: what each run holds, by run id.
         leaving: directories that are being removed.
         at_rest: called when the last run is gone, while the process ends; None: it does not.
@@ -88,16 +89,17 @@ class StarterEdges:
     node: Callable[[], str]
     settings: StarterSettings
     slot_account: Callable[[str], Account]
+    own_hosts: Callable[[], tuple[str, ...]] = tuple
     manifest_limit: int = MANIFEST_LIMIT
     runs: dict[str, RunResources] = attrs.field(factory=dict)
     leaving: dict[str, Deferred[None]] = attrs.field(factory=dict)
     at_rest: Callable[[], None] | None = None
 
-    def hold(self, message: ActivateClaim, shadow: Address) -> RunResources:
+    def hold(self, message: ActivateClaim, claim: ActiveClaim, shadow: Address) -> RunResources:
         """Begin the record of a run."""
         held = self.runs[message.run_id] = RunResources(
-            edges=self, run_id=message.run_id, claim_id=message.claim_id, secret=message.secret, shadow=shadow,
-            key=message.transfer_key)
+            edges=self, run_id=message.run_id, claim_id=message.claim_id, secret=message.secret,
+            owner=claim.owner, hosts=claim.hosts, shadow=shadow, key=message.transfer_key)
         return held
 
     # ---- sandboxes

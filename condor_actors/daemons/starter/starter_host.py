@@ -64,7 +64,7 @@ class StarterHostDaemon:
             cgroups=self.cgroups, launcher=launcher, startd=startd, node=lambda: self.public_node,
             store=self.host.blobs(spool / "starter_blobs", config.integer("STARTER_BLOB_CACHE") << 20),
             bulk=world.blobs or BulkService(world.reactor_time, world.log), settings=self._settings(config),
-            slot_account=self.slot_account)
+            slot_account=self.slot_account, own_hosts=self.own_hosts)
         self.claims: dict[str, ActiveClaim] = {}
 
     def _settings(self, config: Config) -> StarterSettings:
@@ -126,6 +126,11 @@ class StarterHostDaemon:
         if account.uid == 0:
             raise OSError(f"jobs of {slot_name} would run as root")
         return account
+
+    def own_hosts(self) -> tuple[str, ...]:
+        """The names of this machine, as its certificate has them."""
+        tls = getattr(self.world.post, "tls", None)
+        return tuple(tls.own_hosts) if tls is not None else ()
 
     @property
     def public_node(self) -> str:

@@ -34,7 +34,7 @@ def schedd() -> ScheddCore:
     for message in (ReserveCluster(), SubmitPage(cluster_id=1, page=0, cluster_ad=b'Cmd = "/x"\n', procs=(b"",) * 3,
                                                  first_proc=0, last=True)):
         core.handle(Delivery(message=message, sender=Address("in:1", "probe"), identity=ANN), 1.0)
-    row = SaveClaim("c#1", "s", "<e:1>", "<e:2>", "slot1@e", b"", "ann@dom", 600.0)
+    row = SaveClaim("c#1", "s", "<e:1>", "<e:2>", "slot1@e", b"", "ann@dom", 600.0, "ann@dom")
     claim = core.claims.held["c#1"] = HeldClaim(row, ClassAd())
     job = core.context.queue.clusters[1].jobs[2]
     core.transitions.withdraw(job)

@@ -38,7 +38,7 @@ def test_what_was_committed_is_there_after_a_restart(tmp_path: Path) -> None:
     store = QueueStore(tmp_path)
     rows = (
         SaveCounter("next_cluster", 8), CLUSTER, JOBS, SaveJob(7, 1, b"ProcId = 1\nJobStatus = 2\n"),
-        SaveClaim("c#1", "secret", "<s:1>", "<e:1>", "slot1@e", b"Cpus = 1\n", "ann@d", 600.0),
+        SaveClaim("c#1", "secret", "<s:1>", "<e:1>", "slot1@e", b"Cpus = 1\n", "ann@d", 600.0, "ann@d"),
         SaveRun("7.1#1", 7, 1, "ann", "c#1", 5.0), SaveHost("h", "ann", 12, "33"),
         SaveNotice("n", "ann", 7, 0, 1, 0, 4.0, b"UserLog = \"l\"\n"),
     )

@@ -91,7 +91,7 @@ class Startd:
         found = self.slot(slot)
         return self.hear(RequestClaim(
             slot_name=f"{slot}@h", capability=found.capability if capability is None else capability,
-            job_ad=job.encode(), submitter=submitter, schedd_name="sub@x", schedd_node=SCHEDD.node))
+            job_ad=job.encode(), owner=submitter, submitter=submitter, schedd_name="sub@x", schedd_node=SCHEDD.node))
 
     def opened(self, message: Any = None) -> list[Any]:
         ask = next(effect for effect in self.out if isinstance(effect, Ask))
@@ -558,9 +558,9 @@ def test_a_drain_may_take_other_jobs_meanwhile() -> None:
     assert startd.place("slot1_1") == op.RETIRING
     assert startd.place("slot1") == op.UNCLAIMED
     startd.hear(RequestClaim(slot_name="slot1@h", capability=startd.slot().capability, job_ad=JOB.encode(),
-                             submitter="a@x", schedd_name="q", lease_s=2400.0))
+                             owner="a@x", submitter="a@x", schedd_name="q", lease_s=2400.0))
     assert isinstance(startd.replies()[0], ClaimRefused)
-    startd.hear(RequestClaim(slot_name="slot1@h", capability=startd.slot().capability, submitter="a@x",
+    startd.hear(RequestClaim(slot_name="slot1@h", capability=startd.slot().capability, owner="a@x", submitter="a@x",
                              job_ad=f"{JOB}Filler = true\n".encode(), schedd_name="q", lease_s=2400.0))
     startd.opened()
     assert startd.place("slot1_2") == op.CLAIMED
