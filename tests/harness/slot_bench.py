@@ -22,6 +22,7 @@ from condor_actors.messages.advertise import AdKind, AdsChanged, SubscribeAds
 from condor_actors.messages.claim import ClaimActivity, ClaimGranted, ReleaseClaim, RequestClaim
 from condor_actors.messages.negotiate import MatchNotice
 from condor_actors.messages.run import ActivateClaim, ContinueRun, OutputsReceived, RunBegan, StopRun, SuspendRun
+from condor_actors.wire.authority import PoolFiles, lend_proxy
 from condor_actors.wire.blocking import Client, LinkLost, RequestRefused, TimedOut, WireError, connect
 from condor_actors.wire.tool_credentials import ToolCredentials
 from tests.pool_fixture import PersonalPool, until
@@ -75,7 +76,7 @@ class SlotBench:
         self._log = pool.dir / "log" / "StartdLog"
         self._offset = 0
         config = load_config(environ={"CONDOR_CONFIG": pool.environment["CONDOR_CONFIG"]})
-        self._credentials = ToolCredentials.of(config)
+        self._credentials = self._shadow_of_ann(PoolFiles.of(config))
         self._collector = connect(f"unix:{pool.dir}/run/collector.sock")
         self._collector.ask("collector", SubscribeAds(ad_kinds=(AdKind.SLOT,), subscriber="tool"))
         self._capabilities: dict[int, str] = {}
@@ -89,6 +90,16 @@ class SlotBench:
         self._startd_line: Client | None = None
         self._host_line: tuple[str, Client] | None = None
         self.rest()
+
+    def _shadow_of_ann(self, files: PoolFiles) -> ToolCredentials:
+        """What the schedd of this machine lends to the shadows of the owner of the bench's claims."""
+        own = files.credentials()
+        assert own is not None
+        lent = lend_proxy(own, f"shadow:ann@{own.identity().host}")
+        paths = {name: self.pool.work / f"ann.{name}" for name in ("certificate", "key")}
+        paths["certificate"].write_bytes(lent.chain)
+        paths["key"].write_bytes(lent.key)
+        return ToolCredentials(certificate=str(paths["certificate"]), key=str(paths["key"]), ca=str(files.ca))
 
     # ---- what happened
 
@@ -182,7 +193,7 @@ class SlotBench:
 
     def _wish(self, slot: int, job: str) -> RequestClaim:
         return RequestClaim(slot_name=self.name(slot), capability=self._capabilities[slot], job_ad=job.encode(),
-                            submitter="ann@x", schedd_name="bench", lease_s=LEASE_S)
+                            owner="ann@x", submitter="ann@x", schedd_name="bench", lease_s=LEASE_S)
 
     def claim(self, slot: int) -> None:
         """As a schedd does; again when what it was told of the slot is out of date."""

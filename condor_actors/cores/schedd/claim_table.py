@@ -91,6 +91,7 @@ class HeldClaim:
         run_id: what runs on it.
         worklife_ends_s: from then on it takes no further job; 0: never.
         usable: False once it is being vacated: nothing more may start on it.
+        keep_idle_s: how long it is kept when nothing fits, as its last job wishes (KeepClaimIdle).
     """
 
     row: SaveClaim
@@ -100,6 +101,7 @@ class HeldClaim:
     run_id: str = ""
     usable: bool = True
     worklife_ends_s: float = 0.0
+    keep_idle_s: float = 0.0
 
     @property
     def address(self) -> Address:
@@ -301,6 +303,7 @@ class ClaimTable:
             return
         self._transitions.withdraw(job)
         claim.autocluster = job.autocluster
+        claim.keep_idle_s = job.ad.get_float("KeepClaimIdle", self._context.settings.keep_claim_idle_s)
         self.runs.start(job, claim)
 
     def _next(self, claim: HeldClaim) -> Job | None:
@@ -314,9 +317,8 @@ class ClaimTable:
         return None
 
     def _rest(self, claim: HeldClaim) -> None:
-        keep_s = claim.ad.get_float("KeepClaimIdle", self._context.settings.keep_claim_idle_s)
-        if keep_s > 0.0:
-            self._context.timer(("idle-claim", claim.row.claim_id), keep_s)
+        if claim.keep_idle_s > 0.0:
+            self._context.timer(("idle-claim", claim.row.claim_id), claim.keep_idle_s)
         else:
             self.release(claim, "no more jobs fit")
 
