@@ -17,8 +17,8 @@ from condor_actors.config.typed import Value, convert, split_words
 
 if TYPE_CHECKING:
     from condor_actors.classads import Expr
+    from condor_actors.config.parameters.of_htcondor import Elsewhere
 
-from condor_actors.config.parameters.of_htcondor import Elsewhere, elsewhere
 
 __all__ = ["Config", "Slip"]
 
@@ -231,6 +231,8 @@ class Config:
 
     def slips(self) -> tuple[Slip, ...]:
         """Names that were set and that nothing reads: HTCondor's own, slips of the finger, and leftovers."""
+        from condor_actors.config.parameters.of_htcondor import elsewhere  # large, and only wanted by a check
+
         mentioned = self._mentioned()
         known = plain_names()
         found = []

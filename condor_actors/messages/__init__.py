@@ -1,7 +1,8 @@
 """Every message of the system, one module per conversation.
 
-A conversation's module is imported when it is named, or when one of its messages arrives (``condor.queue.Submitted``
-is in ``queue``): a tool that lives for some milliseconds pays for no class it does not use.
+A conversation's module is imported when it is named, or when one of its messages arrives
+(``condor.queue.QueryJobs`` is in ``queue``): a tool that lives for some milliseconds pays for no class it does
+not use.
 """
 
 from __future__ import annotations

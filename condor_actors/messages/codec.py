@@ -26,7 +26,8 @@ MAX_BODY_BYTES = 512 * 1024
 """The largest encoded body that may be sent; more is paged by cursor or goes over the bulk channel."""
 
 CONVERSATIONS = (
-    "admin", "advertise", "claim", "interactive", "negotiate", "owner", "pool", "queue", "run", "shadow_host")
+    "admin", "advertise", "claim", "interactive", "negotiate", "owner", "pool", "queue", "run", "shadow_host", "spool",
+    "submission")
 """The modules of this package that hold messages; ``condor.<conversation>.<Name>`` is defined in one of them."""
 
 Encoder = Callable[[Any], Any]

@@ -11,6 +11,40 @@ from condor_actors.messages.codec import message
 
 @message
 @attrs.frozen(kw_only=True)
+class TailJob:
+    """condor_tail: bytes of a running job's file.  Answer: :class:`RunFileBytes`."""
+
+    KIND: ClassVar[str] = "condor.interactive.TailJob"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "WRITE"
+
+    cluster_id: int
+    proc_id: int
+    path: str
+    offset: int = -1
+    max_bytes: int = 65536
+
+
+@message
+@attrs.frozen(kw_only=True)
+class ConnectToJob:
+    """condor_ssh_to_job: open a shell beside the job.  Answer: Done; then :class:`ShellData` both ways."""
+
+    KIND: ClassVar[str] = "condor.interactive.ConnectToJob"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "WRITE"
+
+    cluster_id: int
+    proc_id: int
+    shell_id: str
+    command: tuple[str, ...] = ()
+    terminal: str = "dumb"
+    rows: int = 24
+    columns: int = 80
+
+
+@message
+@attrs.frozen(kw_only=True)
 class ReadRunFile:
     """Shadow to starter (for condor_tail): bytes of a sandbox file.  Answer: :class:`RunFileBytes`.
 

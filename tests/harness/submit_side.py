@@ -33,7 +33,7 @@ from condor_actors.messages.claim import ClaimGranted, ClaimsRenewed, ReleaseCla
 from condor_actors.messages.envelope import Address, Delivery, Done, Identity, Refused
 from condor_actors.messages.manifest import FileEntry
 from condor_actors.messages.negotiate import Match, MatchesMade, NegotiateRequests
-from condor_actors.messages.queue import ActOnJobs, JobAction, QueryJobs, ReserveCluster, SubmitPage
+from condor_actors.messages.queue import ActOnJobs, JobAction, QueryJobs
 from condor_actors.messages.run import (
     ActivateClaim,
     Activated,
@@ -45,6 +45,7 @@ from condor_actors.messages.run import (
     StopRun,
     Usage,
 )
+from condor_actors.messages.submission import ReserveCluster, SubmitPage
 from condor_actors.store.queue_store import QueueStore
 from condor_actors.userlog.writer import UserLogs
 from tests.harness.local_post import LocalNetwork, Probe

@@ -19,8 +19,9 @@ from condor_actors.effects import Answer, Ask, Persist, Reply, Send
 from condor_actors.messages.claim import ClaimGranted, ClaimRefused
 from condor_actors.messages.envelope import Address, Delivery, Identity
 from condor_actors.messages.negotiate import Match, MatchesMade, NegotiateRequests
-from condor_actors.messages.queue import ActOnJobs, JobAction, ReserveCluster, SubmitPage
+from condor_actors.messages.queue import ActOnJobs, JobAction
 from condor_actors.messages.shadow_host import HostOrders, RunEnded, ShadowHostHello
+from condor_actors.messages.submission import ReserveCluster, SubmitPage
 from condor_actors.store.queue_store import QueueStore
 
 ANN = Identity(name="ann@dom", method="local", uid=1000)

@@ -13,8 +13,7 @@ import attrs
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.cores.schedd.shadow_hosts import ShadowHosts
 from condor_actors.messages.envelope import Address, AskFailed, Delivery, Done, Refused
-from condor_actors.messages.interactive import OpenShell, ReadRunFile, ShellData
-from condor_actors.messages.queue import ConnectToJob, TailJob
+from condor_actors.messages.interactive import ConnectToJob, OpenShell, ReadRunFile, ShellData, TailJob
 
 __all__ = ["InteractiveRelay"]
 

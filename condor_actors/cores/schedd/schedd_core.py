@@ -33,20 +33,12 @@ from condor_actors.cores.schedd.submitter_advertiser import SubmitterAdvertiser
 from condor_actors.effects import Answer, Effect, Persist
 from condor_actors.messages.claim import ClaimRevoked, ClaimsKept
 from condor_actors.messages.envelope import Delivery, PeerDown, PeerUp, Refused, TimerFired
-from condor_actors.messages.interactive import ShellData
+from condor_actors.messages.interactive import ConnectToJob, ShellData, TailJob
 from condor_actors.messages.negotiate import MatchesMade, NegotiateRequests, RequestCycle, RequestsRejected
-from condor_actors.messages.queue import (
-    ActOnJobs,
-    ConnectToJob,
-    EditJobs,
-    FinishSpooling,
-    QueryJobs,
-    QueryTotals,
-    ReserveCluster,
-    SubmitPage,
-    TailJob,
-)
+from condor_actors.messages.queue import ActOnJobs, EditJobs, QueryJobs, QueryTotals
 from condor_actors.messages.shadow_host import NoticesWritten, RunEnded, RunUpdated, ShadowHostHello
+from condor_actors.messages.spool import FinishSpooling
+from condor_actors.messages.submission import ReserveCluster, SubmitPage
 
 __all__ = ["AtRest", "Finish", "HostHello", "Stop", "ScheddCore"]
 

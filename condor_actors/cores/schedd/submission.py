@@ -20,7 +20,8 @@ from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.cores.submit_commands import objection
 from condor_actors.messages.codes import HoldCode, JobStatus, Notification, Universe
 from condor_actors.messages.envelope import Delivery, Done, Refused
-from condor_actors.messages.queue import ClusterReserved, FinishSpooling, ReserveCluster, SubmitPage, Submitted
+from condor_actors.messages.spool import FinishSpooling
+from condor_actors.messages.submission import ClusterReserved, ReserveCluster, SubmitPage, Submitted
 from condor_actors.messages.urls import travels_as_url
 
 __all__ = ["Submissions"]

@@ -44,9 +44,12 @@ from condor_actors.daemons.schedd.shadow_processes import HostProcesses, RealHos
 from condor_actors.daemons.schedd.spool import SPOOL_MESSAGES, SPOOL_READS, Spool
 from condor_actors.effects import Effect
 from condor_actors.messages.envelope import Address, Delivery, Identity, PeerDown, PeerUp, Refused, TimerFired
+from condor_actors.messages.interactive import ConnectToJob
 from condor_actors.messages.negotiate import RequestCycle
-from condor_actors.messages.queue import ConnectToJob, FinishSpooling, QueryJobs, ReserveCluster
+from condor_actors.messages.queue import QueryJobs
 from condor_actors.messages.shadow_host import BecomeOwner, SayHello, ShadowHostHello
+from condor_actors.messages.spool import FinishSpooling
+from condor_actors.messages.submission import ReserveCluster
 from condor_actors.store.queue_store import QueueStore
 
 __all__ = ["ScheddDaemon", "ScheddEdges", "make_daemon"]

@@ -24,7 +24,7 @@ from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.daemons.schedd.shadow_processes import user_ids
 from condor_actors.machine.run.tree_removal import remove_tree
 from condor_actors.messages.envelope import Done, Identity, Refused
-from condor_actors.messages.queue import ListSpool, ReadSpool, SpoolBytes, SpoolChunk, SpoolListing
+from condor_actors.messages.spool import ListSpool, ReadSpool, SpoolBytes, SpoolChunk, SpoolListing
 from condor_actors.store.database import has_room
 from condor_actors.transfer.manifest import BadManifest, check_path
 

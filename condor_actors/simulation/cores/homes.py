@@ -13,9 +13,9 @@ from condor_actors.cores.schedd.schedd_core import HostHello, ScheddCore
 from condor_actors.cores.schedd.shadow_host import HostStarted, StartHost
 from condor_actors.effects import Effect, Reply
 from condor_actors.messages.envelope import Address, Delivery, Identity
-from condor_actors.messages.queue import ReserveCluster, SubmitPage
 from condor_actors.messages.run import StopRun
 from condor_actors.messages.shadow_host import HostOrders, NoticesWritten, ShadowHostHello
+from condor_actors.messages.submission import ReserveCluster, SubmitPage
 from condor_actors.simulation.cores.nodes import COLLECTOR, Node
 from condor_actors.simulation.cores.runs import SimulatedRun, Work
 from condor_actors.simulation.report import events

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from condor_actors.actors import Actor, World
 from condor_actors.messages.codes import JobStatus, Universe
 from condor_actors.messages.envelope import Address, Delivery, TimerFired
-from condor_actors.messages.queue import ActOnJobs, ClusterReserved, JobAction, ReserveCluster, SubmitPage, Submitted
+from condor_actors.messages.queue import ActOnJobs, JobAction
+from condor_actors.messages.submission import ClusterReserved, ReserveCluster, SubmitPage, Submitted
 from condor_actors.simulation.world.network import SimulatedPost
 from condor_actors.simulation.world.process import Process
 from condor_actors.simulation.world.scenario import JobRecord, Submission, Wish

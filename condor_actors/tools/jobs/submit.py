@@ -133,7 +133,7 @@ class _Submission:
 
     def reserve(self) -> int:
         """The number of a new cluster."""
-        from condor_actors.messages.queue import ClusterReserved, ReserveCluster
+        from condor_actors.messages.submission import ClusterReserved, ReserveCluster
 
         answer: ClusterReserved = self._asked(ReserveCluster())
         return answer.cluster_id
@@ -168,7 +168,7 @@ class _Submission:
         return 0
 
     def _send(self, cluster: Cluster) -> None:
-        from condor_actors.messages.queue import SubmitPage
+        from condor_actors.messages.submission import SubmitPage
 
         pages = list(pages_of(cluster))
         first = 0

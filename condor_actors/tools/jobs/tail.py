@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from condor_actors.messages.queue import TailJob
+from condor_actors.messages.interactive import TailJob
 from condor_actors.tools.lib.command import ToolError, Words, run, values_of
 from condor_actors.tools.lib.contact import Schedd, load, schedd
 from condor_actors.tools.lib.flags import Flag, Given

@@ -12,7 +12,8 @@ import sys
 from collections.abc import Sequence
 
 from condor_actors.classads import ClassAd, quote
-from condor_actors.messages.queue import ListSpool, QueryJobs, ReadSpool
+from condor_actors.messages.queue import QueryJobs
+from condor_actors.messages.spool import ListSpool, ReadSpool
 from condor_actors.tools.lib.command import ToolError, Words, run
 from condor_actors.tools.lib.contact import Schedd, load, refused, schedd
 from condor_actors.tools.lib.flags import Flag, Given

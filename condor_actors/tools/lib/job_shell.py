@@ -13,8 +13,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-from condor_actors.messages.interactive import ShellData
-from condor_actors.messages.queue import ConnectToJob
+from condor_actors.messages.interactive import ConnectToJob, ShellData
 from condor_actors.tools.lib.command import ToolError
 from condor_actors.tools.lib.contact import QUEUE, Schedd
 from condor_actors.wire.blocking import LinkLost, RequestRefused, TimedOut

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from condor_actors.classads import ClassAd
-from condor_actors.messages.queue import FinishSpooling, SpoolChunk
+from condor_actors.messages.spool import FinishSpooling, SpoolChunk
 from condor_actors.messages.urls import local_path, travels_as_url
 from condor_actors.submit.build_context import listed
 from condor_actors.tools.lib.command import ToolError

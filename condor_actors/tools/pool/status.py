@@ -293,11 +293,12 @@ def _order(value: object) -> tuple[int, float, str]:
 
 def _table(question: Question, ads: list[ClassAd]) -> Iterator[str]:
     from condor_actors.tools.printing.status_columns import COMPACT, VIEWS, compact_row, sensors_of, table
-    from condor_actors.tools.printing.tables import PrintTable
     from condor_actors.tools.status_totals import TOTALS, totals
 
     total = TOTALS.get("normal" if question.is_compact else question.view)
     if question.form == "table":
+        from condor_actors.tools.printing.tables import PrintTable
+
         custom: PrintTable = ad_output.understood(lambda: PrintTable.read(question.table_file))
         ads = custom.chosen(ads)
         if not question.is_totals:

@@ -128,11 +128,11 @@ def test_limits() -> None:
 
 
 def test_kinds_are_found_where_they_are_defined() -> None:
-    assert codec.message_class("condor.queue.SubmitPage", 1) is not None
+    assert codec.message_class("condor.submission.SubmitPage", 1) is not None
     for unknown in ("condor.queue.Nope", "condor.nowhere.X", "os.system", "", "condor..x"):
         assert codec.message_class(unknown, 1) is None
     with pytest.raises(MalformedMessage):
-        decode("condor.queue.SubmitPage", 2, b"")
+        decode("condor.submission.SubmitPage", 2, b"")
     for kind, version in codec.kinds():
         cls: Any = codec.message_class(kind, version)
         assert cls.LEVEL, kind

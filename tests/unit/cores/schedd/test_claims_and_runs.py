@@ -16,8 +16,9 @@ from condor_actors.effects import Answer, Ask, Effect, Persist, Reply, Send, Set
 from condor_actors.messages.claim import ClaimGranted, ClaimRefused, ReleaseClaim, RenewClaims
 from condor_actors.messages.envelope import Address, AskFailed, Delivery, Done, Identity, TimerFired
 from condor_actors.messages.negotiate import Match, MatchesMade, NegotiateRequests, ResourceRequest
-from condor_actors.messages.queue import ActOnJobs, JobAction, ReserveCluster, SubmitPage
+from condor_actors.messages.queue import ActOnJobs, JobAction
 from condor_actors.messages.shadow_host import HostOrders, RunEnded, ShadowHostHello, StartRun
+from condor_actors.messages.submission import ReserveCluster, SubmitPage
 
 ANN = Identity(name="ann@dom", method="local", uid=1000)
 SLOT = b'Name = "slot1@e"\nRequirements = true\nCpus = 1\nMemory = 1000\n'

@@ -15,9 +15,10 @@ from condor_actors.effects import Answer, Ask, Send
 from condor_actors.messages.claim import ClaimGranted
 from condor_actors.messages.envelope import Address, Delivery, Identity, PeerDown, TimerFired
 from condor_actors.messages.negotiate import Match, MatchesMade, NegotiateRequests
-from condor_actors.messages.queue import ActOnJobs, JobAction, ReserveCluster, SubmitPage
+from condor_actors.messages.queue import ActOnJobs, JobAction
 from condor_actors.messages.run import StopRun
 from condor_actors.messages.shadow_host import HostOrders, ShadowHostHello, StartRun
+from condor_actors.messages.submission import ReserveCluster, SubmitPage
 from condor_actors.store.queue_store import QueueStore
 
 ANN = Identity(name="ann@dom", method="local", uid=1000)

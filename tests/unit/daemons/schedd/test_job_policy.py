@@ -12,17 +12,9 @@ from condor_actors.config import load_config
 from condor_actors.cores.schedd.schedd_settings import SystemPolicy, schedd_settings
 from condor_actors.messages.claim import RenewClaims
 from condor_actors.messages.envelope import Done, Refused
-from condor_actors.messages.queue import (
-    ActionResult,
-    ActOnJobs,
-    EditJobs,
-    FinishSpooling,
-    JobAction,
-    ListSpool,
-    ReadSpool,
-    ReserveCluster,
-    SpoolChunk,
-)
+from condor_actors.messages.queue import ActionResult, ActOnJobs, EditJobs, JobAction
+from condor_actors.messages.spool import FinishSpooling, ListSpool, ReadSpool, SpoolChunk
+from condor_actors.messages.submission import ReserveCluster
 from tests.harness.submit_side import USER, SubmitPool
 
 

@@ -10,7 +10,8 @@ import pytest
 from condor_actors.config import load_config
 from condor_actors.cores.schedd.schedd_settings import ScheddSettings, schedd_settings
 from condor_actors.messages.envelope import Identity, Refused
-from condor_actors.messages.queue import ActionResults, EditJobs, ReserveCluster, SubmitPage
+from condor_actors.messages.queue import ActionResults, EditJobs
+from condor_actors.messages.submission import ReserveCluster, SubmitPage
 from tests.harness.local_post import Probe
 from tests.harness.submit_side import USER, SubmitPool
 from tests.unit.daemons.schedd.test_submit_side import entry

@@ -14,7 +14,7 @@ import pytest
 
 from condor_actors.daemons.schedd.spool import Spool
 from condor_actors.messages.envelope import Done, Identity, Refused
-from condor_actors.messages.queue import ReadSpool, SpoolChunk
+from condor_actors.messages.spool import ReadSpool, SpoolChunk
 
 
 def asked(spool: Spool, message: Any) -> Any:
