@@ -1,7 +1,8 @@
 """Content by its digest: each distinct file once, whatever its name or sender.
 
 Theory: a blob is a file named by the SHA-256 of its content, written elsewhere in the store and renamed into place
-when it is whole, so after ``kill -9`` there are only whole blobs and partial files.  A partial file is named by the
+when it is whole, so after ``kill -9`` there are only whole blobs and partial files.  What is on its way has its room
+reserved, so that blobs that come together do not each count on the whole disk.  A partial file is named by the
 digest it is to have and is continued later.  A blob found at start was written by an earlier process, maybe just
 before the power failed: it is hashed again before its first use.  Over the quota the blobs used longest ago go first;
 those that a run has pinned stay.
@@ -79,14 +80,16 @@ class BlobStore:
 
     Args:
         directory: made when it is not there; owned by one process.
-        quota_bytes: kept under this by forgetting what is not pinned; 0: no limit.
+        quota_bytes: kept under this by forgetting what is not pinned; 0: no limit.  What is pinned may take more.
+        floor_bytes: so much stays free on the disk for others: blobs are forgotten, or refused, below it.
         clock: seconds, for the order of use.
     """
 
     def __init__(self, directory: str | os.PathLike[str], quota_bytes: int = 0,
-                 clock: Callable[[], float] = time.time) -> None:
+                 clock: Callable[[], float] = time.time, floor_bytes: int = 0) -> None:
         self.directory = Path(directory)
         self.quota_bytes = quota_bytes
+        self.floor_bytes = floor_bytes
         self._clock = clock
         self._partial = self.directory / "partial"
         self._partial.mkdir(parents=True, exist_ok=True)
@@ -94,6 +97,7 @@ class BlobStore:
         self._pins: dict[str, set[str]] = {}
         self._total = 0
         self._sequence = 0
+        self._under_way: set[Partial] = set()
         self._load()
 
     def _load(self) -> None:
@@ -220,7 +224,7 @@ class BlobStore:
     def unpin(self, owner: str) -> None:
         """Let go of everything ``owner`` has pinned."""
         self._pins.pop(owner, None)
-        self._make_room(0)
+        self.make_room()
 
     # ---- adding
 
@@ -242,12 +246,12 @@ class BlobStore:
             fresh: do not look for the beginning that an earlier attempt left.
 
         Raises:
-            OSError: no space within the quota (``EDQUOT``), or the disk is full.
+            OSError: no room on the disk (``ENOSPC``); names the folder.
         """
         if not is_digest(digest) or size_bytes < 0:
             raise MissingBlob(f"{digest[:80]!r} is no digest")
         begun = [] if fresh else sorted(self._partial.glob(f"{digest}.*"))
-        self._make_room(size_bytes, max((path.stat().st_size for path in begun), default=0))
+        self.make_room(size_bytes, max((path.stat().st_size for path in begun), default=0))
         if not fresh:
             for path in begun:
                 partial = Partial.take_up(self, path, digest, size_bytes)
@@ -281,28 +285,38 @@ class BlobStore:
         if entry is not None:
             self._total -= entry.size_bytes
 
-    def _make_room(self, size_bytes: int, begun_bytes: int = 0) -> None:
-        """Forget what was used longest ago until so much more fits, ``begun_bytes`` of which are on the disk."""
-        if not self._lacks(size_bytes, begun_bytes):
+    def make_room(self, size_bytes: int = 0, begun_bytes: int = 0) -> None:
+        """Forget what was used longest ago until so much more fits, ``begun_bytes`` of which are on the disk.
+
+        Raises:
+            OSError: it does not fit; never for ``size_bytes`` 0, which asks only for what others need.
+        """
+        if not self._over_quota(size_bytes) and not self._lacks(size_bytes, begun_bytes):
             return
         pinned = set().union(*self._pins.values()) if self._pins else set()
         oldest = sorted((entry.used_s, digest) for digest, entry in self._entries.items() if digest not in pinned)
         for _, digest in oldest:
             self.remove(digest)
-            if not self._lacks(size_bytes, begun_bytes):
+            if not self._over_quota(size_bytes) and not self._lacks(size_bytes, begun_bytes):
                 return
         lack = self._lacks(size_bytes, begun_bytes) if size_bytes else None
         if lack is not None:
             raise lack
 
+    def _over_quota(self, size_bytes: int) -> bool:
+        """Whether so much more is more than the store should take."""
+        to_be = self._total + sum(partial.size_bytes for partial in self._under_way) + size_bytes
+        return bool(self.quota_bytes) and to_be > self.quota_bytes
+
     def _lacks(self, size_bytes: int, begun_bytes: int) -> OSError | None:
         """Why so much more does not fit; None when it does."""
-        if self.quota_bytes and self._total + size_bytes > self.quota_bytes:
-            return OSError(errno.EDQUOT, f"the blob store's quota of {self.quota_bytes} bytes is in use")
         disk = os.statvfs(self._partial)
-        free_bytes = disk.f_bavail * disk.f_frsize
+        to_come = sum(partial.size_bytes - partial.offset for partial in self._under_way)
+        free_bytes = disk.f_bavail * disk.f_frsize - to_come - self.floor_bytes
         if size_bytes - begun_bytes > free_bytes:
-            return OSError(errno.ENOSPC, f"{size_bytes} bytes do not fit on the disk: {free_bytes} are free")
+            return OSError(errno.ENOSPC, f"{size_bytes} bytes do not fit on the disk: {max(0, free_bytes)} are free"
+                           f" beside {to_come} for what is on its way and {self.floor_bytes} left to others",
+                           str(self.directory))
         return None
 
     def clear(self) -> None:
@@ -330,6 +344,7 @@ class Partial:
         self._stream = stream
         self._hash = hashlib.sha256()
         self._done = False
+        store._under_way.add(self)
 
     @classmethod
     def create(cls, store: BlobStore, path: Path, digest: str, size_bytes: int) -> Partial:
@@ -395,20 +410,24 @@ class Partial:
             return
         self._done = True
         self._store._adopt(self._path, self.digest, self.size_bytes)
-        self._stream.close()
+        self._end()
 
     def discard(self) -> None:
         """Remove what was written."""
         self._done = True
         self._path.unlink(missing_ok=True)
-        self._stream.close()
+        self._end()
 
     def close(self) -> None:
         """Leave it for a later attempt."""
         if not self._done:
-            self._stream.close()
+            self._end()
             if self.offset == 0:
                 self._path.unlink(missing_ok=True)
+
+    def _end(self) -> None:
+        self._stream.close()
+        self._store._under_way.discard(self)
 
     def __enter__(self) -> Partial:
         return self

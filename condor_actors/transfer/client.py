@@ -37,11 +37,13 @@ class TransferError(Exception):
 
     Attributes:
         code: ``denied not-found full changed unreachable local``.
+        number: the errno of what could not be read or written here; 0: it was something else.
     """
 
-    def __init__(self, code: str, text: str) -> None:
+    def __init__(self, code: str, text: str, number: int = 0) -> None:
         super().__init__(text)
         self.code = code
+        self.number = number
 
 
 class MemorySink:
@@ -106,13 +108,13 @@ class Transfer:
             self.over = True
             self.result.callback(None)
 
-    def fail(self, code: str, text: str) -> None:
-        """It failed for good."""
+    def fail(self, code: str, text: str, number: int = 0) -> None:
+        """It failed for good; ``number``: the errno of what happened here."""
         if not self.over:
             self.over = True
             if self.sink is not None:
                 self.sink.close()
-            self.result.errback(TransferError(code, text))
+            self.result.errback(TransferError(code, text, number))
 
 
 class BulkClient:
@@ -158,7 +160,7 @@ class BulkClient:
         try:
             transfer.sink = FileSink(target, digest, size_bytes, mode)
         except OSError as error:
-            transfer.fail("local", f"{target}: {error.strerror}")
+            transfer.fail("local", f"{target}: {error.strerror}", error.errno or 0)
             return transfer.result
         return self._start(node, transfer)
 
@@ -382,15 +384,20 @@ class ClientConnection(Protocol):
         self._node.moved()
         try:
             transfer.sink.write(content)
-        except (BlobError, OSError) as error:
-            transfer.fail("full" if isinstance(error, OSError) else "changed", str(error))
+        except BlobError as error:
+            transfer.fail("changed", str(error))
+            self.abort("the blocks are not what was announced")
+        except OSError as error:
+            transfer.fail("local", str(error), error.errno or 0)
             self.abort("the blocks cannot be kept")
 
     def _fetched(self, transfer: Transfer, sink: Sink) -> None:
         try:
             sink.commit()
-        except (BlobError, OSError) as error:
-            transfer.fail("changed" if isinstance(error, BlobError) else "local", str(error))
+        except BlobError as error:
+            transfer.fail("changed", str(error))
+        except OSError as error:
+            transfer.fail("local", str(error), error.errno or 0)
         else:
             transfer.succeed()
         self._free()

@@ -209,7 +209,7 @@ class BulkConnection(Protocol):
             if grant.stored is not None:
                 grant.stored(digest)
         elif grant.written_bytes + size > grant.max_bytes:
-            self._no("full", f"more than the {grant.max_bytes} bytes allowed to this run")
+            self._no("changed", f"more than the {grant.max_bytes} bytes allowed to this run")
         else:
             try:
                 partial = grant.store.begin(digest, size)

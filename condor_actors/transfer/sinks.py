@@ -51,13 +51,21 @@ class FileSink:
         self._stream: BinaryIO | None = stream
 
     def write(self, data: bytes) -> None:
-        """The next bytes."""
+        """The next bytes.
+
+        Raises:
+            BlobError: more than was announced.
+            OSError: they cannot be written; names the target.
+        """
         assert self._stream is not None
         if self.offset + len(data) > self._size_bytes:
             raise BlobError(f"more than the {self._size_bytes} bytes announced")
         view = memoryview(data)
-        while view:
-            view = view[self._stream.write(view) :]
+        try:
+            while view:
+                view = view[self._stream.write(view) :]
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, self._target) from None
         self._hash.update(data)
         self.offset += len(data)
 

@@ -341,6 +341,15 @@ ROWS = (
         unit="MiB",
         read_by=STARTER,
     ),
+    integer(
+        "STARTER_BLOB_CACHE_LEAVES",
+        1024,
+        "How much of its disk the cache leaves free for others, the schedd of the machine among them; at most a twentieth "
+        "of the disk.",
+        low=0,
+        unit="MiB",
+        read_by=STARTER,
+    ),
     boolean(
         "STARTD_ENFORCE_DISK_LIMITS",
         False,

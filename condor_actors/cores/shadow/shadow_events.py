@@ -117,7 +117,7 @@ class BlobsSent:
 
 @attrs.frozen
 class BlobsFailed:
-    """They could not be sent; ``local``: because of a file here, or because there is no room for it there."""
+    """They could not be sent; ``local``: because of a file here."""
 
     reason: str
     local: bool

@@ -13,7 +13,7 @@ sending       blobs sent → waiting; failed → ended
 waiting       ``RunBegan`` → running
 running       ``RunExited`` → bringing
 apart         link up, ``Reattached`` → running; not found, lease over → ended (failed)
-bringing      outputs home → ended; not writable → ended (hold)
+bringing      outputs home → ended; no room → bringing, again; not writable → ended (hold)
 ended         –
 ============= ==============================================================================================
 
@@ -29,6 +29,7 @@ from typing import Any, ClassVar
 
 from condor_actors.classads import ClassAd
 from condor_actors.cores.shadow.shadow_events import (
+    BringOutputs,
     Log,
     PrepareInputs,
     Report,
@@ -53,6 +54,10 @@ NOTICE_S = 150.0
 """The starter ends a run when its lease is over since it noticed that the shadow is gone, which takes up to 120 s where
 nothing resets the connection.  The shadow gives the run up after that, lest the job be started a second time beside it.
 """
+ROOM_RETRY_S = 15.0
+ROOM_PATIENCE_S = 900.0
+"""How long, and how often, the outputs of a program that has ended are brought where a disk at home is full.  The
+starter keeps them meanwhile; then the job is held, and the reason names the file."""
 REFUSALS = 4
 """Refused connections in a row after which nobody waits for the lease: a starter host that is started again listens
 elsewhere, and the kernel has killed the jobs of the dead one."""
@@ -76,6 +81,7 @@ class ShadowRun:
         began: whether its program is known to have begun; suspended: whether it is known to stand still.
         stopping: the wish to end it; wish: the user's, to suspend or continue, that no starter has heard yet.
         exited: how the starter says that it ended.
+        no_room_since_s: since when its outputs wait for room at home; None: they do not.
         claim_over: why its claim is over; empty: it is not.
         asking: whether a reattachment is asked for; found_late: one was answered when the run had been given up.
         out: what follows from the event being handled.
@@ -96,6 +102,7 @@ class ShadowRun:
         self.stopping: StopRun | None = None
         self.wish: SuspendRun | ContinueRun | None = None
         self.exited: RunExited | None = None
+        self.no_room_since_s: float | None = None
         self.keeping = 0
         self.told = ""
         self.suspended = order.reattach and job.get_int("JobStatus") == JobStatus.SUSPENDED
@@ -265,6 +272,22 @@ class ShadowRun:
         """The starter may have been asked, and its answer been lost: then its lease began anew, and ours does."""
         self.out.append(SetTimer("lease", self.order.lease_s + NOTICE_S))
 
+    def bring_outputs(self, exited: RunExited) -> BringOutputs:
+        """What brings the outputs home."""
+        return BringOutputs(exited.outputs, exited.outputs_digest, exited.cause in ("evicted", "killed"))
+
+    def may_wait_for_room(self, reason: str) -> bool:
+        """Try again when there may be room at home; whether it is not too late, and the job goes on."""
+        if self.stopping is not None:
+            return False
+        if self.no_room_since_s is None:
+            self.no_room_since_s = self.now_s
+            self.out.append(Note(f"run {self.order.run_id}: its outputs wait for room: {reason}", "warn"))
+        if self.now_s - self.no_room_since_s >= ROOM_PATIENCE_S:
+            return False
+        self.out.append(SetTimer("room", ROOM_RETRY_S))
+        return True
+
     def finish(self, received_bytes: int) -> None:
         """The outputs are home: say how the run ended."""
         exited = self.exited
@@ -301,7 +324,8 @@ class ShadowRun:
         self.state = ShadowState.ENDED
         self.ended = RunEnded(run_id=self.order.run_id, outcome=outcome, attributes=self.attributes.to_bytes(),
                               reason=reason, hold_code=code, hold_subcode=subcode, claim_usable=claim_usable)
-        self.out += [CancelTimer("update"), CancelTimer("lease"), CancelTimer("reattach"), Report(self.ended)]
+        self.out += [CancelTimer("update"), CancelTimer("lease"), CancelTimer("reattach"), CancelTimer("room"),
+                     Report(self.ended)]
 
     def log(self, event: int, **facts: Any) -> None:
         """Write an event to the user log."""

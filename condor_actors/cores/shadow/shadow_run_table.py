@@ -5,6 +5,7 @@ The steps come first, in the order of a run's life; the rows that put them into 
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,6 @@ from condor_actors.cores.shadow.shadow_checkpoint import CheckpointHome, KeepChe
 from condor_actors.cores.shadow.shadow_events import (
     BlobsFailed,
     BlobsSent,
-    BringOutputs,
     InputsFailed,
     InputsReady,
     Log,
@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 __all__ = ["ANSWER_PATIENCE_S", "ROWS", "Step", "TABLE"]
 
 ANSWER_PATIENCE_S = 60.0
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+"""What cannot be written now may be written later."""
 
 Step = Callable[[Any, Any], Any]
 
@@ -108,13 +110,14 @@ def _blobs_sent(run: ShadowRun, event: BlobsSent) -> None:
 
 
 def _blobs_failed(run: ShadowRun, event: BlobsFailed) -> None:
-    """The contents could not be sent."""
+    """The contents could not be sent: a file here cannot be read, or something is wrong with the machine."""
     run.out.append(Send(run.starter, StopRun(run_id=run.order.run_id, how="fast", reason=event.reason)))
     if event.local:
         run.end("hold", f"Transfer input files failure: {event.reason}", HoldCode.TRANSFER_INPUT_ERROR,
                 claim_usable=False)
     else:
-        run.end("failed", f"the input files could not be sent: {event.reason}", claim_usable=False)
+        run.end("failed", f"the input files could not be sent to {run.order.slot_name}: {event.reason}",
+                claim_usable=False)
 
 
 # ---- while it runs
@@ -301,7 +304,7 @@ def _bring(run: ShadowRun, event: RunExited) -> None:
             run.log(JobEventType.FILE_TRANSFER, TransferStep=FileTransferEventType.OUT_STARTED)
             if event.outputs_digest or any(each.kind == "file" and each.inline is None for each in event.outputs):
                 run.report_now("transferring-output")
-        run.out.append(BringOutputs(event.outputs, event.outputs_digest, event.cause in ("evicted", "killed")))
+        run.out.append(run.bring_outputs(event))
     else:
         run.finish(0)
 
@@ -315,12 +318,28 @@ def _outputs_home(run: ShadowRun, event: OutputsHome) -> None:
 
 
 def _outputs_failed(run: ShadowRun, event: OutputsFailed) -> None:
-    """Something cannot be written at home, or not be fetched."""
+    """Something cannot be written at home, or not be fetched; a full disk may have room again soon."""
+    if not event.remote and event.subcode in NO_ROOM and run.may_wait_for_room(event.reason):
+        return
     if event.remote:
-        run.end("failed", f"the output files could not be fetched: {event.reason}", claim_usable=False)
+        run.end("failed", f"the output files could not be fetched from {run.order.slot_name}: {event.reason}",
+                claim_usable=False)
     else:
         run.end("hold", f"Transfer output files failure: {event.reason}", HoldCode.TRANSFER_OUTPUT_ERROR, event.subcode,
                 claim_usable=run.exited is not None and run.exited.claim_open)
+
+
+def _bring_again(run: ShadowRun, event: TimerFired) -> None:
+    """There may be room now."""
+    if run.exited is not None:
+        run.out.append(run.bring_outputs(run.exited))
+
+
+def _stop_bringing(run: ShadowRun, event: StopRun) -> None:
+    """The program has ended already; nobody waits for room for the outputs of a job that is not to go on."""
+    _claim_lost(run, event)
+    if run.no_room_since_s is not None and event.how != "lost" and run.exited is not None:
+        run.end("evicted", event.reason, claim_usable=run.exited.claim_open)
 
 
 def _settled(run: ShadowRun, event: Settled) -> None:
@@ -363,7 +382,7 @@ ROWS: dict[EventKey, Sequence[Step | ignore]] = {
     CheckpointHome: (*(_checkpoint_home,) * 7, _over),
     ScheddBack: (*(_not_running,) * 4, _say_again, _say_again, _home, _over),
     StopRun: (
-        _stop_unbegun, _stop_noted, _stop_told, _stop_told, _stop_told, _stop_apart, _stop_noted, _over,
+        _stop_unbegun, _stop_noted, _stop_told, _stop_told, _stop_told, _stop_apart, _stop_bringing, _over,
     ),
     PeerDown: (_no_link, _asked, _link_lost, _link_lost, _link_lost, _apart, _home, _over),
     PeerUp: (*(_in_touch,) * 5, _look_for_it, _home, _over),
@@ -373,6 +392,7 @@ ROWS: dict[EventKey, Sequence[Step | ignore]] = {
     RunExited: (*(_bring,) * 6, _home, _over),
     OutputsHome: (*(_not_home,) * 6, _outputs_home, _over),
     OutputsFailed: (*(_not_home,) * 6, _outputs_failed, _over),
+    "timer room": (*(_not_home,) * 6, _bring_again, _over),
     Settled: (_settled,) * 8,
 }
 

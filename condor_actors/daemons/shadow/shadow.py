@@ -325,7 +325,7 @@ class Shadow(CoreActor):
     def _sent(self, result: Any) -> None:
         if isinstance(result, Failure):
             error = _first_error(result)
-            self._event(BlobsFailed(str(error), local=getattr(error, "code", "") in ("local", "changed", "full")))
+            self._event(BlobsFailed(str(error), local=getattr(error, "code", "") in ("local", "changed")))
         else:
             self._event(BlobsSent())
 
@@ -422,7 +422,8 @@ class Shadow(CoreActor):
         if isinstance(result, Failure):
             error = _first_error(result)
             local = getattr(error, "code", "") == "local" or isinstance(error, OSError)
-            self._event(bringing.failed(str(error), getattr(error, "errno", 0) or 0, remote=not local))
+            number = getattr(error, "number", 0) or getattr(error, "errno", 0) or 0
+            self._event(bringing.failed(str(error), number, remote=not local))
         else:
             self._brought(bringing, size)
 

@@ -204,6 +204,7 @@ class StarterHost(Actor):
             self._hello()
         elif key == "sweep":
             self.edges.sweep_directories()
+            self.edges.store.make_room()
             self.context.set_timer("sweep", SWEEP_S)
         elif isinstance(key, ClearAgain):
             self._starter_failed(key.run_id, key.reason)

@@ -62,7 +62,8 @@ class StarterHostDaemon:
         self.edges = StarterEdges(
             reactor=world.reactor_time, in_thread=in_thread, log=world.log, host=self.host, root=self.root,
             cgroups=self.cgroups, launcher=launcher, startd=startd, node=lambda: self.public_node,
-            store=self.host.blobs(spool / "starter_blobs", config.integer("STARTER_BLOB_CACHE") << 20),
+            store=self.host.blobs(spool / "starter_blobs", config.integer("STARTER_BLOB_CACHE") << 20,
+                                  config.integer("STARTER_BLOB_CACHE_LEAVES") << 20),
             bulk=world.blobs or BulkService(world.reactor_time, world.log), settings=self._settings(config),
             slot_account=self.slot_account, own_hosts=self.own_hosts)
         self.claims: dict[str, ActiveClaim] = {}

@@ -62,13 +62,20 @@ class RunHost:
         """
         return SandboxRoot(execute, account)
 
-    def blobs(self, folder: Path, quota_bytes: int) -> BlobStore:
+    def blobs(self, folder: Path, quota_bytes: int, floor_bytes: int) -> BlobStore:
         """The content that runs have fetched.
+
+        Args:
+            folder: where.
+            quota_bytes: how much it may take.
+            floor_bytes: how much stays free on its disk, at most a twentieth of it.
 
         Raises:
             OSError: the folder cannot be made.
         """
-        store = BlobStore(folder, quota_bytes)
+        os.makedirs(folder, exist_ok=True)
+        disk = os.statvfs(folder)
+        store = BlobStore(folder, quota_bytes, floor_bytes=min(floor_bytes, disk.f_blocks * disk.f_frsize // 20))
         os.chmod(store.directory, stat.S_IRWXU)
         return store
 

@@ -399,6 +399,9 @@ class MemoryBlobs:
     def unpin(self, holder: str) -> None:
         """Nothing is kept."""
 
+    def make_room(self) -> None:
+        """Nothing is kept."""
+
 
 class SimulatedRunHost:
     """``World.host`` of a starter host."""
@@ -423,7 +426,7 @@ class SimulatedRunHost:
         """EXECUTE."""
         return SimulatedSandboxes(self._machine, execute, self.pid)
 
-    def blobs(self, folder: Any, quota_bytes: int) -> MemoryBlobs:
+    def blobs(self, folder: Any, quota_bytes: int, floor_bytes: int) -> MemoryBlobs:
         """No content."""
         return MemoryBlobs()
 

@@ -99,5 +99,5 @@ def test_no_more_than_is_allowed_is_written(bench: Bench) -> None:
     bench.service.open(KEY, Grant(store=bench.store, writable=None, max_bytes=len(DATA)))
     bench.say(streams.frame(streams.PUT, KEY, DIGEST, len(DATA)))
     assert bench.say(block(DATA) + streams.frame(streams.END)) == [(streams.HAVE, ())]
-    assert bench.refusal(streams.frame(streams.PUT, KEY, digest_bytes(b"x"), 1)) == "full"
+    assert bench.refusal(streams.frame(streams.PUT, KEY, digest_bytes(b"x"), 1)) == "changed"
     bench.close()
