@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from pathlib import Path
 from types import SimpleNamespace
@@ -135,7 +134,7 @@ def test_what_does_not_fit_on_the_disk_is_refused_before_it_fills_it(
         partial.write(b"n" * 20)
     with store.begin(digest_bytes(b"n" * 30), 30) as partial:
         assert partial.offset == 20
-    with pytest.raises(OSError, match="31 bytes do not fit on the disk: 30 are free.*/s"):
+    with pytest.raises(OSError, match=r"31 bytes do not fit on the disk: 30 are free.*/s"):
         store.begin(digest_bytes(b"x" * 31), 31)
     assert old not in store
 
@@ -157,7 +156,7 @@ def test_a_part_of_the_disk_is_left_to_others(tmp_path: Path, monkeypatch: pytes
     old = store.put_bytes(b"o" * 10)
     free = [100]
     monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_bavail=free[0], f_frsize=1))
-    with pytest.raises(OSError, match="50 are free .* and 50 left to others"):
+    with pytest.raises(OSError, match=r"50 are free .* and 50 left to others"):
         store.begin(digest_bytes(b"x" * 51), 51)
     assert old not in store
     kept = store.put_bytes(b"k" * 10)
