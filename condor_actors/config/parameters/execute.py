@@ -344,8 +344,8 @@ ROWS = (
     integer(
         "STARTER_BLOB_CACHE_LEAVES",
         1024,
-        "How much of its disk the cache leaves free for others, the schedd of the machine among them; at most a twentieth "
-        "of the disk.",
+        "How much of its disk the cache leaves free for others, the schedd of the machine among them; at most a "
+        "twentieth of the disk.",
         low=0,
         unit="MiB",
         read_by=STARTER,
