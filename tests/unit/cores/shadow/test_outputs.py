@@ -12,7 +12,9 @@ from condor_actors.cores.shadow.shadow_events import BringOutputs, OutputsFailed
 from condor_actors.cores.shadow.shadow_run import ROOM_PATIENCE_S, ROOM_RETRY_S, ShadowRun
 from condor_actors.effects import Answer, SetTimer
 from condor_actors.messages.envelope import TimerFired
-from condor_actors.messages.run import FileEntry, Reattached, RunBegan, RunEnded, RunExited, StartRun, StopRun, Usage
+from condor_actors.messages.manifest import FileEntry
+from condor_actors.messages.run import Reattached, RunBegan, RunExited, StopRun, Usage
+from condor_actors.messages.shadow_host import RunEnded, StartRun
 
 FULL = OutputsFailed("[Errno 28] No space left on device: '/home/alice/out'", errno.ENOSPC)
 
