@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from typing import Any
 
 import attrs
@@ -62,12 +63,13 @@ SHADOW_EVENTS: tuple[Any, ...] = (
     attrs.evolve(_EXITED, cause="hold", hold_code=34, exit_code=-1), attrs.evolve(_EXITED, cause="start-failed"),
     attrs.evolve(_EXITED, exit_code=-1, exit_signal=9),
     sh.OutputsHome(10), sh.OutputsFailed("not writable"), sh.OutputsFailed("the link broke", remote=True),
+    sh.OutputsFailed("no room", errno.ENOSPC),
     m.SuspendRun(run_id=RUN), m.ContinueRun(run_id=RUN),
     *(m.StopRun(run_id=RUN, how=how, reason="asked") for how in ("vacate", "fast", "remove", "hold", "lost")),
     PeerUp(node=NODE, identity=Identity(name="execute@e")),
     PeerDown(node=NODE, reason="reset"), sh.Settled(), sh.ScheddBack(),
     m.RunCheckpointed(run_id=RUN, number=1, usage=m.Usage()), CheckpointHome(1, "", 5), CheckpointHome(1, "no room"),
-    *(TimerFired(key=key) for key in ("update", "lease", "reattach")),
+    *(TimerFired(key=key) for key in ("update", "lease", "reattach", "room")),
 )
 
 _FACTS = st.CheckpointFacts(digest="d", size_bytes=9, stored_bytes=8, sent_bytes=7, cpu_level=3, threads=1, took_s=0.5)
