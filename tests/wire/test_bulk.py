@@ -115,7 +115,7 @@ async def test_without_the_right_nothing_moves(ends: Ends) -> None:
     ends.service.open(KEY, Grant(store=ends.store, writable=None, max_bytes=10))
     with pytest.raises(TransferError) as caught:
         await ends.client.put(ends.node, KEY, digest, size, path)
-    assert caught.value.code == "full"
+    assert caught.value.code == "changed"
     ends.service.close(KEY)
     with pytest.raises(TransferError):
         await ends.client.put(ends.node, KEY, digest, size, path)
