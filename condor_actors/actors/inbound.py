@@ -11,7 +11,7 @@ no further credit while many messages wait (see :attr:`Inbound.backlog`), so wha
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 from twisted.internet.interfaces import IReactorTime
@@ -54,7 +54,7 @@ class Inbound:
         self._outbound = outbound
         self._authorize = authorize
         self._log = log
-        self._seen: dict[str, dict[str, None]] = {}
+        self._seen: dict[Hashable, dict[str, None]] = {}
 
     @property
     def backlog(self) -> int:
@@ -103,7 +103,7 @@ class Inbound:
         )
 
     def _is_repeat(self, identity: Identity, message_id: str) -> bool:
-        seen = self._seen.setdefault(identity.name, {})
+        seen = self._seen.setdefault(identity.bearer, {})
         if message_id in seen:
             return True
         seen[message_id] = None

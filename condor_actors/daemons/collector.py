@@ -20,7 +20,7 @@ from condor_actors.actors import Actor, ActorSystem, Daemon, World
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, Expr, is_true, parse_expression
 from condor_actors.config import Config
 from condor_actors.config.settings import setting
-from condor_actors.cores.collector.ad_table import AdRecord, AdTable, TooManyAds
+from condor_actors.cores.collector.ad_table import AdRecord, AdTable, TooManyAds, ad_key
 from condor_actors.cores.collector.pool_totals import pool_totals
 from condor_actors.cores.rights import host_of
 from condor_actors.daemons.admin import package_version
@@ -201,6 +201,10 @@ class Collector(Actor):
             if foreign:
                 self._refuse(delivery, "denied", foreign)
                 return
+            holder = self._holder(message.ad_kind, ad, delivery.identity)
+            if holder:
+                self._refuse(delivery, "denied", f"{ad.get_str('Name')} is an ad of {holder}")
+                return
             record, changed = memory.table.update(
                 message.ad_kind, message.ad, message.private, now_s=self.context.now_s(),
                 lifetime_s=float(message.lifetime_s or memory.settings.lifetime_s), parsed=ad,
@@ -212,6 +216,16 @@ class Collector(Actor):
         if changed:
             self._changed(record.change())
         self.context.reply(delivery, Done())
+
+    def _holder(self, ad_kind: AdKind, ad: ClassAd, identity: Identity) -> str:
+        """The other machine that an ad of this name belongs to now; empty: it is the sender's, or nobody's."""
+        if identity.method != "tls" or ad_kind not in ELSEWHERE_BOUND:
+            return ""
+        key = ad_key(ad_kind, ad.get_str("Name"), ad.get_str("ScheddName"))
+        record = self.memory.table.tables[ad_kind].get(key)
+        if record is None or record.host == identity.host:
+            return ""
+        return record.host or "this machine"
 
     def _invalidate(self, delivery: Delivery, message: InvalidateAd) -> None:
         if not self._may(delivery, message.ad_kind):
@@ -288,6 +302,9 @@ class Collector(Actor):
         self.context.unwatch(node)
 
 
+ELSEWHERE_BOUND = frozenset({AdKind.SUBMITTER, AdKind.COLLECTOR, AdKind.GENERIC})
+"""Kinds whose ``Name`` says nothing of a host: who has the ad keeps it until it expires."""
+
 HOST_BOUND = frozenset({AdKind.SLOT, AdKind.STARTD, AdKind.SCHEDD, AdKind.MASTER})
 """Kinds whose ``Name`` is a host, or ends in ``@host``."""
 
@@ -305,6 +322,8 @@ def foreign_claim(ad_kind: AdKind, ad: ClassAd, identity: Identity) -> str:
         claimed["Name"] = ad.get_str("Name").rpartition("@")[2]
     if ad.find("machine") is not None or ad_kind in HOST_BOUND:
         claimed["Machine"] = ad.get_str("Machine")
+    if ad_kind is AdKind.SUBMITTER:
+        claimed["ScheddName"] = ad.get_str("ScheddName").rpartition("@")[2]
     for attribute, host in claimed.items():
         if not identity.speaks_for(host):
             return (f"{identity.host} may not advertise {attribute} = {ad.get_str(attribute)!r}: its certificate does "

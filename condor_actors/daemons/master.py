@@ -89,7 +89,10 @@ class MasterActor(Actor):
     def receive(self, delivery: Delivery) -> None:
         """A word from an admin, a daemon, a timer."""
         message = delivery.message
-        if isinstance(message, DaemonStarted):
+        if isinstance(message, DaemonStarted) and delivery.identity.method == "tls":
+            self.context.log.warn("{who} of {host} says that a daemon of this machine has started: not heeded",
+                                  who=delivery.identity.name, host=delivery.identity.host)
+        elif isinstance(message, DaemonStarted):
             self._daemon_started(message)
         elif isinstance(message, DaemonCommand):
             self._command(delivery, message)

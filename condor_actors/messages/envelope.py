@@ -81,6 +81,12 @@ class Identity:
         return self.method != "tls" or host.lower() in (self.hosts or {self.host.lower()})
 
     @property
+    def bearer(self) -> tuple[str, str, str, int | None]:
+        """What stays the same over all links of one machine, or of one user: two bearers are never mistaken for one
+        another."""
+        return self.name, self.host, self.method, self.uid
+
+    @property
     def user(self) -> str:
         """The part before the ``@``."""
         return self.name.partition("@")[0]

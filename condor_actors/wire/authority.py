@@ -27,7 +27,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from condor_actors.durable import sync_folder
 from condor_actors.wire.credentials import BadCredentials, Credentials
-from condor_actors.wire.host_names import canonical_host
+from condor_actors.wire.host_names import canonical_host, is_loopback
 from condor_actors.wire.nodes import BadNode, is_address
 from condor_actors.wire.trust import BACKDATED, NAME_PREFIX, ROLE_PREFIX, ROLES, names_of, proxy_extension
 
@@ -70,7 +70,7 @@ class PoolFiles:
         """Where the configuration says they are."""
         ca = config.path("POOL_CA")
         return cls(ca=ca, ca_key=config.path("POOL_CA_KEY"), host=config.path("HOST_CERTIFICATE"),
-                   host_key=config.path("HOST_KEY"), crl=ca.with_name("revoked.crl"),
+                   host_key=config.path("HOST_KEY"), crl=config.path("POOL_CRL"),
                    tokens=config.path("POOL_TOKENS"))
 
     def credentials(self) -> Credentials | None:
@@ -343,9 +343,12 @@ class Authority:
     def _revoke(self, serials: Sequence[str]) -> None:
         issued = self.issued()
         for wanted in serials:
-            matching = [serial for serial, entry in issued.items() if serial == wanted or wanted in entry["hosts"]]
+            matching = [serial for serial, entry in issued.items()
+                        if serial == wanted or wanted.lower().removesuffix(".") in entry["hosts"]]
             if not matching:
                 raise AuthorityError(f"no certificate {wanted!r} was issued here; condor_pool list shows all")
+            matching += [serial for serial, entry in issued.items()
+                         if any(_follows(entry, issued[each], each) for each in matching)]
             for serial in matching:
                 issued[serial]["revoked"] = True
         write_whole(self._register_path, json.dumps(issued, indent=1).encode(), 0o600)
@@ -362,9 +365,10 @@ class Authority:
         write_whole(self.files.crl, crl.public_bytes(serialization.Encoding.PEM))
 
 
-def is_loopback(host: str) -> bool:
-    """Tell whether a name means whichever machine one is on."""
-    return host == "localhost" or (is_address(host) and ip_address(host).is_loopback)
+def _follows(entry: dict[str, Any], revoked: dict[str, Any], serial: str) -> bool:
+    """Whether a certificate was given for the key of one that is revoked: who had that key may hold it."""
+    same = entry.get("line", "") == revoked.get("line", serial)
+    return bool(same and entry["issued_s"] >= revoked["issued_s"])
 
 
 def create_pool(files: PoolFiles, pool: str, hosts: Sequence[str], *, roles: Sequence[str] = ROLES,

@@ -9,7 +9,8 @@ READ               users of this machine; machines of the pool; their users' pro
 WRITE              the same                                                              READ
 NEGOTIATOR         machines with the role negotiator                                     READ
 ADVERTISE_*        machines with the role startd, schedd, master                         –
-DAEMON             machines of the pool                                                  WRITE, ADVERTISE_*
+DAEMON             machines of the pool                                                  WRITE, ADVERTISE_* of
+                                                                                         the certificate's roles
 OWNER              –                                                                     READ
 CONFIG             –                                                                     READ
 ADMINISTRATOR      machines with the role collector (the central manager)                WRITE, OWNER
@@ -54,6 +55,7 @@ _ROLE_LEVELS = {
     "negotiator": Level.NEGOTIATOR, "startd": Level.ADVERTISE_STARTD, "schedd": Level.ADVERTISE_SCHEDD,
     "master": Level.ADVERTISE_MASTER, "collector": Level.ADMINISTRATOR,
 }
+_ADVERTISING = {role: level for role, level in _ROLE_LEVELS.items() if level.value.startswith("ADVERTISE_")}
 _NETWORK = re.compile(r"[0-9a-fA-F:.]+/[0-9.]+")
 
 
@@ -144,7 +146,8 @@ class Authorization:
             return True
         if any(entry.matches(identity) for entry in self._deny[level] or ()):
             return False
-        return any(self._has(identity, higher) for higher in IMPLIED_BY[level])
+        return any(self._has(identity, higher) for higher in IMPLIED_BY[level]
+                   if higher is level or not _lacks_role(identity, level))
 
     def _has(self, identity: Identity, level: Level) -> bool:
         if any(entry.matches(identity) for entry in self._deny[level] or ()):
@@ -153,6 +156,15 @@ class Authorization:
         if listed is not None:
             return any(entry.matches(identity) for entry in listed)
         return level in default_levels(identity)
+
+
+def _lacks_role(identity: Identity, level: Level) -> bool:
+    """Whether ``level`` is for machines with a role that this machine's certificate does not have.
+
+    A machine that belongs to the pool has DAEMON, but advertises only the daemons that it was admitted with.
+    """
+    is_machine = identity.method == "tls" and bool(identity.roles)
+    return is_machine and any(each is level and role not in identity.roles for role, each in _ADVERTISING.items())
 
 
 def default_levels(identity: Identity) -> frozenset[Level]:

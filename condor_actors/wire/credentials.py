@@ -32,6 +32,7 @@ from twisted.protocols.tls import TLSMemoryBIOFactory, TLSMemoryBIOProtocol
 from zope.interface import implementer
 
 from condor_actors.messages.envelope import Identity
+from condor_actors.wire.host_names import own_names
 from condor_actors.wire.nodes import is_address
 from condor_actors.wire.trust import BadCertificate, identity_of_chain, names_of
 
@@ -251,7 +252,7 @@ class TlsDoor:
         client = credentials.context(is_client=True, verify=self._verify)
         server = credentials.context(is_client=False, verify=self._verify, guests=self._guests)
         self.credentials, self._revoked = credentials, revoked
-        self.own_hosts = frozenset(host.lower() for host in names_of(credentials.certificates()[0]))
+        self.own_hosts = own_names(names_of(credentials.certificates()[0]))
         self.client_context, self.server_context = client, server
 
     def _verify(self, connection: SSL.Connection, certificate: crypto.X509, error: int, depth: int, ok: int) -> bool:

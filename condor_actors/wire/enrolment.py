@@ -37,7 +37,6 @@ from condor_actors.wire.authority import (
     AuthorityError,
     PoolFiles,
     install_renewed,
-    is_loopback,
     key_pem,
     lend_proxy,
     make_key,
@@ -47,7 +46,7 @@ from condor_actors.wire.authority import (
 )
 from condor_actors.wire.credentials import BadCredentials, Credentials
 from condor_actors.wire.frames import ENROL_LINE
-from condor_actors.wire.host_names import canonical_host
+from condor_actors.wire.host_names import canonical_host, is_loopback
 from condor_actors.wire.nodes import BadNode, tls_node
 from condor_actors.wire.post_office import PostOffice
 from condor_actors.wire.tokens import BadToken, TokenStore
@@ -73,12 +72,16 @@ class Enrolment:
         self._files = files
         self._life = life
 
-    def enrol(self, message: EnrolMachine) -> MachineEnrolled | Refused:
-        """Let a newcomer in, if its token is good."""
+    def enrol(self, message: EnrolMachine, peer: str = "") -> MachineEnrolled | Refused:
+        """Let a newcomer in, if its token is good.
+
+        Args:
+            message: what it asks for.
+            peer: the address that it speaks from.
+        """
         try:
             authority = Authority.load(self._files)
-            for host in message.hosts:
-                canonical_host(host)
+            _refuse_everybodys_names(message.hosts, peer)
             roles = TokenStore(self._files.tokens).redeem(message.token_id, message.secret)
             self._refuse_own_names(message.hosts)
             certificate = authority.sign_request(message.request, message.hosts, roles, self._life)
@@ -113,7 +116,7 @@ class Enrolment:
             return Refused(code="denied", text=f"the certificate was not signed here: {type(error).__name__}")
         if authority.issued().get(f"{old.serial_number:x}", {}).get("revoked"):
             return Refused(code="denied", text="the certificate was revoked")
-        if identity.method == "tls" and (identity.host != machine.host or identity.roles != machine.roles):
+        if identity.method == "tls" and (identity.hosts, identity.roles) != (machine.hosts, machine.roles):
             return Refused(code="denied", text=f"{identity.host} may not renew the certificate of {machine.host}")
         try:
             certificate = authority.sign_request(message.request, names_of(old), sorted(machine.roles), self._life,
@@ -129,6 +132,19 @@ class Enrolment:
     def revocations(self) -> bytes:
         """The revocation list; empty when there is none."""
         return self._files.crl.read_bytes() if self._files.crl.exists() else b""
+
+
+def _refuse_everybodys_names(hosts: Sequence[str], peer: str) -> None:
+    """A name such as ``localhost`` means each machine to itself: whoever had it in a certificate could speak for all.
+
+    Raises:
+        AuthorityError: one of ``hosts`` is such a name, and the newcomer at ``peer`` is not on this very machine.
+        BadNode: one of them is no name.
+    """
+    for host in hosts:
+        if is_loopback(canonical_host(host)) and not is_loopback(peer):
+            raise AuthorityError(f"{host} means every machine to itself and cannot be the name of one in the pool;"
+                                 " say condor_pool join --host NAME, or set FULL_HOSTNAME")
 
 
 class EnrolmentActor(Actor):
@@ -193,7 +209,8 @@ class EnrolmentDoor(Protocol):
                                    request=str(asked["request"]).encode(), hosts=hosts)
         except (ValueError, KeyError, TypeError):
             return {"error": "a request that cannot be read"}
-        answer = self._enrolment.enrol(message)
+        assert self.transport is not None
+        answer = self._enrolment.enrol(message, getattr(self.transport.getPeer(), "host", ""))
         if isinstance(answer, Refused):
             self._log.info("a machine that calls itself {host} was not let in: {text}", host=hosts[0],
                            text=answer.text)

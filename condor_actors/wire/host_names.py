@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from ipaddress import ip_address
 
 from condor_actors.wire.nodes import BadNode, is_address
 
-__all__ = ["canonical_host"]
+__all__ = ["canonical_host", "is_loopback", "own_names"]
+
+LOOPBACK_NAMES = frozenset({"localhost", "localhost4", "localhost6", "ip6-localhost", "ip6-loopback", "loopback"})
 
 _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9])?")
 
@@ -35,3 +38,15 @@ def canonical_host(host: str) -> str:
     if name.replace(".", "").isdigit():
         raise BadNode(f"{host!r} is neither a name nor an address")
     return name
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether a name or address means whichever machine one is on."""
+    name = host.lower().removesuffix(".").removesuffix(".localdomain")
+    return name in LOOPBACK_NAMES or name.endswith(".localhost") or (is_address(host) and ip_address(host).is_loopback)
+
+
+def own_names(hosts: Iterable[str]) -> frozenset[str]:
+    """The names that tell a machine from every other, in small letters; all of them where none does."""
+    names = frozenset(host.lower() for host in hosts)
+    return frozenset(name for name in names if not is_loopback(name)) or names

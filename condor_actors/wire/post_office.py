@@ -140,17 +140,21 @@ class PostOffice:
         self.public_node = str(TlsNode(public_host or host, listening.getHost().port))
         return self.public_node
 
-    def _as_user_of_ours(self, identity: Identity) -> Identity:
+    def _as_user_of_ours(self, identity: Identity) -> Identity | None:
         """The identity with the name that its bearer has here, where the machine that signed is trusted about users.
 
         This machine is, and those of TRUSTED_USER_HOSTS are.  Any other machine's users keep its name behind the
-        ``@``, and so are nobody's namesake.
+        ``@``, and so are nobody's namesake; None where that name is the domain of the users here.
         """
         if identity.method != "tls" or identity.roles != {"user"}:
             return identity
         assert self.tls is not None
         if identity.host.lower() in self.trusted_user_hosts | self.tls.own_hosts:
             return attrs.evolve(identity, name=f"{identity.user}@{self.uid_domain}")
+        if identity.host.lower() == self.uid_domain.lower():
+            self.log.warn("{who} refused: a machine that is not in TRUSTED_USER_HOSTS is called as our UID_DOMAIN is",
+                          who=identity.name)
+            return None
         return identity
 
     def accept(self, line: bytes, identity: Identity | None) -> IProtocol | None:
@@ -159,6 +163,8 @@ class PostOffice:
             return None
         if identity is not None:
             identity = self._as_user_of_ours(identity)
+            if identity is None:
+                return None
         if line == frames.ACTORS_LINE:
             assert identity is not None
             self._last_inbound += 1

@@ -18,6 +18,7 @@ machine has the role ``schedd`` and ``host`` is one of that machine's names; a p
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Collection, Sequence
 
 from cryptography import x509
@@ -39,6 +40,10 @@ BACKDATED = datetime.timedelta(days=1)
 
 MAX_PROXY_LIFE = datetime.timedelta(hours=36) + BACKDATED
 ROLES = ("master", "collector", "negotiator", "schedd", "startd", "gateway")
+
+
+_LOGIN = re.compile(r"[^\x00-\x20\x7f@:/*?,]+")
+"""What may stand before the ``@``: nothing that lists or further names would read as something else."""
 
 
 class BadCertificate(ValueError):
@@ -157,7 +162,7 @@ def _delegated(claimed: str, proxy: x509.Certificate, signer: x509.Certificate) 
         raise BadCertificate("it is a proxy that lives too long")
     role, colon, rest = claimed.partition(":")
     owner, _, host = rest.rpartition("@")
-    if not colon or role not in DELEGATED_ROLES or not owner or host not in names_of(signer):
+    if not colon or role not in DELEGATED_ROLES or not _LOGIN.fullmatch(owner) or host not in names_of(signer):
         raise BadCertificate(f"{machine.host} may not say that someone is {claimed!r}")
     name = claimed if role == "shadow" else rest
     return Identity(name=name, roles=frozenset({role}), host=host, method="tls")

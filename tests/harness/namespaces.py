@@ -94,6 +94,7 @@ class Machine(Host):
     def __init__(self, wire: Wire, name: str, number: int, config: str) -> None:
         folder = wire.folder / name
         super().__init__(folder, folder / "work")
+        self.wire = wire
         self.name = name
         self.address = f"10.88.7.{number}"
         self.namespace = f"{wire.tag}{name}"

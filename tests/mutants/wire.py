@@ -122,7 +122,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         killed_by=("tests/wire/test_enrolment.py::test_tokens_run_out_and_names_are_not_stolen",)),
     Mutation(
         "renewal-for-another-machine", "condor_actors/wire/enrolment.py",
-        "identity.host != machine.host or identity.roles != machine.roles",
+        "(identity.hosts, identity.roles) != (machine.hosts, machine.roles)",
         "identity.host == machine.host and identity.roles != machine.roles",
         why="a machine gets the certificate of any other whose old one it has seen",
         killed_by=("tests/wire/test_enrolment.py::test_a_machine_renews_nobody_elses_certificate",)),

@@ -25,7 +25,11 @@ ROWS = (
         "$(ETC)/pool/ca.key",
         "The authority's private key; only on the machine that admits others.",
     ),
-    path("POOL_CRL", "$(ETC)/pool/ca.crl", "The authority's list of revoked certificates; none when it is not there."),
+    path(
+        "POOL_CRL",
+        "$(ETC)/pool/revoked.crl",
+        "The authority's list of revoked certificates; none when it is not there.",
+    ),
     path(
         "HOST_CERTIFICATE",
         "$(ETC)/pool/host.crt",

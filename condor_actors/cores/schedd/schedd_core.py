@@ -274,7 +274,7 @@ class ScheddCore:
         return tuple(out)
 
     def _requests(self, message: NegotiateRequests, delivery: Delivery) -> None:
-        self.demand.negotiators[delivery.identity.name] = delivery.sender
+        self.demand.negotiators[delivery.identity.bearer] = delivery.sender
         self.context.reply(self.claims.requests(message))
 
     def _again(self, cluster: int, proc: int) -> None:

@@ -7,6 +7,8 @@ the one that was last said, the negotiator would see nothing new in it, and is a
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 from condor_actors.classads import ClassAd
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.messages.advertise import AdKind, InvalidateAd, UpdateAd
@@ -32,7 +34,7 @@ class SubmitterAdvertiser:
         self._changed: dict[str, None] = {}
         self._seen: dict[str, int] = {}
         self._hidden = False
-        self.negotiators: dict[str, Address] = {}
+        self.negotiators: dict[Hashable, Address] = {}
         self._due_s = float("inf")
         self._last_s = 0.0
 

@@ -163,7 +163,7 @@ class Checkers:
         admit, taken = system.inbound.admit, set[tuple[str, str]]()
 
         def admitted(node: str, identity: Identity, envelope: Envelope) -> Any:
-            key = (identity.name, envelope.message_id)
+            key = (identity.bearer, envelope.message_id)
             if key in taken:
                 self._pool.violate(f"{process.title} takes {envelope.kind} twice")
             taken.add(key)

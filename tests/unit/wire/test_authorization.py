@@ -13,7 +13,8 @@ ALICE = Identity(name="alice@dom", method="local", uid=1000)
 ROOT = Identity(name="root@dom", method="local", uid=0)
 CONDOR = Identity(name="condor@dom", method="local", uid=OWN_UID)
 STARTD = Identity(name="condor@pool", method="tls", roles=frozenset({"startd", "master"}), host="w1.example")
-MANAGER = Identity(name="condor@pool", method="tls", roles=frozenset({"collector", "negotiator"}), host="cm.example")
+MANAGER = Identity(name="condor@pool", method="tls", roles=frozenset({"collector", "negotiator", "startd", "schedd",
+                                                                          "master"}), host="cm.example")
 SHADOW = Identity(name="shadow:alice@s.example", method="tls", roles=frozenset({"shadow"}), host="s.example")
 USER = Identity(name="bob@s.example", method="tls", roles=frozenset({"user"}), host="s.example")
 
@@ -47,7 +48,9 @@ def test_without_lists() -> None:
     assert levels(SHADOW) == {"CLIENT"}
     assert levels(ROOT) == levels(CONDOR) == levels(SELF) == EVERYTHING
     advertise = {"ADVERTISE_STARTD", "ADVERTISE_SCHEDD", "ADVERTISE_MASTER"}
-    assert levels(STARTD) == {"READ", "WRITE", "DAEMON", "CLIENT"} | advertise
+    own = {"ADVERTISE_STARTD", "ADVERTISE_MASTER"}
+    assert levels(STARTD) == {"READ", "WRITE", "DAEMON", "CLIENT"} | own
+    assert levels(STARTD, ALLOW_ADVERTISE_SCHEDD="w1.example") >= own | {"ADVERTISE_SCHEDD"}
     assert levels(MANAGER) == {"READ", "WRITE", "DAEMON", "CLIENT", "NEGOTIATOR", "ADMINISTRATOR", "OWNER"} | advertise
     assert levels(Identity(name="x@y", method="tls")) == {"CLIENT"}
 

@@ -1,0 +1,44 @@
+"""Pools to be attacked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+import pytest
+
+from tests.harness.namespaces import Machine, Wire, a_wire
+from tests.pool_fixture import until
+
+
+@attrs.frozen
+class AttackedPool:
+    """A pool of real daemons on machines of their own, and a machine whose administrator is not to be trusted."""
+
+    wire: Wire
+    manager: Machine
+    submit: Machine
+    evil: Machine
+
+    def token(self, roles: str = "master,schedd,startd") -> str:
+        """A join token."""
+        return self.manager.run("condor_pool", "token", "--roles", roles).strip()
+
+    @property
+    def collector(self) -> str:
+        """The collector's node."""
+        return f"<{self.manager.address}:9618>"
+
+    def node(self, machine: Machine, daemon: str) -> str:
+        """The public node of a daemon."""
+        return (machine.dir / "run" / f"{daemon}.address").read_text().split()[0]
+
+
+@pytest.fixture(scope="module")
+def attacked() -> Iterator[AttackedPool]:
+    """One for all tests of a module."""
+    with a_wire() as wire:
+        manager = wire.manager()
+        submit = wire.member(manager, "submit", "master,schedd")
+        until((submit.dir / "run" / "schedd.address").exists, "the schedd to listen")
+        yield AttackedPool(wire, manager, submit, wire.machine("evil"))

@@ -1,0 +1,107 @@
+"""A machine that joined with an ordinary token speaks for others: their ads, their claims, their daemons."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from tests.harness.namespaces import NEED_NAMESPACES
+from tests.pool_fixture import until
+from tests.security.conftest import AttackedPool
+from tests.security.intruder import intrude
+
+pytestmark = NEED_NAMESPACES
+
+ADVERTISE = """
+evil = Intruder.enrolled(token, f"{name}.trio")
+own = dict(Name=f"{name}.trio", Machine=f"{name}.trio", MyAddress=f"<{name}.trio:1>")
+result = evil.advertise(collector, AdKind[kind], **{**own, **attributes})
+"""
+
+
+@pytest.mark.parametrize(("kind", "attributes"), [
+    ("SCHEDD", {"Name": "submit.trio", "Machine": "submit.trio"}),
+    ("SCHEDD", {"Name": "SUBMIT.trio"}),
+    ("SCHEDD", {"MyAddress": "<10.88.7.2:9>"}),
+    ("SCHEDD", {"MyAddress": ""}),
+    ("SCHEDD", {"Machine": "submit.trio"}),
+    ("MASTER", {"Name": "submit.trio"}),
+    ("MASTER", {"Name": "x@submit.trio"}),
+    ("MASTER", {"Name": "submit.trio", "MyAddress": "<10.88.7.3:9>"}),
+    ("SLOT", {"Name": "slot1@manager.trio"}),
+    ("SLOT", {"Name": "slot1@localhost", "Machine": "localhost", "MyAddress": "<127.0.0.1:9618>"}),
+    ("SUBMITTER", {"Name": "root@trio", "ScheddName": "submit.trio"}),
+    ("SUBMITTER", {"Name": "root@trio", "ScheddName": "x@submit.trio"}),
+    ("NEGOTIATOR", {}),
+    ("ACCOUNTING", {}),
+])
+def test_it_advertises_for_another(attacked: AttackedPool, kind: str, attributes: dict[str, str]) -> None:
+    name = f"ad-{uuid.uuid4().hex}"
+    answer = intrude(attacked.evil, ADVERTISE, token=attacked.token(), name=name, collector=attacked.collector,
+                     kind=kind, attributes=attributes)
+    assert answer.startswith("denied"), answer
+
+
+@pytest.mark.parametrize(("roles", "kind", "allowed"), [
+    ("startd", "SCHEDD", False), ("startd", "SUBMITTER", False), ("startd", "MASTER", False),
+    ("schedd", "SLOT", False), ("schedd", "STARTD", False), ("startd", "STARTD", True), ("schedd", "SCHEDD", True),
+])
+def test_it_advertises_a_daemon_that_it_was_not_admitted_with(attacked: AttackedPool, roles: str, kind: str,
+                                                              allowed: bool) -> None:
+    name = f"{roles}-{kind.lower()}"
+    answer = intrude(attacked.evil, ADVERTISE, token=attacked.token(roles), name=name, collector=attacked.collector,
+                     kind=kind, attributes={"ScheddName": f"{name}.trio"})
+    assert answer.startswith("Done" if allowed else "denied"), answer
+
+
+def test_it_withdraws_the_ads_of_others(attacked: AttackedPool) -> None:
+    seen = until(lambda: "submit.trio" in (out := attacked.manager.run("condor_status", "-schedd", "-af", "Name"))
+                 and out, "the schedd's ad")
+    answers = intrude(attacked.evil, """
+        evil = Intruder.enrolled(token, "taker.trio")
+        result = [evil.withdraw(collector, AdKind[kind], name) for kind, name in
+                  (("SCHEDD", "submit.trio"), ("MASTER", "submit.trio"), ("SLOT", "slot1@manager.trio"))]
+        """, token=attacked.token(), collector=attacked.collector)
+    assert attacked.manager.run("condor_status", "-schedd", "-af", "Name") == seen, answers
+    masters = attacked.manager.run("condor_status", "-master", "-af", "Name")
+    assert "submit.trio" in masters
+
+
+def test_it_takes_over_an_ad_that_is_bound_to_no_host(attacked: AttackedPool) -> None:
+    """A generic ad belongs to the machine that sent it for as long as it lives."""
+    answers = intrude(attacked.evil, """
+        first, second = (Intruder.enrolled(token, f"gen{n}.trio") for n, token in enumerate(tokens))
+        ad = dict(Name="licences", MyType="Generic")
+        result = [each.advertise(collector, AdKind.GENERIC, MyAddress=f"<gen{n}.trio:1>", **ad)
+                  for n, each in ((0, first), (1, second), (0, first))]
+        """, tokens=[attacked.token(), attacked.token()], collector=attacked.collector)
+    assert answers[0] == answers[2] == "Done"
+    assert answers[1].startswith("denied")
+
+
+def test_it_says_that_a_daemon_of_another_machine_has_started(attacked: AttackedPool) -> None:
+    """The master believes its own children only: else it would tell others where their schedd is."""
+    before = attacked.submit.run("condor_status", "-master", "-af", "Name", "MasterSequenceNum")
+    intrude(attacked.evil, """
+        from condor_actors.messages.admin import DaemonStarted, Ping
+        evil = Intruder.enrolled(token, "starter-of-daemons.trio")
+        with evil.client(master) as client:
+            for pid in pids:
+                client.tell("master", DaemonStarted(daemon="schedd", pid=pid, address="<10.88.7.3:1>"))
+            result = said(client, "admin", Ping())
+        """, token=attacked.token(), master=attacked.node(attacked.submit, "master"), pids=attacked.submit.pids())
+    log = (attacked.submit.dir / "log" / "MasterLog").read_text()
+    assert "not heeded" in log, before
+
+
+def test_it_uses_up_the_message_ids_of_another_machine(attacked: AttackedPool) -> None:
+    """Who remembers ids per user name takes the other's message for a repeat and drops it."""
+    answers = intrude(attacked.evil, """
+        from condor_actors.messages.admin import Ping
+        first, second = (Intruder.enrolled(token, f"ids{n}.trio") for n, token in enumerate(tokens))
+        one, two = first.client(collector), second.client(collector)
+        two._prefix = one._prefix  # what the other's hello told
+        result = [said(one, "admin", Ping()), said(two, "admin", Ping())]
+        """, tokens=[attacked.token(), attacked.token()], collector=attacked.collector)
+    assert answers == ["Pong", "Pong"]
