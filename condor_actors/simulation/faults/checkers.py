@@ -26,6 +26,7 @@ a machine is not overcommitted       each program that starts
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
 from condor_actors.classads import ClassAd
@@ -160,7 +161,7 @@ class Checkers:
         """Look at what the process's actors are given: nothing may come twice."""
         system = process.system
         assert system is not None
-        admit, taken = system.inbound.admit, set[tuple[str, str]]()
+        admit, taken = system.inbound.admit, set[tuple[Hashable, str]]()
 
         def admitted(node: str, identity: Identity, envelope: Envelope) -> Any:
             key = (identity.bearer, envelope.message_id)
