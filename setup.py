@@ -17,7 +17,7 @@ from setuptools.command.build_ext import build_ext
 
 HERE = Path(__file__).resolve().parent
 PROGRAM_FOLDER = HERE / "condor_actors" / "machine" / "native" / "bin"
-PROGRAMS = ("condor_launcher", "condor_runtime", "condor_benchmark")
+PROGRAMS = ("condor_launcher", "condor_root", "condor_runtime", "condor_benchmark")
 CLASSADS = Extension(
     "condor_actors.classads._core",
     sorted(str(path.relative_to(HERE)) for path in (HERE / "native" / "classads").glob("*.c")),

@@ -196,12 +196,15 @@ class Loader:
                     self._read_file(path, 0)
 
     def _read_settings(self) -> None:
-        """What condor_config_val -set and -rset kept for this daemon, where its owner allows that."""
+        """What condor_config_val -set and -rset kept for this daemon, where its owner allows that.
+
+        Root reads only what is root's: the daemons' account writes these files, and could make itself root by them.
+        """
         for allowed, suffix in (("ENABLE_PERSISTENT_CONFIG", ""), ("ENABLE_RUNTIME_CONFIG", f".{os.getpid()}")):
             folder = self._value("PERSISTENT_CONFIG_DIR") or os.path.join(self._value("LOCAL_DIR"), "config")
             if self._value(allowed).upper() in ("TRUE", "YES", "1", "T"):
                 path = os.path.join(folder, f".config.{self.macros.subsystem}{suffix}")
-                if os.path.isfile(path):
+                if os.path.isfile(path) and (os.geteuid() != 0 or os.stat(path).st_uid == 0):
                     self._read_file(path, 0)
 
     def _read_user_file(self) -> None:

@@ -1,8 +1,9 @@
 """One daemon as a Twisted service: world, listeners, signals, admin actor, orderly end.
 
-The order of a start: configuration (already valid), log, credentials, daemon built from its store, listeners,
-``$(RUN)/<name>.address``, daemon started, master told.  The order of an end is the reverse.  Signals: TERM stops
-gracefully, QUIT fast, HUP reads the configuration again; everything also goes by message (:mod:`..daemons.admin`).
+The order of a start: configuration (already valid), the end of root where the daemon needs it no more, log,
+credentials, daemon built from its store, listeners, ``$(RUN)/<name>.address``, daemon started, master told.  The order
+of an end is the reverse.  Signals: TERM stops gracefully, QUIT fast, HUP reads the configuration again; everything also
+goes by message (:mod:`..daemons.admin`).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from twisted.logger import Logger
 from condor_actors.actors import Daemon, World
 from condor_actors.config import Config, ConfigError
 from condor_actors.daemons.admin import AdminActor, AdminEdges
+from condor_actors.machine.privilege.drop import drop_root
 from condor_actors.services.logs import start_logging
 from condor_actors.services.options import DaemonOptions
 from condor_actors.services.settings import store_setting
@@ -30,6 +32,8 @@ from condor_actors.services.world import RealWorld, real_world
 from condor_actors.wire.enrolment import keep_membership
 
 MakeDaemon = Callable[[Config, World], Daemon]
+WITHOUT_ROOT = frozenset({"collector", "negotiator", "ckpt_server", "defrag"})
+"""What needs no other account's rights: started as root, these are the pool's account before they do anything."""
 STOP_LIMITS = {"graceful": "SHUTDOWN_GRACEFUL_TIMEOUT", "fast": "SHUTDOWN_FAST_TIMEOUT"}
 """The parameters that say how long a daemon may take to stop before the process ends anyway.
 
@@ -87,8 +91,13 @@ class DaemonService(Service):
             self._reactor.callWhenRunning(self._reactor.stop)
 
     def _start(self) -> None:
+        dropped = drop_root(self.config) if self.daemon_name in WITHOUT_ROOT else ""
+        if dropped:
+            self.config = self._load()  # with what root's daemons do not read
         self._stop_log = start_logging(self.config, self.daemon_name)
         self.log.info("** condor-{name} (pid {pid}) starting up", name=self.daemon_name, pid=os.getpid())
+        if dropped:
+            self.log.info("** {dropped}", dropped=dropped)
         real = self._real = real_world(self.config, self.daemon_name, reactor=self._reactor)
         daemon = self._daemon = self._make_daemon(self.config, real.world)
         edges = AdminEdges(

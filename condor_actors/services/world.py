@@ -26,6 +26,7 @@ from condor_actors.classads.builtins.choice import listen_to_debug
 from condor_actors.classads.evaluation.budget import DEFAULT_BYTES, set_limits
 from condor_actors.config import Config, ConfigError
 from condor_actors.config.user_maps import use_user_maps
+from condor_actors.machine.privilege.pool_account import pool_uid
 from condor_actors.services.steady_time import SteadyClock, steady_timers
 from condor_actors.wire.authority import PoolFiles, machine_credentials
 from condor_actors.wire.authorization import Authorization
@@ -142,7 +143,7 @@ def real_world(config: Config, name: str, *, reactor: Any, credentials: Credenti
                       enrolling=enrolling or offers_enrolment(PoolFiles.of(config), name), log=log)
     post.max_connections = config.integer("SEC_MAX_LINKS")
     post.trusted_user_hosts = frozenset(host.lower() for host in config.list_of("TRUSTED_USER_HOSTS"))
-    authorization = Authorization(config)
+    authorization = Authorization(config, own_uid=pool_uid(config))
     world = World(reactor_time=reactor, wall_clock=SteadyClock(), random=random, post=post, log=log,
                   authorize=authorization.allows)
     return RealWorld(name=name, config=config, world=world, post=post, authorization=authorization,

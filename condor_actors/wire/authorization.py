@@ -107,7 +107,7 @@ class Authorization:
 
     Args:
         config: read again by :meth:`reconfigure`.
-        own_uid: the uid that has every level; the process's own by default.
+        own_uid: the uid that has every level beside root's, the pool's account; by default the process's own.
 
     Raises:
         ConfigError: an entry is none.

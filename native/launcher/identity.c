@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/capability.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -85,6 +86,18 @@ void set_limits(const struct plan *plan)
         umask(plan->mask);
 }
 
+/* Who starts the launcher as the job's account already lends it rights for its own steps: they end here.  Those of root
+ * have ended with its identity. */
+static void drop_rights(void)
+{
+    struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
+    const struct __user_cap_data_struct none[2] = {{0}};
+    if (geteuid() == 0)
+        return;
+    if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 || syscall(SYS_capset, &head, none) < 0)
+        fail("rights", errno, "capabilities");
+}
+
 /* Groups first, user last, and then a look that nothing of the old identity is left. */
 void become_user(const struct plan *plan)
 {
@@ -104,6 +117,7 @@ void become_user(const struct plan *plan)
         if (plan->uid != 0 && setresuid(0, 0, 0) == 0)
             fail("uid", EPERM, "the way back to root is open");
     }
+    drop_rights();
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         fail("no-new-privs", errno, "prctl");
 }

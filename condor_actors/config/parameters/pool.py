@@ -75,8 +75,8 @@ ROWS = (
     words(
         "CONDOR_IDS",
         None,
-        "The uid.gid that daemons started by root take on for their own files. By default those of"
-        " the user condor.",
+        "The uid.gid that daemons started by root become. Without it they become"
+        " the user condor; where there is no such user either they stay root.",
         change="restart",
     ),
     text(

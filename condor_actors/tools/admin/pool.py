@@ -144,13 +144,13 @@ def _addresses() -> list[str]:
 
 def _give_to_daemons(config: Config, files: PoolFiles) -> None:
     """As root: let the account of the daemons read what they need."""
-    ids = config.text("CONDOR_IDS")
-    if os.getuid() != 0 or not ids:
-        return
-    uid, _, gid = ids.partition(".")
-    for path in (files.host_key, files.ca_key, files.ca_key.with_name("issued.json"), files.ca_key.parent):
-        if path.exists():
-            os.chown(path, int(uid), int(gid))
+    from condor_actors.machine.privilege.ownership import give_files
+    from condor_actors.machine.privilege.pool_account import pool_account
+
+    account = pool_account(config) if os.getuid() == 0 else None
+    if account is not None:
+        register = files.ca_key.with_name("issued.json")
+        give_files((files.host_key, files.ca_key, register, files.ca_key.parent), account)
 
 
 def _write_config(config: Config, lines: dict[str, str]) -> Path:
@@ -200,11 +200,12 @@ def token(words: Sequence[str]) -> None:
 
 def _share_tokens(config: Config, files: PoolFiles) -> None:
     """As root: the collector, which redeems tokens, runs under another account."""
-    ids = config.text("CONDOR_IDS")
-    if ids:
-        uid, _, gid = ids.partition(".")
-        for path in (files.tokens, *files.tokens.iterdir()):
-            os.chown(path, int(uid), int(gid))
+    from condor_actors.machine.privilege.ownership import give_files
+    from condor_actors.machine.privilege.pool_account import pool_account
+
+    account = pool_account(config)
+    if account is not None:
+        give_files((files.tokens, *files.tokens.iterdir()), account)
 
 
 def _seconds(text: str) -> float:

@@ -1,0 +1,100 @@
+"""Whose the pool's folders are: the one place where that is decided.
+
+Theory: what the daemons themselves write (logs, sockets, databases, keys) is the pool's account's.  A daemon that
+begins as root gives these folders away before it drops root, and with them what an earlier version, which stayed root,
+has left there.  Only what is root's changes its owner, by a descriptor and without following links: users' own folders
+in the spool stay theirs, and a file with a second name stays root's, since that name may be anywhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterable
+from pathlib import Path
+
+from condor_actors.config import Config
+from condor_actors.machine.privilege.pool_account import PoolAccount
+
+__all__ = ["give_files", "give_to_pool", "pool_folders"]
+
+FOLDERS = ("LOG", "RUN", "SPOOL", "PERSISTENT_CONFIG_DIR")
+KEYS = ("POOL_CA", "POOL_CA_KEY", "HOST_CERTIFICATE", "HOST_KEY", "POOL_TOKENS")
+TOO_WIDE = frozenset(map(Path, ("/", "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/opt", "/proc", "/root", "/run",
+                                "/sbin", "/srv", "/sys", "/tmp", "/usr", "/var", "/var/lib", "/var/log", "/var/run",
+                                "/var/spool", "/var/tmp")))
+"""Never given away, whatever the configuration says."""
+
+
+def pool_folders(config: Config) -> tuple[Path, ...]:
+    """The folders whose owner the pool's account is, each absolute and only once; those of keys last."""
+    found = [Path(text) for name in FOLDERS if (text := config.text(name))]
+    found += [path.parent for name in KEYS if (path := _key(config, name)) is not None]
+    return tuple(dict.fromkeys(folder for folder in found if folder.is_absolute() and folder not in TOO_WIDE))
+
+
+def _key(config: Config, name: str) -> Path | None:
+    text = config.text(name)
+    return Path(text) if text else None
+
+
+def give_to_pool(config: Config, account: PoolAccount) -> None:
+    """Make the folders of the daemons, as root, and give what is root's in them to the pool's account.
+
+    Raises:
+        OSError: a folder cannot be made or given.
+    """
+    for name in ("LOG", "RUN", "SPOOL"):
+        config.path(name).mkdir(parents=True, exist_ok=True)
+    for folder in pool_folders(config):
+        _give(folder, account)
+
+
+def _give(folder: Path, account: PoolAccount) -> None:
+    """Give a folder and all in it that is root's."""
+    try:
+        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    try:
+        _give_inside(opened, account)
+        if os.fstat(opened).st_uid == 0:
+            os.fchown(opened, account.uid, account.gid)
+    finally:
+        os.close(opened)
+
+
+def _give_inside(folder: int, account: PoolAccount) -> None:
+    with os.scandir(folder) as entries:
+        names = [entry.name for entry in entries]
+    for name in names:
+        with contextlib.suppress(FileNotFoundError):
+            _give_one(folder, name, account)
+
+
+def _give_one(folder: int, name: str, account: PoolAccount) -> None:
+    thing = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        facts = os.fstat(thing)
+        directory = stat.S_ISDIR(facts.st_mode)
+        if facts.st_dev != os.fstat(folder).st_dev:
+            return
+        if directory:
+            below = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+            try:
+                if os.path.samestat(os.fstat(below), facts):
+                    _give_inside(below, account)
+            finally:
+                os.close(below)
+        if facts.st_uid == 0 and (directory or facts.st_nlink == 1):
+            os.chown(f"/proc/self/fd/{thing}", account.uid, account.gid)
+    finally:
+        os.close(thing)
+
+
+def give_files(paths: Iterable[Path], account: PoolAccount) -> None:
+    """Give single files or folders that a tool of root's has just made."""
+    for path in paths:
+        if path.exists():
+            os.chown(path, account.uid, account.gid, follow_symlinks=False)

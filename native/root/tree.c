@@ -1,0 +1,142 @@
+/* Walks through a tree of files that somebody else may be changing: nothing in it is named by a path, no link is
+ * followed, and each thing is looked at by the descriptor by which it is then changed. */
+#define _GNU_SOURCE
+#include "root.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct walk {
+    int top;
+    enum kind kind;
+    uid_t from, to;
+    gid_t group;
+    dev_t device;
+    int64_t blocks;
+    unsigned moved;
+};
+
+static int one(struct walk *walk, int folder, const char *name, int depth);
+
+/* Everything in an open folder, which is closed. */
+static int inside(struct walk *walk, int folder, int depth)
+{
+    DIR *list = fdopendir(folder);
+    if (!list) {
+        int error = errno;
+        close(folder);
+        return error;
+    }
+    int error = 0;
+    for (struct dirent *entry; (entry = readdir(list));) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        int problem = one(walk, dirfd(list), entry->d_name, depth);
+        error = error ? error : problem;
+    }
+    closedir(list);
+    return error;
+}
+
+/* Gives a thing that is open another owner: only what is FROM's, and has no other name where somebody else sees it. */
+static int change_owner(const struct walk *walk, int thing, const struct stat *facts)
+{
+    if (facts->st_uid == walk->to)
+        return 0;
+    if (facts->st_uid != walk->from || facts->st_dev != walk->device)
+        return EPERM;
+    if (!S_ISDIR(facts->st_mode) && facts->st_nlink != 1)
+        return EMLINK;
+    return fchownat(thing, "", walk->to, walk->group, AT_EMPTY_PATH) < 0 ? errno : 0;
+}
+
+static int enter(struct walk *walk, int folder, const char *name, int depth)
+{
+    const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    int below = openat(folder, name, flags);
+    if (below < 0 && errno == EACCES && walk->kind != MEASURE) {
+        int reached = openat(folder, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        char link[64];
+        snprintf(link, sizeof link, "/proc/self/fd/%d", reached);
+        if (reached >= 0 && chmod(link, 0700) == 0)
+            below = openat(folder, name, flags);
+        if (reached >= 0)
+            close(reached);
+    }
+    if (below < 0)
+        return errno;
+    struct stat facts;
+    if (fstat(below, &facts) == 0 && (facts.st_mode & 0700) != 0700 && walk->kind != MEASURE)
+        (void)!fchmod(below, (facts.st_mode & 07777) | 0700);
+    return inside(walk, below, depth + 1);
+}
+
+static int one(struct walk *walk, int folder, const char *name, int depth)
+{
+    int thing = openat(folder, name, O_PATH | O_NOFOLLOW | O_CLOEXEC), error = 0;
+    if (thing < 0)
+        return errno == ENOENT ? 0 : errno;
+    struct stat facts;
+    if (fstat(thing, &facts) < 0 || facts.st_dev != walk->device) {
+        close(thing);
+        return EXDEV;
+    }
+    walk->blocks += facts.st_blocks;
+    if (S_ISDIR(facts.st_mode)) {
+        if (walk->kind == REMOVE && unlinkat(folder, name, AT_REMOVEDIR) == 0) {
+            close(thing);
+            return 0;
+        }
+        if (depth < DEEPEST) {
+            error = enter(walk, folder, name, depth);
+        } else if (walk->kind == REMOVE) { /* a tree of any depth goes: what is deep is put at the top, and found there */
+            char fresh[32];
+            snprintf(fresh, sizeof fresh, ".deep.%u.%d", ++walk->moved, (int)getpid());
+            error = renameat(folder, name, walk->top, fresh) < 0 ? errno : 0;
+            close(thing);
+            return error;
+        } else {
+            error = ELOOP;
+        }
+    }
+    if (walk->kind == GIVE || walk->kind == TAKE) {
+        int problem = change_owner(walk, thing, &facts);
+        error = error ? error : problem;
+    } else if (walk->kind == REMOVE && unlinkat(folder, name, S_ISDIR(facts.st_mode) ? AT_REMOVEDIR : 0) < 0) {
+        error = error ? error : errno;
+    }
+    close(thing);
+    return error;
+}
+
+/* An errno, or 0.  The folder itself changes its owner last; it is never removed, its own folder is not ours. */
+int walk(int top, enum kind kind, uid_t from, uid_t to, gid_t group, int64_t *blocks)
+{
+    struct stat facts;
+    if (fstat(top, &facts) < 0 || !S_ISDIR(facts.st_mode))
+        return ENOTDIR;
+    struct walk walk = {.top = top, .kind = kind, .from = from, .to = to, .group = group, .device = facts.st_dev};
+    if (kind != MEASURE && (facts.st_mode & 0700) != 0700)
+        (void)!fchmod(top, (facts.st_mode & 07777) | 0700);
+    int error;
+    unsigned moved;
+    do {
+        moved = walk.moved;
+        int folder = openat(top, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (folder < 0)
+            return errno;
+        error = inside(&walk, folder, 0);
+    } while (walk.moved != moved);
+    if (kind == GIVE || kind == TAKE) {
+        int problem = change_owner(&walk, top, &facts);
+        error = error ? error : problem;
+    }
+    *blocks = walk.blocks / 2;
+    return error;
+}
