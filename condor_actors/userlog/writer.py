@@ -1,9 +1,14 @@
-"""Writes the event logs of an owner's jobs: appended, locked, synced in groups.
+"""Writes the event logs of an owner's jobs: appended, locked, synced in groups, by workers.
 
 Theory: events wait for a moment; then each file is locked, written with one call, and synced once for all of them, and
 only then are they reported as written.  An event that someone waits for ends the moment at the end of the reactor
 iteration; what else a run has to tell goes along with it, in order.  A log is opened for each group, so one that its
 owner moves or deletes is made anew, and nothing stays open for ten thousand jobs.
+
+A log is a path that its owner chose: it may be a pipe, be locked by somebody for ever, or lie on a file system whose
+server is gone.  Each log is written by a worker, one group after the other; logs do not wait for each other.  A lock is
+waited for :data:`LOCK_PATIENCE_S`, a worker for its deadline; then those who wait for the log's events are let go, and
+what a stuck worker was writing is not written a second time before it comes back.
 
 A job whose log cannot be opened when a run begins is held (:meth:`UserLogs.problem`).  One that cannot be written later
 must not stop the job: it is reported, and what could not be written is tried again with the next event of any job.
@@ -11,17 +16,22 @@ must not stop the job: it is reported, and what could not be written is tried ag
 
 from __future__ import annotations
 
+import errno
 import fcntl
-import math
 import os
 import re
-from collections.abc import Callable, Iterable
+import stat
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
+import attrs
+from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
+from twisted.python.failure import Failure
 
+from condor_actors.actors.workers import InWorker, NoAnswer, at_once, touching
 from condor_actors.classads import ClassAd
 from condor_actors.userlog.event_text import event_text, event_xml
 
@@ -38,6 +48,12 @@ MARGIN_S = 7200.0
 
 KEPT_BYTES = 262_144
 """How much is kept for a log that cannot be written."""
+
+LOCK_PATIENCE_S = 20.0
+"""How long events wait for a log that somebody else has locked."""
+
+LOCK_RETRY_S = 0.05
+NULL_DEVICE = os.makedev(1, 3)
 
 _HEADER = re.compile(rb"^\d{3} \(\d+\.\d+\.\d+\) (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) .*$", re.MULTILINE)
 
@@ -56,12 +72,13 @@ class LogFiles:
         """Add to a log's end, with one write; ``lock`` keeps others out, ``sync`` waits for the disk.
 
         Raises:
+            BlockingIOError: somebody else has locked it.
             OSError: it cannot be written.
         """
-        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        descriptor = _open_log(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         try:
             if lock:
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             size = os.lseek(descriptor, 0, os.SEEK_END)
             try:
                 view = memoryview(data)
@@ -82,7 +99,58 @@ class LogFiles:
         Raises:
             OSError: it cannot be read.
         """
-        return open(path, "rb")
+        return os.fdopen(_open_log(path, os.O_RDONLY), "rb")
+
+
+def _open_log(path: str, flags: int) -> int:
+    """Open a plain file, waiting for nobody; what is sent to the null device is lost on purpose.
+
+    Raises:
+        OSError: it is no plain file, or cannot be opened.
+    """
+    descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY, 0o644)
+    facts = os.fstat(descriptor)
+    if stat.S_ISREG(facts.st_mode) or (stat.S_ISCHR(facts.st_mode) and facts.st_rdev == NULL_DEVICE):
+        return descriptor
+    os.close(descriptor)
+    raise OSError(errno.EINVAL, "not a regular file", path)
+
+
+@attrs.frozen
+class _Event:
+    """An event's text; ``maybe_s``: when it happened, if it may have been written before a crash."""
+
+    text: str
+    maybe_s: float | None
+
+    @property
+    def header(self) -> str:
+        return self.text.split("\n", 1)[0]
+
+
+@attrs.define(eq=False)
+class _Log:
+    """One log.
+
+    Attributes:
+        waiting: what the next group has.
+        unwritten: bytes of groups that could not be written.
+        said, settled: events that were added, and those that are written or given up.
+        writing: a worker has it; stuck: and was given up.
+        sick: the last group could not be written.
+        locked_s: since when its lock has been waited for; None: it is not; resting: until the next try.
+    """
+
+    path: str
+    waiting: list[_Event] = attrs.field(factory=list)
+    unwritten: bytes = b""
+    said: int = 0
+    settled: int = 0
+    writing: bool = False
+    stuck: bool = False
+    sick: bool = False
+    locked_s: float | None = None
+    resting: bool = False
 
 
 class UserLogs:
@@ -93,20 +161,20 @@ class UserLogs:
         sync: whether to wait for the disk (ENABLE_USERLOG_FSYNC).
         lock: whether to lock (ENABLE_USERLOG_LOCKING).
         files: where logs are.
+        in_worker: runs what touches a file.
     """
 
     def __init__(self, clock: IReactorTime, *, sync: bool = True, lock: bool = True, log: Logger | None = None,
-                 files: LogFiles | None = None) -> None:
+                 files: LogFiles | None = None, in_worker: InWorker = at_once) -> None:
         self._files = files or LogFiles()
         self._clock = clock
         self._sync = sync
         self._lock = lock
         self._log = log or Logger("condor.shadow")
-        self._waiting: dict[str, list[str]] = {}
-        self._seen: dict[str, tuple[float, set[str]]] = {}
-        self._then: list[Callable[[], None]] = []
+        self._in_worker = in_worker
+        self._logs: dict[str, _Log] = {}
+        self._then: list[tuple[list[tuple[_Log, int]], Callable[[], None]]] = []
         self._call: IDelayedCall | None = None
-        self._sick: dict[str, bytes] = {}
 
     def write(self, event: int, cluster: int, procs: Iterable[int], when_s: float, facts: ClassAd, *,
               maybe_written: bool = False) -> None:
@@ -116,85 +184,191 @@ class UserLogs:
             maybe_written: look at the log's end first, and leave out what is there.
         """
         form = event_xml if facts.get_bool("UserLogUseXML") else event_text
+        maybe_s = when_s if maybe_written and form is event_text else None
+        procs = tuple(procs)
         for path in log_paths(facts):
-            lines = self._waiting.setdefault(path, [])
-            seen = self._headers(path, lines, when_s) if maybe_written and form is event_text else set()
-            for proc in procs:
-                text = form(event, cluster, proc, when_s, facts)
-                if text.split("\n", 1)[0] not in seen:
-                    lines.append(text)
-        if self._call is None and self._waiting:
-            self._call = self._clock.callLater(MOMENT_S, self.flush)
+            log = self._logs.setdefault(path, _Log(path))
+            log.waiting += [_Event(form(event, cluster, proc, when_s, facts), maybe_s) for proc in procs]
+            log.said += len(procs)
+            if self._call is None:
+                self._call = self._clock.callLater(MOMENT_S, self.flush)
 
-    def when_written(self, then: Callable[[], None]) -> None:
-        """Call ``then`` when everything said so far is on the disk."""
-        if not self._then:
-            if self._call is not None:
-                self._call.cancel()
-            self._call = self._clock.callLater(0.0, self.flush)
-        self._then.append(then)
+    def when_written(self, facts: Iterable[ClassAd], then: Callable[[], None]) -> None:
+        """Call ``then`` when everything said so far of these jobs is on the disk, or was given up."""
+        logs = [self._logs[path] for path in dict.fromkeys(path for each in facts for path in log_paths(each))
+                if path in self._logs]
+        self._then.append(([(log, log.said) for log in logs], then))
+        if self._call is not None:
+            self._call.cancel()
+        self._call = self._clock.callLater(0.0, self.flush)
 
-    def flush(self) -> None:
-        """Write what waits."""
+    def flush(self) -> Deferred[None]:
+        """Write what waits; fires when it is written, or was given up."""
         if self._call is not None and self._call.active():
             self._call.cancel()
         self._call = None
-        waiting, self._waiting = self._waiting, {}
-        self._seen = {}
-        for path in {**waiting, **self._sick}:
-            data = "".join(waiting.get(path, ())).encode("utf-8", "surrogateescape")
-            if data or self._sick.get(path):
-                self._append(path, data)
-        then, self._then = self._then, []
-        for each in then:
-            each()
+        done: Deferred[None] = Deferred()
+        self._then.append(([(log, log.said) for log in self._logs.values()], lambda: done.callback(None)))
+        for log in tuple(self._logs.values()):
+            self._begin(log)
+        self._settled()
+        return done
 
-    def _append(self, path: str, data: bytes) -> None:
-        whole = self._sick.get(path, b"") + data
-        try:
-            self._files.append(path, whole, lock=self._lock, sync=self._sync)
-            if self._sick.pop(path, None) is not None:
-                self._log.info("user log {path} can be written again", path=path)
-        except OSError as error:
-            if path not in self._sick:
-                self._log.error("user log {path} cannot be written: {error}", path=path, error=error.strerror)
-            if len(whole) > KEPT_BYTES:
-                self._log.error("{count} bytes of events for {path} are lost", count=len(whole), path=path)
-                whole = b""
-            self._sick[path] = whole
+    def _begin(self, log: _Log) -> None:
+        """Give a log's next group to a worker."""
+        if log.writing or log.resting or not (log.waiting or log.unwritten):
+            return
+        log.writing = True
+        events, log.waiting = log.waiting, []
+        group = _Group(log.unwritten, events, log.said)
+        work = self._in_worker(_write_group, self._files, log.path, group, self._lock, self._sync)
+        work.addBoth(self._ended, log, group)
+
+    def _ended(self, result: Any, log: _Log, group: _Group) -> None:
+        """A worker is done with a group, or was given up."""
+        error = result.value if isinstance(result, Failure) else None
+        if isinstance(error, NoAnswer) and error.late is not None:
+            self._complain(log, f"{error.strerror}; its events wait")
+            log.stuck = True
+            error.late.addCallback(self._came_back, log, group)
+        elif isinstance(error, BlockingIOError) and self._waits_for_lock(log):
+            log.waiting[:0] = group.events
+            log.writing = False
+        else:
+            self._conclude(error, log, group)
+        self._settled()
+
+    def _waits_for_lock(self, log: _Log) -> bool:
+        """Whether to try again soon: a log that was given up is tried with the next event only."""
+        now_s = self._clock.seconds()
+        if log.locked_s is None:
+            log.locked_s = now_s
+        waited_s = now_s - log.locked_s
+        if log.sick or waited_s > LOCK_PATIENCE_S:
+            return False
+        log.resting = True
+        self._clock.callLater(LOCK_RETRY_S + waited_s / 8, self._try_lock, log)
+        return True
+
+    def _try_lock(self, log: _Log) -> None:
+        log.resting = False
+        self._begin(log)
+
+    def _came_back(self, result: Any, log: _Log, group: _Group) -> None:
+        """A worker that was given up has come back after all."""
+        self._conclude(result if isinstance(result, Exception) else None, log, group)
+        self._settled()
+
+    def _conclude(self, error: Exception | None, log: _Log, group: _Group) -> None:
+        log.writing, log.stuck, log.locked_s = False, False, None
+        log.settled = max(log.settled, group.said)
+        if error is None:
+            log.unwritten = b""
+            if log.sick:
+                log.sick = False
+                self._log.info("user log {path} can be written again", path=log.path)
+            if log.waiting and self._call is None:
+                self._begin(log)
+            elif not log.waiting:
+                del self._logs[log.path]
+            return
+        self._complain(log, error.strerror or str(error) if isinstance(error, OSError) else str(error))
+        log.unwritten = group.data
+        if len(log.unwritten) > KEPT_BYTES:
+            self._log.error("{count} bytes of events for {path} are lost", count=len(log.unwritten), path=log.path)
+            log.unwritten = b""
+            if not log.waiting:
+                del self._logs[log.path]
+
+    def _complain(self, log: _Log, why: str) -> None:
+        if not log.sick:
+            self._log.error("user log {path} cannot be written: {error}", path=log.path, error=why)
+        log.sick = True
+
+    def _settled(self) -> None:
+        """Call those whose events are written; nobody waits for a log that was given up."""
+        for log in self._logs.values():
+            if log.stuck:
+                self._keep_little(log)
+                log.settled = log.said
+        over, self._then = ([each for each in self._then if all(log.settled >= said for log, said in each[0])],
+                            [each for each in self._then if any(log.settled < said for log, said in each[0])])
+        for _, then in over:
+            then()
+
+    def _keep_little(self, log: _Log) -> None:
+        """What waits for a stuck log is bounded."""
+        size = sum(len(event.text) for event in log.waiting)
+        if size > KEPT_BYTES:
+            self._log.error("{count} bytes of events for {path} are lost", count=size, path=log.path)
+            log.waiting.clear()
 
     def problem(self, facts: ClassAd) -> str:
-        """Why a log of this job cannot be opened; empty when all can."""
+        """Why a log of this job cannot be opened; empty when all can.  It may block: for a worker.
+
+        Raises:
+            NoAnswer: another worker is stuck there.
+        """
         for path in log_paths(facts):
+            touching(path)
             try:
                 self._files.append(path, b"", lock=False, sync=False)
             except OSError as error:
-                return f"Failed to initialize user log to {path}: {error.strerror}"
+                return f"{FAILED}{path}: {error.strerror}"
         return ""
 
-    def _headers(self, path: str, waiting: list[str], when_s: float) -> set[str]:
-        """First lines of the events that a log has, or will have with this group, since shortly before ``when_s``.
 
-        However many events one notice stands for: read once for a group, back to the first that is too early.
-        """
-        since_s, seen = self._seen.get(path, (math.inf, set()))
-        if when_s < since_s:
-            seen = {text.split("\n", 1)[0] for text in self._since(path, when_s - MARGIN_S)}
-            self._seen[path] = (when_s, seen)
-        return seen | {text.split("\n", 1)[0] for text in waiting}
+FAILED = "Failed to initialize user log to "
 
-    def _since(self, path: str, earliest_s: float) -> list[str]:
-        """The first lines of a log's events, from the end back to the first that is earlier."""
-        first = datetime.fromtimestamp(int(earliest_s)).isoformat(" ").encode()  # noqa: DTZ006 - logs show local time
-        try:
-            with self._files.open(path) as stream:
-                size = BLOCK_BYTES
-                end = stream.seek(0, os.SEEK_END)
-                while True:
-                    stream.seek(max(0, end - size))
-                    found = list(_HEADER.finditer(stream.read(size)))
-                    if size >= end or (found and found[0][1] < first):
-                        return [each[0].decode("utf-8", "surrogateescape") for each in found]
-                    size *= 4
-        except OSError:
-            return []
+
+@attrs.define(eq=False)
+class _Group:
+    """What is written to a log with one call: bytes that could not be written before, and events.
+
+    Attributes:
+        said: of the log, with the last of them.
+        data: all of it, once what was written before is left out.
+    """
+
+    unwritten: bytes
+    events: list[_Event]
+    said: int
+    data: bytes = b""
+
+
+def _write_group(files: LogFiles, path: str, group: _Group, lock: bool, sync: bool) -> None:
+    """In a worker: leave out what the log has, and append the rest.
+
+    Raises:
+        OSError: as :meth:`LogFiles.append`.
+    """
+    group.data = group.unwritten + "".join([event.text for event in group.events]).encode("utf-8", "surrogateescape")
+    touching(path)
+    earliest_s = min([event.maybe_s for event in group.events if event.maybe_s is not None], default=None)
+    if earliest_s is not None:
+        seen = set(_headers_since(files, path, earliest_s - MARGIN_S))
+        events = []
+        for event in group.events:
+            if event.maybe_s is None or event.header not in seen:
+                events.append(event.text)
+                seen.add(event.header)
+        group.data = group.unwritten + "".join(events).encode("utf-8", "surrogateescape")
+    if group.data:
+        files.append(path, group.data, lock=lock, sync=sync)
+
+
+def _headers_since(files: LogFiles, path: str, earliest_s: float) -> Sequence[str]:
+    """The first lines of a log's events, from the end back to the first that is earlier."""
+    first = datetime.fromtimestamp(int(earliest_s)).isoformat(" ").encode()  # noqa: DTZ006 - logs show local time
+    try:
+        with files.open(path) as stream:
+            size = BLOCK_BYTES
+            end = stream.seek(0, os.SEEK_END)
+            while True:
+                stream.seek(max(0, end - size))
+                found = list(_HEADER.finditer(stream.read(size)))
+                if size >= end or (found and found[0][1] < first):
+                    return [each[0].decode("utf-8", "surrogateescape") for each in found]
+                size *= 4
+    except OSError:
+        return []

@@ -12,16 +12,17 @@ from __future__ import annotations
 import os
 import pwd
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import attrs
-from twisted.internet.defer import Deferred, succeed
+from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IStreamClientEndpoint
-from twisted.internet.threads import deferToThread
 from twisted.python.failure import Failure
 
 from condor_actors.actors import Actor, ActorSystem, ChildDown, World
+from condor_actors.actors.workers import InWorker, Workers
 from condor_actors.actors.world import make_secret
 from condor_actors.classads import ClassAd
 from condor_actors.config import Config
@@ -51,7 +52,7 @@ from condor_actors.messages.shadow_host import (
     ShadowHostHello,
     StartRun,
 )
-from condor_actors.userlog.writer import UserLogs
+from condor_actors.userlog.writer import UserLogs, log_paths
 from condor_actors.wire.nodes import tls_node
 
 __all__ = ["HostEdges", "ShadowHostActor", "ShadowHostDaemon", "become_user", "make_shadow_host"]
@@ -80,7 +81,7 @@ class HostEdges:
         leave: ends the process.
         pid: of the process.
         new_secret: makes the keys of transfers.
-        in_thread: runs a slow function beside the reactor.
+        in_thread: runs what touches the owner's files.
         standard: what jobs of the standard universe need, given the owner's part of SPOOL; None: none run here.
         local_account: as whom jobs of the local universes run; None: as the owner. Root's own run as nobody.
     """
@@ -98,7 +99,7 @@ class HostEdges:
     leave: Callable[[], None]
     pid: int = attrs.field(factory=os.getpid)
     new_secret: Callable[[], str] = make_secret
-    in_thread: Callable[..., Deferred[Any]] = deferToThread
+    in_thread: InWorker
     standard: Callable[[str], StandardEdges] | None = None
     local_account: Callable[[], Account | None] = lambda: None
 
@@ -162,8 +163,7 @@ class ShadowHostActor(Actor):
         elif isinstance(message, BecomeOwner):
             self._become(message)
         elif isinstance(message, DismissHost):
-            self._edges.logs.flush()
-            self._edges.leave()
+            self._leave()
         elif isinstance(message, (PeerUp, SayHello)):
             self._hello()
         elif isinstance(message, PeerDown):
@@ -200,8 +200,11 @@ class ShadowHostActor(Actor):
         if any(ended.outcome in ("exited", "hold") for ended in self._ended.values()):
             self.context.set_timer("alone", UNSETTLED_PATIENCE_S)
         else:
-            self._edges.logs.flush()
-            self._edges.leave()
+            self._leave()
+
+    def _leave(self) -> None:
+        """End the process when the logs are written."""
+        self._edges.logs.flush().addCallback(lambda _: self._edges.leave())
 
     def _become(self, message: BecomeOwner) -> None:
         if message.credential:
@@ -253,7 +256,8 @@ class ShadowHostActor(Actor):
     def _make_shadow(self, order: StartRun) -> Actor:
         edges, spool = self._edges, self._record.spool
         if not order.starter_node:
-            return LocalShadow(order, edges.launcher, edges.logs, home_environment(), edges.local_account())
+            return LocalShadow(order, edges.launcher, edges.logs, home_environment(), edges.in_thread,
+                               edges.local_account())
         its = ShadowEdges(
             logs=edges.logs, cache=edges.cache, bulk=edges.bulk, domain=edges.domain, in_thread=edges.in_thread,
             kept_folder=lambda job: os.path.join(spool or "/nonexistent", "evicted", job))
@@ -320,30 +324,38 @@ class ShadowHostActor(Actor):
     # ---- logs and mails
 
     def _notices(self, notices: tuple[Notice, ...], freed: list[str]) -> None:
-        """Write events, and confirm them together with the runs that were freed."""
+        """Write events, and confirm those of a log when it is written: none waits for another job's log."""
+        known = list(freed)
+        by_log: dict[tuple[str, ...], list[tuple[Notice, ClassAd]]] = {}
         for notice in notices:
-            if not self._record.owner:
-                continue
             if notice.event < 0:
-                starter = Address(notice.ad.decode(), f"starter/{notice.notice_id}")
-                self.context.tell(starter, OutputsReceived(run_id=notice.notice_id))
-                continue
-            noticed = self._record.noticed
-            if notice.notice_id in noticed:
-                continue
-            facts = ClassAd.from_bytes(notice.ad)
-            last = notice.last_proc if notice.last_proc >= 0 else notice.proc
-            self._edges.logs.write(notice.event, notice.cluster, range(notice.proc, last + 1), notice.when_s, facts,
-                                   maybe_written=notice.maybe_written)
-            noticed[notice.notice_id] = None
-            if len(noticed) > NOTICES_REMEMBERED:
-                del noticed[next(iter(noticed))]
-            self._edges.mail.consider(notice.event, notice.cluster, notice.proc, notice.when_s, facts)
-        written = NoticesWritten(notice_ids=(*freed, *(notice.notice_id for notice in notices)))
-        if any(notice.event >= 0 for notice in notices):
-            self._edges.logs.when_written(lambda: self.context.tell(self._edges.schedd, written))
-        else:
-            self.context.tell(self._edges.schedd, written)
+                if self._record.owner:
+                    starter = Address(notice.ad.decode(), f"starter/{notice.notice_id}")
+                    self.context.tell(starter, OutputsReceived(run_id=notice.notice_id))
+                known.append(notice.notice_id)
+            else:
+                facts = ClassAd.from_bytes(notice.ad)
+                by_log.setdefault(log_paths(facts), []).append((notice, facts))
+                if self._record.owner:
+                    self._note(notice, facts)
+        if known:
+            self.context.tell(self._edges.schedd, NoticesWritten(notice_ids=tuple(known)))
+        for group in by_log.values():
+            written = NoticesWritten(notice_ids=tuple([notice.notice_id for notice, _ in group]))
+            self._edges.logs.when_written([group[0][1]], partial(self.context.tell, self._edges.schedd, written))
+
+    def _note(self, notice: Notice, facts: ClassAd) -> None:
+        """Write an event, and mail it if its owner wants that."""
+        noticed = self._record.noticed
+        if notice.notice_id in noticed:
+            return
+        last = notice.last_proc if notice.last_proc >= 0 else notice.proc
+        self._edges.logs.write(notice.event, notice.cluster, range(notice.proc, last + 1), notice.when_s, facts,
+                               maybe_written=notice.maybe_written)
+        noticed[notice.notice_id] = None
+        if len(noticed) > NOTICES_REMEMBERED:
+            del noticed[next(iter(noticed))]
+        self._edges.mail.consider(notice.event, notice.cluster, notice.proc, notice.when_s, facts)
 
 
 def _shadow(run_id: str) -> Address:
@@ -366,8 +378,7 @@ class ShadowHostDaemon:
 
     def stop(self, graceful: bool) -> Deferred[None]:
         """Write what waits for the logs."""
-        self._edges.logs.flush()
-        return succeed(None)
+        return self._edges.logs.flush()
 
     def reconfigure(self, config: Config) -> None:
         """A host lives with the configuration that it was started with."""
@@ -455,11 +466,12 @@ def make_shadow_host(config: Config, world: World, *, schedd_socket: str, host_i
             folder=lambda job: Path(spool or "/nonexistent") / "checkpoints" / job,
             identity=lambda: _nobody(config) if os.getuid() == 0 else None)
 
+    workers = Workers(reactor, config.seconds("USER_FILE_TIMEOUT"))
     edges = HostEdges(
         schedd=Address(f"unix:{Path(schedd_socket)}", "schedd"), host_id=host_id,
         logs=UserLogs(world.reactor_time, sync=config.boolean("ENABLE_USERLOG_FSYNC"),
-                      lock=config.boolean("ENABLE_USERLOG_LOCKING"), log=world.log),
-        cache=FileCache(), bulk=bulk, domain=config.text("FILESYSTEM_DOMAIN") or "",
+                      lock=config.boolean("ENABLE_USERLOG_LOCKING"), log=world.log, in_worker=workers.run),
+        in_thread=workers.run, cache=FileCache(), bulk=bulk, domain=config.text("FILESYSTEM_DOMAIN") or "",
         mail=CompletionMail(world.mail or Mailer(config, reactor), config.needed_text("UID_DOMAIN")),
         launcher=PosixLauncher(reactor), become=become, use_credential=use_credential, leave=leave,
         standard=standard if endpoint is not None else None,
