@@ -6,12 +6,14 @@ then, the name is not: it belongs to the folder, which has to be synced as well 
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import fcntl
 import os
+from collections.abc import Iterable
 from typing import BinaryIO
 
-__all__ = ["open_beside", "sync_folder"]
+__all__ = ["sync_file_systems", "open_beside", "sync_folder"]
 
 NOT_TO_BE_SYNCED = (errno.EACCES, errno.EINVAL, errno.EOPNOTSUPP)
 """A folder that may not be read, or whose file system knows no such sync: the kernel writes it in its own time."""
@@ -70,3 +72,23 @@ def sync_folder(path: str | os.PathLike[str]) -> None:
     except OSError as error:
         if error.errno not in NOT_TO_BE_SYNCED:
             raise
+
+
+def sync_file_systems(folders: Iterable[str]) -> None:
+    """Wait until all that was written to the file systems of these folders is on their disks, and to no other.
+
+    Raises:
+        OSError: a disk fails, or a folder is not there.
+    """
+    library = ctypes.CDLL(None, use_errno=True)
+    done: set[int] = set()
+    for folder in folders:
+        descriptor = os.open(folder or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            device = os.fstat(descriptor).st_dev
+            if device not in done and library.syncfs(descriptor):
+                number = ctypes.get_errno()
+                raise OSError(number, os.strerror(number), folder)
+            done.add(device)
+        finally:
+            os.close(descriptor)

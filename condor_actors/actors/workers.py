@@ -1,8 +1,8 @@
 """Functions that may block, run beside the reactor by threads that nobody waits for too long.
 
-Theory: a file of a user's may be a pipe, lie on a file system whose server is gone, or be large; whoever touches it does
-so on a worker.  A function says what it is :func:`touching` whenever it goes on to another file or another piece of
-one; one that has said nothing for the deadline is given up: its caller is told (:class:`NoAnswer`, which names the
+Theory: a file of a user's may be a pipe, lie on a file system whose server is gone, or be large; whoever touches it
+does so on a worker.  A function says what it is :func:`touching` whenever it goes on to another file or another piece
+of one; one that has said nothing for the deadline is given up: its caller is told (:class:`NoAnswer`, which names the
 file) and its thread counts as lost and is replaced, up to a number.  A lost thread that comes back works on.  Until it
 does, all else in the folder it is stuck in fails at once, so that one dead file system takes one thread.
 
@@ -12,22 +12,27 @@ The threads are daemons: none of them keeps the process from ending.
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
+import stat
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 import attrs
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.interfaces import IDelayedCall
 from twisted.python.failure import Failure
 
-__all__ = ["DEADLINE_S", "InWorker", "NoAnswer", "Workers", "at_once", "touching"]
+__all__ = ["DEADLINE_S", "InWorker", "NoAnswer", "Workers", "at_once", "digest_of", "open_plain", "touching"]
 
 DEADLINE_S = 60.0
 """How long one piece of work on one file may take, where nobody says otherwise."""
+
+NULL_DEVICE = os.makedev(1, 3)
+PIECE_BYTES = 4 << 20
 
 CHECKS = 8
 """How often within a deadline the workers are looked at."""
@@ -82,6 +87,30 @@ def touching(place: str) -> None:
         task.place = place
         assert task.owner is not None
         task.owner.refuse_stuck(place)
+
+
+def open_plain(path: str, flags: int = os.O_RDONLY, mode: int = 0o644) -> int:
+    """Open a regular file, or the null device, waiting for nobody at the other end of a pipe or a line; its descriptor.
+
+    Raises:
+        OSError: it is something else, or cannot be opened.
+    """
+    touching(path)
+    descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY, mode)
+    facts = os.fstat(descriptor)
+    if stat.S_ISREG(facts.st_mode) or (stat.S_ISCHR(facts.st_mode) and facts.st_rdev == NULL_DEVICE):
+        return descriptor
+    os.close(descriptor)
+    raise OSError(errno.EINVAL, "not a regular file", path)
+
+
+def digest_of(stream: BinaryIO, place: str) -> str:
+    """The SHA-256 of the rest of an open file, however long it takes as long as its bytes come."""
+    digest = hashlib.sha256()
+    while piece := stream.read(PIECE_BYTES):
+        digest.update(piece)
+        touching(place)
+    return digest.hexdigest()
 
 
 def at_once(function: Callable[..., Any], *arguments: Any) -> Deferred[Any]:

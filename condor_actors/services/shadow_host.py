@@ -20,6 +20,9 @@ from condor_actors.daemons.schedd.shadow_processes import HOST_ID_VARIABLE
 from condor_actors.services.logs import start_logging
 from condor_actors.services.world import RealWorld, real_world
 
+STOP_PATIENCE_S = 10.0
+"""How long an end waits for logs that do not answer: the schedd has their events sent again."""
+
 
 class Options(usage.Options):
     """Where the schedd is."""
@@ -103,9 +106,13 @@ class ShadowHostService(Service):
     def stopService(self) -> Deferred[Any]:  # noqa: N802 - Twisted's name
         """Write what waits, and end the links."""
         Service.stopService(self)
-        if self._daemon is not None:
-            self._daemon.stop(True)
-            self._daemon.system.stop()
+        if self._daemon is None:
+            return self._close()
+        writing: Deferred[Any] = self._daemon.stop(True)
+        writing.addTimeout(STOP_PATIENCE_S, self._reactor)
+        return writing.addBoth(lambda _: self._daemon.system.stop()).addBoth(lambda _: self._close())
+
+    def _close(self) -> Deferred[Any]:
         if self._bulk is not None:
             self._bulk.stop()
         return self._real.close() if self._real is not None else succeed(None)

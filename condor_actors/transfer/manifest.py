@@ -16,6 +16,7 @@ import stat
 import sys
 from collections.abc import Callable, Sequence
 
+from condor_actors.actors.workers import digest_of, touching
 from condor_actors.messages.manifest import FileEntry
 from condor_actors.messages.urls import bad_url
 from condor_actors.transfer.beneath import needs_regular, open_at_once
@@ -204,6 +205,7 @@ class ManifestBuilder:
             below, place = f"{path}/{name}" if path else name, f"{source}/{name}"
             if is_link and self._add_link(folder, name, below):
                 continue
+            touching(place)
             try:
                 descriptor = self._opener(place)
             except OSError as error:
@@ -247,7 +249,7 @@ class ManifestBuilder:
                                            inline=data))
                     return
                 stream.seek(0)
-            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+            digest = digest_of(stream, source)
             self._append(FileEntry(path=path, mode=mode, size_bytes=stream.tell(), digest=digest))
             self.sources[digest] = os.path.abspath(source)
 

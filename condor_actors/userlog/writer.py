@@ -16,11 +16,9 @@ must not stop the job: it is reported, and what could not be written is tried ag
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
 import re
-import stat
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any, BinaryIO
@@ -31,7 +29,7 @@ from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from condor_actors.actors.workers import InWorker, NoAnswer, at_once, touching
+from condor_actors.actors.workers import InWorker, NoAnswer, at_once, open_plain, touching
 from condor_actors.classads import ClassAd
 from condor_actors.userlog.event_text import event_text, event_xml
 
@@ -53,7 +51,6 @@ LOCK_PATIENCE_S = 20.0
 """How long events wait for a log that somebody else has locked."""
 
 LOCK_RETRY_S = 0.05
-NULL_DEVICE = os.makedev(1, 3)
 
 _HEADER = re.compile(rb"^\d{3} \(\d+\.\d+\.\d+\) (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) .*$", re.MULTILINE)
 
@@ -75,7 +72,7 @@ class LogFiles:
             BlockingIOError: somebody else has locked it.
             OSError: it cannot be written.
         """
-        descriptor = _open_log(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        descriptor = open_plain(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         try:
             if lock:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -99,21 +96,7 @@ class LogFiles:
         Raises:
             OSError: it cannot be read.
         """
-        return os.fdopen(_open_log(path, os.O_RDONLY), "rb")
-
-
-def _open_log(path: str, flags: int) -> int:
-    """Open a plain file, waiting for nobody; what is sent to the null device is lost on purpose.
-
-    Raises:
-        OSError: it is no plain file, or cannot be opened.
-    """
-    descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY, 0o644)
-    facts = os.fstat(descriptor)
-    if stat.S_ISREG(facts.st_mode) or (stat.S_ISCHR(facts.st_mode) and facts.st_rdev == NULL_DEVICE):
-        return descriptor
-    os.close(descriptor)
-    raise OSError(errno.EINVAL, "not a regular file", path)
+        return os.fdopen(open_plain(path, os.O_RDONLY), "rb")
 
 
 @attrs.frozen
@@ -259,7 +242,7 @@ class UserLogs:
         self._conclude(result if isinstance(result, Exception) else None, log, group)
         self._settled()
 
-    def _conclude(self, error: Exception | None, log: _Log, group: _Group) -> None:
+    def _conclude(self, error: BaseException | None, log: _Log, group: _Group) -> None:
         log.writing, log.stuck, log.locked_s = False, False, None
         log.settled = max(log.settled, group.said)
         if error is None:

@@ -20,6 +20,7 @@ import attrs
 from twisted.internet.defer import Deferred, succeed
 
 from condor_actors.actors import Actor
+from condor_actors.actors.workers import at_once
 from condor_actors.classads import ClassAd
 from condor_actors.cores.schedd.schedd_settings import ScheddSettings
 from condor_actors.daemons.schedd.completion_mail import CompletionMail
@@ -255,7 +256,7 @@ class SubmitPool:
             cache=FileCache(), bulk=NoBulk(), launcher=NoLauncher(), domain="test",
             mail=CompletionMail(self.mails, "test"),
             become=self.become, use_credential=lambda bundle: None, pid=pid,
-            in_thread=lambda function, *args: succeed(function(*args)),
+            in_thread=at_once,
             leave=lambda: (self.net.clock.callLater(0.0, self.kill_host, pid), None)[1],
         )
         host = ShadowHostDaemon(world, edges)

@@ -29,6 +29,13 @@ ROWS = (
         low=1,
         read_by=SCHEDD,
     ),
+    seconds(
+        "USER_FILE_TIMEOUT",
+        60,
+        "How long one piece of work on a user's file (a log, an input, an output) may take before the job is held, or "
+        "the log given up.",
+        low=1,
+    ),
     seconds("SCHEDD_MIN_INTERVAL", 5, "The least time between two looks over the queue.", read_by=SCHEDD),
     integer(
         "MAX_JOBS_RUNNING",

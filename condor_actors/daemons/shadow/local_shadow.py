@@ -13,7 +13,10 @@ import signal
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from twisted.python.failure import Failure
+
 from condor_actors.actors import Actor
+from condor_actors.actors.workers import InWorker, NoAnswer, touching
 from condor_actors.classads import ClassAd
 from condor_actors.cores.shadow.shadow_events import Settled
 from condor_actors.cores.starter.run_spec import BadJob, RunSpec, read_spec
@@ -25,12 +28,63 @@ from condor_actors.messages.codes import HoldCode, JobEventType
 from condor_actors.messages.envelope import Delivery, Refused, TimerFired
 from condor_actors.messages.run import ContinueRun, StopRun, SuspendRun
 from condor_actors.messages.shadow_host import RunEnded, RunUpdated, StartRun
-from condor_actors.userlog.writer import UserLogs
+from condor_actors.userlog.writer import FAILED, UserLogs, log_paths
 
 __all__ = ["LocalShadow"]
 
 KILL_AFTER_S = 10.0
 UPDATE_DELAY_S = 0.5
+
+
+class _Unusable(Exception):
+    """A file that cannot be opened.
+
+    Attributes:
+        code, subcode: what the job is held with.
+    """
+
+    def __init__(self, text: str, code: int, subcode: int = 0) -> None:
+        super().__init__(text)
+        self.code, self.subcode = code, subcode
+
+
+def _open_files(logs: UserLogs, job: ClassAd, spec: RunSpec) -> list[int]:
+    """In a worker: descriptors of the program's standard files.
+
+    Raises:
+        _Unusable: one of them, the initial directory or the user log.
+        NoAnswer: another worker is stuck in the same folder.
+    """
+    problem = logs.problem(job)
+    if problem:
+        raise _Unusable(problem, HoldCode.UNABLE_TO_INIT_USER_LOG)
+    opened: list[int] = []
+    code = HoldCode.IWD_ERROR
+    try:
+        touching(spec.iwd)
+        os.stat(spec.iwd)
+        code = HoldCode.UNABLE_TO_OPEN_INPUT
+        opened.append(_open_stream(os.path.join(spec.iwd, spec.stdin), os.O_RDONLY))
+        code = HoldCode.UNABLE_TO_OPEN_OUTPUT
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+        opened.append(_open_stream(os.path.join(spec.iwd, spec.stdout), flags))
+        same = spec.stderr == spec.stdout
+        opened.append(os.dup(opened[1]) if same else _open_stream(os.path.join(spec.iwd, spec.stderr), flags))
+    except NoAnswer:
+        close_quietly(*opened)
+        raise
+    except OSError as error:
+        close_quietly(*opened)
+        raise _Unusable(f"{error.filename}: {error.strerror}", code, error.errno or 0) from None
+    return opened
+
+
+def _open_stream(path: str, flags: int) -> int:
+    """Open a file of a program, waiting for nobody; the program may then wait as it likes."""
+    touching(path)
+    descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY, 0o644)
+    os.set_blocking(descriptor, True)
+    return descriptor
 
 
 class LocalShadow(Actor):
@@ -41,16 +95,18 @@ class LocalShadow(Actor):
         launcher: starts processes.
         logs: user logs.
         environment: of the owner, beneath the job's.
+        in_thread: runs what touches the owner's files.
         account: as whom the program runs; None: as this process, which is the owner's.
     """
 
     def __init__(self, order: StartRun, launcher: Launcher, logs: UserLogs, environment: Mapping[str, str],
-                 account: Account | None = None) -> None:
+                 in_thread: InWorker, account: Account | None = None) -> None:
         self._order = order
         self._job = ClassAd.from_bytes(order.job_ad)
         self._launcher = launcher
         self._logs = logs
         self._environment = dict(environment)
+        self._in_thread = in_thread
         self._account = account
         self._process: Launched | None = None
         self._stopping: StopRun | None = None
@@ -62,33 +118,39 @@ class LocalShadow(Actor):
         if self._order.reattach:
             self._end("failed", "the shadow host that ran it has died")
             return
-        unwritable = self._logs.problem(self._job)
-        if unwritable:
-            self._end("hold", unwritable, HoldCode.UNABLE_TO_INIT_USER_LOG)
-            return
         try:
-            self._launch(read_spec(self._job_without_transfer()))
+            spec = read_spec(self._job_without_transfer())
         except BadJob as error:
             self._end("hold", str(error), HoldCode.FAILED_TO_CREATE_PROCESS)
+            return
+        work = self._in_thread(_open_files, self._logs, self._job, spec)
+        self.context.defer_to_turn(work, lambda result: self._opened(result, spec))
 
     def _job_without_transfer(self) -> ClassAd:
         job = self._job.copy()
         job["ShouldTransferFiles"] = "NO"
         return job
 
-    def _launch(self, spec: RunSpec) -> None:
-        opened: list[int] = []
-        code = HoldCode.IWD_ERROR
+    def _opened(self, result: Any, spec: RunSpec) -> None:
+        """Its files are open, or not."""
+        if isinstance(result, Failure):
+            result.trap(_Unusable, NoAnswer)
+            error: Any = result.value
+            if isinstance(error, _Unusable):
+                self._end("hold", str(error), error.code, error.subcode)
+                return
+            if error.late is not None:
+                error.late.addCallback(lambda late: close_quietly(*late) if isinstance(late, list) else None)
+            is_log = error.filename in log_paths(self._job)
+            self._end("hold", f"{FAILED if is_log else ''}{error.filename or spec.program}: {error.strerror}",
+                      HoldCode.UNABLE_TO_INIT_USER_LOG if is_log else HoldCode.UNABLE_TO_OPEN_INPUT, error.errno)
+        elif self._over or self._stopping is not None:
+            close_quietly(*result)
+        else:
+            self._launch(spec, result)
+
+    def _launch(self, spec: RunSpec, opened: list[int]) -> None:
         try:
-            os.stat(spec.iwd)
-            code = HoldCode.UNABLE_TO_OPEN_INPUT
-            opened.append(os.open(os.path.join(spec.iwd, spec.stdin), os.O_RDONLY | os.O_CLOEXEC))
-            code = HoldCode.UNABLE_TO_OPEN_OUTPUT
-            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-            opened.append(os.open(os.path.join(spec.iwd, spec.stdout), flags, 0o644))
-            same = spec.stderr == spec.stdout
-            opened.append(os.dup(opened[1]) if same else os.open(os.path.join(spec.iwd, spec.stderr), flags, 0o644))
-            code = HoldCode.FAILED_TO_CREATE_PROCESS
             plan = LaunchPlan(
                 program=spec.program, arguments=spec.arguments,
                 environment={**self._environment, **spec.environment, "_CONDOR_JOB_IWD": spec.iwd},
@@ -96,7 +158,8 @@ class LocalShadow(Actor):
             as_turn = self.context.as_turn
             self._process = self._launcher.launch(plan, as_turn(self._began), as_turn(self._failed), self._reaped())
         except OSError as error:
-            self._end("hold", f"{error.filename or spec.program}: {error.strerror}", code, error.errno or 0)
+            self._end("hold", f"{error.filename or spec.program}: {error.strerror}", HoldCode.FAILED_TO_CREATE_PROCESS,
+                      error.errno or 0)
         finally:
             close_quietly(*opened)
 

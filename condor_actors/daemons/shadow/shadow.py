@@ -1,8 +1,7 @@
 """A shadow: the actor that stands for one running job, inside its owner's shadow host.
 
 Theory: :class:`~condor_actors.cores.shadow.shadow_run.ShadowRun` decides; here its effects touch files, the bulk
-connection and the user log.  Quick things happen in the turn, slow ones (large files to hash, large outputs to fetch)
-beside it, and come back as events.
+connection and the user log.  What touches a file happens beside the turn, by a worker, and comes back as an event.
 """
 
 from __future__ import annotations
@@ -10,15 +9,16 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import attrs
 from twisted.internet.defer import Deferred, DeferredList, succeed
-from twisted.internet.threads import deferToThread
 from twisted.python.failure import Failure
 
 from condor_actors.actors import CoreActor
+from condor_actors.actors.workers import InWorker, NoAnswer
 from condor_actors.classads import UNDEFINED, ClassAd
 from condor_actors.cores.shadow.shadow_checkpoint import CheckpointHome, KeepCheckpoint
 from condor_actors.cores.shadow.shadow_events import (
@@ -43,16 +43,15 @@ from condor_actors.cores.shadow.slot_expansion import CannotExpand, expand_slot_
 from condor_actors.daemons.shadow.host_messages import SHADOW_HOST, ShadowReport
 from condor_actors.daemons.shadow.strangers import refuse_stranger
 from condor_actors.daemons.shadow.submit_files import (
-    FEW,
     FileCache,
     FileTrouble,
+    Inputs,
     Outgoing,
     OutputPlaces,
-    input_manifest,
-    is_quick,
+    gather_inputs,
     manifest_file,
     place_inline,
-    write_piece,
+    write_pieces,
 )
 from condor_actors.effects import Effect
 from condor_actors.messages.codec import MalformedMessage, decode_parts
@@ -62,8 +61,8 @@ from condor_actors.messages.interactive import OpenShell, ReadRunFile, ShellData
 from condor_actors.messages.manifest import FileEntry
 from condor_actors.messages.run import RunProgress
 from condor_actors.messages.shadow_host import StartRun
-from condor_actors.transfer.manifest import BadManifest, check_manifest
-from condor_actors.userlog.writer import UserLogs
+from condor_actors.transfer.manifest import INLINE_TOTAL_BYTES, BadManifest, check_manifest
+from condor_actors.userlog.writer import FAILED, UserLogs, log_paths
 
 __all__ = ["Bulk", "Shadow", "ShadowEdges"]
 
@@ -71,9 +70,6 @@ MANIFEST_BYTES = 300_000
 MANIFEST_INLINE_BYTES = 256 << 20
 MANIFEST_LIMIT_BYTES = 512 << 20
 MAX_LARGE_FILES = 2_000
-AT_ONCE_BYTES = 1 << 20
-"""Outputs up to this size are written in the turn; more by a worker thread."""
-
 RELAY_PATIENCE_S = 25.0
 
 
@@ -101,7 +97,7 @@ class ShadowEdges:
         bulk: bulk transfers.
         kept_folder: where evicted runs of a job leave files for the next.
         domain: the file system domain of this machine.
-        in_thread: runs a slow function beside the reactor.
+        in_thread: runs what touches the owner's files.
         owner_uid: as whom this process runs.
     """
 
@@ -110,7 +106,7 @@ class ShadowEdges:
     bulk: Bulk
     kept_folder: Callable[[str], str]
     domain: str
-    in_thread: Callable[..., Deferred[Any]] = deferToThread
+    in_thread: InWorker
     owner_uid: int = attrs.field(factory=os.getuid)
 
 
@@ -134,6 +130,8 @@ class Shadow(CoreActor):
         super().__init__(self._make_core(order, job, key))
         self._key = key
         self._no_room = False
+        self._progress: Delivery | None = None
+        self._streams: deque[tuple[Sequence[tuple[str, int, bytes]], Delivery]] = deque()
         self._sources: dict[str, tuple[str, int]] = {}
         self._manifest_file = ""
         self._all_inline = False
@@ -177,9 +175,10 @@ class Shadow(CoreActor):
             self.settle()
             self.context.stop_actor(self.context.address.actor)
         else:
+            self._progress = delivery if isinstance(message, RunProgress) else None
             self._perform(self.core.handle(message, self.context.now_s()))
-            if isinstance(message, RunProgress):  # where it brought a piece of a stream, the next may come, or it again
-                self.context.reply(delivery, Refused(code="busy", text="no room at home") if self._no_room else Done())
+            if self._progress is not None:  # it brought no piece of a stream
+                self.context.reply(delivery, Done())
 
     def _report(self, message: Any) -> None:
         """A word for the schedd."""
@@ -247,43 +246,29 @@ class Shadow(CoreActor):
         if self._problem:
             self._later(InputsFailed(self._problem, 0))
             return
-        unwritable = self._edges.logs.problem(self.core.job)
-        if unwritable:
-            self._later(InputsFailed(unwritable, HoldCode.UNABLE_TO_INIT_USER_LOG))
-            return
-        if not self._transfers:
-            self._later(InputsReady((), transfers=False))
-            return
-        job, cache = self.core.job, self._edges.cache
-        extra = self._extra()
-        if is_quick(job, cache) and not extra:
-            try:
-                outgoing: Any = input_manifest(job, cache)
-            except FileTrouble as error:
-                outgoing = Failure(error)
-            self._prepared(outgoing)
-        else:
-            self.context.defer_to_turn(self._edges.in_thread(input_manifest, job, cache, extra), self._prepared)
+        self._gather_inputs(INLINE_TOTAL_BYTES)
 
-    def _extra(self) -> list[tuple[str, str]]:
-        """What an evicted run of the job has left for this one."""
-        kept = self._kept_folder()
-        if not os.path.isdir(kept) and os.path.isdir(f"{kept}.old"):
-            kept = f"{kept}.old"  # a crash between the two steps of taking its place
-        names = sorted(os.listdir(kept)) if os.path.isdir(kept) else []
-        if names:
-            self.core.job["KeptFiles"] = ",".join(names)
-        return [(os.path.join(kept, name), name) for name in names]
+    def _gather_inputs(self, inline_bytes: int) -> None:
+        edges, kept = self._edges, self._kept_folder() if self._transfers else None
+        work = edges.in_thread(gather_inputs, edges.logs, self.core.job, edges.cache, kept, inline_bytes)
+        self.context.defer_to_turn(work, self._prepared)
 
     def _later(self, event: Any) -> None:
         self.context.defer_to_turn(succeed(event), self._event)
 
-    def _prepared(self, outgoing: Outgoing | Failure) -> None:
-        if isinstance(outgoing, Failure):
-            outgoing.trap(FileTrouble)
-            error = outgoing.value
-            self._later(InputsFailed(f"Transfer input files failure: {error}", subcode=getattr(error, "subcode", 0)))
+    def _prepared(self, inputs: Inputs | Failure) -> None:
+        if isinstance(inputs, Failure):
+            self._event(self._input_trouble(inputs))
             return
+        if inputs.log_problem:
+            self._event(InputsFailed(inputs.log_problem, HoldCode.UNABLE_TO_INIT_USER_LOG))
+            return
+        if not self._transfers:
+            self._event(InputsReady((), transfers=False))
+            return
+        if inputs.kept:
+            self.core.job["KeptFiles"] = ",".join(inputs.kept)
+        outgoing = inputs.outgoing
         self._sources = dict(outgoing.sources)
         size = sum(len(entry.inline or b"") + len(entry.path) + 120 for entry in outgoing.entries)
         if size <= MANIFEST_BYTES:
@@ -292,9 +277,19 @@ class Shadow(CoreActor):
             self._large_manifest(outgoing)
         else:
             self._all_inline = True
-            again = self._edges.in_thread(input_manifest, self.core.job, self._edges.cache, self._extra(),
-                                       MANIFEST_INLINE_BYTES)
-            self.context.defer_to_turn(again, self._prepared)
+            self._gather_inputs(MANIFEST_INLINE_BYTES)
+
+    def _input_trouble(self, failure: Failure) -> InputsFailed:
+        """Why the inputs cannot be had; names the file, or the log."""
+        error: Any = failure.check(FileTrouble, NoAnswer) and failure.value
+        if not error:
+            failure.raiseException()
+        if isinstance(error, FileTrouble):
+            return InputsFailed(f"Transfer input files failure: {error}", subcode=error.subcode)
+        if error.filename in log_paths(self.core.job):
+            return InputsFailed(f"{FAILED}{error.filename}: {error.strerror}", HoldCode.UNABLE_TO_INIT_USER_LOG)
+        return InputsFailed(f"Transfer input files failure: cannot read {error.filename or 'the files'}: "
+                            f"{error.strerror}", subcode=error.errno)
 
     def _large_manifest(self, outgoing: Outgoing) -> None:
         """The manifest goes as a blob with all small files in it; the message names the large ones."""
@@ -304,13 +299,17 @@ class Shadow(CoreActor):
             self._event(InputsFailed(f"Transfer input files failure: {len(large)} files over 16 KiB, at most "
                                      f"{MAX_LARGE_FILES} can travel; put them into an archive"))
             return
-        self._event(InputsReady(large, self._manifest_blob(outgoing.entries)))
 
-    def _manifest_blob(self, entries: Sequence[FileEntry]) -> str:
-        """Put a large manifest into a file, to be sent as a blob."""
-        self._manifest_file, digest, size = manifest_file(entries)
-        self._sources[digest] = (self._manifest_file, size)
-        return digest
+        def written(result: Any) -> None:
+            if isinstance(result, Failure):
+                result.trap(OSError)
+                self._event(InputsFailed(f"Transfer input files failure: the manifest: {result.getErrorMessage()}"))
+                return
+            self._manifest_file, digest, size = result
+            self._sources[digest] = (self._manifest_file, size)
+            self._event(InputsReady(large, digest))
+
+        self.context.defer_to_turn(self._edges.in_thread(manifest_file, outgoing.entries), written)
 
     def _send_blobs(self, digests: Sequence[str]) -> None:
         unknown = [digest for digest in digests if digest not in self._sources]
@@ -370,47 +369,16 @@ class Shadow(CoreActor):
             return
         keeps_streams = self.core.job.evaluate("SuccessCheckpointExitCode") is not UNDEFINED
         places = OutputPlaces(self.core.job, bringing.part or None, keeps_streams)
-        try:
-            check_manifest(entries)
-            if bringing.kept:
-                shutil.rmtree(bringing.part, ignore_errors=True)
-                os.makedirs(bringing.part, exist_ok=True)
-        except BadManifest as error:
-            self._later(bringing.failed(str(error)))
-            return
-        except OSError as error:
-            self._later(bringing.failed(f"{error.filename}: {error.strerror}", error.errno or 0))
-            return
-        if len(entries) > FEW or sum(len(entry.inline or b"") for entry in entries) > AT_ONCE_BYTES:
-            self.context.defer_to_turn(self._edges.in_thread(place_inline, entries, places),
-                                       lambda result: self._placed(bringing, result, entries, places))
-            return
-        try:
-            place_inline(entries, places)
-        except FileTrouble:
-            self._placed(bringing, Failure(), entries, places)
-        else:
-            self._placed(bringing, None, entries, places)
+        self.context.defer_to_turn(self._edges.in_thread(_place, entries, places, bringing.part),
+                                   lambda result: self._placed(bringing, result, entries))
 
-    @staticmethod
-    def _drop_kept(kept: str) -> None:
-        for folder in (kept, f"{kept}.old", f"{kept}.part"):
-            if os.path.isdir(folder):
-                shutil.rmtree(folder, ignore_errors=True)
-
-    def _placed(self, bringing: _Bringing, result: Any, entries: tuple[FileEntry, ...], places: OutputPlaces) -> None:
+    def _placed(self, bringing: _Bringing, result: Any, entries: tuple[FileEntry, ...]) -> None:
         """What came along is at home; fetch the rest."""
         if isinstance(result, Failure):
-            error: Any = result.value
-            self._later(bringing.failed(str(error), getattr(error, "subcode", 0)))
+            self._event(_output_trouble(bringing, result))
             return
-        fetches: list[Deferred[None]] = []
-        for entry in entries:
-            place = places.of(entry.path)
-            if place is not None and entry.kind == "file" and entry.inline is None:
-                fetches.append(self._edges.bulk.fetch_file(
-                    self.core.order.starter_node, self._key, entry.digest, entry.size_bytes, os.path.realpath(place),
-                    entry.mode))
+        fetches = [self._edges.bulk.fetch_file(self.core.order.starter_node, self._key, entry.digest, entry.size_bytes,
+                                               target, entry.mode) for entry, target in result]
         size = sum(entry.size_bytes for entry in entries)
         if fetches:
             self.context.defer_to_turn(DeferredList(fetches, fireOnOneErrback=True, consumeErrors=True),
@@ -429,30 +397,40 @@ class Shadow(CoreActor):
 
     def _brought(self, bringing: _Bringing, size: int) -> None:
         """Everything is here; what is kept takes the place of what was kept before, at once; outputs end its use."""
-        try:
-            bringing.take_place()
-            if not bringing.kept:
-                self._drop_kept(self._kept_folder())
-        except OSError as error:
-            self._event(bringing.failed(f"{error.filename}: {error.strerror}", error.errno or 0))
-        else:
-            self._event(bringing.home(size))
+        work = self._edges.in_thread(bringing.take_place, self._kept_folder())
+        self.context.defer_to_turn(work, lambda result: self._event(
+            _output_trouble(bringing, result) if isinstance(result, Failure) else bringing.home(size)))
 
     def _write_streams(self, effect: WriteStreams) -> None:
-        """What finds no room is sent again, until there is some."""
-        places = OutputPlaces(self.core.job)
+        """Write what came, after what came before, and then answer: what finds no room is sent again."""
+        assert self._progress is not None
+        delivery, self._progress = self._progress, None
+        self._streams.append((effect.pieces, delivery))
+        if len(self._streams) == 1:
+            self._write_next()
+
+    def _write_next(self) -> None:
+        pieces, delivery = self._streams[0]
+        work = self._edges.in_thread(write_pieces, OutputPlaces(self.core.job), pieces)
+        self.context.defer_to_turn(work, lambda result: self._written(result, delivery))
+
+    def _written(self, result: Any, delivery: Delivery) -> None:
+        """The starter may send the next piece, or has to send this one again."""
+        if isinstance(result, Failure):
+            result.trap(NoAnswer)
+            error: Any = result.value
+            result = [(error.filename, error)]
         had_none, self._no_room = self._no_room, False
-        for path, offset, data in effect.pieces:
-            try:
-                place = places.of_stream(path)
-                if place is not None:
-                    write_piece(place, offset, data)
-            except (OSError, BadManifest) as error:
-                full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
-                self._no_room |= full
-                if not (full and had_none):
-                    self.context.log.error("stream {path} of {run}: {error}", path=path, run=self.core.order.run_id,
-                                           error=error)
+        for path, error in result:
+            full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+            self._no_room |= full
+            if not (full and had_none):
+                self.context.log.error("stream {path} of {run}: {error}", path=path, run=self.core.order.run_id,
+                                       error=error)
+        self.context.reply(delivery, Refused(code="busy", text="no room at home") if self._no_room else Done())
+        self._streams.popleft()
+        if self._streams:
+            self._write_next()
 
 
 @attrs.frozen
@@ -469,20 +447,48 @@ class _Bringing:
         """Where they lie until all are here."""
         return f"{self.kept}.part" if self.kept else ""
 
-    def take_place(self) -> None:
-        """Put them in the place of what was kept before; one of the two is there at every moment.
+    def take_place(self, kept: str) -> None:
+        """In a worker: put them in the place of what was kept before; one of the two is there at every moment.
+        Outputs end the use of what was kept in ``kept``.
 
         Raises:
             OSError: it cannot be done.
         """
-        if not self.kept or not os.path.isdir(self.part):
-            return
-        old = f"{self.kept}.old"
-        shutil.rmtree(old, ignore_errors=True)
-        if os.path.isdir(self.kept):
-            os.rename(self.kept, old)
-        os.rename(self.part, self.kept)
-        shutil.rmtree(old, ignore_errors=True)
+        if not self.kept:
+            for folder in (kept, f"{kept}.old", f"{kept}.part"):
+                if os.path.isdir(folder):
+                    shutil.rmtree(folder, ignore_errors=True)
+        elif os.path.isdir(self.part):
+            old = f"{self.kept}.old"
+            shutil.rmtree(old, ignore_errors=True)
+            if os.path.isdir(self.kept):
+                os.rename(self.kept, old)
+            os.rename(self.part, self.kept)
+            shutil.rmtree(old, ignore_errors=True)
+
+
+def _place(entries: Sequence[FileEntry], places: OutputPlaces, part: str) -> list[tuple[FileEntry, str]]:
+    """In a worker: write what came along with a manifest; what has to be fetched, and where it belongs.
+
+    Raises:
+        BadManifest, FileTrouble, OSError: it cannot be done.
+    """
+    check_manifest(entries)
+    if part:
+        shutil.rmtree(part, ignore_errors=True)
+        os.makedirs(part, exist_ok=True)
+    place_inline(entries, places)
+    return [(entry, os.path.realpath(place)) for entry in entries if entry.kind == "file" and entry.inline is None
+            and (place := places.of(entry.path)) is not None]
+
+
+def _output_trouble(bringing: _Bringing, failure: Failure) -> Any:
+    """Why outputs are not at home."""
+    error: Any = failure.value
+    if failure.check(BadManifest, FileTrouble):
+        return bringing.failed(str(error), getattr(error, "subcode", 0))
+    failure.trap(OSError)
+    return bringing.failed(f"cannot write {error.filename}: {error.strerror}", error.errno or 0)
 
 
 def _first_error(failure: Failure) -> Any:

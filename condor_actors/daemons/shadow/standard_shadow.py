@@ -192,14 +192,20 @@ class StandardShadow(Shadow):
         else:
             super().perform_own(effect, delivery)
 
-    def _find_checkpoint(self) -> tuple[GoodImage | None, str]:
+    def _find_checkpoint(self) -> tuple[GoodImage | None, str] | InputsFailed:
         """Find what the program can go on from (beside the reactor: all of it is read)."""
+        problem = self._edges.logs.problem(self.core.job)
+        if problem:
+            return InputsFailed(problem, HoldCode.UNABLE_TO_INIT_USER_LOG)
         good, why = self._folder.good_image()
         return (self._folder.take_up(good) if good is not None else None), why
 
     def _found_checkpoint(self, result: Any) -> None:
         if isinstance(result, Failure):
             self._event(InputsFailed(f"the checkpoints of the job cannot be read: {result.getErrorMessage()}"))
+            return
+        if isinstance(result, InputsFailed):
+            self._event(result)
             return
         self._good, why = result
         if self._good is None and self._remote_store.may_have_it:

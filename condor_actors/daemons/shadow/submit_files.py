@@ -17,8 +17,9 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
+from condor_actors.actors.workers import NoAnswer, digest_of, open_plain, touching
 from condor_actors.classads import ClassAd
-from condor_actors.durable import open_beside, sync_folder
+from condor_actors.durable import open_beside, sync_file_systems, sync_folder
 from condor_actors.messages.codec import encode_parts
 from condor_actors.messages.manifest import FileEntry
 from condor_actors.messages.urls import local_path, travels_as_url
@@ -30,14 +31,14 @@ from condor_actors.transfer.manifest import (
     check_path,
     digest_bytes,
 )
+from condor_actors.userlog.writer import UserLogs
 
-__all__ = ["FileCache", "FileTrouble", "OutputPlaces", "Outgoing", "input_manifest", "manifest_file", "write_whole"]
+__all__ = ["FileCache", "FileTrouble", "Inputs", "OutputPlaces", "Outgoing", "gather_inputs", "input_manifest",
+           "manifest_file", "write_pieces", "write_whole"]
 
 EXECUTABLE = "condor_exec.exe"
 STDIN, STDOUT, STDERR = "_condor_stdin", "_condor_stdout", "_condor_stderr"
 NULL = "/dev/null"
-HASH_NOW_BYTES = 4 << 20
-"""Files up to this size are hashed at once; larger ones by a worker thread."""
 
 
 class FileTrouble(Exception):
@@ -53,7 +54,8 @@ class FileTrouble(Exception):
 
 
 def _trouble(what: str, path: str, error: OSError) -> FileTrouble:
-    return FileTrouble(f"{what} {path}: (errno {error.errno}) {os.strerror(error.errno or 0)}", error.errno or 0)
+    text = error.strerror if isinstance(error, NoAnswer) else os.strerror(error.errno or 0)
+    return FileTrouble(f"{what} {path}: (errno {error.errno}) {text}", error.errno or 0)
 
 
 @attrs.frozen
@@ -78,20 +80,13 @@ class FileCache:
         self._known: dict[str, _Known] = {}
         self._capacity = capacity
 
-    def is_quick(self, path: str) -> bool:
-        """Whether the file's entry can be had without reading much."""
-        facts = os.stat(path)
-        if stat.S_ISDIR(facts.st_mode):
-            return False
-        known = self._known.get(path)
-        return facts.st_size <= HASH_NOW_BYTES or (known is not None and known.facts == _facts(facts))
-
     def entry(self, source: str, path: str, mode: int | None = None) -> FileEntry:
         """The entry of a file.
 
         Raises:
             OSError: it cannot be read.
         """
+        touching(source)
         facts = os.stat(source)
         known = self._known.get(source)
         if known is None or known.facts != _facts(facts):
@@ -101,20 +96,18 @@ class FileCache:
                          inline=known.inline)
 
     def _read(self, source: str) -> _Known:
-        with open(source, "rb") as stream:
+        with os.fdopen(open_plain(source), "rb") as stream:
             facts = os.fstat(stream.fileno())
-            if not stat.S_ISREG(facts.st_mode):
-                raise OSError(errno.EINVAL, "not a regular file")
             inline = None
             if facts.st_size <= INLINE_LIMIT_BYTES:
                 inline = stream.read()
                 digest, size = hashlib.sha256(inline).hexdigest(), len(inline)
             else:
-                digest = hashlib.file_digest(stream, "sha256").hexdigest()
+                digest = digest_of(stream, source)
                 size = stream.tell()
         known = _Known((facts.st_dev, facts.st_ino, facts.st_mtime_ns, size), digest, inline)
         if len(self._known) >= self._capacity:
-            del self._known[next(iter(self._known))]
+            self._known.pop(next(iter(self._known)), None)
         self._known[source] = known
         return known
 
@@ -154,14 +147,6 @@ def _source(iwd: str, name: str) -> str:
     return name if travels_as_url(name) else os.path.join(iwd, local_path(name))
 
 
-def is_quick(job: ClassAd, cache: FileCache) -> bool:
-    """Whether the manifest can be made without a worker thread; missing files are found out quickly too."""
-    try:
-        return all(cache.is_quick(source) for source, _ in input_paths(job) if not travels_as_url(source))
-    except OSError:
-        return True
-
-
 def input_manifest(job: ClassAd, cache: FileCache, extra: Iterable[tuple[str, str]] = (),
                    inline_total_bytes: int = INLINE_TOTAL_BYTES) -> Outgoing:
     """The inputs of a job.
@@ -183,6 +168,7 @@ def input_manifest(job: ClassAd, cache: FileCache, extra: Iterable[tuple[str, st
             entries[path] = FileEntry(path=path, url=source)
             continue
         try:
+            touching(source)
             if os.path.isdir(source):
                 builder = ManifestBuilder(inline_total_bytes=inline_left)
                 if path:
@@ -207,6 +193,42 @@ def input_manifest(job: ClassAd, cache: FileCache, extra: Iterable[tuple[str, st
             inline_left -= len(entry.inline)
         entries[path] = entry
     return Outgoing(tuple(entries.values()), sources)
+
+
+@attrs.frozen
+class Inputs:
+    """What was found of a job's files before a run.
+
+    Attributes:
+        log_problem: why its user log cannot be written; empty: it can.
+        kept: the names of what an evicted run has left.
+        outgoing: the inputs.
+    """
+
+    log_problem: str
+    kept: tuple[str, ...]
+    outgoing: Outgoing
+
+
+def gather_inputs(logs: UserLogs, job: ClassAd, cache: FileCache, kept: str | None, inline_bytes: int) -> Inputs:
+    """In a worker: can the job's log be written, and what does it take along?
+
+    Args:
+        kept: where an evicted run has left files; None: nothing travels.
+        inline_bytes: as for :func:`input_manifest`.
+
+    Raises:
+        FileTrouble: as :func:`input_manifest`.
+        NoAnswer: another worker is stuck in the same folder.
+    """
+    problem = logs.problem(job)
+    if problem or kept is None:
+        return Inputs(problem, (), Outgoing((), {}))
+    if not os.path.isdir(kept) and os.path.isdir(f"{kept}.old"):
+        kept = f"{kept}.old"  # a crash between the two steps of taking its place
+    names = tuple(sorted(os.listdir(kept))) if os.path.isdir(kept) else ()
+    extra = [(os.path.join(kept, name), name) for name in names]
+    return Inputs("", names, input_manifest(job, cache, extra, inline_bytes))
 
 
 # ---- outputs
@@ -319,6 +341,7 @@ def make_folders(entries: Sequence[FileEntry], places: OutputPlaces) -> None:
             continue
         folder = place if entry.kind == "directory" else os.path.dirname(place)
         try:
+            touching(place)
             if entry.kind == "directory" or "/" in entry.path:
                 os.makedirs(folder, exist_ok=True)
             elif not os.path.isdir(folder):
@@ -356,7 +379,12 @@ def place_inline(entries: Sequence[FileEntry], places: OutputPlaces) -> None:
             if is_stream:
                 written[place] = data
     if not few:
-        os.sync()
+        targets = [places.of(entry.path) for entry in entries]
+        folders = {os.path.dirname(os.path.realpath(target)) for target in targets if target is not None}
+        try:
+            sync_file_systems(folders)
+        except OSError as error:
+            raise _trouble("cannot write output files to", error.filename or "the disk", error) from None
 
 
 def write_whole(place: str, data: bytes, mode: int = 0o644, *, sync: bool = True) -> None:
@@ -369,6 +397,7 @@ def write_whole(place: str, data: bytes, mode: int = 0o644, *, sync: bool = True
         FileTrouble: it cannot be written.
     """
     try:
+        touching(place)
         target = os.path.realpath(place)
         facts = os.stat(target) if os.path.exists(target) else None
         if facts is not None and not stat.S_ISREG(facts.st_mode):
@@ -415,6 +444,7 @@ def place_link(entry: FileEntry, place: str) -> None:
         FileTrouble: it cannot be made.
     """
     try:
+        touching(place)
         with contextlib.suppress(FileNotFoundError):
             os.unlink(place)
         os.symlink(entry.target, place)
@@ -422,13 +452,27 @@ def place_link(entry: FileEntry, place: str) -> None:
         raise _trouble("cannot make link", place, error) from None
 
 
-def write_piece(place: str, offset: int, data: bytes) -> None:
+def write_pieces(places: OutputPlaces, pieces: Sequence[tuple[str, int, bytes]]) -> list[tuple[str, Exception]]:
+    """In a worker: write pieces of streamed files; which could not be written, and why."""
+    failed: list[tuple[str, Exception]] = []
+    for path, offset, data in pieces:
+        try:
+            place = places.of_stream(path)
+            if place is not None:
+                _write_piece(place, offset, data)
+        except (OSError, BadManifest) as error:
+            failed.append((path, error))
+    return failed
+
+
+def _write_piece(place: str, offset: int, data: bytes) -> None:
     """Write a piece of a streamed file.
 
     Raises:
         OSError: it cannot be written.
     """
-    descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    touching(place)
+    descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY, 0o644)
     try:
         if stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.lseek(descriptor, offset, os.SEEK_SET)

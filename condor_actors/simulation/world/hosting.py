@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
-from twisted.internet.defer import Deferred, fail, succeed
+from twisted.internet.defer import Deferred, fail
 
 from condor_actors.actors import World
+from condor_actors.actors.workers import at_once
 from condor_actors.config import Config
 from condor_actors.cores.schedd.schedd_settings import schedd_settings
 from condor_actors.daemons import collector, kbdd, master, negotiator, startd
@@ -44,11 +45,6 @@ from condor_actors.simulation.world.stores import Stores
 __all__ = ["PORTS", "host"]
 
 PORTS = {"collector": 9618, "negotiator": 9614, "schedd": 9615, "startd": 9616, "master": 9617, "starter-host": 9619}
-
-
-def at_once(function: Callable[..., Any], *arguments: Any) -> Deferred[Any]:
-    """What production runs in a thread runs here at once."""
-    return succeed(function(*arguments))
 
 
 class SimulatedSpool(Spool):

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import fcntl
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
+from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
+from twisted.python.failure import Failure
 
+from condor_actors.actors.workers import NoAnswer
 from condor_actors.classads import ClassAd
 from condor_actors.userlog import writer
 from condor_actors.userlog.writer import LogFiles, UserLogs
@@ -80,3 +87,94 @@ def test_events_wait_for_room(tmp_path: Path) -> None:
     logs.write(0, 7, [2], WHEN_S, facts)
     logs.flush()
     assert [line[5:16] for line in _submits(tmp_path)] == ["007.000.000", "007.001.000", "007.002.000"]
+
+
+class Pool:
+    """Workers whose work comes back when the test says so."""
+
+    def __init__(self) -> None:
+        self.under_way: list[tuple[Callable[[], Any], Deferred[Any]]] = []
+
+    def run(self, function: Callable[..., Any], *arguments: Any) -> Deferred[Any]:
+        result: Deferred[Any] = Deferred()
+        self.under_way.append((lambda: function(*arguments), result))
+        return result
+
+    def work(self, number: int = 0) -> None:
+        function, result = self.under_way.pop(number)
+        try:
+            result.callback(function())
+        except OSError:
+            result.errback(Failure())
+
+
+def test_one_log_does_not_wait_for_another(tmp_path: Path) -> None:
+    pool, told = Pool(), list[str]()
+    logs = UserLogs(Clock(), sync=False, in_worker=pool.run)
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        logs.write(0, 7, [0], WHEN_S, _facts(tmp_path / name))
+        logs.when_written([_facts(tmp_path / name)], partial(told.append, name))
+    logs.flush()
+    pool.work(1)
+    assert told == ["b"]
+    pool.work()
+    assert told == ["b", "a"]
+
+
+def test_a_stuck_log_is_given_up_and_written_once(tmp_path: Path) -> None:
+    """What the stuck worker was writing appears once, before what came later."""
+    pool, told = Pool(), list[int]()
+    logs = UserLogs(Clock(), sync=False, in_worker=pool.run)
+    facts = _facts(tmp_path)
+    logs.write(0, 7, [0], WHEN_S, facts)
+    logs.when_written([facts], partial(told.append, 0))
+    logs.flush()
+    (function, result), late = pool.under_way.pop(), Deferred[Any]()
+    result.errback(NoAnswer("no answer", str(tmp_path / "job.log"), late))
+    assert told == [0]
+    logs.write(0, 7, [1], WHEN_S, facts)
+    logs.when_written([facts], partial(told.append, 1))
+    logs.flush()
+    assert (told, pool.under_way) == ([0, 1], [])
+    late.callback(function())
+    logs.flush()
+    pool.work()
+    assert [line[5:16] for line in _submits(tmp_path)] == ["007.000.000", "007.001.000"]
+
+
+def test_a_lock_is_waited_for_and_then_given_up(tmp_path: Path) -> None:
+    clock, told = Clock(), list[int]()
+    logs = UserLogs(clock, sync=False)
+    facts = _facts(tmp_path)
+    with (tmp_path / "job.log").open("w") as holder:
+        fcntl.flock(holder, fcntl.LOCK_EX)
+        for number in range(2):
+            logs.write(0, 7, [number], WHEN_S, facts)
+            logs.when_written([facts], partial(told.append, number))
+            clock.advance(1.0)
+        assert told == []
+        clock.pump([1.0] * 40)
+        assert told == [0, 1]
+    logs.write(0, 7, [2], WHEN_S, facts)
+    logs.flush()
+    assert [line[5:16] for line in _submits(tmp_path)] == ["007.000.000", "007.001.000", "007.002.000"]
+
+
+def test_what_waits_for_a_stuck_log_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "KEPT_BYTES", 10_000)
+    pool = Pool()
+    logs = UserLogs(Clock(), sync=False, in_worker=pool.run)
+    facts = _facts(tmp_path)
+    logs.write(0, 7, [0], WHEN_S, facts)
+    logs.flush()
+    (function, result), late = pool.under_way.pop(), Deferred[Any]()
+    result.errback(NoAnswer("no answer", str(tmp_path / "job.log"), late))
+    for _ in range(50):
+        logs.write(0, 7, range(1, 100), WHEN_S, facts)
+        logs.flush()
+    late.callback(function())
+    logs.flush()
+    while pool.under_way:
+        pool.work()
+    assert 1 <= len(_submits(tmp_path)) < 400

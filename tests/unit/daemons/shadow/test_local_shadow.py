@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from condor_actors.actors.workers import at_once
 from condor_actors.classads import ClassAd
 from condor_actors.daemons.shadow.local_shadow import LocalShadow
 from condor_actors.machine.run.launch import Ended, LaunchPlan
@@ -42,7 +43,7 @@ def test_what_a_program_leaves_behind_may_be_another_users(tmp_path: Path, monke
     net, launcher = LocalNetwork(), Played()
     system = net.system("<host:1>")
     probe = net.probe(system, "shadow-host")
-    system.spawn("shadow/1.0#1", lambda: LocalShadow(order, launcher, UserLogs(net.clock, sync=False), {}))
+    system.spawn("shadow/1.0#1", lambda: LocalShadow(order, launcher, UserLogs(net.clock, sync=False), {}, at_once))
     net.run(0.1)
     launcher.ended(Ended(exit_code=0, exit_signal=-1, core_dumped=False, user_cpu_s=0.5, system_cpu_s=0.0,
                          peak_memory_kib=100))
