@@ -131,6 +131,7 @@ class Shadow(CoreActor):
         self._key = key
         self._no_room = False
         self._progress: Delivery | None = None
+        self._bring_later: BringOutputs | None = None
         self._streams: deque[tuple[Sequence[tuple[str, int, bytes]], Delivery]] = deque()
         self._sources: dict[str, tuple[str, int]] = {}
         self._manifest_file = ""
@@ -331,6 +332,9 @@ class Shadow(CoreActor):
     # ---- outputs
 
     def _bring(self, effect: BringOutputs) -> None:
+        if self._streams:  # they are outputs too
+            self._bring_later = effect
+            return
         kept = self._kept_folder() if effect.keep else ""
         self._bring_files(_Bringing(kept, OutputsHome, OutputsFailed), effect.entries, effect.manifest_digest)
 
@@ -431,6 +435,9 @@ class Shadow(CoreActor):
         self._streams.popleft()
         if self._streams:
             self._write_next()
+        elif self._bring_later is not None:
+            effect, self._bring_later = self._bring_later, None
+            self._bring(effect)
 
 
 @attrs.frozen
