@@ -27,8 +27,10 @@ from condor_actors.messages.admin import (
     SetConfig,
     Shutdown,
 )
-from condor_actors.messages.envelope import Address, Delivery, Done, Identity, Level, Refused
+from condor_actors.messages.envelope import Address, AskFailed, Delivery, Done, Identity, Level, Refused, TimerFired
 
+MASTER_PATIENCE_S = 60.0
+MASTER_RETRY_S = 2.0
 
 @cache
 def package_version() -> str:
@@ -84,13 +86,24 @@ class AdminActor(Actor):
     def started(self) -> None:
         """The doors are open: the master may know."""
         if self.edges.master_socket:
-            message = DaemonStarted(daemon=self.edges.daemon.name, pid=self.edges.pid, address=self.edges.public_node())
-            self.context.tell(Address(f"unix:{self.edges.master_socket}", "master"), message)
+            self._tell_master()
+
+    def _tell_master(self) -> None:
+        """Say it until the master has heard it: it may be busy, stopped for a while, or just coming back."""
+        message = DaemonStarted(daemon=self.edges.daemon.name, pid=self.edges.pid, address=self.edges.public_node())
+        self.context.ask(Address(f"unix:{self.edges.master_socket}", "master"), message, timeout_s=MASTER_PATIENCE_S,
+                         then=self._master_heard)
+
+    def _master_heard(self, answer: Delivery) -> None:
+        if isinstance(answer.message, AskFailed):
+            self.context.set_timer("started", MASTER_RETRY_S)
 
     def receive(self, delivery: Delivery) -> None:
         """One question of an admin, a tool or the master."""
         message = delivery.message
-        if isinstance(message, Ping):
+        if isinstance(message, TimerFired):
+            self._tell_master()
+        elif isinstance(message, Ping):
             self.context.reply(delivery, self._pong(delivery.identity))
         elif isinstance(message, QueryConfig):
             self.context.reply(delivery, ConfigValues(values=self._values(message.names)))

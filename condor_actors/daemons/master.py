@@ -94,6 +94,7 @@ class MasterActor(Actor):
                                   who=delivery.identity.name, host=delivery.identity.host)
         elif isinstance(message, DaemonStarted):
             self._daemon_started(message)
+            self.context.reply(delivery, Done())
         elif isinstance(message, DaemonCommand):
             self._command(delivery, message)
         elif isinstance(message, TimerFired):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -126,6 +127,38 @@ def test_start_takes_up_daemons_whose_master_was_killed(pool: Pool) -> None:
     assert "It serves 2 slots" in pool.run("start", "--slots", "5")
     assert pool.pids() == before
     assert pool.files.load().text("COLLECTOR_HOST") == port
+
+
+def test_a_start_that_fails_leaves_what_ran(pool: Pool) -> None:
+    """The master was killed and one daemon with it, which cannot start again: the others, and the jobs, go on."""
+    pool.run("start", "--slots", "2")
+    before = pool.pids()
+    for pid in (pool.master(), before["STARTD"]):
+        os.kill(pid, signal.SIGKILL)
+        until_gone(pid)
+    door = pool.files.run / "startd.sock"
+    door.unlink(missing_ok=True)
+    (door / "in the way").mkdir(parents=True)
+    assert "a daemon does not start" in pool.run("start", expect=1)
+    for name in ("COLLECTOR", "NEGOTIATOR", "SCHEDD"):
+        os.kill(before[name], 0)
+    assert "Daemons without a master" in pool.run("status", expect=3)
+    shutil.rmtree(door)
+    assert "It serves 2 slots" in pool.run("start")
+    assert pool.pids()["SCHEDD"] == before["SCHEDD"]
+
+
+def test_a_start_beside_a_master_that_does_not_answer_leaves_it(pool: Pool) -> None:
+    pool.run("start", "--slots", "2")
+    before = pool.pids()
+    master = pool.master()
+    os.kill(master, signal.SIGSTOP)
+    try:
+        assert "does not answer; the pool is left as it is" in pool.run("start", expect=1)
+    finally:
+        os.kill(master, signal.SIGCONT)
+    assert "runs already, with 2 slots" in pool.run("start")
+    assert pool.pids() == before
 
 
 @pytest.mark.parametrize("arguments", [("--slots", "0"), ("--slots", "100000")])

@@ -37,6 +37,7 @@ from condor_actors.wire.blocking import Client, WireError, connect
 __all__ = ["main"]
 
 START_S: Final = 90.0
+ANSWER_S: Final = 10.0
 PATIENCE: Final = 3
 """How often in a row a daemon may die while the pool starts."""
 
@@ -95,7 +96,11 @@ def start(files: PersonalFiles, slots: int | None, extra: Path | None) -> int:
     except OSError as error:
         raise PersonalError(f"cannot make {files.folder}: {error.strerror}") from None
     with _alone(files):
-        running = _master_pid(files) is not None
+        master = _master_pid(files)
+        running = master is not None
+        if master is not None and not _answers(files):
+            raise PersonalError(f"the master (pid {master}) of the pool in {files.folder} runs, but does not answer; "
+                                "the pool is left as it is. condor_personal stop ends it.")
         if not running:
             Setup(files=files, slots=slots, extra=extra, inhabited=bool(_left(files))).make()
             _check(files)
@@ -127,6 +132,11 @@ def _check(files: PersonalFiles) -> None:
 
 
 def _start_master(files: PersonalFiles, until_s: float) -> None:
+    """Start a master and wait until it has started, or taken up, every daemon.
+
+    When that fails, or is interrupted, what it has started goes; daemons that ran before, with their jobs, go on.
+    """
+    before = _left(files)
     name = f"condor-personal-{secrets.token_hex(16)}"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
         channel.bind("\0" + name)
@@ -140,9 +150,14 @@ def _start_master(files: PersonalFiles, until_s: float) -> None:
             )
         try:
             _hear_ready(channel, process, files, until_s)
-        except (PersonalError, KeyboardInterrupt):
-            process.terminate()
-            _stop_everything(files, fast=True)
+        except BaseException:
+            if before:
+                process.kill()  # asked to stop, it would stop all that it has taken up
+                process.wait()
+                _end({pid: name for pid, name in _left(files).items() if pid not in before}, signal.SIGTERM, 10.0)
+            else:
+                process.terminate()
+                _stop_everything(files, fast=True)
             raise
 
 
@@ -324,9 +339,21 @@ def _master_pid(files: PersonalFiles) -> int | None:
         from condor_actors.messages.admin import Ping
 
         try:
-            return int(client.ask("admin", Ping()).pid)
+            return int(client.ask("admin", Ping(), timeout_s=ANSWER_S).pid)
         except WireError:
-            return None
+            return next((pid for pid, name in _ours(files).items() if name == "master"), None)
+
+
+def _answers(files: PersonalFiles) -> bool:
+    """Whether the pool's master answers."""
+    from condor_actors.messages.admin import Ping
+
+    try:
+        with connect(files.socket("master"), timeout_s=5.0) as client:
+            client.ask("admin", Ping(), timeout_s=ANSWER_S)
+    except WireError:
+        return False
+    return True
 
 
 def _left(files: PersonalFiles) -> dict[int, str]:
