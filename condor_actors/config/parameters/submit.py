@@ -204,6 +204,13 @@ ROWS = (
         "Whether such an attribute in a submission or an edit is passed over, or the whole is refused.",
         read_by=SCHEDD,
     ),
+    words(
+        "PRIVATE_JOB_ATTRS",
+        "Environment Env Arguments Args",
+        "Job attributes that only the job's owner and the super users of the queue see, in condor_q and condor_history "
+        "and in the constraints given to these. Empty: everybody sees everything, as in HTCondor.",
+        read_by=SCHEDD,
+    ),
     words("IMMUTABLE_JOB_ATTRS", None, "More job attributes that nobody changes.", read_by=SCHEDD),
     words(
         "SYSTEM_PROTECTED_JOB_ATTRS",

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, is_true, parse_expression
+from condor_actors.cores.schedd.job_attributes import Hand, attribute
 from condor_actors.cores.schedd.job_queue import Cluster, Job
 from condor_actors.cores.schedd.job_status import ACTIONS, Step
 from condor_actors.cores.schedd.job_transitions import JobTransitions
@@ -20,12 +21,6 @@ from condor_actors.messages.envelope import Delivery, Identity, Refused
 from condor_actors.messages.queue import ActionResult, ActionResults, ActOnJobs, EditJobs, JobAction
 
 __all__ = ["JobActions", "RunStopper"]
-
-PROTECTED = frozenset({
-    "numjobstarts", "jobstartdate", "jobcurrentstartdate", "enteredcurrentstatus", "completiondate", "remotehost",
-    "publicclaimid",
-})
-"""What only a super user of the queue edits, whatever the configuration says."""
 
 
 class RunStopper(Protocol):
@@ -57,10 +52,12 @@ class JobActions:
 
     # ---- which jobs
 
-    def _matching(self, constraint: str) -> list[Job]:
+    def _matching(self, constraint: str, identity: Identity) -> list[Job]:
+        """Of the jobs that the caller may act on."""
         expression = parse_expression(constraint)
-        now_s = self._context.now_s
-        return [job for job in self._context.queue.jobs() if is_true(expression.evaluate(job.ad, None, now_s))]
+        now_s, sight = self._context.now_s, self._context.sight(identity)
+        return [job for job in self._context.queue.jobs()
+                if sight.sees_all_of(job.cluster.owner) and is_true(expression.evaluate(job.ad, None, now_s))]
 
     def _each(self, ids: Iterable[tuple[int, int]], constraint: str, identity: Identity,
               act: Callable[[Job], ActionResult]) -> ActionResults:
@@ -80,9 +77,7 @@ class JobActions:
                 count += 1
             results.append((cluster_id, proc, result))
         if constraint:
-            for job in self._matching(constraint):
-                if not self._context.may_touch(identity, job.cluster.owner):
-                    continue
+            for job in self._matching(constraint, identity):
                 result = act(job)
                 count += result is ActionResult.SUCCESS
                 if len(results) < 10_000:
@@ -172,22 +167,11 @@ class JobActions:
         context = self._context
         try:
             values = ClassAd.from_bytes(message.attributes)
+            denied = self._denied(values, delivery.identity)
+            if denied:
+                context.reply(Refused(code="denied", text=denied))
+                return
             names = {name.lower() for name in values}
-            immutable = sorted(names & context.settings.immutable)
-            if immutable:
-                context.reply(Refused(code="denied", text=f"attribute {immutable[0]} cannot be edited"))
-                return
-            secure = names & context.settings.secure
-            if secure and not context.settings.ignores_secure:
-                context.reply(Refused(code="denied", text=f"attribute {sorted(secure)[0]} is set by the schedd alone"))
-                return
-            for name in secure:
-                del values[name]
-            names -= secure
-            protected = sorted(names & (PROTECTED | context.settings.protected))
-            if protected and not context.is_super(delivery.identity):
-                context.reply(Refused(code="denied", text=f"attribute {protected[0]} cannot be edited"))
-                return
             problem = objection(values, values)
             if problem is not None:
                 context.reply(Refused(code="invalid", text=problem))
@@ -207,6 +191,26 @@ class JobActions:
             context.reply(self._each(message.ids, message.constraint, delivery.identity, act))
         except (ClassAdSyntaxError, ValueError) as error:
             context.reply(Refused(code="invalid", text=str(error)))
+
+    def _denied(self, values: ClassAd, identity: Identity) -> str:
+        """Why these attributes are not the caller's to edit; empty when they are.
+
+        SECURE_JOB_ATTRS are taken out of ``values`` where IGNORE_ATTEMPTS_TO_SET_SECURE_JOB_ATTRS says so.
+        """
+        settings = self._context.settings
+        names = {name.lower() for name in values}
+        for name in sorted(names):
+            editor = attribute(name).edited_by
+            if editor is Hand.NOBODY or name in settings.immutable:
+                return f"attribute {name} cannot be edited"
+            if name in settings.secure and not settings.ignores_secure:
+                return f"attribute {name} is set by the schedd alone"
+            if name not in settings.secure and (editor is Hand.ADMINISTRATOR or name in settings.protected) \
+                    and not self._context.is_super(identity):
+                return f"attribute {name} cannot be edited but by a super user of the queue"
+        for name in names & settings.secure:
+            del values[name]
+        return ""
 
     def _edit_cluster(self, cluster: Cluster, values: ClassAd, names: set[str]) -> None:
         """All jobs of a cluster at once: its own ad changes, and what jobs have of their own."""

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, Expr, is_true, parse_expression
 from condor_actors.classads.evaluation.budget import Meter
 from condor_actors.cores.schedd.autoclusters import Autoclusters
+from condor_actors.cores.schedd.job_attributes import JobSight
 from condor_actors.cores.schedd.job_queue import Cluster, Job, JobQueue
 from condor_actors.messages.queue import JobsPage, QueryJobs, QueryTotals, Totals
 
@@ -23,8 +24,8 @@ SCAN_JOBS = 20_000
 """Jobs looked at for one page when few match a constraint; then the page ends early, so that others get their turn."""
 
 
-def page(queue: JobQueue, question: QueryJobs, now_s: float) -> JobsPage:
-    """The next page of the queue.
+def page(queue: JobQueue, question: QueryJobs, sight: JobSight, now_s: float) -> JobsPage:
+    """The next page of the queue, as far as the asker sees it.
 
     Raises:
         ClassAdSyntaxError: the constraint is none.
@@ -40,8 +41,8 @@ def page(queue: JobQueue, question: QueryJobs, now_s: float) -> JobsPage:
     meter = Meter("the constraint")
     for looked, job in enumerate(_from(queue, question, after), 1):
         last = job.name
-        if _wanted(job, question.owner, constraint, now_s):
-            text = job.text if not names else _projected(job, names)
+        if _wanted(job, question.owner, constraint, sight, now_s):
+            text = sight.text(job) if not names else _projected(job, sight.names(job, names))
             ads.append(text)
             size += len(text) + 8
             count += 1
@@ -73,10 +74,10 @@ def _from(queue: JobQueue, question: QueryJobs, after: str) -> Iterator[Job]:
                 yield job
 
 
-def _wanted(job: Job, owner: str, constraint: Expr | None, now_s: float) -> bool:
+def _wanted(job: Job, owner: str, constraint: Expr | None, sight: JobSight, now_s: float) -> bool:
     if owner and owner not in (job.cluster.owner, job.cluster.user):
         return False
-    return constraint is None or is_true(constraint.evaluate(job.ad, None, now_s))
+    return constraint is None or is_true(constraint.evaluate(sight.ad(job), None, now_s))
 
 
 def _projected(job: Job, names: tuple[str, ...]) -> bytes:
@@ -102,7 +103,7 @@ def _projected(job: Job, names: tuple[str, ...]) -> bytes:
 
 
 def autoclusters_page(
-    queue: JobQueue, autoclusters: Autoclusters, question: QueryJobs, now_s: float
+    queue: JobQueue, autoclusters: Autoclusters, question: QueryJobs, sight: JobSight, now_s: float
 ) -> JobsPage:  # fmt: skip
     """The next page of the autoclusters that have jobs asked for; a job that never waited is in none.
 
@@ -113,7 +114,7 @@ def autoclusters_page(
     constraint = parse_expression(question.constraint) if question.constraint else None
     members: dict[int, list[Job]] = {}
     for job in _from(queue, question, ""):
-        if job.autocluster > int(question.cursor or 0) and _wanted(job, question.owner, None, now_s):
+        if job.autocluster > int(question.cursor or 0) and _wanted(job, question.owner, None, sight, now_s):
             members.setdefault(job.autocluster, []).append(job)
     ads: list[bytes] = []
     size = 0
@@ -122,7 +123,8 @@ def autoclusters_page(
         if autocluster is None:
             continue
         jobs = members[number]
-        ad = jobs[0].ad.project([name for name, _ in autocluster.signature[2:] if jobs[0].ad.find(name) is not None])
+        first = sight.ad(jobs[0])
+        ad = first.project([name for name, _ in autocluster.signature[2:] if first.find(name) is not None])
         names = [job.name for job in jobs]
         ad["AutoClusterId"], ad["JobCount"] = number, len(jobs)
         ad["JobIds"] = " ".join(names) if len(names) < 3 else f"{names[0]} ... {names[-1]}"
@@ -136,7 +138,7 @@ def autoclusters_page(
     return JobsPage(ads=tuple(ads))
 
 
-def totals(queue: JobQueue, question: QueryTotals, now_s: float) -> Totals:
+def totals(queue: JobQueue, question: QueryTotals, sight: JobSight, now_s: float) -> Totals:
     """Counts, and the batches when asked for.
 
     Raises:
@@ -146,7 +148,7 @@ def totals(queue: JobQueue, question: QueryTotals, now_s: float) -> Totals:
         expression = parse_expression(question.constraint)
         mine, everybody = [0] * 8, [0] * 8
         for job in queue.jobs():
-            if is_true(expression.evaluate(job.ad, None, now_s)):
+            if is_true(expression.evaluate(sight.ad(job), None, now_s)):
                 everybody[job.status] += 1
                 mine[job.status] += not question.owner or job.cluster.owner == question.owner
     else:

@@ -14,8 +14,9 @@ from typing import TypeVar
 
 import attrs
 
-from condor_actors.classads import UNDEFINED, ClassAd, is_true
+from condor_actors.classads import UNDEFINED, ClassAd, ClassAdSyntaxError, is_true
 from condor_actors.cores.schedd.claim_table import ClaimTable, HeldClaim
+from condor_actors.cores.schedd.job_attributes import reported
 from condor_actors.cores.schedd.job_notices import JobNotices
 from condor_actors.cores.schedd.job_policy import JobPolicy
 from condor_actors.cores.schedd.job_queue import Job
@@ -205,8 +206,7 @@ class RunTable:
         if run is None or run.owner != owner:
             return
         context, job = self._context, run.job
-        if message.attributes:
-            context.queue.update(job, ClassAd.from_bytes(message.attributes))
+        self._take_report(job, message.attributes)
         if message.event == "executing":
             self._record_start(run)
         if job.status not in ALIVE:
@@ -224,6 +224,18 @@ class RunTable:
         elif message.event == "transferring-output":
             context.queue.set_status(job, JobStatus.TRANSFERRING_OUTPUT, context.now_s)
         self._policy.evaluate(job)
+
+    def _take_report(self, job: Job, text: bytes) -> None:
+        """What a run tells of itself goes into its job's ad, and nothing else that a shadow says."""
+        if not text:
+            return
+        try:
+            ad, foreign = reported(text)
+        except ClassAdSyntaxError as error:
+            ad, foreign = ClassAd(), (f"what is no ad: {error}",)
+        if foreign:
+            self._context.note(f"{job.name}: its shadow may not report {', '.join(sorted(foreign))[:500]}", "warn")
+        self._context.queue.update(job, ad)
 
     def _record_start(self, run: Run) -> None:
         """The program began: once, for the log of all jobs."""
@@ -263,8 +275,7 @@ class RunTable:
     def _account(self, run: Run, message: RunEnded) -> None:
         """What the run has used goes into the job's sums."""
         context, job, ad = self._context, run.job, run.job.ad
-        if message.attributes:
-            context.queue.update(job, ClassAd.from_bytes(message.attributes))
+        self._take_report(job, message.attributes)
         wall_s = max(0.0, context.now_s - run.began_s)
         weight = ad.get_float("MachineAttrSlotWeight0", 1.0)
         remote = ad.get_str("RemoteHost")

@@ -15,6 +15,7 @@ from typing import Any
 from condor_actors.classads import ClassAd
 from condor_actors.cores.rights import is_person, is_super_user, is_user
 from condor_actors.cores.schedd.autoclusters import Autoclusters, Rank, default_rank
+from condor_actors.cores.schedd.job_attributes import JobSight
 from condor_actors.cores.schedd.job_queue import Job, JobQueue
 from condor_actors.cores.schedd.queue_operations import QueueOperation
 from condor_actors.cores.schedd.schedd_settings import ScheddSettings
@@ -107,3 +108,7 @@ class ScheddContext:
         if self.is_super(identity) or is_user(identity, owner, self.settings.uid_domain):
             return True
         return self.settings.trusts_everybody and is_person(identity)
+
+    def sight(self, identity: Identity) -> JobSight:
+        """What the caller sees of jobs: all of his own."""
+        return JobSight(self.settings.private, lambda owner: self.may_touch(identity, owner))

@@ -32,7 +32,7 @@ from condor_actors.cores.schedd.submission import Submissions
 from condor_actors.cores.schedd.submitter_advertiser import SubmitterAdvertiser
 from condor_actors.effects import Answer, Effect, Persist
 from condor_actors.messages.claim import ClaimRevoked, ClaimsKept
-from condor_actors.messages.envelope import Delivery, PeerDown, PeerUp, Refused, TimerFired
+from condor_actors.messages.envelope import Delivery, Identity, PeerDown, PeerUp, Refused, TimerFired
 from condor_actors.messages.interactive import ConnectToJob, ShellData, TailJob
 from condor_actors.messages.negotiate import MatchesMade, NegotiateRequests, RequestCycle, RequestsRejected
 from condor_actors.messages.queue import ActOnJobs, EditJobs, QueryJobs, QueryTotals
@@ -249,21 +249,23 @@ class ScheddCore:
         if message.last and self.claims.has_idle:
             self.claims.offer_idle()
 
-    def look_up(self, message: QueryJobs | QueryTotals, now_s: float) -> Any:
-        """The answer to a question about the queue; nothing changes by it."""
+    def look_up(self, message: QueryJobs | QueryTotals, identity: Identity, now_s: float) -> Any:
+        """The answer to somebody's question about the queue; nothing changes by it."""
+        sight = self.context.sight(identity)
         try:
             if isinstance(message, QueryTotals):
-                return job_query.totals(self.context.queue, message, now_s)
+                return job_query.totals(self.context.queue, message, sight, now_s)
             if message.source == "autoclusters":
-                return job_query.autoclusters_page(self.context.queue, self.context.autoclusters, message, now_s)
-            return job_query.page(self.context.queue, message, now_s)
+                return job_query.autoclusters_page(self.context.queue, self.context.autoclusters, message, sight,
+                                                   now_s)
+            return job_query.page(self.context.queue, message, sight, now_s)
         except ClassAdSyntaxError as error:
             return Refused(code="invalid", text=job_query.syntax_error(error, message.constraint))
         except ValueError:
             return Refused(code="invalid", text=f"{getattr(message, 'cursor', '')!r} is not a cursor")
 
     def _query(self, message: QueryJobs | QueryTotals, delivery: Delivery) -> None:
-        self.context.reply(self.look_up(message, self.context.now_s))
+        self.context.reply(self.look_up(message, delivery.identity, self.context.now_s))
 
     def keep_claims(self, now_s: float) -> tuple[Effect, ...]:
         """The leases of our claims start anew; for a schedd that can do nothing else now."""

@@ -11,14 +11,10 @@ from condor_actors.config import Config, ConfigError
 from condor_actors.config.collectors import collector_nodes
 from condor_actors.config.settings import setting
 from condor_actors.config.transforms import read_transform
+from condor_actors.cores.schedd.job_attributes import PRIVATE
 from condor_actors.cores.schedd.job_transforms import JobTransforms
 
 __all__ = ["ScheddSettings", "SubmitRequirement", "SystemPolicy", "schedd_settings"]
-
-IMMUTABLE = frozenset({
-    "clusterid", "procid", "owner", "user", "jobstatus", "globaljobid", "qdate", "mytype", "targettype",
-})
-"""What nobody edits, whatever the configuration says."""
 
 
 @attrs.frozen(kw_only=True)
@@ -69,7 +65,8 @@ class ScheddSettings:
         transforms: what is changed in new jobs.
         secure: job attributes, lower case, that only the schedd sets; ``ignores_secure``: they are passed over where
             someone else does, and not refused.
-        immutable, protected: job attributes, lower case, that nobody or only a super user edits.
+        immutable, protected: further job attributes, lower case, that nobody or only a super user edits.
+        private: job attributes, lower case, that only their owners and super users see.
         trusts_everybody: every user may act on every job.
         start_local, start_scheduler: whether a job of that universe may start, over the schedd's ad and the job's.
         max_local_jobs, max_scheduler_jobs_per_owner: so many of them run at once.
@@ -107,8 +104,9 @@ class ScheddSettings:
     transforms: JobTransforms = attrs.field(factory=JobTransforms)
     secure: frozenset[str] = frozenset()
     ignores_secure: bool = setting("IGNORE_ATTEMPTS_TO_SET_SECURE_JOB_ATTRS")
-    immutable: frozenset[str] = IMMUTABLE
+    immutable: frozenset[str] = frozenset()
     protected: frozenset[str] = frozenset()
+    private: frozenset[str] = PRIVATE
     trusts_everybody: bool = setting("QUEUE_ALL_USERS_TRUSTED")
     start_local: Expr | None = None
     start_scheduler: Expr | None = None
@@ -165,8 +163,9 @@ def schedd_settings(config: Config, *, machine: str) -> ScheddSettings:
         collectors=collector_nodes(config), spool=config.text("SPOOL") or "",
         submit_requirements=tuple(requirements()), transforms=job_transforms(config),
         secure=attributes("SYSTEM_SECURE_JOB_ATTRS", "SECURE_JOB_ATTRS"),
-        immutable=IMMUTABLE | attributes("SYSTEM_IMMUTABLE_JOB_ATTRS", "IMMUTABLE_JOB_ATTRS"),
+        immutable=attributes("SYSTEM_IMMUTABLE_JOB_ATTRS", "IMMUTABLE_JOB_ATTRS"),
         protected=attributes("SYSTEM_PROTECTED_JOB_ATTRS", "PROTECTED_JOB_ATTRS"),
+        private=attributes("PRIVATE_JOB_ATTRS"),
         start_local=expression("START_LOCAL_UNIVERSE"), start_scheduler=expression("START_SCHEDULER_UNIVERSE"),
         more_significant=attributes("ADD_SIGNIFICANT_ATTRIBUTES"),
         less_significant=attributes("REMOVE_SIGNIFICANT_ATTRIBUTES"),

@@ -8,10 +8,12 @@ A number is used up when it is reserved.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import attrs
 
-from condor_actors.classads import ClassAd, ClassAdSyntaxError, is_true
+from condor_actors.classads import UNDEFINED, ClassAd, ClassAdSyntaxError, is_true, unparse
+from condor_actors.cores.schedd.job_attributes import Hand, attribute
 from condor_actors.cores.schedd.job_notices import JobNotices
 from condor_actors.cores.schedd.job_queue import Cluster, Job
 from condor_actors.cores.schedd.job_transitions import JobTransitions
@@ -42,9 +44,6 @@ FRESH = {
     "PeriodicRelease": False, "PeriodicRemove": False,
 }
 """What a cluster ad has unless the submitter said otherwise."""
-
-OURS = ("ClusterId", "Owner", "User", "QDate", "EnteredCurrentStatus", "MyType")
-"""Attributes that the schedd sets, whatever the submitter says."""
 
 
 class _Invalid(ValueError):
@@ -130,12 +129,11 @@ class Submissions:
             proc = page.first_proc
             for text in page.procs:
                 ad = ClassAd.from_bytes(text) if text else ClassAd()
-                self._without_secure(ad)
-                for name in OURS:
-                    ad.own.pop(name.lower(), None)
+                self._without_foreign(ad, pending.owner)
                 ad.store("ProcId", proc)
                 ad.store("GlobalJobId", f"{prefix}{proc}{suffix}")
                 ad.parent = common
+                self._check_status(ad)
                 self._check_hold(ad, page.spool)
                 rows.append((proc, ad))
                 proc += 1
@@ -149,22 +147,40 @@ class Submissions:
         return cluster, rows
 
     def _transform(self, number: int, common: ClassAd, jobs: list[ClassAd]) -> None:
-        """JOB_TRANSFORM_NAMES: the admin's changes, and what they must not make of a job."""
+        """JOB_TRANSFORM_NAMES: the admin's changes, but for what the schedd alone says of a job."""
         context = self._context
+        before = [self._ours(ad) for ad in (common, *jobs)]
         applied = context.settings.transforms.apply(common, jobs, context.now_s)
+        for ad, ours in zip((common, *jobs), before, strict=True):
+            for name in self._ours(ad).keys() - ours.keys():
+                del ad[name]
+            for name, value in ours.items():
+                ad.own[name] = value
         if applied:
             context.note(f"job transforms of cluster {number}: {', '.join(applied)}")
             for ad in (common, *jobs):
                 self._check_status(ad)
                 self._check_hold(ad, spool=False)
 
-    def _without_secure(self, ad: ClassAd) -> None:
-        """SECURE_JOB_ATTRS: what only the schedd may say of a job."""
+    def _without_foreign(self, ad: ClassAd, user: str) -> None:
+        """What only the schedd says of a job (the table of job attributes, SECURE_JOB_ATTRS) is passed over or refused;
+        nobody submits in another's name."""
         settings = self._context.settings
-        for name in sorted(settings.secure & ad.own.keys()):
-            if not settings.ignores_secure:
+        for name, own in (("Owner", user), ("User", f"{user}@{settings.uid_domain}")):
+            said = ad.own.get(name.lower())
+            if said is not None and said not in (own, UNDEFINED):
+                raise _Invalid(f"{name} = {unparse(said)[:200]}: jobs are submitted in one's own name, which is {own}")
+        for name in sorted(ad.own):
+            if name not in settings.secure and attribute(name).set_by is not Hand.SCHEDD:
+                continue
+            if name in settings.secure and not settings.ignores_secure:
                 raise _Invalid(f"attempt to set the secure attribute {ad.spelling(name)}: only the schedd may")
             del ad[name]
+
+    @staticmethod
+    def _ours(ad: ClassAd) -> dict[str, Any]:
+        """What only the schedd says of a job."""
+        return {name: value for name, value in ad.own.items() if attribute(name).set_by is Hand.SCHEDD}
 
     @staticmethod
     def _check_commands(common: ClassAd, jobs: list[ClassAd]) -> None:
@@ -206,8 +222,8 @@ class Submissions:
     def _cluster_ad(self, page: SubmitPage, delivery: Delivery) -> ClassAd:
         context = self._context
         ad = ClassAd.from_bytes(page.cluster_ad)
-        self._without_secure(ad)
         user = delivery.identity.user
+        self._without_foreign(ad, user)
         for name, value in FRESH.items():
             if ad.find(name.lower()) is None:
                 ad.store(name, value)

@@ -13,6 +13,7 @@ from twisted.internet.threads import deferToThread
 
 from condor_actors.classads import ClassAd, Expr, is_true, parse_expression
 from condor_actors.classads.evaluation.budget import Meter
+from condor_actors.cores.schedd.job_attributes import JobSight
 from condor_actors.messages.queue import JobsPage, QueryJobs
 from condor_actors.store.queue_store import HistoryReader, HistoryRow
 
@@ -37,14 +38,15 @@ class HistoryQuestions:
         self._open = reader
         self._defer = defer
 
-    def answer(self, question: QueryJobs) -> Deferred[JobsPage]:
-        """Fires with the page, or fails with a ``ValueError`` that says what is wrong with the question."""
-        return self._defer(self._page, question)
+    def answer(self, question: QueryJobs, sight: JobSight) -> Deferred[JobsPage]:
+        """Fires with the page as far as the asker sees it, or fails with a ``ValueError`` that says what is wrong with
+        the question."""
+        return self._defer(self._page, question, sight)
 
-    def _page(self, question: QueryJobs) -> JobsPage:
+    def _page(self, question: QueryJobs, sight: JobSight) -> JobsPage:
         reader = self._open()
         try:
-            return history_page(reader, question)
+            return history_page(reader, question, sight)
         finally:
             reader.close()
 
@@ -53,15 +55,16 @@ class HistoryQuestions:
         cluster, _, proc = job.partition(".")
         if not cluster.isdigit() or not proc.isdigit():
             return None
-        page = self._page(QueryJobs(source="history", ids=((int(cluster), int(proc)),), limit=1))
+        page = self._page(QueryJobs(source="history", ids=((int(cluster), int(proc)),), limit=1),
+                          JobSight(frozenset(), lambda owner: True))
         return ClassAd.from_bytes(page.ads[0]) if page.ads else None
 
     def close(self) -> None:
         """Nothing is kept open."""
 
 
-def history_page(reader: HistoryReader, question: QueryJobs) -> JobsPage:
-    """The next page of the history, newest first.
+def history_page(reader: HistoryReader, question: QueryJobs, sight: JobSight) -> JobsPage:
+    """The next page of the history, newest first, as far as the asker sees it.
 
     Raises:
         ValueError: the constraint, ``since`` or the cursor cannot be read.
@@ -76,12 +79,15 @@ def history_page(reader: HistoryReader, question: QueryJobs) -> JobsPage:
     rows = reader.rows(question.ids, question.owner.partition("@")[0], int(before or 0))
     for looked, row in enumerate(rows, 1):
         ad = None
-        if constraint is not None or since is not None or question.projection:
-            ad = ClassAd.from_bytes(row.cluster_ad + row.ad)
+        is_partly_seen = not sight.sees_all_of(row.owner)
+        if constraint is not None or since is not None or question.projection or is_partly_seen:
+            ad = sight.whole(ClassAd.from_bytes(row.cluster_ad + row.ad), row.owner)
         if _is_end(row, ad, since_id, since):
             return JobsPage(ads=tuple(ads))
         if constraint is None or (ad is not None and is_true(constraint.evaluate(ad))):
-            text = _text(row, ad, question.projection)
+            text = ad.to_bytes() if ad is not None and is_partly_seen else row.cluster_ad + row.ad
+            if question.projection and ad is not None:
+                text = ad.project(question.projection).to_bytes()
             ads.append(text)
             size += len(text) + 8
             count += 1
@@ -107,8 +113,3 @@ def _is_end(row: HistoryRow, ad: ClassAd | None, since_id: tuple[int, int] | Non
         return row.cluster == since_id[0] and since_id[1] in (-1, row.proc)
     return since is not None and ad is not None and is_true(since.evaluate(ad))
 
-
-def _text(row: HistoryRow, ad: ClassAd | None, projection: tuple[str, ...]) -> bytes:
-    if projection and ad is not None:
-        return ad.project(projection).to_bytes()
-    return row.cluster_ad + row.ad

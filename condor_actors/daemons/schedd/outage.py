@@ -96,7 +96,7 @@ class StoreOutage:
         if isinstance(message, TimerFired) and message.key == RENEW:
             context.perform(core.keep_claims(context.now_s()))
         elif isinstance(message, (QueryJobs, QueryTotals)) and not self.is_ignorant:
-            context.reply(delivery, core.look_up(message, context.now_s()))
+            context.reply(delivery, core.look_up(message, delivery.identity, context.now_s()))
         else:
             context.reply(delivery, Refused(
                 code="busy", retry_after_s=LONGEST_LOOK_S,

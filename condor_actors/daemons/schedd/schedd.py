@@ -149,7 +149,7 @@ class ScheddActor(CoreActor):
                 self._begin()
             return
         if isinstance(message, QueryJobs) and message.source == "history":
-            self.context.defer_to_turn(self._edges.history.answer(message),
+            self.context.defer_to_turn(self._edges.history.answer(message, self.core.context.sight(delivery.identity)),
                                        lambda answer: self._history_answered(delivery, answer))
             return
         if isinstance(message, SPOOL_MESSAGES):

@@ -10,6 +10,7 @@ from condor_actors.cores.schedd import job_query
 from condor_actors.cores.schedd.job_queue import Cluster
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.cores.schedd.schedd_settings import schedd_settings
+from condor_actors.messages.envelope import SELF
 from condor_actors.messages.queue import QueryJobs
 
 
@@ -33,7 +34,8 @@ def context() -> ScheddContext:
 
 def asked(context: ScheddContext, **question: object) -> list[tuple[int, int, str, int, str]]:
     page = job_query.autoclusters_page(
-        context.queue, context.autoclusters, QueryJobs(source="autoclusters", **question), 0.0)  # type: ignore[arg-type]
+        context.queue, context.autoclusters, QueryJobs(source="autoclusters", **question),  # type: ignore[arg-type]
+        context.sight(SELF), 0.0)
     ads = [ClassAd.from_bytes(text) for text in page.ads]
     assert page.cursor == ""
     return [(ad.get_int("AutoClusterId"), ad.get_int("JobCount"), ad.get_str("JobIds"), ad.get_int("RequestMemory"),
@@ -64,7 +66,8 @@ def test_pages_follow_each_other(context: ScheddContext, monkeypatch: pytest.Mon
     monkeypatch.setattr(job_query, "PAGE_BYTES", 1)
     seen, cursor = [], ""
     while True:
-        page = job_query.autoclusters_page(context.queue, context.autoclusters, QueryJobs(cursor=cursor), 0.0)
+        page = job_query.autoclusters_page(context.queue, context.autoclusters, QueryJobs(cursor=cursor),
+                                            context.sight(SELF), 0.0)
         seen += [ClassAd.from_bytes(text).get_int("AutoClusterId") for text in page.ads]
         cursor = page.cursor
         if not cursor:
