@@ -70,6 +70,7 @@ def test_he_writes_what_the_schedd_alone_says(pool: SharedPool, victim: int) -> 
     """With a client of his own: jobs in her name, of root, that have run already, with numbers of others."""
     answers = pool.attack(pool.mallory, """
         from condor_actors.messages.queue import *
+        from condor_actors.messages.submission import *
         result = []
         forged = ['Owner = "root"', f'Owner = "{alice}"', 'User = "root@x"', f'User = "{alice}@x"', "JobStatus = 2",
                   "JobStatus = 4", 'Owner = "ro" + "ot"']
@@ -106,6 +107,7 @@ def test_he_edits_what_is_not_his(pool: SharedPool, victim: int) -> None:
     mine = pool.submit_as(pool.mallory, SECRET)
     answers = pool.attack(pool.mallory, """
         from condor_actors.messages.queue import *
+        from condor_actors.messages.submission import *
         result = {}
         with unix_client(schedd) as client:
             for line in ('Owner = "root"', f'Owner = "{alice}"', f'User = "{alice}@x"', "JobStatus = 4",
@@ -127,7 +129,8 @@ def test_he_edits_what_is_not_his(pool: SharedPool, victim: int) -> None:
 
 def test_his_shadow_reports_what_is_not_its_to_say(pool: SharedPool) -> None:
     """What a shadow host of his own would send, on a link that is none: the schedd hears nothing."""
-    cluster = pool.submit_as(pool.mallory, SECRET.replace("requirements = false\n", "").replace("600 hush-in-arguments", "600"))
+    ours = SECRET.replace("requirements = false\n", "").replace("600 hush-in-arguments", "600")
+    cluster = pool.submit_as(pool.mallory, ours)
     run = pool.stolen(f"{cluster}.0")
     pool.attack(pool.mallory, """
         from condor_actors.messages.shadow_host import *

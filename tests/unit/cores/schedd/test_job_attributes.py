@@ -24,11 +24,10 @@ from condor_actors.messages.queue import (
     JobsPage,
     QueryJobs,
     QueryTotals,
-    ReserveCluster,
-    SubmitPage,
     Totals,
 )
 from condor_actors.messages.shadow_host import RunEnded, RunUpdated
+from condor_actors.messages.submission import ReserveCluster, SubmitPage
 
 ANN = Identity(name="ann@dom", method="local", uid=1000)
 BOB = Identity(name="bob@dom", method="local", uid=1001)
