@@ -6,21 +6,18 @@ from I/O) dies with it; the mailbox outlives it, less the message that killed it
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import attrs
 from twisted.internet.interfaces import IDelayedCall
 
+from condor_actors.actors.lanes import Lanes
 from condor_actors.actors.supervision import ChildSpec, Intensity
 from condor_actors.messages.envelope import Address, Delivery, Envelope
 
 if TYPE_CHECKING:
     from condor_actors.actors.actor import Actor
-
-Turn = tuple[Callable[[Any], None] | None, Any, float]
-"""What waits in a mailbox: (function, argument, expiry).  No function: the argument is a delivery for ``receive``."""
 
 
 @attrs.frozen
@@ -86,10 +83,10 @@ class Cell:
         "watches",
     )
 
-    def __init__(self, spec: ChildSpec) -> None:
+    def __init__(self, spec: ChildSpec, inbox: Lanes) -> None:
         self.spec = spec
         self.actor: Actor | None = None
-        self.inbox: deque[Turn] = deque()
+        self.inbox = inbox
         self.queued = False
         self.stopping = False
         self.incarnation = 0

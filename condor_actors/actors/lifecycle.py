@@ -16,6 +16,7 @@ from twisted.python.failure import Failure
 
 from condor_actors.actors.actor import Actor
 from condor_actors.actors.cell import Action, Cell
+from condor_actors.actors.lanes import Lanes
 from condor_actors.actors.mailboxes import Mailboxes
 from condor_actors.actors.outbound import Outbound
 from condor_actors.actors.questions import Questions
@@ -66,7 +67,7 @@ class Lifecycle:
         Raises:
             ValueError: there is an actor of that name.
         """
-        cell = Cell(spec)
+        cell = Cell(spec, Lanes(self._mailboxes.ledger))
         self._mailboxes.add(cell)
         try:
             self._build(cell)
@@ -79,7 +80,7 @@ class Lifecycle:
         actor = cell.spec.factory()
         self._prepare(cell, actor)
         cell.actor = actor
-        cell.inbox.appendleft((_started, actor, 0.0))
+        cell.inbox.add_first((_started, actor, 0.0))
         self._mailboxes.make_ready(cell)
 
     def stop(self, name: str) -> None:

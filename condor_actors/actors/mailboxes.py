@@ -6,7 +6,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from condor_actors.actors.cell import Cell, Turn
+from condor_actors.actors.cell import Cell
+from condor_actors.actors.lanes import OWN, Ledger, Turn
 from condor_actors.messages.envelope import Address, Delivery
 
 __all__ = ["NOBODY", "Mailboxes"]
@@ -19,6 +20,7 @@ class Mailboxes:
     """All cells; what is put into one has the loop run.
 
     Attributes:
+        ledger: what waits of each sender.
         ready: cells with turns that wait, in the order in which they come up.
         closed: nothing is taken any more.
         on_ready: called when a cell has become ready.
@@ -26,6 +28,7 @@ class Mailboxes:
 
     def __init__(self) -> None:
         self._cells: dict[str, Cell] = {}
+        self.ledger = Ledger()
         self.ready: deque[Cell] = deque()
         self.closed = False
         self.on_ready: Callable[[], None] = lambda: None
@@ -66,9 +69,9 @@ class Mailboxes:
         self.closed = True
         self.ready.clear()
 
-    def put(self, cell: Cell, turn: Turn) -> None:
-        """Add a turn to a mailbox."""
-        cell.inbox.append(turn)
+    def put(self, cell: Cell, turn: Turn, sender: str = OWN, size_bytes: int = 0) -> None:
+        """Add a turn to a mailbox, in its sender's lane."""
+        cell.inbox.add(turn, sender, size_bytes)
         self.make_ready(cell)
 
     def make_ready(self, cell: Cell) -> None:
@@ -78,11 +81,11 @@ class Mailboxes:
             self.ready.append(cell)
             self.on_ready()
 
-    def notify(self, name: str, event: Any) -> None:
-        """Give an actor a local event; ignored when there is no such actor."""
+    def notify(self, name: str, event: Any, sender: str = OWN) -> None:
+        """Give an actor a local event, behind what waits of ``sender``; ignored when there is no such actor."""
         cell = self._cells.get(name)
         if cell is not None:
-            self.put(cell, (None, Delivery(message=event, sender=NOBODY, answerable=False), 0.0))
+            self.put(cell, (None, Delivery(message=event, sender=NOBODY, answerable=False), 0.0), sender)
 
     @property
     def backlog(self) -> int:

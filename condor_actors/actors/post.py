@@ -20,9 +20,8 @@ from condor_actors.messages.envelope import Address, Envelope, Identity
 class PostReceiver(Protocol):
     """What a :class:`Post` talks back to: the actor system."""
 
-    @property
-    def backlog(self) -> int:
-        """How many messages wait in all mailboxes; a Post slows its peers down when they are many."""
+    def congested(self, node: str) -> bool:
+        """Whether so much from the peer at ``node`` waits in the mailboxes that a Post should slow it down."""
 
     def arrived(self, node: str, identity: Identity, envelope: Envelope) -> None:
         """An envelope came in over the link to ``node`` from ``identity``."""
@@ -30,8 +29,8 @@ class PostReceiver(Protocol):
     def undeliverable(self, node: str, envelope: Envelope, reason: str, text: str) -> None:
         """An envelope for ``node`` was not delivered; ``reason`` is one of :class:`AskFailed`'s."""
 
-    def link_up(self, node: str, identity: Identity) -> None:
-        """The link to ``node`` is up: both sides said hello."""
+    def link_up(self, node: str, identity: Identity, process: str = "") -> None:
+        """The link to ``node`` is up: both sides said hello; the peer calls itself ``process``."""
 
     def link_down(self, node: str, reason: str) -> None:
         """The link to ``node`` was lost, or a watched node could not be reached."""

@@ -13,6 +13,7 @@ from typing import Any
 from twisted.internet.interfaces import IReactorTime
 
 from condor_actors.actors.cell import Cell, Question
+from condor_actors.actors.lanes import OWN
 from condor_actors.actors.mailboxes import Mailboxes
 from condor_actors.messages.envelope import SELF, Address, AskFailed, Delivery, Identity
 
@@ -49,23 +50,23 @@ class Questions:
     def _timed_out(self, question: Question) -> None:
         self.fail(question.message_id, "timeout", "no answer in time")
 
-    def fail(self, message_id: str, reason: str, text: str) -> None:
+    def fail(self, message_id: str, reason: str, text: str, lane: str = OWN) -> None:
         """Answer a question with ``AskFailed``; one that is settled already is left alone."""
         question = self._questions.get(message_id)
         if question is not None:
             failed = AskFailed(reason=reason, text=text, question=question.message)
-            self.settle(message_id, failed, Address(question.node, ""))
+            self.settle(message_id, failed, Address(question.node, ""), lane=lane)
 
     def settle(self, message_id: str, message: Any, sender: Address, identity: Identity = SELF,
-               trace_id: str = "") -> None:
-        """Give a question its answer; the second and later ones are dropped."""
+               trace_id: str = "", lane: str = OWN, size_bytes: int = 0) -> None:
+        """Give a question its answer, behind what waits of its sender; the second and later ones are dropped."""
         question = self._questions.get(message_id)
         if question is None:
             return
         self._drop(question)
         answer = Delivery(message=message, sender=sender, identity=identity, in_reply_to=message_id,
                           trace_id=trace_id, answerable=False)
-        self._mailboxes.put(question.cell, (question.then, answer, 0.0))
+        self._mailboxes.put(question.cell, (question.then, answer, 0.0), lane, size_bytes)
 
     def answer(self, delivery: Delivery) -> None:
         """An actor of this process answers one."""
@@ -73,10 +74,10 @@ class Questions:
         if question is not None and question.node == delivery.sender.node:
             self.settle(delivery.in_reply_to, delivery.message, delivery.sender, delivery.identity, delivery.trace_id)
 
-    def link_lost(self, node: str, reason: str) -> None:
-        """Fail what was asked over a link that is lost."""
+    def link_lost(self, node: str, reason: str, lane: str = OWN) -> None:
+        """Fail what was asked over a link that is lost, behind what still came over it."""
         for question in [each for each in self._questions.values() if each.node == node]:
-            self.fail(question.message_id, "link-lost", reason)
+            self.fail(question.message_id, "link-lost", reason, lane)
 
     def forget(self, cell: Cell) -> None:
         """Nobody waits for the answers to an actor's questions any more."""

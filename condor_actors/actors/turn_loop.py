@@ -16,7 +16,8 @@ from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from condor_actors.actors.cell import Action, Cell, Outgoing, Turn
+from condor_actors.actors.cell import Action, Cell, Outgoing
+from condor_actors.actors.lanes import Turn
 from condor_actors.actors.mailboxes import NOBODY, Mailboxes
 from condor_actors.actors.outbound import Outbound
 from condor_actors.messages.envelope import Delivery, TimerFired
@@ -96,7 +97,7 @@ class TurnLoop:
         end_s = self._clock.seconds() + PUMP_S
         while ready and budget > 0 and self._clock.seconds() < end_s:
             cell = ready.popleft()
-            budget -= self._run_some(cell)
+            budget -= self._run_some(cell, end_s)
             if cell.inbox and cell.actor is not None:
                 ready.append(cell)
             else:
@@ -106,15 +107,20 @@ class TurnLoop:
         if ready:
             self.wake()
 
-    def _run_some(self, cell: Cell) -> int:
+    def _run_some(self, cell: Cell, end_s: float) -> int:
         taken = 0
         inbox = cell.inbox
-        while inbox and taken < TURNS_PER_ACTOR and cell.actor is not None:
-            turn = inbox.popleft()
+        now_s = self._clock.seconds()
+        while inbox and taken < TURNS_PER_ACTOR and cell.actor is not None and now_s < end_s:
+            turn = inbox.take()
             taken += 1
-            if turn[2] and turn[2] < self._clock.seconds():
+            if turn[2] and turn[2] < now_s:
+                inbox.charge(0.0)
                 continue
+            began_s = now_s
             self.take_turn(cell, turn)
+            now_s = self._clock.seconds()
+            inbox.charge(now_s - began_s)
             if cell.stopping and self._mailboxes.get(cell.name) is not None:
                 self.supervisor.finish(cell)
         return taken
@@ -243,7 +249,7 @@ class TurnLoop:
                 del cell.timers[key]
                 cell.actor.receive(event)
 
-        cell.inbox.append((fire, Delivery(message=TimerFired(key=key), sender=NOBODY, answerable=False), 0.0))
+        cell.inbox.add((fire, Delivery(message=TimerFired(key=key), sender=NOBODY, answerable=False), 0.0))
         boxes = self._mailboxes
         if self._commit_batch is None and self._pump_call is None and not boxes.ready and not boxes.closed:
             cell.queued = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from condor_actors.actors.cell import Cell
+from condor_actors.actors.lanes import OWN
 from condor_actors.actors.mailboxes import Mailboxes
 from condor_actors.actors.post import Post
 from condor_actors.messages.envelope import Identity, PeerDown, PeerUp
@@ -21,7 +22,7 @@ class Watches:
     def __init__(self, post: Post, mailboxes: Mailboxes) -> None:
         self._post = post
         self._mailboxes = mailboxes
-        self._up: dict[str, Identity] = {}
+        self._up: dict[str, tuple[Identity, str]] = {}
         self._watchers: dict[str, dict[str, None]] = {}
 
     @property
@@ -29,17 +30,17 @@ class Watches:
         """The nodes that are watched."""
         return tuple(self._watchers)
 
-    def link_up(self, node: str, identity: Identity) -> None:
+    def link_up(self, node: str, identity: Identity, lane: str = OWN) -> None:
         """A link is up."""
-        self._up[node] = identity
+        self._up[node] = identity, lane
         for name in tuple(self._watchers.get(node, ())):
-            self._mailboxes.notify(name, PeerUp(node=node, identity=identity))
+            self._mailboxes.notify(name, PeerUp(node=node, identity=identity), lane)
 
-    def link_down(self, node: str, reason: str) -> None:
-        """A link was lost; one that the other side had dialled is gone for good."""
+    def link_down(self, node: str, reason: str, lane: str = OWN) -> None:
+        """A link was lost, behind what came over it; one that the other side had dialled is gone for good."""
         self._up.pop(node, None)
         for name in tuple(self._watchers.get(node, ())):
-            self._mailboxes.notify(name, PeerDown(node=node, reason=reason))
+            self._mailboxes.notify(name, PeerDown(node=node, reason=reason), lane)
         if node.startswith("in:"):
             for name in self._watchers.pop(node, ()):
                 cell = self._mailboxes.get(name)
@@ -54,7 +55,8 @@ class Watches:
         watchers = self._watchers.setdefault(node, {})
         watchers[cell.name] = None
         if node in self._up:
-            self._mailboxes.notify(cell.name, PeerUp(node=node, identity=self._up[node]))
+            identity, lane = self._up[node]
+            self._mailboxes.notify(cell.name, PeerUp(node=node, identity=identity), lane)
         if len(watchers) == 1:
             self._post.watch(node)
 

@@ -38,9 +38,8 @@ MAX_QUEUED = 50_000
 class LinkOwner(Protocol):
     """The post office around a link."""
 
-    @property
-    def congested(self) -> bool:
-        """Whether our actors have more to do than they should; the peer then gets no further credit."""
+    def congested(self, link: Link) -> bool:
+        """Whether our actors have more of the peer's to do than they should; it then gets no further credit."""
 
     def identify(self, link: Link, transport: Any) -> bool:
         """Find out who is at the other end, before we say anything; False: nobody we trust."""
@@ -137,7 +136,7 @@ class Link:
 
     def _grant(self) -> int:
         """How many envelopes we say we have taken: while our actors cannot keep up, no more than last time."""
-        if not self._owner.congested:
+        if not self._owner.congested(self):
             self._told = self.received
         return self._told
 
@@ -195,7 +194,7 @@ class Link:
         self._owner.link_received(self, envelopes)
         if self.closed:
             return
-        if waiting >= frames.WINDOW // 4 and not self._owner.congested:
+        if waiting >= frames.WINDOW // 4 and not self._owner.congested(self):
             self._send_ack()
         elif self._ack_call is None and self._told < self.received:
             delay_s = CONGESTED_S if waiting >= frames.WINDOW // 4 else ACK_DELAY_S

@@ -48,7 +48,6 @@ from condor_actors.wire.trust import BadCertificate
 
 CONNECT_S = 15.0
 MAX_CONNECTIONS = 20_000
-MAX_BACKLOG = 1000
 MAX_REMEMBERED = 20_000
 """Nodes whose last failure is remembered; beyond that, those that nobody wants are forgotten."""
 
@@ -353,10 +352,9 @@ class PostOffice:
 
     # ---- links
 
-    @property
-    def congested(self) -> bool:
-        """Whether so many messages wait in our mailboxes that peers should wait, too."""
-        return self.receiver.backlog > MAX_BACKLOG
+    def congested(self, link: Link) -> bool:
+        """Whether so much of a peer's waits in our mailboxes that it should wait, too."""
+        return self.receiver.congested(link.node)
 
     def link_ready(self, link: Link) -> None:
         """The greeting is over."""
@@ -369,7 +367,7 @@ class PostOffice:
             dialled.ready(link)
         else:
             self._inbound[link.node] = link
-        self.receiver.link_up(link.node, link.identity)
+        self.receiver.link_up(link.node, link.identity, link.peer.process if link.peer is not None else "")
 
     def link_received(self, link: Link, envelopes: list[Envelope]) -> None:
         """Envelopes came in."""

@@ -49,7 +49,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         killed_by=("tests/unit/wire/test_link.py::test_no_more_than_the_window_is_under_way",)),
     Mutation(
         "credit-while-congested", "condor_actors/wire/link.py",
-        "        if not self._owner.congested:\n            self._told = self.received\n",
+        "        if not self._owner.congested(self):\n            self._told = self.received\n",
         "        self._told = self.received\n",
         why="a daemon that is behind asks for more",
         killed_by=("tests/unit/wire/test_link.py::test_no_more_than_the_window_is_under_way",)),

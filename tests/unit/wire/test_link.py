@@ -24,11 +24,14 @@ class Owner:
     """The post office of one end."""
 
     def __init__(self) -> None:
-        self.congested = False
+        self.busy = False
         self.ready: list[Link] = []
         self.received: list[Envelope] = []
         self.batches = 0
         self.closed: list[str] = []
+
+    def congested(self, link: Link) -> bool:
+        return self.busy
 
     def identify(self, link: Link, transport: object) -> bool:
         return True
@@ -138,13 +141,13 @@ def test_no_more_than_the_window_is_under_way() -> None:
     pair = Pair(server_hello=frames.Hello(boot_id="b", process="small", window=10))
     pair.carry()
     client = pair.links[0]
-    pair.owners[1].congested = True
+    pair.owners[1].busy = True
     for number in range(25):
         client.send(envelope(number))
     pair.run(5.0)
     assert len(pair.owners[1].received) == 10
     assert len(client.unsent) == 15
-    pair.owners[1].congested = False
+    pair.owners[1].busy = False
     pair.run(5.0)
     assert len(pair.owners[1].received) == 25
     assert not client.under_way
