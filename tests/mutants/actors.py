@@ -13,7 +13,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         killed_by=("tests/unit/actors/test_system.py::test_a_failed_commit_takes_everything_back",)),
     Mutation(
         "question-past-its-deadline", "condor_actors/actors/turn_loop.py",
-        "            if turn[2] and turn[2] < self._clock.seconds():\n                continue\n",
+        "            if turn[2] and turn[2] < now_s:\n                inbox.charge(0.0)\n                continue\n",
         "",
         why="work is done for those who have given up, and who ask again: a daemon that is behind never catches up",
         killed_by=("tests/unit/actors/test_system.py::test_a_question_whose_asker_has_given_up_gets_no_turn",)),
@@ -61,7 +61,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         killed_by=("tests/unit/actors/test_system.py::test_an_answer_from_elsewhere_is_not_believed",)),
     Mutation(
         "lost-link-leaves-its-questions", "condor_actors/actors/questions.py",
-        'self.fail(question.message_id, "link-lost", reason)',
+        'self.fail(question.message_id, "link-lost", reason, lane)',
         "pass",
         why="each break costs every asker its whole timeout",
         killed_by=("tests/unit/actors/test_system.py::test_a_lost_link_fails_its_questions",)),
