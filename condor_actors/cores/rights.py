@@ -18,8 +18,8 @@ SHADOW_ROLE = "shadow"
 
 
 def is_person(identity: Identity) -> bool:
-    """Tell whether the peer is a user: a local process, or the bearer of a user's proxy certificate."""
-    return identity.method != "tls" or identity.roles == {USER_ROLE}
+    """Tell whether the peer is a user: a local process, or the bearer of a user's proxy certificate or token."""
+    return identity.is_local or identity.roles == {USER_ROLE}
 
 
 def is_user(identity: Identity, user: str, uid_domain: str) -> bool:
@@ -77,4 +77,4 @@ def host_of(node: str) -> str:
 def speaks_for_node(identity: Identity, node: str) -> bool:
     """Tell whether the peer is a daemon of the machine at ``node``."""
     host = host_of(node)
-    return identity.method != "tls" or (bool(host) and identity.speaks_for(host))
+    return identity.is_local or (bool(host) and identity.speaks_for(host))

@@ -219,7 +219,7 @@ class Collector(Actor):
 
     def _holder(self, ad_kind: AdKind, ad: ClassAd, identity: Identity) -> str:
         """The other machine that an ad of this name belongs to now; empty: it is the sender's, or nobody's."""
-        if identity.method != "tls" or ad_kind not in ELSEWHERE_BOUND:
+        if identity.is_local or ad_kind not in ELSEWHERE_BOUND:
             return ""
         key = ad_key(ad_kind, ad.get_str("Name"), ad.get_str("ScheddName"))
         record = self.memory.table.tables[ad_kind].get(key)
@@ -233,7 +233,7 @@ class Collector(Actor):
         identity = delivery.identity
         gone = self.memory.table.invalidate(
             message.ad_kind, message.names, message.my_address,
-            may=lambda record: identity.method != "tls" or record.host == identity.host)
+            may=lambda record: identity.is_local or (identity.host != "" and record.host == identity.host))
         self._gone(gone)
         self.context.reply(delivery, Done())
 
@@ -315,7 +315,7 @@ def foreign_claim(ad_kind: AdKind, ad: ClassAd, identity: Identity) -> str:
     A machine advertises itself and its daemons only: the host of ``MyAddress``, ``Machine``, and the host in ``Name``
     are names of its certificate.  Daemons of this machine are known by their user id and not asked.
     """
-    if identity.method != "tls":
+    if identity.is_local:
         return ""
     claimed = {"MyAddress": host_of(ad.get_str("MyAddress"))}
     if ad_kind in HOST_BOUND:

@@ -89,7 +89,7 @@ class MasterActor(Actor):
     def receive(self, delivery: Delivery) -> None:
         """A word from an admin, a daemon, a timer."""
         message = delivery.message
-        if isinstance(message, DaemonStarted) and delivery.identity.method == "tls":
+        if isinstance(message, DaemonStarted) and not delivery.identity.is_local:
             self.context.log.warn("{who} of {host} says that a daemon of this machine has started: not heeded",
                                   who=delivery.identity.name, host=delivery.identity.host)
         elif isinstance(message, DaemonStarted):

@@ -27,7 +27,7 @@ MAX_BODY_BYTES = 512 * 1024
 
 CONVERSATIONS = (
     "admin", "advertise", "claim", "interactive", "negotiate", "owner", "pool", "queue", "run", "shadow_host", "spool",
-    "submission")
+    "submission", "tokens")
 """The modules of this package that hold messages; ``condor.<conversation>.<Name>`` is defined in one of them."""
 
 Encoder = Callable[[Any], Any]

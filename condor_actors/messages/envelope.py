@@ -15,6 +15,7 @@ A peer cannot choose its ``in:N``, so nobody can steal another's messages by cla
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import attrs
@@ -51,6 +52,21 @@ class Level(str, enum.Enum):
 
 
 @attrs.frozen(kw_only=True)
+class Evidence:
+    """What an identity was proved with, so that it ends when that is revoked or runs out.
+
+    Attributes:
+        serials: of the certificates of its chain.
+        token: the claims of its token; empty: none.
+        ends_s: until when the token counts, seconds since 1970; 0: without end.
+    """
+
+    serials: frozenset[int] = frozenset()
+    token: Mapping[str, Any] = attrs.field(factory=dict)
+    ends_s: float = 0.0
+
+
+@attrs.frozen(kw_only=True)
 class Identity:
     """Who is at the other end of a link, as the transport proved it.
 
@@ -58,10 +74,13 @@ class Identity:
         name: ``user@domain`` (``alice@uid.domain`` for a local socket, ``condor@pool`` for a daemon).
         roles: roles from the certificate (``schedd``, ``startd``, ``shadow`` …); empty for people.
         host: host name from the certificate; empty for a local socket.
-        method: ``local``, ``tls`` or ``self`` (same process).
+        method: ``local``, ``tls``, ``token`` or ``self`` (same process).
         uid: the peer's user id on a local socket, else None.
         pid: the peer's process id on a local socket as the kernel knows it, else None.
         hosts: every host name and address of the certificate, in small letters; empty for a local socket.
+        address: the IP address at the other end of the link; empty for a local socket.
+        levels: the levels that a token is good for; None: whatever the identity has.
+        evidence: what it was proved with; it makes no difference between identities.
     """
 
     name: str
@@ -71,6 +90,14 @@ class Identity:
     uid: int | None = None
     pid: int | None = None
     hosts: frozenset[str] = frozenset()
+    address: str = ""
+    levels: frozenset[str] | None = None
+    evidence: Evidence = attrs.field(default=Evidence(), eq=False, repr=False)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the peer is a process of this machine, known by its user id (or this process itself)."""
+        return self.method in ("local", "self")
 
     def speaks_for(self, host: str) -> bool:
         """Tell whether the peer may speak for the daemons of ``host``, a host name or address.
@@ -78,7 +105,7 @@ class Identity:
         A certificate names the hosts of its machine.  Local peers that got as far as this have been authorized as
         daemons of this machine by their user id.
         """
-        return self.method != "tls" or host.lower() in (self.hosts or {self.host.lower()})
+        return self.is_local or (bool(host) and host.lower() in (self.hosts or {self.host.lower()}))
 
     @property
     def bearer(self) -> tuple[str, str, str, int | None]:

@@ -64,23 +64,30 @@ class MachineEnrolled:
 @message
 @attrs.frozen(kw_only=True)
 class QueryRevocations:
-    """Which certificates are revoked?  Answer: :class:`Revocations`."""
+    """Which certificates and tokens are revoked?  Answer: :class:`Revocations`, once it is no longer what is known.
+
+    Attributes:
+        known: SHA-256 (hex) of the lists that the asker has; empty: none, and the answer comes at once.
+    """
 
     KIND: ClassVar[str] = "condor.pool.QueryRevocations"
     VERSION: ClassVar[int] = 1
     LEVEL: ClassVar[str] = "CLIENT"
 
+    known: str = ""
+
 
 @message
 @attrs.frozen(kw_only=True)
 class Revocations:
-    """The authority's revocation list (PEM); empty: none was ever revoked."""
+    """The authority's lists: certificates (PEM) and tokens (JSON) that are revoked; empty: none ever was."""
 
     KIND: ClassVar[str] = "condor.pool.Revocations"
     VERSION: ClassVar[int] = 1
     LEVEL: ClassVar[str] = "CLIENT"
 
     crl: bytes
+    tokens: bytes = b""
 
 
 @message

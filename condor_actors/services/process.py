@@ -29,7 +29,8 @@ from condor_actors.services.settings import store_setting
 from condor_actors.services.shutdown_expression import NOT_AGAIN, ShutdownExpression
 from condor_actors.services.valid_config import valid_config
 from condor_actors.services.world import RealWorld, real_world
-from condor_actors.wire.enrolment import keep_membership
+from condor_actors.wire.idtokens.token_desk import TokenDesk
+from condor_actors.wire.membership import keep_membership
 
 MakeDaemon = Callable[[Config, World], Daemon]
 WITHOUT_ROOT = frozenset({"collector", "negotiator", "ckpt_server", "defrag"})
@@ -75,6 +76,7 @@ class DaemonService(Service):
         self._manhole: Any = None
         self._metrics: Any = None
         self._wish: ShutdownExpression | None = None
+        self._tokens: TokenDesk | None = None
         self.log = Logger("condor")
 
     # ---- start
@@ -112,7 +114,7 @@ class DaemonService(Service):
             public_node=lambda: real.post.public_node,
         )
         daemon.system.spawn("admin", lambda: AdminActor(edges))
-        keep_membership(self.config, self.daemon_name, real.post, daemon.system)
+        self._tokens = keep_membership(self.config, self.daemon_name, real.post, daemon.system, real.world.authorize)
         real.listen()
         daemon.start()
         self._catch_signals()
@@ -152,6 +154,8 @@ class DaemonService(Service):
             self._daemon.reconfigure(config)
         if self._real is not None:
             self._real.reconfigure(config)
+        if self._tokens is not None:
+            self._tokens.reconfigure(config)
         self.config = config
 
     def _reload_by_signal(self) -> None:

@@ -9,6 +9,7 @@ from condor_actors.config import Config, load_config
 from condor_actors.config.user_maps import user_maps
 from condor_actors.services.world import bind_address, possible_ports
 from condor_actors.wire.authorization import Authorization
+from condor_actors.wire.identity_map import IdentityMap
 
 __all__ = ["startable_config", "valid_config"]
 
@@ -29,6 +30,7 @@ def valid_config(name: str, local_name: str | None = None, environ: Mapping[str,
     if problems:
         raise problems[0]
     Authorization(config)
+    IdentityMap.of(config)
     user_maps(config)
     return config
 

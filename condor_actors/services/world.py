@@ -28,11 +28,15 @@ from condor_actors.config import Config, ConfigError
 from condor_actors.config.user_maps import use_user_maps
 from condor_actors.machine.privilege.pool_account import pool_uid
 from condor_actors.services.steady_time import SteadyClock, steady_timers
-from condor_actors.wire.authority import PoolFiles, machine_credentials
+from condor_actors.wire.authority import machine_credentials
 from condor_actors.wire.authorization import Authorization
 from condor_actors.wire.credentials import Credentials
-from condor_actors.wire.enrolment import offers_enrolment
+from condor_actors.wire.identity_map import IdentityMap
+from condor_actors.wire.idtokens.verifier import TokenVerifier
 from condor_actors.wire.post_office import PostOffice
+
+TAKE_TOKENS = frozenset({"master", "collector", "negotiator", "schedd", "startd"})
+"""The daemons that people ask: they take tokens, and so let in who has no certificate, to show one."""
 
 
 @attrs.define(kw_only=True)
@@ -105,6 +109,8 @@ class RealWorld:
         """Take the authorisation lists of a new configuration."""
         self.config = config
         self.authorization.reconfigure(config)
+        if self.post.identity_map is not None:
+            self.post.identity_map = IdentityMap.of(config)
         self.post.trusted_user_hosts = frozenset(host.lower() for host in config.list_of("TRUSTED_USER_HOSTS"))
         classads_of(config)
 
@@ -116,7 +122,7 @@ class RealWorld:
 
 
 def real_world(config: Config, name: str, *, reactor: Any, credentials: Credentials | None = None,
-               listens_locally: bool = True, listens_publicly: bool = True, enrolling: bool = False,
+               listens_locally: bool = True, listens_publicly: bool = True,
                machine: bool = True) -> RealWorld:
     """The edges of the daemon ``name``.
 
@@ -127,7 +133,6 @@ def real_world(config: Config, name: str, *, reactor: Any, credentials: Credenti
         credentials: in place of the machine's own (a shadow host's proxy certificate).
         machine: show the machine's certificate; False for a process that will be a user's: it never sees the key.
         listens_locally, listens_publicly: which doors :meth:`RealWorld.listen` opens.
-        enrolling: let in, to enrol only, who has no certificate yet; a collector beside the CA's key does anyway.
 
     Raises:
         ConfigError: an authorisation list is not valid.
@@ -140,7 +145,11 @@ def real_world(config: Config, name: str, *, reactor: Any, credentials: Credenti
     domain = config.needed_text("UID_DOMAIN")
     post = PostOffice(reactor, random=random, process=name, uid_domain=domain,
                       credentials=credentials or (machine_credentials(config) if machine else None),
-                      enrolling=enrolling or offers_enrolment(PoolFiles.of(config), name), log=log)
+                      guests=name in TAKE_TOKENS, log=log)
+    if listens_publicly and name in TAKE_TOKENS:
+        post.tokens = TokenVerifier.of(config)
+    if listens_locally or listens_publicly:
+        post.identity_map = IdentityMap.of(config)
     post.max_connections = config.integer("SEC_MAX_LINKS")
     post.trusted_user_hosts = frozenset(host.lower() for host in config.list_of("TRUSTED_USER_HOSTS"))
     authorization = Authorization(config, own_uid=pool_uid(config))

@@ -1,14 +1,17 @@
 """The first line of a connection says what it is for.
 
 Theory: before a broker or a bulk stream reads a byte, the other side is known: by ``SO_PEERCRED`` on a UNIX socket, by
-its certificate chain on TLS.  Then it writes one line (``condor actors 1``) and the connection belongs to that
-protocol.  A peer without a certificate may only enrol, and only where that is offered.
+its certificate chain on TLS, or by a token that it shows there (:mod:`condor_actors.wire.idtokens.exchange`).  Then it
+writes one line (``condor actors 1``) and the connection belongs to that protocol.  A peer without a certificate or
+token may only ask for one, and only where that is offered.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import attrs
+from cryptography.hazmat.primitives.serialization import Encoding
 from twisted.internet.error import ConnectionDone
 from twisted.internet.interfaces import IDelayedCall, IProtocol, ITransport
 from twisted.internet.protocol import Factory, Protocol
@@ -16,6 +19,9 @@ from twisted.python.failure import Failure
 
 from condor_actors.messages.envelope import Identity
 from condor_actors.wire.credentials import TlsDoor
+from condor_actors.wire.frames import TOKEN_LINE
+from condor_actors.wire.idtokens.exchange import TokenExchange
+from condor_actors.wire.idtokens.signed_token import BadToken
 from condor_actors.wire.peers import local_identity
 from condor_actors.wire.trust import BadCertificate
 
@@ -36,6 +42,9 @@ class Doorway(Protocol):
         self._buffer = b""
         self._inner: IProtocol | None = None
         self._timeout: IDelayedCall | None = None
+        self._exchange: TokenExchange | None = None
+        self._bearer: Identity | None = None
+        self.identity: Identity | None = None
 
     def connectionMade(self) -> None:  # noqa: N802 - Twisted's
         """Wait for the line, but not forever."""
@@ -51,6 +60,9 @@ class Doorway(Protocol):
         if self._inner is not None:
             self._inner.dataReceived(data)
             return
+        if self._exchange is not None:
+            self._exchange.received(data)
+            return
         self._buffer += data
         line, newline, rest = self._buffer.partition(b"\n")
         if newline:
@@ -59,7 +71,11 @@ class Doorway(Protocol):
             _abort(self.transport)
 
     def _hand_over(self, line: bytes, rest: bytes) -> None:
-        identity = self._identify()
+        if line == TOKEN_LINE and self._takes_token(rest):
+            return
+        identity = self._bearer or self._identify()
+        if identity is not None and identity is not _NOBODY:
+            identity = self._office.known_here(attrs.evolve(identity, address=self._address()))
         inner = self._office.accept(line, identity) if identity is not _NOBODY else None
         if inner is None:
             self._office.log.info("a connection from {peer} ({who}) wants {line!r}: refused",
@@ -67,12 +83,50 @@ class Doorway(Protocol):
             _abort(self.transport)
             return
         self._stop_clock()
-        self._inner = inner
+        self._inner, self.identity = inner, identity
         assert self.transport is not None
         inner.makeConnection(self.transport)
         self.dataReceived = inner.dataReceived  # type: ignore[method-assign]  # one call less for each chunk
         if rest:
             inner.dataReceived(rest)
+
+    # ---- tokens
+
+    def _takes_token(self, rest: bytes) -> bool:
+        """Let the peer show a token, once, where one counts: on TLS, since a local socket tells who it is."""
+        verifier = self._office.tokens
+        if self._tls is None or verifier is None or rest or self._bearer is not None:
+            return False
+        transport: Any = self.transport
+        own = transport.getHandle().get_certificate()
+        if own is None:
+            return False
+        self._buffer = b""
+        certificate = own.to_cryptography().public_bytes(Encoding.DER)
+        self._exchange = TokenExchange(verifier, certificate, transport.write, self._token_judged)
+        self._exchange.begin()
+        return True
+
+    def _token_judged(self, found: Identity | BadToken) -> None:
+        self._exchange = None
+        if isinstance(found, Identity):
+            self._bearer = found
+            return
+        self._office.log.warn("a token from {peer} refused: {error}",  # noqa: G010 - Twisted's name
+                              peer=self._peer(), error=found)
+        self.hang_up()
+
+    def _address(self) -> str:
+        """The IP address of the peer; empty at a local socket."""
+        assert self.transport is not None
+        return str(getattr(self.transport.getPeer(), "host", "")) if self._tls is not None else ""
+
+    def cut(self, reason: str) -> None:
+        """End the connection at once: its peer may stay no longer."""
+        self._office.log.warn("the connection of {who} from {peer} is cut: {reason}",  # noqa: G010
+                              who=self.identity.name if self.identity is not None else "a stranger", peer=self._peer(),
+                              reason=reason)
+        _abort(self.transport)
 
     def _identify(self) -> Any:
         transport: Any = self.transport

@@ -142,6 +142,8 @@ class Authorization:
     def _decide(self, identity: Identity, level: Level) -> bool:
         if identity.method == "self" or level is Level.CLIENT:
             return True
+        if identity.levels is not None and not any(each.value in identity.levels for each in IMPLIED_BY[level]):
+            return False
         if identity.method == "local" and identity.uid in (0, self._own_uid):
             return True
         if any(entry.matches(identity) for entry in self._deny[level] or ()):

@@ -34,11 +34,15 @@ from condor_actors.wire.errors import (
 from condor_actors.wire.nodes import BadNode, TlsNode, UnixNode, parse_node, short_socket_path
 
 if TYPE_CHECKING:
+    import ssl
+
+    from condor_actors.wire.idtokens.bearer import TokenCredentials
     from condor_actors.wire.tool_credentials import ToolCredentials
+
 
 __all__ = [
     "Client", "LinkLost", "NotTrusted", "ProtocolError", "RequestRefused", "TimedOut", "Unreachable", "WireError",
-    "connect",
+    "connect", "connect_tls",
 ]
 
 CHUNK_BYTES = 256 * 1024
@@ -46,7 +50,8 @@ WRITE_TIMEOUT_S = 20.0
 MAILBOX = "tool"
 
 
-def connect(node: str, credentials: ToolCredentials | None = None, timeout_s: float = 20.0) -> Client:
+def connect(node: str, credentials: ToolCredentials | TokenCredentials | None = None,
+            timeout_s: float = 20.0) -> Client:
     """A client of the daemon at ``node``.
 
     Args:
@@ -88,12 +93,27 @@ def _unix(node: UnixNode, timeout_s: float) -> socket:
     return connected
 
 
-def _tls(node: TlsNode, credentials: ToolCredentials | None, timeout_s: float) -> socket:
+def _tls(node: TlsNode, credentials: ToolCredentials | TokenCredentials | None, timeout_s: float) -> socket:
+    if credentials is None:
+        raise NotTrusted(f"{node} is another machine, and this user has neither a certificate of the pool nor a token")
+    connected = connect_tls(node, credentials, timeout_s)
+    try:
+        credentials.introduce(connected, str(node))
+    except BaseException:
+        connected.close()
+        raise
+    return connected
+
+
+def connect_tls(node: TlsNode, credentials: ToolCredentials | TokenCredentials, timeout_s: float) -> ssl.SSLSocket:
+    """A TLS connection to a machine of the pool, whose certificate has been verified, before its first line.
+
+    Raises:
+        Unreachable, NotTrusted: why there is none.
+    """
     import ssl
     from socket import IPPROTO_TCP, TCP_NODELAY, create_connection
 
-    if credentials is None:
-        raise NotTrusted(f"{node} is another machine, and this user has no certificate of the pool")
     try:
         plain = create_connection((node.host, node.port), timeout=timeout_s)
     except OSError as error:

@@ -251,7 +251,7 @@ class TlsDoor:
         revoked = credentials.revoked()
         client = credentials.context(is_client=True, verify=self._verify)
         server = credentials.context(is_client=False, verify=self._verify, guests=self._guests)
-        self.credentials, self._revoked = credentials, revoked
+        self.credentials, self.revoked = credentials, revoked
         self.own_hosts = own_names(names_of(credentials.certificates()[0]))
         self.client_context, self.server_context = client, server
 
@@ -274,7 +274,7 @@ class TlsDoor:
             if self._guests:
                 return None
             raise BadCertificate("it showed no certificate")
-        return identity_of_chain(chain, self._revoked)
+        return identity_of_chain(chain, self.revoked)
 
     def dialling(self, host: str) -> Dialling:
         """TLS for a connection to ``host``."""

@@ -1,14 +1,16 @@
-"""How a machine becomes and stays a member: the side of the authority, and each member's own care for its files.
+"""How a machine becomes a member: the side of the authority.
 
 Theory: a newcomer has no certificate, so it cannot speak to any actor.  It dials the central manager, checks the CA's
 fingerprint against its token, says ``condor enrol 1``, and sends one line of JSON with the token and a signing request;
-the answer is one line with its certificate.  Members renew over their ordinary links, in good time, with a new key.
+the answer is one line with its certificate.  Members renew over their ordinary links
+(:mod:`condor_actors.wire.membership`).
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Hashable, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -20,42 +22,21 @@ from twisted.internet.protocol import Protocol
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from condor_actors.actors import Actor, ActorSystem
-from condor_actors.messages.envelope import Address, Delivery, Identity, Refused, TimerFired
-from condor_actors.messages.pool import (
-    BorrowCertificate,
-    CertificateLent,
-    EnrolMachine,
-    MachineEnrolled,
-    QueryRevocations,
-    RenewMachine,
-    Revocations,
-)
-from condor_actors.wire.authority import (
-    MACHINE_LIFE,
-    Authority,
-    AuthorityError,
-    PoolFiles,
-    install_renewed,
-    key_pem,
-    lend_proxy,
-    make_key,
-    make_request,
-    renewal_due,
-    write_whole,
-)
-from condor_actors.wire.credentials import BadCredentials, Credentials
-from condor_actors.wire.frames import ENROL_LINE
+from condor_actors.actors import Actor
+from condor_actors.messages.envelope import Delivery, Identity, Refused, TimerFired
+from condor_actors.messages.pool import EnrolMachine, MachineEnrolled, QueryRevocations, RenewMachine, Revocations
+from condor_actors.wire.authority import MACHINE_LIFE, Authority, AuthorityError, PoolFiles
 from condor_actors.wire.host_names import canonical_host, is_loopback
-from condor_actors.wire.nodes import BadNode, tls_node
-from condor_actors.wire.post_office import PostOffice
+from condor_actors.wire.nodes import BadNode
 from condor_actors.wire.tokens import BadToken, TokenStore
 from condor_actors.wire.trust import BadCertificate, identity_of_machine, names_of
 
 ENROL_LIMIT_BYTES = 64 * 1024
 ENROL_S = 20.0
-CHECK_S = 600.0
-USER_PROXY_LIFE = timedelta(hours=8)
+LOOK_S = 5.0
+"""So often the authority looks whether somebody has revoked something, while others wait to hear of it."""
+HOLD_S = 240.0
+"""So long a question about what is revoked waits for news."""
 ACTOR = "enrolment"
 _DONE = Failure(ConnectionDone())
 
@@ -66,11 +47,13 @@ class Enrolment:
     Args:
         files: of the machine that has the CA's key.
         life: of the certificates it signs.
+        revoked_tokens: the file of the tokens that are revoked.
     """
 
-    def __init__(self, files: PoolFiles, life: timedelta = MACHINE_LIFE) -> None:
+    def __init__(self, files: PoolFiles, life: timedelta = MACHINE_LIFE, revoked_tokens: Path | None = None) -> None:
         self._files = files
         self._life = life
+        self._revoked_tokens = revoked_tokens
 
     def enrol(self, message: EnrolMachine, peer: str = "") -> MachineEnrolled | Refused:
         """Let a newcomer in, if its token is good.
@@ -116,7 +99,7 @@ class Enrolment:
             return Refused(code="denied", text=f"the certificate was not signed here: {type(error).__name__}")
         if authority.issued().get(f"{old.serial_number:x}", {}).get("revoked"):
             return Refused(code="denied", text="the certificate was revoked")
-        if identity.method == "tls" and (identity.hosts, identity.roles) != (machine.hosts, machine.roles):
+        if not identity.is_local and (identity.hosts, identity.roles) != (machine.hosts, machine.roles):
             return Refused(code="denied", text=f"{identity.host} may not renew the certificate of {machine.host}")
         try:
             certificate = authority.sign_request(message.request, names_of(old), sorted(machine.roles), self._life,
@@ -133,6 +116,11 @@ class Enrolment:
         """The revocation list; empty when there is none."""
         return self._files.crl.read_bytes() if self._files.crl.exists() else b""
 
+    def lists(self) -> Revocations:
+        """What is revoked now."""
+        tokens = self._revoked_tokens
+        return Revocations(crl=self.revocations(), tokens=tokens.read_bytes() if tokens and tokens.exists() else b"")
+
 
 def _refuse_everybodys_names(hosts: Sequence[str], peer: str) -> None:
     """A name such as ``localhost`` means each machine to itself: whoever had it in a certificate could speak for all.
@@ -148,20 +136,55 @@ def _refuse_everybodys_names(hosts: Sequence[str], peer: str) -> None:
 
 
 class EnrolmentActor(Actor):
-    """The actor ``enrolment`` on the central manager; newcomers come through :class:`EnrolmentDoor` instead."""
+    """The actor ``enrolment`` on the central manager; newcomers come through :class:`EnrolmentDoor` instead.
+
+    Questions about what is revoked wait here until there is something new to say, so that it is known everywhere within
+    seconds and nobody asks again and again.
+    """
 
     def __init__(self, enrolment: Enrolment) -> None:
         self._enrolment = enrolment
+        self._waiting: dict[Hashable, tuple[Delivery, float]] = {}
 
     def receive(self, delivery: Delivery) -> None:
         """Renewals and questions about revocations."""
         message = delivery.message
-        if isinstance(message, RenewMachine):
+        if isinstance(message, TimerFired):
+            self._tell_news()
+        elif isinstance(message, RenewMachine):
             self.context.reply(delivery, self._enrolment.renew(message, delivery.identity))
         elif isinstance(message, QueryRevocations):
-            self.context.reply(delivery, Revocations(crl=self._enrolment.revocations()))
+            self._queried(delivery, message)
         else:
             self.context.reply(delivery, Refused(code="invalid", text="enrolment does not take this"))
+
+    def _queried(self, delivery: Delivery, message: QueryRevocations) -> None:
+        now = self._enrolment.lists()
+        if message.known != known_lists(now):
+            self.context.reply(delivery, now)
+            return
+        before, _ = self._waiting.pop(delivery.identity.bearer, (None, 0.0))
+        if before is not None:
+            self.context.reply(before, now)
+        if not self._waiting:
+            self.context.set_timer("look", LOOK_S)
+        self._waiting[delivery.identity.bearer] = delivery, self.context.now_s() + HOLD_S
+
+    def _tell_news(self) -> None:
+        """Answer those who know less than there is by now, or have waited long."""
+        now, now_s = self._enrolment.lists(), self.context.now_s()
+        known = known_lists(now)
+        for who, (delivery, until_s) in tuple(self._waiting.items()):
+            if delivery.message.known != known or until_s <= now_s:
+                del self._waiting[who]
+                self.context.reply(delivery, now)
+        if self._waiting:
+            self.context.set_timer("look", LOOK_S)
+
+
+def known_lists(lists: Revocations) -> str:
+    """What tells the lists of what is revoked from every other state of them."""
+    return hashlib.sha256(lists.crl + b"\0" + lists.tokens).hexdigest()
 
 
 class EnrolmentDoor(Protocol):
@@ -226,128 +249,9 @@ class EnrolmentDoor(Protocol):
             self._timeout = None
 
 
-class CertificateKeeper(Actor):
-    """In every daemon: takes up new certificates, renews in time, and lends proxies to local users' tools.
-
-    Args:
-        files: this machine's.
-        renewed: called with new credentials (``PostOffice.renew``).
-        authority: node of the central manager that renews; empty: this process does not renew, it only looks.
-    """
-
-    def __init__(self, files: PoolFiles, renewed: Callable[[Credentials], None], authority: str = "") -> None:
-        self._files = files
-        self._renewed = renewed
-        self._authority = authority
-        self._seen = _stamp(files)
-
-    def started(self) -> None:
-        """Check at intervals."""
-        self.context.set_timer("check", CHECK_S)
-
-    def receive(self, delivery: Delivery) -> None:
-        """The timer, or a tool that wants a proxy."""
-        if isinstance(delivery.message, TimerFired):
-            self.check()
-            self.context.set_timer("check", CHECK_S * self.context.random.uniform(0.8, 1.2))
-        elif isinstance(delivery.message, BorrowCertificate):
-            self.context.reply(delivery, self._lend(delivery.identity))
-
-    def check(self) -> None:
-        """Take up what changed on disk; ask for what is due."""
-        stamp = _stamp(self._files)
-        if stamp != self._seen:
-            self._seen = stamp
-            self._take_up()
-        if not self._authority:
-            return
-        certificate = x509.load_pem_x509_certificate(self._files.host.read_bytes())
-        enrolment = Address(self._authority, ACTOR)
-        if renewal_due(certificate, self.context.now_s() + CHECK_S):  # at the next look it might be too late
-            key = make_key()
-            message = RenewMachine(request=make_request(key, names_of(certificate)[0]),
-                                   certificate=self._files.host.read_bytes())
-            self.context.ask(enrolment, message, timeout_s=60.0, then=lambda answer: self._answered(answer, key))
-        else:
-            self.context.ask(enrolment, QueryRevocations(), timeout_s=60.0, then=self._revocations)
-
-    def _answered(self, delivery: Delivery, key: Any) -> None:
-        answer = delivery.message
-        if not isinstance(answer, MachineEnrolled):
-            self.context.log.error("the machine's certificate was not renewed: {answer}", answer=answer)
-            return
-        write_whole(self._files.host_key.with_suffix(".key.next"), key_pem(key), 0o600)
-        write_whole(self._files.host.with_suffix(".crt.next"), answer.certificate)
-        install_renewed(self._files)
-        self._keep_crl(answer.crl)
-        self._seen = _stamp(self._files)
-        self._take_up()
-
-    def _revocations(self, delivery: Delivery) -> None:
-        if isinstance(delivery.message, Revocations):
-            self._keep_crl(delivery.message.crl)
-
-    def _keep_crl(self, crl: bytes) -> None:
-        known = self._files.crl.read_bytes() if self._files.crl.exists() else b""
-        if crl and crl != known:
-            write_whole(self._files.crl, crl)
-            self._seen = _stamp(self._files)
-            self._take_up()
-
-    def _take_up(self) -> None:
-        try:
-            credentials = self._files.credentials()
-            if credentials is not None:
-                self._renewed(credentials)
-                self.context.log.info("the machine's certificate was taken up anew")
-        except (BadCredentials, ValueError) as error:
-            self.context.log.error("the new certificate cannot be used: {error}", error=error)
-
-    def _lend(self, identity: Identity) -> CertificateLent | Refused:
-        if identity.method != "local":
-            return Refused(code="denied", text="certificates are lent to users of this machine only")
-        try:
-            credentials = self._files.credentials()
-        except BadCredentials as error:
-            return Refused(code="internal", text=str(error))
-        if credentials is None:
-            return Refused(code="not-found", text="this machine belongs to no pool")
-        host = names_of(credentials.certificates()[0])[0]
-        lent = lend_proxy(credentials, f"user:{identity.user}@{host}", USER_PROXY_LIFE)
-        return CertificateLent(bundle=lent.bundle())
-
-
-def _stamp(files: PoolFiles) -> tuple[tuple[int, int], ...]:
-    """Changes when one of the files does."""
-    stamps = []
-    for path in (files.ca, files.host, files.host_key, files.crl):
-        facts = Path(path).stat() if path.exists() else None
-        stamps.append((facts.st_mtime_ns, facts.st_ino) if facts is not None else (0, 0))
-    return tuple(stamps)
-
-
 def offers_enrolment(files: PoolFiles, name: str) -> bool:
     """Whether the daemon ``name`` lets newcomers in: the collector, where it can read the CA's key."""
     try:
         return name == "collector" and bool(files.ca_key.read_bytes())
     except OSError:
         return False
-
-
-def keep_membership(config: Any, name: str, office: PostOffice, system: ActorSystem) -> None:
-    """Give a daemon its part in all this: the actor ``certificates``, and on the central manager ``enrolment``.
-
-    Call it before the post office listens.
-    """
-    files = PoolFiles.of(config)
-    if office.tls is None:
-        return
-    authority = ""
-    if name == "master":
-        hosts = config.list_of("COLLECTOR_HOST")
-        authority = str(tls_node(hosts[0])) if hosts else ""
-    system.spawn("certificates", lambda: CertificateKeeper(files, office.renew, authority))
-    if offers_enrolment(files, name):
-        enrolment = Enrolment(files, timedelta(seconds=config.seconds("CERTIFICATE_LIFETIME")))
-        system.spawn(ACTOR, lambda: EnrolmentActor(enrolment))
-        office.services[ENROL_LINE] = lambda _: EnrolmentDoor(enrolment, office.clock, office.log)

@@ -34,6 +34,10 @@ WINDOW = 2048
 
 ACTORS_LINE = b"condor actors 1\n"
 ENROL_LINE = b"condor enrol 1\n"
+TOKEN_LINE = b"condor token 1\n"
+TOKEN_REQUEST_LINE = b"condor token-request 1\n"
+GUEST_LINES = frozenset({ENROL_LINE, TOKEN_REQUEST_LINE})
+"""What one may want who has proved no identity."""
 
 MAX_BATCH_BYTES = 256 * 1024
 """A batch is cut here, unless a single envelope is larger."""

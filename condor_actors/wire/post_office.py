@@ -33,6 +33,8 @@ from condor_actors.wire import frames
 from condor_actors.wire.acceptor import DoorFactory, Doorway
 from condor_actors.wire.credentials import Credentials, TlsDoor, TlsFactory
 from condor_actors.wire.dialled import Dialled
+from condor_actors.wire.identity_map import BadMapping, IdentityMap
+from condor_actors.wire.idtokens.verifier import TokenVerifier
 from condor_actors.wire.link import Link
 from condor_actors.wire.nodes import (
     BadNode,
@@ -66,26 +68,30 @@ class PostOffice:
         process: our name in the logs of others.
         uid_domain: what follows the ``@`` in the identity of local callers.
         credentials: for TLS; None: only UNIX sockets.
-        enrolling: let in, to enrol, who has no certificate (the central manager).
+        guests: let in who has no certificate, to show a token or to ask for what the services offer to guests.
 
     Attributes:
         services: further protocols by their first line, ``{BULK_LINE: factory}``; added before listening.
         public_node: ``<host:port>`` once :meth:`listen_tls` was called.
         trusted_user_hosts: machines whose users are the users of the same name here; small letters.
+        tokens: judges the tokens that peers show; None: none counts here.
+        identity_map: the names here of those who proved others; None: everybody keeps his.
     """
 
     def __init__(self, reactor: Any, *, random: Random, process: str, uid_domain: str,
-                 credentials: Credentials | None = None, enrolling: bool = False, log: Logger | None = None) -> None:
+                 credentials: Credentials | None = None, guests: bool = False, log: Logger | None = None) -> None:
         self.clock: IReactorTime = reactor
         self.random = random
         self.uid_domain = uid_domain
         self.log = log or Logger("condor.wire")
-        self.tls = TlsDoor(credentials, guests=enrolling) if credentials is not None else None
+        self.tls = TlsDoor(credentials, guests=guests) if credentials is not None else None
         self.services: dict[bytes, Service] = {}
         self.public_node = ""
         self.stopped = False
         self.max_connections = MAX_CONNECTIONS
         self.trusted_user_hosts: frozenset[str] = frozenset()
+        self.tokens: TokenVerifier | None = None
+        self.identity_map: IdentityMap | None = None
         self.doorways: set[Doorway] = set()
         self._reactor = reactor
         self._process = process
@@ -139,6 +145,30 @@ class PostOffice:
         self.public_node = str(TlsNode(public_host or host, listening.getHost().port))
         return self.public_node
 
+    def known_here(self, identity: Identity) -> Identity | None:
+        """Who somebody is here, who proved an identity; None: nobody, and the log says why."""
+        try:
+            name = self.identity_map.name_here(identity) if self.identity_map is not None else ""
+        except BadMapping as error:
+            self.log.warn("{who} refused: {error}", who=identity.name, error=error)  # noqa: G010 - Twisted's name
+            return None
+        return attrs.evolve(identity, name=name) if name else self._as_user_of_ours(identity)
+
+    def cut(self, objection: Callable[[Identity], str]) -> None:
+        """End every connection whose peer may not stay.
+
+        Args:
+            objection: why not; empty: it may.
+        """
+        for doorway in tuple(self.doorways):
+            reason = objection(doorway.identity) if doorway.identity is not None else ""
+            if reason:
+                doorway.cut(reason)
+        for link in self.links():
+            reason = objection(link.identity)
+            if reason:
+                link.abort(reason)
+
     def _as_user_of_ours(self, identity: Identity) -> Identity | None:
         """The identity with the name that its bearer has here, where the machine that signed is trusted about users.
 
@@ -158,12 +188,8 @@ class PostOffice:
 
     def accept(self, line: bytes, identity: Identity | None) -> IProtocol | None:
         """The protocol for a connection that came in; None: refused."""
-        if self.stopped or (identity is None and line != frames.ENROL_LINE):
+        if self.stopped or (identity is None and line not in frames.GUEST_LINES):
             return None
-        if identity is not None:
-            identity = self._as_user_of_ours(identity)
-            if identity is None:
-                return None
         if line == frames.ACTORS_LINE:
             assert identity is not None
             self._last_inbound += 1
@@ -256,7 +282,7 @@ class PostOffice:
             link.abort(str(error))
             return False
         assert identity is not None
-        link.identity = identity
+        link.identity = attrs.evolve(identity, address=str(transport.getPeer().host))
         return True
 
     # ---- Post

@@ -18,6 +18,7 @@ from condor_actors.wire.errors import NotTrusted, WireError
 
 FRESH_S = 7 * 3600.0
 """A borrowed certificate is used for so long; it counts for an hour more."""
+SPARE_S = 3600.0
 
 LENDERS = ("master", "schedd", "startd", "collector")
 
@@ -44,7 +45,7 @@ class ToolCredentials:
         own = cls(certificate=_path(config, "USER_CERTIFICATE"), key=_path(config, "USER_KEY"), ca=ca)
         if not own.is_fresh():
             own.borrow(str(config.path("RUN")))
-        return own if own.is_readable() else None
+        return own if own.is_usable() else None
 
     def is_readable(self) -> bool:
         """Whether all the files can be read."""
@@ -52,10 +53,17 @@ class ToolCredentials:
 
     def is_fresh(self) -> bool:
         """Whether the certificate is there and was made lately."""
+        return self._age_s() < FRESH_S
+
+    def is_usable(self) -> bool:
+        """Whether all the files can be read, and a borrowed certificate still counts."""
+        return self.is_readable() and self._age_s() < FRESH_S + SPARE_S
+
+    def _age_s(self) -> float:
         try:
-            return time.time() - os.stat(self.certificate).st_mtime < FRESH_S
+            return time.time() - os.stat(self.certificate).st_mtime
         except OSError:
-            return False
+            return float("inf")
 
     def borrow(self, run: str) -> None:
         """Get a certificate in our name from a daemon of this machine; nothing changes when none lends one.
@@ -85,6 +93,9 @@ class ToolCredentials:
             with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode), "wb") as stream:
                 stream.write(data)
             os.replace(fresh, path)
+
+    def introduce(self, connection: ssl.SSLSocket, node: str) -> None:
+        """Nothing remains to be shown: the handshake has shown the certificate."""
 
     def context(self) -> ssl.SSLContext:
         """A client's context: only the pool's CA, only TLS 1.3, names checked.

@@ -21,11 +21,12 @@ import datetime
 import re
 from collections.abc import Collection, Sequence
 
+import attrs
 from cryptography import x509
 from pyasn1.codec.der import decoder, encoder
 from pyasn1.type import namedtype, univ
 
-from condor_actors.messages.envelope import Identity
+from condor_actors.messages.envelope import Evidence, Identity
 
 PROXY_CERT_INFO = x509.ObjectIdentifier("1.3.6.1.5.5.7.1.14")
 POLICY_LANGUAGE = "2.25.187264012914071936871932764919046223431"
@@ -148,10 +149,12 @@ def identity_of_chain(chain: Sequence[x509.Certificate], revoked: Collection[int
     if claimed is None:
         if len(chain) != 2:
             raise BadCertificate("there is someone between it and the pool's CA")
-        return identity_of_machine(chain[0])
-    if len(chain) != 3 or proxy_identity(chain[1]) is not None:
+        found = identity_of_machine(chain[0])
+    elif len(chain) != 3 or proxy_identity(chain[1]) is not None:
         raise BadCertificate("it is a proxy of something that may not sign proxies")
-    return _delegated(claimed, chain[0], chain[1])
+    else:
+        found = _delegated(claimed, chain[0], chain[1])
+    return attrs.evolve(found, evidence=Evidence(serials=frozenset(each.serial_number for each in chain[:-1])))
 
 
 def _delegated(claimed: str, proxy: x509.Certificate, signer: x509.Certificate) -> Identity:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = {
-    "cryptography": {"cryptography"}, "pyopenssl": {"OpenSSL"}, "python-xlib": {"Xlib"},
+    "cryptography": {"cryptography"}, "pyopenssl": {"OpenSSL"}, "pyjwt": {"jwt"}, "python-xlib": {"Xlib"},
     "twisted": {"twisted", "zope", "constantly", "incremental"}, "prometheus_client": {"prometheus_client"},
     "attrs": {"attrs", "attr"}, "google-re2": {"re2"},
 }

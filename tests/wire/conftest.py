@@ -74,10 +74,10 @@ class Echo(Actor):
 class Process:
     """A post office with an actor system: ``echo`` and ``box`` run in it."""
 
-    def __init__(self, name: str, credentials: Credentials | None, *, enrolling: bool = False,
+    def __init__(self, name: str, credentials: Credentials | None, *, guests: bool = False,
                  authorize: Callable[[Identity, Level], bool] = lambda identity, level: True) -> None:
         self.office = PostOffice(reactor, random=Random(os.urandom(8)), process=name, uid_domain="test.domain",
-                                 credentials=credentials, enrolling=enrolling)
+                                 credentials=credentials, guests=guests)
         self.system = ActorSystem(clock=reactor, wall_clock=time.time, post=self.office, authorize=authorize,
                                   random=Random(os.urandom(8)))
         self.box = Mailbox()

@@ -172,7 +172,7 @@ def test_a_tool_imports_neither_twisted_nor_openssl() -> None:
 @pytest_twisted.ensureDeferred
 async def test_a_user_borrows_a_certificate_from_the_machine(processes: Make, credentials: Credentials,
                                                              pool: PoolFiles, short_dir: Path, tmp_path: Path) -> None:
-    from condor_actors.wire.enrolment import CertificateKeeper
+    from condor_actors.wire.membership import CertificateKeeper
 
     server = processes("schedd", credentials)
     server.system.spawn("certificates", lambda: CertificateKeeper(pool, server.office.renew))

@@ -28,9 +28,10 @@ from condor_actors.wire.authority import (
     make_request,
 )
 from condor_actors.wire.credentials import Credentials
-from condor_actors.wire.enrolment import CertificateKeeper, Enrolment, EnrolmentActor, EnrolmentDoor
+from condor_actors.wire.enrolment import Enrolment, EnrolmentActor, EnrolmentDoor
 from condor_actors.wire.errors import NotTrusted, RequestRefused, Unreachable
 from condor_actors.wire.frames import ENROL_LINE
+from condor_actors.wire.membership import CertificateKeeper
 from condor_actors.wire.nodes import TlsNode, parse_node
 from condor_actors.wire.tokens import BadToken, Token, TokenStore
 from tests.wire.conftest import Process
@@ -44,7 +45,7 @@ class CentralManager:
     def __init__(self, processes: Make, directory: Path, life: timedelta = timedelta(days=1)) -> None:
         self.files = PoolFiles.below(directory)
         self.authority = create_pool(self.files, "test", ["localhost", "127.0.0.1"])
-        self.process = processes("collector", self.files.credentials(), enrolling=True)
+        self.process = processes("collector", self.files.credentials(), guests=True)
         self.enrolment = Enrolment(self.files, life)
         office = self.process.office
         office.services[ENROL_LINE] = lambda _: EnrolmentDoor(self.enrolment, office.clock, office.log)

@@ -14,8 +14,8 @@ may name; any other is the name itself. A method other than ``*`` is for ``userM
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 import attrs
 
@@ -114,9 +114,22 @@ def read_user_map(text: str, prefix: bool = False) -> UserMap:
     Raises:
         UserMapError: A line is no rule.
     """
+    return UserMap(tuple(rule for _, rule in read_rules(text)), prefix)
+
+
+def pattern_of(text: str, flags: str) -> Any:
+    """The regular expression that a rule's user is; None where it is none."""
     from condor_actors.classads.builtins.patterns import compiled_pattern
 
-    rules = []
+    return compiled_pattern(text, flags)
+
+
+def read_rules(text: str) -> Iterator[tuple[int, Rule]]:
+    """The rules of a map, each with the number of its line.
+
+    Raises:
+        UserMapError: A line is no rule.
+    """
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
@@ -128,10 +141,9 @@ def read_user_map(text: str, prefix: bool = False) -> UserMap:
         body, slash, letters = user[1:].rpartition("/")
         if user[0] == "/" and slash:
             user, flags = body, "i" if "i" in letters.lower() else ""
-            if compiled_pattern(user, flags) is None:
+            if pattern_of(user, flags) is None:
                 raise UserMapError(f"/{user}/ is no regular expression", number)
-        rules.append(Rule(method, user, flags, groups))
-    return UserMap(tuple(rules), prefix)
+        yield number, Rule(method, user, flags, groups)
 
 
 def _bare(field: str) -> str:

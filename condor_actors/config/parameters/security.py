@@ -42,6 +42,52 @@ ROWS = (
         "A user's certificate, for talking to daemons of other machines.",
     ),
     path("USER_KEY", "~/.condor/user.key", "The private key of the user's certificate."),
+    path("SEC_PASSWORD_DIRECTORY", "$(ETC)/passwords.d", "The keys that sign tokens, each in the file of its name."),
+    path(
+        "SEC_TOKEN_POOL_SIGNING_KEY_FILE",
+        "$(SEC_PASSWORD_DIRECTORY)/POOL",
+        "The pool's own signing key, POOL; the collector of the central manager makes it. Who has it can be anybody.",
+    ),
+    text("SEC_TOKEN_ISSUER_KEY", "POOL", "The key that signs tokens for which none is named."),
+    words(
+        "SEC_TOKEN_FETCH_ALLOWED_SIGNING_KEYS",
+        "POOL",
+        "The keys that condor_token_fetch and condor_token_request may have tokens signed with.",
+    ),
+    seconds(
+        "SEC_ISSUED_TOKEN_EXPIRATION",
+        "-1",
+        "The longest life of tokens that daemons give; -1: as long as is asked for.",
+        low=-1,
+    ),
+    path(
+        "SEC_TOKEN_REVOCATIONS",
+        "$(ETC)/pool/revoked_tokens",
+        "Which tokens are revoked (condor_token_revoke); the collector keeps the list, and machines have copies.",
+    ),
+    text(
+        "SEC_TOKEN_REVOCATION_EXPR",
+        None,
+        "Tokens of which this is true (of their iss, sub, kid, jti, iat, exp, scope) are refused.",
+    ),
+    path("SEC_TOKEN_DIRECTORY", "~/.condor/tokens.d", "The caller's tokens, in files that nobody else may read."),
+    path("SEC_TOKEN_SYSTEM_DIRECTORY", "$(ETC)/tokens.d", "Tokens of root, who has none of his own."),
+    words(
+        "SEC_CLIENT_AUTHENTICATION_METHODS",
+        "FS SSL IDTOKENS",
+        "What commands show to daemons of other machines, in this order: the certificate of the user or the machine"
+        " (SSL), a token (IDTOKENS). FS is for this machine's sockets.",
+    ),
+    path(
+        "CERTIFICATE_MAPFILE",
+        None,
+        "Names here of those who proved others: lines of a method (SSL, IDTOKENS, FS), a proved name, a name here.",
+    ),
+    boolean(
+        "CERTIFICATE_MAPFILE_ASSUME_HASH_KEYS",
+        False,
+        "Whether only what stands between slashes is a regular expression in CERTIFICATE_MAPFILE.",
+    ),
     text("TRUST_DOMAIN", "$(UID_DOMAIN)", "The name of the pool in identities and tokens."),
     path("POOL_TOKENS", "$(SPOOL)/tokens", "Which join tokens have been given out and not used yet."),
     seconds(

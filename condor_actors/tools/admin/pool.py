@@ -99,6 +99,7 @@ def _say(text: str) -> None:
 def create(words: Sequence[str]) -> None:
     """Make the pool's authority and this machine's certificate; configure it as the central manager."""
     from condor_actors.wire.authority import create_pool
+    from condor_actors.wire.idtokens.signing_keys import SigningKeys
 
     options, operands = _options(words, ("name", "host", "interface"), ("no-config",))
     if operands:
@@ -107,6 +108,7 @@ def create(words: Sequence[str]) -> None:
     hosts = _own_names(config, options)
     name = options.get("name", [hosts[0]])[-1]
     create_pool(files, name, hosts)
+    SigningKeys.of(config).make_pool_key()
     _give_to_daemons(config, files)
     _say(f"The pool {name!r} has its authority in {files.ca.parent} (keep {files.ca_key} safe).")
     _say(f"This machine is known as {', '.join(hosts)}.")
@@ -146,11 +148,12 @@ def _give_to_daemons(config: Config, files: PoolFiles) -> None:
     """As root: let the account of the daemons read what they need."""
     from condor_actors.machine.privilege.ownership import give_files
     from condor_actors.machine.privilege.pool_account import pool_account
+    from condor_actors.wire.idtokens.signing_keys import SigningKeys
 
     account = pool_account(config) if os.getuid() == 0 else None
     if account is not None:
-        register = files.ca_key.with_name("issued.json")
-        give_files((files.host_key, files.ca_key, register, files.ca_key.parent), account)
+        register, key = files.ca_key.with_name("issued.json"), SigningKeys.of(config).pool_key
+        give_files((files.host_key, files.ca_key, register, files.ca_key.parent, key, key.parent), account)
 
 
 def _write_config(config: Config, lines: dict[str, str]) -> Path:
@@ -282,7 +285,7 @@ def revoke(words: Sequence[str]) -> None:
         raise PoolToolError("revoke takes serial numbers or host names; condor_pool list shows them")
     _, files = _setting()
     Authority.load(files).revoke(words)
-    _say("Revoked. The machines of the pool hear of it within some minutes.")
+    _say("Revoked. The machines of the pool hear of it within half a minute, and end its links.")
 
 
 def show(words: Sequence[str]) -> None:

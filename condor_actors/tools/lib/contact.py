@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from condor_actors.classads import ClassAd
     from condor_actors.config import Config
     from condor_actors.messages.advertise import AdKind
+    from condor_actors.wire.idtokens.bearer import TokenCredentials
     from condor_actors.wire.tool_credentials import ToolCredentials
 
+TOKEN_METHODS = ("IDTOKENS", "IDTOKEN", "TOKENS", "TOKEN")
 QUEUE = "schedd"
 """The schedd's actor for jobs."""
 COLLECTOR = "collector"
@@ -157,22 +159,52 @@ def dial(config: Config, address: str, who: str, *, as_user: bool = False) -> Cl
         ToolError: there is none.
     """
     try:
+        shown = credentials(config, as_user=as_user)
         try:
-            return connect(address, credentials(config, as_user=as_user))
+            return connect(address, shown)
         except (NotTrusted, LinkLost):
-            if not as_user:
+            if not as_user or hasattr(shown, "tokens"):  # who shows a token is its bearer or nobody
                 raise
             return connect(address, credentials(config, as_user=True, is_anew=True))
     except WireError as error:
         raise ToolError(unreachable(who, error)) from None
 
 
-def credentials(config: Config, *, as_user: bool = False, is_anew: bool = False) -> ToolCredentials | None:
-    """What this user shows over TLS, None when there is nothing.
+def credentials(config: Config, *, as_user: bool = False,
+                is_anew: bool = False) -> ToolCredentials | TokenCredentials | None:
+    """What this user shows over TLS, None when there is nothing: a certificate or a token, whichever comes first in
+    SEC_CLIENT_AUTHENTICATION_METHODS and is there.
 
     Args:
         is_anew: borrow a certificate even if there is a fresh one; it may be another pool's.
+
+    Raises:
+        ToolError: a method is none.
     """
+    found: ToolCredentials | TokenCredentials | None = None
+    for method in config.list_of("SEC_CLIENT_AUTHENTICATION_METHODS"):
+        if method.upper() == "SSL":
+            found = _certificate(config, as_user=as_user, is_anew=is_anew)
+        elif method.upper() in TOKEN_METHODS:
+            found = _tokens(config)
+        elif method.upper() != "FS":  # that is for sockets of this machine, where nothing is shown
+            raise ToolError(f"ERROR: SEC_CLIENT_AUTHENTICATION_METHODS: {method} is none of SSL, IDTOKENS, FS")
+        if found is not None:
+            break
+    return found
+
+
+def _tokens(config: Config) -> TokenCredentials | None:
+    from condor_actors.wire.idtokens.bearer import TokenCredentials
+    from condor_actors.wire.idtokens.token_files import own_tokens
+
+    tokens, problems = own_tokens(config)
+    for problem in problems:
+        print(f"WARNING: {problem}", file=sys.stderr)
+    return TokenCredentials(ca=os.path.expanduser(str(config.path("POOL_CA"))), tokens=tokens) if tokens else None
+
+
+def _certificate(config: Config, *, as_user: bool, is_anew: bool) -> ToolCredentials | None:
     from condor_actors.wire.tool_credentials import ToolCredentials
 
     if as_user:
@@ -180,7 +212,7 @@ def credentials(config: Config, *, as_user: bool = False, is_anew: bool = False)
         own = ToolCredentials(**{what: os.path.expanduser(config.text(name) or "") for what, name in paths.items()})
         if is_anew or not own.is_fresh():
             own.borrow(str(config.path("RUN")))
-        if own.is_readable():
+        if own.is_usable():
             return own
     return ToolCredentials.of(config)
 

@@ -7,40 +7,26 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from condor_actors.messages.admin import Ping, Pong
 from condor_actors.messages.envelope import Level
 from condor_actors.tools.lib.command import ToolError, Words, run, values_of
-from condor_actors.tools.lib.contact import ADMIN, dial, load, local_address, local_node, query, unreachable
+from condor_actors.tools.lib.contact import ADMIN, load, unreachable
+from condor_actors.tools.lib.daemon_lines import PLACE_FLAGS, line_to
 from condor_actors.tools.lib.flags import Flag, Given
-from condor_actors.wire.blocking import Client, WireError, connect
-
-if TYPE_CHECKING:
-    from condor_actors.config import Config
+from condor_actors.wire.blocking import WireError
 
 FLAGS = (
     Flag("help", 1),
     Flag("version", 4),
     Flag("debug", 1),
     Flag("config", 1, 1),
-    Flag("address", 2, 1),
-    Flag("pool", 1, 1),
-    Flag("name", 1, 1),
-    Flag("type", 2, 1),
-    Flag("subsystem", 2, 1, alias="type"),
+    *PLACE_FLAGS,
     Flag("quiet", 1),
     Flag("table", 1),
     Flag("verbose", 1),
     Flag("long", 1),
 )
-KINDS = {
-    "schedd": "SCHEDD",
-    "startd": "STARTD",
-    "master": "MASTER",
-    "negotiator": "NEGOTIATOR",
-    "collector": "COLLECTOR",
-}
 USAGE = """Usage: condor_ping [-address <host:port> | -name <name> | -pool <host>] [-type <subsystem>]
                    [-quiet | -table | -verbose | -long] [ALL | <authorization-level> ...]"""
 
@@ -74,8 +60,8 @@ def _answer(given: Sequence[Given]) -> int:
 
 def _ping(values: dict[str, str]) -> tuple[str, Pong]:
     config = load()
-    kind = (values.get("type") or ("collector" if "pool" in values and "name" not in values else "schedd")).lower()
-    where, client = _target(config, values, kind)
+    kind = "collector" if "pool" in values and "name" not in values else "schedd"
+    where, client = line_to(config, values, kind)
     with client:
         try:
             pong = client.ask(ADMIN, Ping())
@@ -83,35 +69,6 @@ def _ping(values: dict[str, str]) -> tuple[str, Pong]:
             raise ToolError(unreachable(where, error)) from None
     assert isinstance(pong, Pong)
     return where, pong
-
-
-def _target(config: Config, values: dict[str, str], kind: str) -> tuple[str, Client]:
-    address = values.get("address", "")
-    if address:
-        text = address if address.startswith("<") else f"<{address}>"
-        return text, dial(config, text, text)
-    if "name" not in values and "pool" not in values:
-        try:
-            return f"local {kind} {local_address(config, kind)}", connect(local_node(config, kind))
-        except WireError as error:
-            raise ToolError(unreachable(f"local {kind}", error)) from None
-    if kind == "collector":
-        from condor_actors.tools.lib.contact import collector
-
-        pool = values.get("pool") or values["name"]
-        return f"collector {pool}", collector(config, pool=pool)
-    if kind not in KINDS:
-        raise ToolError(f"-type {kind}: expected one of {', '.join(KINDS)}")
-    from condor_actors.classads import quote
-    from condor_actors.messages.advertise import AdKind
-
-    name = quote(values.get("name", ""))
-    asked = f"Name == {name} || Machine == {name}" if values.get("name") else ""
-    found = query(config, AdKind[KINDS[kind]], asked, ("Name", "MyAddress"), pool=values.get("pool", ""))
-    if not found:
-        raise ToolError(f"Can't find address for {kind} {values.get('name', '')}".rstrip())
-    where = found[0].get_str("MyAddress")
-    return f"{kind} {found[0].get_str('Name')} {where}", dial(config, where, where)
 
 
 def _show(values: dict[str, str], where: str, pong: Pong, tokens: list[str]) -> None:

@@ -1,0 +1,128 @@
+"""Tokens: how people get, and lose, what they prove with who they are where they have no certificate."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import attrs
+
+from condor_actors.messages.codec import message
+
+
+@message
+@attrs.frozen(kw_only=True)
+class FetchToken:
+    """condor_token_fetch: a token in the name of who asks.  Answer: :class:`TokenIssued` or Refused.
+
+    Attributes:
+        levels: what it shall be good for; empty: all that its bearer may do.
+        lifetime_s: how long; 0: as long as the daemon allows.
+        key_id: the key to sign with; empty: the daemon's choice.
+    """
+
+    KIND: ClassVar[str] = "condor.tokens.FetchToken"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "READ"
+
+    levels: tuple[str, ...] = ()
+    lifetime_s: float = 0.0
+    key_id: str = ""
+
+
+@message
+@attrs.frozen(kw_only=True)
+class TokenIssued:
+    """A token, whole."""
+
+    KIND: ClassVar[str] = "condor.tokens.TokenIssued"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
+
+    token: str = attrs.field(repr=False)
+
+
+@message
+@attrs.frozen(kw_only=True)
+class VerifyToken:
+    """A daemon that has no signing key to the collector: does this token count?  Answer: :class:`TokenVerified`.
+
+    Attributes:
+        token: its first two parts.
+        proof, binding: what the bearer showed, for his link to the daemon that asks.
+    """
+
+    KIND: ClassVar[str] = "condor.tokens.VerifyToken"
+    VERSION: ClassVar[int] = 1
+
+    token: str
+    proof: bytes = attrs.field(repr=False)
+    binding: bytes
+
+
+@message
+@attrs.frozen(kw_only=True)
+class TokenVerified:
+    """The token counts now."""
+
+    KIND: ClassVar[str] = "condor.tokens.TokenVerified"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
+
+
+@message
+@attrs.frozen(kw_only=True)
+class QueryTokenRequests:
+    """condor_token_request_list: which requests for tokens may I decide?  Answer: :class:`TokenRequests`."""
+
+    KIND: ClassVar[str] = "condor.tokens.QueryTokenRequests"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "READ"
+
+
+@attrs.frozen(kw_only=True)
+class TokenRequest:
+    """One request that waits: its number, for whom, for which levels and how long, from where and since when."""
+
+    request_id: str
+    identity: str
+    levels: tuple[str, ...]
+    lifetime_s: float
+    address: str
+    asked_s: float
+
+
+@message
+@attrs.frozen(kw_only=True)
+class TokenRequests:
+    """Answer to :class:`QueryTokenRequests`."""
+
+    KIND: ClassVar[str] = "condor.tokens.TokenRequests"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
+
+    requests: tuple[TokenRequest, ...]
+
+
+@message
+@attrs.frozen(kw_only=True)
+class ApproveTokenRequest:
+    """condor_token_request_approve: give the token.  For administrators, and for whom the token is.  Answer: Done."""
+
+    KIND: ClassVar[str] = "condor.tokens.ApproveTokenRequest"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "READ"
+
+    request_id: str
+
+
+@message
+@attrs.frozen(kw_only=True)
+class RevokeTokens:
+    """condor_token_revoke: these tokens, and those of which an expression is true, count no longer.  Answer: Done."""
+
+    KIND: ClassVar[str] = "condor.tokens.RevokeTokens"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "ADMINISTRATOR"
+
+    ids: tuple[str, ...] = ()
+    expressions: tuple[str, ...] = ()

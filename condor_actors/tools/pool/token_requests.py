@@ -1,0 +1,135 @@
+"""condor_token_request, condor_token_request_list, condor_token_request_approve: a token for who has nothing to show.
+
+**Source**: the manual, condor_token_request, condor_token_request_list, condor_token_request_approve.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import ssl
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from condor_actors.messages.tokens import ApproveTokenRequest, QueryTokenRequests, TokenRequest, TokenRequests
+from condor_actors.tools.lib.command import ToolError, Words, operands_of, run, values_of
+from condor_actors.tools.lib.contact import load
+from condor_actors.tools.lib.daemon_lines import PLACE_FLAGS, line_to
+from condor_actors.tools.lib.flags import Flag, Given
+from condor_actors.tools.pool.tokens import ASKED, COMMON, TOKENS, asked_levels, asked_life, keep
+from condor_actors.wire.blocking import connect_tls
+from condor_actors.wire.frames import TOKEN_REQUEST_LINE
+from condor_actors.wire.idtokens.bearer import TokenCredentials
+from condor_actors.wire.nodes import BadNode, tls_node
+
+PATIENCE_S = 3600.0
+REQUEST_USAGE = """Usage: condor_token_request [-identity USER@DOMAIN] [-authz LEVEL]... [-lifetime SECONDS]
+                           [-token FILE] [-pool HOST]
+Ask the collector for a token, and wait until somebody has approved it there."""
+LIST_USAGE = """Usage: condor_token_request_list [-json] [-pool HOST] [-name NAME] [-type TYPE]
+Show the requests that you may approve."""
+APPROVE_USAGE = """Usage: condor_token_request_approve [-reqid REQUEST-ID] [-yes] [-pool HOST] [-name NAME] [-type TYPE]
+Give the token that a request wants."""
+
+
+def request() -> int:
+    """Entry of ``condor_token_request``."""
+    flags = (*COMMON, Flag("identity", 1, 1), Flag("pool", 1, 1), *ASKED)
+    return run(flags, REQUEST_USAGE, _request, words=Words.of("condor_token_request"))
+
+
+def list_requests() -> int:
+    """Entry of ``condor_token_request_list``."""
+    return run((*COMMON, *PLACE_FLAGS, Flag("json", 1)), LIST_USAGE, _list, words=Words.of("condor_token_request_list"))
+
+
+def approve() -> int:
+    """Entry of ``condor_token_request_approve``."""
+    flags = (*COMMON, *PLACE_FLAGS, Flag("reqid", 1, 1), Flag("requestid", 1, 1, alias="reqid"), Flag("yes", 1))
+    return run(flags, APPROVE_USAGE, _approve, words=Words.of("condor_token_request_approve"))
+
+
+def _request(given: Sequence[Given]) -> int:
+    values, config = values_of(given), load()
+    identity = values.get("identity") or f"condor@{config.needed_text('TRUST_DOMAIN')}"
+    host = values.get("pool") or next(iter(config.list_of("COLLECTOR_HOST")), "")
+    try:
+        node = tls_node(host)
+    except BadNode as error:
+        raise ToolError(f"ERROR: {error}; say -pool HOST") from None
+    guest = TokenCredentials(ca=os.path.expanduser(str(config.path("POOL_CA"))), tokens={})
+    asked = {"identity": identity, "levels": asked_levels(given), "lifetime_s": asked_life(values)}
+    with connect_tls(node, guest, 20.0) as connection:
+        connection.settimeout(20.0)
+        connection.sendall(TOKEN_REQUEST_LINE + json.dumps(asked).encode() + b"\n")
+        number = _said(connection, "request_id")
+        print(f"Token request enqueued. Ask an administrator of {host} (or, on another machine, yourself) to approve\n"
+              f"request {number} for a token of {identity}:\n    condor_token_request_approve -reqid {number}",
+              file=sys.stderr)
+        connection.settimeout(PATIENCE_S)
+        token = _said(connection, "token")
+    keep(config, values, token)
+    return 0
+
+
+def _said(connection: ssl.SSLSocket, name: str) -> str:
+    data = b""
+    try:
+        while not data.endswith(b"\n") and len(data) < 65536:
+            more = connection.recv(1)
+            if not more:
+                break
+            data += more
+        answer: Any = json.loads(data)
+    except (OSError, ValueError):
+        raise ToolError("ERROR: the collector hung up; does it give tokens (has it a signing key)?") from None
+    if "error" in answer:
+        raise ToolError(f"ERROR: {answer['error']}")
+    return str(answer[name])
+
+
+def _waiting(values: dict[str, str]) -> tuple[Any, tuple[TokenRequest, ...]]:
+    _, client = line_to(load(), values, "collector")
+    answer = client.ask(TOKENS, QueryTokenRequests())
+    assert isinstance(answer, TokenRequests)
+    return client, answer.requests
+
+
+def _fields(each: TokenRequest) -> dict[str, str]:
+    return {"RequestId": each.request_id, "RequestedIdentity": each.identity, "PeerLocation": each.address,
+            "LimitAuthorization": " ".join(each.levels) or "(none)",
+            "Lifetime": f"{each.lifetime_s:.0f}" if each.lifetime_s else "(as long as the daemon allows)",
+            "RequestedAt": time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(each.asked_s))}
+
+
+def _list(given: Sequence[Given]) -> int:
+    values = values_of(given)
+    client, requests = _waiting(values)
+    client.close()
+    if "json" in values:
+        print(json.dumps([_fields(each) for each in requests], indent=1))
+    for each in () if "json" in values else requests:
+        print("\n".join(f"{name} = {json.dumps(value)}" for name, value in _fields(each).items()) + "\n")
+    return 0
+
+
+def _approve(given: Sequence[Given]) -> int:
+    values = values_of(given)
+    client, requests = _waiting(values)
+    with client:
+        wanted = values.get("reqid") or next(iter(operands_of(given)), "")
+        found = [each for each in requests if each.request_id == wanted or not wanted]
+        if not found:
+            raise ToolError(f"ERROR: there is no request {wanted} for you to decide".replace("  ", " "))
+        for each in found:
+            print("\n".join(f"{name} = {json.dumps(value)}" for name, value in _fields(each).items()))
+            if "yes" not in values:
+                print("\nTo approve, please type 'yes'")
+                if sys.stdin.readline().strip() != "yes":
+                    print("Request was not approved.")
+                    return 1
+            client.ask(TOKENS, ApproveTokenRequest(request_id=each.request_id))
+            print(f"Request {each.request_id} approved successfully.")
+    return 0

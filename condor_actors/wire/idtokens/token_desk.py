@@ -1,0 +1,303 @@
+"""The actor ``tokens`` of a daemon: gives, lists, approves and revokes tokens, and asks the collector about those whose
+key is not here.
+
+Theory: a person gets a token in his own name only, and none by showing another one: what a token limits would be lost.
+Requests come from people who have nothing to show yet, over a connection of their own (:class:`TokenRequestDoor`) that
+stays open until somebody has decided; with it the request goes.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import attrs
+from twisted.internet.defer import Deferred
+from twisted.internet.error import ConnectionDone
+from twisted.internet.interfaces import IDelayedCall, IReactorTime
+from twisted.internet.protocol import Protocol
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from condor_actors.actors import Actor
+from condor_actors.config import Config
+from condor_actors.cores.rights import is_person
+from condor_actors.messages.envelope import Address, Delivery, Done, Identity, Level, Refused
+from condor_actors.messages.tokens import (
+    ApproveTokenRequest,
+    FetchToken,
+    QueryTokenRequests,
+    RevokeTokens,
+    TokenIssued,
+    TokenRequest,
+    TokenRequests,
+    TokenVerified,
+    VerifyToken,
+)
+from condor_actors.wire.idtokens.revoked_tokens import keep_revocations, kept_revocations
+from condor_actors.wire.idtokens.signed_token import BadToken, Claims, levels_of, read_claims, sign
+from condor_actors.wire.idtokens.verifier import TOKEN_METHOD, Shown, TokenVerifier
+
+ACTOR = "tokens"
+REQUEST_LIMIT_BYTES = 4096
+REQUEST_LINE_S = 10.0
+REQUEST_LIFE_S = 3600.0
+MOST_REQUESTS = 256
+MOST_REQUESTS_OF_ADDRESS = 8
+ASK_S = 20.0
+_DONE = Failure(ConnectionDone())
+
+
+@attrs.define(eq=False)
+class PendingRequest:
+    """A request that waits for somebody's decision; ``answer`` tells the requester."""
+
+    request: TokenRequest
+    answer: Callable[[dict[str, str]], None]
+
+
+@attrs.define(eq=False)
+class TokenDesk:
+    """What a daemon goes by when it gives tokens.
+
+    Attributes:
+        verifier: with the keys.
+        longest_s: the longest life of a token that is given here; 0: any.
+        allowed_keys: that people may have theirs signed with.
+        pending: requests by number.
+    """
+
+    verifier: TokenVerifier
+    longest_s: float = 0.0
+    allowed_keys: tuple[str, ...] = ()
+    pending: dict[str, PendingRequest] = attrs.field(factory=dict)
+
+    @classmethod
+    def of(cls, config: Config, verifier: TokenVerifier) -> TokenDesk:
+        """As configured."""
+        desk = cls(verifier)
+        desk.reconfigure(config)
+        return desk
+
+    def reconfigure(self, config: Config) -> None:
+        """Take new settings."""
+        self.verifier.reconfigure(config)
+        self.longest_s = max(0.0, config.seconds("SEC_ISSUED_TOKEN_EXPIRATION"))
+        self.allowed_keys = tuple(config.list_of("SEC_TOKEN_FETCH_ALLOWED_SIGNING_KEYS"))
+
+    def issue(self, subject: str, levels: Sequence[str], lifetime_s: float, key_id: str = "") -> str:
+        """A token.
+
+        Raises:
+            BadToken: why there is none.
+        """
+        keys = self.verifier.keys
+        key_id = key_id or keys.default
+        if key_id not in self.allowed_keys:
+            raise BadToken(f"tokens are not signed with {key_id!r} here (SEC_TOKEN_FETCH_ALLOWED_SIGNING_KEYS)")
+        if lifetime_s < 0.0:
+            raise BadToken("a token cannot have run out when it is made")
+        life_s = min(lifetime_s or self.longest_s, self.longest_s) if self.longest_s else lifetime_s
+        return sign(keys.secret(key_id), key_id, self.verifier.issuer, subject, now_s=self.verifier.clock(),
+                    levels=levels_of(levels), life_s=life_s)
+
+    def ask(self, identity: str, levels: Sequence[str], lifetime_s: float, address: str,
+            answer: Callable[[dict[str, str]], None]) -> TokenRequest:
+        """Take a request.
+
+        Raises:
+            BadToken: it can never be fulfilled, or too many wait.
+        """
+        self.issue(identity, levels, lifetime_s)  # what cannot be fulfilled is refused at once
+        if len(self.pending) >= MOST_REQUESTS or sum(
+                each.request.address == address for each in self.pending.values()) >= MOST_REQUESTS_OF_ADDRESS:
+            raise BadToken("too many requests wait already")
+        request_id = f"{secrets.randbelow(10**9):09d}"
+        while request_id in self.pending:
+            request_id = f"{secrets.randbelow(10**9):09d}"
+        request = TokenRequest(request_id=request_id, identity=identity, levels=levels_of(levels),
+                               lifetime_s=lifetime_s, address=address, asked_s=self.verifier.clock())
+        self.pending[request_id] = PendingRequest(request, answer)
+        return request
+
+
+class TokenActor(Actor):
+    """Answers people and daemons about tokens.
+
+    Args:
+        desk: the process's.
+        authority: the node of the collector; empty: nobody to ask.
+        authorize: whether an identity has a level.
+        revoked: called when more is revoked, to cut links.
+    """
+
+    def __init__(self, desk: TokenDesk, authority: str, authorize: Callable[[Identity, Level], bool],
+                 revoked: Callable[[], None]) -> None:
+        self._desk = desk
+        self._authority = authority
+        self._authorize = authorize
+        self._revoked = revoked
+
+    def started(self) -> None:
+        """Be there for connections that show a token whose key is not here."""
+        if self._authority:
+            ask = self.context.as_turn(self._ask_authority)
+
+            def judged(shown: Shown) -> Deferred[Claims]:
+                answer: Deferred[Claims] = Deferred()
+                ask(shown, answer)
+                return answer
+
+            self._desk.verifier.authority = judged
+
+    def _ask_authority(self, shown: Shown, answer: Deferred[Claims]) -> None:
+        def told(delivery: Delivery) -> None:
+            said = delivery.message
+            if isinstance(said, TokenVerified) and "collector" in delivery.identity.roles:
+                answer.callback(read_claims(shown.token))
+            else:
+                answer.errback(BadToken(getattr(said, "text", "") or "the collector could not be asked about it"))
+
+        self.context.ask(Address(self._authority, ACTOR),
+                         VerifyToken(token=shown.token, proof=shown.proof, binding=shown.binding),
+                         timeout_s=ASK_S, then=told)
+
+    def receive(self, delivery: Delivery) -> None:
+        """A question of a person, an administrator or a daemon."""
+        message = delivery.message
+        try:
+            answer = self._answer(message, delivery.identity)
+        except BadToken as error:
+            answer = Refused(code="denied", text=str(error))
+        except OSError as error:
+            answer = Refused(code="internal", text=f"{error.filename}: {error.strerror}")
+        self.context.reply(delivery, answer)
+
+    def _answer(self, message: Any, identity: Identity) -> Any:
+        if isinstance(message, FetchToken):
+            return self._fetch(message, identity)
+        if isinstance(message, VerifyToken):
+            self._desk.verifier.judge(Shown(token=message.token, proof=message.proof, binding=message.binding))
+            return TokenVerified()
+        if isinstance(message, QueryTokenRequests):
+            return TokenRequests(requests=tuple(each.request for each in self._desk.pending.values()
+                                                if self._decides(identity, each.request)))
+        if isinstance(message, ApproveTokenRequest):
+            return self._approve(message, identity)
+        if isinstance(message, RevokeTokens):
+            return self._revoke(message, identity)
+        return Refused(code="invalid", text="this actor does not take that")
+
+    def _fetch(self, message: FetchToken, identity: Identity) -> TokenIssued:
+        if identity.method == TOKEN_METHOD:
+            raise BadToken("a token is not given for a token; ask for one (condor_token_request), or fetch it where you"
+                           " are known without")
+        if not is_person(identity):
+            raise BadToken(f"tokens are for people; {identity.name} is a machine")
+        token = self._desk.issue(identity.name, message.levels, message.lifetime_s, message.key_id)
+        self.context.log.info("{who} was given the token {token_id}", who=identity.name,
+                              token_id=read_claims(token.rpartition(".")[0]).token_id)
+        return TokenIssued(token=token)
+
+    def _decides(self, identity: Identity, request: TokenRequest) -> bool:
+        """Whether somebody may give the token that a request wants: an administrator, or whose name it would carry."""
+        if self._authorize(identity, Level.ADMINISTRATOR):
+            return True
+        return is_person(identity) and identity.method != TOKEN_METHOD and identity.name == request.identity
+
+    def _approve(self, message: ApproveTokenRequest, identity: Identity) -> Done | Refused:
+        pending = self._desk.pending.get(message.request_id)
+        if pending is None or not self._decides(identity, pending.request):
+            return Refused(code="not-found", text=f"there is no request {message.request_id} for you to decide")
+        request = pending.request
+        token = self._desk.issue(request.identity, request.levels, request.lifetime_s)
+        del self._desk.pending[message.request_id]
+        self.context.log.info("{who} approved request {request}: {identity} at {address} is given a token",
+                              who=identity.name, request=request.request_id, identity=request.identity,
+                              address=request.address)
+        self.context.after_commit(lambda: pending.answer({"token": token}))
+        return Done(text=f"{request.identity} is given a token")
+
+    def _revoke(self, message: RevokeTokens, identity: Identity) -> Done:
+        path = self._desk.verifier.revocations
+        revoked = kept_revocations(path).also(message.ids, message.expressions)
+        keep_revocations(path, revoked)
+        self.context.log.info("{who} revoked the tokens {ids} {expressions}", who=identity.name,
+                              ids=", ".join(message.ids), expressions=" || ".join(message.expressions))
+        self.context.after_commit(self._revoked)
+        return Done(text=f"{len(revoked.ids)} tokens and {len(revoked.expressions)} expressions are revoked now")
+
+
+class TokenRequestDoor(Protocol):
+    """The connection of somebody who has nothing to show yet: a line that says what he wants, a line with its number,
+    and, when somebody has approved it, a line with the token."""
+
+    def __init__(self, desk: TokenDesk, clock: IReactorTime, log: Logger) -> None:
+        self._desk = desk
+        self._clock = clock
+        self._log = log
+        self._buffer = b""
+        self._request_id = ""
+        self._timeout: IDelayedCall | None = None
+
+    def connectionMade(self) -> None:  # noqa: N802 - Twisted's
+        """Wait for the line, but not forever."""
+        self._timeout = self._clock.callLater(REQUEST_LINE_S, self._too_slow)
+
+    def _too_slow(self) -> None:
+        self._timeout = None
+        if self._request_id:
+            self._say({"error": "nobody has decided within an hour; ask again"})
+        self._hang_up()
+
+    def _hang_up(self) -> None:
+        if self.transport is not None:
+            self.transport.loseConnection()
+
+    def dataReceived(self, data: bytes) -> None:  # noqa: N802
+        """Collect the line and take the request."""
+        self._buffer += data
+        line, newline, rest = self._buffer.partition(b"\n")
+        if len(self._buffer) > REQUEST_LIMIT_BYTES or rest or (self._request_id and data):
+            self._hang_up()
+        elif newline:
+            self._take(line)
+
+    def _take(self, line: bytes) -> None:
+        assert self.transport is not None
+        address = getattr(self.transport.getPeer(), "host", "")
+        try:
+            asked = json.loads(line)
+            levels = tuple(str(level) for level in asked["levels"])
+            request = self._desk.ask(str(asked["identity"]), levels, float(asked["lifetime_s"]), address, self._decided)
+        except BadToken as error:
+            self._say({"error": str(error)})
+            self._hang_up()
+            return
+        except (ValueError, KeyError, TypeError, RecursionError):
+            self._say({"error": "a request that cannot be read"})
+            self._hang_up()
+            return
+        self._request_id = request.request_id
+        self._log.info("{address} asks for a token of {identity}: request {request}", address=address,
+                       identity=request.identity, request=request.request_id)
+        if self._timeout is not None:
+            self._timeout.reset(REQUEST_LIFE_S)
+        self._say({"request_id": request.request_id})
+
+    def _decided(self, answer: dict[str, str]) -> None:
+        self._say(answer)
+        self._hang_up()
+
+    def _say(self, fields: dict[str, str]) -> None:
+        if self.transport is not None:
+            self.transport.write(json.dumps(fields).encode() + b"\n")
+
+    def connectionLost(self, reason: Failure = _DONE) -> None:  # noqa: N802
+        """The request goes with the connection."""
+        if self._timeout is not None:
+            self._timeout.cancel()
+            self._timeout = None
+        self._desk.pending.pop(self._request_id, None)

@@ -1,0 +1,247 @@
+"""How a machine stays a member: each process's care for its certificate, for what is revoked, for local users' tools.
+
+Theory: the master of a machine renews its certificate in good time, with a new key, and waits at the authority for news
+of what is revoked; both land in files, which every process of the machine looks at.  What was revoked ends the links of
+those who were let in with it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from cryptography import x509
+from twisted.logger import Logger
+
+from condor_actors.actors import Actor, ActorSystem
+from condor_actors.messages.envelope import Address, Delivery, Identity, Level, Refused, TimerFired
+from condor_actors.messages.pool import (
+    BorrowCertificate,
+    CertificateLent,
+    MachineEnrolled,
+    QueryRevocations,
+    RenewMachine,
+    Revocations,
+)
+from condor_actors.wire.authority import (
+    PoolFiles,
+    install_renewed,
+    key_pem,
+    lend_proxy,
+    make_key,
+    make_request,
+    renewal_due,
+    write_whole,
+)
+from condor_actors.wire.credentials import BadCredentials, Credentials
+from condor_actors.wire.enrolment import (
+    ACTOR,
+    HOLD_S,
+    Enrolment,
+    EnrolmentActor,
+    EnrolmentDoor,
+    known_lists,
+    offers_enrolment,
+)
+from condor_actors.wire.frames import ENROL_LINE, TOKEN_REQUEST_LINE
+from condor_actors.wire.idtokens import token_desk
+from condor_actors.wire.idtokens.revoked_tokens import RevokedTokens
+from condor_actors.wire.idtokens.signed_token import BadToken
+from condor_actors.wire.idtokens.signing_keys import SigningKeys
+from condor_actors.wire.nodes import tls_node
+from condor_actors.wire.post_office import PostOffice
+from condor_actors.wire.revocation import objection
+from condor_actors.wire.trust import names_of
+
+CHECK_S = 600.0
+LOOK_S = 10.0
+"""So often a process looks at its files, and for links that have run out."""
+AGAIN_S = 15.0
+"""So long after a failure the authority is asked again."""
+PAUSE_S = 1.0
+USER_PROXY_LIFE = timedelta(hours=8)
+
+
+class CertificateKeeper(Actor):
+    """In every daemon: takes up new certificates, renews in time, and lends proxies to local users' tools.
+
+    Args:
+        files: this machine's.
+        renewed: called with new credentials (``PostOffice.renew``).
+        authority: node of the central manager that renews; empty: this process does not renew, it only looks.
+        tokens: the file of the tokens that are revoked; None: this process takes none.
+        cut: ends the links of those who may stay no longer.
+    """
+
+    def __init__(self, files: PoolFiles, renewed: Callable[[Credentials], None], authority: str = "",
+                 tokens: Path | None = None, cut: Callable[[], None] = lambda: None) -> None:
+        self._files = files
+        self._renewed = renewed
+        self._authority = authority
+        self._tokens = tokens
+        self._cut = cut
+        self._known = ""
+        self._seen = _stamp(files)
+
+    def started(self) -> None:
+        """Check at intervals."""
+        self.context.set_timer("check", CHECK_S)
+        self.context.set_timer("look", LOOK_S)
+        if self._authority:
+            self.context.set_timer("revocations", self.context.random.uniform(0.0, PAUSE_S))
+
+    def receive(self, delivery: Delivery) -> None:
+        """The timer, or a tool that wants a proxy."""
+        message = delivery.message
+        if isinstance(message, TimerFired) and message.key == "look":
+            self._look()
+            self.context.set_timer("look", LOOK_S)
+        elif isinstance(message, TimerFired) and message.key == "revocations":
+            self.context.ask(Address(self._authority, ACTOR), QueryRevocations(known=self._known),
+                             timeout_s=HOLD_S + 60.0, then=self._revocations)
+        elif isinstance(message, TimerFired):
+            self.check()
+            self.context.set_timer("check", CHECK_S * self.context.random.uniform(0.8, 1.2))
+        elif isinstance(message, BorrowCertificate):
+            self.context.reply(delivery, self._lend(delivery.identity))
+
+    def check(self) -> None:
+        """Take up what changed on disk; renew what is due."""
+        self._look()
+        if not self._authority:
+            return
+        certificate = x509.load_pem_x509_certificate(self._files.host.read_bytes())
+        if renewal_due(certificate, self.context.now_s() + CHECK_S):  # at the next look it might be too late
+            key = make_key()
+            message = RenewMachine(request=make_request(key, names_of(certificate)[0]),
+                                   certificate=self._files.host.read_bytes())
+            self.context.ask(Address(self._authority, ACTOR), message, timeout_s=60.0,
+                             then=lambda answer: self._answered(answer, key))
+
+    def _look(self) -> None:
+        stamp = _stamp(self._files)
+        if stamp != self._seen:
+            self._seen = stamp
+            self._take_up()
+        self._cut()
+
+    def _answered(self, delivery: Delivery, key: Any) -> None:
+        answer = delivery.message
+        if not isinstance(answer, MachineEnrolled):
+            self.context.log.error("the machine's certificate was not renewed: {answer}", answer=answer)
+            return
+        write_whole(self._files.host_key.with_suffix(".key.next"), key_pem(key), 0o600)
+        write_whole(self._files.host.with_suffix(".crt.next"), answer.certificate)
+        install_renewed(self._files)
+        self._keep(self._files.crl, answer.crl)
+        self._look()
+
+    def _revocations(self, delivery: Delivery) -> None:
+        lists = delivery.message
+        if not isinstance(lists, Revocations):
+            self.context.set_timer("revocations", AGAIN_S * self.context.random.uniform(0.8, 1.2))
+            return
+        self._known = known_lists(lists)
+        self._keep(self._files.crl, lists.crl)
+        if self._tokens is not None:
+            self._keep(self._tokens, lists.tokens)
+        self._look()
+        self.context.set_timer("revocations", PAUSE_S)
+
+    def _keep(self, path: Path, data: bytes) -> None:
+        """Have a list on disk, for all processes of the machine, unless it is there or empty."""
+        known = path.read_bytes() if path.exists() else b""
+        if data and data != known:
+            write_whole(path, data)
+
+    def _take_up(self) -> None:
+        try:
+            credentials = self._files.credentials()
+            if credentials is not None:
+                self._renewed(credentials)
+                self.context.log.info("the machine's certificate was taken up anew")
+        except (BadCredentials, ValueError) as error:
+            self.context.log.error("the new certificate cannot be used: {error}", error=error)
+
+    def _lend(self, identity: Identity) -> CertificateLent | Refused:
+        if identity.method != "local":
+            return Refused(code="denied", text="certificates are lent to users of this machine only")
+        try:
+            credentials = self._files.credentials()
+        except BadCredentials as error:
+            return Refused(code="internal", text=str(error))
+        if credentials is None:
+            return Refused(code="not-found", text="this machine belongs to no pool")
+        host = names_of(credentials.certificates()[0])[0]
+        lent = lend_proxy(credentials, f"user:{identity.user}@{host}", USER_PROXY_LIFE)
+        return CertificateLent(bundle=lent.bundle())
+
+
+def _stamp(files: PoolFiles) -> tuple[tuple[int, int], ...]:
+    """Changes when one of the files does."""
+    stamps = []
+    for path in (files.ca, files.host, files.host_key, files.crl):
+        facts = Path(path).stat() if path.exists() else None
+        stamps.append((facts.st_mtime_ns, facts.st_ino) if facts is not None else (0, 0))
+    return tuple(stamps)
+
+
+def cut_the_revoked(office: PostOffice, log: Logger) -> None:
+    """End the connections of those whose certificate or token counts no longer."""
+    if office.tls is None:
+        return
+    serials, tokens = office.tls.revoked, RevokedTokens()
+    if office.tokens is not None:
+        try:
+            tokens = office.tokens.revoked()
+        except BadToken as error:
+            log.error("{error}: nobody with a token is let in, and who is in stays", error=error)
+    office.cut(lambda identity: objection(identity, serials, tokens, time.time()))
+
+
+def _need_pool_key(keys: SigningKeys, log: Logger) -> None:
+    try:
+        keys.make_pool_key()
+    except OSError as error:
+        log.error("no tokens are given: {path} cannot be made: {error}", path=keys.pool_key, error=error.strerror)
+
+
+def keep_membership(config: Any, name: str, office: PostOffice, system: ActorSystem,
+                    authorize: Callable[[Identity, Level], bool]) -> token_desk.TokenDesk | None:
+    """Give a daemon its part in all this: the actor ``certificates``, ``tokens`` where it takes them, and on the
+    central manager ``enrolment``.
+
+    Call it before the post office listens.
+
+    Returns:
+        What the daemon goes by when it gives tokens, for a new configuration; None: it gives none.
+    """
+    files = PoolFiles.of(config)
+    if office.tls is None:
+        return None
+    hosts = config.list_of("COLLECTOR_HOST")
+    authority = str(tls_node(hosts[0])) if hosts else ""
+
+    def cut() -> None:
+        cut_the_revoked(office, office.log)
+
+    tokens = office.tokens.revocations if office.tokens is not None else None
+    system.spawn("certificates", lambda: CertificateKeeper(files, office.renew, authority if name == "master" else "",
+                                                           tokens, cut))
+    if offers_enrolment(files, name):
+        enrolment = Enrolment(files, timedelta(seconds=config.seconds("CERTIFICATE_LIFETIME")), tokens)
+        system.spawn(ACTOR, lambda: EnrolmentActor(enrolment))
+        office.services[ENROL_LINE] = lambda _: EnrolmentDoor(enrolment, office.clock, office.log)
+        if office.tokens is not None:
+            _need_pool_key(office.tokens.keys, office.log)
+    if office.tokens is None:
+        return None
+    desk = token_desk.TokenDesk.of(config, office.tokens)
+    asked = authority if name != "collector" else ""
+    system.spawn(token_desk.ACTOR, lambda: token_desk.TokenActor(desk, asked, authorize, cut))
+    if name == "collector":
+        office.services[TOKEN_REQUEST_LINE] = lambda _: token_desk.TokenRequestDoor(desk, office.clock, office.log)
+    return desk
