@@ -6,13 +6,15 @@ all of them, and a claim that fitted one fits all.  The text of an attribute tha
 per cluster; a job that has no significant attribute of its own costs one dictionary access.
 
 Within an autocluster jobs stand in a heap by (priority, submission).  A job that leaves is left in the heap and skipped
-when it comes up: ``job.order`` is the entry that counts.
+when it comes up: ``job.order`` is the entry that counts.  A submitter's autoclusters stand in a heap by their first
+jobs in the same way, so a free claim finds the next job without a look at them all.  A heap most of which has left is
+made anew.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Any
 
 from condor_actors.classads import ClassAd, Expr, unparse
@@ -28,6 +30,8 @@ PRIORITIES = dict.fromkeys(("prejobprio1", "prejobprio2", "jobprio", "postjobpri
 _MAX_DEPTH = 10
 PRUNE_EVERY = 5_000
 """New autoclusters between two looks for empty ones."""
+SMALL_HEAP = 64
+"""A heap of fewer entries is left as it is."""
 
 Rank = tuple[float, ...]
 Entry = tuple[Rank, int, int]
@@ -70,6 +74,13 @@ class Autocluster:
         self.waiting = 0
         self.heap: list[tuple[Entry, Job]] = []
 
+    def push(self, entry: Entry, job: Job) -> None:
+        """A job joins."""
+        heappush(self.heap, (entry, job))
+        if len(self.heap) > SMALL_HEAP + 2 * self.waiting:
+            self.heap = [each for each in self.heap if each[1].order is each[0]]
+            heapify(self.heap)
+
     def head(self) -> Job | None:
         """The job to run first; None when there is none."""
         heap = self.heap
@@ -79,6 +90,49 @@ class Autocluster:
                 return job
             heappop(heap)
         return None
+
+
+class _Heads:
+    """The autoclusters of a submitter that want something, by their first jobs."""
+
+    def __init__(self) -> None:
+        self.all: dict[int, Autocluster] = {}
+        self._heap: list[tuple[Entry, int, Autocluster]] = []
+
+    def note(self, autocluster: Autocluster) -> None:
+        """Its first job is another one now."""
+        head = autocluster.head()
+        if head is None:
+            return
+        if len(self._heap) > SMALL_HEAP + 2 * len(self.all):
+            self._heap = [(first.order, each.number, each) for each in self.all.values() if (first := each.head())]
+            heapify(self._heap)
+        else:
+            heappush(self._heap, (head.order, autocluster.number, autocluster))
+
+    def __iter__(self) -> Iterator[tuple[Autocluster, Job]]:
+        """Each with its first job, best first; nothing may change meanwhile.
+
+        The heap is walked from its root: the next one is among the children of those that came.
+        """
+        heap = self._heap
+        while heap and not _is_first(*heap[0]):
+            heappop(heap)
+        frontier = [(heap[0], 0)] if heap else []
+        before: Entry | None = None
+        while frontier:
+            (entry, number, autocluster), index = heappop(frontier)
+            for child in (2 * index + 1, 2 * index + 2):
+                if child < len(heap):
+                    heappush(frontier, (heap[child], child))
+            if entry is not before and _is_first(entry, number, autocluster):
+                before = entry
+                yield autocluster, autocluster.heap[0][1]
+
+
+def _is_first(entry: Entry, number: int, autocluster: Autocluster) -> bool:
+    head = autocluster.head()
+    return head is not None and head.order is entry
 
 
 class Autoclusters:
@@ -98,7 +152,7 @@ class Autoclusters:
         self.never: frozenset[str] = frozenset()
         self.only: frozenset[str] = frozenset()
         self.by_number: dict[int, Autocluster] = {}
-        self.by_submitter: dict[str, dict[int, Autocluster]] = {}
+        self._by_submitter: dict[str, _Heads] = {}
         self._rank = rank
         self._by_signature: dict[tuple[Any, ...], Autocluster] = {}
         self._next = 1
@@ -118,7 +172,7 @@ class Autoclusters:
             return False
         self.significant = wanted
         self.by_number.clear()
-        self.by_submitter.clear()
+        self._by_submitter.clear()
         self._by_signature.clear()
         ready = []
         for job in jobs:
@@ -143,7 +197,9 @@ class Autoclusters:
         entry = job.order = (self._ranks.setdefault(rank, rank), job.cluster.number, job.proc)
         job.autocluster = autocluster.number
         autocluster.waiting += 1
-        heappush(autocluster.heap, (entry, job))
+        autocluster.push(entry, job)
+        if autocluster.heap[0][1] is job:
+            self._by_submitter[autocluster.submitter].note(autocluster)
 
     def remove(self, job: Job) -> None:
         """A job wants to run no longer (it starts, is held, is gone); one that is not in is no error."""
@@ -156,6 +212,8 @@ class Autoclusters:
         autocluster.waiting -= 1
         if autocluster.waiting == 0:
             autocluster.heap.clear()
+        elif autocluster.heap[0][1] is job:
+            self._by_submitter[autocluster.submitter].note(autocluster)
 
     def _of(self, job: Job) -> Autocluster:
         cluster = job.cluster
@@ -207,8 +265,11 @@ class Autoclusters:
         """Forget the classes that no job waits in."""
         for autocluster in [each for each in self.by_number.values() if not each.waiting]:
             del self.by_number[autocluster.number]
-            del self.by_submitter[autocluster.submitter][autocluster.number]
             del self._by_signature[autocluster.signature]
+            heads = self._by_submitter[autocluster.submitter]
+            del heads.all[autocluster.number]
+            if not heads.all:
+                del self._by_submitter[autocluster.submitter]
 
     def _new(self, submitter: str, signature: tuple[Any, ...]) -> Autocluster:
         if self._next % PRUNE_EVERY == 0:
@@ -216,43 +277,40 @@ class Autoclusters:
         autocluster = Autocluster(self._next, submitter, signature)
         self._next += 1
         self.by_number[autocluster.number] = autocluster
-        self.by_submitter.setdefault(submitter, {})[autocluster.number] = autocluster
+        self._by_submitter.setdefault(submitter, _Heads()).all[autocluster.number] = autocluster
         self._by_signature[signature] = autocluster
         return autocluster
 
     # ---- order
 
-    def of_submitter(self, submitter: str) -> list[tuple[Entry, Autocluster, Job]]:
-        """The autoclusters of a submitter that want something, each with its first job, best first."""
-        wanting = []
-        for autocluster in self.by_submitter.get(submitter, {}).values():
-            head = autocluster.head() if autocluster.waiting else None
-            if head is not None:
-                wanting.append((head.order, autocluster, head))
-        wanting.sort(key=lambda each: each[0])
-        return wanting
+    def of_submitter(self, submitter: str) -> Iterator[tuple[Autocluster, Job]]:
+        """The autoclusters of a submitter that want something, each with its first job, best first.
 
-    def candidates(self, submitter: str, first: int) -> Iterator[tuple[Autocluster, Job, bool]]:
+        Nothing may be added or removed while they are looked at.
+        """
+        return iter(self._by_submitter.get(submitter, ()))
+
+    def candidates(self, submitter: str, first: int, overdue_s: float) -> Iterator[tuple[Job, bool]]:
         """Jobs for a free claim, best first; the flag says that the claim is known to fit.
 
-        The claim's own autocluster comes before others unless one of them has a job of higher priority.
+        The claim's own autocluster comes before others, unless one of them has a job of higher priority, or one that
+        was submitted earlier and waits since before ``overdue_s``: a claim that is used again starves nobody.
         """
         own = self.by_number.get(first)
-        own_head = own.head() if own is not None and own.waiting and own.submitter == submitter else None
-        mine = self.by_submitter.get(submitter, {})
-        if own_head is not None and own is not None and len(mine) == 1:
-            yield own, own_head, True
-            return
-        ordered = self.of_submitter(submitter)
-        if own_head is not None and own is not None:
-            better = [each for each in ordered if each[1] is not own and each[0][0] < own_head.order[0]]
-            rest = [each for each in ordered if each[1] is not own and each[0][0] >= own_head.order[0]]
-            for _, autocluster, job in better:
-                yield autocluster, job, False
-            yield own, own_head, True
-            ordered = rest
-        for _, autocluster, job in ordered:
-            yield autocluster, job, False
+        own_head = own.head() if own is not None and own.submitter == submitter else None
+        for autocluster, job in self.of_submitter(submitter):
+            if own_head is not None and (autocluster is own or not _goes_before(job, own_head, overdue_s)):
+                yield own_head, True
+                own_head = None
+            if autocluster is not own:
+                yield job, False
+
+
+def _goes_before(job: Job, own: Job, overdue_s: float) -> bool:
+    """Whether a job of another autocluster comes before the one that the claim is known to fit."""
+    if job.order[0] < own.order[0]:
+        return True
+    return bool(job.order < own.order) and job.ad.get_int("EnteredCurrentStatus") < overdue_s
 
 
 def _text(value: Any) -> str:

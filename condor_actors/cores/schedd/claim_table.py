@@ -17,7 +17,6 @@ idle         nothing fits, and the last job wished to keep it (KeepClaimIdle)
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable
 from itertools import islice
 from typing import Any, Protocol
@@ -26,6 +25,7 @@ import attrs
 
 from condor_actors.classads import ClassAd, match_ads
 from condor_actors.cores.rights import speaks_for_node
+from condor_actors.cores.schedd.autoclusters import Autocluster
 from condor_actors.cores.schedd.job_queue import Job
 from condor_actors.cores.schedd.job_transitions import JobTransitions
 from condor_actors.cores.schedd.queue_operations import DropClaim, SaveClaim
@@ -63,6 +63,8 @@ RELEASE_AGAIN_S = 30.0
 REQUEST_BYTES = 400_000
 CANDIDATES = 20
 """Autoclusters tried for a free claim before it is given back."""
+REUSE_PATIENCE_S = 30.0
+"""How long a job may wait behind later ones of a claim's own autocluster before the claim is tried for it."""
 
 
 class RunStarter(Protocol):
@@ -122,6 +124,21 @@ class _Asked:
     submitter: str
 
 
+@attrs.define
+class _Listing:
+    """What a submitter wants, as it is told page by page.
+
+    Attributes:
+        autoclusters: best first.
+        next: the one that comes next.
+        room: how many more jobs may run.
+    """
+
+    autoclusters: list[Autocluster]
+    next: int
+    room: int
+
+
 @attrs.frozen
 class _GivenBack:
     """A claim that is ours no more, and whose startd may not know that yet."""
@@ -144,7 +161,10 @@ class ClaimTable:
         self._renewals: dict[str, Ask] = {}
         """What renews all claims at a startd, as long as they stay the same."""
         self._serial = 0
-        self._paused: deque[HeldClaim] = deque()
+        self._idle: dict[str, HeldClaim] = {}
+        """Those that nothing runs on."""
+        self._paused: dict[str, HeldClaim] = {}
+        self._listings: dict[str, _Listing] = {}
         self.unreachable = UnreachableStartds(context)
         self._starts_left = context.settings.job_start_count
         self.accepting = True
@@ -157,7 +177,22 @@ class ClaimTable:
     def restore(self, rows: Iterable[SaveClaim]) -> None:
         """Take over the claims that the store had."""
         for row in rows:
-            self.held[row.claim_id] = self._holding(row)
+            self._hold(self._holding(row))
+
+    def _hold(self, claim: HeldClaim) -> None:
+        self.held[claim.row.claim_id] = self._idle[claim.row.claim_id] = claim
+
+    def occupy(self, claim: HeldClaim, run_id: str) -> None:
+        """A run begins on a claim."""
+        claim.run_id = run_id
+        self._idle.pop(claim.row.claim_id, None)
+        self._paused.pop(claim.row.claim_id, None)
+
+    def vacate(self, claim: HeldClaim) -> None:
+        """The run on a claim is over."""
+        claim.run_id = ""
+        if claim.row.claim_id in self.held:
+            self._idle[claim.row.claim_id] = claim
 
     def started(self) -> None:
         """The schedd runs: keep the claims alive that have runs, give the others back."""
@@ -177,24 +212,35 @@ class ClaimTable:
         autoclusters.always, autoclusters.never = settings.more_significant, settings.less_significant
         autoclusters.only = settings.only_significant
         autoclusters.learn(question.significant_attributes, context.queue.jobs())
-        room = context.settings.max_jobs_running - self.runs.running - len(self._asked) if self.accepting else 0
-        start = int(question.cursor or 0)
+        listing = self._listing(question.submitter, int(question.cursor or 0))
         found: list[ResourceRequest] = []
         size = 0
-        for index, (_, autocluster, job) in enumerate(context.autoclusters.of_submitter(question.submitter)):
-            if room <= 0:
-                break
-            count = min(room, autocluster.waiting)
-            room -= count
-            if index < start:
-                continue
+        while listing.room > 0 and listing.next < len(listing.autoclusters):
             if len(found) >= question.limit or size > REQUEST_BYTES:
-                return ResourceRequests(submitter=question.submitter, requests=tuple(found), cursor=str(index),
+                self._listings[question.submitter] = listing
+                return ResourceRequests(submitter=question.submitter, requests=tuple(found), cursor=str(listing.next),
                                         avoided=self.unreachable.named())
+            autocluster = listing.autoclusters[listing.next]
+            listing.next += 1
+            job = autocluster.head()
+            if job is None:
+                continue
+            count = min(listing.room, autocluster.waiting)
+            listing.room -= count
             text = job.text
             size += len(text) + 40
             found.append(ResourceRequest(autocluster=autocluster.number, job_id=job.name, count=count, job_ad=text))
         return ResourceRequests(submitter=question.submitter, requests=tuple(found), avoided=self.unreachable.named())
+
+    def _listing(self, submitter: str, cursor: int) -> _Listing:
+        """Where the last page ended, or from the beginning."""
+        listing = self._listings.pop(submitter, None)
+        if cursor and listing is not None and listing.next == cursor:
+            return listing
+        context = self._context
+        room = context.settings.max_jobs_running - self.runs.running - len(self._asked) if self.accepting else 0
+        wanting = [autocluster for autocluster, _ in context.autoclusters.of_submitter(submitter)]
+        return _Listing(wanting, cursor, room - sum(autocluster.waiting for autocluster in wanting[:cursor]))
 
     def matched(self, message: MatchesMade) -> None:
         """Ask for the slots we were matched with."""
@@ -246,7 +292,7 @@ class ClaimTable:
                         asked.job.cluster.user)
         claim = self._holding(row)
         claim.autocluster, claim.limits = asked.match.autocluster, asked.job.ad.find("concurrencylimits")
-        self.held[row.claim_id] = claim
+        self._hold(claim)
         self._renewals.pop(row.startd, None)
         self._context.persist(row)
         self._transitions.offer(asked.job)
@@ -299,7 +345,7 @@ class ClaimTable:
             self._rest(claim)
             return
         if not self._may_start():
-            self._paused.append(claim)
+            self._paused[claim.row.claim_id] = claim
             return
         self._transitions.withdraw(job)
         claim.autocluster = job.autocluster
@@ -308,8 +354,9 @@ class ClaimTable:
 
     def _next(self, claim: HeldClaim) -> Job | None:
         """The best job of the claim's owner and submitter that fits the slot."""
-        candidates = self._context.autoclusters.candidates(claim.row.submitter, claim.autocluster)
-        for _, job, fits in islice((each for each in candidates if claim.serves(each[1])), CANDIDATES):
+        candidates = self._context.autoclusters.candidates(
+            claim.row.submitter, claim.autocluster, self._context.now_s - REUSE_PATIENCE_S)
+        for job, fits in islice((each for each in candidates if claim.serves(each[0])), CANDIDATES):
             if fits:
                 return job
             if job.ad.find("concurrencylimits") == claim.limits and match_ads(job.ad, claim.ad, self._context.now_s):
@@ -330,14 +377,14 @@ class ClaimTable:
 
     def offer_idle(self) -> None:
         """New jobs are there: idle claims may have them."""
-        for claim in [each for each in self.held.values() if not each.run_id and each.usable]:
-            if claim not in self._paused:
+        for claim_id, claim in tuple(self._idle.items()):
+            if claim.usable and claim_id not in self._paused:
                 self.use(claim)
 
     @property
     def has_idle(self) -> bool:
         """Whether any claim has neither a run nor is paused."""
-        return any(not claim.run_id for claim in self.held.values())
+        return bool(self._idle)
 
     def _may_start(self) -> bool:
         """JOB_START_COUNT starts per JOB_START_DELAY."""
@@ -356,9 +403,7 @@ class ClaimTable:
         that has to wait again."""
         self._starts_left = self._context.settings.job_start_count
         while self._paused and self._starts_left > 0:
-            claim = self._paused.popleft()
-            if claim.row.claim_id in self.held:
-                self.use(claim)
+            self.use(self._paused.pop(next(iter(self._paused))))
 
     # ---- the end
 
@@ -387,12 +432,14 @@ class ClaimTable:
     def forget(self, claim: HeldClaim) -> None:
         """A claim is no longer ours."""
         if self.held.pop(claim.row.claim_id, None) is not None:
+            self._idle.pop(claim.row.claim_id, None)
+            self._paused.pop(claim.row.claim_id, None)
             self._renewals.pop(claim.row.startd, None)
             self._context.persist(DropClaim(claim.row.claim_id))
 
     def release_idle(self, reason: str) -> None:
         """Give back everything that nothing runs on."""
-        for claim in [each for each in self.held.values() if not each.run_id]:
+        for claim in tuple(self._idle.values()):
             self.release(claim, reason)
 
     def renew(self) -> None:
@@ -468,6 +515,8 @@ class ClaimTable:
                     if claim.row.startd == startd}
             if set(renewal.message.claims) != mine:
                 raise InvariantBroken(f"the renewal for {startd} names other claims than are held there")
-        paused = [claim for claim in self._paused if claim.row.claim_id in self.held]
-        if any(claim.run_id for claim in paused) or len({claim.row.claim_id for claim in paused}) != len(paused):
-            raise InvariantBroken("a claim waits for JOB_START_DELAY twice, or runs already")
+        if not self._paused.keys() <= self._idle.keys():
+            raise InvariantBroken("a claim waits for JOB_START_DELAY, and runs already or is not held")
+        idle = {claim_id for claim_id, claim in self.held.items() if not claim.run_id}
+        if self._idle.keys() != idle:
+            raise InvariantBroken(f"{sorted(self._idle)} are kept as idle claims, {sorted(idle)} are")

@@ -135,7 +135,7 @@ class JobQueue:
 
     Attributes:
         clusters: by number.
-        by_owner: job counts per user name; everybody: over all.
+        by_owner, by_submitter: job counts of those who have any; everybody: over all.
         next_cluster: the next number to give.
     """
 
@@ -195,6 +195,8 @@ class JobQueue:
             if counts is None:
                 counts = table[key] = [0] * 8
             counts[status] += step
+            if step < 0 and not any(counts):
+                del table[key]
         self._touched[cluster.submitter] = None
 
     def set(self, job: Job, **values: Any) -> None:

@@ -12,11 +12,12 @@ import attrs
 from condor_actors.classads import ClassAd, Expr, is_true, parse_expression
 from condor_actors.cores.schedd.job_notices import JobNotices
 from condor_actors.cores.schedd.job_queue import Job
+from condor_actors.cores.schedd.local_jobs import LocalJobs, is_local
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.effects import Effect
 from condor_actors.messages.codes import HoldCode, JobEventType, JobStatus, Universe, hold_label
 
-__all__ = ["ForgetSpool", "JobTransitions", "is_local"]
+__all__ = ["ForgetSpool", "JobTransitions"]
 
 
 @lru_cache(maxsize=1000)
@@ -33,11 +34,6 @@ class ForgetSpool(Effect):
     proc: int
 
 
-def is_local(job: Job) -> bool:
-    """Whether the job runs on the submit machine, without a match."""
-    return job.ad.find("jobuniverse") in (Universe.SCHEDULER, Universe.LOCAL)
-
-
 class JobTransitions:
     """Moves jobs from status to status, with every attribute and log event that the change implies.
 
@@ -47,7 +43,7 @@ class JobTransitions:
     def __init__(self, context: ScheddContext, notices: JobNotices) -> None:
         self._context = context
         self._notices = notices
-        self.local: dict[Job, None] = {}
+        self.local = LocalJobs()
 
     def offer(self, job: Job) -> None:
         """A job that is idle and free may run: put it where claims (or the local machine) find it."""
@@ -57,14 +53,14 @@ class JobTransitions:
         if job.not_before_s > context.now_s:
             context.timer(("again", job.cluster.number, job.proc), job.not_before_s - context.now_s)
         elif is_local(job):
-            self.local[job] = None
+            self.local.add(job)
         else:
             context.autoclusters.add(job)
 
     def withdraw(self, job: Job) -> None:
         """A job must not be started now."""
         self._context.autoclusters.remove(job)
-        self.local.pop(job, None)
+        self.local.remove(job)
 
     def hold(self, job: Job, reason: str, code: int, subcode: int = 0) -> None:
         """Put a job on hold; its run, if it has one, is the caller's to stop."""

@@ -8,25 +8,25 @@ forget it.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from typing import TypeVar
 
 import attrs
 
-from condor_actors.classads import UNDEFINED, ClassAd, ClassAdSyntaxError, is_true
+from condor_actors.classads import UNDEFINED, ClassAd, ClassAdSyntaxError
 from condor_actors.cores.schedd.claim_table import ClaimTable, HeldClaim
 from condor_actors.cores.schedd.job_attributes import reported
 from condor_actors.cores.schedd.job_notices import JobNotices
 from condor_actors.cores.schedd.job_policy import JobPolicy
 from condor_actors.cores.schedd.job_queue import Job
 from condor_actors.cores.schedd.job_status import ALIVE
-from condor_actors.cores.schedd.job_transitions import JobTransitions, is_local
+from condor_actors.cores.schedd.job_transitions import JobTransitions
+from condor_actors.cores.schedd.local_jobs import LocalStarts
 from condor_actors.cores.schedd.queue_operations import DropRun, SaveRun
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.cores.schedd.shadow_hosts import ShadowHosts
 from condor_actors.cores.state_table import InvariantBroken
-from condor_actors.messages.codes import HoldCode, JobEventType, JobStatus, Universe
+from condor_actors.messages.codes import HoldCode, JobEventType, JobStatus
 from condor_actors.messages.run import CheckpointRun, ContinueRun, StopRun, SuspendRun
 from condor_actors.messages.shadow_host import HostOrders, Notice, RunEnded, RunUpdated, ShadowHostHello, StartRun
 
@@ -83,7 +83,7 @@ class RunTable:
         self.runs: dict[str, Run] = {}
         self._verdicts: dict[str, list[tuple[str, str]]] = {}
         self._starts: dict[str, list[Run]] = {}
-        self.schedd_ad: Callable[[], ClassAd] = ClassAd
+        self.locals = LocalStarts(context, transitions.local, self._start_local, transitions.withdraw)
 
     @property
     def running(self) -> int:
@@ -102,7 +102,9 @@ class RunTable:
             if job.status is JobStatus.IDLE:  # released before the run, which was to end, has ended
                 run.stop = StopRun(run_id=row.run_id, how="hold", reason="its job was held")
             if claim is not None:
-                claim.run_id = row.run_id
+                self._claims.occupy(claim, row.run_id)
+            elif not row.claim_id:
+                self.locals.began(row.run_id, job)
 
     # ---- begin
 
@@ -119,7 +121,7 @@ class RunTable:
                              MemoryProvisioned=claim.ad.get_int("Memory"),
                              DiskProvisioned=claim.ad.get_int("Disk"))
         self._machine_attributes(job, claim.ad)
-        claim.run_id = run.run_id
+        self._claims.occupy(claim, run.run_id)
 
     def _machine_attributes(self, job: Job, slot: ClassAd) -> None:
         """``job_machine_attrs``: what the slot says, kept in the job as ``MachineAttr<name><how many runs ago>``."""
@@ -134,9 +136,10 @@ class RunTable:
             if value is not UNDEFINED:
                 self._context.queue.set(job, **{f"MachineAttr{name}0": value})
 
-    def start_local(self, job: Job) -> None:
+    def _start_local(self, job: Job) -> None:
         """Begin a run on this machine."""
-        self._begin(job, None)
+        self._transitions.withdraw(job)
+        self.locals.began(self._begin(job, None).run_id, job)
         self._context.queue.set(job, RemoteHost=self._context.settings.machine)
 
     def _begin(self, job: Job, claim: HeldClaim | None) -> Run:
@@ -265,7 +268,7 @@ class RunTable:
         self._verdict(owner, message.run_id, verdict)
         if claim is not None:
             self._notices.free(run.run_id, job, claim.row.starter_node)
-            claim.run_id = ""
+            self._claims.vacate(claim)
             if message.outcome == "lost":
                 self._claims.unreachable.mark_unreachable(claim.row.startd)
             if not message.claim_usable:
@@ -297,6 +300,7 @@ class RunTable:
 
     def _drop(self, run: Run) -> None:
         del self.runs[run.run_id]
+        self.locals.ended(run.run_id)
         run.job.run_id = ""
         self._context.persist(DropRun(run.run_id))
 
@@ -355,7 +359,7 @@ class RunTable:
         self.stop(job, "fast", "removed by force")
         self._drop(run)
         if run.claim is not None:
-            run.claim.run_id = ""
+            self._claims.vacate(run.claim)
             self._claims.release(run.claim, "the job was removed by force")
 
     # ---- verdicts
@@ -420,36 +424,6 @@ class RunTable:
                 self._hosts.tell(owner, run.stop)
         self.give_orders({owner: self._notices.again(owner)})
 
-    def start_locals(self) -> None:
-        """Begin the jobs of the local universes, as far as START_…_UNIVERSE and their numbers allow it."""
-        running = Counter((each.job.ad.get_int("JobUniverse"), each.owner) for each in self.runs.values()
-                          if each.claim is None)
-        for job in tuple(self._transitions.local):
-            if not job.ready or not is_local(job):
-                self._transitions.withdraw(job)
-                continue
-            universe, owner = job.ad.get_int("JobUniverse"), job.cluster.owner
-            if self._may_start_local(job, universe, owner, running):
-                running[universe, owner] += 1
-                self._transitions.withdraw(job)
-                self.start_local(job)
-
-    def _may_start_local(self, job: Job, universe: int, owner: str, running: Counter[tuple[int, str]]) -> bool:
-        settings = self._context.settings
-        totals = {number: sum(count for (each, _), count in running.items() if each == number)
-                  for number in (Universe.SCHEDULER, Universe.LOCAL)}
-        if universe == Universe.LOCAL and totals[Universe.LOCAL] >= settings.max_local_jobs:
-            return False
-        if universe == Universe.SCHEDULER and running[universe, owner] >= settings.max_scheduler_jobs_per_owner:
-            return False
-        expression = settings.start_local if universe == Universe.LOCAL else settings.start_scheduler
-        if expression is None:
-            return True
-        ad = self.schedd_ad()
-        ad["TotalLocalJobsRunning"] = totals[Universe.LOCAL]
-        ad["TotalSchedulerJobsRunning"] = totals[Universe.SCHEDULER]
-        return is_true(expression.evaluate(ad, job.ad, self._context.now_s))
-
     def orphans(self) -> list[str]:
         """Owners of runs that have no host at all (after a restart)."""
         owners = dict.fromkeys(run.owner for run in self.runs.values())
@@ -478,6 +452,7 @@ class RunTable:
                                       or claim.run_id != run_id):
                 raise InvariantBroken(f"the run {run_id} is on the claim {claim.row.claim_id}, which is not held, or "
                                       f"has {claim.run_id!r}")
+        self.locals.validate([run_id for run_id, run in self.runs.items() if run.claim is None])
         for claim_id, held in self._claims.held.items():
             if held.run_id and (held.run_id not in self.runs or self.runs[held.run_id].claim is not held):
                 raise InvariantBroken(f"the claim {claim_id} has the run {held.run_id}, which is not on it")

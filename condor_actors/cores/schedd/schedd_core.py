@@ -97,7 +97,7 @@ class ScheddCore:
         self.submissions = Submissions(context, self.transitions, self.notices)
         self.demand = SubmitterAdvertiser(context, started_s, version)
         self.claims.unreachable.wish_cycle = self.demand.wish_cycle
-        self.submissions.schedd_ad = self.runs.schedd_ad = self.demand.schedd_ad
+        self.submissions.schedd_ad = self.runs.locals.schedd_ad = self.demand.schedd_ad
         self.relays = InteractiveRelay(context, self.hosts)
         self._finishing = False
         self._restore(snapshot)
@@ -115,6 +115,11 @@ class ScheddCore:
                 self.transitions.requeue(job)
             self.transitions.offer(job)
         self.context.out.clear()
+
+    def take_settings(self, settings: ScheddSettings) -> None:
+        """The configuration has changed."""
+        self.context.settings = settings
+        self.transitions.local.changed = True
 
     def _messages(self) -> dict[type, Callable[[Any, Delivery], None]]:
         return {
@@ -153,6 +158,7 @@ class ScheddCore:
             "again": self._again,
             "starts": self.claims.starts_again,
             "renew": self.claims.renew,
+            "locals": self.runs.locals.again,
             "idle-claim": self.claims.idle_timeout,
             "release-again": self.claims.give_back,
             "probe-startd": self.claims.unreachable.probe,
@@ -216,7 +222,7 @@ class ScheddCore:
         """Add what follows from changed jobs, and end the turn."""
         context = self.context
         if self.transitions.local and self.claims.accepting:
-            self.runs.start_locals()
+            self.runs.locals.round()
         changed = context.queue.take_dirty()
         if changed:
             context.out += [Persist(operation) for operation in changed]

@@ -48,7 +48,11 @@ class SubmitterAdvertiser:
         eager = False
         for submitter in context.queue.take_touched():
             self._changed[submitter] = None
-            idle = context.queue.by_submitter[submitter][S.IDLE]
+            counts = context.queue.by_submitter.get(submitter)
+            if counts is None:
+                self._seen.pop(submitter, None)
+                continue
+            idle = counts[S.IDLE]
             if idle > self._seen.get(submitter, 0):
                 eager = True
                 said = self._said.get(submitter)
@@ -100,14 +104,11 @@ class SubmitterAdvertiser:
 
     def _say_submitter(self, submitter: str) -> None:
         counts = self._context.queue.by_submitter.get(submitter)
-        if counts is None:
+        if counts is not None:
+            self._said[submitter] = list(counts)
+        elif self._said.pop(submitter, None) is None:
             return
-        if not sum(counts) and submitter not in self._said:
-            return
-        self._said[submitter] = list(counts)
-        self._tell(AdKind.SUBMITTER, self._submitter_ad(submitter, counts))
-        if not sum(counts):
-            del self._said[submitter]
+        self._tell(AdKind.SUBMITTER, self._submitter_ad(submitter, counts or [0] * 8))
 
     def _submitter_ad(self, submitter: str, counts: list[int]) -> ClassAd:
         context = self._context
@@ -133,7 +134,7 @@ class SubmitterAdvertiser:
             "TotalRunningJobs": counts[S.RUNNING] + counts[S.TRANSFERRING_OUTPUT] + counts[S.SUSPENDED],
             "TotalHeldJobs": counts[S.HELD], "TotalRemovedJobs": counts[S.REMOVED],
             "TotalCompletedJobs": counts[S.COMPLETED], "TotalJobAds": sum(counts),
-            "NumUsers": len([1 for each in context.queue.by_owner.values() if sum(each)]),
+            "NumUsers": len(context.queue.by_owner),
             "MaxJobsRunning": settings.max_jobs_running, "TotalFlockedJobs": 0, "TotalLocalJobsIdle": 0,
             "TotalLocalJobsRunning": 0, "TotalSchedulerJobsIdle": 0, "TotalSchedulerJobsRunning": 0,
             "JobQueueBirthdate": int(self._started_s), "UpdateInterval": int(settings.advertise_interval_s),

@@ -136,7 +136,7 @@ class ScheddActor(CoreActor):
         """A question about files or the history is answered here, everything else by the core."""
         message = delivery.message
         if isinstance(message, NewSettings):
-            self.core.context.settings = message.settings
+            self.core.take_settings(message.settings)
             return
         if isinstance(message, ShadowHostHello) and self._may_be_host(delivery.identity, message):
             self._host_nodes[delivery.sender.node] = delivery.sender

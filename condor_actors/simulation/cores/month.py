@@ -158,7 +158,7 @@ def run_pool(settings: PoolSettings, visits: Sequence[Sequence[Visit]], batches:
 def _oldest(homes: Mapping[str, Any], name: str) -> float:
     home = homes.get(name.partition("@")[0])
     waiting = home.core.context.autoclusters.of_submitter(name) if home is not None else ()
-    return min((float(job.ad.get_int("QDate")) for _, _, job in waiting), default=float("inf"))
+    return min((float(job.ad.get_int("QDate")) for _, job in waiting), default=float("inf"))
 
 
 def run_month(policy: str, seed: int, users: Sequence[User] = PAPER_USERS, *, stations: int = STATIONS,

@@ -30,8 +30,8 @@ def test_the_order_of_an_owners_jobs(tmp_path: Path, text: str, order: list[int]
         ad.parent = cluster.ad
         context.autoclusters.add(context.queue.enter(cluster, proc, ad))
     ran = []
-    while wanting := context.autoclusters.of_submitter(cluster.submitter):
-        job = wanting[0][2]
+    while wanting := list(context.autoclusters.of_submitter(cluster.submitter)):
+        job = wanting[0][1]
         ran.append(job.proc)
         context.autoclusters.remove(job)
     assert ran == order
