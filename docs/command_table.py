@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from importlib.metadata import entry_points
 from typing import Any
 
 from condor_actors.config.parameters import find_parameter
 from condor_actors.config.parameters.not_in_force import NOT_IN_FORCE
 from condor_actors.config.parameters.of_htcondor import NAMES, groups
 from condor_actors.cores.submit_commands import COMMANDS, Standing
+from condor_actors.tools.jobs.job_commands import COMMANDS as JOB_COMMANDS
+from condor_actors.tools.lib.flags import NO_DEBUG, Flag
+from condor_actors.tools.lib.job_actions import COMMON
 
 MARK = "<!-- submit commands -->"
+OPTIONS_MARK = "<!-- options -->"
+ASK_AND_ACT = ("condor_q", "condor_status", "condor_history", "condor_rm", "condor_hold", "condor_release",
+               "condor_vacate_job", "condor_who", "condor_userprio", "condor_prio", "condor_qedit", "condor_reschedule",
+               "condor_transform_ads", "condor_wait", "condor_tail", "condor_config_val")
+"""The commands whose options are compared with the manual's."""
 PARAMETERS_MARK = "<!-- parameters of HTCondor -->"
 
 
@@ -21,6 +31,32 @@ def parameters() -> str:
     lines += [f"| {became} | {' '.join(f'`{name}`' for name in names)} |" for became, names in groups(known).items()]
     accepted = " ".join(f"`{name}`" for name in sorted(NOT_IN_FORCE))
     return "\n".join([*lines, f"| accepted and checked, not in force yet | {accepted} |"]).replace("<>", "&lt;&gt;")
+
+
+def flags_of(command: str) -> tuple[Flag, ...]:
+    """The table of a command's flags."""
+    if command in JOB_COMMANDS:
+        return (*JOB_COMMANDS[command][1], *COMMON)
+    (entry,) = entry_points(group="console_scripts", name=command)
+    flags: tuple[Flag, ...] = import_module(entry.value.partition(":")[0]).FLAGS
+    return flags
+
+
+def options() -> str:
+    """The options of HTCondor's manual that are refused, and those that have no effect, by why."""
+    refused: dict[tuple[str, str], list[str]] = {}
+    idle: dict[tuple[str, str], list[str]] = {}
+    for command in ASK_AND_ACT:
+        for flag in flags_of(command):
+            if flag.refused:
+                refused.setdefault((command, flag.refused), []).append(f"`-{flag.name}`")
+            elif flag.idle:
+                idle.setdefault(("all" if flag.idle == NO_DEBUG else command, flag.idle), []).append(f"`-{flag.name}`")
+    lines = ["### Refused", "", "| command | options | why, and what comes nearest |", "|---|---|---|"]
+    lines += [f"| `{command}` | {' '.join(names)} | {why} |" for (command, why), names in refused.items()]
+    lines += ["", "### Without effect, and told so", "", "| command | options | why none is needed |", "|---|---|---|"]
+    lines += [f"| `{command}` | {' '.join(dict.fromkeys(names))} | {why} |" for (command, why), names in idle.items()]
+    return "\n".join(lines)
 
 
 def tables() -> str:
@@ -44,4 +80,6 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     """Put the tables where a page asks for them."""
     if PARAMETERS_MARK in markdown:
         markdown = markdown.replace(PARAMETERS_MARK, parameters())
+    if OPTIONS_MARK in markdown:
+        markdown = markdown.replace(OPTIONS_MARK, options())
     return markdown.replace(MARK, tables()) if MARK in markdown else markdown

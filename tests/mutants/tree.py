@@ -27,8 +27,8 @@ from tests.mutants.mutation import ROOT, Mutation
 
 __all__ = ["FAILED", "PASSED", "BuildFailed", "Outcome", "Stopped", "Tree"]
 
-NOT_COPIED = shutil.ignore_patterns(
-    ".git", ".venv", ".hypothesis", ".*_cache", "build", "dist", "site", "*.egg-info", ".demo")
+NOT_COPIED = shutil.ignore_patterns(".git", ".venv", ".hypothesis", ".*_cache", "*.egg-info", ".demo")
+NOT_COPIED_FROM_TOP = frozenset({"build", "dist", "site"})
 MARK = "CONDOR_MUTANTS_TREE"
 """The variable that says which copy a process belongs to."""
 
@@ -44,6 +44,12 @@ class BuildFailed(Exception):
 
 class Stopped(Exception):
     """The work was given up."""
+
+
+def _not_copied(folder: str, names: list[str]) -> set[str]:
+    """What has no part in a copy; headers that the build has made in folders of their own have."""
+    left_out = set(NOT_COPIED(folder, names))
+    return left_out | NOT_COPIED_FROM_TOP if Path(folder) == ROOT else left_out
 
 
 @attrs.frozen
@@ -74,7 +80,7 @@ class Tree:
         self._stale_build = False
         self._lock = threading.Lock()
         self._stopped = False
-        shutil.copytree(ROOT, folder, symlinks=True, ignore=NOT_COPIED)
+        shutil.copytree(ROOT, folder, symlinks=True, ignore=_not_copied)
         self._call([sys.executable, "-m", "compileall", "-q", "condor_actors", "tests", "twisted"], keeps_bytecode=True)
         seen = self._call([sys.executable, "-c", "import condor_actors; print(*condor_actors.__path__)"]).output.strip()
         if seen != str(folder / "condor_actors"):

@@ -18,7 +18,7 @@ import attrs
 
 from condor_actors.config import Config, ConfigError, all_parameters, find_parameter, load_config, nearest_word
 from condor_actors.tools.lib.command import quiet
-from condor_actors.tools.lib.flags import Flag, Given, MissingValue, UnknownFlag, parse
+from condor_actors.tools.lib.flags import NO_DEBUG, Flag, Given, MissingValue, RefusedFlag, UnknownFlag, parse
 
 if TYPE_CHECKING:
     from condor_actors.config.macros import Definition
@@ -31,7 +31,7 @@ FLAGS: Final = (
     Flag("version", 4),
     Flag("dump", 1),
     Flag("default", 3),
-    Flag("debug", 2, colon=True),
+    Flag("debug", 2, colon=True, idle=NO_DEBUG),
     Flag("expanded", 2, alias="expand"),
     Flag("raw", 2),
     Flag("verbose", 1),
@@ -120,12 +120,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         given = parse(sys.argv[1:] if arguments is None else arguments, FLAGS)
         wishes = Wishes(given=tuple(given), words=tuple(item.values[0] for item in given if not item.name))
+        for item in given:
+            if item.idle:
+                print(f"Note: {item.word} has no effect: {item.idle}", file=sys.stderr)
         return _do(wishes)
     except UnknownFlag as error:
         print(f"{error.word} is not a valid argument\n{USAGE}", file=sys.stderr)
     except MissingValue as error:
         print(f"{error.word} requires an argument", file=sys.stderr)
-    except (Complaint, ConfigError) as error:
+    except (Complaint, ConfigError, RefusedFlag) as error:
         print(str(error), file=sys.stderr)
     except BrokenPipeError:
         quiet()

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -15,21 +17,31 @@ from condor_actors.classads import ClassAd
 from condor_actors.messages.codes import JobStatus
 from condor_actors.tools.lib.command import ToolError, Words, run
 from condor_actors.tools.lib.contact import load, schedd
-from condor_actors.tools.lib.flags import Flag, Given
+from condor_actors.tools.lib.flags import NO_DEBUG, Flag, Given
 from condor_actors.tools.lib.job_ids import parse_id
 from condor_actors.tools.printing import ad_output
 
 if TYPE_CHECKING:
     from condor_actors.tools.lib.contact import Schedd
 
+ROTATED = re.compile(r"\.\d{8}T\d{6}")
+ONCE = "a job is recorded once, when it leaves the queue; its event log tells of every run (-userlog FILE)"
+EXTRACTED = 100_000
+"""Ads that ``-extract`` copies unless ``-limit`` says otherwise."""
 FLAGS = (
-    Flag("help"), Flag("local", 3), Flag("match", 1, 1, alias="limit"), Flag("wide", 1, colon=True),
+    Flag("help"), Flag("local", 3, idle="the history is read by the schedd that keeps it"),
+    Flag("match", 1, 1, alias="limit"), Flag("wide", 1, colon=True),
     Flag("backwards", 1), Flag("forwards", 4), Flag("nobackwards", 3, alias="forwards"), Flag("file", 2, 1),
     Flag("jsonl", 5), *ad_output.flags(),
-    Flag("completedsince", 2, 1), Flag("since", 2, 1), Flag("scanlimit", 2, 1), Flag("name", 1, 1), Flag("pool", 1, 1),
-    Flag("epochs", 1, colon=True, alias="unsupported"), Flag("type", 1, 1, alias="unsupported"),
-    Flag("startd", 3, alias="unsupported"), Flag("schedd", 3), Flag("userlog", 1, 1), Flag("stream-results", 2),
-    Flag("dag", 3), Flag("debug", 1, colon=True), Flag("version", 4),
+    Flag("completedsince", 2, 1), Flag("since", 2, 1), Flag("scanlimit", 2, 1), Flag("search", 3, 1),
+    Flag("name", 1, 1), Flag("no-librarian", 4, idle="the history is its own index"), Flag("pool", 1, 1),
+    Flag("epochs", 1, colon=True, refused=ONCE), Flag("extract", 2, 1), Flag("type", 2, 1),
+    Flag("transfer-history", 3, colon=True, refused=f"transfers are not recorded by themselves, and {ONCE}"),
+    Flag("daemon", 3, refused="daemons' ads are not recorded; condor_status -direct shows the present one"),
+    Flag("startd", 3, refused="machines keep no history of the jobs that ran on them; the schedd's holds them all"),
+    Flag("schedd", 3), Flag("directory", 3, idle="only -epochs would read a directory"), Flag("userlog", 1, 1),
+    Flag("stream-results", 2, idle="jobs are always printed as they arrive"),
+    Flag("diagnostic", 4, idle=NO_DEBUG), Flag("debug", 1, colon=True, idle=NO_DEBUG), Flag("version", 4),
 )  # fmt: skip
 
 
@@ -44,7 +56,10 @@ class Question(ad_output.AdQuestion):
     userlog: str = ""
     name: str = ""
     pool: str = ""
-    is_wide: bool = False
+    search: str = ""
+    extract: str = ""
+    scan_limit: int = 0
+    width: int = 100
     is_forwards: bool = False
 
 
@@ -66,17 +81,38 @@ def _understand(given: Sequence[Given]) -> Question:
                 question.owners.append(value)
         elif question.take(item):
             continue
-        elif item.name in ("wide", "forwards"):
-            setattr(question, f"is_{item.name}", True)
-        elif item.name in ("since", "file", "userlog", "name", "pool"):
+        elif item.name == "forwards":
+            question.is_forwards = True
+        elif item.name == "wide":
+            question.width = _number(item.word, item.qualifier) if item.qualifier else sys.maxsize
+        elif item.name in ("since", "file", "userlog", "name", "pool", "search", "extract"):
             setattr(question, item.name, value)
+        elif item.name == "scanlimit":
+            question.scan_limit = _number(item.word, value)
         elif item.name == "completedsince":
-            if not value.isdigit():
-                raise ToolError(f"Error: '{value}' not valid parameter for -completedsince (seconds since 1970)")
-            question.since = f"CompletionDate <= {value}"
-        elif item.name == "unsupported":
-            raise ToolError(f"Error: {item.word} is not supported")
+            question.since = f"CompletionDate <= ({ad_output.checked(value)})"
+        elif item.name == "type":
+            others = {word for word in value.upper().replace(",", " ").split() if word not in ("ALL", "JOB")}
+            if others:
+                raise ToolError(f"Error: the history holds records of type JOB, none of {', '.join(sorted(others))}")
+    if question.extract:
+        _check_extract(question, limited=any(item.name == "limit" for item in given))
     return question
+
+
+def _number(word: str, value: str) -> int:
+    if not value.isdigit():
+        raise ToolError(f"Error: Argument {word} requires a number, not {value}")
+    return int(value)
+
+
+def _check_extract(question: Question, *, limited: bool) -> None:
+    if question.name or question.pool:
+        raise ToolError("Error: -extract cannot be combined with -name or -pool")
+    if not (question.constraints or question.ids or question.owners):
+        raise ToolError("Error: -extract needs a constraint, a job or an owner")
+    if not limited:
+        question.limit = EXTRACTED
 
 
 def _answer(question: Question) -> int:
@@ -85,12 +121,30 @@ def _answer(question: Question) -> int:
         ended = [ad for ad in ad_output.ads_of_log(question.userlog) if ad.get_int("JobStatus") in (
             JobStatus.REMOVED, JobStatus.COMPLETED)]
         return _print(question, _chosen(question, ended))
-    if question.file:
-        return _print(question, _chosen(question, ad_output.ads_of_file(question.file)))
+    if question.file or question.search:
+        paths = _rotated(question.search) if question.search else [question.file]
+        return _print(question, _chosen(question, [ad for path in paths for ad in ad_output.ads_of_file(path)]))
     with schedd(config, name=question.name, pool=question.pool) as there:
+        if question.scan_limit:
+            looked_at = Question(limit=0 if question.is_forwards else question.scan_limit)
+            return _print(question, _chosen(question, list(_asked(there, looked_at, ()))[::-1]))
         is_evaluated = question.form == "row" and not question.row().is_raw  # it may need any other attribute
-        ads = _asked(there, question, () if is_evaluated else question.names() or ())
+        ads = _asked(there, question, () if is_evaluated or question.extract else question.names() or ())
         return _print(question, iter(list(ads)[::-1][: question.limit or None]) if question.is_forwards else ads)
+
+
+def _rotated(path: str) -> list[str]:
+    """A history file with those that were put aside before, ``FILE.YYYYMMDDTHHMMSS``, the oldest first."""
+    folder, name = os.path.split(path)
+    try:
+        beside = os.listdir(folder or ".")
+    except OSError as error:
+        raise ToolError(f"Error: Can't open directory {folder or '.'}: {error.strerror}") from None
+    older = sorted(each for each in beside if each.startswith(f"{name}.") and ROTATED.fullmatch(each[len(name):]))
+    found = [os.path.join(folder, each) for each in [*older, *([name] if name in beside else [])]]
+    if not found:
+        raise ToolError(f"Error: there is no {path}, and no {name}.YYYYMMDDTHHMMSS beside it")
+    return found
 
 
 def _asked(there: Schedd, question: Question, projection: Sequence[str]) -> Iterator[ClassAd]:
@@ -125,7 +179,8 @@ def _chosen(question: Question, ads: Sequence[ClassAd]) -> Iterator[ClassAd]:
     wanted = parse_expression(constraint) if constraint else None
     since = _since(question.since)
     count = 0
-    for ad in ads if question.is_forwards else reversed(ads):
+    scanned = list(ads if question.is_forwards else reversed(ads))
+    for ad in scanned[: question.scan_limit or None]:
         if since is not None and since(ad):
             return
         if ad_output.is_named(ad, question.ids) and (wanted is None or is_true(wanted.evaluate(ad))):
@@ -149,15 +204,26 @@ def _since(text: str) -> Any:
 
 
 def _print(question: Question, ads: Iterator[ClassAd]) -> int:
+    if question.extract:
+        return _extract(question.extract, ads)
     if question.form == "table":
         from condor_actors.tools.printing.tables import PrintTable
 
         return ad_output.write(ad_output.understood(lambda: list(PrintTable.read(question.table_file).rows(ads))))
     rows = question.rows(ads, when_empty="[\n]\n")
-    return ad_output.write(_table(ads, question.is_wide) if rows is None else rows)
+    return ad_output.write(_table(ads, question.width) if rows is None else rows)
 
 
-def _table(ads: Iterator[ClassAd], is_wide: bool) -> Iterator[str]:
+def _extract(path: str, ads: Iterator[ClassAd]) -> int:
+    """Copy ads into a file that ``-file`` reads, the oldest first."""
+    found = list(ads)[::-1]
+    with open(path, "x", encoding="utf-8", errors="surrogateescape") as file:
+        file.writelines(ad_output.projected_rows("long", found))
+    print(f"Wrote {len(found)} ads to {path}")
+    return 0
+
+
+def _table(ads: Iterator[ClassAd], width: int) -> Iterator[str]:
     from condor_actors.tools.printing.formats import elapsed
     from condor_actors.tools.printing.queue_views import command, day, state
 
@@ -169,13 +235,14 @@ def _table(ads: Iterator[ClassAd], is_wide: bool) -> Iterator[str]:
             f"{job:>8}    {ad.get_str('Owner'):<14} {day(ad.evaluate('QDate'))} {run:>12} {state(ad):<2} "
             f"{day(ad.evaluate('CompletionDate'))} {command(ad)}"
         )
-        yield (line if is_wide else line[:100]).rstrip() + "\n"
+        yield line[:width].rstrip() + "\n"
 
 
 USAGE = """Usage: condor_history [source] [restriction-list] [options]
 
    where [source] is one of
       -file <file>            read job ads from this file
+      -search <file>          the same, with <file>.YYYYMMDDTHHMMSS beside it
       -userlog <file>         read the jobs that have ended from this event log
       -name <name>            ask this schedd
       -pool <host>            ask this central manager for it
@@ -188,10 +255,13 @@ USAGE = """Usage: condor_history [source] [restriction-list] [options]
       -forwards               the oldest first
       -limit <n>              at most so many jobs
       -since <job>|<expr>     stop at this job, or when the expression is true
-      -completedsince <time>  stop at jobs completed at or before this time
+      -completedsince <time>  stop at jobs completed at or before this time (seconds since 1970, or an expression)
+      -scanlimit <n>          look at no more than so many jobs
+      -type JOB | ALL         which records; there are those of jobs only
+      -extract <file>         copy the jobs into a new file for -file
       -long -json -jsonl -xml whole ads  [-attributes A,B]
       -autoformat[:jlhVrTY,tng] <attr> ...   -format <fmt> <attr>   -print-format <file>
-      -wide                   do not cut lines"""
+      -wide[:<n>]             do not cut lines, or at <n> columns"""
 
 if __name__ == "__main__":
     sys.exit(main())

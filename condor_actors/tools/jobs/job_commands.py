@@ -15,7 +15,10 @@ from condor_actors.tools.lib.job_actions import run
 __all__ = ["COMMANDS", "continue_job", "hold", "release", "rm", "suspend", "vacate_job"]
 
 COMMANDS: dict[str, tuple[JobAction, tuple[Flag, ...]]] = {
-    "condor_rm": (JobAction.REMOVE, (Flag("forcex", 1),)),
+    "condor_rm": (JobAction.REMOVE, (
+        Flag("forcex", 1),
+        Flag("transfer", 2, refused="what a removed job has written is not brought home; condor_vacate_job does that "
+                                    "first, for jobs with when_to_transfer_output = ON_EXIT_OR_EVICT"))),
     "condor_hold": (JobAction.HOLD, (Flag("subcode", 1, 1),)),
     "condor_release": (JobAction.RELEASE, ()),
     "condor_suspend": (JobAction.SUSPEND, ()),

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from condor_actors.classads import ClassAd
-from condor_actors.messages.codes import JobStatus
+from condor_actors.messages.codes import JobStatus, Universe
 from condor_actors.tools.lib.command import run
 from condor_actors.tools.lib.contact import Schedd, load, schedd
 from condor_actors.tools.lib.queue_question import FLAGS, USAGE, Question, understand
@@ -20,12 +20,23 @@ from condor_actors.tools.printing import ad_output
 
 if TYPE_CHECKING:
     from condor_actors.config import Config
+    from condor_actors.tools.printing.queue_views import Column
     from condor_actors.tools.printing.tables import PrintTable
 
 
 def main() -> int:
     """Entry of ``condor_q``."""
-    return run(FLAGS, USAGE, lambda given: _answer(understand(given)))
+    return run(FLAGS, USAGE, lambda given: _answer(understand(given)),
+               topics={"universe": _universes, "state": _states})
+
+
+def _universes() -> str:
+    return "Job universes:\n" + "\n".join(f"    {universe.value:2}  {universe.name.lower()}" for universe in Universe)
+
+
+def _states() -> str:
+    return "Job states (JobStatus):\n" + "\n".join(
+        f"    {status.value}  {status.name.lower().replace('_', ' ')}" for status in JobStatus)
 
 
 def _answer(question: Question) -> int:
@@ -145,7 +156,8 @@ class Answer:
             "hold": f"JobStatus == {JobStatus.HELD}", "hold-codes": f"JobStatus == {JobStatus.HELD}",
             "idle": f"JobStatus == {JobStatus.IDLE}",
         }.get(self.question.view, "")
-        return self.question.conjunction(whose, view_wants)
+        grid = f"JobUniverse == {Universe.GRID}" if self.question.is_of_grid else ""
+        return self.question.conjunction(whose, view_wants, grid)
 
     # -- printing
 
@@ -230,14 +242,16 @@ class Answer:
             query, body = dict(totals.mine), queue_views.batch_table([ClassAd.from_bytes(ad) for ad in totals.batches])
         else:
             view = "batch" if self._is_batch() else question.view or "default"
-            ads = list(self.ads(queue_views.attributes_of(view)))
+            more, names = _appended(question.appended)
+            ads = list(self.ads((*queue_views.attributes_of(view), *names)))
             query = queue_views.count_by_status(ads)
             if view == "batch":
                 body = queue_views.batch_table(queue_views.batches_of(ads))
             elif view == "hold-codes":
                 body = _hold_codes(ads)
             else:
-                body = queue_views.job_table(ads, view, time.time(), question.is_wide)
+                body = queue_views.job_table(ads, view, time.time(), question.is_wide,
+                                             is_cumulative=question.is_cumulative, more=more)
             totals = self._totals(self.me) if self.there is not None else None
         rows = [self.header(), body]
         if question.view not in ("run", "idle", "hold-codes"):
@@ -245,6 +259,22 @@ class Answer:
             mine = (self.me, dict(totals.mine)) if totals is not None and self.owner == self.me else None
             rows.append(queue_views.totals(query, everybody, mine))
         return ad_output.write(rows)
+
+
+def _appended(options: list[tuple[str, tuple[str, ...]]]) -> tuple[list[Column], set[str]]:
+    """The columns of ``-aaf``, and the attributes that they need."""
+    if not options:
+        return [], set()
+    from condor_actors.tools.printing.formats import AutoFormat
+    from condor_actors.tools.printing.queue_views import Column
+
+    columns, names = [], set()
+    for letters, words in options:
+        for word in words:
+            one = AutoFormat.of(letters, (word,))
+            names |= one.projection()
+            columns.append(Column(word, lambda ad, _, one=one: one.texts(ad)[0], 0))  # type: ignore[misc]
+    return columns, names
 
 
 def _hold_codes(ads: list[ClassAd]) -> str:

@@ -16,7 +16,7 @@ from condor_actors.classads.forms.long_form import old_to_new
 from condor_actors.messages.queue import ActionResult, ActionResults, EditJobs
 from condor_actors.tools.lib.command import ToolError, Words, run
 from condor_actors.tools.lib.contact import load, schedd
-from condor_actors.tools.lib.flags import Flag, Given
+from condor_actors.tools.lib.flags import NO_DEBUG, Flag, Given
 from condor_actors.tools.lib.job_ids import ALL_PROCS, id_text, parse_id
 from condor_actors.wire.blocking import RequestRefused
 
@@ -25,14 +25,14 @@ FLAGS = (
     Flag("version"),
     Flag("name", 1, 1),
     Flag("pool", 1, 1),
-    Flag("debug", 1, colon=True),
-    Flag("diagnostic", 2),
+    Flag("debug", 1, colon=True, idle=NO_DEBUG),
+    Flag("diagnostic", 2, idle=NO_DEBUG),
     Flag("dry-run", 2),
     Flag("constraint", 1, 1),
     Flag("owner", 1, 1),
     Flag("jobids", 1, 1),
     Flag("edits", 1, 1, colon=True),
-    Flag("forward", 1),
+    Flag("forward", 1, idle="a job that runs is not told; the edit is in force from its next start"),
 )
 _NAME = re.compile(r"[A-Za-z_]\w*\Z")
 _FIXED = frozenset({"owner", "user", "clusterid", "procid", "mytype", "targettype", "jobstatus", "globaljobid"})
@@ -85,7 +85,11 @@ def _understand(given: Sequence[Given]) -> Call:
         elif item.name == "owner":
             call.constraints.append(f"Owner == {quote(value)}")
         elif item.name == "jobids":
-            words = [*value.replace(",", " ").split(), *words]
+            named = [(word, parse_id(word)) for word in value.replace(",", " ").split()]
+            call.ids += [found for _, found in named if found is not None]
+            wrong = next((word for word, found in named if found is None), "")
+            if wrong:
+                raise ToolError(f"condor_qedit: -jobids: {wrong} is no job")
         elif item.name == "edits":
             _read_edits(call, value)
         elif item.name in ("name", "pool"):
@@ -106,10 +110,11 @@ def _understand(given: Sequence[Given]) -> Call:
 
 
 def _operands(call: Call, words: list[str]) -> None:
+    of_file = len(call.edits)
     while words:
         word = words.pop(0)
         found = parse_id(word)
-        if found is not None and not call.edits:
+        if found is not None and len(call.edits) == of_file:
             call.ids.append(found)
             continue
         name, equals, value = word.partition("=")

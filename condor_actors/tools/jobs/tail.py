@@ -14,7 +14,7 @@ import attrs
 from condor_actors.messages.interactive import TailJob
 from condor_actors.tools.lib.command import ToolError, Words, run, values_of
 from condor_actors.tools.lib.contact import Schedd, load, schedd
-from condor_actors.tools.lib.flags import Flag, Given
+from condor_actors.tools.lib.flags import NO_DEBUG, Flag, Given
 from condor_actors.tools.lib.job_ids import parse_id
 from condor_actors.wire.blocking import RequestRefused
 
@@ -24,7 +24,7 @@ RETRY_S = 2.0
 FLAGS = (
     Flag("help"),
     Flag("version", 1),
-    Flag("debug", 1),
+    Flag("debug", 1, idle=NO_DEBUG),
     Flag("pool", 1, 1),
     Flag("name", 1, 1),
     Flag("maxbytes", 1, 1),

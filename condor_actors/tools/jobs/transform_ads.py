@@ -10,64 +10,77 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from condor_actors.classads import ClassAd
-from condor_actors.config import ConfigError
+import attrs
+
+from condor_actors.classads import ClassAd, ClassAdSyntaxError
+from condor_actors.classads.forms.any_form import FORMS, Form, iter_ads, recognise, write_ads
+from condor_actors.config import ConfigError, transforms
 from condor_actors.config.transforms import JobTransform, read_transform
 from condor_actors.cores.schedd.job_transforms import JobTransforms, TransformFailed
 from condor_actors.tools.lib.command import ToolError, Words, run
 from condor_actors.tools.lib.contact import load
-from condor_actors.tools.lib.flags import Flag, Given
-from condor_actors.tools.printing.ad_output import ads_of_file, projected_rows
+from condor_actors.tools.lib.flags import NO_DEBUG, Flag, Given
+from condor_actors.tools.printing.ad_output import projected_rows
 
 FLAGS = (
-    Flag("help", 1), Flag("version", 3), Flag("rules", 1, 1), Flag("jobtransforms", 2, 1), Flag("in", 1, 1),
-    Flag("out", 1, 1), Flag("long", 1), Flag("json", 2), Flag("xml", 1), Flag("verbose", 4), Flag("terse", 1),
-    Flag("debug", 1),
+    Flag("help", 1), Flag("version", 3), Flag("rules", 1, 1), Flag("jobtransforms", 2, 1),
+    Flag("jobroute", 4, 1, refused="there is no job router; -jobtransforms takes what the configuration has"),
+    Flag("in", 1, 1, colon=True), Flag("out", 1, 1, colon=True), Flag("long", 1), Flag("json", 2), Flag("xml", 1),
+    Flag("verbose", 4), Flag("terse", 1), Flag("debug", 1, idle=NO_DEBUG),
 )  # fmt: skip
 USAGE = """Usage: condor_transform_ads -rules FILE | -jobtransforms NAME[,NAME...]  [options] [KEY=VALUE ...] [FILE ...]
 
     -rules <file>           statements of a transform, as in JOB_TRANSFORM_<NAME>
     -jobtransforms <names>  transforms of the configuration; both in the order given
-    -in <file>              ads in the long form; - is standard input
-    -out <file>             where the result goes; by default standard output
-    -long  -json  -xml      how the result is printed
+    -in[:<form>] <file>     ads; - is standard input; long, xml, json, new, or auto (default): as it looks
+    -out[:<form>] <file>    where the result goes; by default standard output; auto: in the form of the first input
+    -long  -json  -xml      the form of the result
     -verbose                say on standard error which transforms applied to which ad
     KEY=VALUE               a macro for the transforms"""
+CONVERT = "Routes of the old syntax are not converted: there is no job router."
+
 
 
 def main() -> int:
     """Entry of ``condor_transform_ads``."""
-    return run(FLAGS, USAGE, _answer, words=Words.of("condor_transform_ads"))
+    return run(FLAGS, USAGE, _answer, words=Words.of("condor_transform_ads"),
+               topics={"rules": lambda: transforms.__doc__ or "", "convert": lambda: CONVERT})
 
 
 def _answer(given: Sequence[Given]) -> int:
     config = load("SCHEDD")
-    transforms: list[JobTransform] = []
-    files: list[str] = []
+    chosen: list[JobTransform] = []
+    files: list[_Input] = []
     macros: dict[str, str] = {}
     for item in given:
         value = item.values[0] if item.values else ""
         if item.name == "rules":
-            transforms.append(_read(Path(value).stem, lambda path=value: _text(path), value))  # type: ignore[misc]
+            chosen.append(_read(Path(value).stem, lambda path=value: _text(path), value))  # type: ignore[misc]
         elif item.name == "jobtransforms":
             for name in value.replace(",", " ").split():
                 raw = config.raw(f"JOB_TRANSFORM_{name}")
                 if raw is None:
                     raise ToolError(f"ERROR: there is no JOB_TRANSFORM_{name} in the configuration")
-                transforms.append(_read(name, lambda raw=raw: raw, f"JOB_TRANSFORM_{name}"))  # type: ignore[misc]
+                chosen.append(_read(name, lambda raw=raw: raw, f"JOB_TRANSFORM_{name}"))  # type: ignore[misc]
         elif item.name == "in" or (not item.name and "=" not in value):
-            files.append(value)
+            files.append(_Input(value, _form(item.word, item.qualifier)))
         elif not item.name:
             key, _, macros_value = value.partition("=")
             macros[key.upper()] = macros_value
-    if not transforms or not files:
-        raise ToolError(f"ERROR: {'no ads' if transforms else 'no transform'} given\n{USAGE}")
-    rules = JobTransforms(transforms=tuple(transforms), functions=config.macros.functions,
+    if not chosen or not files:
+        raise ToolError(f"ERROR: {'no ads' if chosen else 'no transform'} given\n{USAGE}")
+    rules = JobTransforms(transforms=tuple(chosen), functions=config.macros.functions,
                           lookup=lambda name: macros.get(name.upper()) or config.raw(name))  # fmt: skip
     names = {item.name for item in given}
-    form = next((name for name in ("json", "xml") if name in names), "long")
-    rows = projected_rows(form, _transformed(rules, files, "verbose" in names))
-    out = next((item.values[0] for item in given if item.name == "out"), "-")
+    to: Form = next((each for each in FORMS if each in names), "long")
+    out = "-"
+    for item in given:
+        if item.name == "out":
+            out, qualifier = item.values[0], item.qualifier.replace(",", " ").split()
+            asked = next((word for word in qualifier if word != "nosort"), "")
+            to = (_form(item.word, asked) or recognise(files[0].text())) if asked else to
+    changed = _transformed(rules, files, "verbose" in names)
+    rows = write_ads(changed, to) if to == "new" else projected_rows(to, changed)
     if out == "-":
         sys.stdout.writelines(rows)
     else:
@@ -76,8 +89,46 @@ def _answer(given: Sequence[Given]) -> int:
     return 0
 
 
-def _text(path: str) -> str:
-    with open(path, encoding="utf-8") as file:
+@attrs.define
+class _Input:
+    """A file with ads, ``-`` is standard input; ``form`` None: as it looks."""
+
+    path: str
+    form: Form | None = None
+    _text: str | None = None
+
+    def text(self) -> str:
+        """What is in it, read once."""
+        if self._text is None:
+            self._text = sys.stdin.read() if self.path == "-" else _text(self.path, "surrogateescape")
+        return self._text
+
+    def ads(self) -> Iterator[ClassAd]:
+        """Its ads.
+
+        Raises:
+            ToolError: it cannot be read, or is something else.
+        """
+        try:
+            yield from iter_ads(self.text(), self.form)
+        except OSError as error:
+            raise ToolError(f"Error: Can't open ads file {self.path}: {error.strerror}") from None
+        except ClassAdSyntaxError as error:
+            raise ToolError(f"Error: {self.path}: {error}") from None
+
+
+def _form(word: str, name: str) -> Form | None:
+    """The form behind the colon of a flag; None: as it looks."""
+    if name in ("", "auto"):
+        return None
+    found = next((form for form in FORMS if form == name), None)
+    if found is None:
+        raise ToolError(f"ERROR: {word}: expected one of auto {' '.join(FORMS)}")
+    return found
+
+
+def _text(path: str, errors: str = "strict") -> str:
+    with open(path, encoding="utf-8", errors=errors) as file:
         return file.read()
 
 
@@ -90,15 +141,15 @@ def _read(name: str, text: Callable[[], str], source: str) -> JobTransform:
         raise ToolError(f"ERROR: cannot read {source}: {getattr(error, 'strerror', None) or 'it is no text'}") from None
 
 
-def _transformed(rules: JobTransforms, files: Sequence[str], is_telling: bool) -> Iterator[ClassAd]:
-    for path in files:
-        for number, ad in enumerate(ads_of_file(path), 1):
+def _transformed(rules: JobTransforms, files: Sequence[_Input], is_telling: bool) -> Iterator[ClassAd]:
+    for file in files:
+        for number, ad in enumerate(file.ads(), 1):
             try:
                 applied = rules.apply(ad, (), time.time())
             except TransformFailed as error:
-                raise ToolError(f"ERROR: ad {number} of {path}: {error}") from None
+                raise ToolError(f"ERROR: ad {number} of {file.path}: {error}") from None
             if is_telling:
-                print(f"ad {number} of {path}: {', '.join(applied) or 'no transform applies'}", file=sys.stderr)
+                print(f"ad {number} of {file.path}: {', '.join(applied) or 'no transform applies'}", file=sys.stderr)
             yield ad
 
 

@@ -13,14 +13,14 @@ import attrs
 
 from condor_actors.messages.codes import JobEventType
 from condor_actors.tools.lib.command import ToolError, Words, run
-from condor_actors.tools.lib.flags import Flag, Given
+from condor_actors.tools.lib.flags import NO_DEBUG, Flag, Given
 from condor_actors.userlog.reader import Event, EventReader
 from condor_actors.userlog.watch import GrowingFile
 
 FLAGS = (
     Flag("help"),
     Flag("version"),
-    Flag("debug", 1, colon=True),
+    Flag("debug", 1, colon=True, idle=NO_DEBUG),
     Flag("status"),
     Flag("echo", 1, colon=True),
     Flag("wait", 1, 1),

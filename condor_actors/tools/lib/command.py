@@ -7,6 +7,8 @@ what happens          what is said                                              
 ``-version``          version and platform, as ``condor_version`` says them             0
 an unknown flag       `Words.unknown`                                                   1
 a value is missing    `Words.missing`                                                   1
+a refused flag        why, and what comes nearest                                       1
+a flag without effect why, beside what the command does                                 0
 `ToolError`           its text                                                          its own
 a daemon refuses      its sentence, or that it does not answer                          1
 a file, the output    the file's name and the system's reason, or that it is no text    1
@@ -22,13 +24,14 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
-from condor_actors.tools.lib.flags import Flag, Given, MissingValue, UnknownFlag, parse
+from condor_actors.tools.lib.flags import Flag, Given, MissingValue, RefusedFlag, UnknownFlag, parse
 
 INTERRUPTED = 130
+NO_TOPICS: Mapping[str, Callable[[], str]] = {}
 
 
 class ToolError(Exception):
@@ -70,6 +73,7 @@ Read = Callable[[Sequence[str]], Sequence[Given]]
 def run(
     flags: Sequence[Flag] | Read, usage: str, act: Callable[[Sequence[Given]], int], *,
     words: Words = Words(), arguments: Sequence[str] | None = None,  # noqa: B008 - it is frozen
+    topics: Mapping[str, Callable[[], str]] = NO_TOPICS,
 ) -> int:  # fmt: skip
     """Read a command line and do what it says.
 
@@ -77,6 +81,7 @@ def run(
         flags: what the command knows, or a reader of its own.
         act: does it; returns the exit status.
         arguments: the words behind the command's name; the process's by default.
+        topics: what ``-help TOPIC`` prints below the usage, by the topic's name in lower case.
 
     Returns:
         the exit status.
@@ -86,13 +91,17 @@ def run(
         given = flags(given_words) if callable(flags) else parse(given_words, flags)
         names = {item.name for item in given}
         if "help" in names:
-            print(usage, file=sys.stderr if words.help_stream == "err" else sys.stdout)
+            more = [topics[word.lower()]() for word in operands_of(given) if word.lower() in topics]
+            print(usage, *more, sep="\n\n", file=sys.stderr if words.help_stream == "err" else sys.stdout)
             return 0
         if "version" in names:
             from condor_actors.tools.pool.version import platform_line, version_line
 
             print(version_line(), platform_line(), sep="\n")
             return 0
+        for item in given:
+            if item.idle:
+                print(f"Note: {item.word} has no effect: {item.idle}", file=sys.stderr)
         status = act(given)
         sys.stdout.flush()
         return status
@@ -101,6 +110,8 @@ def run(
         return words.unknown_status
     except MissingValue as error:
         print(words.missing.format(word=error.word, flag=error.flag.name, usage=usage), file=sys.stderr)
+    except RefusedFlag as error:
+        return _failed(words, f"Error: {error}")
     except ToolError as error:
         return _failed(words, error.text, error.status)
     except _wire_error() as error:

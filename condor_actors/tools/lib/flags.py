@@ -6,7 +6,16 @@ of words, or (``MANY``, ``LIST``) all up to the next word with a dash.  What is 
 because several tools give it a meaning.
 
 ``parse`` turns words into `Given` items; each tool says with a table of `Flag` rows what it knows, in the order in
-which they are tried.
+which they are tried.  A row stands for every option of the manual: one that is not carried out says why, and is either
+refused or taken with a word to who gave it, so that nobody believes that it was heeded.
+
+==========  ================================================================
+row         what becomes of the flag
+==========  ================================================================
+plain       it does what the manual says
+`idle`      it has no effect and needs none; standard error says so
+`refused`   the command fails, with the reason and what comes nearest to it
+==========  ================================================================
 """
 
 from __future__ import annotations
@@ -19,6 +28,10 @@ MANY = -1
 """Takes all words up to the next one that begins with a dash."""
 LIST = -2
 """The same, and a lone dash ends it too: ``-af A B - 5.0``."""
+NO_DEBUG = "commands keep no log; what goes wrong is said as it is"
+"""Why ``-debug`` is `Flag.idle`."""
+ALWAYS_SHORT = "messages are short as they are"
+"""Why ``-expert`` is."""
 
 
 @attrs.frozen
@@ -31,6 +44,8 @@ class Flag:
         takes: how many words follow, ``MANY`` or ``LIST``.
         colon: whether a qualifier may follow behind a colon.
         alias: the name it is reported under; by default its own.
+        idle: why it has no effect, a clause.
+        refused: why it cannot be done, a clause, and the nearest thing that can.
     """
 
     name: str
@@ -38,16 +53,22 @@ class Flag:
     takes: int = 0
     colon: bool = False
     alias: str = ""
+    idle: str = ""
+    refused: str = ""
 
 
 @attrs.frozen
 class Given:
-    """A flag as given (``name`` is the alias or the full name), or an operand (``name`` empty)."""
+    """A flag as given (``name`` is the alias or the full name), or an operand (``name`` empty).
+
+    ``idle``: why it has no effect; empty: it has one.
+    """
 
     name: str
     values: tuple[str, ...] = ()
     qualifier: str = ""
     word: str = ""
+    idle: str = ""
 
 
 class UnknownFlag(ValueError):
@@ -56,6 +77,13 @@ class UnknownFlag(ValueError):
     def __init__(self, word: str) -> None:
         self.word = word
         super().__init__(word)
+
+
+class RefusedFlag(ValueError):
+    """A flag that the tool knows and does not carry out; the text names it and says why."""
+
+    def __init__(self, flag: Flag, word: str) -> None:
+        super().__init__(f"{word} is not available: {flag.refused}")
 
 
 class MissingValue(ValueError):
@@ -80,6 +108,7 @@ def parse(words: Sequence[str], flags: Sequence[Flag]) -> list[Given]:
     Raises:
         UnknownFlag: no flag fits.
         MissingValue: too few words follow.
+        RefusedFlag: it is one that is not carried out.
     """
     return list(_each(list(words), flags))
 
@@ -96,6 +125,8 @@ def _each(words: list[str], flags: Sequence[Flag]) -> Iterator[Given]:
         if found is None:
             raise UnknownFlag(word)
         flag, qualifier = found
+        if flag.refused:
+            raise RefusedFlag(flag, word)
         if flag.takes in (MANY, LIST):
             end = position
             while end < len(words) and not is_flag(words[end]) and (flag.takes == MANY or words[end] != "-"):
@@ -104,7 +135,7 @@ def _each(words: list[str], flags: Sequence[Flag]) -> Iterator[Given]:
             end = position + flag.takes
             if end > len(words):
                 raise MissingValue(flag, word)
-        yield Given(flag.alias or flag.name, tuple(words[position:end]), qualifier, word)
+        yield Given(flag.alias or flag.name, tuple(words[position:end]), qualifier, word, flag.idle)
         position = end + (flag.takes == LIST and words[end : end + 1] == ["-"])
 
 

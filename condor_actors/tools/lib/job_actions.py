@@ -19,7 +19,7 @@ from condor_actors.messages.queue import ActionResult, ActionResults, ActOnJobs,
 from condor_actors.tools.lib import command
 from condor_actors.tools.lib.command import ToolError
 from condor_actors.tools.lib.contact import Schedd, load, schedd
-from condor_actors.tools.lib.flags import Flag, Given
+from condor_actors.tools.lib.flags import NO_DEBUG, Flag, Given
 from condor_actors.tools.lib.job_ids import ALL_PROCS, parse_id
 from condor_actors.wire.blocking import RequestRefused, WireError
 
@@ -64,8 +64,8 @@ WORDS = {
     ),
 }
 
-_COMMON = (
-    Flag("debug", 1, colon=True),
+COMMON = (
+    Flag("debug", 1, colon=True, idle=NO_DEBUG),
     Flag("constraint", 1, 1),
     Flag("all", 1),
     Flag("addr", 2, 1),
@@ -76,7 +76,7 @@ _COMMON = (
     Flag("hold", 3, alias="held"),
     Flag("help", 1),
     Flag("version", 1),
-    Flag("long", 1),
+    Flag("long", 1, idle="what became of each job is a line"),
     Flag("totals", 1),
 )
 
@@ -92,6 +92,7 @@ class _Wanted:
     users: list[str] = attrs.Factory(list)
     is_all: bool = False
     is_held: bool = False
+    is_total: bool = False
     reason: str = ""
     subcode: int = 0
     name: str = ""
@@ -110,7 +111,7 @@ def run(program: str, action: JobAction, extra: Sequence[Flag] = ()) -> int:
     """
     usage = _usage(program, action)
     return command.run(
-        (*extra, *_COMMON), usage, lambda given: _do(given, action, usage), words=command.Words(
+        (*extra, *COMMON), usage, lambda given: _do(given, action, usage), words=command.Words(
             unknown="Unrecognized option: {word}\n{usage}", help_stream="err",
             missing=program + ": -{flag} requires another argument"))  # fmt: skip
 
@@ -142,6 +143,8 @@ def _understand(given: Sequence[Given]) -> _Wanted:
             wanted.is_all = True
         elif item.name == "held":
             wanted.is_held = True
+        elif item.name == "totals":
+            wanted.is_total = True
         elif item.name == "subcode":
             if not value.lstrip("-").isdigit():
                 raise SystemExit(_say(f"Invalid -subcode {value}!"))
@@ -189,7 +192,7 @@ def _act(there: Schedd, action: JobAction, wanted: _Wanted, reason: str) -> int:
         if wanted.constraints:
             print("Warning, -constraint is ignored for fully qualified job ids", file=sys.stderr)
         answer = _ask(there, ActOnJobs(action=action, ids=tuple(wanted.ids), reason=reason, subcode=wanted.subcode))
-        status |= _report(action, answer)
+        status |= _total(answer) if wanted.is_total else _report(action, answer)
     if wanted.terms or wanted.constraints or wanted.is_all or wanted.is_held:
         status |= _together(there, action, wanted, reason)
     return status
@@ -215,6 +218,13 @@ def _report(action: JobAction, answer: ActionResults) -> int:
     for cluster, proc, result in answer.results:
         sentence, is_good = sentence_of(words, f"{cluster}.{proc}", result)
         print(sentence, file=sys.stdout if is_good else sys.stderr)
+    return 0 if good else 1
+
+
+def _total(answer: ActionResults) -> int:
+    """``-totals``: how many, in place of which."""
+    good = sum(result is ActionResult.SUCCESS for _, _, result in answer.results)
+    print(f"{good} succeeded, {len(answer.results) - good} failed")
     return 0 if good else 1
 
 
@@ -260,6 +270,9 @@ def _together(there: Schedd, action: JobAction, wanted: _Wanted, reason: str) ->
     jobs = "held jobs" if wanted.is_held else "jobs"
     asked = "" if ids else old_to_new(constraint)
     answer = _ask(there, ActOnJobs(action=action, ids=ids, constraint=asked, reason=reason, subcode=wanted.subcode))
+    if wanted.is_total and answer.count:
+        print(f"{answer.count} succeeded, 0 failed")
+        return 0
     if answer.count:
         print(f"All {jobs}{of} have been {words.done}")
         return 0
@@ -278,6 +291,7 @@ def _usage(program: str, action: JobAction) -> str:
   -pool hostname      Use the given central manager to find daemons
   -addr <ip:port>     Connect directly to the given address
   -reason reason      Say why
+  -totals             Say how many, not which
  and where [constraints] is one of:
   cluster.proc        {word} the given job
   cluster             {word} the given cluster of jobs

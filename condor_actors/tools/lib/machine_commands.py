@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from condor_actors.classads import ClassAd, quote
+from condor_actors.classads import quote
 from condor_actors.classads.forms.long_form import old_to_new
 from condor_actors.messages.advertise import AdKind
 from condor_actors.tools.lib.command import ToolError
@@ -74,8 +74,3 @@ def ask(client: Client, actor: str, message: Any) -> Any:
         return client.ask(actor, message)
     except WireError as error:
         raise ToolError(refused(error)) from None
-
-
-def slots_of(config: Config, pool: str = "", constraint: str = "") -> list[ClassAd]:
-    """Slot ads of the pool."""
-    return query(config, AdKind.SLOT, constraint, pool=pool)

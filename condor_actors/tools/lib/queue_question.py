@@ -7,27 +7,38 @@ from collections.abc import Sequence
 import attrs
 
 from condor_actors.tools.lib.command import ToolError
-from condor_actors.tools.lib.flags import LIST, Flag, Given
+from condor_actors.tools.lib.flags import ALWAYS_SHORT, LIST, NO_DEBUG, Flag, Given
 from condor_actors.tools.lib.job_ids import parse_id
 from condor_actors.tools.printing import ad_output
 
 FLAGS = (
     Flag("help", 1, colon=True), Flag("wide", 1, colon=True), *ad_output.flags(xml=3), Flag("pool", 1, 1),
-    Flag("debug", 1, colon=True), Flag("dag", 2, colon=True), Flag("direct", 3, 1), Flag("dot", 3),
-    Flag("name", 1, 1), Flag("nobatch", 3), Flag("nouserprios", 4), Flag("batch", 2, colon=True),
-    Flag("progress", 3, colon=True, alias="batch"),
+    Flag("debug", 1, colon=True, idle=NO_DEBUG),
+    Flag("dag", 2, colon=True, idle="there are no workflows in this pool, so no job belongs to one"),
+    Flag("direct", 3, 1, idle="a schedd is always asked itself"),
+    Flag("dot", 3, refused="there are no workflows to draw"),
+    Flag("name", 1, 1), Flag("nobatch", 3),
+    Flag("nouserprios", 4, idle="the analysis never weighs users' priorities; condor_userprio shows them"),
+    Flag("batch", 2, colon=True), Flag("progress", 3, colon=True, alias="batch"),
     *(Flag(name, 2, colon=True, alias="better-analyze") for name in ("better-analyze", "better-analyse")),
-    Flag("aaf", 3, LIST, colon=True, alias="af"), Flag("allusers", 2, alias="all"), Flag("all-users", 4, alias="all"),
+    Flag("aaf", 3, LIST, colon=True), Flag("allusers", 2, alias="all"), Flag("all-users", 4, alias="all"),
     *(Flag(name, 2, colon=True, alias="better-analyze") for name in ("analyze", "analyse")),
     Flag("address", 1, 1, alias="addr"), Flag("autocluster", 2, colon=True), Flag("cputime", 2),
-    Flag("currentrun", 2), Flag("cumulative-time", 3), Flag("expert", 1), Flag("factory", 2, alias="unsupported"),
-    Flag("global", 1), Flag("grid", 2, colon=True, alias="default"), Flag("hold-codes", 5),
+    Flag("currentrun", 2), Flag("cumulative-time", 3), Flag("expert", 1, idle=ALWAYS_SHORT),
+    Flag("factory", 2, refused="jobs are not materialized late; condor_q shows every job of a cluster"),
+    Flag("global", 1), Flag("grid", 2, colon=True), Flag("hold-codes", 5),
     Flag("holdcodes", 5, alias="hold-codes"), Flag("hold", 2), Flag("held", 2, alias="hold"), Flag("idle", 2),
-    Flag("io", 2), Flag("jobads", 1, 1), Flag("jobset", 4, alias="unsupported"), Flag("machine", 1, 1),
-    Flag("mconstraint", 2, 1), Flag("slotconstraint", 5, 1, alias="mconstraint"),
-    Flag("reverse-analyze", 3, colon=True), Flag("run", 1), Flag("slotads", 2, 1), Flag("stream-results", 2),
-    Flag("submitter", 1, 1), Flag("totals", 3), Flag("unmatchable", 2), Flag("user", 4, 1), Flag("userlog", 1, 1),
-    Flag("userprios", 5, 1, alias="unsupported"), Flag("verbose", 4), Flag("version", 1),
+    Flag("io", 2), Flag("jobads", 1, 1),
+    Flag("jobset", 4, refused="there are no job sets; give the jobs a batch_name and use -batch"),
+    Flag("machine", 1, 1), Flag("mconstraint", 2, 1), Flag("slotconstraint", 5, 1, alias="mconstraint"),
+    Flag("reverse-analyze", 3, colon=True), Flag("run", 1), Flag("slotads", 2, 1),
+    Flag("stream-results", 2, idle="-long, -json, -af and -format always print jobs as they arrive"),
+    Flag("submitter", 1, 1), Flag("totals", 3),
+    Flag("unmatchable", 2, idle="the analysis always says when no machine fits"),
+    Flag("user", 4, 1), Flag("userlog", 1, 1),
+    Flag("userprios", 5, 1, refused="the analysis does not weigh users' priorities; condor_userprio -inputfile shows "
+                                    "the file"),
+    Flag("verbose", 4), Flag("version", 1),
 )  # fmt: skip
 
 
@@ -40,7 +51,10 @@ class Question(ad_output.AdQuestion):
     view: str = ""
     is_all: bool = False
     is_batch: bool | None = None
+    appended: list[tuple[str, tuple[str, ...]]] = attrs.Factory(list)
     is_wide: bool = False
+    is_cumulative: bool = False
+    is_of_grid: bool = False
     is_totals: bool = False
     is_autoclusters: bool = False
     name: str = ""
@@ -64,6 +78,7 @@ def understand(given: Sequence[Given]) -> Question:
         ToolError: a value that makes no sense, or something we have not got.
     """
     question = Question()
+    submitters = 0
     for item in given:
         value = item.values[0] if item.values else ""
         if not item.name:
@@ -74,12 +89,18 @@ def understand(given: Sequence[Given]) -> Question:
                 question.users.append(value)
         elif question.take(item):
             continue
+        elif item.name == "aaf":
+            question.appended.append((item.qualifier, item.values))
+            question.is_batch = False
         elif item.name in ("submitter", "user"):
             question.users.append(value)
-        elif item.name == "unsupported":
-            raise ToolError(f"Error: {item.word} is not supported: there is nothing of this kind in the queue")
+            submitters += item.name == "submitter"
         else:
             _more(question, item, value)
+    if submitters and not (question.name or question.address or question.job_file or question.log_file):
+        question.is_global = True
+    if question.is_cumulative and any(item.name == "currentrun" for item in given):
+        raise ToolError("Error: -cumulative-time cannot be combined with -currentrun")
     if question.is_autoclusters and (question.view or question.is_batch or question.log_file or question.job_file):
         raise ToolError("Error: -autocluster cannot be combined with -batch, -run, -hold, -jobads or -userlog")
     return question
@@ -101,6 +122,10 @@ def _more(question: Question, item: Given, value: str) -> None:
         question.is_global = question.is_all = True
     elif name == "totals":
         question.is_totals = True
+    elif name == "cumulative-time":
+        question.is_cumulative = True
+    elif name == "grid":
+        question.is_of_grid, question.is_batch = True, False
     elif name == "autocluster":
         question.is_autoclusters = True
     elif name in ("better-analyze", "reverse-analyze"):
@@ -131,17 +156,21 @@ USAGE = """Usage: condor_q [general-opts] [restriction-list] [output-opts | anal
         -pool <host>             ask this central manager for it
         -jobads <file>           take the jobs from a file
         -userlog <file>          take the jobs from an event log
-        -help -version -debug
+        -help [Universe | State]  -version
 
     [restriction-list] each restriction may be one of
-        <cluster>  <cluster>.<proc>  <owner>  -submitter <user>  -allusers
+        <cluster>  <cluster>.<proc>  <owner>  -allusers
+        -submitter <user>        in all queues of the pool
         -constraint <expr>       jobs for which the expression is true
 
     [output-opts] are
-        -batch  -nobatch  -run  -hold  -hold-codes  -idle  -io  -cputime
+        -batch  -nobatch  -run  -hold  -hold-codes  -idle  -io  -grid  -cputime
+        -currentrun              RUN_TIME is that of the current run, or of the last (default)
+        -cumulative-time         RUN_TIME is that of all runs
         -autocluster             what jobs that no slot can tell apart want, and how many they are
         -long  -json  -xml [-attributes A,B]  -totals  -limit <n>  -wide
         -autoformat[:jlhVrTY,tng] <attr> ...      -format <fmt> <attr>      -print-format <file>
+        -aaf[:VrTY] <attr> ...   these behind the columns of the table
 
     [analyze-opts] are
         -better-analyze[:summary,reverse]  -machine <name>  -mconstraint <expr>  -slotads <file>  -verbose"""

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -15,7 +15,7 @@ from condor_actors.classads import ClassAd, is_true, parse_expression, quote
 from condor_actors.messages.advertise import AdKind, AdsPage, QueryAds
 from condor_actors.tools.lib.command import ToolError, run
 from condor_actors.tools.lib.contact import COLLECTOR, collector, dial, load, refused
-from condor_actors.tools.lib.flags import LIST, Flag, Given
+from condor_actors.tools.lib.flags import ALWAYS_SHORT, LIST, NO_DEBUG, Flag, Given
 from condor_actors.tools.printing import ad_output
 from condor_actors.wire.blocking import Client, WireError
 
@@ -23,21 +23,30 @@ if TYPE_CHECKING:
     from condor_actors.config import Config
     from condor_actors.tools.printing.status_columns import Column
 
+WHOLE_ADS = "what a daemon says of itself is always complete"
 FLAGS = (
-    Flag("help", 1), Flag("version", 4), Flag("debug", 2, colon=True), Flag("diagnose", 3),
+    Flag("help", 1), Flag("version", 4), Flag("debug", 2, colon=True, idle=NO_DEBUG), Flag("diagnose", 3),
     *ad_output.flags(json=1, limit=2, constraint=3),
     Flag("aaf", 3, LIST, colon=True), Flag("pool", 1, 1), Flag("sort", 2, 1), Flag("totals", 1),
-    Flag("wide", 1, colon=True), Flag("expert", 1),
+    Flag("wide", 1, colon=True, idle="lines are never cut"), Flag("expert", 1, idle=ALWAYS_SHORT),
     Flag("compact", 3), Flag("nocompact", 5), Flag("available", 2, alias="avail"),
     Flag("claimed", 2), Flag("run", 1), Flag("state", 4), Flag("server", 2), Flag("startd", 4), Flag("slots", 2),
     Flag("schedd", 2), Flag("submitters", 3), Flag("collector", 3), Flag("master", 1), Flag("negotiator", 1),
     Flag("accounting", 4), Flag("generic", 2), Flag("any", 2), Flag("absent", 2), Flag("offline", 2),
     Flag("subsystem", 4, 1), Flag("direct", 3, 1), Flag("name", 3, 1), Flag("owner", 2),
-    Flag("ads", 2, 1), Flag("target", 2, 1),
-    Flag("statistics", 5, 1), Flag("snapshot", 3),
-    *(Flag(name, len(name), takes, alias="unsupported") for name, takes in (
-        ("annex", 1), ("cod", 0), ("defrag", 0), ("grid", 0), ("java", 0), ("license", 0), ("storage", 0), ("vm", 0),
-        ("broken", 0), ("healthy", 0), ("lvm", 0), ("gpus", 0), ("merge", 1))),
+    Flag("ads", 2, 1), Flag("target", 2, 1), Flag("merge", 3, 1),
+    Flag("statistics", 5, 1, idle=WHOLE_ADS), Flag("snapshot", 3, idle=WHOLE_ADS),
+    Flag("java", 1), Flag("vm", 2), Flag("gpus", 2),
+    Flag("annex", 2, 1, refused="no machines are rented from clouds; -constraint selects by any attribute"),
+    Flag("cod", 3, refused="there are no claims on demand; condor_reserve keeps slots for a user"),
+    Flag("defrag", 3, refused="the defrag daemon sends no ad; -constraint Draining shows the machines that it drains"),
+    Flag("grid", 3, refused="there are no grid resources: a job of the grid universe is refused when it is submitted"),
+    Flag("license", 3, refused="there are no ads of licenses; concurrency limits count them (condor_config_val "
+                               "-negotiator NAME_LIMIT)"),
+    Flag("storage", 3, refused="machines do not advertise network storage; -constraint selects by any attribute"),
+    Flag("broken", 3, refused="slots are not marked as broken; -state shows what each of them does"),
+    Flag("healthy", 3, colon=True, refused="machines do not rate their health; -constraint selects by any attribute"),
+    Flag("lvm", 2, refused="disk space is not kept apart by logical volumes; -af Name Disk shows what each slot has"),
 )
 KINDS = {
     "schedd": AdKind.SCHEDD, "submitters": AdKind.SUBMITTER, "collector": AdKind.COLLECTOR, "master": AdKind.MASTER,
@@ -53,13 +62,16 @@ SUBSYSTEMS = {
 }
 VIEW_CONSTRAINTS = {
     "avail": 'State == "Unclaimed" && Cpus > 0', "claimed": 'State == "Claimed"', "run": 'State == "Claimed"',
-    "absent": "Absent =?= true", "offline": "Offline =?= true",
+    "absent": "Absent =?= true", "offline": "Offline =?= true", "java": "HasJava =?= true", "vm": "HasVM =?= true",
+    "gpus": "(TotalSlotGPUs ?: 0) > 0",
 }
 USAGE = """Usage: condor_status [query] [display] [name ...]
   query:    -avail -claimed -run -state -server -startd -schedd -submitters -collector -master -negotiator
-            -accounting -owner -any -absent -constraint EXPR -pool HOST -direct HOST -ads FILE -limit N
+            -accounting -owner -any -absent -offline -java -vm -gpus -subsystem TYPE -constraint EXPR -limit N
+            -pool HOST -direct HOST -ads FILE
   display:  -compact -totals -long -json -xml -attributes A,B -af[:jlhVrTY,tng] ATTR... -format FMT ATTR
-            -print-format FILE -sort EXPR -target FILE"""
+            -print-format FILE -sort EXPR -target FILE
+            -merge FILE   compare with the ads of a file, by -sort: the new, the same, and those that are gone"""
 
 
 @attrs.define
@@ -75,6 +87,7 @@ class Question(ad_output.AdQuestion):
     direct: str = ""
     file: str = ""
     target: str = ""
+    merge: str = ""
     is_compact: bool = False
     is_totals: bool = False
     is_any: bool = False
@@ -87,7 +100,7 @@ class Question(ad_output.AdQuestion):
         from condor_actors.tools.status_totals import TOTALS
 
         asked = self.names()
-        if self.sorts or self.target or self.form == "table":
+        if self.sorts or self.target or self.merge or self.form == "table":
             return ()
         if self.form in ad_output.WHOLE:
             return self.attributes
@@ -131,8 +144,6 @@ def understand(given: Sequence[Given]) -> Question:
         name = item.name
         if not name or name == "name":
             question.wanted.append(value)
-        elif name == "unsupported":
-            raise ToolError(f"Error: {item.word} is not supported: the pool has no ads or formats of this kind")
         elif question.take(item):
             continue
         elif name == "aaf":
@@ -152,7 +163,7 @@ def _more(question: Question, name: str, value: str) -> None:
         question.view, question.kind = "owner", AdKind.STARTD
     elif name in KINDS:
         question.view, question.kind = name, KINDS[name]
-    elif name in ("run", "claimed", "avail", "absent", "offline"):
+    elif name in VIEW_CONSTRAINTS:
         question.view = "run" if name in ("run", "claimed") else "normal"
         question.constraints.append(VIEW_CONSTRAINTS[name])
     elif name in ("state", "server", "normal", "slots"):
@@ -167,7 +178,7 @@ def _more(question: Question, name: str, value: str) -> None:
         question.sorts.append(ad_output.checked(value))
     elif name == "diagnose":
         question.is_diagnosis = True
-    elif name in ("pool", "direct", "target"):
+    elif name in ("pool", "direct", "target", "merge"):
         setattr(question, name, value)
     elif name == "ads":
         question.file = value
@@ -183,9 +194,35 @@ def _answer(question: Question) -> int:
               f"Projection: {' '.join(projection) or '(all)'}")
         return 0
     ads = _sorted(question, _found(question, projection))
+    if question.merge:
+        return ad_output.write(_merged(question, ads, _sorted(question, ad_output.ads_of_file(question.merge))))
+    return ad_output.write(_printed(question, ads))
+
+
+def _printed(question: Question, ads: list[ClassAd]) -> Iterable[str]:
     targets = ad_output.ads_of_file(question.target, "target ad file") if question.target else [None]
     rows = question.rows(ads, when_empty="[\n]\n", target=targets[0] if targets else None)
-    return ad_output.write(_table(question, ads) if rows is None else rows)
+    return _table(question, ads) if rows is None else rows
+
+
+def _merged(question: Question, ads: list[ClassAd], earlier: list[ClassAd]) -> Iterator[str]:
+    """The ads of a query beside those of a file: what is new, what is in both, what is gone."""
+    key = _key_of(question)
+    now, then = {key(ad) for ad in ads}, {key(ad) for ad in earlier}
+    parts = {
+        "new": [ad for ad in ads if key(ad) not in then],
+        "both": [ad for ad in ads if key(ad) in then],
+        "gone": [ad for ad in earlier if key(ad) not in now],
+    }
+    if question.form == "json":
+        texts = [f'"{name}": {"".join(_printed(question, part))}'.rstrip("\n") for name, part in parts.items()]
+        yield "{\n" + ",\n".join(texts) + "\n}\n"
+        return
+    heads = {"new": f"not in {question.merge}", "both": f"also in {question.merge}",
+             "gone": f"in {question.merge} only"}  # fmt: skip
+    for name, part in parts.items():
+        yield f"-- {len(part)} ads {heads[name]}\n"
+        yield from _printed(question, part)
 
 
 def _found(question: Question, projection: tuple[str, ...]) -> list[ClassAd]:
@@ -269,17 +306,18 @@ def _from_file(question: Question) -> list[ClassAd]:
 
 
 def _sorted(question: Question, ads: list[ClassAd]) -> list[ClassAd]:
+    return sorted(ads, key=_key_of(question))
+
+
+def _key_of(question: Question) -> Callable[[ClassAd], tuple[Any, ...]]:
+    """What ads are sorted by, and told apart by when they are merged."""
     if question.sorts:
-        for text in reversed(question.sorts):
-            expression = parse_expression(text)
-            ads.sort(key=lambda ad: _order(expression.evaluate(ad)))
-        return ads
+        expressions = [parse_expression(text) for text in question.sorts]
+        return lambda ad: tuple(_order(expression.evaluate(ad)) for expression in expressions)
     if question.kind is AdKind.SLOT:
-        ads.sort(key=lambda ad: (ad.get_str("Machine").lower(), ad.get_int("SlotID"), ad.get_int("DSlotID"),
-                                 ad.get_str("Name").lower()))
-    else:
-        ads.sort(key=lambda ad: (ad.get_str("MyType").lower(), ad.get_str("Name").lower()))
-    return ads
+        return lambda ad: (ad.get_str("Machine").lower(), ad.get_int("SlotID"), ad.get_int("DSlotID"),
+                           ad.get_str("Name").lower())
+    return lambda ad: (ad.get_str("MyType").lower(), ad.get_str("Name").lower())
 
 
 def _order(value: object) -> tuple[int, float, str]:

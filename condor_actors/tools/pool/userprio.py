@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
@@ -17,7 +17,7 @@ from condor_actors.classads.forms.long_form import old_to_new
 from condor_actors.messages.negotiate import QueryPriorities, SetPriority
 from condor_actors.tools.lib.command import ToolError, run
 from condor_actors.tools.lib.contact import dial, load, local_node, query, refused
-from condor_actors.tools.lib.flags import LIST, Flag, Given
+from condor_actors.tools.lib.flags import LIST, NO_DEBUG, Flag, Given
 from condor_actors.wire.blocking import Client, Unreachable, WireError, connect
 
 if TYPE_CHECKING:
@@ -26,22 +26,30 @@ if TYPE_CHECKING:
 NEGOTIATOR = "negotiator"
 DAY_S = 86400.0
 
+NO_NUMBERS = "groups have names and no numbers; -hierarchical and -grouporder sort by name"
+NO_LEASES = "a value holds until it is set again; set the old one when its time is over"
 FLAGS = (
-    Flag("help", 1), Flag("version", 4), Flag("debug", 2, colon=True), Flag("pool", 2, 1), Flag("name", 1, 1),
-    Flag("inputfile", 2, 1), Flag("af", 2, LIST, colon=True), Flag("autoformat", 5, LIST, colon=True, alias="af"),
-    Flag("constraint", 4, 1), Flag("long", 1), Flag("setprio", 4, 2), Flag("setfactor", 4, 2),
-    Flag("setaccum", 4, 2), Flag("setbegin", 4, 2), Flag("setlast", 4, 2), Flag("setceiling", 4, 2),
-    Flag("setfloor", 5, 2), Flag("resetusage", 6, 1), Flag("resetall", 6), Flag("delete", 3, 1),
-    Flag("getreslist", 2, 1), Flag("activefrom", 3, 3), Flag("allusers", 4), Flag("all", 3), Flag("usage", 1),
-    Flag("priority", 4), Flag("most", 1), Flag("flat", 2), Flag("hierarchical", 1), Flag("grouporder", 6),
-    Flag("grouprollup", 6), Flag("quotas", 1), Flag("surplus", 2), Flag("collector", 3), Flag("negotiator", 3),
-    Flag("legacy", 2), Flag("modular", 2), Flag("order", 2), Flag("groupid", 6), Flag("sortkey", 2),
+    Flag("help", 1), Flag("version", 4), Flag("debug", 2, colon=True, idle=NO_DEBUG), Flag("pool", 2, 1),
+    Flag("name", 1, 1), Flag("inputfile", 2, 1), Flag("af", 2, LIST, colon=True),
+    Flag("autoformat", 5, LIST, colon=True, alias="af"), Flag("constraint", 4, 1), Flag("long", 1),
+    Flag("setprio", 4, 2), Flag("setfactor", 4, 2), Flag("setaccum", 4, 2), Flag("setbegin", 4, 2),
+    Flag("setlast", 4, 2), Flag("setceiling", 4, 2), Flag("setfloor", 5, 2), Flag("resetusage", 6, 1),
+    Flag("resetall", 6), Flag("delete", 3, 1), Flag("getreslist", 2, 1), Flag("activefrom", 3, 3), Flag("allusers", 4),
+    Flag("all", 3), Flag("usage", 1), Flag("priority", 4), Flag("most", 1), Flag("flat", 2), Flag("hierarchical", 1),
+    Flag("grouporder", 6), Flag("quotas", 1), Flag("surplus", 2), Flag("collector", 3), Flag("negotiator", 3),
+    Flag("grouprollup", 6, refused="the line of a group is its own use alone; -af Name WeightedResourcesUsed has the "
+                                   "figures to add"),
+    Flag("legacy", 2), Flag("modular", 2), Flag("order", 2, refused=NO_NUMBERS),
+    Flag("groupid", 6, refused=NO_NUMBERS), Flag("sortkey", 2, refused=NO_NUMBERS),
+    Flag("duration", 2, 1, refused=NO_LEASES), Flag("cancelceilinglease", 7, 1, refused=NO_LEASES),
+    Flag("cancelfloorlease", 8, 1, refused=NO_LEASES), Flag("cancelfactorlease", 8, 1, refused=NO_LEASES),
 )
 USAGE = """Usage: condor_userprio [-name NEGOTIATOR] [-pool HOST] [edit option | display options [submitter ...]]
   edit:     -setprio USER VALUE  -setfactor USER VALUE  -setaccum USER SECONDS  -setbegin USER TIME  -setlast USER TIME
             -setceiling USER VALUE  -setfloor USER VALUE  -resetusage USER  -resetall  -delete USER
-  display:  -all -allusers -most -priority -usage -quotas -activefrom MONTH DAY YEAR -constraint EXPR -getreslist USER
-            -long -af[:jlhVr,tng] ATTR..."""
+  display:  -all -allusers -most -priority -usage -quotas -surplus -activefrom MONTH DAY YEAR -constraint EXPR
+            -getreslist USER  -flat | -hierarchical | -grouporder  -collector | -negotiator
+            -long [-legacy | -modular]  -af[:jlhVr,tng] ATTR..."""
 
 
 @attrs.frozen
@@ -209,7 +217,12 @@ def _show(given: Sequence[Given]) -> int:
     if who:
         return _resources(given, who)
     file = _value(given, "inputfile")
-    ads = _from_file(file) if file else _asked(given)
+    if file:
+        ads = _from_file(file)
+    elif "collector" in names and "negotiator" not in names:
+        ads = _published(_value(given, "pool"))
+    else:
+        ads = _asked(given)
     now_s = time.time()
     constraint = _constraint(_value(given, "constraint"))
     since_s = _since(given, names, now_s)
@@ -218,6 +231,10 @@ def _show(given: Sequence[Given]) -> int:
         if (not users or ad.get_str("Name") in users) and (constraint is None or is_true(constraint.evaluate(ad)))
         and (users or _is_active(ad, since_s))
     ]
+    ads = _ordered(ads, names)
+    if "long" in names and "legacy" in names:
+        sys.stdout.writelines(_numbered(ads))
+        return 0
     if "long" in names or "af" in names:
         from condor_actors.tools.printing.formats import FormatError, Row, long_rows
 
@@ -230,6 +247,41 @@ def _show(given: Sequence[Given]) -> int:
         return 0
     sys.stdout.write(table(ads, _chosen(names), now_s))
     return 0
+
+
+def _ordered(ads: list[ClassAd], names: set[str]) -> list[ClassAd]:
+    """The lines as ``-flat``, ``-grouporder`` or ``-hierarchical`` want them."""
+    if "flat" in names:
+        return [ad for ad in ads if not ad.get_bool("IsAccountingGroup")]
+    if "grouporder" in names:
+        return sorted(ads, key=lambda ad: (not ad.get_bool("IsAccountingGroup"), ad.get_str("Name").count(".")
+                                           if ad.get_bool("IsAccountingGroup") else 0, ad.get_str("Name").lower()))
+    if "hierarchical" in names:
+        return sorted(ads, key=_place_in_tree)
+    return ads
+
+
+def _place_in_tree(ad: ClassAd) -> tuple[list[str], bool, str]:
+    """A group stands before its submitters, and these before its subgroups."""
+    name = ad.get_str("Name").lower()
+    is_group = ad.get_bool("IsAccountingGroup")
+    group = name if is_group else name.partition("@")[0].rpartition(".")[0]
+    return group.split(".") if group not in ("", "<none>") else [], not is_group, name
+
+
+def _numbered(ads: Sequence[ClassAd]) -> Iterator[str]:
+    """All ads as one, each attribute with the number of its ad behind its name."""
+    for number, ad in enumerate(ads, 1):
+        for line in ad.to_text().splitlines():
+            name, _, value = line.partition(" = ")
+            yield f"{name}{number} = {value}\n"
+
+
+def _published(pool: str) -> list[ClassAd]:
+    """What the negotiator has told the collector."""
+    from condor_actors.messages.advertise import AdKind
+
+    return query(load(), AdKind.ACCOUNTING, pool=pool)
 
 
 def _constraint(text: str) -> Expr | None:

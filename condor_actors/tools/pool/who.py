@@ -11,11 +11,13 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from condor_actors.classads import ClassAd, quote
-from condor_actors.tools.lib.command import Words, run, values_of
-from condor_actors.tools.lib.contact import ADMIN, load, local_address
-from condor_actors.tools.lib.flags import Flag, Given
-from condor_actors.tools.lib.machine_commands import slots_of
+from condor_actors.classads import ClassAd, is_true, parse_expression, quote, unparse
+from condor_actors.messages.admin import Ping
+from condor_actors.messages.advertise import AdKind, QueryAds
+from condor_actors.tools.lib.command import ToolError, Words, run, values_of
+from condor_actors.tools.lib.contact import ADMIN, dial, load, local_address, local_node, query
+from condor_actors.tools.lib.flags import LIST, NO_DEBUG, Flag, Given
+from condor_actors.tools.lib.machine_commands import ask
 from condor_actors.tools.lib.running_programs import add_programs
 from condor_actors.tools.printing import ad_output
 from condor_actors.tools.printing.formats import elapsed
@@ -23,29 +25,28 @@ from condor_actors.tools.printing.formats import elapsed
 if TYPE_CHECKING:
     from condor_actors.config import Config
 
+BY_CONFIGURATION = "CONDOR_CONFIG names the pool whose startd is asked, or -address its address"
+OWN_VIEW = "it belongs to another pool's formats; -af and -print-format show what is wanted"
 FLAGS = (
-    Flag("help", 1),
-    Flag("version", 4),
-    Flag("daemons", 3),
-    Flag("owner", 2),
-    Flag("quickdaemons", 1, alias="daemons"),
-    Flag("diagnostic", 4),
-    Flag("verbose", 4),
-    Flag("debug", 2),
-    Flag("address", 2, 1),
-    Flag("allpids", 2),
-    Flag("logdir", 3, 1),
-    Flag("pid", 3, 1),
-    *ad_output.flags(limit=2, constraint=2),
-    Flag("jobs", 1),
-    Flag("startd", 4),
-    Flag("wide", 1, colon=True),
+    Flag("help", 1), Flag("version", 4), Flag("daemons", 3), Flag("owner", 2), Flag("quickdaemons", 1),
+    Flag("wait-for-ready", 4, 1, colon=True), Flag("diagnostic", 4, idle=NO_DEBUG), Flag("verbose", 4),
+    Flag("debug", 2, idle=NO_DEBUG), Flag("address", 2, 1),
+    Flag("allpids", 2, idle=f"no processes are searched: {BY_CONFIGURATION}"),
+    Flag("logdir", 3, 1, refused=f"no log is searched for addresses: {BY_CONFIGURATION}"),
+    Flag("pid", 3, 1, refused=f"no process is searched for addresses: {BY_CONFIGURATION}"),
+    *ad_output.flags(limit=2, constraint=2), Flag("aaf", 3, LIST, colon=True),
+    Flag("jobs", 1, refused="a startd keeps no ads of jobs; condor_q shows them where they were submitted"),
+    Flag("startd", 4), Flag("snapshot", 2, colon=True),
+    Flag("statistics", 5, 1, idle="what a daemon says of itself is always complete"),
+    Flag("wide", 1, colon=True, idle="lines are never cut"),
+    Flag("banner-format", 3, 1, refused=OWN_VIEW), Flag("ospool", 3, refused=OWN_VIEW),
 )
+LOOK_S = 0.2
+"""How often ``-wait-for-ready`` looks."""
 DAEMONS = ("master", "collector", "negotiator", "schedd", "startd")
-USAGE = (
-    """Usage: condor_who [-daemons | -owner] [-long | -json | -xml | -af <attr> ... | -format <fmt> <attr> |
-    -print-format <file>] [-constraint <expr>] [-limit <n>]"""
-)
+USAGE = """Usage: condor_who [-daemons | -quickdaemons | -wait-for-ready[:SECONDS] EXPR | -owner]
+       condor_who [-address ADDR] [-startd | -snapshot] [-verbose] [-constraint EXPR] [-limit N]
+                  [-long | -json | -xml | -af ATTR ... | -aaf ATTR ... | -format FMT ATTR | -print-format FILE]"""
 
 
 def main() -> int:
@@ -59,15 +60,23 @@ def _answer(given: Sequence[Given]) -> int:
     config = load()
     if "daemons" in values:
         return _daemons(config)
+    if "quickdaemons" in values:
+        return ad_output.write([_readiness(config).to_text()])
+    waits = next((item for item in given if item.name == "wait-for-ready"), None)
+    if waits is not None:
+        return _wait(config, waits)
     if "owner" in values:
         return _owner(config)
     question = ad_output.AdQuestion()
     for item in given:
         question.take(item)
+    if "verbose" in values:
+        _daemons(config)
     machine = f"Machine == {quote(config.full_hostname)}"
-    mine = question.conjunction(machine) if question.constraints else question.conjunction(
+    is_whole = bool(question.constraints) or "snapshot" in values
+    mine = question.conjunction(machine) if is_whole or "startd" in values else question.conjunction(
         machine, 'State == "Claimed"', "JobId isnt undefined")
-    ads = slots_of(config, constraint=mine)
+    ads = _ads(config, AdKind.STARTD if "startd" in values else AdKind.SLOT, mine, values.get("address", ""))
     add_programs(config, ads)
     ads = ads[: question.limit] if question.limit else ads
     if question.form == "table":
@@ -75,12 +84,26 @@ def _answer(given: Sequence[Given]) -> int:
 
         return ad_output.write(ad_output.understood(lambda: list(PrintTable.read(question.table_file).rows(ads))))
     rows = question.rows(ads)
-    return ad_output.write([_table(ads)] if rows is None else rows)
+    more = [(item.qualifier, item.values) for item in given if item.name == "aaf"]
+    return ad_output.write([_table(ads, more)] if rows is None else rows)
 
 
-def _table(ads: list[ClassAd]) -> str:
-    """One line a running job."""
-    heads = ("OWNER", "CLIENT", "SLOT", "JOB", "RUNTIME", "PID", "PROGRAM")
+def _ads(config: Config, kind: AdKind, constraint: str, address: str) -> list[ClassAd]:
+    """This machine's ads: of the collector, or of the startd at an address."""
+    if not address:
+        return query(config, kind, constraint)
+    with dial(config, address, f"startd at {address}") as client:
+        page = ask(client, "advertiser", QueryAds(ad_kind=kind, constraint=constraint))
+        return [ClassAd.from_bytes(text) for text in page.ads]
+
+
+def _table(ads: list[ClassAd], more: Sequence[tuple[str, tuple[str, ...]]]) -> str:
+    """One line a running job; ``more``: (letters, attributes) to be shown behind it."""
+    from condor_actors.tools.printing.formats import AutoFormat
+
+    more_heads = [name for _, names in more for name in names]
+    heads = ("OWNER", "CLIENT", "SLOT", "JOB", "RUNTIME", "PID", "PROGRAM", *more_heads)
+    added = [AutoFormat.of(letters, (name,)) for letters, names in more for name in names]
     now_s = time.time()
     rows = [
         (
@@ -91,6 +114,7 @@ def _table(ads: list[ClassAd]) -> str:
             elapsed(now_s - ad.get_int("JobStart", int(now_s))),
             str(ad.get_int("JobPid") or "?"),
             ad.get_str("JobProgram") or ad.get_str("Cmd"),
+            *(each.texts(ad)[0] for each in added),
         )
         for ad in ads
     ]
@@ -103,10 +127,48 @@ def _table(ads: list[ClassAd]) -> str:
     return "\n" + "\n".join(lines) + "\n"
 
 
+def _readiness(config: Config) -> ClassAd:
+    """How this machine's daemons are: ``IsReady`` when the master and all that it is to run answer."""
+    from condor_actors.wire.blocking import WireError, connect
+
+    wanted = [name.lower() for name in config.list_of("DAEMON_LIST")]
+    ad = ClassAd({"MyType": "Readiness"})
+    alive = 0
+    for name in wanted:
+        word = name.upper()
+        try:
+            with connect(local_node(config, name), timeout_s=5.0) as client:
+                pong = client.ask(ADMIN, Ping(), 5.0)
+        except WireError:
+            ad[word], ad[f"{word}_State"] = "Dead", "Down"
+            continue
+        alive += 1
+        ad[word], ad[f"{word}_State"] = "Alive", "Ready"
+        ad[f"{word}_PID"], ad[f"{word}_Addr"] = pong.pid, local_address(config, name)
+    ad["NumDaemons"], ad["NumAlive"], ad["NumDead"] = len(wanted), alive, len(wanted) - alive
+    ad["IsReady"] = bool(wanted) and alive == len(wanted)
+    return ad
+
+
+def _wait(config: Config, item: Given) -> int:
+    """Say whether the daemons are as wanted, after a while at most; the status is 0 when they are."""
+    seconds = item.qualifier or "0"
+    if not seconds.isdigit():
+        raise ToolError(f"Error: {item.word}: expected a number of seconds, not {seconds}")
+    wanted = parse_expression(ad_output.checked(item.values[0]))
+    deadline_s = time.monotonic() + int(seconds)
+    while True:
+        value = wanted.evaluate(_readiness(config))
+        if is_true(value) or time.monotonic() >= deadline_s:
+            print(unparse(value))
+            return 0 if is_true(value) else 1
+        time.sleep(LOOK_S)
+
+
 def _owner(config: Config) -> int:
     """What each sensor of this machine says of its owner."""
     from condor_actors.messages.owner import QueryOwner
-    from condor_actors.tools.lib.machine_commands import STARTD, ask, local_startd
+    from condor_actors.tools.lib.machine_commands import STARTD, local_startd
     from condor_actors.tools.pool.owner import report
 
     _, _, client = local_startd(config)
@@ -117,8 +179,6 @@ def _owner(config: Config) -> int:
 
 def _daemons(config: Config) -> int:
     """Which daemons of this machine answer."""
-    from condor_actors.messages.admin import Ping
-    from condor_actors.tools.lib.contact import local_node
     from condor_actors.wire.blocking import WireError, connect
 
     print(f"{'Daemon':<12} {'Alive':<5}  {'PID':>7}    {'Uptime':<12} Addr")

@@ -22,6 +22,7 @@ _STATUS_OF = {
     "running": (JobStatus.RUNNING, JobStatus.TRANSFERRING_OUTPUT), "held": (JobStatus.HELD,),
     "suspended": (JobStatus.SUSPENDED,),
 }
+_TIMES = ("RemoteWallClockTime", "LastRemoteWallClockTime", "JobCurrentStartDate", "ShadowBday", "EnteredCurrentStatus")
 _WITH_A_RUN = (JobStatus.RUNNING, JobStatus.TRANSFERRING_OUTPUT, JobStatus.SUSPENDED)
 _LETTERS: dict[int, str] = {
     0: "U", JobStatus.IDLE: "I", JobStatus.RUNNING: "R", JobStatus.REMOVED: "X", JobStatus.COMPLETED: "C",
@@ -171,13 +172,26 @@ def _id(ad: ClassAd, _: float) -> str:
 
 
 def run_time(ad: ClassAd, now_s: float) -> str:
-    """Wall-clock time of the current run, of all runs when the job does not run."""
-    past = ad.get_float("RemoteWallClockTime")
-    status = ad.get_int("JobStatus")
-    if status in _WITH_A_RUN:
-        born = ad.get_int("JobCurrentStartDate") or ad.get_int("ShadowBday") or ad.get_int("EnteredCurrentStatus")
-        return elapsed(max(now_s - born, 0) if born else past)
-    return elapsed(past)
+    """Wall-clock time of the current run, of the last one when the job does not run."""
+    current_s = _current_run_s(ad, now_s)
+    return elapsed(ad.get_float("LastRemoteWallClockTime", _past_s(ad)) if current_s is None else current_s)
+
+
+def cumulative_time(ad: ClassAd, now_s: float) -> str:
+    """Wall-clock time of all runs, the current one among them."""
+    return elapsed(_past_s(ad) + (_current_run_s(ad, now_s) or 0.0))
+
+
+def _past_s(ad: ClassAd) -> float:
+    return ad.get_float("RemoteWallClockTime")
+
+
+def _current_run_s(ad: ClassAd, now_s: float) -> float | None:
+    """How long a job has been running; None: it does not run, or nobody knows since when."""
+    if ad.get_int("JobStatus") not in _WITH_A_RUN:
+        return None
+    born = ad.get_int("JobCurrentStartDate") or ad.get_int("ShadowBday") or ad.get_int("EnteredCurrentStatus")
+    return max(now_s - born, 0.0) if born else None
 
 
 def size_mib(ad: ClassAd, _: float = 0.0) -> str:
@@ -242,6 +256,7 @@ _ID = Column(" ID", _id, -8)
 _OWNER = Column("OWNER", _text("Owner", "???"), -14)
 _SUBMITTED = Column("  SUBMITTED", lambda ad, _: day(ad.evaluate("QDate")), 11)
 _RUN_TIME = Column("    RUN_TIME", run_time, 12)
+_CUMULATIVE = Column("    RUN_TIME", cumulative_time, 12)
 _TAIL = (
     Column("ST", state, -2),
     Column("PRI", _text("JobPrio", "0"), -3),
@@ -290,20 +305,23 @@ VIEWS: dict[str, tuple[Column, ...]] = {
 }
 
 
-def job_table(ads: Sequence[ClassAd], view: str, now_s: float, is_wide: bool = False) -> str:
+def job_table(ads: Sequence[ClassAd], view: str, now_s: float, is_wide: bool = False, *,
+              is_cumulative: bool = False, more: Sequence[Column] = ()) -> str:
     """One line a job, under a line of heads; cut at 80 columns unless ``is_wide``.
+
+    ``is_cumulative``: RUN_TIME is that of all runs; ``more``: columns behind the others, for which lines are not cut.
 
     In the view ``io`` jobs of the standard universe, which use their files from afar, have a table of their own.
     """
     if view == "io" and any(ad.get_int("JobUniverse") == Universe.STANDARD for ad in ads):
         far = [ad for ad in ads if ad.get_int("JobUniverse") == Universe.STANDARD]
         near = [ad for ad in ads if ad.get_int("JobUniverse") != Universe.STANDARD]
-        table = job_table(far, "io-standard", now_s, is_wide)
-        return f"{job_table(near, view, now_s, is_wide)}\n{table}" if near else table
-    columns = VIEWS[view]
+        table = job_table(far, "io-standard", now_s, is_wide, more=more)
+        return f"{job_table(near, view, now_s, is_wide, more=more)}\n{table}" if near else table
+    columns = [_CUMULATIVE if is_cumulative and column is _RUN_TIME else column for column in (*VIEWS[view], *more)]
     lines = [" ".join(_cell(column, column.head) for column in columns)]
     lines += [" ".join(_cell(column, column.cell(ad, now_s)) for column in columns) for ad in ads]
-    return "".join((line if is_wide else line[:80]).rstrip() + "\n" for line in lines)
+    return "".join((line if is_wide or more else line[:80]).rstrip() + "\n" for line in lines)
 
 
 def _cell(column: Column, text: str) -> str:
@@ -316,8 +334,7 @@ def attributes_of(view: str) -> tuple[str, ...]:
     """What a view needs of each job."""
     common = ("ClusterId", "ProcId", "Owner", "JobStatus", "QDate")
     return {
-        "run": (*common, "RemoteWallClockTime", "JobCurrentStartDate", "ShadowBday", "EnteredCurrentStatus",
-                "RemoteHost"),
+        "run": (*common, *_TIMES, "RemoteHost"),
         "hold": (*common, "EnteredCurrentStatus", "HoldReasonCode", "HoldReasonSubCode", "HoldReason"),
         "idle": (*common, "JobUniverse", "RequestCpus", "RequestMemory", "NumShadowStarts", "LastRemoteHost",
                  "MemoryUsage", "ImageSize"),
@@ -325,7 +342,6 @@ def attributes_of(view: str) -> tuple[str, ...]:
                "TransferringOutput", "TransferQueued", "FileReadBytes", "FileWriteBytes", "FileSeekCount",
                "NumRemoteSysCalls", "NumCkpts", "Leverage"),
         "batch": (*common, "JobBatchName", "TotalSubmitProcs"),
-    }.get(view, (*common, "RemoteWallClockTime", "JobCurrentStartDate", "ShadowBday", "EnteredCurrentStatus",
-                 "RemoteUserCpu", "JobPrio", "ImageSize", "MemoryUsage", "ResidentSetSize", "Cmd", "Args", "Arguments",
-                 "JobDescription", "TransferringInput", "TransferringOutput", "TransferQueued",
+    }.get(view, (*common, *_TIMES, "RemoteUserCpu", "JobPrio", "ImageSize", "MemoryUsage", "ResidentSetSize", "Cmd",
+                 "Args", "Arguments", "JobDescription", "TransferringInput", "TransferringOutput", "TransferQueued",
                  "JobCoolDownExpiration"))  # fmt: skip

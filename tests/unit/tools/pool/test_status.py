@@ -194,7 +194,7 @@ def test_what_makes_no_sense_is_refused(run: Run) -> None:
         (("-constraint", "a >"), "Parse error in constraint"),
         (("-limit", "x"), "-limit requires a number"),
         (("-format", "%s"), "requires another parameter"),
-        (("-cod",), "not supported"),
+        (("-cod",), "-cod is not available: there are no claims on demand"),
         (("-ads", "/no/such"), "Can't open ads file /no/such"),
     ):
         code, out, err = run(*words)
