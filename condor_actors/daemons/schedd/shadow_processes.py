@@ -11,6 +11,7 @@ import pwd
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -20,6 +21,7 @@ from twisted.logger import Logger
 __all__ = ["HostProcesses", "RealHostProcesses", "User", "user_ids"]
 
 
+LOGS_OF_THE_GONE = 50
 HOST_ID_VARIABLE = "_CONDOR_SHADOW_HOST_ID"
 """What the schedd calls a host; in the environment, which other users cannot read."""
 
@@ -62,6 +64,19 @@ class HostProcesses(Protocol):
         """The user a host is to become; None when this machine has none."""
 
 
+def forget_old_logs(folder: Path, kept: int = LOGS_OF_THE_GONE) -> None:
+    """Remove the logs of hosts that are gone, but for those written last; each host has logs of its own, by its pid."""
+    old: list[tuple[float, Path]] = []
+    for path in folder.glob("ShadowHostLog.*"):
+        pid = path.name.split(".")[1]
+        if not (pid.isdigit() and os.path.exists(f"/proc/{pid}")):
+            with suppress(OSError):
+                old.append((path.stat().st_mtime, path))
+    for _, path in sorted(old)[: max(0, len(old) - kept)]:
+        with suppress(OSError):
+            path.unlink()
+
+
 class RealHostProcesses:
     """The real one.
 
@@ -79,6 +94,7 @@ class RealHostProcesses:
     def start(self, host_id: str) -> int:
         """As the protocol says."""
         self._reap()
+        forget_old_logs(self._log_folder)
         command = [sys.executable, "-m", "condor_actors.services", "shadow-host", "--schedd-socket",
                    str(self._run / "schedd.sock")]
         try:
