@@ -59,7 +59,8 @@ class JobsPage:
 class QueryTotals:
     """How many jobs in which state, for ``owner`` and for all?  Answer: :class:`Totals`.
 
-    ``batches`` True: also the lines of condor_q's batch view (of ``owner``'s jobs, or of all when it is empty).
+    ``batches`` True: also the lines of condor_q's batch view (of ``owner``'s jobs, or of all when it is empty), a page
+    at a time: ``cursor`` is that of the page before.
     """
 
     KIND: ClassVar[str] = "condor.queue.QueryTotals"
@@ -69,6 +70,7 @@ class QueryTotals:
     owner: str = ""
     constraint: str = ""
     batches: bool = False
+    cursor: str = ""
 
 
 @message
@@ -77,7 +79,8 @@ class Totals:
     """Pairs (JobStatus, number of jobs), of the owner's jobs and of everybody's.
 
     ``batches``, when asked for: ads with Owner, JobBatchName, ClusterId, QDate, Done, Run, Idle, Hold, Suspended,
-    Removed, Total and JobIds (as text, ``12.0-9``), one for each batch of one owner.
+    Removed, Total and JobIds (as text, ``12.0-9``), one for each batch of one owner among the clusters of this page;
+    a batch of several clusters may come again on the next.  ``cursor``: where that begins; empty: there is none.
     """
 
     KIND: ClassVar[str] = "condor.queue.Totals"
@@ -87,6 +90,7 @@ class Totals:
     mine: tuple[tuple[int, int], ...]
     everybody: tuple[tuple[int, int], ...]
     batches: tuple[bytes, ...] = ()
+    cursor: str = ""
 
 
 class JobAction(str, enum.Enum):

@@ -7,6 +7,7 @@ changing queue neither repeats nor misses a job that stays.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, Expr, is_true, parse_expression
@@ -20,6 +21,9 @@ __all__ = ["autoclusters_page", "batches", "page", "totals"]
 
 PAGE_BYTES = 400_000
 PAGE_JOBS = 5_000
+CLUSTERS_A_PAGE = 5_000
+BATCH_BYTES = 250
+"""What a line of the batch view takes, but for its names."""
 SCAN_JOBS = 20_000
 """Jobs looked at for one page when few match a constraint; then the page ends early, so that others get their turn."""
 
@@ -154,20 +158,38 @@ def totals(queue: JobQueue, question: QueryTotals, sight: JobSight, now_s: float
     else:
         everybody = queue.everybody
         mine = queue.counts(question.owner) if question.owner else everybody
-    return Totals(
-        mine=tuple(enumerate(mine))[1:], everybody=tuple(enumerate(everybody))[1:],
-        batches=batches(queue, question.owner) if question.batches and not question.constraint else (),
-    )
+    lines: tuple[bytes, ...] = ()
+    cursor = ""
+    if question.batches and not question.constraint:
+        lines, cursor = batches(queue, question.owner, int(question.cursor or 0))
+    return Totals(mine=tuple(enumerate(mine))[1:], everybody=tuple(enumerate(everybody))[1:], batches=lines,
+                  cursor=cursor)
 
 
-def batches(queue: JobQueue, owner: str) -> tuple[bytes, ...]:
-    """The lines of the batch view: jobs of one owner with one batch name, else of one cluster."""
+def batches(queue: JobQueue, owner: str, after: int = 0) -> tuple[tuple[bytes, ...], str]:
+    """The lines of the batch view: jobs of one owner with one batch name, else of one cluster.
+
+    Args:
+        queue: the jobs.
+        owner: of the jobs; empty: everybody's.
+        after: the last cluster of the page before.
+
+    Returns:
+        The lines of a page of clusters, and the cursor of the next; empty: there is none.
+    """
     groups: dict[tuple[str, str], list[Cluster]] = {}
-    for number in sorted(queue.clusters):
-        cluster = queue.clusters[number]
+    numbers = sorted(queue.clusters)
+    begin = bisect_right(numbers, after)
+    size, cursor = 0, ""
+    for index in range(begin, len(numbers)):
+        if size >= PAGE_BYTES or index - begin >= CLUSTERS_A_PAGE:
+            cursor = str(numbers[index - 1])
+            break
+        cluster = queue.clusters[numbers[index]]
         if not owner or owner in (cluster.owner, cluster.user):
-            name = cluster.ad.get_str("JobBatchName") or f"\0{number}"
+            name = cluster.ad.get_str("JobBatchName") or f"\0{cluster.number}"
             groups.setdefault((cluster.owner, name), []).append(cluster)
+            size += len(name) + len(cluster.owner) + BATCH_BYTES
     found = []
     for (user, name), clusters in groups.items():
         counts = [sum(column) for column in zip(*(cluster.counts for cluster in clusters), strict=True)]
@@ -182,7 +204,7 @@ def batches(queue: JobQueue, owner: str) -> tuple[bytes, ...]:
         if not name.startswith("\0"):
             ad["JobBatchName"] = name
         found.append(ad.to_bytes())
-    return tuple(found)
+    return tuple(found), cursor
 
 
 def _ids(clusters: list[Cluster]) -> str:

@@ -176,11 +176,26 @@ class Answer:
             return formats.long_rows(ads, attributes)
         return formats.json_rows(ads, attributes)
 
-    def _totals(self, owner: str = "", batches: bool = False) -> Any:
+    def _totals(self, owner: str = "") -> Any:
         from condor_actors.messages.queue import QueryTotals
 
         assert self.there is not None
-        return self.there.ask(QueryTotals(owner=owner, batches=batches))
+        return self.there.ask(QueryTotals(owner=owner))
+
+    def _batches(self) -> tuple[Any, list[ClassAd]]:
+        """The totals, and the lines of the batch view, which come page by page."""
+        from condor_actors.messages.queue import QueryTotals
+        from condor_actors.tools.printing.queue_views import joined_batches
+
+        assert self.there is not None
+        parts: list[ClassAd] = []
+        cursor = ""
+        while True:
+            totals = self.there.ask(QueryTotals(owner=self.owner, batches=True, cursor=cursor))
+            parts += [ClassAd.from_bytes(ad) for ad in totals.batches]
+            cursor = totals.cursor
+            if not cursor:
+                return totals, joined_batches(parts)
 
     def _totals_only(self) -> int:
         from condor_actors.tools.printing import queue_views
@@ -238,8 +253,8 @@ class Answer:
         question = self.question
         plain = not (question.ids or self.constraint or question.limit) and self.there is not None
         if self._is_batch() and plain:
-            totals = self._totals(self.owner, batches=True)
-            query, body = dict(totals.mine), queue_views.batch_table([ClassAd.from_bytes(ad) for ad in totals.batches])
+            totals, lines = self._batches()
+            query, body = dict(totals.mine), queue_views.batch_table(lines)
         else:
             view = "batch" if self._is_batch() else question.view or "default"
             more, names = _appended(question.appended)

@@ -101,6 +101,8 @@ def count_by_status(ads: Iterable[ClassAd]) -> dict[int, int]:
 
 # -- batches
 
+_BATCH_COUNTS = ("Done", "Run", "Idle", "Hold", "Suspended", "Removed", "Total")
+
 
 def batches_of(ads: Iterable[ClassAd]) -> list[ClassAd]:
     """Group job ads into the lines of the batch view."""
@@ -135,6 +137,21 @@ def _batch(owner: str, name: str, members: Sequence[ClassAd]) -> ClassAd:
     if not name.startswith("\0"):
         batch["JobBatchName"] = name
     return batch
+
+
+def joined_batches(parts: Iterable[ClassAd]) -> list[ClassAd]:
+    """The lines of the batch view, of which the parts come page by page: a batch has one line."""
+    joined: dict[tuple[str, str], ClassAd] = {}
+    for part in parts:
+        key = (part.get_str("Owner"), part.get_str("JobBatchName") or f"\0{part.get_int('ClusterId')}")
+        batch = joined.setdefault(key, part)
+        if batch is not part:
+            for name in _BATCH_COUNTS:
+                batch[name] = batch.get_int(name) + part.get_int(name)
+            first = batch.get_str("JobIds").partition(" ... ")[0].partition("-")[0]
+            cluster, _, procs = part.get_str("JobIds").rpartition(" ... ")[2].partition(".")
+            batch["JobIds"] = f"{first} ... {cluster}.{procs.rpartition('-')[2]}"
+    return list(joined.values())
 
 
 def batch_table(batches: Sequence[ClassAd]) -> str:
