@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from condor_actors.wire.authority import PoolFiles
 
 CONFIG_NAME = "05-pool.config"
+FIRST_FILE = Path("/etc/condor/condor_config")
+"""Written on a machine that has no configuration at all."""
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
@@ -105,6 +107,7 @@ def create(words: Sequence[str]) -> None:
     if operands:
         raise PoolToolError(f"create takes no {operands[0]!r}")
     config, files = _setting()
+    place = _place_of_settings(config, options)
     hosts = _own_names(config, options)
     name = options.get("name", [hosts[0]])[-1]
     create_pool(files, name, hosts)
@@ -112,13 +115,13 @@ def create(words: Sequence[str]) -> None:
     _give_to_daemons(config, files)
     _say(f"The pool {name!r} has its authority in {files.ca.parent} (keep {files.ca_key} safe).")
     _say(f"This machine is known as {', '.join(hosts)}.")
-    if "no-config" not in options:
+    if place is not None:
         lines = {"CONDOR_HOST": hosts[0], "TRUST_DOMAIN": name,
                  "DAEMON_LIST": "MASTER COLLECTOR NEGOTIATOR SCHEDD STARTD"}
         if "interface" in options:
             lines["NETWORK_INTERFACE"] = options["interface"][-1]
             lines["CONDOR_HOST"] = options["interface"][-1]
-        _say(f"Its configuration: {_write_config(config, lines)}")
+        _say(f"Its configuration: {_write_config(place, lines)}")
         if "interface" not in options:
             others = ", ".join(_addresses()) or "none now"
             _say(f"It serves this machine only (NETWORK_INTERFACE); for others set an address of its own: {others}.")
@@ -156,14 +159,35 @@ def _give_to_daemons(config: Config, files: PoolFiles) -> None:
         give_files((files.host_key, files.ca_key, register, files.ca_key.parent, key, key.parent), account)
 
 
-def _write_config(config: Config, lines: dict[str, str]) -> Path:
+def _place_of_settings(config: Config, options: dict[str, Any]) -> Path | None:
+    """The folder for the pool's settings; None with ``--no-config``.
+
+    Raises:
+        PoolToolError: there is none, and this machine is configured by a file that has to name one.
+    """
+    from condor_actors.config.loader import find_root_file
+
+    if "no-config" in options:
+        return None
     directories = config.list_of("LOCAL_CONFIG_DIR")
-    if not directories:
-        raise PoolToolError("LOCAL_CONFIG_DIR is not set, so there is no place for the pool's settings; set it, or use"
-                            " --no-config and set by hand: " + "; ".join(f"{n} = {v}" for n, v in lines.items()))
+    if directories:
+        return Path(directories[0])
+    if find_root_file(os.environ) is None and "CONDOR_CONFIG" not in os.environ and os.getuid() == 0:
+        return FIRST_FILE.parent / "config.d"
+    raise PoolToolError("LOCAL_CONFIG_DIR is not set, so there is no place for the pool's settings: set it in the "
+                        "configuration, or use --no-config and set CONDOR_HOST, TRUST_DOMAIN, DAEMON_LIST and "
+                        "NETWORK_INTERFACE by hand. (condor_personal start makes a pool for one user.)")
+
+
+def _write_config(folder: Path, lines: dict[str, str]) -> Path:
+    from condor_actors.config.loader import find_root_file
     from condor_actors.wire.authority import write_whole
 
-    path = Path(directories[0]) / CONFIG_NAME
+    folder.mkdir(parents=True, exist_ok=True)
+    if find_root_file(os.environ) is None:
+        write_whole(FIRST_FILE, b"# Settings of your own go into files below LOCAL_CONFIG_DIR.\n"
+                                b"LOCAL_CONFIG_DIR = $(CONFIG_ROOT)/config.d\n")
+    path = folder / CONFIG_NAME
     text = "".join(f"{name} = {value}\n" for name, value in lines.items())
     write_whole(path, f"# Written by condor_pool; files that come later in this folder win.\n{text}".encode())
     return path
@@ -231,6 +255,7 @@ def join(words: Sequence[str]) -> None:
     if not 1 <= len(operands) <= 2:
         raise PoolToolError("join takes the token, and the central manager's address if it is not the token's")
     config, files = _setting()
+    place = _place_of_settings(config, options)
     if files.ca_key.exists():
         raise PoolToolError(f"this machine is the authority of a pool ({files.ca_key} is here)")
     parsed = Token.parse(operands[0])
@@ -239,12 +264,12 @@ def join(words: Sequence[str]) -> None:
     joined = joining.join(parsed, node, [*options.get("host", ()), full], files)
     _give_to_daemons(config, files)
     _say(f"This machine, known as {', '.join(joined.hosts)}, belongs to the pool {joined.pool!r} now.")
-    if "no-config" not in options:
+    if place is not None:
         manager = str(TlsNode(node.host, node.port))[1:-1]
         daemons = " ".join(["MASTER", *_wanted_daemons(options, joined.roles)])
         lines = {"CONDOR_HOST": node.host, "COLLECTOR_HOST": manager, "NETWORK_INTERFACE": joined.address,
                  "TRUST_DOMAIN": joined.pool, "DAEMON_LIST": daemons}
-        _say(f"Its configuration: {_write_config(config, lines)}")
+        _say(f"Its configuration: {_write_config(place, lines)}")
     _say("Start it: condor_master (or restart it).")
 
 

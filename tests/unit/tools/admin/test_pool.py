@@ -87,3 +87,13 @@ def test_what_a_machine_runs_is_what_was_asked_for_and_allowed() -> None:
     assert pool._wanted_daemons({"execute": True, "submit": True}, roles) == ["SCHEDD", "STARTD"]
     with pytest.raises(pool.PoolToolError, match="does not allow a schedd"):
         pool._wanted_daemons({"submit": True}, ("master", "startd"))
+
+
+def test_nothing_is_made_where_there_is_no_place_for_the_settings(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (place / "condor_config").write_text(f"LOCAL_DIR = {place}\nETC = {place}\n")
+    assert pool.main(["create", "--name", "physics"]) == 1
+    assert "LOCAL_CONFIG_DIR is not set" in capsys.readouterr().err
+    assert not (place / "pool").exists()
+    assert pool.main(["create", "--name", "physics", "--no-config"]) == 0

@@ -1,0 +1,138 @@
+"""What README and the administration page tell a newcomer to type works as it stands, on a machine that has nothing."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.harness.namespaces import NEED_NAMESPACES, Machine, Wire, a_wire
+from tests.pool_fixture import BIN, fresh_folder, until
+
+ROOT = Path(__file__).resolve().parents[2]
+BARE = """
+set -e
+mount --make-rprivate /
+mount -t tmpfs tmpfs {folder}/layers
+for place in /etc /var; do
+    layers={folder}/layers$place
+    mkdir -p $layers/upper $layers/work
+    mount -t overlay overlay -o lowerdir=$place,upperdir=$layers/upper,workdir=$layers/work $place
+done
+rm -rf /etc/condor /var/lib/condor
+hostname {name}.trio
+touch {folder}/ready
+exec sleep 100000
+"""
+
+
+def blocks(page: str, language: str = "") -> list[str]:
+    """The code of a page, block by block."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", (ROOT / page).read_text(), re.DOTALL | re.MULTILINE)
+
+
+def lines_of(machine: str) -> Iterator[str]:
+    """The commands that the administration page has typed at ``machine``."""
+    for block in blocks("docs/administration.md"):
+        for line in block.splitlines():
+            prompt, dollar, command = line.partition("$ ")
+            if dollar and prompt == machine:
+                yield command.strip()
+
+
+class Bare(Machine):
+    """A machine without configuration, account or folders of a pool; all of its commands see the same file system."""
+
+    def __init__(self, wire: Wire, name: str, number: int) -> None:
+        super().__init__(wire, name, number, "")
+        del self.environment["CONDOR_CONFIG"]
+        layers = wire.folder / name
+        (layers / "layers").mkdir()
+        self._room = subprocess.Popen(
+            ["ip", "netns", "exec", self.namespace, "unshare", "--mount", "--uts", "--pid", "--fork",
+             "--kill-child", "--mount-proc", "sh", "-c", BARE.format(folder=layers, name=name)],
+            env=self.environment)
+        until((layers / "ready").exists, "the bare machine")
+        self._first = Path(f"/proc/{self._room.pid}/task/{self._room.pid}/children").read_text().split()[0]
+
+    def command(self, *words: str) -> list[str]:
+        """The command line that runs ``words`` there."""
+        program = str(BIN / words[0]) if (BIN / words[0]).exists() else words[0]
+        return ["nsenter", f"--target={self._first}", "--mount", "--uts", "--net", "--pid", "sh", "-c",
+                f'cd {self.work} && exec "$@"', "sh", program, *words[1:]]
+
+    def type(self, line: str) -> str:
+        """A line as root types it."""
+        return self.run("sh", "-c", line)
+
+    def stop(self) -> None:
+        """Stop the master, then the machine."""
+        self.tool("condor_off", "-master", "-fast")
+        until(lambda: set(self.pids()) == {self._room.pid, int(self._first)}, "the end of the machine's daemons")
+        self._room.kill()
+        self._room.wait()
+
+    def logs(self, lines: int = 12) -> str:
+        """The ends of the daemons' logs, for failures."""
+        return self.tool("sh", "-c", f"tail -n {lines} /var/lib/condor/log/*").stdout
+
+
+@pytest.fixture
+def bare() -> Iterator[tuple[Bare, Bare]]:
+    """Two machines that have nothing but the programs."""
+    with a_wire() as wire:
+        machines = Bare(wire, "cm", 1), Bare(wire, "new", 2)
+        wire.machines += machines
+        yield machines
+
+
+@pytest.mark.root
+@pytest.mark.skipif(NEED_NAMESPACES[1].args[0], reason="needs root and iproute2 for network namespaces")
+def test_the_administration_page_makes_a_pool_of_bare_machines(bare: tuple[Bare, Bare]) -> None:
+    manager, newcomer = bare
+    assert [line for line in lines_of("all") if line.startswith("useradd")] != []
+    for machine in bare:
+        machine.type(next(line for line in lines_of("all") if line.startswith("useradd")))
+    token, typed = "", []
+    for line in lines_of("cm"):
+        typed.append(line)
+        if line == "condor_status":
+            break
+        said = manager.type(line.replace("10.0.0.1", manager.address))
+        token = said.strip() if line == "condor_pool token" else token
+    assert typed[-1] == "condor_status"
+    for line in lines_of("new"):
+        newcomer.type(line.replace("TOKEN", token))
+    until(lambda: {"cm.trio", "new.trio"} <= set(manager.run("condor_status", "-af", "Machine").split()),
+          "both machines in condor_status")
+    assert "new.trio" in manager.type("condor_status")
+    manager.submit("executable = /usr/bin/uname\narguments = -n\ntransfer_executable = false\noutput = out\nlog = log\n"
+                   'requirements = Machine == "new.trio"\nshould_transfer_files = YES\nqueue\n')
+    manager.wait("log")
+    assert (manager.work / "out").read_text() == "new.trio\n"
+
+
+def test_the_readme_runs_as_printed() -> None:
+    personal, moving = (block for block in blocks("README.md", "sh") if "<<'END'" in block)
+    with fresh_folder() as folder:
+        folder.chmod(0o777)
+        environment = {name: value for name, value in os.environ.items() if "CONDOR" not in name.upper()}
+        environment.update(HOME=str(folder), PATH=f"{BIN}:{environment['PATH']}",
+                           CONDOR_PERSONAL=str(folder / "personal"))
+        script = [line for line in (personal + moving).splitlines()
+                  if not line.startswith(("make ", "export PATH"))]
+        text = "set -e\n" + "\n".join(script).replace("condor_personal start", "condor_personal start --dir $PWD/p") \
+            .replace("condor_personal env", "condor_personal env --dir $PWD/p") + "\n"
+        try:
+            done = subprocess.run(["bash", "-c", text], cwd=folder, env=environment, capture_output=True, text=True,
+                                  timeout=240, check=False, stdin=subprocess.DEVNULL)
+        finally:
+            subprocess.run([str(BIN / "condor_personal"), "stop", "--dir", str(folder / "p")], env=environment,
+                           check=False, timeout=90, capture_output=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [f"hello from {number}" in done.stdout for number in range(3)] == [True] * 3
+    assert done.stdout.count("314159265358979323846") == 2
