@@ -205,6 +205,29 @@ ROWS = (
         read_by=SCHEDD,
     ),
     words(
+        "CHARGE_ALLOW_USERS",
+        None,
+        "Who may charge other users for his jobs: rules who=whom, as in dean=alice or ops=service-*. Everybody may "
+        "charge himself.",
+        read_by=SCHEDD,
+    ),
+    words(
+        "CHARGE_ALLOW_GROUPS",
+        None,
+        "Who may charge which accounting group and its sub-groups, in his own name: rules who=group, as in "
+        "alice=physics or *=common. Unset: everybody any group, as in HTCondor.",
+        read_by=SCHEDD,
+    ),
+    integer(
+        "MAX_RESERVED_CLUSTERS_PER_OWNER",
+        100,
+        "How many submissions one owner may have begun and not finished. Their cluster numbers come back when the "
+        "link that reserved them ends, or after ten minutes.",
+        low=1,
+        unit="submissions",
+        read_by=SCHEDD,
+    ),
+    words(
         "PRIVATE_JOB_ATTRS",
         "Environment Env Arguments Args",
         "Job attributes that only the job's owner and the super users of the queue see, in condor_q and condor_history "

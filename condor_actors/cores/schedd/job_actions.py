@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, is_true, parse_expression
+from condor_actors.cores.schedd.charging import CHARGED
 from condor_actors.cores.schedd.job_attributes import Hand, attribute
 from condor_actors.cores.schedd.job_queue import Cluster, Job
 from condor_actors.cores.schedd.job_status import ACTIONS, Step
@@ -172,12 +173,19 @@ class JobActions:
                 context.reply(Refused(code="denied", text=denied))
                 return
             names = {name.lower() for name in values}
+            ids = message.ids
+            if names & set(CHARGED):
+                ids = tuple(self._whole(each) for each in ids)
+                if message.constraint or any(proc >= 0 for _, proc in ids):
+                    context.reply(Refused(code="invalid", text="the jobs of a cluster are charged together: name the "
+                                                               "cluster, without a job of it or a constraint"))
+                    return
             problem = objection(values, values)
             if problem is not None:
                 context.reply(Refused(code="invalid", text=problem))
                 return
             whole: set[int] = set()
-            for cluster_id, proc in message.ids:
+            for cluster_id, proc in ids:
                 cluster = context.queue.clusters.get(cluster_id)
                 if proc < 0 and cluster is not None and context.may_touch(delivery.identity, cluster.owner):
                     self._edit_cluster(cluster, values, names)
@@ -188,7 +196,7 @@ class JobActions:
                     self._edit_job(job, values)
                 return ActionResult.SUCCESS
 
-            context.reply(self._each(message.ids, message.constraint, delivery.identity, act))
+            context.reply(self._each(ids, message.constraint, delivery.identity, act))
         except (ClassAdSyntaxError, ValueError) as error:
             context.reply(Refused(code="invalid", text=str(error)))
 
@@ -210,13 +218,19 @@ class JobActions:
                 return f"attribute {name} cannot be edited but by a super user of the queue"
         for name in names & settings.secure:
             del values[name]
-        return ""
+        return self._context.charge_objection(identity, values)
+
+    def _whole(self, name: tuple[int, int]) -> tuple[int, int]:
+        """The name of the cluster for the only job of one."""
+        cluster = self._context.queue.clusters.get(name[0])
+        return (name[0], -1) if cluster is not None and cluster.total == 1 and name[1] in cluster.jobs else name
 
     def _edit_cluster(self, cluster: Cluster, values: ClassAd, names: set[str]) -> None:
         """All jobs of a cluster at once: its own ad changes, and what jobs have of their own."""
         for name, value in values.stored_items():
             cluster.ad.store(name, value)
         cluster.changed()
+        self._context.queue.charge_anew(cluster)
         self._context.persist(self._context.queue.cluster_row(cluster))
         for job in cluster.jobs.values():
             own = names & job.ad.own.keys()

@@ -60,15 +60,18 @@ class Cluster:
         self.owner = owner
         self.ad = ad
         self.user = ad.get_str("User", owner)
-        self.submitter = ad.get_str("AccountingGroup", self.user)
-        if "@" not in self.submitter:
-            self.submitter += "@" + self.user.partition("@")[2]
+        self.submitter = self.submitter_by_ad()
         self.jobs: dict[int, Job] = {}
         self.total = total
         self.version = version
         self.counts: Counts = [0] * 8
         self.memo: dict[Any, Any] = {}
         self._text: bytes | None = None
+
+    def submitter_by_ad(self) -> str:
+        """Whom the jobs are charged to, as the ad says now."""
+        submitter = self.ad.get_str("AccountingGroup", self.user)
+        return submitter if "@" in submitter else f"{submitter}@{self.user.partition('@')[2]}"
 
     @property
     def text(self) -> bytes:
@@ -136,7 +139,7 @@ class JobQueue:
     Attributes:
         clusters: by number.
         by_owner, by_submitter: job counts of those who have any; everybody: over all.
-        next_cluster: the next number to give.
+        next_cluster: the next number to give; stored_cluster: the one that a schedd started again would give.
     """
 
     def __init__(self) -> None:
@@ -144,13 +147,13 @@ class JobQueue:
         self.by_owner: dict[str, Counts] = {}
         self.by_submitter: dict[str, Counts] = {}
         self.everybody: Counts = [0] * 8
-        self.next_cluster = 1
+        self.next_cluster = self.stored_cluster = 1
         self._dirty: dict[Job, None] = {}
         self._touched: dict[str, None] = {}
 
     def restore(self, snapshot: QueueSnapshot) -> None:
         """Take over what the store had."""
-        self.next_cluster = snapshot.counters.get("next_cluster", 1)
+        self.next_cluster = self.stored_cluster = snapshot.counters.get("next_cluster", 1)
         for row in snapshot.clusters:
             cluster = Cluster(row.cluster, row.owner, ClassAd.from_bytes(row.ad), row.total, row.version)
             self.clusters[row.cluster] = cluster
@@ -198,6 +201,20 @@ class JobQueue:
             if step < 0 and not any(counts):
                 del table[key]
         self._touched[cluster.submitter] = None
+
+    def charge_anew(self, cluster: Cluster) -> None:
+        """The ad of a cluster names another to be charged: its jobs count for that one."""
+        old, new = cluster.submitter, cluster.submitter_by_ad()
+        if old == new:
+            return
+        mine = self.by_submitter.setdefault(new, [0] * 8)
+        for status, count in enumerate(cluster.counts):
+            mine[status] += count
+            self.by_submitter[old][status] -= count
+        if not any(self.by_submitter[old]):
+            del self.by_submitter[old]
+        cluster.submitter = new
+        self._touched.update({old: None, new: None})
 
     def set(self, job: Job, **values: Any) -> None:
         """Set attributes of a job."""

@@ -37,6 +37,7 @@ class ScheddContext:
         queue, autoclusters: the jobs.
         delivery: what the turn handles.
         now_s: when the turn began.
+        has_user: whether this machine has a user of that name; the daemon says.
     """
 
     def __init__(self, settings: ScheddSettings, random: Random | None = None) -> None:
@@ -48,6 +49,7 @@ class ScheddContext:
         self.now_s = 0.0
         self.delivery: Delivery | None = None
         self.out: list[Effect] = []
+        self.has_user: Callable[[str], bool] = lambda name: False
         self._stories: deque[tuple[float, str, str]] = deque(maxlen=STORY_LINES)
 
     def _rank(self) -> Callable[[Job], Rank]:
@@ -108,6 +110,12 @@ class ScheddContext:
         if self.is_super(identity) or is_user(identity, owner, self.settings.uid_domain):
             return True
         return self.settings.trusts_everybody and is_person(identity)
+
+    def charge_objection(self, identity: Identity, ad: ClassAd) -> str:
+        """Why the caller may not have jobs charged as an ad's own attributes say; empty when he may."""
+        if self.is_super(identity):
+            return ""
+        return self.settings.charging.objection(identity.user, ad, self.has_user)
 
     def sight(self, identity: Identity) -> JobSight:
         """What the caller sees of jobs: all of his own."""

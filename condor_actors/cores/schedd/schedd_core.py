@@ -332,6 +332,7 @@ class ScheddCore:
     def _peer_down(self, message: PeerDown, delivery: Delivery) -> None:
         self.relays.link_lost(message.node)
         self.hosts.link_lost(message.node)
+        self.submissions.link_lost(message.node)
 
     def _dismiss_idle_hosts(self) -> None:
         self.hosts.dismiss_idle({run.owner for run in self.runs.runs.values()} | self.notices.owners())

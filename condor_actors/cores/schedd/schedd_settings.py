@@ -11,6 +11,7 @@ from condor_actors.config import Config, ConfigError
 from condor_actors.config.collectors import collector_nodes
 from condor_actors.config.settings import setting
 from condor_actors.config.transforms import read_transform
+from condor_actors.cores.schedd.charging import ChargeRule, Charging, charge_rule
 from condor_actors.cores.schedd.job_attributes import PRIVATE
 from condor_actors.cores.schedd.job_transforms import JobTransforms
 
@@ -67,6 +68,8 @@ class ScheddSettings:
             someone else does, and not refused.
         immutable, protected: further job attributes, lower case, that nobody or only a super user edits.
         private: job attributes, lower case, that only their owners and super users see.
+        charging: who may charge whom.
+        max_reserved: submissions that a user may have begun and not finished.
         trusts_everybody: every user may act on every job.
         start_local, start_scheduler: whether a job of that universe may start, over the schedd's ad and the job's.
         max_local_jobs, max_scheduler_jobs_per_owner: so many of them run at once.
@@ -107,6 +110,9 @@ class ScheddSettings:
     immutable: frozenset[str] = frozenset()
     protected: frozenset[str] = frozenset()
     private: frozenset[str] = PRIVATE
+    charging: Charging = attrs.field(default=attrs.Factory(lambda self: Charging(uid_domain=self.uid_domain),
+                                                           takes_self=True))
+    max_reserved: int = setting("MAX_RESERVED_CLUSTERS_PER_OWNER")
     trusts_everybody: bool = setting("QUEUE_ALL_USERS_TRUSTED")
     start_local: Expr | None = None
     start_scheduler: Expr | None = None
@@ -165,13 +171,32 @@ def schedd_settings(config: Config, *, machine: str) -> ScheddSettings:
         secure=attributes("SYSTEM_SECURE_JOB_ATTRS", "SECURE_JOB_ATTRS"),
         immutable=attributes("SYSTEM_IMMUTABLE_JOB_ATTRS", "IMMUTABLE_JOB_ATTRS"),
         protected=attributes("SYSTEM_PROTECTED_JOB_ATTRS", "PROTECTED_JOB_ATTRS"),
-        private=attributes("PRIVATE_JOB_ATTRS"),
+        private=attributes("PRIVATE_JOB_ATTRS"), charging=_charging(config),
         start_local=expression("START_LOCAL_UNIVERSE"), start_scheduler=expression("START_SCHEDULER_UNIVERSE"),
         more_significant=attributes("ADD_SIGNIFICANT_ATTRIBUTES"),
         less_significant=attributes("REMOVE_SIGNIFICANT_ATTRIBUTES"),
         only_significant=attributes("SIGNIFICANT_ATTRIBUTES"),
         records_events=config.text("EVENT_LOG") is not None,
     )
+
+
+def _charging(config: Config) -> Charging:
+    """Who may charge whom.
+
+    Raises:
+        ConfigError: a rule is none.
+    """
+    def rules(name: str) -> tuple[ChargeRule, ...]:
+        try:
+            return tuple(charge_rule(each) for each in config.list_of(name))
+        except ValueError as error:
+            file, line = config.where(name)
+            raise ConfigError(f"{name}: {error}", file=file, line=line or None, name=name,
+                              value=config.text(name)) from None
+
+    groups = rules("CHARGE_ALLOW_GROUPS")
+    return Charging(uid_domain=config.needed_text("UID_DOMAIN"), users=rules("CHARGE_ALLOW_USERS"),
+                    groups=groups or None)
 
 
 def job_transforms(config: Config) -> JobTransforms:

@@ -2,12 +2,13 @@
 
 Theory: pages wait in memory, in the name of the user who reserved the number, and become jobs when the last one is
 there and all of them are valid; the answer leaves after the commit and after the submit events are in the user's log.
-A number is used up when it is reserved.
+A number is used up when its jobs are queued; one that is not used comes back when its link ends, or in time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from heapq import heappop, heappush
 from typing import Any
 
 import attrs
@@ -28,6 +29,11 @@ from condor_actors.messages.urls import travels_as_url
 
 __all__ = ["Submissions"]
 
+RESERVED_S = 600.0
+"""How long a number waits for its jobs."""
+
+MAX_PENDING = 10_000
+MAX_SUBMISSION_BYTES = 64 << 20
 LOG_PATIENCE_S = 10.0
 """How long an answer waits for the submit events to be in the log."""
 
@@ -52,11 +58,15 @@ class _Invalid(ValueError):
 
 @attrs.define
 class _Pending:
-    """A reserved number and what came for it so far."""
+    """A reserved number and what came for it so far: for whom, over which link, since when."""
 
     name: str
     owner: str
-    pages: list[SubmitPage]
+    node: str
+    since_s: float
+    pages: list[SubmitPage] = attrs.field(factory=list)
+    jobs: int = 0
+    size_bytes: int = 0
 
 
 class Submissions:
@@ -67,19 +77,28 @@ class Submissions:
         self._transitions = transitions
         self._notices = notices
         self._pending: dict[int, _Pending] = {}
+        self._free: list[int] = []
+        """Numbers that were given back; the least first."""
         self._unlogged: dict[int, tuple[set[str], Delivery, Submitted]] = {}
         self._waiting_for: dict[str, int] = {}
         self.schedd_ad: Callable[[], ClassAd] = ClassAd
 
     def reserve(self, message: ReserveCluster, delivery: Delivery) -> None:
-        """Give a number away."""
-        context = self._context
-        number = context.queue.next_cluster
-        context.queue.next_cluster = number + 1
-        context.persist(SaveCounter("next_cluster", number + 1))
-        self._pending[number] = _Pending(delivery.identity.name, delivery.identity.user, [])
-        if len(self._pending) > 10_000:
-            del self._pending[next(iter(self._pending))]
+        """Give a number away, to be used up when its jobs are queued."""
+        context, identity = self._context, delivery.identity
+        self._expire()
+        mine = sum(1 for pending in self._pending.values() if pending.name == identity.name)
+        problem = self._over_limits(1, identity.user)
+        if mine >= context.settings.max_reserved or len(self._pending) >= MAX_PENDING:
+            problem = (f"{identity.user} has begun {mine} submissions and not finished them "
+                       f"(MAX_RESERVED_CLUSTERS_PER_OWNER is {context.settings.max_reserved})")
+        if problem:
+            context.reply(Refused(code="busy" if mine else "invalid", text=problem))
+            return
+        number = heappop(self._free) if self._free else context.queue.next_cluster
+        context.queue.next_cluster = max(context.queue.next_cluster, number + 1)
+        self._pending[number] = _Pending(identity.name, identity.user, delivery.sender.node, context.now_s)
+        context.persist(SaveCounter("next_cluster", context.queue.stored_cluster))  # a full disk is noticed now
         context.reply(ClusterReserved(cluster_id=number, schedd_name=context.settings.name, now_s=context.now_s,
                                    uid_domain=context.settings.uid_domain))
 
@@ -97,8 +116,17 @@ class Submissions:
                 )
             )
             return
+        pending.jobs += len(message.procs)
+        pending.size_bytes += len(message.cluster_ad) + sum(len(text) for text in message.procs)
+        problem = self._over_limits(pending.jobs, pending.owner)
+        if pending.size_bytes > MAX_SUBMISSION_BYTES:
+            problem = f"a submission has at most {MAX_SUBMISSION_BYTES >> 20} MiB of ads: submit fewer jobs at once"
+        if problem:
+            self._give_back(number)
+            context.reply(Refused(code="invalid", text=problem))
+            return
         if message.page != len(pending.pages):
-            del self._pending[number]
+            self._give_back(number)
             context.reply(Refused(code="invalid", text=f"page {message.page} of cluster {number} came instead of page "
                                f"{len(pending.pages)}; submit again"))
             return
@@ -106,19 +134,37 @@ class Submissions:
         if not message.last:
             context.reply(Done())
             return
-        del self._pending[number]
         try:
             cluster, jobs = self._build(number, pending, delivery)
         except (_Invalid, ClassAdSyntaxError, ValueError) as error:
+            self._give_back(number)
             context.reply(Refused(code="invalid", text=str(error)))
             return
+        del self._pending[number]
+        if number >= context.queue.stored_cluster:
+            context.queue.stored_cluster = number + 1
+            context.persist(SaveCounter("next_cluster", number + 1))
         self._queue(cluster, jobs, delivery, spool=message.spool)
+
+    def _give_back(self, number: int) -> None:
+        """Nothing was queued under the number: another submission may have it."""
+        if self._pending.pop(number, None) is not None:
+            heappush(self._free, number)
+
+    def link_lost(self, node: str) -> None:
+        """Whoever reserved numbers over this link will not use them."""
+        for number in [number for number, pending in self._pending.items() if pending.node == node]:
+            self._give_back(number)
+
+    def _expire(self) -> None:
+        old_s = self._context.now_s - RESERVED_S
+        for number in [number for number, pending in self._pending.items() if pending.since_s < old_s]:
+            self._give_back(number)
 
     def _build(self, number: int, pending: _Pending, delivery: Delivery) -> tuple[Cluster, list[tuple[int, ClassAd]]]:
         """The cluster and the (proc, ad) of its jobs; nothing is in the queue yet."""
         settings = self._context.settings
-        total = sum(len(page.procs) for page in pending.pages)
-        self._check_limits(total, pending.owner)
+        total = pending.jobs
         first = pending.pages[0]
         common = self._cluster_ad(first, delivery)
         common.store("TotalSubmitProcs", total)
@@ -129,7 +175,7 @@ class Submissions:
             proc = page.first_proc
             for text in page.procs:
                 ad = ClassAd.from_bytes(text) if text else ClassAd()
-                self._without_foreign(ad, pending.owner)
+                self._without_foreign(ad, delivery)
                 ad.store("ProcId", proc)
                 ad.store("GlobalJobId", f"{prefix}{proc}{suffix}")
                 ad.parent = common
@@ -162,10 +208,13 @@ class Submissions:
                 self._check_status(ad)
                 self._check_hold(ad, spool=False)
 
-    def _without_foreign(self, ad: ClassAd, user: str) -> None:
+    def _without_foreign(self, ad: ClassAd, delivery: Delivery) -> None:
         """What only the schedd says of a job (the table of job attributes, SECURE_JOB_ATTRS) is passed over or refused;
-        nobody submits in another's name."""
-        settings = self._context.settings
+        nobody submits in another's name, or has another charged without leave."""
+        settings, user = self._context.settings, delivery.identity.user
+        denied = self._context.charge_objection(delivery.identity, ad)
+        if denied:
+            raise _Invalid(denied)
         for name, own in (("Owner", user), ("User", f"{user}@{settings.uid_domain}")):
             said = ad.own.get(name.lower())
             if said is not None and said not in (own, UNDEFINED):
@@ -209,21 +258,23 @@ class Submissions:
             else:
                 raise _Invalid(text)
 
-    def _check_limits(self, total: int, owner: str) -> None:
+    def _over_limits(self, total: int, owner: str) -> str:
+        """Which limit so many more jobs of an owner would be over; empty: none."""
         settings, queue = self._context.settings, self._context.queue
         if total > settings.max_jobs_per_submission:
-            raise _Invalid(f"{total} jobs in one submission; MAX_JOBS_PER_SUBMISSION is "
-                           f"{settings.max_jobs_per_submission}: submit fewer at once")
+            return (f"{total} jobs in one submission; MAX_JOBS_PER_SUBMISSION is "
+                    f"{settings.max_jobs_per_submission}: submit fewer at once")
         if sum(queue.counts(owner)) + total > settings.max_jobs_per_owner:
-            raise _Invalid(f"{owner} would have more than MAX_JOBS_PER_OWNER ({settings.max_jobs_per_owner}) jobs")
+            return f"{owner} would have more than MAX_JOBS_PER_OWNER ({settings.max_jobs_per_owner}) jobs"
         if sum(queue.everybody) + total > settings.max_jobs_submitted:
-            raise _Invalid(f"the queue would have more than MAX_JOBS_SUBMITTED ({settings.max_jobs_submitted}) jobs")
+            return f"the queue would have more than MAX_JOBS_SUBMITTED ({settings.max_jobs_submitted}) jobs"
+        return ""
 
     def _cluster_ad(self, page: SubmitPage, delivery: Delivery) -> ClassAd:
         context = self._context
         ad = ClassAd.from_bytes(page.cluster_ad)
         user = delivery.identity.user
-        self._without_foreign(ad, user)
+        self._without_foreign(ad, delivery)
         for name, value in FRESH.items():
             if ad.find(name.lower()) is None:
                 ad.store(name, value)

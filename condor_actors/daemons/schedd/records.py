@@ -8,6 +8,8 @@ parameter                             gets
 ``PER_JOB_HISTORY_DIR``               the same, a file ``history.CLUSTER.PROC`` for each job
 ====================================  ==================================================================
 
+The histories have all of a job's ad, its environment too: they are readable by the account of the schedd alone.
+
 A job is written to the histories behind the transaction in which it leaves the queue, so none is there twice, or with
 an end that was taken back; after a crash in between it is missing there.  The database has each once, and is what
 ``condor_history`` asks.  Whatever cannot be written is reported and stops nothing.
@@ -114,7 +116,7 @@ class Records:
                     banner = (f"*** ClusterId = {each.cluster} ProcId = {each.proc} Owner = \"{each.owner}\" "
                               f"CompletionDate = {ad.get_int('CompletionDate')}\n")
                     self._append(settings.history, text + banner, settings.history_bytes, False,
-                                 self._put_history_aside)
+                                 self._put_history_aside, mode=0o600)
                 if settings.per_job:
                     self._write_whole(Path(settings.per_job) / f"history.{each.cluster}.{each.proc}", text)
 
@@ -129,15 +131,18 @@ class Records:
 
     # ---- files
 
-    def _append(self, name: str, text: str, most_bytes: int, sync: bool, put_aside: Callable[[Path], None]) -> None:
+    def _append(self, name: str, text: str, most_bytes: int, sync: bool, put_aside: Callable[[Path], None], *,
+                mode: int = 0o644) -> None:
         data = text.encode("utf-8", "surrogateescape")
         path = Path(name)
         try:
             size = path.stat().st_size if path.exists() else 0
             if size and size + len(data) > most_bytes:
                 put_aside(path)
-            descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, mode)
             try:
+                if mode == 0o600:
+                    os.fchmod(descriptor, mode)  # one that others made may be open to all
                 view = memoryview(data)
                 while view:
                     view = view[os.write(descriptor, view):]
@@ -152,7 +157,9 @@ class Records:
     def _write_whole(self, path: Path, text: str) -> None:
         fresh = path.with_name(f".{path.name}.tmp")
         try:
-            fresh.write_bytes(text.encode("utf-8", "surrogateescape"))
+            fresh.unlink(missing_ok=True)
+            with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as stream:
+                stream.write(text.encode("utf-8", "surrogateescape"))
             fresh.replace(path)
             self._sick.discard(str(path.parent))
         except OSError as error:

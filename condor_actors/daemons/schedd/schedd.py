@@ -106,15 +106,20 @@ class ScheddActor(CoreActor):
 
     def __init__(self, make_core: Callable[[], ScheddCore], edges: ScheddEdges, my_address: Callable[[], str],
                  outage: StoreOutage, host_nodes: dict[str, Address], at_rest: list[Callable[[], None]]) -> None:
-        super().__init__(make_core())
-        self._make_core = make_core
         self._edges = edges
+        self._core_maker = make_core
+        super().__init__(self._make_core())
         self._is_ignorant = outage.is_ignorant  # now that the core was made of what could be read
         self._my_address = my_address
         self._outage = outage
         self._host_nodes = host_nodes
         self._at_rest = at_rest
         self._ahead_s: float | None = None
+
+    def _make_core(self) -> ScheddCore:
+        core = self._core_maker()
+        core.context.has_user = lambda name: self._edges.processes.find_user(name) is not None
+        return core
 
     def started(self) -> None:
         """The first turn."""
@@ -168,6 +173,7 @@ class ScheddActor(CoreActor):
             if problem:
                 self.context.reply(delivery, Refused(code="denied", text=problem))
                 return
+            self.context.watch(delivery.sender.node)
         if isinstance(message, ShadowHostHello):
             if not self._may_be_host(delivery.identity, message):
                 self.context.log.warn("{who} is no shadow host", who=delivery.identity.name)

@@ -2,7 +2,9 @@
 
 Theory: a job that was spooled has a folder ``$(SPOOL)/<cluster>/<proc>`` which is its initial directory.  Paths in
 messages are relative and may not lead out of it; what is opened is opened below the folder without following links.
-When the schedd runs as root, everything in it belongs to the job's owner.
+When the schedd runs as root, the folder is the job owner's and nobody else enters it, and all that is done in it is
+done with the owner's rights: what else he may have put there, a link or a hard link to another's file, is as far from
+him as it was.
 
 What a run leaves is kept by its owner's shadow host, in folders that no other user sees into::
 
@@ -23,6 +25,7 @@ from condor_actors.cores.schedd.job_queue import Job
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.daemons.schedd.shadow_processes import user_ids
 from condor_actors.machine.run.tree_removal import remove_tree
+from condor_actors.machine.run.users import Account, NoAccount, acting_as, named_account
 from condor_actors.messages.envelope import Done, Identity, Refused
 from condor_actors.messages.spool import ListSpool, ReadSpool, SpoolBytes, SpoolChunk, SpoolListing
 from condor_actors.store.database import has_room
@@ -35,6 +38,18 @@ SPOOL_MESSAGES = (SpoolChunk, *SPOOL_READS)
 OWNERS = "owners"
 KEPT = ("evicted", "checkpoints")
 MAX_READ_BYTES = 400_000
+
+
+def _account_of(owner: str) -> Account:
+    """With whose rights the files of an owner's jobs are opened.
+
+    Raises:
+        OSError: there is no such user here.
+    """
+    try:
+        return named_account(owner)
+    except NoAccount as error:
+        raise OSError(errno.ESRCH, str(error), owner) from None
 
 
 class Spool:
@@ -85,34 +100,41 @@ class Spool:
         if not context.may_touch(identity, job.cluster.owner):
             return Refused(code="denied", text=f"Job {job.name} belongs to {job.cluster.owner}")
         try:
-            if isinstance(message, SpoolChunk):
-                return self._write(job, message)
-            if isinstance(message, ReadSpool):
-                return self._read(job, message)
-            return self._list(job)
+            with contextlib.ExitStack() as afterwards:
+                folder = self._open_folder(job)
+                afterwards.callback(os.close, folder)
+                afterwards.enter_context(acting_as(_account_of(job.cluster.owner)))
+                if isinstance(message, SpoolChunk):
+                    return self._write(folder, message)
+                if isinstance(message, ReadSpool):
+                    return self._read(folder, message)
+                return self._list(job, folder)
         except BadManifest as error:
             return Refused(code="invalid", text=str(error))
         except OSError as error:
             return Refused(code="invalid", text=f"spool of job {job.name}: {error.strerror}: {error.filename}")
 
-    def _open(self, job: Job, path: str, flags: int, mode: int = 0o600) -> int:
-        """A descriptor of a file below the job's folder; no link is followed, no pipe waited for."""
+    @staticmethod
+    def _open(folder: int, path: str, flags: int, mode: int = 0o600) -> int:
+        """A descriptor of a plain file below a job's folder; no link is followed, no pipe waited for."""
         parts = check_path(path).split("/")
-        directory = self._open_folder(job)
+        directory = os.dup(folder)
         try:
             for part in parts[:-1]:
                 if flags & os.O_CREAT:
-                    try:
+                    with contextlib.suppress(FileExistsError):
                         os.mkdir(part, 0o755, dir_fd=directory)
-                        self._give(directory, part, job)
-                    except FileExistsError:
-                        pass
                 below = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=directory)
                 os.close(directory)
                 directory = below
-            return os.open(parts[-1], flags | os.O_NOFOLLOW | os.O_NONBLOCK, mode, dir_fd=directory)
+            found = os.open(parts[-1], flags | os.O_NOFOLLOW | os.O_NONBLOCK, mode, dir_fd=directory)
         finally:
             os.close(directory)
+        facts = os.fstat(found)
+        if not stat.S_ISREG(facts.st_mode) or facts.st_nlink != 1:  # the folder is the user's
+            os.close(found)
+            raise OSError(errno.EPERM, "not a plain file with one name", path)
+        return found
 
     def prepare(self, context: ScheddContext, cluster_id: int) -> str:
         """Every job of a cluster gets its folder, also one without input; returns why not, else an empty text."""
@@ -127,25 +149,17 @@ class Spool:
     def _open_folder(self, job: Job) -> int:
         folder = self.folder(job.cluster.number, job.proc)
         if not folder.exists():
-            folder.mkdir(parents=True)
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(0o700)
             user = user_ids(job.cluster.owner)
             if os.getuid() == 0 and user is not None:
+                os.chmod(folder, 0o700 if user.uid else 0o711)  # root's jobs are nobody's
                 os.chown(folder, user.uid, user.gid)
-                os.chmod(folder, 0o755)
         return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
 
-    @staticmethod
-    def _give(directory: int, name: str, job: Job) -> None:
-        user = user_ids(job.cluster.owner)
-        if os.getuid() == 0 and user is not None:
-            os.chown(name, user.uid, user.gid, dir_fd=directory, follow_symlinks=False)
-
-    def _write(self, job: Job, message: SpoolChunk) -> Any:
-        descriptor = self._open(job, message.path, os.O_WRONLY | os.O_CREAT, message.mode & 0o777 | 0o600)
+    def _write(self, folder: int, message: SpoolChunk) -> Any:
+        descriptor = self._open(folder, message.path, os.O_WRONLY | os.O_CREAT, message.mode & 0o777 | 0o600)
         try:
-            facts = os.fstat(descriptor)
-            if not stat.S_ISREG(facts.st_mode) or facts.st_nlink != 1:  # the folder is the user's
-                raise OSError(errno.EPERM, "not a plain file with one name", message.path)
             if message.offset:
                 os.lseek(descriptor, message.offset, os.SEEK_SET)
             else:
@@ -154,31 +168,25 @@ class Spool:
             while view:
                 view = view[os.write(descriptor, view):]
             os.fchmod(descriptor, message.mode & 0o777 | 0o600)
-            user = user_ids(job.cluster.owner)
-            if os.getuid() == 0 and user is not None:
-                os.fchown(descriptor, user.uid, user.gid)
         finally:
             os.close(descriptor)
         return Done()
 
-    def _read(self, job: Job, message: ReadSpool) -> Any:
-        descriptor = self._open(job, message.path, os.O_RDONLY)
+    def _read(self, folder: int, message: ReadSpool) -> Any:
+        descriptor = self._open(folder, message.path, os.O_RDONLY)
         try:
             return SpoolBytes(data=os.pread(descriptor, min(message.max_bytes, MAX_READ_BYTES), message.offset))
         finally:
             os.close(descriptor)
 
-    def _list(self, job: Job) -> SpoolListing:
-        folder = self.folder(job.cluster.number, job.proc)
+    def _list(self, job: Job, folder: int) -> SpoolListing:
         files = []
-        for here, folders, names in os.walk(folder):
+        for here, folders, names, directory in os.fwalk(".", dir_fd=folder):
             folders.sort()
             for name in sorted(names):
-                path = Path(here, name)
-                if path.is_symlink() or not path.is_file():
-                    continue
-                status = path.stat()
-                files.append((str(path.relative_to(folder)), status.st_size, status.st_mode & 0o777))
+                status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+                if stat.S_ISREG(status.st_mode) and status.st_nlink == 1:
+                    files.append((os.path.normpath(os.path.join(here, name)), status.st_size, status.st_mode & 0o777))
         iwd = job.ad.get_str("SUBMIT_Iwd") or job.ad.get_str("Iwd")
         return SpoolListing(iwd=iwd, files=tuple(files))
 
