@@ -86,7 +86,7 @@ def test_the_schedd_asks_in_edits_and_charges_anew() -> None:
     assert queue.job.cluster.submitter == "physics.ann@dom"
     assert core.context.queue.by_submitter["physics.ann@dom"][1] == 1
     assert "ann@dom" not in core.context.queue.by_submitter
-    assert [job for _, _, job in core.context.autoclusters.of_submitter("physics.ann@dom")] == [queue.job]
+    assert [job for _, job in core.context.autoclusters.of_submitter("physics.ann@dom")] == [queue.job]
     assert isinstance(edit("bob", ROOT), ActionResults)
     assert edit("bob", BOB).results[0][2].name == "PERMISSION_DENIED"
     core.validate()
