@@ -40,6 +40,7 @@ from condor_actors.cores.startd.startd_events import (
 from condor_actors.daemons.advertiser import ADVERTISER, Advertise, Advertiser, Withdraw
 from condor_actors.daemons.startd_settings import machine_ad, machine_share, slot_plans, slot_settings, startd_name
 from condor_actors.effects import Effect
+from condor_actors.machine.privilege.pool_account import pool_uid
 from condor_actors.machine.sensors.benchmarks import Benchmarks
 from condor_actors.machine.sensors.readings import HostReadings, IdleNow, Readings
 from condor_actors.machine.sensors.sensors import HostSensors
@@ -160,11 +161,11 @@ class StartdActor(Actor):
             self.startd.rest()
 
     def _is_ours(self, delivery: Delivery) -> bool:
-        """Said by a process of this machine; about jobs, by root or by this daemon's user."""
+        """Said by a process of this machine; about jobs, by root or by the account of the daemons."""
         identity = delivery.identity
         if identity.method == "self":
             return True
-        trusted = isinstance(delivery.message, IdleReading) or identity.uid in (0, self.startd.world.uid)
+        trusted = isinstance(delivery.message, IdleReading) or identity.uid in (0, *self.startd.own_uids)
         return identity.method == "local" and trusted
 
     def decide(self, event: Any) -> None:
@@ -316,6 +317,7 @@ class Startd:
     def __init__(self, config: Config, world: World) -> None:
         self.config = config
         self.world = world
+        self.own_uids = {world.uid, pool_uid(config)}
         self.started_s = world.wall_clock()
         self.readings: Readings = world.readings or HostReadings(config.list_of("CONSOLE_DEVICES"))
         self.sensors = None if world.readings is not None else HostSensors(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from twisted.application.service import IService, Service
@@ -23,6 +23,9 @@ from condor_actors.actors import Daemon, World
 from condor_actors.config import Config, ConfigError
 from condor_actors.daemons.admin import AdminActor, AdminEdges
 from condor_actors.machine.privilege.drop import drop_root
+from condor_actors.machine.privilege.helper import process_helper
+from condor_actors.machine.privilege.pool_account import PoolAccount
+from condor_actors.machine.run.process_watch import ProcessWatch
 from condor_actors.services.logs import start_logging
 from condor_actors.services.options import DaemonOptions
 from condor_actors.services.settings import store_setting
@@ -33,6 +36,8 @@ from condor_actors.wire.idtokens.token_desk import TokenDesk
 from condor_actors.wire.membership import keep_membership
 
 MakeDaemon = Callable[[Config, World], Daemon]
+HELPER_GONE = 71
+"""The exit status of a daemon whose helper has ended."""
 WITHOUT_ROOT = frozenset({"collector", "negotiator", "ckpt_server", "defrag"})
 """What needs no other account's rights: started as root, these are the pool's account before they do anything."""
 STOP_LIMITS = {"graceful": "SHUTDOWN_GRACEFUL_TIMEOUT", "fast": "SHUTDOWN_FAST_TIMEOUT"}
@@ -41,8 +46,13 @@ STOP_LIMITS = {"graceful": "SHUTDOWN_GRACEFUL_TIMEOUT", "fast": "SHUTDOWN_FAST_T
 The master takes as long as its daemons do; it hurries them itself."""
 
 
-def daemon_service(name: str, make_daemon: MakeDaemon, options: DaemonOptions, reactor: Any = None) -> IService:
-    """The service of the daemon ``name``.
+Prepare = Callable[[Config, PoolAccount], Sequence[str]]
+"""What a daemon does as root before it drops that; returns the policy of its helper."""
+
+
+def daemon_service(name: str, make_daemon: MakeDaemon, options: DaemonOptions, reactor: Any = None,
+                   prepare: Prepare | None = None) -> IService:
+    """The service of the daemon ``name``; with ``prepare``, one whose helper keeps root's rights.
 
     Raises:
         ConfigError: the configuration is not valid; nothing listens yet.
@@ -53,19 +63,21 @@ def daemon_service(name: str, make_daemon: MakeDaemon, options: DaemonOptions, r
         reactor = default_reactor
     local_name = options["local-name"]
 
-    return DaemonService(name, lambda: valid_config(name, local_name), make_daemon, reactor)
+    return DaemonService(name, lambda: valid_config(name, local_name), make_daemon, reactor, prepare)
 
 
 class DaemonService(Service):
     """Runs one daemon for as long as the process lives; see the module."""
 
-    def __init__(self, name: str, load: Callable[[], Config], make_daemon: MakeDaemon, reactor: Any) -> None:
+    def __init__(self, name: str, load: Callable[[], Config], make_daemon: MakeDaemon, reactor: Any,
+                 prepare: Prepare | None = None) -> None:
         self.name = f"condor-{name}"
         self.daemon_name = name
         self.config = load()
         self.exit_status = 0
         self._load = load
         self._make_daemon = make_daemon
+        self._prepare = prepare
         self._reactor = reactor
         self._how = "graceful"
         self._finishing = False
@@ -93,7 +105,7 @@ class DaemonService(Service):
             self._reactor.callWhenRunning(self._reactor.stop)
 
     def _start(self) -> None:
-        dropped = drop_root(self.config) if self.daemon_name in WITHOUT_ROOT else ""
+        dropped = self._drop()
         if dropped:
             self.config = self._load()  # with what root's daemons do not read
         self._stop_log = start_logging(self.config, self.daemon_name)
@@ -130,6 +142,23 @@ class DaemonService(Service):
         self._wish = ShutdownExpression(lambda: self.config, daemon, self._stop_for_good)
         self._wish.start(self._reactor)
         self.log.info("** condor-{name} listens at {node}", name=self.daemon_name, node=real.world.post.public_node)
+
+    def _drop(self) -> str:
+        """Drop root where this daemon can; what became of that."""
+        prepare, config = self._prepare, self.config
+        if prepare is not None:
+            dropped = drop_root(config, lambda account: prepare(config, account))
+        else:
+            dropped = drop_root(config) if self.daemon_name in WITHOUT_ROOT else ""
+        helper = process_helper()
+        if helper is not None:
+            ProcessWatch(helper.pid, self._reactor, self._helper_ended)
+        return dropped
+
+    def _helper_ended(self) -> None:
+        """Without its helper the daemon can neither start nor end anything: it is started again, with a new one."""
+        self.log.error("** condor_root, the helper of condor-{name}, is gone: exiting at once", name=self.daemon_name)
+        os._exit(HELPER_GONE)
 
     def _stop_for_good(self, how: str) -> None:
         self.log.info("** its DAEMON_SHUTDOWN has come true")

@@ -25,10 +25,13 @@ def makeService(options: Options, reactor: Any = None) -> IService:  # noqa: N80
     from condor_actors.actors import World
     from condor_actors.config import Config
     from condor_actors.daemons.starter.starter_host import StarterHostDaemon, make_starter_host
+    from condor_actors.machine.run.before_drop import BeforeDrop
     from condor_actors.messages.envelope import Address
     from condor_actors.transfer.service import BulkService
     from condor_actors.transfer.standard_frames import CHANNEL_LINE, STANDARD_LINE
     from condor_actors.transfer.streams import BULK_LINE
+
+    before = BeforeDrop()
 
     def make(config: Config, world: World) -> StarterHostDaemon:
         socket = options["startd-socket"] or str(config.path("RUN") / "startd.sock")
@@ -36,10 +39,11 @@ def makeService(options: Options, reactor: Any = None) -> IService:  # noqa: N80
         services: Any = getattr(world.post, "services", None)
         if services is not None:
             services[BULK_LINE] = bulk.connection
-        daemon = make_starter_host(config, attrs.evolve(world, blobs=bulk), Address(f"unix:{socket}", "startd"))
+        edges = attrs.evolve(world, blobs=bulk, host=before.host)
+        daemon = make_starter_host(config, edges, Address(f"unix:{socket}", "startd"))
         if services is not None:
             services[STANDARD_LINE] = daemon.standard_stream
             services[CHANNEL_LINE] = daemon.standard_channel
         return daemon
 
-    return daemon_service("starter-host", make, options, reactor)
+    return daemon_service("starter-host", make, options, reactor, before)

@@ -88,7 +88,7 @@ void set_limits(const struct plan *plan)
 
 /* Who starts the launcher as the job's account already lends it rights for its own steps: they end here.  Those of root
  * have ended with its identity. */
-static void drop_rights(void)
+void drop_rights(void)
 {
     struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
     const struct __user_cap_data_struct none[2] = {{0}};

@@ -83,6 +83,7 @@ void fork_into_pid_namespace(const struct plan *plan);
 /* identity.c: limits, identity, signals: everything the job inherits by exec. */
 void close_descriptors(const struct plan *plan);
 void set_limits(const struct plan *plan);
+void drop_rights(void);
 void become_user(const struct plan *plan);
 void reset_signals(void);
 void set_death_signal(int number, pid_t expected_parent);

@@ -71,9 +71,13 @@ static void end_like(int status)
     _exit(WIFEXITED(status) ? WEXITSTATUS(status) : LAUNCH_FAILED);
 }
 
-/* The descriptors of the job are not ours to hold: a reader of its output waits for end of file. */
+/* The descriptors of the job are not ours to hold: a reader of its output waits for end of file.  Rights that were lent
+ * are not needed any more, and the job, whose account we may be, is not to look into us. */
 static void let_go(const struct plan *plan, int keep)
 {
+    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+        fail("pid-namespace", errno, "PR_SET_DUMPABLE");
+    drop_rights();
     if (plan->status_fd >= 0)
         close(plan->status_fd);
     for (size_t i = 0; i < plan->kept_count; i++)

@@ -44,14 +44,15 @@ static int inside(struct walk *walk, int folder, int depth)
     return error;
 }
 
-/* Gives a thing that is open another owner: only what is FROM's, and has no other name where somebody else sees it. */
+/* Gives a thing that is open another owner: only what is FROM's.  What is the pool's is given only if it has no other
+ * name: an account could have put one of the pool's own files there.  What is the account's own it may lose everywhere. */
 static int change_owner(const struct walk *walk, int thing, const struct stat *facts)
 {
     if (facts->st_uid == walk->to)
         return 0;
     if (facts->st_uid != walk->from || facts->st_dev != walk->device)
         return EPERM;
-    if (!S_ISDIR(facts->st_mode) && facts->st_nlink != 1)
+    if (walk->kind == GIVE && !S_ISDIR(facts->st_mode) && facts->st_nlink != 1)
         return EMLINK;
     return fchownat(thing, "", walk->to, walk->group, AT_EMPTY_PATH) < 0 ? errno : 0;
 }

@@ -15,7 +15,7 @@ import pytest
 import condor_actors
 from condor_actors.machine.privilege.pool_account import PoolAccount, out_of_reach
 from tests.harness.root_helper import POOL, status_of
-from tests.pool_fixture import PersonalPool, fresh_folder
+from tests.pool_fixture import PersonalPool, fresh_folder, until
 
 ACCOUNT = PoolAccount(POOL, POOL, f"uid {POOL}")
 REPOSITORY = Path(condor_actors.__file__).parents[1]
@@ -52,7 +52,13 @@ class RootPool(PersonalPool):
 
     def status(self, name: str) -> dict[str, str]:
         """``/proc/PID/status`` of a daemon."""
-        return status_of(int((self.dir / "run" / f"{name}.address").read_text().split()[-1]))
+        return status_of(self.pid(name))
+
+    def pid(self, name: str) -> int:
+        """The process of a daemon, as soon as it listens."""
+        file = self.dir / "run" / f"{name}.address"
+        until(file.exists, f"{name} listens")
+        return int(file.read_text().split()[-1])
 
 
 @contextmanager

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
+import select
+import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from tests.harness.root_helper import POOL
+from tests.harness.root_helper import POOL, status_of
 from tests.harness.root_pool import RootPool, root_pool
+from tests.pool_fixture import until
 
-DROPPED = ("collector", "negotiator")
+DROPPED = ("collector", "negotiator", "starter-host")
 
 
 @pytest.fixture(scope="module")
@@ -62,3 +67,92 @@ def test_a_pool_of_an_earlier_version_is_taken_over(pool: RootPool) -> None:
     assert outside.stat().st_uid == 0
     assert top.stat().st_uid == (top / "7").stat().st_uid == POOL
     test_jobs_run_in_a_pool_without_root(pool)
+
+
+SLEEPER = "#!/bin/sh\nmkdir -m 700 shut\necho $1 > shut/file\nln -s /etc link\necho ready > state\nexec sleep 1000\n"
+
+
+def program(pool: RootPool, name: str, text: str) -> str:
+    path = pool.work / name
+    path.write_text(text)
+    path.chmod(0o755)
+    return name
+
+
+def test_files_go_there_and_come_back(pool: RootPool) -> None:
+    name = program(pool, "files.sh", "#!/bin/sh\ncat input > copied\nmkdir -m 700 tree\necho below > tree/leaf\nid -u\n"
+                                     "ln copied second\n")
+    (pool.work / "input").write_text("what goes there")
+    pool.submit(f"executable = {name}\ntransfer_input_files = input\ntransfer_output_files = copied, second, tree\n"
+                "output = id\nlog = files.log\nqueue")
+    pool.wait("files.log")
+    assert (pool.work / "copied").read_text() == (pool.work / "second").read_text() == "what goes there"
+    assert (pool.work / "tree" / "leaf").read_text() == "below\n"
+    assert (pool.work / "id").read_text() == "65534\n"
+
+
+def test_a_running_job_is_read_suspended_and_removed(pool: RootPool) -> None:
+    cluster = pool.submit(f"executable = {program(pool, 'sleeper.sh', SLEEPER)}\nlog = sleep.log\nqueue")
+    job = f"{cluster}.0"
+    pool.until_status(job, 2)
+    until(lambda: "ready" in pool.tool("condor_tail", job, "state").stdout, "what the job has written")
+    assert "root" not in pool.tool("condor_tail", job, "link/passwd").stdout
+    said = pool.tool("condor_ssh_to_job", job, "id", "-u")
+    assert said.stdout.strip() == "65534", said.stderr
+    pool.run("condor_suspend", job)
+    pool.until_status(job, 7)
+    pool.run("condor_continue", job)
+    pool.until_status(job, 2)
+    pool.run("condor_vacate_job", job)
+    until(lambda: "Job was evicted" in (pool.work / "sleep.log").read_text(), "the job is evicted")
+    pool.run("condor_rm", job)
+    pool.until_status(job, 0)
+    until(lambda: not pool.scratch(), "no scratch directory left")
+
+
+def test_a_job_that_checkpoints_itself_goes_on(pool: RootPool) -> None:
+    text = ("#!/bin/sh\nn=$(cat state 2>/dev/null || echo 0)\nn=$((n+1))\necho $n > state\n[ $n -ge 3 ] && exit 0\n"
+            "ln -sf /etc/shadow _condor_stdin; exit 85\n")
+    pool.submit(f"executable = {program(pool, 'steps.sh', text)}\ncheckpoint_exit_code = 85\n"
+                "transfer_checkpoint_files = state\ntransfer_output_files = state\nlog = steps.log\nqueue")
+    pool.wait("steps.log")
+    assert (pool.work / "state").read_text() == "3\n"
+
+
+def test_what_the_helper_cannot_do_any_more_its_daemon_says(pool: RootPool) -> None:
+    """A helper that dies ends its daemon, which is started again with a new one; the job is run again."""
+    cluster = pool.submit(f"executable = {program(pool, 'again.sh', SLEEPER)}\nlog = again.log\nqueue")
+    pool.until_status(f"{cluster}.0", 2)
+    before = pool.pid("starter-host")
+    helper = helper_of(before)
+    assert status_of(helper)["Uid"].split() == ["0"] * 4
+    os.kill(helper, signal.SIGKILL)
+    until(lambda: pool.pid("starter-host") != before, "another starter host")
+    until(lambda: "condor_root" in (pool.dir / "log" / "StarterHostLog").read_text(), "the log says why")
+    until(lambda: len(re.findall("Job executing", (pool.work / "again.log").read_text())) > 1, "the job runs again")
+    pool.run("condor_rm", str(cluster))
+    pool.until_status(f"{cluster}.0", 0)
+
+
+def test_a_daemon_that_is_killed_leaves_no_helper_and_no_job(pool: RootPool) -> None:
+    cluster = pool.submit(f"executable = {program(pool, 'gone.sh', SLEEPER)}\nlog = gone.log\nqueue")
+    pool.until_status(f"{cluster}.0", 2)
+    daemon = pool.pid("starter-host")
+    watched = [os.pidfd_open(pid) for pid in (helper_of(daemon), *children(daemon))]
+    os.kill(daemon, signal.SIGKILL)
+    for descriptor in watched:
+        assert select.select([descriptor], [], [], 60)[0]
+        os.close(descriptor)
+    pool.run("condor_rm", str(cluster))
+    pool.until_status(f"{cluster}.0", 0)
+
+
+def children(pid: int) -> list[int]:
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def helper_of(pid: int) -> int:
+    """The condor_root of a daemon."""
+    found = [child for child in children(pid) if status_of(child)["Name"] == "condor_root"]
+    assert len(found) == 1
+    return found[0]

@@ -245,6 +245,14 @@ ROWS = (
         read_by=STARTER,
     ),
     text("NOBODY_USER", "nobody", "The account of jobs that have no other.", read_by=STARTER),
+    integer(
+        "MIN_USER_UID",
+        1000,
+        "The lowest uid of people. Where root is dropped, jobs run as their owners from there on only; accounts below"
+        " are the system's.",
+        low=1,
+        change="restart",
+    ),
     words(
         "MOUNT_UNDER_SCRATCH",
         "/tmp,/var/tmp",

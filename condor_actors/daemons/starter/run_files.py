@@ -6,10 +6,10 @@ import os
 
 from condor_actors.cores.starter.run_spec import RunSpec
 from condor_actors.machine.run.sandbox import Sandbox
-from condor_actors.machine.run.users import Account, acting_as
+from condor_actors.machine.run.users import Account, open_as
 from condor_actors.messages.envelope import Refused
 from condor_actors.messages.interactive import ReadRunFile, RunFileBytes
-from condor_actors.transfer.beneath import needs_regular, open_at_once
+from condor_actors.transfer.beneath import needs_regular
 
 __all__ = ["read_run_file"]
 
@@ -39,11 +39,10 @@ def read_run_file(message: ReadRunFile, spec: RunSpec, sandbox: Sandbox | None,
 
 def _read_shared(path: str, message: ReadRunFile, account: Account) -> tuple[int, bytes, int]:
     """Of a job that runs in its submitter's directory."""
-    with acting_as(account):
-        descriptor = open_at_once(path)
-        try:
-            size = needs_regular(descriptor, path).st_size
-            start = max(0, size - message.max_bytes) if message.offset < 0 else message.offset
-            return start, os.pread(descriptor, min(message.max_bytes, MOST_BYTES), start), size
-        finally:
-            os.close(descriptor)
+    descriptor = open_as(account, path, os.O_RDONLY)
+    try:
+        size = needs_regular(descriptor, path).st_size
+        start = max(0, size - message.max_bytes) if message.offset < 0 else message.offset
+        return start, os.pread(descriptor, min(message.max_bytes, MOST_BYTES), start), size
+    finally:
+        os.close(descriptor)

@@ -40,11 +40,18 @@ class RunOutputs:
         if self._gathering:
             return
         streams = starter.streams.paths
+
+        def slowly() -> Any:
+            sandbox.take_back()
+            return sandbox.gather(named, streams, complete=complete)
+
         try:
+            if sandbox.lent:
+                raise HeavyManifest
             builder: Any = sandbox.gather(named, streams, complete=complete, light=True)
         except HeavyManifest:
             self._gathering = True
-            gathering = starter.held.in_thread(lambda: sandbox.gather(named, streams, complete=complete))
+            gathering = starter.held.in_thread(slowly)
             starter.context.defer_to_turn(gathering, self._gathered)
             return
         except (MissingOutputs, OSError, ValueError):

@@ -88,7 +88,7 @@ class Shell:
         os.set_blocking(self._master, False)
         try:
             self.resize(message.rows, message.columns)
-            if run.account is not None:
+            if run.account is not None and os.geteuid() == 0:  # else the terminal is open, and that is all it needs
                 os.fchown(terminal, run.account.uid, run.account.gid)
             as_turn = run.context.as_turn
             self._process = run.edges.launcher.launch(

@@ -11,7 +11,7 @@ frees it in that case.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -88,6 +88,8 @@ class Starter(Actor):
         self._ended: Ended | None = None
         self._began_s = 0.0
         self._tries = 0
+        self._binds: Sequence[tuple[str, str]] = ()
+        self._tmpfs: Sequence[str] = ()
         self._asked: Delivery | None = None
         self.streams = OutputStreams(self)
         self._inputs = RunInputs(self, message.inputs, message.inputs_digest)
@@ -223,6 +225,7 @@ class Starter(Actor):
         claim = self.claim
         opened: list[int] = []
         try:
+            self._make_places(self.sandbox)
             stdin, stdout, stderr = self._open_standard(opened)
             processes = self.processes = self.held.processes = self.edges.processes_for(claim, self.run_id)
             processes.share(self._share())
@@ -236,6 +239,14 @@ class Starter(Actor):
         if self._share().idle:
             processes.share(self._share())
         self.streams.go_on_later()
+
+    def _make_places(self, sandbox: Sandbox) -> None:
+        """The last that is done in the scratch directory before it is the job's."""
+        spec = self.spec
+        directory = sandbox.path if spec.transfers else spec.iwd
+        needed = (sandbox.path, directory, os.path.join(sandbox.path, spec.program))
+        self._binds, self._tmpfs = self.edges.own_places(sandbox, needed)
+        sandbox.lend()
 
     def _launch(self, processes: RunProcesses, plan: LaunchPlan) -> Launched:
         """Start the program; what becomes of it are turns, but its number is forgotten as soon as it is reaped."""
@@ -286,12 +297,11 @@ class Starter(Actor):
         variables[MARK] = f"{edges.root.path}:{self.run_id}"
         limits = {"core": "0" if spec.core_kib is None else str(spec.core_kib * 1024)}
         program, directory = os.path.join(sandbox.path, spec.program), sandbox.path if spec.transfers else spec.iwd
-        binds, tmpfs = edges.own_places(sandbox, (sandbox.path, directory, program))
         return LaunchPlan(
             program=program, arguments=spec.arguments, environment=variables, directory=directory, stdin=stdin,
             stdout=stdout, stderr=stderr, account=self.account,
             cgroups=claim.cgroup.directories if claim.cgroup is not None else (), limits=limits, nice=self._niceness(),
-            isolate=edges.isolation, binds=binds, tmpfs=tmpfs)
+            isolate=edges.isolation, binds=self._binds, tmpfs=self._tmpfs)
 
     def _niceness(self) -> int:
         job, slot = ClassAd.from_bytes(self.job_ad), ClassAd.from_bytes(self.claim.slot_ad)

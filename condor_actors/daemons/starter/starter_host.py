@@ -16,6 +16,7 @@ from condor_actors.daemons.starter.claim_registry import ActiveClaim, StarterHos
 from condor_actors.daemons.starter.run_streams import accept_stream
 from condor_actors.daemons.starter.starter_edges import StarterEdges, StarterSettings
 from condor_actors.daemons.starter.starter_events import EndAllRuns
+from condor_actors.machine.run.before_drop import group_base
 from condor_actors.machine.run.cgroups import Cgroups
 from condor_actors.machine.run.launch import Launcher, PosixLauncher
 from condor_actors.machine.run.run_host import RunHost
@@ -57,7 +58,8 @@ class StarterHostDaemon:
         if self.root.notice:
             world.log.warn("{notice}", notice=self.root.notice)
         spool = config.path("SPOOL")
-        self.cgroups = Cgroups.find(self._base()) if config.boolean("USE_CGROUPS") else None
+        base = group_base(config, self.root.path)
+        self.cgroups = Cgroups.find(base) if config.boolean("USE_CGROUPS") else None
         launcher: Launcher = world.processes or PosixLauncher(world.reactor_time, config.text("JOB_LAUNCHER"))
         self.edges = StarterEdges(
             reactor=world.reactor_time, in_thread=in_thread, log=world.log, host=self.host, root=self.root,
@@ -98,11 +100,6 @@ class StarterHostDaemon:
             update_interval_s=config.seconds("STARTER_UPDATE_INTERVAL"),
             first_update_s=config.seconds("STARTER_INITIAL_UPDATE_INTERVAL"),
             max_processes=config.integer("MAX_JOB_PROCESSES"))
-
-    def _base(self) -> str:
-        """Each EXECUTE has groups of its own, so that several startds of a machine do not meet."""
-        base = self.config.needed_text("BASE_CGROUP")
-        return f"{base}/{self.root.path.strip('/').replace('/', '_')}"
 
     def _nobody(self) -> Account:
         return self._named(self.config.needed_text("NOBODY_USER"))

@@ -6,7 +6,6 @@ in its control group, with its mark, killed with them.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -57,9 +56,7 @@ class UrlInputs:
             return  # the run is over
         target = -1
         try:
-            target = sandbox.open_output(entry.path)
-            with sandbox.rights(), contextlib.suppress(PermissionError):
-                os.fchmod(target, entry.mode)
+            target = sandbox.make_file(entry.path, entry.mode)
             self._start(entry, target)
         except OSError as error:
             self._failed(f"{entry.path} cannot be fetched: {error}")
@@ -99,7 +96,7 @@ class UrlInputs:
             launched = edges.launcher.launch(LaunchPlan(
                 program=sys.executable, arguments=("-I", "-m", url_fetch.__name__), directory="/",
                 environment={MARK: f"{edges.root.path}:{starter.run_id}"}, stdin=reading, stdout=target,
-                stderr=writing, account=None if edges.host.may_change_user() else starter.account,
+                stderr=writing, account=None if os.geteuid() == 0 else starter.account,
                 cgroups=claim.cgroup.directories if claim.cgroup is not None else (),
                 limits={"core": "0", "nofile": str(OPEN_FILES), "as": str(MEMORY_BYTES),
                         "fsize": str(self._room_bytes(target))}), lambda: None, failed, ended)

@@ -9,8 +9,8 @@ from __future__ import annotations
 import platform
 from pathlib import Path
 
-__all__ = ["NativeProgramMissing", "benchmark_path", "launcher_path", "program_path", "runtime_is_there",
-           "runtime_path"]
+__all__ = ["NativeProgramMissing", "benchmark_path", "launcher_path", "program_path", "root_helper_path",
+           "runtime_is_there", "runtime_path"]
 
 _FOLDER = Path(__file__).resolve().parent / "bin"
 
@@ -50,3 +50,8 @@ def benchmark_path() -> str:
 def runtime_path() -> str:
     """Return the absolute path of ``condor_runtime``, which runs a program whose files are elsewhere."""
     return program_path("condor_runtime")
+
+
+def root_helper_path() -> str:
+    """Return the absolute path of ``condor_root``, which keeps root's rights for a daemon that has dropped them."""
+    return program_path("condor_root")

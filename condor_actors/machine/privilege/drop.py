@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Callable, Sequence
 
 from condor_actors.config import Config
+from condor_actors.machine.privilege.helper import start_helper
 from condor_actors.machine.privilege.ownership import give_to_pool, pool_folders
 from condor_actors.machine.privilege.pool_account import PoolAccount, out_of_reach, pool_account
 
@@ -19,8 +21,13 @@ __all__ = ["drop_root"]
 PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS = 4, 38
 
 
-def drop_root(config: Config) -> str:
+def drop_root(config: Config, prepare: Callable[[PoolAccount], Sequence[str]] | None = None) -> str:
     """Become the pool's account; nothing to do for a process that is not root.
+
+    Args:
+        config: of the daemon.
+        prepare: does what only root can do beforehand, and returns the policy of the helper that stays root; None:
+            there is nothing to do, and no helper.
 
     Returns:
         What became of it in a sentence, a warning when root is kept; empty: this was not root.
@@ -38,6 +45,8 @@ def drop_root(config: Config) -> str:
     if blocked:
         return f"WARNING: it stays root: the pool's account, {account.name}, has no search permission on {blocked}"
     give_to_pool(config, account)
+    if prepare is not None:
+        start_helper(["--pool", str(account.uid), str(account.gid), *prepare(account)])
     become(account)
     return f"root is dropped for good: this is {account.name} (uid {account.uid}, gid {account.gid})"
 

@@ -19,7 +19,7 @@ from condor_actors.machine.privilege.pool_account import PoolAccount
 
 __all__ = ["give_files", "give_to_pool", "pool_folders"]
 
-FOLDERS = ("LOG", "RUN", "SPOOL", "PERSISTENT_CONFIG_DIR")
+FOLDERS = ("LOG", "RUN", "SPOOL", "EXECUTE", "PERSISTENT_CONFIG_DIR")
 KEYS = ("POOL_CA", "POOL_CA_KEY", "HOST_CERTIFICATE", "HOST_KEY", "POOL_TOKENS", "SEC_TOKEN_POOL_SIGNING_KEY_FILE")
 TOO_WIDE = frozenset(map(Path, ("/", "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/opt", "/proc", "/root", "/run",
                                 "/sbin", "/srv", "/sys", "/tmp", "/usr", "/var", "/var/lib", "/var/log", "/var/run",

@@ -18,12 +18,17 @@ from pathlib import Path
 
 import attrs
 
+from condor_actors.machine.privilege.helper import send_signal
+
 __all__ = ["CgroupUsage", "Cgroups", "JobCgroup"]
 
 ROOT = Path("/sys/fs/cgroup")
 V1 = ("freezer", "memory", "cpu", "cpuacct", "pids", "blkio")
 IO_FILES = {1: ("blkio.bfq.weight", "blkio.weight"), 2: ("io.weight", "io.bfq.weight")}
 """Weights of disk time; which there are depends on the I/O scheduler."""
+
+DELEGATED = ("cgroup.procs", "tasks", "cgroup.threads", "cgroup.subtree_control", "cpu.idle")
+"""The files of a group that belong to whoever may divide it; Source: cgroups(7), "Delegation"."""
 
 NORMAL_IO_WEIGHT = 100
 
@@ -117,6 +122,23 @@ class Cgroups:
                     _write(str(level / "cgroup.subtree_control"), f"+{name}")
             return cls(2, {"": str(directory)}, str(above), "" if above == root else str(above))
         return None
+
+    def give(self, uid: int, gid: int) -> None:
+        """Leave the groups to an account, as root: it makes and removes groups in these, and limits them.
+
+        Raises:
+            OSError: the kernel refuses.
+        """
+        for parent in self.parents.values():
+            os.chown(parent, uid, gid)
+            for name in DELEGATED:
+                with contextlib.suppress(FileNotFoundError):
+                    os.chown(f"{parent}/{name}", uid, gid)
+            above = os.path.dirname(parent)
+            while above.startswith(f"{self._top}/"):
+                with contextlib.suppress(FileNotFoundError):
+                    os.chown(f"{above}/cpu.idle", uid, gid)
+                above = os.path.dirname(above)
 
     def settle(self, idle: bool) -> str:
         """Make the groups above the runs' idle when all that runs below them is, and ordinary when not.
@@ -302,7 +324,7 @@ class JobCgroup:
         pids = self.pids()
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+                send_signal(pid, signal.SIGKILL)
         self.thaw()
         return len(pids)
 

@@ -18,9 +18,10 @@ from twisted.internet.interfaces import IReadDescriptor
 from zope.interface import implementer
 
 from condor_actors.machine.native.programs import launcher_path
+from condor_actors.machine.privilege.helper import process_helper
 from condor_actors.machine.run.process_tree import MARK
 from condor_actors.machine.run.process_watch import ProcessWatch
-from condor_actors.machine.run.users import Account, may_change_user
+from condor_actors.machine.run.users import Account
 
 __all__ = ["Ended", "LaunchPlan", "Launched", "Launcher", "PosixLauncher"]
 
@@ -123,7 +124,14 @@ class PosixLauncher:
             for number in plan.keep:
                 os.set_inheritable(number, True)
             variables = {name if name == MARK else VEIL + name: value for name, value in plan.environment.items()}
-            pid = os.posix_spawn(self._program, words, variables, file_actions=files)
+            helper = process_helper() if plan.account is not None else None
+            if helper is None:
+                pid = os.posix_spawn(self._program, words, variables, file_actions=files)
+            else:
+                given = [(plan.stdin, 0), (plan.stdout, 1), (plan.stderr, 2), (writing, writing)]
+                pid = helper.start(plan.account.uid if plan.account else 0, words,
+                                   [f"{name}={value}" for name, value in variables.items()], plan.cgroups,
+                                   [*given, *((number, number) for number in plan.keep)])
         except BaseException:
             os.close(reading)
             raise
@@ -137,12 +145,13 @@ class PosixLauncher:
         words = [self._program, "--status-fd", str(status), "--new-session", "--chdir", plan.directory]
         if plan.death_signal:
             words += ["--death-signal", str(plan.death_signal)]
-        if plan.account is not None and may_change_user():
+        helped = plan.account is not None and process_helper() is not None
+        if plan.account is not None and os.geteuid() == 0:
             account = plan.account
             words += ["--uid", str(account.uid), "--gid", str(account.gid)]
             if account.groups:
                 words += ["--groups", ",".join(map(str, account.groups))]
-        for directory in plan.cgroups:
+        for directory in () if helped else plan.cgroups:  # the helper joins them
             words += ["--cgroup", directory]
         for name, value in plan.limits.items():
             words += ["--rlimit", f"{name}={value}"]

@@ -16,6 +16,8 @@ import os
 import signal
 from collections.abc import Iterable
 
+from condor_actors.machine.privilege.helper import process_helper, send_signal
+
 __all__ = ["MARK", "become_subreaper", "children_of", "descendants", "kill_all", "mark_of", "marked", "orphans_of",
            "session_of", "signal_all", "start_ticks"]
 
@@ -101,6 +103,9 @@ def orphans_of(session: int, mark: str, known: Iterable[int], leaders: Iterable[
             the run's own, unless a living run is old enough to have begun it.
     """
     seen, runs = set(known), set(leaders)
+    helper = process_helper()
+    if helper is not None:
+        runs.add(helper.pid)
     found = []
     for pid in children_of(os.getpid()):
         if pid in runs:
@@ -132,7 +137,7 @@ def signal_all(pids: Iterable[int], number: int) -> int:
     count = 0
     for pid in pids:
         try:
-            os.kill(pid, number)
+            send_signal(pid, number)
         except ProcessLookupError:
             continue
         except PermissionError:

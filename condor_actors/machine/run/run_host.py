@@ -18,8 +18,7 @@ from condor_actors.machine.native.programs import NativeProgramMissing, launcher
 from condor_actors.machine.run import process_tree
 from condor_actors.machine.run.cgroups import JobCgroup
 from condor_actors.machine.run.run_processes import RunProcesses
-from condor_actors.machine.run.sandbox import SandboxRoot
-from condor_actors.machine.run.tree_removal import remove_tree
+from condor_actors.machine.run.sandbox import SandboxRoot, remove_leftover
 from condor_actors.machine.run.users import Account, NoAccount, account_of_uid, may_change_user, named_account
 from condor_actors.transfer.blob_store import BlobStore
 
@@ -29,14 +28,21 @@ __all__ = ["RunHost"]
 class RunHost:
     """The machine that this process runs on.
 
+    Args:
+        root: the directory of all sandboxes, where root has made it before it was dropped.
+
     Attributes:
         pid: of this process.
-        own_account: as whom it runs.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, root: SandboxRoot | None = None) -> None:
         self.pid = os.getpid()
-        self.own_account = account_of_uid(os.geteuid())
+        self._root = root
+
+    @property
+    def own_account(self) -> Account:
+        """As whom this process runs."""
+        return account_of_uid(os.geteuid())
 
     @cached_property
     def null(self) -> int:
@@ -60,7 +66,7 @@ class RunHost:
         Raises:
             OSError: it cannot be made.
         """
-        return SandboxRoot(execute, account)
+        return self._root or SandboxRoot(execute, account)
 
     def blobs(self, folder: Path, quota_bytes: int, floor_bytes: int) -> BlobStore:
         """The content that runs have fetched.
@@ -103,7 +109,7 @@ class RunHost:
 
     def remove_tree(self, path: str) -> bool:
         """Remove a sandbox that nobody uses; returns whether it is gone."""
-        return remove_tree(path)
+        return remove_leftover(path)
 
     def own_peak_kib(self) -> int:
         """The most memory this process has had: the kernel counts it as the first peak of every child it spawns."""

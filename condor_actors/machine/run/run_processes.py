@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection
 
 import attrs
 
+from condor_actors.machine.privilege.helper import send_signal
 from condor_actors.machine.run import process_tree
 from condor_actors.machine.run.cgroups import JobCgroup
 from condor_actors.machine.run.cpu_io_priority import Share, apply_share
@@ -76,7 +77,7 @@ class RunProcesses:
         """Send a signal to the first process."""
         if self._alive:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(self._leader, number)
+                send_signal(self._leader, number)
 
     def freeze(self) -> None:
         """Suspend all; repeated by parentage until no new one turns up."""

@@ -3,6 +3,9 @@
 Theory: a sandbox is ``dir_<pid>_<n>`` below EXECUTE (pid: the starter host's), mode 700, the job's user's.  What was
 there before the job is remembered by name, time and size, so that "everything new or changed" is one listing.  All that
 is done in it after the job began is done with the job's rights (:mod:`users`).
+
+Where root's rights are a helper's, a sandbox is the pool's own until the job begins and again when its last process has
+ended: in between it is lent to the job's account, and looked into by orders to the helper.
 """
 
 from __future__ import annotations
@@ -13,18 +16,19 @@ import hashlib
 import os
 import stat
 import tempfile
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
+from condor_actors.machine.privilege.helper import RootHelper, process_helper
 from condor_actors.machine.run.tree_removal import remove_tree
-from condor_actors.machine.run.users import Account, acting_as
+from condor_actors.machine.run.users import Account, acting_as, open_as
 from condor_actors.messages.manifest import FileEntry
 from condor_actors.transfer.beneath import NO_LINKS, LeadsOut, open_beneath
 from condor_actors.transfer.blob_store import BlobStore
 from condor_actors.transfer.layout import lay_out
 from condor_actors.transfer.manifest import INLINE_LIMIT_BYTES, ManifestBuilder, check_path
 
-__all__ = ["MissingOutputs", "Sandbox", "SandboxRoot", "places_of_sandboxes"]
+__all__ = ["MissingOutputs", "Sandbox", "SandboxRoot", "places_of_sandboxes", "remove_leftover"]
 
 PREFIX = "dir_"
 PRIVATE = ".condor_private"
@@ -56,13 +60,14 @@ class SandboxRoot:
     Args:
         execute: EXECUTE.
         account: someone who must be able to get into a sandbox below it; None: this process only.
+        own: the uid of the pool's account.
 
     Attributes:
         path: where sandboxes are: ``execute``, or, when ``account`` cannot get there, a directory that it can reach.
         notice: says so in that case.
     """
 
-    def __init__(self, execute: str, account: Account | None = None) -> None:
+    def __init__(self, execute: str, account: Account | None = None, own: int = 0) -> None:
         self.path = places_of_sandboxes(execute)[0]
         self.notice = ""
         self._count = 0
@@ -75,8 +80,8 @@ class SandboxRoot:
                                f"sandboxes go to {elsewhere}")
                 os.makedirs(elsewhere, mode=0o755, exist_ok=True)
                 facts = os.lstat(elsewhere)
-                if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != 0:
-                    raise PermissionError(f"{elsewhere} is not root's own directory")
+                if not stat.S_ISDIR(facts.st_mode) or facts.st_uid not in (0, own):
+                    raise PermissionError(f"{elsewhere} is not the pool's own directory")
                 self.path = elsewhere
             os.chmod(self.path, 0o755)
 
@@ -123,13 +128,16 @@ class Sandbox:
     Attributes:
         path: absolute.
         account: whose it is; None: this process's user.
+        lent: the account has it now, and this process can look into it by its helper only.
     """
 
     def __init__(self, path: str, account: Account | None) -> None:
         self.path = path
         self.account = account
+        self.lent = False
         self._before: dict[str, tuple[int, int]] = {}
         self._places: dict[str, str] = {}
+        self._places_made = False
 
     def _me(self) -> Account:
         return self.account or Account("", os.geteuid(), os.getegid(), "/")
@@ -163,6 +171,45 @@ class Sandbox:
             if os.listdir(self.path):
                 raise OSError(errno.ENOTEMPTY, "another user's files are in it", self.path)
 
+    def lend(self) -> None:
+        """The job begins: where this process is the pool's account, its folder becomes the job's.
+
+        Raises:
+            OSError: the helper refuses.
+        """
+        helper = process_helper()
+        if helper is not None and self.account is not None and not self.lent:
+            with opened_folder(self.path) as folder:
+                self.lent = True
+                helper.give(self.account.uid, folder)
+
+    def show(self) -> None:
+        """Let the job's account pass through to what it is to execute, where the folder stays this process's.
+
+        Raises:
+            OSError: its mode cannot be changed.
+        """
+        if process_helper() is not None:
+            os.chmod(self.path, 0o711)
+
+    def take_back(self) -> None:
+        """No process of the job is left: what it has written becomes the pool's again.
+
+        A file that cannot be taken is missed when it is looked at.
+
+        Raises:
+            OSError: the helper cannot take it.
+        """
+        helper = process_helper()
+        if helper is not None and self.account is not None and self.lent:
+            with opened_folder(self.path) as folder:
+                try:
+                    helper.take(self.account.uid, folder)
+                except OSError:
+                    if os.fstat(folder).st_uid != os.geteuid():
+                        raise
+                self.lent = False
+
     def _write_ads(self, job_ad: bytes, machine_ad: bytes) -> None:
         for name, data in ((".job.ad", job_ad), (".machine.ad", machine_ad)):
             descriptor = os.open(f"{self.path}/{name}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
@@ -182,6 +229,9 @@ class Sandbox:
         Raises:
             OSError: one cannot be made.
         """
+        if self._places_made:  # by now the job may have put links in their places
+            return tuple((own, target) for target, own in self._places.items())
+        self._places_made = True
         binds = {}
         seen = [os.path.realpath(path) for path in needed]
         with acting_as(self._me()):
@@ -231,9 +281,21 @@ class Sandbox:
         Raises:
             OSError: with the file's name.
         """
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | (0 if go_on else os.O_TRUNC)
+        return open_as(self._me(), os.path.join(self.path, path), flags, 0o644)
+
+    def make_file(self, path: str, mode: int) -> int:
+        """Open a fresh file in a sandbox that the job has not seen yet.
+
+        Raises:
+            OSError: with the file's name.
+        """
         with acting_as(self._me()):
-            return _open_at_once(os.path.join(self.path, path),
-                                 os.O_WRONLY | os.O_CREAT | os.O_APPEND | (0 if go_on else os.O_TRUNC))
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+            descriptor = os.open(os.path.join(self.path, path), flags, 0o600)
+            with contextlib.suppress(PermissionError):
+                os.fchmod(descriptor, mode)
+            return descriptor
 
     def open_input(self, path: str) -> int:
         """Open a file the program reads.
@@ -241,8 +303,7 @@ class Sandbox:
         Raises:
             OSError: with the file's name.
         """
-        with acting_as(self._me()):
-            return _open_at_once(os.path.join(self.path, path), os.O_RDONLY)
+        return open_as(self._me(), os.path.join(self.path, path), os.O_RDONLY)
 
     def gather(self, named: Sequence[str] | None, streamed: Iterable[str] = (), *, complete: bool = True,
                inline_limit_bytes: int | None = None, light: bool = False) -> ManifestBuilder:
@@ -320,14 +381,23 @@ class Sandbox:
             LeadsOut: it is not in there, or leads out.
             OSError: see ``open_beneath``.
         """
-        folder = os.open(self.path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        try:
+        helper = process_helper() if self.lent else None
+        with opened_folder(self.path) as folder:
+            if helper is not None and self.account is not None:
+                return self._open_lent(helper, self.account.uid, folder, self._below(path))
             try:
                 return open_beneath(folder, self._below(path))
             except LeadsOut:  # an absolute link may lead back
                 return open_beneath(folder, self._below(os.path.realpath(path)), NO_LINKS)
-        finally:
-            os.close(folder)
+
+    @staticmethod
+    def _open_lent(helper: RootHelper, uid: int, folder: int, path: str) -> int:
+        try:
+            return helper.open(uid, path, os.O_RDONLY, folder=folder)
+        except OSError as error:
+            if error.errno in (errno.EXDEV, errno.ELOOP):
+                raise LeadsOut(error.errno, "it leads out of its directory", path) from None
+            raise
 
     def _below(self, path: str) -> str:
         if path.rstrip("/") == self.path:
@@ -347,6 +417,10 @@ class Sandbox:
 
     def size_kib(self) -> int:
         """Disk space in use, following nothing."""
+        helper = process_helper() if self.lent else None
+        if helper is not None and self.account is not None:
+            with opened_folder(self.path) as folder:
+                return helper.measure(self.account.uid, folder)
         total = 0
         waiting = [self.path]
         with acting_as(self._me()):
@@ -385,11 +459,33 @@ class Sandbox:
 
     def remove(self) -> bool:
         """Remove everything; False when something resists."""
+        helper = process_helper() if self.lent else None
+        if helper is not None and self.account is not None:
+            with contextlib.suppress(OSError), opened_folder(self.path) as folder:
+                helper.remove(self.account.uid, folder)
         return remove_tree(self.path)
 
 
-def _open_at_once(path: str, flags: int) -> int:
-    """Open a file without waiting for anyone, as a pipe's other end; reading and writing wait as usual."""
-    descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK, 0o644)
-    os.set_blocking(descriptor, True)
-    return descriptor
+def remove_leftover(path: str) -> bool:
+    """Remove a sandbox that an earlier process has left, whosever it is now; whether it is gone."""
+    helper = process_helper()
+    if helper is not None:
+        with contextlib.suppress(OSError), opened_folder(path) as folder:
+            owner = os.fstat(folder).st_uid
+            if owner != os.geteuid():
+                helper.remove(owner, folder)
+    return remove_tree(path)
+
+
+@contextlib.contextmanager
+def opened_folder(path: str) -> Iterator[int]:
+    """A folder as a place, whoever may look into it; no link.
+
+    Raises:
+        OSError: it is not there.
+    """
+    folder = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        yield folder
+    finally:
+        os.close(folder)

@@ -42,9 +42,10 @@ def remove_tree(path: str) -> bool:
     """
     try:
         here = _open(path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            os.unlink(path)
+    except OSError:  # a file; or a folder that is somebody else's, which goes when it is empty
+        for remove in (os.unlink, os.rmdir):
+            with contextlib.suppress(OSError):
+                remove(path)
         return not os.path.lexists(path)
     _empty(here)
     with contextlib.suppress(OSError):

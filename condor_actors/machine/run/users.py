@@ -18,11 +18,13 @@ from functools import lru_cache
 
 import attrs
 
+from condor_actors.machine.privilege.helper import process_helper
+
 KEEP = -1
 NUMBERS = {"x86_64": (116, 117, 119), "aarch64": (159, 147, 149)}
 SET_GROUPS, SET_USERS, SET_GROUP_IDS = NUMBERS.get(platform.machine(), (0, 0, 0))
 
-__all__ = ["Account", "NoAccount", "account_of_uid", "acting_as", "may_change_user", "named_account"]
+__all__ = ["Account", "NoAccount", "account_of_uid", "acting_as", "may_change_user", "named_account", "open_as"]
 
 
 class NoAccount(LookupError):
@@ -64,8 +66,24 @@ def account_of_uid(uid: int) -> Account:
 
 
 def may_change_user() -> bool:
-    """Whether this process can become another user."""
-    return os.geteuid() == 0
+    """Whether jobs can run as another user: this process can become one, or its helper can."""
+    return os.geteuid() == 0 or process_helper() is not None
+
+
+def open_as(account: Account, path: str, flags: int, mode: int = 0) -> int:
+    """Open a path with the rights of ``account``, without waiting for anyone; reading and writing wait as usual.
+
+    Raises:
+        OSError: with the file's name.
+    """
+    helper = process_helper()
+    if helper is None:
+        with acting_as(account):
+            descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK, mode)
+    else:
+        descriptor = helper.open(account.uid, path, flags, mode=mode)
+    os.set_blocking(descriptor, True)
+    return descriptor
 
 
 @contextlib.contextmanager

@@ -1,0 +1,219 @@
+"""Orders to ``condor_root``, the helper that stays root; ``native/root/root.h`` has the protocol.
+
+Theory: a process has one helper or none, for all of its life.  An order waits for its answer; threads may order at the
+same time: whoever waits reads the next answer, his own or another's.  Where there is no helper a process has its own
+rights only, and callers do what they can with those.
+"""
+
+from __future__ import annotations
+
+import array
+import errno
+import fcntl
+import os
+import signal
+import socket
+import stat
+import struct
+import subprocess
+import threading
+from collections.abc import Sequence
+
+import attrs
+
+from condor_actors.machine.native.programs import root_helper_path
+
+__all__ = ["HelperGone", "RootHelper", "process_helper", "send_signal", "start_helper"]
+
+MAGIC = 0x544F4F52
+READY, START, OPEN, SIGNAL, GIVE, TAKE, REMOVE, MEASURE = range(1, 9)
+ANY_KIND = 1
+ORDER = struct.Struct("<IIQIIIiII4096s")
+ANSWER = struct.Struct("<IIQiIq232s")
+SHEET = struct.Struct("<IIII16i")
+SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
+OPENING = os.O_ACCMODE | os.O_CREAT | os.O_EXCL | os.O_TRUNC | os.O_APPEND | os.O_NOFOLLOW | os.O_DIRECTORY
+
+
+class HelperGone(OSError):
+    """The helper has ended; so does its daemon."""
+
+
+@attrs.frozen
+class _Answer:
+    error: int
+    value: int
+    reason: str
+    descriptor: int
+
+
+class RootHelper:
+    """The orders.  Each raises OSError with the helper's reason when it is refused or fails.
+
+    Attributes:
+        pid: of the helper, a child of this process.
+    """
+
+    def __init__(self, channel: socket.socket, pid: int) -> None:
+        self.pid = pid
+        self._socket = channel
+        self._number = 0
+        self._lock = threading.Condition()
+        self._reading = False
+        self._gone = False
+        self._answers: dict[int, _Answer] = {}
+
+    def start(self, uid: int, words: Sequence[str], variables: Sequence[str], groups: Sequence[str],
+              descriptors: Sequence[tuple[int, int]]) -> int:
+        """Start the launcher as an account; returns its pid: it is this process's child.
+
+        Args:
+            words: of the launcher's command line.
+            variables: ``NAME=value``, each as the launcher takes it.
+            groups: directories of control groups to join.
+            descriptors: (here, there): standard input, output, error and the launcher's status, then what is kept.
+        """
+        sheet = os.memfd_create("start", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        try:
+            targets = [there for _, there in descriptors]
+            head = SHEET.pack(MAGIC, len(words), len(variables), len(groups), *targets, *([0] * (16 - len(targets))))
+            data = head + b"".join(os.fsencode(each) + b"\0" for each in (*words, *variables, *groups))
+            with open(sheet, "wb", closefd=False) as stream:
+                stream.write(data)
+            fcntl.fcntl(sheet, fcntl.F_ADD_SEALS, SEALS)
+            return self._order(START, uid, (sheet, *(here for here, _ in descriptors))).value
+        finally:
+            os.close(sheet)
+
+    def open(self, uid: int, path: str, flags: int, *, folder: int | None = None, mode: int = 0) -> int:
+        """Open a path as an account: any kind of file, never waiting; below ``folder``, an open one, if it is given."""
+        descriptors = () if folder is None else (folder,)
+        answer = self._order(OPEN, uid, descriptors, path, flags=flags & OPENING, mode=mode, extra=ANY_KIND)
+        return answer.descriptor
+
+    def signal(self, pid: int, number: int) -> None:
+        """Send a signal to a process of an account that may be ordered for."""
+        process = os.pidfd_open(pid)
+        try:
+            self._order(SIGNAL, 0, (process,), number=number)
+        finally:
+            os.close(process)
+
+    def give(self, uid: int, folder: int) -> None:
+        """Give an open folder of the pool's, and all in it, to an account."""
+        self._order(GIVE, uid, (folder,))
+
+    def take(self, uid: int, folder: int) -> None:
+        """Take such a folder back."""
+        self._order(TAKE, uid, (folder,))
+
+    def remove(self, uid: int, folder: int) -> None:
+        """Remove, as an account, what is in an open folder."""
+        self._order(REMOVE, uid, (folder,))
+
+    def measure(self, uid: int, folder: int) -> int:
+        """The disk space that the tree below an open folder takes, in KiB."""
+        return self._order(MEASURE, uid, (folder,)).value
+
+    def _order(self, kind: int, uid: int, descriptors: Sequence[int], text: str = "", *, flags: int = 0, mode: int = 0,
+               number: int = 0, extra: int = 0) -> _Answer:
+        raw = os.fsencode(text)
+        if len(raw) >= 4096:
+            raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), text)
+        with self._lock:
+            self._number += 1
+            mine = self._number
+        order = ORDER.pack(MAGIC, kind, mine, uid, flags, mode, number, len(descriptors), extra, raw)
+        control = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []
+        try:
+            self._socket.sendmsg([order], control)
+        except OSError as error:
+            raise HelperGone(errno.EPIPE, "the helper that has root's rights is gone") from error
+        answer = self._wait(mine)
+        if answer.error:
+            raise OSError(answer.error, answer.reason or os.strerror(answer.error), text or None)
+        return answer
+
+    def _wait(self, mine: int) -> _Answer:
+        """The answer to one's own order; the answers to others' that come first are theirs."""
+        with self._lock:
+            while mine not in self._answers:
+                if self._gone:
+                    raise HelperGone(errno.EPIPE, "the helper that has root's rights is gone")
+                if self._reading:
+                    self._lock.wait()
+                    continue
+                self._reading = True
+                self._lock.release()
+                try:
+                    number, answer = self._receive()
+                finally:
+                    self._lock.acquire()
+                    self._reading = False
+                    self._lock.notify_all()
+                if answer is None:
+                    self._gone = True
+                else:
+                    self._answers[number] = answer
+            return self._answers.pop(mine)
+
+    def _receive(self) -> tuple[int, _Answer | None]:
+        try:
+            data, control, _, _ = self._socket.recvmsg(ANSWER.size, socket.CMSG_SPACE(4), socket.MSG_CMSG_CLOEXEC)
+        except OSError:
+            return 0, None
+        if len(data) != ANSWER.size:
+            return 0, None
+        _, _, number, error, _, value, reason = ANSWER.unpack(data)
+        descriptor = array.array("i", control[0][2])[0] if control else -1
+        return number, _Answer(error, value, reason.split(b"\0")[0].decode(errors="replace"), descriptor)
+
+
+_helpers: list[RootHelper] = []
+
+
+def process_helper() -> RootHelper | None:
+    """The helper of this process; None: it has none."""
+    return _helpers[0] if _helpers else None
+
+
+def start_helper(policy: Sequence[str]) -> None:
+    """Start the helper of this process, which is root still.
+
+    Args:
+        policy: the words behind the socket's number; ``native/root/policy.c`` reads them.
+
+    Raises:
+        OSError: it does not begin.
+    """
+    mine, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    its.set_inheritable(True)
+    try:
+        program = root_helper_path()
+        facts = os.stat(program)
+        if facts.st_uid != 0 or facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            raise PermissionError(f"{program} can be changed by others than root")
+        child = subprocess.Popen([program, str(its.fileno()), *policy], close_fds=True, pass_fds=(its.fileno(),),
+                                 stdin=subprocess.DEVNULL, cwd="/")
+    finally:
+        its.close()
+    helper = RootHelper(mine, child.pid)
+    child.returncode = 0  # it ends when this process does: nobody waits for it
+    helper._order(READY, 0, ())
+    _helpers.append(helper)
+
+
+def send_signal(pid: int, number: int) -> None:
+    """As ``os.kill``, with the helper's rights where one's own do not suffice.
+
+    Raises:
+        ProcessLookupError: there is none.
+        PermissionError: not even the helper may.
+    """
+    try:
+        os.kill(pid, number)
+    except PermissionError:
+        helper = process_helper()
+        if helper is None:
+            raise
+        helper.signal(pid, signal.Signals(number) if number in signal.valid_signals() else number)
