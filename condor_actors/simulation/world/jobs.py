@@ -308,6 +308,14 @@ class SimulatedSandbox:
         """The job's."""
         return contextlib.nullcontext()
 
+    lent = False
+
+    def lend(self) -> None:
+        """Its files are nobody's."""
+
+    def show(self) -> None:
+        """They have no modes."""
+
     def open_output(self, path: str, go_on: bool = False) -> int:
         """A descriptor that is none."""
         self._machine.disk.check()
