@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib import metadata
+from typing import Protocol
 
 import attrs
 
@@ -20,6 +21,7 @@ from condor_actors.messages.admin import (
     ConfigValue,
     ConfigValues,
     DaemonStarted,
+    LevelDecision,
     Ping,
     Pong,
     QueryConfig,
@@ -47,6 +49,22 @@ def may_be_set(config: Config, name: str) -> bool:
     return any(fnmatchcase(name.upper(), pattern.upper()) for pattern in patterns)
 
 
+class Explained(Protocol):
+    """A decision about a level: whether it is a yes, the rule, and what would change a no."""
+
+    @property
+    def allowed(self) -> bool:
+        """Whether it is a yes."""
+
+    @property
+    def rule(self) -> str:
+        """By which rule."""
+
+    @property
+    def remedy(self) -> str:
+        """What would change a no."""
+
+
 @attrs.frozen(kw_only=True)
 class AdminEdges:
     """What the admin actor needs of its process.
@@ -57,7 +75,7 @@ class AdminEdges:
         reload_config: reads the files again and gives them to the daemon; raises ``ConfigError`` when they are not
             valid, and the old ones stay in force.
         store_setting: keeps a setting (name, value or None to forget, persistent) for the next reload.
-        authorize: whether an identity has a level.
+        explain: whether an identity has a level, and why.
         shut_down: ends the process in the given way (``graceful peaceful fast``).
         started_s: when the process began, seconds since 1970.
         master_socket: the UNIX socket of the master that started it; empty: none did.
@@ -69,7 +87,7 @@ class AdminEdges:
     config: Callable[[], Config]
     reload_config: Callable[[], None]
     store_setting: Callable[[str, str | None, bool], None]
-    authorize: Callable[[Identity, Level], bool]
+    explain: Callable[[Identity, Level], Explained]
     shut_down: Callable[[str], None]
     started_s: float
     master_socket: str = ""
@@ -122,6 +140,7 @@ class AdminActor(Actor):
 
     def _pong(self, identity: Identity) -> Pong:
         daemon = self.edges.daemon
+        decisions = self._decisions(identity)
         return Pong(
             daemon=daemon.name,
             version=package_version(),
@@ -129,9 +148,15 @@ class AdminActor(Actor):
             started_s=self.edges.started_s,
             identity=identity.name,
             method=identity.method,
-            levels=tuple(level.value for level in Level if self.edges.authorize(identity, level)),
+            levels=tuple(each.level for each in decisions if each.allowed),
             ad=daemon.ad().to_bytes(),
+            decisions=decisions,
         )
+
+    def _decisions(self, identity: Identity) -> tuple[LevelDecision, ...]:
+        explained = ((level.value, self.edges.explain(identity, level)) for level in Level)
+        return tuple(LevelDecision(level=level, allowed=each.allowed, rule=each.rule, remedy=each.remedy)
+                     for level, each in explained)
 
     def _values(self, names: Sequence[str]) -> tuple[ConfigValue, ...]:
         config = self.edges.config()

@@ -19,6 +19,16 @@ class Ping:
     LEVEL: ClassVar[str] = "CLIENT"
 
 
+@attrs.frozen(kw_only=True)
+class LevelDecision:
+    """Whether the caller has a level, by which rule, and what would change a no (empty: nothing to change)."""
+
+    level: str
+    allowed: bool
+    rule: str
+    remedy: str = ""
+
+
 @message
 @attrs.frozen(kw_only=True)
 class Pong:
@@ -36,6 +46,7 @@ class Pong:
     method: str
     levels: tuple[str, ...]
     ad: bytes = b""
+    decisions: tuple[LevelDecision, ...] = ()
 
 
 @message

@@ -119,7 +119,7 @@ class DaemonService(Service):
             config=lambda: self.config,
             reload_config=self._reload,
             store_setting=lambda name, value, persistent: store_setting(self.config, name, value, persistent),
-            authorize=real.world.authorize,
+            explain=real.authorization.explain,
             shut_down=self.shut_down,
             started_s=self._started_s,
             master_socket=os.environ.get("CONDOR_MASTER_SOCKET", ""),

@@ -5,7 +5,7 @@ Theory: each message names a level; a level includes those it implies.
 =================  ====================================================================  =====================
 level              without an ALLOW_ list it belongs to                                  implies
 =================  ====================================================================  =====================
-READ               users of this machine; machines of the pool; their users' proxies     –
+READ               users of this machine; machines of the pool; their users; tokens      –
 WRITE              the same                                                              READ
 NEGOTIATOR         machines with the role negotiator                                     READ
 ADVERTISE_*        machines with the role startd, schedd, master                         –
@@ -18,23 +18,22 @@ CLIENT             everybody who could prove an identity                        
 =================  ====================================================================  =====================
 
 Root of this machine and the account a daemon runs under have every level there, whatever the lists say: they could
-read its memory anyway.  An ``ALLOW_`` list replaces the column above for its level; ``DENY_`` wins over both.  An
-entry is ``user@domain``, ``user@domain/host``, ``*/host``, ``host`` or ``*``, each part with ``*`` as a wildcard; host
-is the one in the certificate.  ``ALLOW_<LEVEL>_<SUBSYS>`` goes before ``ALLOW_<LEVEL>``.
+read its memory anyway.  An ``ALLOW_`` list replaces the column above for its level; ``DENY_`` wins over both.  What an
+entry means is in :mod:`condor_actors.wire.peer_patterns`.  ``ALLOW_<LEVEL>_<SUBSYS>`` goes before ``ALLOW_<LEVEL>``.
+A token's scope only takes levels away.
 **Source**: HTCondor's manual, security, "Authorization".
 """
 
 from __future__ import annotations
 
 import os
-import re
-from fnmatch import fnmatchcase
 from typing import Protocol
 
 import attrs
 
 from condor_actors.config import ConfigError
 from condor_actors.messages.envelope import Identity, Level
+from condor_actors.wire.peer_patterns import Entry, parse_entry
 
 IMPLIED_BY: dict[Level, tuple[Level, ...]] = {
     Level.READ: (Level.READ, Level.WRITE, Level.NEGOTIATOR, Level.ADMINISTRATOR, Level.DAEMON, Level.OWNER,
@@ -56,7 +55,20 @@ _ROLE_LEVELS = {
     "master": Level.ADVERTISE_MASTER, "collector": Level.ADMINISTRATOR,
 }
 _ADVERTISING = {role: level for role, level in _ROLE_LEVELS.items() if level.value.startswith("ADVERTISE_")}
-_NETWORK = re.compile(r"[0-9a-fA-F:.]+/[0-9.]+")
+DEFAULT_HOLDERS = {
+    Level.READ: "users of this machine, machines of the pool, their users and bearers of tokens",
+    Level.WRITE: "users of this machine, machines of the pool, their users and bearers of tokens",
+    Level.NEGOTIATOR: "machines with the role negotiator",
+    Level.ADVERTISE_STARTD: "machines with the role startd",
+    Level.ADVERTISE_SCHEDD: "machines with the role schedd",
+    Level.ADVERTISE_MASTER: "machines with the role master",
+    Level.DAEMON: "machines of the pool",
+    Level.OWNER: "nobody",
+    Level.CONFIG: "nobody",
+    Level.ADMINISTRATOR: "machines with the role collector",
+}
+"""For each level, who has it where no ALLOW_ list says otherwise, in words."""
+
 
 
 class Lists(Protocol):
@@ -73,33 +85,33 @@ class Lists(Protocol):
         """File and line of a value."""
 
 
-@attrs.frozen
-class Entry:
-    """One entry of a list: patterns of user and host, in small letters."""
+@attrs.frozen(kw_only=True)
+class ReadList:
+    """One ALLOW_ or DENY_ list as it is in force: its parameter, where that is set, its entries."""
 
-    user: str
-    host: str
+    name: str
+    file: str
+    line: int
+    entries: tuple[Entry, ...]
 
-    def matches(self, identity: Identity) -> bool:
-        """Whether it means ``identity``."""
-        host = identity.host.lower() or "localhost"
-        return fnmatchcase(identity.name.lower(), self.user) and fnmatchcase(host, self.host)
+    def entry_for(self, identity: Identity) -> Entry | None:
+        """The first entry that means somebody."""
+        return next((entry for entry in self.entries if entry.matches(identity)), None)
+
+    @property
+    def place(self) -> str:
+        """The parameter and where it is set, for people."""
+        where = f"{self.file}, line {self.line}" if self.line else self.file
+        return f"{self.name} ({where})" if where else self.name
 
 
-def parse_entry(text: str) -> Entry:
-    """An entry of an ALLOW_ or DENY_ list.
+@attrs.frozen(kw_only=True)
+class Decision:
+    """Whether somebody has a level, by which rule, and what would change a no."""
 
-    Raises:
-        ValueError: it is a network, which says nothing here: certificates name machines, not addresses.
-    """
-    if _NETWORK.fullmatch(text):
-        raise ValueError(f"{text} is a network; expected identities such as alice@{{domain}} or */{{host}}")
-    user, slash, host = text.lower().partition("/")
-    if slash:
-        return Entry(user or "*", host or "*")
-    if "@" in text:
-        return Entry(user, "*")
-    return Entry("*", user)
+    allowed: bool
+    rule: str
+    remedy: str = ""
 
 
 class Authorization:
@@ -123,7 +135,8 @@ class Authorization:
         Raises:
             ConfigError: an entry is none; the old lists stay.
         """
-        allow, deny = {}, {}
+        allow: dict[Level, ReadList | None] = {}
+        deny: dict[Level, ReadList | None] = {}
         for level in IMPLIED_BY:
             allow[level] = _read(config, f"ALLOW_{level.value}")
             deny[level] = _read(config, f"DENY_{level.value}")
@@ -136,28 +149,60 @@ class Authorization:
         if known is None:
             if len(self._known) > 10_000:
                 self._known.clear()
-            known = self._known[identity, level] = self._decide(identity, level)
+            known = self._known[identity, level] = self.explain(identity, level).allowed
         return known
 
-    def _decide(self, identity: Identity, level: Level) -> bool:
-        if identity.method == "self" or level is Level.CLIENT:
-            return True
+    def explain(self, identity: Identity, level: Level) -> Decision:
+        """Whether ``identity`` has ``level``, and why; the one place where it is decided."""
+        if identity.method == "self":
+            return Decision(allowed=True, rule="it is the daemon itself")
+        if level is Level.CLIENT:
+            return Decision(allowed=True, rule="whoever has proved an identity has it; messages prove their own right")
         if identity.levels is not None and not any(each.value in identity.levels for each in IMPLIED_BY[level]):
-            return False
+            scope = " ".join(sorted(identity.levels)) or "nothing"
+            return Decision(allowed=False, rule=f"the token is good for {scope} only",
+                            remedy=f"get a token with -authz {level.value}")
         if identity.method == "local" and identity.uid in (0, self._own_uid):
-            return True
-        if any(entry.matches(identity) for entry in self._deny[level] or ()):
-            return False
-        return any(self._has(identity, higher) for higher in IMPLIED_BY[level]
-                   if higher is level or not _lacks_role(identity, level))
+            return Decision(allowed=True, rule="root of this machine and the account of the daemon have every level")
+        denied = self._denied(identity, level)
+        if denied is not None:
+            return denied
+        for higher in IMPLIED_BY[level]:
+            rule = self._why(identity, higher) if higher is level or not _lacks_role(identity, level) else ""
+            if rule:
+                implied = "" if higher is level else f", and {higher.value} implies {level.value}"
+                return Decision(allowed=True, rule=rule + implied)
+        return self._refusal(identity, level)
 
-    def _has(self, identity: Identity, level: Level) -> bool:
-        if any(entry.matches(identity) for entry in self._deny[level] or ()):
-            return False
+    def _denied(self, identity: Identity, level: Level) -> Decision | None:
+        listed = self._deny[level]
+        entry = listed.entry_for(identity) if listed is not None else None
+        if listed is None or entry is None:
+            return None
+        return Decision(allowed=False, rule=f"{listed.place} has {entry.text!r}",
+                        remedy=f"an administrator can take {entry.text!r} out of {listed.name}")
+
+    def _why(self, identity: Identity, level: Level) -> str:
+        """The rule by which somebody has a level itself; empty: he has it not."""
+        if self._denied(identity, level) is not None:
+            return ""
         listed = self._allow[level]
-        if listed is not None:
-            return any(entry.matches(identity) for entry in listed)
-        return level in default_levels(identity)
+        if listed is None:
+            return f"without ALLOW_{level.value} it belongs to {DEFAULT_HOLDERS[level]}" if (
+                level in default_levels(identity)) else ""
+        entry = listed.entry_for(identity)
+        return f"{listed.place} has {entry.text!r}" if entry is not None else ""
+
+    def _refusal(self, identity: Identity, level: Level) -> Decision:
+        listed = self._allow[level]
+        whom = identity.name + (f"/{identity.host}" if identity.host and identity.roles != {"user"} else "")
+        if listed is None:
+            return Decision(allowed=False,
+                            rule=f"without ALLOW_{level.value} it belongs to {DEFAULT_HOLDERS[level]}",
+                            remedy=f"an administrator can set ALLOW_{level.value} = {whom}, and who else shall have it")
+        return Decision(allowed=False, rule=f"{listed.place} has no entry for {whom}"
+                        + (f" from {identity.address}" if identity.address else ""),
+                        remedy=f"an administrator can add {whom} to {listed.name}")
 
 
 def _lacks_role(identity: Identity, level: Level) -> bool:
@@ -178,15 +223,16 @@ def default_levels(identity: Identity) -> frozenset[Level]:
     return frozenset({Level.DAEMON, *(_ROLE_LEVELS[role] for role in identity.roles if role in _ROLE_LEVELS)})
 
 
-def _read(config: Lists, name: str) -> tuple[Entry, ...] | None:
+def _read(config: Lists, name: str) -> ReadList | None:
     specific = f"{name}_{config.subsystem.upper()}" if config.subsystem else name
     for each in dict.fromkeys((specific, name)):
         text = config.text(each)
         if text is None:
             continue
+        file, line = config.where(each)
         try:
-            return tuple(parse_entry(word) for word in text.replace(",", " ").split())
+            entries = tuple(parse_entry(word) for word in text.replace(",", " ").split())
         except ValueError as error:
-            file, line = config.where(each)
             raise ConfigError(f"{each}: {error}", file=file, line=line or None, name=each, value=text) from None
+        return ReadList(name=each, file=file, line=line, entries=entries)
     return None

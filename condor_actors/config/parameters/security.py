@@ -9,7 +9,7 @@ ROWS = (
         "ALLOW_<LEVEL>",
         None,
         "Who has that level: identities such as alice@physics.example or */host.example, with *"
-        " for any part. READ asks, WRITE submits, OWNER is a machine's owner, ADMINISTRATOR commands, DAEMON belongs"
+        " for any part, and networks such as 10.1.0.0/16. READ asks, WRITE submits, OWNER is a machine's owner, ADMINISTRATOR commands, DAEMON belongs"
         " to the pool, NEGOTIATOR makes matches, ADVERTISE_* sends ads, CONFIG changes settings.",
     ),
     words("DENY_<LEVEL>", None, "Who has not that level, even if ALLOW_ admits them."),

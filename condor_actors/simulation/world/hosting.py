@@ -142,7 +142,7 @@ def _admin(process: Process, config: Config) -> None:
     edges = AdminEdges(
         daemon=process.daemon, config=lambda: config, reload_config=lambda: None,
         store_setting=lambda name, value, persistent: None,
-        authorize=machine.pool.authorization(process.kind, config).allows, shut_down=process.shut_down,
+        explain=machine.pool.authorization(process.kind, config).explain, shut_down=process.shut_down,
         started_s=process.wall(), public_node=lambda: post.public_node, pid=process.pid,
         master_socket=f"{machine.folder('run')}/master.sock" if process.kind not in ("master", "starter-host") else "")
     process.system.spawn("admin", lambda: AdminActor(edges))

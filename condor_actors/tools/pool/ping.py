@@ -72,8 +72,9 @@ def _ping(values: dict[str, str]) -> tuple[str, Pong]:
 
 
 def _show(values: dict[str, str], where: str, pong: Pong, tokens: list[str]) -> None:
-    method = {"local": "FS", "tls": "SSL"}.get(pong.method, pong.method.upper())
+    method = {"local": "FS", "tls": "SSL", "token": "IDTOKENS"}.get(pong.method, pong.method.upper())
     crypto = "none" if pong.method == "local" else "TLSv1.3"
+    decisions = {each.level: each for each in pong.decisions}
     if "long" in values:
         for token in tokens:
             print(f"# {token} command to {where} is {'ALLOWED' if token in pong.levels else 'DENIED'}")
@@ -85,19 +86,24 @@ def _show(values: dict[str, str], where: str, pong: Pong, tokens: list[str]) -> 
     if "table" in values:
         print(f"{'Instruction':<20} {'Authentication':<14} {'Encryption':<10} {'Decision':<8} Identity")
     for token in tokens:
-        good = token in pong.levels
-        verdict = "succeeded" if good else "failed"
+        decided = decisions[token]
+        verdict = "succeeded" if decided.allowed else "failed"
         if "table" in values:
-            print(f"{token:<20} {method:<14} {crypto:<10} {'ALLOW' if good else 'DENY':<8} {pong.identity}")
+            yes_or_no = "ALLOW" if decided.allowed else "DENY"
+            print(f"{token:<20} {method:<14} {crypto:<10} {yes_or_no:<8} {pong.identity}")
         elif "verbose" in values:
             print(
                 f"Destination:                 {where}\nRemote Version:              {pong.version}\n"
                 f"Instruction:                 {token}\nEncryption:                  {crypto}\n"
                 f"Authenticated using:         {method}\nRemote Mapping:              {pong.identity}\n"
-                f"Authorized:                  {'TRUE' if good else 'FALSE'}\n"
+                f"Authorized:                  {'TRUE' if decided.allowed else 'FALSE'}\n"
+                f"Rule:                        {decided.rule}"
             )
+            print(f"What would help:             {decided.remedy}\n" if decided.remedy else "")
         else:
             print(f"{token} command using ({crypto}, {method}) {verdict} as {pong.identity} to {where}.")
+            if not decided.allowed:
+                print(f"    Why not: {decided.rule}.\n    What would help: {decided.remedy}.")
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ class Named:
 def _admin(net: LocalNetwork) -> None:
     edges: Any = AdminEdges(
         daemon=Named(), config=lambda: None, reload_config=lambda: None,  # type: ignore[arg-type, return-value]
-        store_setting=lambda *_: None, authorize=lambda *_: True, shut_down=lambda _: None, started_s=0.0,
+        store_setting=lambda *_: None, explain=lambda *_: None, shut_down=lambda _: None, started_s=0.0,
         master_socket="/run/master.sock", public_node=lambda: "<m:1>", pid=7)
     net.system("<m:1>").spawn("admin", lambda: AdminActor(edges))
 
