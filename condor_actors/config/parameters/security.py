@@ -9,8 +9,9 @@ ROWS = (
         "ALLOW_<LEVEL>",
         None,
         "Who has that level: identities such as alice@physics.example or */host.example, with *"
-        " for any part, and networks such as 10.1.0.0/16. READ asks, WRITE submits, OWNER is a machine's owner, ADMINISTRATOR commands, DAEMON belongs"
-        " to the pool, NEGOTIATOR makes matches, ADVERTISE_* sends ads, CONFIG changes settings.",
+        " for any part, and networks such as 10.1.0.0/16. READ asks, WRITE submits, OWNER is a machine's owner,"
+        " ADMINISTRATOR commands, DAEMON belongs to the pool,"
+        " NEGOTIATOR makes matches, ADVERTISE_* sends ads, CONFIG changes settings.",
     ),
     words("DENY_<LEVEL>", None, "Who has not that level, even if ALLOW_ admits them."),
     words("ALLOW_<LEVEL>_<SUBSYS>", None, "As ALLOW_<LEVEL>, for one daemon only."),
