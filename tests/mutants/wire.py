@@ -67,15 +67,15 @@ MUTATIONS: tuple[Mutation, ...] = (
         killed_by=("tests/unit/wire/test_link.py::test_nothing_is_taken_before_the_hello",)),
     Mutation(
         "deny-is-not-read", "condor_actors/wire/authorization.py",
-        "        if any(entry.matches(identity) for entry in self._deny[level] or ()):\n            return False\n"
-        "        listed = self._allow[level]",
-        "        listed = self._allow[level]",
+        '        if self._denied(identity, level) is not None:\n            return ""\n',
+        "",
         why="DENY_ADMINISTRATOR does not take away the WRITE that it implies",
         killed_by=("tests/unit/wire/test_authorization.py::test_a_level_that_is_denied_gives_none_that_it_implies",)),
     Mutation(
         "list-adds-to-the-default", "condor_actors/wire/authorization.py",
-        "            return any(entry.matches(identity) for entry in listed)\n",
-        "            return any(entry.matches(identity) for entry in listed) or level in default_levels(identity)\n",
+        "        if listed is None:\n            return f\"without ALLOW_{level.value} it belongs",
+        "        if listed is None or level in default_levels(identity):\n"
+        "            return f\"without ALLOW_{level.value} it belongs",
         why="ALLOW_ lists restrict nobody",
         killed_by=("tests/unit/wire/test_authorization.py::test_a_list_replaces_the_default",)),
     Mutation(
@@ -84,6 +84,18 @@ MUTATIONS: tuple[Mutation, ...] = (
         "",
         why="a job owner's shadow host may advertise machines",
         killed_by=("tests/unit/wire/test_authorization.py::test_without_lists",)),
+    Mutation(
+        "token-without-signature", "condor_actors/wire/idtokens/signed_token.py",
+        "if not hmac.compare_digest(proof_of(signature, binding), proof):",
+        "if len(proof) != 32:",
+        why="whoever knows what a token says can write one",
+        killed_by=("tests/unit/wire/test_idtokens.py::test_forgeries",)),
+    Mutation(
+        "scope-is-forgotten", "condor_actors/wire/authorization.py",
+        "if identity.levels is not None and not any(",
+        "if identity.levels == () and not any(",
+        why="a token to look with can submit",
+        killed_by=("tests/unit/wire/test_authorization.py::test_a_scope_takes_levels_away_and_gives_none",)),
     Mutation(
         "any-machine-delegates", "condor_actors/wire/trust.py",
         "if DELEGATING_ROLE not in machine.roles:",
