@@ -16,6 +16,7 @@ Every command is deterministic: the same arguments give the same numbers.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -290,6 +291,17 @@ def _wrong(text: str) -> int:
 
 def main(words: Sequence[str] | None = None) -> int:
     """Entry of ``condor_simulate``."""
+    try:
+        try:
+            return _run(words)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:  # the reader has left: what is still held back for it is dropped
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the process ends
+        return 1
+
+
+def _run(words: Sequence[str] | None) -> int:
     given = list(sys.argv[1:] if words is None else words)
     if given and given[0].split("=")[0] == "--seed":
         given.insert(0, "replay")
@@ -299,6 +311,8 @@ def main(words: Sequence[str] | None = None) -> int:
         return run(arguments)
     except (ConfigError, ValueError) as error:
         return _wrong(str(error))
+    except BrokenPipeError:
+        raise
     except OSError as error:
         return _wrong(f"{error.filename or ''}: {error.strerror or error}".removeprefix(": "))
     except KeyboardInterrupt:

@@ -348,7 +348,8 @@ def make_folders(entries: Sequence[FileEntry], places: OutputPlaces) -> None:
                 raise OSError(errno.ENOENT, "no such directory")
         except OSError as error:
             raise _trouble("cannot create output directory" if error.errno != errno.ENOENT else
-                           "the directory of an output file does not exist:", folder, error) from None
+                           "the directory of an output file does not exist (make it, then condor_release the job):", folder,
+                           error) from None
 
 
 FEW = 32

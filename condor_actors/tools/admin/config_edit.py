@@ -16,6 +16,7 @@ from pathlib import Path
 
 from condor_actors.config import Config, ConfigError, load_config
 from condor_actors.config.parameters.not_in_force import NOT_IN_FORCE
+from condor_actors.tools.lib.command import framed
 
 __all__ = ["check", "edit", "main"]
 
@@ -27,6 +28,7 @@ and what would have to be restarted for it to take effect. Nothing is applied. E
 """
 
 
+@framed
 def main(words: Sequence[str] | None = None) -> int:
     """Entry of ``condor_config``; the exit status."""
     given = list(sys.argv[1:] if words is None else words)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from condor_actors.config import Config, ConfigError, all_parameters, find_parameter, load_config, nearest_word
-from condor_actors.tools.lib.command import quiet
+from condor_actors.tools.lib.command import framed
 from condor_actors.tools.lib.flags import NO_DEBUG, Flag, Given, MissingValue, RefusedFlag, UnknownFlag, parse
 
 if TYPE_CHECKING:
@@ -115,6 +115,7 @@ class Wishes:
         return next((item.qualifier for item in reversed(self.given) if item.name == name), "")
 
 
+@framed
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry of ``condor_config_val``; the exit status."""
     try:
@@ -130,8 +131,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{error.word} requires an argument", file=sys.stderr)
     except (Complaint, ConfigError, RefusedFlag) as error:
         print(str(error), file=sys.stderr)
-    except BrokenPipeError:
-        quiet()
     return 1
 
 

@@ -16,6 +16,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from condor_actors.tools.lib.command import framed
+
 USAGE = """Usage: condor_manhole [-i KEYFILE] DAEMON [EXPRESSION]
 
 Opens a Python prompt in a daemon of this machine (master, collector, negotiator,
@@ -28,6 +30,7 @@ in MANHOLE_AUTHORIZED_KEYS. help() at the prompt says what there is.
 """
 
 
+@framed
 def main(words: Sequence[str] | None = None) -> int:
     """Entry of ``condor_manhole``; the exit status."""
     words = list(sys.argv[1:] if words is None else words)

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Sequence
 
 from condor_actors.tools.lib import contact
+from condor_actors.tools.lib.command import framed
 from condor_actors.tools.lib.flags import Flag, MissingValue, UnknownFlag, parse
 
 __all__ = ["main"]
@@ -35,6 +36,7 @@ Starts the master of this machine, which keeps the daemons of DAEMON_LIST runnin
 """
 
 
+@framed
 def main(words: Sequence[str] | None = None) -> int:
     """Entry of ``condor_master``; the exit status."""
     try:

@@ -31,6 +31,7 @@ from condor_actors.machine.supervisor.process_marks import (
     marked_processes,
     start_ticks,
 )
+from condor_actors.tools.lib.command import framed
 from condor_actors.tools.lib.personal_setup import PersonalFiles, Setup, SetupError, default_folder
 from condor_actors.wire.blocking import Client, WireError, connect
 
@@ -49,6 +50,7 @@ class PersonalError(Exception):
     """Why it did not work; one or more lines for the user."""
 
 
+@framed
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; its exit status is returned."""
     options = _parser().parse_args(sys.argv[1:] if arguments is None else arguments)

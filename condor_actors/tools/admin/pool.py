@@ -19,6 +19,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from condor_actors.tools.lib.command import framed
+
 if TYPE_CHECKING:
     from condor_actors.config import Config
     from condor_actors.wire.authority import PoolFiles
@@ -33,6 +35,7 @@ class PoolToolError(Exception):
     """What went wrong, for the person at the terminal."""
 
 
+@framed
 def main(words: Sequence[str] | None = None) -> int:
     """Entry of ``condor_pool``; the exit status."""
     from condor_actors.config import ConfigError

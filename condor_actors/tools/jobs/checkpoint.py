@@ -42,6 +42,7 @@ from condor_actors.machine.native.image import Image, ImageDamaged, is_image, la
 from condor_actors.machine.native.programs import NativeProgramMissing, runtime_path
 from condor_actors.machine.native.shadow import EventKind, ShadowEvent, ShadowHost, Task
 from condor_actors.messages.codes import CHECKPOINT_SIGNAL
+from condor_actors.tools.lib.command import framed
 
 USAGE = 1
 HELPERS_PAUSE_S = 0.25
@@ -392,6 +393,7 @@ COMMANDS = {
 }
 
 
+@framed
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the command line says; return the exit status."""
     words = list(sys.argv[1:] if arguments is None else arguments)

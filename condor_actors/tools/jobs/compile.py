@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 
 from condor_actors.machine.native.preflight import examine
+from condor_actors.tools.lib.command import framed
 
 USAGE = 1
 NOT_FOUND = 127
@@ -33,6 +34,7 @@ def _as_path(name: str) -> str:
     return name if "/" in name else f"./{name}"
 
 
+@framed
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and print the verdict; return the command's status."""
     words = list(sys.argv[1:] if arguments is None else arguments)

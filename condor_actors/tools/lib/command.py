@@ -22,14 +22,17 @@ Control-C             nothing                                                   
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from typing import ParamSpec
 
 import attrs
 
 from condor_actors.tools.lib.flags import Flag, Given, MissingValue, RefusedFlag, UnknownFlag, parse
 
+_P = ParamSpec("_P")
 INTERRUPTED = 130
 NO_TOPICS: Mapping[str, Callable[[], str]] = {}
 
@@ -92,12 +95,12 @@ def run(
         names = {item.name for item in given}
         if "help" in names:
             more = [topics[word.lower()]() for word in operands_of(given) if word.lower() in topics]
-            print(usage, *more, sep="\n\n", file=sys.stderr if words.help_stream == "err" else sys.stdout)
+            print(usage, *more, sep="\n\n", file=sys.stderr if words.help_stream == "err" else sys.stdout, flush=True)
             return 0
         if "version" in names:
             from condor_actors.tools.pool.version import platform_line, version_line
 
-            print(version_line(), platform_line(), sep="\n")
+            print(version_line(), platform_line(), sep="\n", flush=True)
             return 0
         for item in given:
             if item.idle:
@@ -125,6 +128,29 @@ def run(
     except KeyboardInterrupt:
         return INTERRUPTED
     return 1
+
+
+def framed(main: Callable[_P, int]) -> Callable[_P, int]:
+    """The same frame for a command that reads its command line itself."""
+
+    @functools.wraps(main)
+    def command(*args: _P.args, **kwargs: _P.kwargs) -> int:
+        try:
+            try:
+                return main(*args, **kwargs)
+            finally:
+                sys.stdout.flush()
+        except BrokenPipeError:
+            quiet()
+        except ToolError as error:
+            return _failed(Words(), error.text, error.status)
+        except OSError as error:
+            return _failed(Words(), f"Error: {_where(error)}{error.strerror or error}")
+        except KeyboardInterrupt:
+            return INTERRUPTED
+        return 1
+
+    return command
 
 
 def _failed(words: Words, text: str, status: int = 1) -> int:

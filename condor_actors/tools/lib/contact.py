@@ -276,7 +276,7 @@ def unreachable(who: str, error: Exception) -> str:
     if not isinstance(error, Unreachable):
         return f"Error: {who}: {error}"
     return (f"Error: Can't find address of {who}\n({error}; condor_who -daemons says what runs on this machine, "
-            "CONDOR_CONFIG which pool is meant)")  # fmt: skip
+            "CONDOR_CONFIG which pool is meant, condor_personal start begins a pool of one's own)")  # fmt: skip
 
 
 def refused(error: Exception) -> str:

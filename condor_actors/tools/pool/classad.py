@@ -26,6 +26,7 @@ from condor_actors.classads.evaluation.running import evaluate_raw
 from condor_actors.classads.forms.any_form import FORMS, ad_of, iter_ads, recognise, write_ads
 from condor_actors.classads.language.lint import lint, lint_ad
 from condor_actors.classads.matching.explain import Clause, explain, explain_many
+from condor_actors.tools.lib.command import framed
 
 
 class _Refused(Exception):
@@ -196,7 +197,9 @@ def _lines() -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="condor_classad", description=(__doc__ or "").split("\n", maxsplit=1)[0])
+    about = (__doc__ or "").split("\n", maxsplit=1)[0]
+    parser = argparse.ArgumentParser(prog="condor_classad", add_help=False, description=about)
+    parser.add_argument("-h", "-help", "--help", action="help", help="show this help message and exit")
     parser.add_argument("-jsonl", "--jsonl", action="store_true", help="answer JSON lines from the standard input")
     commands = parser.add_subparsers(dest="command")
 
@@ -237,6 +240,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+@framed
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command.
 
@@ -257,8 +261,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         status: int = options.run(options)
     except _Refused as why:
         print(f"condor_classad: {why}", file=sys.stderr)
-        return 1
-    except BrokenPipeError:
         return 1
     return status
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from condor_actors.classads import ClassAd
 from condor_actors.messages.owner import OwnerView, PauseMachine, QueryOwner, ResumeMachine
-from condor_actors.tools.lib.command import ToolError
+from condor_actors.tools.lib.command import ToolError, framed
 from condor_actors.tools.lib.contact import load
 from condor_actors.tools.lib.machine_commands import STARTD, ask, local_startd
 from condor_actors.tools.printing.formats import elapsed
@@ -31,6 +31,7 @@ Exit status: 0; 1 it could not be done; 2 the command line makes no sense."""
 UNITS = {"": 60.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
+@framed
 def main() -> int:
     """Entry of ``condor_owner``."""
     words = sys.argv[1:]
@@ -112,13 +113,18 @@ def _slot(slot: ClassAd, now_s: int) -> str:
 
 
 def sensor_lines(ad: ClassAd, now_s: int) -> list[str]:
-    """One line a sensor."""
+    """One line a sensor; terminals and devices of one kind that say the same share one."""
     rows = [("Sensor", "Idle", "Accuracy", "Says")]
+    alike: dict[tuple[str, ...], list[str]] = {}
     for sensor in records(ad, "Sensors"):
         idle = elapsed(max(0, now_s - sensor.get_int("LastInput"))) if "LastInput" in sensor else "unknown"
         source = sensor.get_str("Source")
-        rows.append((source.rstrip(":"), "-" if source == "load:" else idle, sensor.get_str("Accuracy"),
-                     sensor.get_str("Says")))
+        kind, _, name = source.partition(":")
+        alike.setdefault((kind, "-" if kind == "load" else idle, sensor.get_str("Accuracy"), sensor.get_str("Says")),
+                         []).append(name)
+    for (kind, idle, accuracy, says), names in alike.items():
+        first = ":".join(filter(None, (kind, names[0])))
+        rows.append((first if len(names) == 1 else f"{first} and {len(names) - 1} more", idle, accuracy, says))
     widths = [max(len(row[n]) for row in rows) for n in range(3)]
     return ["  " + "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]]).rstrip()
             for row in rows]

@@ -20,7 +20,7 @@ from condor_actors.config import Config, ConfigError, load_config
 from condor_actors.cores.startd.policy_evaluation import POLICY_NAMES, UNIVERSE_SUFFIXES
 from condor_actors.cores.startd.policy_settings import latches_of, policy_of
 from condor_actors.cores.startd.policy_trial import Happened, Sample, Tally, Trial, why
-from condor_actors.tools.lib.command import ToolError
+from condor_actors.tools.lib.command import ToolError, framed
 from condor_actors.tools.lib.contact import load, query
 
 USAGE = """Usage: condor_policy check [FILE | 'use POLICY : NAME'] [-day RECORD | -machine NAME | -ads FILE]
@@ -36,6 +36,7 @@ OPTIONS = {"day": "", "machine": "", "ads": "", "universe": "vanilla", "vacate":
 READINGS = ("KeyboardIdle", "ConsoleIdle", "OwnerLoad", "ScreenLocked")
 
 
+@framed
 def main() -> int:
     """Entry of ``condor_policy``."""
     words, given = [], dict(OPTIONS)

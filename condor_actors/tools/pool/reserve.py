@@ -12,7 +12,7 @@ import time
 from condor_actors.classads import ClassAd
 from condor_actors.messages.advertise import AdsPage
 from condor_actors.messages.negotiate import CancelReservation, MakeReservation, QueryReservations
-from condor_actors.tools.lib.command import ToolError
+from condor_actors.tools.lib.command import ToolError, framed
 from condor_actors.tools.lib.contact import load
 from condor_actors.tools.lib.machine_commands import ask
 from condor_actors.tools.pool.owner import clock, span_s
@@ -34,6 +34,7 @@ Exit status: 0; 1 it was refused; 2 the command line makes no sense."""
 OPTIONS = ("user", "machines", "constraint", "from", "until", "for", "ahead", "pool")
 
 
+@framed
 def main() -> int:
     """Entry of ``condor_reserve``."""
     words: list[str] = []

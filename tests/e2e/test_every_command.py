@@ -1,0 +1,58 @@
+"""Every command, with what happens to all of them: help, a reader that leaves, no pool to talk to."""
+
+from __future__ import annotations
+
+import configparser
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.pool_fixture import BIN
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def commands() -> list[str]:
+    """The names of all that is installed."""
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / "setup.cfg")
+    lines = setup["options.entry_points"]["console_scripts"].split("\n")
+    return sorted(line.partition("=")[0].strip() for line in lines if line.strip())
+
+
+def run(name: str, *words: str, out: int = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([str(BIN / name), *words], stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE,
+                          env={"PATH": os.environ["PATH"], "HOME": "/nonexistent",
+                               "CONDOR_CONFIG": "/nonexistent/condor_config"},
+                          text=True, check=False)
+
+
+@pytest.mark.parametrize("name", commands())
+def test_help_says_how_it_is_called(name: str) -> None:
+    done = run(name, "-help") if name not in ("condor_personal", "condor_simulate") else run(name, "--help")
+    assert name in done.stdout + done.stderr or "sage" in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize("name", commands())
+def test_a_reader_that_has_left_is_no_error_of_ours(name: str) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        done = run(name, "-help" if name not in ("condor_personal", "condor_simulate") else "--help", out=write)
+    finally:
+        os.close(write)
+    assert "Traceback" not in done.stderr
+    assert "BrokenPipeError" not in done.stderr
+
+
+@pytest.mark.parametrize("name", ["condor_q", "condor_status", "condor_rm", "condor_userprio", "condor_owner",
+                                  "condor_reserve", "condor_drain", "condor_policy"])
+def test_without_a_pool_the_reason_is_said(name: str) -> None:
+    done = run(name, *{"condor_rm": ["1"], "condor_drain": ["here"]}.get(name, []))
+    assert done.returncode != 0
+    assert done.stderr
+    assert "Traceback" not in done.stderr
