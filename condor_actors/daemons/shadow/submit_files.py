@@ -347,9 +347,10 @@ def make_folders(entries: Sequence[FileEntry], places: OutputPlaces) -> None:
             elif not os.path.isdir(folder):
                 raise OSError(errno.ENOENT, "no such directory")
         except OSError as error:
-            raise _trouble("cannot create output directory" if error.errno != errno.ENOENT else
-                           "the directory of an output file does not exist (make it, then condor_release the job):", folder,
-                           error) from None
+            what = "cannot create output directory"
+            if error.errno == errno.ENOENT:
+                what = "the directory of an output file does not exist (make it, then condor_release the job):"
+            raise _trouble(what, folder, error) from None
 
 
 FEW = 32
