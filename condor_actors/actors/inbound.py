@@ -27,7 +27,7 @@ from condor_actors.actors.outbound import Outbound
 from condor_actors.actors.questions import Questions
 from condor_actors.actors.watches import Watches
 from condor_actors.messages.codec import MalformedMessage, decode, message_class
-from condor_actors.messages.envelope import Address, Delivery, Envelope, Identity, Level, Refused
+from condor_actors.messages.envelope import TOOL, Address, Delivery, Envelope, Identity, Level, Refused
 
 __all__ = ["Inbound"]
 
@@ -46,9 +46,6 @@ ends."""
 
 MOST_WAITING = 20_000
 """How many messages may wait in all before nobody gets further credit."""
-
-TOOL = "tool"
-"""What the process of a person's command calls itself."""
 
 
 class Inbound:

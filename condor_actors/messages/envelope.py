@@ -22,6 +22,9 @@ import attrs
 
 from condor_actors.messages.codec import message
 
+TOOL = "tool"
+"""What the process of a person's command calls itself in its hello."""
+
 
 @attrs.frozen
 class Address:

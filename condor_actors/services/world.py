@@ -28,6 +28,7 @@ from condor_actors.config import Config, ConfigError
 from condor_actors.config.user_maps import use_user_maps
 from condor_actors.machine.privilege.pool_account import pool_uid
 from condor_actors.services.steady_time import SteadyClock, steady_timers
+from condor_actors.wire.admission import Admission
 from condor_actors.wire.authority import machine_credentials
 from condor_actors.wire.authorization import Authorization
 from condor_actors.wire.credentials import Credentials
@@ -150,7 +151,9 @@ def real_world(config: Config, name: str, *, reactor: Any, credentials: Credenti
         post.tokens = TokenVerifier.of(config)
     if listens_locally or listens_publicly:
         post.identity_map = IdentityMap.of(config)
-    post.max_connections = config.integer("SEC_MAX_LINKS")
+    post.admission = Admission(
+        config.integer("SEC_MAX_LINKS"), config.integer("SEC_MAX_LINKS_PER_SOURCE"),
+        config.integer("SEC_MAX_SILENT_LINKS"), frozenset({0, os.getuid(), pool_uid(config)}))
     post.trusted_user_hosts = frozenset(host.lower() for host in config.list_of("TRUSTED_USER_HOSTS"))
     authorization = Authorization(config, own_uid=pool_uid(config))
     world = World(reactor_time=reactor, wall_clock=SteadyClock(), random=random, post=post, log=log,

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 from cryptography.hazmat.primitives.serialization import Encoding
+from twisted.internet import tcp, unix
+from twisted.internet.address import UNIXAddress
 from twisted.internet.error import ConnectionDone
 from twisted.internet.interfaces import IDelayedCall, IProtocol, ITransport
 from twisted.internet.protocol import Factory, Protocol
@@ -22,7 +24,7 @@ from condor_actors.wire.credentials import TlsDoor
 from condor_actors.wire.frames import TOKEN_LINE
 from condor_actors.wire.idtokens.exchange import TokenExchange
 from condor_actors.wire.idtokens.signed_token import BadToken
-from condor_actors.wire.peers import local_identity
+from condor_actors.wire.peers import local_identity, loopback_uid, peer_uid
 from condor_actors.wire.trust import BadCertificate
 
 if TYPE_CHECKING:
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 _DONE = Failure(ConnectionDone())
 FIRST_LINE_S = 10.0
 MAX_LINE_BYTES = 32
+ACCEPTS_AT_ONCE = 16
+BACKLOG = 512
 
 
 class Doorway(Protocol):
@@ -45,9 +49,15 @@ class Doorway(Protocol):
         self._exchange: TokenExchange | None = None
         self._bearer: Identity | None = None
         self.identity: Identity | None = None
+        self._source = ""
 
     def connectionMade(self) -> None:  # noqa: N802 - Twisted's
-        """Wait for the line, but not forever."""
+        """Wait for the line, but not forever; hang up at once on a source that has too many connections."""
+        source = source_of(self.transport)
+        if not self._office.admission.enter(source):
+            _abort(self.transport)
+            return
+        self._source = source
         self._timeout = self._office.clock.callLater(FIRST_LINE_S, self._too_slow)
         self._office.doorways.add(self)
 
@@ -62,6 +72,8 @@ class Doorway(Protocol):
             return
         if self._exchange is not None:
             self._exchange.received(data)
+            return
+        if not self._source:
             return
         self._buffer += data
         line, newline, rest = self._buffer.partition(b"\n")
@@ -83,6 +95,7 @@ class Doorway(Protocol):
             _abort(self.transport)
             return
         self._stop_clock()
+        self._office.admission.spoke(self._source)
         self._inner, self.identity = inner, identity
         assert self.transport is not None
         inner.makeConnection(self.transport)
@@ -151,6 +164,9 @@ class Doorway(Protocol):
     def connectionLost(self, reason: Failure = _DONE) -> None:  # noqa: N802
         """Tell the connection's owner."""
         self._stop_clock()
+        if self._source:
+            self._office.admission.leave(self._source, spoke=self._inner is not None)
+            self._source = ""
         self._office.doorways.discard(self)
         if self._inner is not None:
             self._inner.connectionLost(reason)
@@ -169,6 +185,39 @@ def _abort(transport: ITransport | None) -> None:
         transport.abortConnection()  # type: ignore[attr-defined]  # every transport of ours has it
 
 
+def source_of(transport: Any) -> str:
+    """Where a connection comes from: the uid of a local process, else the address."""
+    peer, own = transport.getPeer(), transport.getHost()
+    if isinstance(peer, UNIXAddress):
+        return f"uid {peer_uid(transport.socket)}"
+    host = str(getattr(peer, "host", ""))
+    if host.startswith("127.") or host == "::1":
+        uid = loopback_uid((host, peer.port), (own.host, own.port))
+        return host if uid is None else f"uid {uid}"
+    return host
+
+
+class _Few:
+    """A port that takes a few connections in an iteration, however many wait: Twisted takes ever more."""
+
+    @property
+    def numberAccepts(self) -> int:  # noqa: N802 - Twisted's
+        """How many it takes at once."""
+        return ACCEPTS_AT_ONCE
+
+    @numberAccepts.setter
+    def numberAccepts(self, number: int) -> None:  # noqa: N802
+        """Twisted's wish."""
+
+
+class TcpDoor(_Few, tcp.Port):
+    """As :meth:`reactor.listenTCP` makes."""
+
+
+class UnixDoor(_Few, unix.Port):
+    """As :meth:`reactor.listenUNIX` makes."""
+
+
 class DoorFactory(Factory):
     """Makes a :class:`Doorway` for each connection."""
 
@@ -178,8 +227,6 @@ class DoorFactory(Factory):
         self._office = office
         self._tls = tls
 
-    def buildProtocol(self, addr: object) -> Doorway | None:  # noqa: N802 - Twisted's
-        """A doorway; None (the connection is closed) when there are too many."""
-        if len(self._office.doorways) >= self._office.max_connections:
-            return None
+    def buildProtocol(self, addr: object) -> Doorway:  # noqa: N802 - Twisted's
+        """A doorway."""
         return Doorway(self._office, self._tls)

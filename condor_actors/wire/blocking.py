@@ -14,13 +14,20 @@ from __future__ import annotations
 
 import os
 import time
-from _socket import AF_UNIX, SOCK_STREAM, socket  # the module ``socket`` around it takes 7 ms to import
+from _socket import (  # the module ``socket`` around it takes 7 ms to import
+    AF_UNIX,
+    SO_SNDTIMEO,
+    SOCK_STREAM,
+    SOL_SOCKET,
+    socket,
+)
 from collections import deque
+from struct import pack
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from condor_actors.messages.codec import MalformedMessage, decode, encode
-from condor_actors.messages.envelope import Envelope, Refused
+from condor_actors.messages.envelope import TOOL, Envelope, Refused
 from condor_actors.wire import banana, frames
 from condor_actors.wire.errors import (
     LinkLost,
@@ -79,7 +86,8 @@ def connect(node: str, credentials: ToolCredentials | TokenCredentials | None = 
 
 def _unix(node: UnixNode, timeout_s: float) -> socket:
     connected = socket(AF_UNIX, SOCK_STREAM)
-    connected.settimeout(timeout_s)
+    # Where others wait to be let in it waits behind them; with a timeout of Python's it would be turned away at once.
+    connected.setsockopt(SOL_SOCKET, SO_SNDTIMEO, pack("ll", int(timeout_s), int(timeout_s % 1.0 * 1e6)))
     descriptor = None
     try:
         spelling, descriptor = short_socket_path(node.path)
@@ -90,6 +98,7 @@ def _unix(node: UnixNode, timeout_s: float) -> socket:
     finally:
         if descriptor is not None:
             os.close(descriptor)
+    connected.settimeout(timeout_s)
     return connected
 
 
@@ -167,7 +176,7 @@ class Client:
         if not isinstance(dialects, list) or banana.DIALECT not in dialects:
             raise ProtocolError(f"{self.node} does not speak our protocol")
         self._chosen = True
-        hello = frames.Hello(boot_id=self._prefix, process="tool")
+        hello = frames.Hello(boot_id=self._prefix, process=TOOL)
         self._write(banana.CHOSEN_DIALECT + banana.VERSION + self._call(frames.pack_hello(hello)))
         while not self._frames:
             self._read(deadline_s)

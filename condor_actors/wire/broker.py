@@ -14,9 +14,11 @@ from typing import Any, Protocol
 
 from twisted.internet.abstract import FileDescriptor
 from twisted.internet.error import ConnectionDone
+from twisted.internet.interfaces import IPushProducer
 from twisted.protocols.tls import TLSMemoryBIOProtocol
 from twisted.python.failure import Failure
 from twisted.spread import jelly, pb
+from zope.interface import implementer
 
 from condor_actors.wire.banana import BadBanana, Decoder, encode_call
 from condor_actors.wire.frames import ACTORS_LINE
@@ -67,8 +69,30 @@ class BrokerOwner(Protocol):
     def frame_received(self, frame: bytes) -> None:
         """The peer delivered a frame; ``ValueError`` ends the connection."""
 
+    def filled(self, full: bool) -> None:
+        """The peer reads more slowly than we write; or it has caught up."""
+
     def broker_lost(self, reason: str) -> None:
         """The connection is gone."""
+
+
+@implementer(IPushProducer)
+class _Flow:
+    """Tells a link when its connection's buffer is full."""
+
+    def __init__(self, owner: BrokerOwner) -> None:
+        self._owner = owner
+
+    def pauseProducing(self) -> None:  # noqa: N802 - Twisted's
+        """The buffer is full."""
+        self._owner.filled(True)
+
+    def resumeProducing(self) -> None:  # noqa: N802
+        """It is empty."""
+        self._owner.filled(False)
+
+    def stopProducing(self) -> None:  # noqa: N802
+        """The connection is gone; the broker hears of it."""
 
 
 class LinkBroker(pb.Broker):
@@ -91,6 +115,7 @@ class LinkBroker(pb.Broker):
         if self.isClient:
             self.transport.write(ACTORS_LINE)
         super().connectionMade()  # type: ignore[no-untyped-call]
+        self.transport.registerProducer(_Flow(self._owner), True)
 
     def connectionReady(self) -> None:  # noqa: N802
         """Both sides agreed on the dialect."""
@@ -144,6 +169,7 @@ class LinkBroker(pb.Broker):
 
     def hang_up(self) -> None:
         """Send what is buffered and close."""
+        self.transport.unregisterProducer()
         self.transport.loseConnection()
 
     def connectionLost(self, reason: Failure = _DONE) -> None:  # noqa: N802

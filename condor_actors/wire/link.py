@@ -22,7 +22,7 @@ from typing import Any, Protocol
 
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 
-from condor_actors.messages.envelope import Envelope, Identity
+from condor_actors.messages.envelope import TOOL, Envelope, Identity
 from condor_actors.wire import frames
 from condor_actors.wire.broker import LinkBroker
 
@@ -33,6 +33,9 @@ SAME_MOMENT_S = 0.001
 ACK_DELAY_S = 0.5
 CONGESTED_S = 0.05
 MAX_QUEUED = 50_000
+MAX_QUEUED_BYTES = 256 << 20
+MAX_QUEUED_TOOL_BYTES = 16 << 20
+"""How much waits for a peer that does not read, and for a command, which asks for one page after the other."""
 
 
 class LinkOwner(Protocol):
@@ -62,6 +65,7 @@ class Link:
         identity: who that is, as the transport proved it.
         peer: its hello; None before it came.
         unsent, under_way: envelopes that wait here, and that were sent without an acknowledgement yet.
+        unsent_bytes: of the former; full: the connection takes no more for now.
     """
 
     def __init__(self, owner: LinkOwner, node: str, identity: Identity, clock: IReactorTime, hello: frames.Hello, *,
@@ -73,6 +77,8 @@ class Link:
         self.up = self.was_up = False
         self.closed = False
         self.unsent: deque[Envelope] = deque()
+        self.unsent_bytes = 0
+        self.full = False
         self.under_way: deque[Envelope] = deque()
         self.sent = 0
         self.received = 0
@@ -99,6 +105,10 @@ class Link:
         if len(self.unsent) >= MAX_QUEUED:
             return False
         self.unsent.append(envelope)
+        self.unsent_bytes += len(envelope.body)
+        if self.unsent_bytes > self._most_bytes:
+            self.abort(f"{self.unsent_bytes} bytes wait for it, and it does not read")
+            return True
         if self._flush_call is None and self.up:
             self._flush_call = self._clock.callLater(0.0, self._flush_later)
         return True
@@ -115,8 +125,8 @@ class Link:
         peer, unsent = self.peer, self.unsent
         if not self.up or peer is None:
             return
-        while unsent:
-            room = peer.window - (self.sent - self._acknowledged)
+        while unsent and not self.full:
+            room = min(peer.window, frames.WINDOW) - (self.sent - self._acknowledged)
             if room <= 0:
                 return
             self._send_batch(room)
@@ -130,9 +140,21 @@ class Link:
                 break
             size += length
             batch.append(self.unsent.popleft())
+            self.unsent_bytes -= len(batch[-1].body)
         self.sent += len(batch)
         self.under_way.extend(batch)
         self._frame(frames.pack_batch(self._grant(), batch))
+
+    @property
+    def _most_bytes(self) -> int:
+        is_tool = not self.is_client and self.peer is not None and self.peer.process == TOOL
+        return MAX_QUEUED_TOOL_BYTES if is_tool else MAX_QUEUED_BYTES
+
+    def filled(self, full: bool) -> None:
+        """The connection takes no more for now, or takes more again."""
+        self.full = full
+        if not full and self.unsent and self._flush_call is None and not self.closed:
+            self._flush_call = self._clock.callLater(0.0, self._flush_later)
 
     def _grant(self) -> int:
         """How many envelopes we say we have taken: while our actors cannot keep up, no more than last time."""
@@ -253,6 +275,8 @@ class Link:
         """Say why and hang up, after what was sent."""
         if not self.closed and self.broker.transport is not None:
             self._farewell = self._farewell or text
+            self.full = False
+            self.flush()
             if self.broker.currentDialect == b"pb":
                 self.broker.deliver(frames.pack_bye(code, text))
             self.broker.hang_up()

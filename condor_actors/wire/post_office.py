@@ -28,9 +28,10 @@ from twisted.logger import Logger, LogLevel
 
 from condor_actors.actors.post import PostReceiver
 from condor_actors.messages.codec import kinds
-from condor_actors.messages.envelope import SELF, Address, Envelope, Identity
+from condor_actors.messages.envelope import SELF, TOOL, Address, Envelope, Identity
 from condor_actors.wire import frames
-from condor_actors.wire.acceptor import DoorFactory, Doorway
+from condor_actors.wire.acceptor import BACKLOG, DoorFactory, Doorway, TcpDoor, UnixDoor
+from condor_actors.wire.admission import Admission
 from condor_actors.wire.credentials import Credentials, TlsDoor, TlsFactory
 from condor_actors.wire.dialled import Dialled
 from condor_actors.wire.identity_map import BadMapping, IdentityMap
@@ -50,6 +51,8 @@ from condor_actors.wire.trust import BadCertificate
 
 CONNECT_S = 15.0
 MAX_CONNECTIONS = 20_000
+MAX_OF_ONE_SOURCE = 2_000
+MAX_SILENT = 128
 MAX_REMEMBERED = 20_000
 """Nodes whose last failure is remembered; beyond that, those that nobody wants are forgotten."""
 
@@ -72,6 +75,7 @@ class PostOffice:
 
     Attributes:
         services: further protocols by their first line, ``{BULK_LINE: factory}``; added before listening.
+        admission: who may come in; set before listening.
         public_node: ``<host:port>`` once :meth:`listen_tls` was called.
         trusted_user_hosts: machines whose users are the users of the same name here; small letters.
         tokens: judges the tokens that peers show; None: none counts here.
@@ -88,7 +92,7 @@ class PostOffice:
         self.services: dict[bytes, Service] = {}
         self.public_node = ""
         self.stopped = False
-        self.max_connections = MAX_CONNECTIONS
+        self.admission = Admission(MAX_CONNECTIONS, MAX_OF_ONE_SOURCE, MAX_SILENT)
         self.trusted_user_hosts: frozenset[str] = frozenset()
         self.tokens: TokenVerifier | None = None
         self.identity_map: IdentityMap | None = None
@@ -121,7 +125,9 @@ class PostOffice:
         spelling, descriptor = short_socket_path(path)
         if descriptor is not None:
             self._descriptors.append(descriptor)
-        self._ports.append(self._reactor.listenUNIX(spelling, DoorFactory(self, None), backlog=512, mode=mode))
+        listening: Any = UnixDoor(spelling.encode(), DoorFactory(self, None), BACKLOG, mode, reactor=self._reactor)
+        listening.startListening()
+        self._ports.append(listening)
 
     def listen_tls(self, host: str, port: int, *, public_host: str = "") -> str:
         """Take connections by mutual TLS.
@@ -140,7 +146,8 @@ class PostOffice:
         if self.tls is None:
             raise ValueError("TLS needs credentials")
         factory = TlsFactory(self.tls.listening(), False, DoorFactory(self, self.tls))
-        listening = self._reactor.listenTCP(port, factory, backlog=512, interface=host)
+        listening: Any = TcpDoor(port, factory, BACKLOG, host, self._reactor)
+        listening.startListening()
         self._ports.append(listening)
         self.public_node = str(TlsNode(public_host or host, listening.getHost().port))
         return self.public_node
@@ -404,7 +411,7 @@ class PostOffice:
     def link_closed(self, link: Link, reason: str) -> None:
         """A link is gone."""
         self._greeting.discard(link)
-        minor = link.peer is None or link.peer.process == "tool"
+        minor = link.peer is None or link.peer.process == TOOL
         self.log.emit(LogLevel.debug if minor else LogLevel.info, "link to {node} ({who}) closed: {reason}",
                       node=link.node, who=link.identity.name, reason=reason)
         self._touched.pop(link, None)

@@ -43,7 +43,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         killed_by=("tests/unit/wire/test_link.py::test_signs_of_life_keep_a_quiet_link_and_silence_ends_it",)),
     Mutation(
         "window-is-not-heeded", "condor_actors/wire/link.py",
-        "room = peer.window - (self.sent - self._acknowledged)",
+        "room = min(peer.window, frames.WINDOW) - (self.sent - self._acknowledged)",
         "room = peer.window",
         why="a fast sender fills the memory of a slow receiver",
         killed_by=("tests/unit/wire/test_link.py::test_no_more_than_the_window_is_under_way",)),

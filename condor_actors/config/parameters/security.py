@@ -117,4 +117,18 @@ ROWS = (
     ),
     boolean("QUEUE_ALL_USERS_TRUSTED", False, "Whether every user may act on every job."),
     integer("SEC_MAX_LINKS", 10000, "How many connections a daemon takes at once.", low=1, change="restart"),
+    integer(
+        "SEC_MAX_LINKS_PER_SOURCE",
+        2000,
+        "How many connections a daemon takes from one user of the machine, or one address.",
+        low=1,
+        change="restart",
+    ),
+    integer(
+        "SEC_MAX_SILENT_LINKS",
+        128,
+        "How many of them may not have said yet what they are for.",
+        low=1,
+        change="restart",
+    ),
 )
