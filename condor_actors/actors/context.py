@@ -97,6 +97,10 @@ class Context:
             self.log.error("{actor}: no answer to {to}: {error}", actor=self.address, to=to, error=error)
             refusal = Refused(code="invalid", text=f"the answer is too long: {error}")
             self._post(to, refusal, self._system.outbound.next_id(), in_reply_to=answers, trace_id=delivery.trace_id)
+            message = refusal
+        witness = self._system.witness
+        if witness is not None and to.node and witness.sees(delivery):
+            self.after_commit(lambda: witness.answered(delivery, message))
 
     def _post(self, to: Address, message: Any, message_id: str, *, timeout_s: float = 0.0, in_reply_to: str = "",
               trace_id: str = "") -> None:

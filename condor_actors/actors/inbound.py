@@ -158,6 +158,8 @@ class Inbound:
         return False
 
     def _refuse_arrival(self, node: str, identity: Identity, envelope: Envelope, refusal: Refused) -> None:
+        if self._outbound.witness is not None:
+            self._outbound.witness.refused_at_door(node, identity, envelope.kind, refusal)
         self._log.warn("{kind} for {to} from {who} refused: {text}",  # noqa: G010 - Twisted's name for it
                       kind=envelope.kind, to=envelope.to, who=identity.name, text=refusal.text)
         if envelope.deadline_s > 0.0 and envelope.reply_to:

@@ -12,6 +12,7 @@ from condor_actors.actors.cell import LocalPost, RemotePost
 from condor_actors.actors.mailboxes import NOBODY, Mailboxes
 from condor_actors.actors.post import Post
 from condor_actors.actors.questions import Questions
+from condor_actors.actors.witness import Witness
 from condor_actors.messages.codec import decode, encode
 from condor_actors.messages.envelope import Address, Delivery, Envelope, Refused
 
@@ -40,6 +41,7 @@ class Outbound:
         self._log = log
         self._encode_every = encode_every
         self._until_encode = encode_every
+        self.witness: Witness | None = None
         self._prefix = f"{random.getrandbits(64):x}."
         self._sequence = 0
 
@@ -89,6 +91,8 @@ class Outbound:
 
     def answer_remote(self, delivery: Delivery, message: Any) -> None:
         """Answer a question from another process on behalf of the system."""
+        if self.witness is not None and delivery.message is not None:
+            self.witness.answered(delivery, message)
         envelope = Envelope(kind=message.KIND, version=message.VERSION, body=encode(message),
                             message_id=self.next_id(), to=delivery.sender.actor, in_reply_to=delivery.message_id,
                             trace_id=delivery.trace_id)

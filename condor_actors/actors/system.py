@@ -28,6 +28,7 @@ from condor_actors.actors.status import ActorStatus, status_of
 from condor_actors.actors.supervision import PERMANENT, ChildSpec, exit_process
 from condor_actors.actors.turn_loop import TurnLoop
 from condor_actors.actors.watches import Watches
+from condor_actors.actors.witness import Witness
 from condor_actors.messages.envelope import Address, Identity, Level
 
 
@@ -36,13 +37,14 @@ class ActorSystem:
 
     Attributes:
         clock, wall_clock, random, log: what actors are given.
+        witness: sees what becomes of the messages of others; None: nobody does.
         mailboxes, questions, watches, outbound, inbound, loop, lifecycle: the parts.
     """
 
     def __init__(self, *, clock: IReactorTime, wall_clock: Callable[[], float], post: Post,
                  authorize: Callable[[Identity, Level], bool], commit: Callable[[Sequence[Any]], None] | None = None,
                  random: Random, log: Logger | None = None, exhausted: Callable[[str], None] = exit_process,
-                 encode_every: int = 0) -> None:
+                 encode_every: int = 0, witness: Witness | None = None) -> None:
         self.clock = clock
         self.wall_clock = wall_clock
         self.random = random
@@ -51,8 +53,9 @@ class ActorSystem:
         self.questions = Questions(clock, boxes)
         self.watches = Watches(post, boxes)
         self.outbound = Outbound(clock, post, boxes, self.questions, random, log, encode_every)
+        self.witness = self.outbound.witness = witness
         self.inbound = Inbound(clock, boxes, self.questions, self.watches, self.outbound, authorize, log)
-        self.loop = TurnLoop(clock, boxes, self.outbound, commit, log)
+        self.loop = TurnLoop(clock, boxes, self.outbound, commit, log, witness)
         self.lifecycle = Lifecycle(clock, boxes, self.questions, self.watches, self.outbound, self.loop,
                                    prepare=self._prepare, random=random, log=log, exhausted=exhausted)
         post.attach(self.inbound)

@@ -20,6 +20,7 @@ from condor_actors.actors.cell import Action, Cell, Outgoing
 from condor_actors.actors.lanes import Turn
 from condor_actors.actors.mailboxes import NOBODY, Mailboxes
 from condor_actors.actors.outbound import Outbound
+from condor_actors.actors.witness import Witness
 from condor_actors.messages.envelope import Delivery, TimerFired
 
 __all__ = ["Supervisor", "TurnLoop"]
@@ -55,6 +56,7 @@ class TurnLoop:
         outbound: gets what is released.
         commit: makes operations durable; None: the process stores nothing.
         log: of results that come too late.
+        witness: sees what was told by others; None: nobody does.
 
     Attributes:
         supervisor: hears of failures; set before the first turn.
@@ -64,12 +66,13 @@ class TurnLoop:
     supervisor: Supervisor
 
     def __init__(self, clock: IReactorTime, mailboxes: Mailboxes, outbound: Outbound,
-                 commit: Callable[[Sequence[Any]], None] | None, log: Logger) -> None:
+                 commit: Callable[[Sequence[Any]], None] | None, log: Logger, witness: Witness | None = None) -> None:
         self._clock = clock
         self._mailboxes = mailboxes
         self._outbound = outbound
         self._commit_batch = commit
         self._log = log
+        self._witness = witness
         self.trip: Callable[[str, str, Any], None] | None = None
         self._pump_call: IDelayedCall | None = None
         self._operations: list[Any] = []
@@ -148,6 +151,8 @@ class TurnLoop:
             self.supervisor.turn_failed(cell, delivery, Failure())
             return
         cell.outgoing = cell.current = None
+        if self._witness is not None and delivery is not None and not delivery.answerable and delivery.sender.node:
+            self._witness.answered(delivery, None)
         if cell.operations:
             self._operations += cell.operations
             cell.operations.clear()

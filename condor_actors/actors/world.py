@@ -22,6 +22,7 @@ from twisted.logger import Logger
 from condor_actors.actors.post import NoPost, Post
 from condor_actors.actors.supervision import exit_process
 from condor_actors.actors.system import ActorSystem
+from condor_actors.actors.witness import Witness
 from condor_actors.messages.envelope import Identity, Level
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class World:
         post: the network.
         log: where notes go.
         authorize: whether an identity has a level.
+        witness: sees what becomes of the messages of others; None: nobody does.
         exhausted: called with the name of an actor that crashed too often; ends the process.
         processes, readings, stores, blobs, mail, host: providers of floor 3, each with the Protocol of its package;
             None where a daemon does not need it.
@@ -68,6 +70,7 @@ class World:
     post: Post = attrs.field(factory=NoPost)
     log: Logger = attrs.field(factory=lambda: Logger("condor"))
     authorize: Callable[[Identity, Level], bool] = trust_everybody
+    witness: Witness | None = None
     exhausted: Callable[[str], None] = exit_process
     processes: Any = None
     readings: Any = None
@@ -87,6 +90,7 @@ class World:
         return ActorSystem(
             clock=self.reactor_time, wall_clock=self.wall_clock, post=self.post, authorize=self.authorize,
             commit=commit, random=self.random, log=self.log, exhausted=self.exhausted, encode_every=encode_every,
+            witness=self.witness,
         )
 
 

@@ -48,6 +48,7 @@ from zope.interface import implementer
 
 from condor_actors.actors import Daemon
 from condor_actors.config import Config
+from condor_actors.services.audit import AuditLog
 
 log = Logger("condor.manhole")
 HELP = (__doc__ or "").partition("\n\n")[2].partition("\n\n")[2]
@@ -163,14 +164,16 @@ class KeysFile:
 
     credentialInterfaces = (ISSHPrivateKey,)  # noqa: N815 - Twisted's
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, audit: AuditLog | None = None) -> None:
         self._path = path
+        self._audit = audit
 
     def requestAvatarId(self, credentials: Any) -> Deferred[bytes | tuple[()]]:  # noqa: N802 - Twisted's
         """The name given, when the key and its signature are good; who has a key may use any name."""
         try:
             key = Key.fromString(credentials.blob)
             if key not in self.keys():
+                self._note(credentials, key, "denied")
                 return fail(UnauthorizedLogin())
             if not credentials.signature:
                 return fail(ValidPublicKey())  # so far: the client is to sign now
@@ -180,8 +183,14 @@ class KeysFile:
             return fail(UnauthorizedLogin())
         log.info("{name} has entered the manhole with the key {key}", name=credentials.username,
                  key=key.fingerprint())
+        self._note(credentials, key, "ok")
         name: bytes | tuple[()] = credentials.username
         return succeed(name)
+
+    def _note(self, credentials: Any, key: Key, result: str) -> None:
+        if self._audit is not None:
+            self._audit.event("manhole-login", credentials.username.decode("utf-8", "replace"),
+                              object_=f"key={key.fingerprint()}", result=result)
 
     def keys(self) -> list[Key]:
         """The keys of the file."""
@@ -264,7 +273,8 @@ def host_key(path: Path) -> Key:
     return key
 
 
-def open_manhole(config: Config, name: str, daemon: Daemon, reactor: Any, post: Any = None) -> Manhole:
+def open_manhole(config: Config, name: str, daemon: Daemon, reactor: Any, post: Any = None,
+                 audit: AuditLog | None = None) -> Manhole:
     """Open the manhole of the daemon ``name`` as ``MANHOLE`` says.
 
     Raises:
@@ -276,7 +286,7 @@ def open_manhole(config: Config, name: str, daemon: Daemon, reactor: Any, post: 
     realm: Any = manhole_ssh.TerminalRealm()
     realm.sessionFactory = type("Session", (_Session,), {"view": view})
     realm.chainedProtocolFactory = lambda: insults.ServerProtocol(ColoredManhole, view.namespace())
-    portal = Portal(realm, [KeysFile(config.path("MANHOLE_AUTHORIZED_KEYS"))])
+    portal = Portal(realm, [KeysFile(config.path("MANHOLE_AUTHORIZED_KEYS"), audit)])
     factory: Any = manhole_ssh.ConchFactory(portal)
     kind = key.sshType()
     factory.publicKeys, factory.privateKeys = {kind: key.public()}, {kind: key}

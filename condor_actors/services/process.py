@@ -26,6 +26,7 @@ from condor_actors.machine.privilege.drop import drop_root
 from condor_actors.machine.privilege.helper import process_helper
 from condor_actors.machine.privilege.pool_account import PoolAccount
 from condor_actors.machine.run.process_watch import ProcessWatch
+from condor_actors.services.audit import AuditLog, open_audit_log
 from condor_actors.services.logs import start_logging
 from condor_actors.services.options import DaemonOptions
 from condor_actors.services.settings import store_setting
@@ -85,6 +86,7 @@ class DaemonService(Service):
         self._real: RealWorld | None = None
         self._daemon: Daemon | None = None
         self._stop_log: Callable[[], None] | None = None
+        self._audit: AuditLog | None = None
         self._manhole: Any = None
         self._metrics: Any = None
         self._wish: ShutdownExpression | None = None
@@ -112,7 +114,8 @@ class DaemonService(Service):
         self.log.info("** condor-{name} (pid {pid}) starting up", name=self.daemon_name, pid=os.getpid())
         if dropped:
             self.log.info("** {dropped}", dropped=dropped)
-        real = self._real = real_world(self.config, self.daemon_name, reactor=self._reactor)
+        audit = self._audit = open_audit_log(self.config, self.daemon_name)
+        real = self._real = real_world(self.config, self.daemon_name, reactor=self._reactor, witness=audit)
         daemon = self._daemon = self._make_daemon(self.config, real.world)
         edges = AdminEdges(
             daemon=daemon,
@@ -134,7 +137,7 @@ class DaemonService(Service):
             from condor_actors.services.manhole import open_manhole
 
             self._manhole = open_manhole(self.config, self.daemon_name, daemon, self._reactor,
-                                         self._real.post if self._real is not None else None)
+                                         self._real.post if self._real is not None else None, self._audit)
         if self.config.text("METRICS_PORT") is not None:
             from condor_actors.services.metrics import open_metrics
 
@@ -241,6 +244,8 @@ class DaemonService(Service):
             yield self._real.close()
         yield task.deferLater(self._reactor, 0)
         self.log.info("** condor-{name} (pid {pid}) exiting", name=self.daemon_name, pid=os.getpid())
+        if self._audit is not None:
+            self._audit.close()
         if self._stop_log is not None:
             self._stop_log()
 

@@ -27,6 +27,7 @@ from condor_actors.classads.evaluation.budget import DEFAULT_BYTES, set_limits
 from condor_actors.config import Config, ConfigError
 from condor_actors.config.user_maps import use_user_maps
 from condor_actors.machine.privilege.pool_account import pool_uid
+from condor_actors.services.audit import AuditLog
 from condor_actors.services.steady_time import SteadyClock, steady_timers
 from condor_actors.wire.admission import Admission
 from condor_actors.wire.authority import machine_credentials
@@ -124,7 +125,7 @@ class RealWorld:
 
 def real_world(config: Config, name: str, *, reactor: Any, credentials: Credentials | None = None,
                listens_locally: bool = True, listens_publicly: bool = True,
-               machine: bool = True) -> RealWorld:
+               machine: bool = True, witness: AuditLog | None = None) -> RealWorld:
     """The edges of the daemon ``name``.
 
     Args:
@@ -134,6 +135,7 @@ def real_world(config: Config, name: str, *, reactor: Any, credentials: Credenti
         credentials: in place of the machine's own (a shadow host's proxy certificate).
         machine: show the machine's certificate; False for a process that will be a user's: it never sees the key.
         listens_locally, listens_publicly: which doors :meth:`RealWorld.listen` opens.
+        witness: writes down what others do here.
 
     Raises:
         ConfigError: an authorisation list is not valid.
@@ -157,7 +159,7 @@ def real_world(config: Config, name: str, *, reactor: Any, credentials: Credenti
     post.trusted_user_hosts = frozenset(host.lower() for host in config.list_of("TRUSTED_USER_HOSTS"))
     authorization = Authorization(config, own_uid=pool_uid(config))
     world = World(reactor_time=reactor, wall_clock=SteadyClock(), random=random, post=post, log=log,
-                  authorize=authorization.allows)
+                  authorize=authorization.allows, witness=witness)
     return RealWorld(name=name, config=config, world=world, post=post, authorization=authorization,
                      listens_locally=listens_locally, listens_publicly=listens_publicly)
 

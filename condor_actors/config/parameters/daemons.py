@@ -61,6 +61,27 @@ ROWS = (
     integer(
         "MAX_NUM_<SUBSYS>_LOG", "$(MAX_NUM_DEFAULT_LOG)", "How many logs that were put aside are kept.", low=0
     ),
+    text(
+        "<SUBSYS>_AUDIT_LOG",
+        None,
+        "Where that daemon writes what others do there, accepted or refused; $(LOG)/<Name>AuditLog when unset. none: "
+        "nowhere.",
+        change="restart",
+    ),
+    size(
+        "MAX_<SUBSYS>_AUDIT_LOG",
+        "10 MB",
+        "The size at which that daemon's audit log is put aside; 0 for never.",
+        change="restart",
+    ),
+    integer(
+        "MAX_NUM_<SUBSYS>_AUDIT_LOG",
+        10,
+        "How many audit logs that were put aside are kept.",
+        low=1,
+        unit="files",
+        change="restart",
+    ),
     size(
         "MAX_DEFAULT_LOG",
         "10 MB",
