@@ -70,9 +70,9 @@ condor.negotiate.CancelReservation     cancel-reservation   name
 condor.pool.EnrolMachine               enrol-machine        token_id hosts
 condor.pool.RenewMachine               renew-machine
 condor.pool.BorrowCertificate          borrow-certificate
-condor.tokens.FetchToken               fetch-token
-condor.tokens.ApproveTokenRequest      approve-token
-condor.tokens.RevokeTokens             revoke-tokens
+condor.tokens.FetchToken               fetch-token          levels lifetime_s key_id
+condor.tokens.ApproveTokenRequest      approve-token        request_id
+condor.tokens.RevokeTokens             revoke-tokens        ids expressions
 """
 
 DEEDS: dict[str, Deed] = {
@@ -86,7 +86,7 @@ QUIET = frozenset({
     "condor.negotiate.NegotiateRequests", "condor.negotiate.MatchesMade", "condor.negotiate.RequestsRejected",
     "condor.negotiate.MatchNotice", "condor.claim.RenewClaims", "condor.claim.ClaimActivity", "condor.spool.ListSpool",
     "condor.claim.CheckpointClaim", "condor.claim.SuspendClaim", "condor.claim.ContinueClaim",
-    "condor.claim.LowerClaim",
+    "condor.claim.LowerClaim", "condor.tokens.VerifyToken",
 })
 """Kinds above READ that have no deed: daemons say them all day, about themselves or as part of a match or a claim.
 When one is refused at the door that is written down all the same."""

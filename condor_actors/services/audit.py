@@ -34,7 +34,7 @@ import attrs
 
 from condor_actors.config import Config
 from condor_actors.messages.codec import message_class
-from condor_actors.messages.deeds import DEEDS, QUIET, deed_of
+from condor_actors.messages.deeds import DEEDS, deed_of
 from condor_actors.messages.envelope import Delivery, Identity, Refused
 from condor_actors.services.logs import log_name
 
@@ -113,8 +113,9 @@ class AuditLog:
             return
         cls = message_class(kind, 1)
         deed = DEEDS.get(kind)
-        known = deed is not None and not deed.action.startswith("{")
-        action = deed.action if deed is not None and known else kind if cls is not None or kind in QUIET else "unknown"
+        action = kind if cls is not None else "unknown"
+        if deed is not None:
+            action = deed.action.replace("{", "").replace("}", "")
         self._note(identity, node, getattr(cls, "LEVEL", "none"), action, "", refusal.code, refusal.text)
 
     def event(self, action: str, who: str, *, object_: str = "", result: str = "ok", detail: str = "") -> None:
