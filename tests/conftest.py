@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ import pytest
 from hypothesis import settings
 
 from tests.harness.alone import Turns
+from tests.pool_fixture import PersonalPool, fresh_folder
 
 settings.register_profile("steady", deadline=None, derandomize=not os.environ.get("CONDOR_NEW_EXAMPLES"))
 settings.load_profile("steady")
@@ -75,3 +76,21 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
             if callable(logs):
                 report.sections.append((f"logs of {name}", str(logs(LOG_LINES))))
     return report
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[PersonalPool]:
+    """A pool for all tests of a module that leave it in order."""
+    with fresh_folder() as folder:
+        made = PersonalPool(folder)
+        yield made
+        made.stop()
+
+
+@pytest.fixture
+def own_pool() -> Iterator[PersonalPool]:
+    """A pool of the test's own, to be broken."""
+    with fresh_folder() as folder:
+        made = PersonalPool(folder)
+        yield made
+        made.stop()

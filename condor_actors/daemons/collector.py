@@ -33,6 +33,7 @@ from condor_actors.messages.advertise import (
     SubscribeAds,
     UpdateAd,
 )
+from condor_actors.messages.codec import PAGE_BYTES
 from condor_actors.messages.envelope import (
     Address,
     Delivery,
@@ -50,7 +51,6 @@ __all__ = ["Collector", "CollectorSettings", "make_daemon"]
 ACTOR = "collector"
 INBOX_LIMIT = 100_000
 """Thousands of machines may speak in one moment, after a restart of the collector for instance."""
-PAGE_BYTES = 400 * 1024
 SWEEP_S = 5.0
 
 MAY_ADVERTISE = {

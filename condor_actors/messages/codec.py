@@ -25,6 +25,9 @@ import msgpack
 MAX_BODY_BYTES = 512 * 1024
 """The largest encoded body that may be sent; more is paged by cursor or goes over the bulk channel."""
 
+PAGE_BYTES = 400 * 1024
+"""How much of it a page of ads takes, so that there is room for the rest."""
+
 CONVERSATIONS = (
     "admin", "advertise", "claim", "interactive", "negotiate", "owner", "pool", "queue", "run", "shadow_host", "spool",
     "submission", "tokens")

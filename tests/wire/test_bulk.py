@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 import pytest_twisted
 from twisted.internet import reactor
-from twisted.internet.defer import CancelledError, Deferred, gatherResults
+from twisted.internet.defer import CancelledError, gatherResults
 from twisted.internet.endpoints import UNIXClientEndpoint, connectProtocol
-from twisted.internet.protocol import Protocol
 
 from condor_actors.transfer import streams
 from condor_actors.transfer.blob_store import BlobStore, Partial
@@ -23,6 +22,7 @@ from condor_actors.transfer.manifest import digest_bytes
 from condor_actors.transfer.service import BulkService, Grant
 from condor_actors.wire.credentials import Credentials
 from tests.wire.conftest import Process
+from tests.wire.raw import Raw
 
 Make = Callable[..., Process]
 KEY = "a-transfer-key"
@@ -182,25 +182,6 @@ async def test_nobody_there_is_said_after_some_attempts(ends: Ends) -> None:
     with pytest.raises(TransferError) as caught:
         await ends.client.put("nonsense", KEY, digest, size, path)
     assert caught.value.code == "unreachable"
-
-
-class Raw(Protocol):
-    """A hostile client: sends bytes and waits for the end."""
-
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-        self.got = b""
-        self.ended: Deferred[bytes] = Deferred()
-
-    def connectionMade(self) -> None:
-        assert self.transport is not None
-        self.transport.write(self.data)
-
-    def dataReceived(self, data: bytes) -> None:
-        self.got += data
-
-    def connectionLost(self, reason: Any = None) -> None:
-        self.ended.callback(self.got)
 
 
 @pytest.mark.parametrize(

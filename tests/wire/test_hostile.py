@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred
 from twisted.internet.endpoints import UNIXClientEndpoint, connectProtocol
-from twisted.internet.protocol import Protocol
 from twisted.spread import banana as twisted_banana
 from twisted.spread import jelly, pb
 
@@ -24,29 +23,11 @@ from condor_actors.messages.envelope import Done, Envelope
 from condor_actors.wire import banana, frames
 from condor_actors.wire.broker import LinkBroker, NothingAllowed
 from tests.wire.conftest import Process
+from tests.wire.raw import Raw
 
 Make = Callable[..., Process]
 HELLO = frames.pack_hello(frames.Hello(boot_id="b", process="hostile"))
 GREETING = frames.ACTORS_LINE + banana.CHOSEN_DIALECT + banana.VERSION
-
-
-class Raw(Protocol):
-    """Sends bytes and waits for the connection's end."""
-
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-        self.got = b""
-        self.ended: Deferred[bytes] = Deferred()
-
-    def connectionMade(self) -> None:
-        assert self.transport is not None
-        self.transport.write(self.data)
-
-    def dataReceived(self, data: bytes) -> None:
-        self.got += data
-
-    def connectionLost(self, reason: Any = None) -> None:
-        self.ended.callback(self.got)
 
 
 def call(frame: bytes, request: int = 1) -> bytes:

@@ -6,8 +6,8 @@ no answer to a query and no constraint can probe it.
 
 A query walks a table in the order in which the ads came.  Each record has a number that only grows, and a page's
 cursor is the last number looked at, so pages neither repeat nor skip an ad that stays.  A page ends at
-:data:`PAGE_BYTES` bytes or after :data:`ADS_PER_PAGE` ads looked at, whichever comes first; so no question, however
-wide, stops the collector for long.
+``PAGE_BYTES`` or after :data:`ADS_PER_PAGE` ads looked at, whichever comes first; so no question, however wide, stops
+the collector for long.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ import attrs
 from condor_actors.classads import ClassAd, Expr, is_true
 from condor_actors.classads.evaluation.budget import Meter
 from condor_actors.messages.advertise import AdChange, AdKind, AdsPage
+from condor_actors.messages.codec import PAGE_BYTES
 
 __all__ = ["PRIVATE_ATTRIBUTES", "AdRecord", "AdTable", "TooManyAds", "ad_key"]
 
-PAGE_BYTES = 400 * 1024
 ADS_PER_PAGE = 4000
 PRIVATE_ATTRIBUTES = frozenset({"capability", "claimid", "claimids", "childclaimids", "pairedclaimid", "transferkey"})
 """Never kept in the public part of an ad, no matter who put them there."""

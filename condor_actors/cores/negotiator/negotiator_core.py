@@ -26,6 +26,7 @@ from condor_actors.cores.negotiator.reservations import DropReservation, Reserva
 from condor_actors.effects import Answer, Effect, Note, Persist, Reply, Send, SetTimer
 from condor_actors.messages.admin import VacateSlots
 from condor_actors.messages.advertise import AdsChanged, AdsPage
+from condor_actors.messages.codec import PAGE_BYTES
 from condor_actors.messages.envelope import Address, Done, Refused, TimerFired
 from condor_actors.messages.negotiate import (
     CancelReservation,
@@ -40,7 +41,6 @@ from condor_actors.messages.negotiate import (
 __all__ = ["NegotiatorCore"]
 
 Step = Callable[[Any, float], tuple[Effect, ...]]
-PAGE_BYTES = 400 * 1024
 RESERVATIONS_S = 10.0
 
 

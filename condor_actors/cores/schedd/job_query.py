@@ -1,4 +1,4 @@
-"""Answers about the queue: pages of ads, totals, batches.
+"""Answers about jobs: pages of ads, totals, batches.
 
 Theory: an ad is sent as its cluster's text followed by the job's own; with a projection the cluster's part is rendered
 once per question.  A page ends at a number of bytes, and the cursor names the last job looked at, so a question over a
@@ -15,17 +15,65 @@ from condor_actors.classads.evaluation.budget import Meter
 from condor_actors.cores.schedd.autoclusters import Autoclusters
 from condor_actors.cores.schedd.job_attributes import JobSight
 from condor_actors.cores.schedd.job_queue import Cluster, Job, JobQueue
+from condor_actors.messages.codec import PAGE_BYTES
 from condor_actors.messages.queue import JobsPage, QueryJobs, QueryTotals, Totals
 
-__all__ = ["autoclusters_page", "batches", "page", "totals"]
+__all__ = ["JobPage", "autoclusters_page", "batches", "page", "totals"]
 
-PAGE_BYTES = 400_000
 PAGE_JOBS = 5_000
 CLUSTERS_A_PAGE = 5_000
 BATCH_BYTES = 250
 """What a line of the batch view takes, but for its names."""
 SCAN_JOBS = 20_000
 """Jobs looked at for one page when few match a constraint; then the page ends early, so that others get their turn."""
+SEPARATOR_BYTES = 8
+"""What an ad takes in a message beside its text."""
+
+
+class JobPage:
+    """A page that is being filled.
+
+    Args:
+        question: with its limit, and the cursor of the page before.
+        most_jobs: it may hold.
+
+    Raises:
+        ValueError: the cursor is none.
+    """
+
+    def __init__(self, question: QueryJobs, most_jobs: int) -> None:
+        given, _, self.after = question.cursor.partition("/")
+        self._limit, self._most_jobs = question.limit, most_jobs
+        self._count = int(given or 0)
+        self._ads: list[bytes] = []
+        self._size = 0
+        self._looked = 0
+        self._meter = Meter("the constraint")
+
+    def add(self, text: bytes) -> bool:
+        """Add an ad; whether the limit of the question is reached."""
+        self._ads.append(text)
+        self._size += len(text) + SEPARATOR_BYTES
+        self._count += 1
+        return bool(self._limit) and self._count >= self._limit
+
+    def looked(self) -> bool:
+        """One more job was looked at; whether the page ends here.
+
+        Raises:
+            ValueError: the constraint takes more of a job than it may.
+        """
+        self._looked += 1
+        return (self._size >= PAGE_BYTES or len(self._ads) >= self._most_jobs or self._looked >= SCAN_JOBS
+                or self._meter.is_spent())
+
+    def until(self, last: object) -> JobsPage:
+        """It as a message; the next one goes on after ``last``."""
+        return JobsPage(ads=tuple(self._ads), cursor=f"{self._count}/{last}")
+
+    def end(self) -> JobsPage:
+        """It as a message, the last one of the answer."""
+        return JobsPage(ads=tuple(self._ads))
 
 
 def page(queue: JobQueue, question: QueryJobs, sight: JobSight, now_s: float) -> JobsPage:
@@ -37,24 +85,14 @@ def page(queue: JobQueue, question: QueryJobs, sight: JobSight, now_s: float) ->
     """
     constraint = parse_expression(question.constraint) if question.constraint else None
     names = tuple(name.lower() for name in question.projection)
-    ads: list[bytes] = []
-    size = 0
-    given, _, after = question.cursor.partition("/")
-    count = int(given or 0)
-    last = ""
-    meter = Meter("the constraint")
-    for looked, job in enumerate(_from(queue, question, after), 1):
-        last = job.name
-        if _wanted(job, question.owner, constraint, sight, now_s):
-            text = sight.text(job) if not names else _projected(job, sight.names(job, names))
-            ads.append(text)
-            size += len(text) + 8
-            count += 1
-            if question.limit and count >= question.limit:
-                return JobsPage(ads=tuple(ads))
-        if size >= PAGE_BYTES or len(ads) >= PAGE_JOBS or looked >= SCAN_JOBS or meter.is_spent():
-            return JobsPage(ads=tuple(ads), cursor=f"{count}/{last}")
-    return JobsPage(ads=tuple(ads))
+    found = JobPage(question, PAGE_JOBS)
+    for job in _from(queue, question, found.after):
+        if _wanted(job, question.owner, constraint, sight, now_s) and found.add(
+                sight.text(job) if not names else _projected(job, sight.names(job, names))):
+            break
+        if found.looked():
+            return found.until(job.name)
+    return found.end()
 
 
 def _from(queue: JobQueue, question: QueryJobs, after: str) -> Iterator[Job]:

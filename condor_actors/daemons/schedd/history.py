@@ -12,16 +12,14 @@ from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThread
 
 from condor_actors.classads import ClassAd, Expr, is_true, parse_expression
-from condor_actors.classads.evaluation.budget import Meter
 from condor_actors.cores.schedd.job_attributes import JobSight
+from condor_actors.cores.schedd.job_query import JobPage
 from condor_actors.messages.queue import JobsPage, QueryJobs
 from condor_actors.store.queue_store import HistoryReader, HistoryRow
 
 __all__ = ["HistoryQuestions", "history_page"]
 
-PAGE_BYTES = 400_000
 PAGE_JOBS = 2_000
-SCAN_JOBS = 20_000
 
 Defer = Callable[..., Deferred[JobsPage]]
 
@@ -70,32 +68,24 @@ def history_page(reader: HistoryReader, question: QueryJobs, sight: JobSight) ->
         ValueError: the constraint, ``since`` or the cursor cannot be read.
     """
     constraint = parse_expression(question.constraint) if question.constraint else None
-    given, _, before = question.cursor.partition("/")
-    count = int(given or 0)
     since_id, since = _since(question.since)
-    ads: list[bytes] = []
-    size = 0
-    meter = Meter("the constraint")
-    rows = reader.rows(question.ids, question.owner.partition("@")[0], int(before or 0))
-    for looked, row in enumerate(rows, 1):
+    found = JobPage(question, PAGE_JOBS)
+    for row in reader.rows(question.ids, question.owner.partition("@")[0], int(found.after or 0)):
         ad = None
         is_partly_seen = not sight.sees_all_of(row.owner)
         if constraint is not None or since is not None or question.projection or is_partly_seen:
             ad = sight.whole(ClassAd.from_bytes(row.cluster_ad + row.ad), row.owner)
         if _is_end(row, ad, since_id, since):
-            return JobsPage(ads=tuple(ads))
+            break
         if constraint is None or (ad is not None and is_true(constraint.evaluate(ad))):
             text = ad.to_bytes() if ad is not None and is_partly_seen else row.cluster_ad + row.ad
             if question.projection and ad is not None:
                 text = ad.project(question.projection).to_bytes()
-            ads.append(text)
-            size += len(text) + 8
-            count += 1
-            if question.limit and count >= question.limit:
-                return JobsPage(ads=tuple(ads))
-        if size >= PAGE_BYTES or len(ads) >= PAGE_JOBS or looked >= SCAN_JOBS or meter.is_spent():
-            return JobsPage(ads=tuple(ads), cursor=f"{count}/{row.entry}")
-    return JobsPage(ads=tuple(ads))
+            if found.add(text):
+                break
+        if found.looked():
+            return found.until(row.entry)
+    return found.end()
 
 
 def _since(text: str) -> tuple[tuple[int, int] | None, Expr | None]:

@@ -18,7 +18,7 @@ from condor_actors.messages.codes import JobStatus
 from condor_actors.tools.lib.command import ToolError, Words, run
 from condor_actors.tools.lib.contact import load, schedd
 from condor_actors.tools.lib.flags import NO_DEBUG, Flag, Given
-from condor_actors.tools.lib.job_ids import parse_id
+from condor_actors.tools.lib.job_ids import parse_id, take_operand
 from condor_actors.tools.printing import ad_output
 
 if TYPE_CHECKING:
@@ -74,11 +74,7 @@ def _understand(given: Sequence[Given]) -> Question:
     for item in given:
         value = item.values[0] if item.values else ""
         if not item.name:
-            found = parse_id(value)
-            if found is not None:
-                question.ids.append(found)
-            else:
-                question.owners.append(value)
+            take_operand(value, question.ids, question.owners)
         elif question.take(item):
             continue
         elif item.name == "forwards":

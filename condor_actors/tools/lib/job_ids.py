@@ -16,6 +16,15 @@ def parse_id(word: str) -> tuple[int, int] | None:
     return int(found.group(1)), int(found.group(2)) if found.group(2) is not None else ALL_PROCS
 
 
+def take_operand(word: str, ids: list[tuple[int, int]], owners: list[str]) -> None:
+    """Put a word of a command line where it belongs: among the jobs, or among the users."""
+    found = parse_id(word)
+    if found is not None:
+        ids.append(found)
+    else:
+        owners.append(word)
+
+
 def id_text(cluster: int, proc: int) -> str:
     """The usual form of an id."""
     return str(cluster) if proc == ALL_PROCS else f"{cluster}.{proc}"

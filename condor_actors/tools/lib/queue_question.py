@@ -8,7 +8,7 @@ import attrs
 
 from condor_actors.tools.lib.command import ToolError
 from condor_actors.tools.lib.flags import ALWAYS_SHORT, LIST, NO_DEBUG, Flag, Given
-from condor_actors.tools.lib.job_ids import parse_id
+from condor_actors.tools.lib.job_ids import take_operand
 from condor_actors.tools.printing import ad_output
 
 FLAGS = (
@@ -82,11 +82,7 @@ def understand(given: Sequence[Given]) -> Question:
     for item in given:
         value = item.values[0] if item.values else ""
         if not item.name:
-            found = parse_id(value)
-            if found is not None:
-                question.ids.append(found)
-            else:
-                question.users.append(value)
+            take_operand(value, question.ids, question.users)
         elif question.take(item):
             continue
         elif item.name == "aaf":
