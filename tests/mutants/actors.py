@@ -10,7 +10,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "            self._held += outgoing\n",
         "            for item in outgoing:\n                self._release(item)\n",
         why="a schedd says Submitted, dies, and has never heard of the job",
-        killed_by=("tests/unit/actors/test_system.py::test_a_failed_commit_takes_everything_back",)),
+        killed_by=("tests/unit/actors/test_commits_and_crashes.py::test_a_failed_commit_takes_everything_back",)),
     Mutation(
         "question-past-its-deadline", "condor_actors/actors/turn_loop.py",
         "            if turn[2] and turn[2] < now_s:\n                inbox.charge(0.0)\n                continue\n",
@@ -28,13 +28,13 @@ MUTATIONS: tuple[Mutation, ...] = (
         "            self.supervisor.commit_failed(dirty, Failure())\n            return\n",
         "            self.supervisor.commit_failed(dirty, Failure())\n",
         why="with a full disk everybody hears of what was not stored",
-        killed_by=("tests/unit/actors/test_system.py::test_nobody_is_told_of_what_was_not_stored",)),
+        killed_by=("tests/unit/actors/test_commits_and_crashes.py::test_nobody_is_told_of_what_was_not_stored",)),
     Mutation(
         "failed-turn-is-stored", "condor_actors/actors/turn_loop.py",
         "            cell.operations.clear()\n            self.supervisor.turn_failed(",
         "            self.supervisor.turn_failed(",
         why="half a decision is stored, and the actor is rebuilt from it",
-        killed_by=("tests/unit/actors/test_system.py::test_what_a_turn_stored_before_it_raised_is_forgotten",)),
+        killed_by=("tests/unit/actors/test_commits_and_crashes.py::test_what_a_turn_stored_before_it_raised_is_forgotten",)),
     Mutation(
         "repeats-are-taken", "condor_actors/actors/inbound.py",
         "        if message_id in seen:\n            return True\n",
@@ -76,7 +76,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "        times.append(now_s)\n",
         "",
         why="an actor that no restart cures is restarted for ever, in a tight loop",
-        killed_by=("tests/unit/actors/test_system.py::test_crash_after_crash_ends_the_process",)),
+        killed_by=("tests/unit/actors/test_commits_and_crashes.py::test_crash_after_crash_ends_the_process",)),
     Mutation(
         "full-mailbox-takes-questions", "condor_actors/actors/inbound.py",
         "len(cell.inbox) >= cell.spec.inbox_limit",
@@ -95,5 +95,5 @@ MUTATIONS: tuple[Mutation, ...] = (
         "        if cell.incarnation == incarnation:\n            then(result)\n",
         "        then(result)\n",
         why="what an actor began before its crash comes back to the one built after it",
-        killed_by=("tests/unit/actors/test_system.py::test_a_result_that_a_crash_overtakes_is_not_heard",)),
+        killed_by=("tests/unit/actors/test_commits_and_crashes.py::test_a_result_that_a_crash_overtakes_is_not_heard",)),
 )

@@ -22,7 +22,7 @@ from condor_actors.effects import Ask
 from condor_actors.messages.claim import RenewClaims
 from condor_actors.messages.envelope import Address, Delivery, Identity
 from condor_actors.messages.submission import ReserveCluster, SubmitPage
-from tests.unit.cores.startd.test_startd_core import Startd
+from tests.unit.cores.startd.startd_bench import Startd
 
 ANN = Identity(name="ann@dom")
 

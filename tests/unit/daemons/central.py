@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from tests.harness.local_post import LocalNetwork, Probe
 CM = "<cm:9618>"
 NEGOTIATOR = "<cm:9619>"
 COLLECTOR = Address(CM, "collector")
+ALICE, BOB = "alice@dom", "bob@dom"
 
 
 def start_collector(net: LocalNetwork) -> None:
@@ -34,6 +35,16 @@ def start_collector(net: LocalNetwork) -> None:
     daemon.start()
 
 
+def central_network() -> Iterator[LocalNetwork]:
+    """A network with a collector, for fixtures; nothing is left of it afterwards."""
+    network = LocalNetwork()
+    start_collector(network)
+    yield network
+    network.stop()
+    network.run(60.0)
+    assert not network.clock.getDelayedCalls()
+
+
 def start_negotiator(net: LocalNetwork, folder: Path, settings: Mapping[str, str] | None = None) -> Any:
     """A negotiator at :data:`NEGOTIATOR` whose records lie in ``folder``."""
     daemon = negotiator.make_daemon(configuration(folder, settings), net.world(NEGOTIATOR))
@@ -41,6 +52,14 @@ def start_negotiator(net: LocalNetwork, folder: Path, settings: Mapping[str, str
     daemon.start()
     net.run(1.0)
     return daemon
+
+
+def ask(net: LocalNetwork, probe: Any, message: Any) -> Any:
+    """The negotiator's answer to a question."""
+    probe.answers.clear()
+    probe.ask(Address(NEGOTIATOR, "negotiator"), message)
+    net.run(0.2)
+    return probe.answers[-1]
 
 
 def configuration(folder: Path, settings: Mapping[str, str] | None = None) -> Config:
