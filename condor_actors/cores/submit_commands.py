@@ -79,7 +79,7 @@ shell; should_transfer_files ShouldTransferFiles; skip_filechecks; stream_error 
 submit_event_notes SubmitEventNotes; submit_event_user_notes SubmitEventUserNotes; success_exit_code JobSuccessExitCode;
 transfer_checkpoint_files TransferCheckpoint; transfer_error TransferErr; transfer_executable TransferExecutable;
 transfer_input TransferIn; transfer_input_files TransferInput; transfer_output TransferOut;
-want_graceful_removal WantGracefulRemoval;
+want_graceful_removal WantGracefulRemoval; want_job_networking WantJobNetworking;
 transfer_output_files TransferOutput; transfer_output_remaps TransferOutputRemaps; universe JobUniverse;
 when_to_transfer_output WhenToTransferOutput; dagman_log DAGManNodesLog; job_root JobRoot; batch_id JobBatchId;
 dag_node_name DAGNodeName; dagman_job_id DAGManJobId; periodic_checkpoint PeriodicCheckpoint
@@ -176,7 +176,6 @@ _REFUSED: tuple[tuple[str, str, str], ...] = (
     ("ulog_execute_attrs UserLogExecuteEventAttrs; submit_event_notes_attrs SubmitEventNotesAttrs; "
      "job_ad_information_attrs JobAdInformationAttrs", "attributes are not added to events",
      "Ask for them with condor_q or condor_history."),
-    ("want_job_networking WantJobNetworking", "jobs get no network of their own", ""),
     ("remote_initialdir RemoteIwd", "a job begins in its own folder", "Call cd in a wrapper script."),
     ("primary_unix_group JobPrimaryUnixGroup", "a job runs with the account's own groups",
      "Call newgrp(1) or sg(1) in a wrapper script."),

@@ -319,7 +319,8 @@ class Startd:
         self.world = world
         self.own_uids = {world.uid, pool_uid(config)}
         self.started_s = world.wall_clock()
-        self.readings: Readings = world.readings or HostReadings(config.list_of("CONSOLE_DEVICES"))
+        self.readings: Readings = world.readings or HostReadings(
+            config.list_of("CONSOLE_DEVICES"), confine=config.list_of("JOB_CONFINEMENT"))
         self.sensors = None if world.readings is not None else HostSensors(
             [word.lower() for word in config.list_of("OWNER_SENSORS")], memory=config.path("RUN") / "owner_seen")
         self.benchmarks = Benchmarks(config.list_of("BENCHMARKS_JOBLIST") if world.readings is None else (),

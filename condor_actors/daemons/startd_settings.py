@@ -162,6 +162,7 @@ def machine_ad(config: Config, facts: MachineFacts, total: Share, address: str, 
         "HasFileTransfer": True, "HasJobDeferral": False, "HasReconnect": True, "HasIOProxy": False,
         "HasTDP": False, "HasMPI": False, "HasVM": False, "HasPerFileEncryption": False, "HasSelfCheckpointTransfers":
         True, "HasTransferInputRemaps": True, "HasFileTransferPluginMethods": ",".join(FETCHED),
+        "JobConfinement": ",".join(facts.confinement),
         "HasUserNamespaces": False, "HasStandardUniverse": runtime_is_there(), "CpuLevel": level,
         "CheckpointPlatform": f"LINUX {platform.machine().upper()} x86-64-v{level}",
         "CondorLoadAvg": 0.0, "LoadAvg": 0.0,

@@ -16,7 +16,7 @@
 
 static bool is_kept(const struct plan *plan, int fd)
 {
-    if (fd <= 2 || fd == plan->status_fd)
+    if (fd <= 2 || fd == plan->status_fd || fd == plan->end_fd)
         return true;
     for (size_t i = 0; i < plan->kept_count; i++)
         if (plan->kept[i] == fd)
@@ -46,7 +46,7 @@ static void close_listed(const struct plan *plan)
 
 void close_descriptors(const struct plan *plan)
 {
-    int kept[MAX_KEPT + 1];
+    int kept[MAX_KEPT + 2];
     size_t count = 0;
     for (size_t i = 0; i < plan->kept_count; i++) {
         if (fcntl(plan->kept[i], F_SETFD, 0) < 0)
@@ -59,6 +59,11 @@ void close_descriptors(const struct plan *plan)
             fail("descriptors", errno, "--status-fd");
         }
         kept[count++] = plan->status_fd;
+    }
+    if (plan->end_fd >= 0) {
+        if (fcntl(plan->end_fd, F_SETFD, FD_CLOEXEC) < 0)
+            fail("descriptors", errno, "--end-fd");
+        kept[count++] = plan->end_fd;
     }
     qsort(kept, count, sizeof kept[0], compare);
     unsigned from = 3;
@@ -98,9 +103,23 @@ void drop_rights(void)
         fail("rights", errno, "capabilities");
 }
 
+/* Nothing that is executed from now on gets a capability, and no key of the starter's session is in reach. Without the
+ * right to say so there are none to lose. */
+void drop_capabilities(void)
+{
+    enum { LAST = 63, JOIN_SESSION_KEYRING = 1 };
+    for (int each = 0; each <= LAST; each++)
+        if (prctl(PR_CAPBSET_DROP, each, 0, 0, 0) < 0 && errno != EINVAL && errno != EPERM)
+            fail("capabilities", errno, "PR_CAPBSET_DROP");
+    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+    syscall(SYS_keyctl, JOIN_SESSION_KEYRING, NULL);
+}
+
 /* Groups first, user last, and then a look that nothing of the old identity is left. */
 void become_user(const struct plan *plan)
 {
+    if (plan->has_uid || plan->filter != FILTER_NONE)
+        drop_capabilities();
     if (plan->has_gid) {
         if (geteuid() == 0 && setgroups(plan->group_count, plan->groups) < 0)
             fail("groups", errno, "setgroups");

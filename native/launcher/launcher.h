@@ -21,6 +21,7 @@ enum {
     MAX_BINDS = 32,
     MAX_JOINED = 8,
     MAX_KEPT = 8,
+    MAX_SHUT = 64,
     LAUNCH_FAILED = 127,
 };
 
@@ -35,8 +36,10 @@ struct bind {
     const char *to;
 };
 
+enum filter { FILTER_NONE, FILTER_JOB, FILTER_JOB_TRACEABLE, FILTER_RUNTIME };
+
 struct plan {
-    bool has_uid, has_gid, has_umask, has_nice, new_session;
+    bool has_uid, has_gid, has_umask, has_nice, new_session, joins_pids;
     uid_t uid;
     gid_t gid;
     gid_t groups[MAX_GROUPS];
@@ -54,6 +57,12 @@ struct plan {
     size_t limit_count;
     struct bind binds[MAX_BINDS];
     size_t bind_count;
+    const char *read_only[MAX_SHUT]; /* with all that is mounted below; what is bound later stays as it was */
+    size_t read_only_count;
+    const char *hidden[MAX_SHUT]; /* folders in whose place an empty one is seen, but for what is bound below it */
+    size_t hidden_count;
+    enum filter filter;
+    int end_fd; /* -1: none; gets the wait status of the job, where a relay stands for it */
     int kept[MAX_KEPT]; /* descriptors the job keeps besides 0-2 */
     size_t kept_count;
     int death_signal; /* 0: none */
@@ -77,7 +86,12 @@ void join_cgroups(const struct plan *plan);
 void enter_namespaces(const struct plan *plan);
 void arrange_mounts(const struct plan *plan);
 
-/* supervise.c: first process of a pid namespace, and its relay outside. Returns in the job's process. */
+/* filter.c: what the kernel does for the program. */
+void close_filter(enum filter which);
+
+/* supervise.c: first process of a pid namespace, and its relay outside; or a process in one that was joined, and its
+ * relay. Return in the job's process. */
+void fork_into_joined(const struct plan *plan);
 void fork_into_pid_namespace(const struct plan *plan);
 
 /* identity.c: limits, identity, signals: everything the job inherits by exec. */
@@ -85,6 +99,7 @@ void close_descriptors(const struct plan *plan);
 void set_limits(const struct plan *plan);
 void drop_rights(void);
 void become_user(const struct plan *plan);
+void drop_capabilities(void);
 void reset_signals(void);
 void set_death_signal(int number, pid_t expected_parent);
 

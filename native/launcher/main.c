@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -18,7 +19,7 @@ static void unveil(char **variables)
 
 int main(int count, char **words)
 {
-    static struct plan plan UNGUARDED("the launcher has one thread") = {.status_fd = -1};
+    static struct plan plan UNGUARDED("the launcher has one thread") = {.status_fd = -1, .end_fd = -1};
     pid_t parent = getppid();
 
     read_options(&plan, count, words);
@@ -31,6 +32,11 @@ int main(int count, char **words)
         fork_into_pid_namespace(&plan);
     } else {
         arrange_mounts(&plan);
+        if (plan.joins_pids) {
+            if (plan.death_signal)
+                set_death_signal(plan.death_signal, parent);
+            fork_into_joined(&plan);
+        }
     }
     if (plan.new_session && setsid() < 0 && errno != EPERM)
         fail("session", errno, "setsid");
@@ -39,9 +45,12 @@ int main(int count, char **words)
     if (plan.directory && chdir(plan.directory) < 0)
         fail("chdir", errno, plan.directory);
     reset_signals();
-    if (plan.death_signal && !(plan.isolate & CLONE_NEWPID))
+    if (plan.death_signal && !(plan.isolate & CLONE_NEWPID) && !plan.joins_pids)
         set_death_signal(plan.death_signal, parent);
+    if (plan.death_signal && plan.joins_pids)
+        set_death_signal(SIGKILL, 0); /* from there the relay has no number */
     unveil(environ);
+    close_filter(plan.filter);
     execve(plan.program[0], plan.program, environ);
     fail("exec", errno, plan.program[0]);
 }

@@ -101,6 +101,28 @@ static void add_bind(struct plan *plan, const char *option, const char *from, co
     plan->binds[plan->bind_count++] = (struct bind){from, to};
 }
 
+static void shut(const char **list, size_t *count, const char *option, const char *path)
+{
+    if (*count == MAX_SHUT)
+        fail("options", E2BIG, option);
+    if (path[0] != '/')
+        fail("options", EINVAL, option);
+    list[(*count)++] = path;
+}
+
+static void read_filter(struct plan *plan, const char *word)
+{
+    static const char *const names[] = {
+        [FILTER_NONE] = "none", [FILTER_JOB] = "job", [FILTER_JOB_TRACEABLE] = "job-traceable",
+        [FILTER_RUNTIME] = "runtime"};
+    for (size_t i = 0; i < COUNT(names); i++)
+        if (strcmp(word, names[i]) == 0) {
+            plan->filter = (enum filter)i;
+            return;
+        }
+    fail("options", EINVAL, word);
+}
+
 /* Options with one argument. Returns whether NAME is one of them. */
 static bool read_valued(struct plan *plan, const char *name, char *value)
 {
@@ -134,6 +156,7 @@ static bool read_valued(struct plan *plan, const char *name, char *value)
         if (plan->joined_count == MAX_JOINED)
             fail("options", E2BIG, name);
         plan->joined[plan->joined_count++] = value;
+        plan->joins_pids |= strstr(value, "/ns/pid") != NULL;
     } else if (strcmp(name, "--tmpfs") == 0) {
         add_bind(plan, name, NULL, value);
     } else if (strcmp(name, "--death-signal") == 0) {
@@ -143,6 +166,14 @@ static bool read_valued(struct plan *plan, const char *name, char *value)
         report_to(plan->status_fd);
     } else if (strcmp(name, "--keep-fd") == 0) {
         keep_descriptor(plan, name, value);
+    } else if (strcmp(name, "--end-fd") == 0) {
+        plan->end_fd = (int)number(name, value, 10, 3, INT_MAX);
+    } else if (strcmp(name, "--read-only") == 0) {
+        shut(plan->read_only, &plan->read_only_count, name, value);
+    } else if (strcmp(name, "--hide") == 0) {
+        shut(plan->hidden, &plan->hidden_count, name, value);
+    } else if (strcmp(name, "--filter") == 0) {
+        read_filter(plan, value);
     } else {
         return false;
     }
@@ -157,6 +188,8 @@ static void check(const struct plan *plan)
         fail("options", EINVAL, "--groups needs --gid");
     if (plan->bind_count && !(plan->isolate & CLONE_NEWNS))
         fail("options", EINVAL, "--bind and --tmpfs need --isolate mount");
+    if ((plan->read_only_count || plan->hidden_count) && !(plan->isolate & CLONE_NEWNS))
+        fail("options", EINVAL, "--read-only and --hide need --isolate mount");
     for (size_t i = 0; i < plan->kept_count; i++)
         if (plan->kept[i] == plan->status_fd)
             fail("options", EINVAL, "--keep-fd names the status descriptor");

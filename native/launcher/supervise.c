@@ -94,9 +94,22 @@ static void relay(const struct plan *plan, pid_t first, int verdict)
     int status, told;
     let_go(plan, verdict);
     status = tend(first);
-    if (read(verdict, &told, sizeof told) == sizeof told)
+    if (verdict >= 0 && read(verdict, &told, sizeof told) == sizeof told)
         status = told;
+    if (plan->end_fd >= 0 && write(plan->end_fd, &status, sizeof status) != sizeof status)
+        _exit(LAUNCH_FAILED);
     end_like(status);
+}
+
+void fork_into_joined(const struct plan *plan)
+{
+    block_every_signal();
+    signal(SIGCHLD, SIG_DFL);
+    pid_t job = fork();
+    if (job < 0)
+        fail("join", errno, "fork");
+    if (job > 0)
+        relay(plan, job, -1);
 }
 
 static void first_process(const struct plan *plan, pid_t job, int verdict) __attribute__((noreturn));
@@ -105,6 +118,8 @@ static void first_process(const struct plan *plan, pid_t job, int verdict)
 {
     int status;
     let_go(plan, verdict);
+    if (plan->end_fd >= 0)
+        close(plan->end_fd);
     status = tend(job);
     if (write(verdict, &status, sizeof status) != sizeof status)
         _exit(LAUNCH_FAILED);

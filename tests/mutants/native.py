@@ -46,6 +46,30 @@ LAUNCHER: tuple[Mutation, ...] = (
         why="a job that was killed counts as one that finished",
         killed_by=("tests/native/test_launcher.py::test_isolated_jobs_end_is_relayed",)),
     Mutation(
+        "launcher-keeps-capabilities", "native/launcher/identity.c",
+        "for (int each = 0; each <= LAST; each++)",
+        "for (int each = 0; each < 0; each++)",
+        why="a program with file capabilities gives a job what the machine's root may do",
+        killed_by=("tests/native/test_launcher.py::test_no_capability_is_left",)),
+    Mutation(
+        "launcher-leaves-the-filter-open", "native/launcher/main.c",
+        "    close_filter(plan.filter);\n",
+        "",
+        why="a forged checkpoint has every system call until it closes the filter itself",
+        killed_by=("tests/native/test_launcher.py::test_the_filter_is_closed_before_the_program_begins",)),
+    Mutation(
+        "launcher-keeps-the-old-root", "native/launcher/namespaces.c",
+        'if (umount2(".", MNT_DETACH) < 0)',
+        'if (chdir("/") < 0)',
+        why="a job finds the machine's files under its own root",
+        killed_by=("tests/native/test_launcher.py::test_the_old_root_is_let_go",)),
+    Mutation(
+        "launcher-hides-nothing", "native/launcher/namespaces.c",
+        "for (size_t i = 0; i < plan->hidden_count; i++)\n        if (mount(\"tmpfs\"",
+        "for (size_t i = 0; i < 0; i++)\n        if (mount(\"tmpfs\"",
+        why="a job reads and changes the scratch directories of others of its account",
+        killed_by=("tests/native/test_launcher.py::test_hidden_folders_are_empty_but_for_what_is_bound",)),
+    Mutation(
         "launcher-root-without-its-directory", "native/launcher/namespaces.c",
         '(chroot(plan->root) < 0 || chdir("/") < 0)',
         "chroot(plan->root) < 0",

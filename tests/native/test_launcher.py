@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -277,3 +279,95 @@ def test_a_file_system_in_memory_goes_with_its_namespace_which_others_may_join()
         assert (done.stdout, said) == ("kept\n", "")
         assert not Path("/mnt/mark").exists()
         job.stdin.write("go\n")
+
+
+@root_only
+def test_no_capability_is_left() -> None:
+    done, said = launch("--uid", "65534", "--gid", "65534", "--", "/bin/cat", "/proc/self/status")
+    assert said == ""
+    assert [line.split()[1] for line in done.stdout.splitlines() if line.startswith("Cap")] == ["0" * 16] * 5
+
+
+@pytest.mark.parametrize(("which", "number"), [("job", errno.EPERM), ("job-traceable", errno.EPERM)])
+def test_the_filter_is_closed_before_the_program_begins(which: str, number: int) -> None:
+    code = ("import ctypes; libc = ctypes.CDLL(None, use_errno=True)\n"
+            "print(json.dumps([libc.unshare(0x10000000), ctypes.get_errno()]))")
+    assert report("--filter", which, code=code) == [-1, number]
+
+
+def test_filters_have_names() -> None:
+    assert launch("--filter", "sieve", "--", "/bin/true")[1] == "options 22 sieve\n"
+    assert launch("--hide", "/tmp", "--", "/bin/true")[1].startswith("options 22 --read-only and --hide need")
+    assert launch("--isolate", "mount", "--hide", "tmp", "--", "/bin/true")[1] == "options 22 --hide\n"
+
+
+@root_only
+def test_hidden_folders_are_empty_but_for_what_is_bound(tmp_path: Path) -> None:
+    for name in ("own/deep", "others"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "file").write_text(name)
+    own = str(tmp_path / "own" / "deep")
+    code = (f"top = {str(tmp_path)!r}\nopen({own!r} + '/new', 'w').write('x')\n"
+            "def refused(path):\n    try:\n        open(path, 'w')\n"
+            "    except OSError as error:\n        return error.errno\n"
+            "print(json.dumps([os.listdir(top), os.listdir(top + '/own'), refused(top + '/x')]))")
+    assert report("--isolate", "mount", "--hide", str(tmp_path), "--bind", own, own, code=code) == [
+        ["own"], ["deep"], errno.EROFS]
+    assert (tmp_path / "own" / "deep" / "new").exists()
+
+
+@root_only
+def test_read_only_folders_stay_so_below_but_for_what_is_bound(tmp_path: Path) -> None:
+    (tmp_path / "a" / "open").mkdir(parents=True)
+    (tmp_path / "a" / "open").chmod(0o777)
+    own = str(tmp_path / "a" / "own")
+    os.mkdir(own)
+    code = (f"open({own!r} + '/new', 'w').write('x')\n"
+            f"try:\n    open({str(tmp_path / 'a' / 'open' / 'x')!r}, 'w')\n"
+            "except OSError as error:\n    print(error.errno)")
+    assert report("--isolate", "mount", "--read-only", str(tmp_path), "--bind", own, own, code=code) == errno.EROFS
+    assert os.listdir(tmp_path / "a" / "open") == []
+
+
+@root_only
+def test_the_old_root_is_let_go(tmp_path: Path) -> None:
+    """What was mounted there is not there any more, not even for somebody who may mount and move."""
+    (tmp_path / "proc").mkdir()
+    if shutil.which("gcc") is None:
+        pytest.skip("there is no compiler")
+    code = r"""
+#include <stdio.h>
+#include <string.h>
+int main(void)
+{
+    char line[1000];
+    FILE *mounts = fopen("/proc/self/mountinfo", "r");
+    int count = 0;
+    while (mounts && fgets(line, sizeof line, mounts))
+        count++;
+    printf("%d\n", count);
+    return 0;
+}
+"""
+    (tmp_path / "count.c").write_text(code)
+    subprocess.run(["gcc", "-static", "-o", str(tmp_path / "count"), str(tmp_path / "count.c")], check=True)
+    done, said = launch("--isolate", "mount,pid", "--root", str(tmp_path), "--", "/count")
+    assert (done.stdout, said) == ("2\n", "")  # itself and /proc
+
+
+@root_only
+def test_a_joined_process_namespace_is_entered_by_a_child(tmp_path: Path) -> None:
+    """Where the shell beside a job stands: among the job's processes, ended as it ended, and dead with its relay."""
+    job = subprocess.Popen([launcher_path(), "--isolate", "mount,pid", "--", "/bin/sleep", "1000"])
+    try:
+        names = [f"/proc/{job.pid}/ns/mnt", f"/proc/{job.pid}/ns/pid_for_children"]
+        words = [word for name in names for word in ("--join", name)]
+        while True:
+            done, said = launch(*words, "--", "/bin/sh", "-c", "ls -d /proc/[0-9]* | wc -l; kill -SEGV $$")
+            if "pid_for_children" not in said:
+                break
+        assert (done.returncode, said) == (-signal.SIGSEGV, "")
+        assert int(done.stdout) <= 6
+    finally:
+        job.kill()
+        job.wait()

@@ -365,7 +365,28 @@ ROWS = (
         read_by=STARTER,
     ),
     integer(
-        "MAX_JOB_PROCESSES", 0, "How many processes a job may have; 0 for any number.", low=0, read_by=STARTER
+        "MAX_JOB_PROCESSES",
+        4096,
+        "How many processes and threads a job may have; 0 for any number. Without a control group its account may have"
+        " as many more than it has when the job begins.",
+        low=0,
+        read_by=STARTER,
+    ),
+    words(
+        "JOB_CONFINEMENT",
+        "processes, host_name, system_calls, read_only, sandboxes",
+        "How ordinary jobs are shut in where daemons run as root: processes (they see no others), host_name (one of"
+        " their own), system_calls (no mounts, namespaces, modules, keys …), read_only (JOB_READ_ONLY), sandboxes"
+        " (other jobs' scratch directories are not there). What the kernel does not allow is told in the log; the slot"
+        " ads say in JobConfinement what is in force.",
+        read_by=STARTER,
+    ),
+    words(
+        "JOB_READ_ONLY",
+        "/bin, /boot, /etc, /lib, /lib32, /lib64, /opt, /root, /sbin, /sys, /usr, /var",
+        "Folders that ordinary jobs cannot write to, whatever their modes, but for folders of the job's own in them;"
+        " not one in which the files of a job are that runs where it was submitted.",
+        read_by=STARTER,
     ),
     path(
         "JOB_LAUNCHER",

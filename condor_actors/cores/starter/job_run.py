@@ -58,6 +58,7 @@ from condor_actors.cores.starter.run_events import (
     Thaw,
     TreeGone,
     WishChanged,
+    too_much,
 )
 from condor_actors.cores.starter.run_spec import RunSpec
 from condor_actors.cores.state_table import InvariantBroken, event_key
@@ -70,7 +71,7 @@ __all__ = [
     "Gather", "Gathered", "JobRun", "KillTree", "LinkLost", "Measured", "OwnerContinues",
     "OwnerSuspends", "Prepare",
     "PrepareFailed", "Prepared", "ProgramEnded", "ReturnTo", "StarterState", "Signal", "Start", "StartFailed",
-    "StillFetched", "Tell", "Thaw", "TreeGone",
+    "StillFetched", "Tell", "Thaw", "TreeGone", "too_much",
 ]
 
 REMOVE_GRACE_S = 30.0

@@ -39,6 +39,7 @@ from condor_actors.cores.starter.run_events import (
     Tell,
     TreeGone,
     WishChanged,
+    too_much,
 )
 from condor_actors.cores.state_table import EventKey, ignore, total_table
 from condor_actors.effects import CancelTimer, Note, SetTimer
@@ -313,7 +314,7 @@ def _gather(run: JobRun, event: TreeGone) -> None:
     run.usage = event.usage
     run.out.append(CancelTimer("again"))
     if event.oom and run.cause == "exited" and run.status[0] != 0:
-        run.end("hold", "The job used more memory than it asked for (RequestMemory) and was killed.",
+        run.end("hold", too_much("memory", event.usage.peak_memory_kib, event.memory_mib << 10, "RequestMemory"),
                 (HoldCode.JOB_OUT_OF_RESOURCES, HoldSubCode.MEMORY_EXCEEDED))
         return
     spec = run.spec

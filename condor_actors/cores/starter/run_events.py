@@ -19,7 +19,7 @@ __all__ = [
     "ALIVE", "Abandon", "Activity", "Began", "CloseRun", "Forget", "Freeze", "Gather", "Gathered",
     "HasToGo", "KillTree", "LinkLost",
     "Measured", "Prepare", "PrepareFailed", "Prepared", "ProgramEnded", "ReturnTo", "Signal",
-    "Start", "StartFailed", "StarterState", "StillFetched", "Tell", "Thaw", "TreeGone", "WishChanged",
+    "Start", "StartFailed", "StarterState", "StillFetched", "Tell", "Thaw", "TreeGone", "WishChanged", "too_much",
 ]
 
 
@@ -166,10 +166,22 @@ class ProgramEnded:
 
 @attrs.frozen
 class TreeGone:
-    """No process of the run is left; ``usage`` is its whole usage, ``oom`` whether the kernel killed for memory."""
+    """No process of the run is left.
+
+    Attributes:
+        usage: its whole usage.
+        oom: whether the kernel killed for memory; memory_mib: how much was allowed.
+    """
 
     usage: Usage
     oom: bool = False
+    memory_mib: int = 0
+
+
+def too_much(what: str, used_kib: int, asked_kib: int, command: str) -> str:
+    """Why a run is ended that uses more than it may: with the numbers."""
+    return (f"The job used {used_kib >> 10:,} MB of {what}, of {asked_kib >> 10:,} MB that were its own ({command}), "
+            "and was killed.")
 
 
 @attrs.frozen

@@ -89,6 +89,7 @@ class RunSpec:
         core_kib: limit of core dumps; None: the machine's.
         memory_kib: RequestMemory; disk_kib: RequestDisk.
         streams_names: names at home of streamed files.
+        networking: whether it has the machine's network (WantJobNetworking).
         standard: the runtime runs it and its files stay at home; asked to go, it takes a checkpoint.
     """
 
@@ -122,6 +123,7 @@ class RunSpec:
     checkpoint_signal: int | None = None
     graceful_removal: bool = False
     kept: tuple[str, ...] = ()
+    networking: bool = True
 
     def niceness(self, renice: Expr | None, job: ClassAd, slot: ClassAd) -> int:
         """How nice the run is; a JOB_RENICE_INCREMENT that is no number for this job counts as 10, as in the manual."""
@@ -255,7 +257,8 @@ def read_spec(job: ClassAd) -> RunSpec:
         core_kib=core // 1024 if isinstance(core, int) and core >= 0 else None,
         nice=19 if job.get_bool("NiceUser") else 0,
         checkpoint_signal=signal_number(job.evaluate("CheckpointSig"), signal.SIGTERM)
-        if job.get_bool("WantCheckpointSignal") else None, kept=_list(job, "KeptFiles") or (), standard=standard)
+        if job.get_bool("WantCheckpointSignal") else None, kept=_list(job, "KeptFiles") or (), standard=standard,
+        networking=job.get_bool("WantJobNetworking", True))
 
 
 def _moves(job: ClassAd, name: str) -> bool:

@@ -7,7 +7,7 @@ import fcntl
 import os
 import struct
 import termios
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from twisted.internet.interfaces import IReadDescriptor
@@ -16,7 +16,7 @@ from zope.interface import implementer
 from condor_actors.cores.starter import job_run as jr
 from condor_actors.cores.starter.run_spec import environment_of
 from condor_actors.machine.run.launch import Ended, LaunchPlan, close_quietly
-from condor_actors.machine.run.process_tree import MARK
+from condor_actors.machine.run.process_tree import MARK, children_of
 from condor_actors.messages.envelope import Delivery, Done, Refused
 from condor_actors.messages.interactive import OpenShell, ShellData
 
@@ -27,6 +27,12 @@ __all__ = ["Shells"]
 
 BLOCK_BYTES = 16 * 1024
 PENDING_BYTES = 1 << 20
+STEPS_TO_JOB = 2
+"""In a pid namespace: from the launcher to its first process, and to the job."""
+FIRST_PID = 2
+"""Of a job, in a pid namespace of its own: the first process of all is the launcher's."""
+NAMESPACE_FILES = {"mount": "mnt"}
+"""Namespaces whose files below /proc have other names."""
 
 
 class Shells:
@@ -109,6 +115,9 @@ class Shell:
             assigned=run.claim.assigned, user=account.name, home=account.home)
         variables |= {MARK: f"{edges.root.path}:{run.run_id}", "TERM": message.terminal,
                       "_CONDOR_JOB_PIDS": str(run.core.pid)}
+        isolate = edges.isolation(run.spec)
+        if "pid" in isolate:
+            variables["_CONDOR_JOB_PIDS"] = str(FIRST_PID)
         command = message.command or ("/bin/sh", "-i")
         claim = ("exec setsid -w -c \"$@\"" if os.path.exists("/usr/bin/setsid") else "exec \"$@\"")
         return LaunchPlan(
@@ -116,7 +125,22 @@ class Shell:
             directory=run.sandbox.path if run.spec.transfers else run.spec.iwd, stdin=terminal, stdout=terminal,
             stderr=terminal, account=run.account,
             cgroups=run.claim.cgroup.directories if run.claim.cgroup is not None else (),
-            join=[f"/proc/{run.core.pid}/ns/{'mnt' if name == 'mount' else name}" for name in edges.isolation])
+            join=[f"/proc/{self._inside(isolate)}/ns/{NAMESPACE_FILES.get(name, name)}" for name in isolate],
+            limits=edges.limits(run.spec, run.claim, account), filter=edges.filter_of(isolate))
+
+    def _inside(self, isolate: Sequence[str]) -> int:
+        """A process in all namespaces of the job: what the launcher stands for, two steps below it.
+
+        Raises:
+            OSError: there is none any more.
+        """
+        pid = self._run.core.pid
+        for _ in range(STEPS_TO_JOB if "pid" in isolate else 0):
+            below = children_of(pid)
+            if not below:
+                raise OSError("the job has ended")
+            pid = min(below)
+        return pid
 
     # ---- the terminal
 

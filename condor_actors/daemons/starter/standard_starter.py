@@ -87,6 +87,7 @@ class StandardStarter(Starter):
             sandbox = self.held.sandbox = self.edges.root.create(self.account)
             with sandbox.rights():
                 os.mkdir(os.path.join(sandbox.path, ROOM), 0o755)
+                os.mkdir(os.path.join(sandbox.path, ROOM, "proc"), 0o755)
         except OSError as error:
             answer(f"the scratch directory cannot be made: {error}")
             return
@@ -198,12 +199,11 @@ class StandardStarter(Starter):
         assert sandbox is not None
         if self._home is None or self._home.over:
             raise OSError("the stream home has ended")
-        proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         channel, more = self._open_channel(self._home)
-        self._kept = (channel, proc, *more.values())
+        self._kept = (channel, *more.values())
         room = os.path.join(sandbox.path, ROOM)
         alone = edges.host.standard_isolation
-        words = [str(channel), str(proc), *(["family"] if "pid" in alone else []),
+        words = [str(channel), "-", *(["family"] if "pid" in alone else []),
                  *(f"{name}={descriptor}" for name, descriptor in more.items())]
         return LaunchPlan(
             program="/program" if alone else os.path.join(room, "program"), arguments=words,
@@ -211,7 +211,7 @@ class StandardStarter(Starter):
             stdin=stdin, stdout=stdout, stderr=stderr, account=self.account,
             cgroups=claim.cgroup.directories if claim.cgroup is not None else (), limits={"core": "0"},
             nice=self._niceness(), isolate=alone, root=room if alone else "",
-            keep=self._kept)
+            keep=self._kept, filter="runtime")
 
     def _open_channel(self, home: ExecuteEndpoint) -> tuple[int, dict[str, int]]:
         """The runtime's end of its channel, and the descriptors that belong to it by the words that name them."""

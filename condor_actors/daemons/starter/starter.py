@@ -11,7 +11,7 @@ frees it in that case.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -21,6 +21,7 @@ from condor_actors.actors import Actor
 from condor_actors.classads import ClassAd
 from condor_actors.cores.starter import job_run as jr
 from condor_actors.cores.starter.run_spec import NULL, RunSpec, environment_of
+from condor_actors.daemons.starter.limit_watch import LimitWatch
 from condor_actors.daemons.starter.output_streams import OutputStreams
 from condor_actors.daemons.starter.run_files import read_run_file
 from condor_actors.daemons.starter.run_inputs import RunInputs
@@ -88,10 +89,9 @@ class Starter(Actor):
         self._ended: Ended | None = None
         self._began_s = 0.0
         self._tries = 0
-        self._binds: Sequence[tuple[str, str]] = ()
-        self._tmpfs: Sequence[str] = ()
         self._asked: Delivery | None = None
         self.streams = OutputStreams(self)
+        self._watch = LimitWatch(self)
         self._inputs = RunInputs(self, message.inputs, message.inputs_digest)
         self._outputs = RunOutputs(self)
         self._lowered = False
@@ -153,6 +153,8 @@ class Starter(Actor):
                 self.held.shells.receive(delivery)
         elif isinstance(message, TimerFired) and message.key == "measure":
             self._measure()
+        elif isinstance(message, TimerFired) and message.key == "watch":
+            self._watch.look()
         elif isinstance(message, TimerFired) and message.key == "stream":
             self.streams.go_on()
         elif isinstance(message, TimerFired) and message.key == "keep" and self._outputs.fetched_more():
@@ -245,7 +247,7 @@ class Starter(Actor):
         spec = self.spec
         directory = sandbox.path if spec.transfers else spec.iwd
         needed = (sandbox.path, directory, os.path.join(sandbox.path, spec.program))
-        self._binds, self._tmpfs = self.edges.own_places(sandbox, needed)
+        self.edges.make_places(sandbox, spec, needed)
         sandbox.lend()
 
     def _launch(self, processes: RunProcesses, plan: LaunchPlan) -> Launched:
@@ -295,13 +297,12 @@ class Starter(Actor):
             spec, edges.settings.run, scratch=sandbox.path, slot_name=claim.slot_name, cpus=claim.cpus,
             assigned=claim.assigned, user=account.name, home=account.home)
         variables[MARK] = f"{edges.root.path}:{self.run_id}"
-        limits = {"core": "0" if spec.core_kib is None else str(spec.core_kib * 1024)}
         program, directory = os.path.join(sandbox.path, spec.program), sandbox.path if spec.transfers else spec.iwd
-        return LaunchPlan(
+        return edges.confined(LaunchPlan(
             program=program, arguments=spec.arguments, environment=variables, directory=directory, stdin=stdin,
             stdout=stdout, stderr=stderr, account=self.account,
-            cgroups=claim.cgroup.directories if claim.cgroup is not None else (), limits=limits, nice=self._niceness(),
-            isolate=edges.isolation, binds=self._binds, tmpfs=self._tmpfs)
+            cgroups=claim.cgroup.directories if claim.cgroup is not None else (),
+            limits=edges.limits(spec, claim, account), nice=self._niceness()), spec, sandbox)
 
     def _niceness(self) -> int:
         job, slot = ClassAd.from_bytes(self.job_ad), ClassAd.from_bytes(self.claim.slot_ad)
@@ -329,6 +330,7 @@ class Starter(Actor):
         assert self._launched is not None
         assert self.sandbox is not None
         self.decide(jr.Began(self._launched.pid, self.sandbox.path))
+        self._watch.begin()
 
     def _start_failed(self, reason: str) -> None:
         program = os.path.basename(self.spec.program)
@@ -357,10 +359,10 @@ class Starter(Actor):
         processes = self.processes
         left = processes.kill() if processes is not None else 0
         if left == 0 and self.core.state is jr.StarterState.CLEARING:
-            usage, oom = self._usage(), False
+            usage, oom = self.usage(), False
             if processes is not None and self._ended is not None and self._ended.exit_code != 0:
                 oom = processes.killed_for_memory()
-            self.decide(jr.TreeGone(usage, oom))
+            self.decide(jr.TreeGone(usage, oom, self.claim.memory_mib))
         elif self.core.state is jr.StarterState.CLEARING:
             self.context.set_timer("straggler", STRAGGLER_S[min(self._tries, len(STRAGGLER_S) - 1)])
             self._tries += 1
@@ -375,7 +377,8 @@ class Starter(Actor):
 
     # ---- measuring
 
-    def _usage(self) -> Usage:
+    def usage(self) -> Usage:
+        """What the run uses now."""
         ended, processes = self._ended, self.processes
         if processes is None:
             measured = None
@@ -401,14 +404,10 @@ class Starter(Actor):
     def _measured(self, disk_kib: Any) -> None:
         if self.core.state not in jr.ALIVE:
             return
-        usage = self._usage()
+        usage = self.usage()
         if not isinstance(disk_kib, Failure):
             usage = attrs.evolve(usage, disk_kib=disk_kib)
-        limit = ""
-        if self.edges.settings.enforce_disk and usage.disk_kib > self.claim.disk_kib:
-            limit = (f"The job used {usage.disk_kib} KiB of disk, more than the {self.claim.disk_kib} KiB it asked for "
-                     "(RequestDisk).")
-        self.decide(jr.Measured(usage, limit, HoldSubCode.DISK_EXCEEDED))
+        self.decide(jr.Measured(usage, self._watch.of_disk(usage), HoldSubCode.DISK_EXCEEDED))
         self._tell_activity("suspended" if self.core.suspended else "busy")
         self.context.set_timer("measure", self.core.update_s)
 

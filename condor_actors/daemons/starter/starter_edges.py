@@ -17,7 +17,8 @@ from twisted.logger import Logger
 from condor_actors.cores.starter.run_spec import RunSettings, RunSpec
 from condor_actors.daemons.starter.run_resources import RunResources
 from condor_actors.machine.run.cgroups import Cgroups
-from condor_actors.machine.run.launch import Launcher
+from condor_actors.machine.run.confinement import NAMESPACES, reachable
+from condor_actors.machine.run.launch import Launcher, LaunchPlan
 from condor_actors.machine.run.run_host import RunHost
 from condor_actors.machine.run.run_processes import RunProcesses
 from condor_actors.machine.run.sandbox import Sandbox
@@ -48,6 +49,7 @@ class StarterSettings:
         allow_owner: whether jobs may run as their owners (STARTER_ALLOW_RUNAS_OWNER).
         enforce_disk: whether a run may use no more disk than it asked for.
         private_folders, private_memory: what is a run's alone.
+        confine: the parts of JOB_CONFINEMENT that are in force; read_only: JOB_READ_ONLY.
     """
 
     run: RunSettings
@@ -56,6 +58,8 @@ class StarterSettings:
     enforce_disk: bool = False
     private_folders: tuple[str, ...] = ()
     private_memory: bool = False
+    confine: tuple[str, ...] = ()
+    read_only: tuple[str, ...] = ()
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -157,27 +161,73 @@ class StarterEdges:
                 return account
         return self.slot_account(slot_name)
 
-    @property
-    def isolation(self) -> tuple[str, ...]:
-        """Namespaces of ordinary jobs: for folders and shared memory that are theirs alone and go when they do."""
-        settings = self.settings
-        allowed = self.host.mount_isolation
-        if not settings.private_memory:
-            allowed = tuple(name for name in allowed if name != "ipc")
-        return allowed if settings.private_memory or settings.private_folders else ()
+    def isolation(self, spec: RunSpec) -> tuple[str, ...]:
+        """Namespaces of an ordinary job; empty: it shares all with the machine."""
+        settings, allowed = self.settings, self.host.mount_isolation
+        if not allowed:
+            return ()
+        found = [NAMESPACES[part] for part in settings.confine if part in NAMESPACES]
+        if settings.private_memory:
+            found.append("ipc")
+        if not spec.networking:
+            found.append("net")
+        if found or settings.private_folders or set(settings.confine) & {"read_only", "sandboxes"}:
+            found.append("mount")
+        return tuple(found)
 
-    def own_places(self, sandbox: Sandbox, needed: Collection[str],
-                   ) -> tuple[Sequence[tuple[str, str]], Sequence[str]]:
-        """Private folders of a run (MOUNT_UNDER_SCRATCH), and its memory to share (MOUNT_PRIVATE_DEV_SHM).
+    def make_places(self, sandbox: Sandbox, spec: RunSpec, needed: Collection[str]) -> None:
+        """Make the private folders of a run (MOUNT_UNDER_SCRATCH), while nobody else is in its scratch directory.
 
         Raises:
             OSError: see :meth:`Sandbox.private`.
         """
-        if not self.isolation:
-            return (), ()
-        settings = self.settings
+        if self.isolation(spec) and self.settings.private_folders:
+            sandbox.private(self.settings.private_folders, needed)
+
+    def confined(self, plan: LaunchPlan, spec: RunSpec, sandbox: Sandbox) -> LaunchPlan:
+        """The launch of an ordinary job, shut in as far as the settings want and the machine allows.
+
+        It has folders of its own (MOUNT_UNDER_SCRATCH), memory to share of its own (MOUNT_PRIVATE_DEV_SHM), and sees of
+        the rest what JOB_CONFINEMENT leaves.
+
+        Raises:
+            OSError: see :meth:`Sandbox.private`; or the job wants no network, and the machine cannot take it away.
+        """
+        settings, isolate = self.settings, self.isolation(spec)
+        if not spec.networking and "net" not in isolate:
+            raise OSError("this machine cannot run a job without a network")
+        if not isolate:
+            return attrs.evolve(plan, filter=self.filter_of(isolate))
+        needed = (sandbox.path, plan.directory, plan.program)
+        binds = [*sandbox.private(settings.private_folders, needed)] if settings.private_folders else []
+        hide: tuple[str, ...] = ()
+        if "sandboxes" in settings.confine and spec.transfers and reachable(
+                [self.root.path], [path for path in needed if not f"{path}/".startswith(f"{sandbox.path}/")]):
+            hide = (self.root.path,)
+            binds.insert(0, (sandbox.path, sandbox.path))
         shared = (SHARED_MEMORY,) if settings.private_memory and os.path.isdir(SHARED_MEMORY) else ()
-        return sandbox.private(settings.private_folders, needed), shared
+        shut: tuple[str, ...] = ()
+        if "read_only" in settings.confine:
+            shut = reachable(settings.read_only, [] if spec.transfers else needed)
+            if not hide:
+                binds.insert(0, (sandbox.path, sandbox.path))
+        return attrs.evolve(plan, isolate=isolate, binds=binds, tmpfs=shared, read_only=shut, hide=hide,
+                            filter=self.filter_of(isolate))
+
+    def filter_of(self, isolate: Sequence[str]) -> str:
+        """The filter of system calls: among its own processes a job may trace."""
+        if "system_calls" not in self.settings.confine:
+            return ""
+        return "job-traceable" if "pid" in isolate else "job"
+
+    def limits(self, spec: RunSpec, claim: ActiveClaim, account: Account) -> dict[str, str]:
+        """What the kernel limits for each process of a job, and the number of them where no control group does."""
+        found = {"core": "0" if spec.core_kib is None else str(spec.core_kib * 1024),
+                 "nofile": self.host.open_files_limit()}
+        processes = self.settings.run.max_processes
+        if processes and (claim.cgroup is None or not claim.cgroup.counts_processes):
+            found["nproc"] = self.host.process_limit(account, processes)
+        return found
 
     # ---- manifests
 

@@ -18,6 +18,7 @@ from condor_actors.daemons.starter.starter_edges import StarterEdges, StarterSet
 from condor_actors.daemons.starter.starter_events import EndAllRuns
 from condor_actors.machine.run.before_drop import group_base
 from condor_actors.machine.run.cgroups import Cgroups
+from condor_actors.machine.run.confinement import PARTS
 from condor_actors.machine.run.launch import Launcher, PosixLauncher
 from condor_actors.machine.run.run_host import RunHost
 from condor_actors.machine.run.users import Account
@@ -52,6 +53,7 @@ class StarterHostDaemon:
         self.world = world
         self.startd = startd
         self.system = world.make_system()
+        self._told_confinement = False
         self.host: RunHost = world.host or RunHost()
         self.root = self.host.sandboxes(str(config.path("EXECUTE")),
                                         self._nobody() if self.host.may_change_user() else None)
@@ -78,7 +80,23 @@ class StarterHostDaemon:
             allow_owner=config.boolean("STARTER_ALLOW_RUNAS_OWNER"),
             enforce_disk=config.boolean("STARTD_ENFORCE_DISK_LIMITS"),
             private_folders=tuple(word.strip('"') for word in config.list_of("MOUNT_UNDER_SCRATCH")),
-            private_memory=config.boolean("MOUNT_PRIVATE_DEV_SHM"))
+            private_memory=config.boolean("MOUNT_PRIVATE_DEV_SHM"), confine=self._confinement(config),
+            read_only=tuple(config.list_of("JOB_READ_ONLY")))
+
+    def _confinement(self, config: Config) -> tuple[str, ...]:
+        """The parts of JOB_CONFINEMENT that work here; told once where some do not."""
+        wanted = frozenset(config.list_of("JOB_CONFINEMENT"))
+        unknown = sorted(wanted - set(PARTS))
+        if unknown:
+            self.world.log.warn("JOB_CONFINEMENT knows {parts}, and no {unknown}", parts=", ".join(PARTS),
+                                unknown=", ".join(unknown))
+        found: tuple[str, ...] = self.host.confinement(wanted)
+        missing = sorted(wanted & set(PARTS) - set(found))
+        if missing and self.host.may_change_user() and not self._told_confinement:
+            self._told_confinement = True
+            self.world.log.warn("the kernel does not allow these parts of JOB_CONFINEMENT: {missing}",
+                                missing=", ".join(missing))
+        return found
 
     def _run_settings(self, config: Config) -> RunSettings:
         variables: dict[str, tuple[str, ...]] = {}

@@ -51,7 +51,7 @@ class BeforeDrop:
         root = SandboxRoot(execute, jobs[0], account.uid)
         os.chown(root.path, account.uid, account.gid)
         host = self.host = RunHost(root)
-        _ = host.standard_isolation, host.mount_isolation
+        _ = host.standard_isolation, host.mount_isolation, host.confinement(())
         groups = Cgroups.find(group_base(config, root.path)) if config.boolean("USE_CGROUPS") else None
         if groups is None:
             host.kill_marked(f"{root.path}:")

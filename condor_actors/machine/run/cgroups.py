@@ -218,6 +218,16 @@ class JobCgroup:
         directory = self._directories.get(hierarchy)
         return f"{directory}/{v1_name}" if directory is not None else ""
 
+    @property
+    def counts_processes(self) -> bool:
+        """Whether it limits their number."""
+        return os.path.exists(self._file("pids", "pids.max", "pids.max"))
+
+    @property
+    def limits_memory(self) -> bool:
+        """Whether it limits their memory."""
+        return os.path.exists(self._file("memory", "memory.limit_in_bytes", "memory.max"))
+
     def limit(self, *, cpus: int, memory_mib: int | None, processes: int = 0) -> None:
         """Weight by ``cpus``; no more memory than ``memory_mib`` (None: no limit); at most so many processes."""
         if self.version == 2:

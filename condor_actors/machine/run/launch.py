@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -26,6 +27,7 @@ from condor_actors.machine.run.users import Account
 __all__ = ["Ended", "LaunchPlan", "Launched", "Launcher", "PosixLauncher"]
 
 DEATH_SIGNAL = 9
+STATUS_BYTES = 4
 VEIL = "_CONDOR_JOB_ENV_"
 """Stands before the names of the job's variables until the launcher takes it away: what a dynamic linker does for
 ``LD_PRELOAD`` must not happen before the job, with the launcher's rights."""
@@ -45,6 +47,8 @@ class LaunchPlan:
         limits: name to soft and hard limit, as the launcher knows them.
         isolate: namespaces; binds: mounts in them; tmpfs: file systems in memory that are mounted there and go with it.
         join: files of another process's namespaces.
+        read_only: folders that it cannot write to; hide: folders that are empty for it, but for what is bound in them.
+        filter: which system calls the kernel does for it (native/launcher/filter.c).
         root: the process's root directory; ``program`` and ``directory`` are seen from there.  Empty: ours.
         keep: descriptors that it keeps beside the first three, by the numbers they have here.
         foreground: keep the caller's session (a shell on a terminal makes its own).
@@ -65,6 +69,9 @@ class LaunchPlan:
     binds: Sequence[tuple[str, str]] = ()
     tmpfs: Sequence[str] = ()
     join: Sequence[str] = ()
+    read_only: Sequence[str] = ()
+    hide: Sequence[str] = ()
+    filter: str = ""
     root: str = ""
     keep: Sequence[int] = ()
     death_signal: int = DEATH_SIGNAL
@@ -116,9 +123,13 @@ class PosixLauncher:
                ended: Callable[[Ended], None]) -> RunningProcess:
         """See :class:`Launcher`."""
         reading, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        relayed = "pid" in plan.isolate or any("/ns/pid" in path for path in plan.join)
+        end, telling = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK) if relayed else (-1, -1)
         try:
             os.set_inheritable(writing, True)
-            words = self._words(plan, writing)
+            words = self._words(plan, writing, telling)
+            if relayed:
+                os.set_inheritable(telling, True)
             files = [(os.POSIX_SPAWN_DUP2, plan.stdin, 0), (os.POSIX_SPAWN_DUP2, plan.stdout, 1),
                      (os.POSIX_SPAWN_DUP2, plan.stderr, 2)]
             for number in plan.keep:
@@ -133,16 +144,18 @@ class PosixLauncher:
                                    [f"{name}={value}" for name, value in variables.items()], plan.cgroups,
                                    [*given, *((number, number) for number in plan.keep)])
         except BaseException:
-            os.close(reading)
+            close_quietly(reading, end)
             raise
         finally:
-            os.close(writing)
+            close_quietly(writing, telling)
             for number in plan.keep:
                 os.set_inheritable(number, False)
-        return RunningProcess(pid, reading, self._reactor, began, failed, ended)
+        return RunningProcess(pid, reading, end, self._reactor, began, failed, ended)
 
-    def _words(self, plan: LaunchPlan, status: int) -> list[str]:
+    def _words(self, plan: LaunchPlan, status: int, end: int) -> list[str]:
         words = [self._program, "--status-fd", str(status), "--new-session", "--chdir", plan.directory]
+        if end >= 0:
+            words += ["--end-fd", str(end)]
         if plan.death_signal:
             words += ["--death-signal", str(plan.death_signal)]
         helped = plan.account is not None and process_helper() is not None
@@ -165,6 +178,12 @@ class PosixLauncher:
             words += ["--bind", source, target]
         for target in plan.tmpfs:
             words += ["--tmpfs", target]
+        for target in plan.read_only:
+            words += ["--read-only", target]
+        for target in plan.hide:
+            words += ["--hide", target]
+        if plan.filter:
+            words += ["--filter", plan.filter]
         if plan.root:
             words += ["--root", plan.root]
         for number in plan.keep:
@@ -174,11 +193,15 @@ class PosixLauncher:
 
 @implementer(IReadDescriptor)
 class RunningProcess:
-    """A launched process; itself the reader of the launcher's pipe."""
+    """A launched process; itself the reader of the launcher's pipe.
 
-    def __init__(self, pid: int, status: int, reactor: Any, began: Callable[[], None], failed: Callable[[str], None],
-                 ended: Callable[[Ended], None]) -> None:
+    Where a relay stands for the process it says at its end over the pipe ``end`` how the process ended.
+    """
+
+    def __init__(self, pid: int, status: int, end: int, reactor: Any, began: Callable[[], None],
+                 failed: Callable[[str], None], ended: Callable[[Ended], None]) -> None:
         self.pid = pid
+        self._end = end
         self._status = status
         self._reactor = reactor
         self._began: Callable[[], None] | None = began
@@ -234,6 +257,7 @@ class RunningProcess:
             _, status, used = os.wait4(self.pid, 0)
         except ChildProcessError:
             status, used = 0xFF00, None
+        status = self._relayed(status)
         if self._said:
             self._failed(complaint(self._said.decode(errors="replace")))
             return
@@ -245,6 +269,19 @@ class RunningProcess:
                 exit_signal=os.WTERMSIG(status) if by_signal else -1, core_dumped=os.WCOREDUMP(status),
                 user_cpu_s=used.ru_utime if used else 0.0, system_cpu_s=used.ru_stime if used else 0.0,
                 peak_memory_kib=used.ru_maxrss if used else 0))
+
+    def _relayed(self, status: int) -> int:
+        """The wait status that the relay has told, else its own."""
+        if self._end < 0:
+            return status
+        end, self._end = self._end, -1
+        try:
+            told = os.read(end, STATUS_BYTES)
+        except BlockingIOError:
+            told = b""
+        finally:
+            os.close(end)
+        return int.from_bytes(told, sys.byteorder) if len(told) == STATUS_BYTES else status
 
 
 def complaint(line: str) -> str:

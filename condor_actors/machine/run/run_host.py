@@ -9,14 +9,13 @@ from __future__ import annotations
 import os
 import resource
 import stat
-import subprocess
 from collections.abc import Callable, Collection
 from functools import cached_property
 from pathlib import Path
 
-from condor_actors.machine.native.programs import NativeProgramMissing, launcher_path
 from condor_actors.machine.run import process_tree
 from condor_actors.machine.run.cgroups import JobCgroup
+from condor_actors.machine.run.confinement import allowed_isolation, confinement_here, open_files_limit, tasks_of
 from condor_actors.machine.run.run_processes import RunProcesses
 from condor_actors.machine.run.sandbox import SandboxRoot, remove_leftover
 from condor_actors.machine.run.users import Account, NoAccount, account_of_uid, may_change_user, named_account
@@ -88,12 +87,25 @@ class RunHost:
     @cached_property
     def standard_isolation(self) -> tuple[str, ...]:
         """Namespaces that this process can give to jobs of the standard universe; empty: none."""
-        return _allowed(("pid", "mount", "net", "ipc"), ("user", "pid", "mount", "net", "ipc"))
+        return allowed_isolation(("pid", "mount", "net", "ipc", "uts"), ("user", "pid", "mount", "net", "ipc", "uts"),
+                                 empty_root=True)
 
     @cached_property
     def mount_isolation(self) -> tuple[str, ...]:
         """Namespaces in which a job can have folders and shared memory of its own; empty: none."""
-        return _allowed(("mount", "ipc")) if may_change_user() else ()
+        return allowed_isolation(("mount", "ipc")) if may_change_user() else ()
+
+    def confinement(self, wanted: Collection[str]) -> tuple[str, ...]:
+        """Those parts of the confinement of ordinary jobs that work here (:mod:`.confinement`)."""
+        return confinement_here(wanted)
+
+    def open_files_limit(self) -> str:
+        """Of each job, as the launcher knows limits."""
+        return open_files_limit()
+
+    def process_limit(self, account: Account, processes: int) -> str:
+        """So many processes more than the account has now, where no control group counts them."""
+        return str(tasks_of(account.uid) + processes)
 
     def become_parent_of_orphans(self) -> None:
         """Have what jobs leave behind re-parented to this process."""
@@ -114,17 +126,3 @@ class RunHost:
     def own_peak_kib(self) -> int:
         """The most memory this process has had: the kernel counts it as the first peak of every child it spawns."""
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-
-
-def _allowed(*choices: tuple[str, ...]) -> tuple[str, ...]:
-    """The first choice of namespaces that the kernel lets this process make; empty: none."""
-    try:
-        launcher = launcher_path()
-    except NativeProgramMissing:
-        return ()
-    for names in choices:
-        command = [launcher, "--isolate", ",".join(names), "--root", "/", "--", "/bin/true"]
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=10, check=False)
-        if done.returncode == 0:
-            return names
-    return ()

@@ -20,6 +20,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from condor_actors.machine.privilege.helper import RootHelper, process_helper
+from condor_actors.machine.run.confinement import reachable
 from condor_actors.machine.run.tree_removal import remove_tree
 from condor_actors.machine.run.users import Account, acting_as, open_as
 from condor_actors.messages.manifest import FileEntry
@@ -233,11 +234,8 @@ class Sandbox:
             return tuple((own, target) for target, own in self._places.items())
         self._places_made = True
         binds = {}
-        seen = [os.path.realpath(path) for path in needed]
         with acting_as(self._me()):
-            for target in map(os.path.realpath, folders):
-                if not os.path.isdir(target) or any(f"{path}/".startswith(f"{target.rstrip('/')}/") for path in seen):
-                    continue
+            for target in reachable(list(folders), needed):
                 own = f"{self.path}/{PRIVATE}/{target.strip('/').replace('/', '_')}"
                 os.makedirs(own, exist_ok=True)
                 os.chmod(own, 0o1777)

@@ -19,6 +19,8 @@ from typing import Protocol
 import attrs
 import psutil
 
+from condor_actors.machine.run.confinement import confinement_here
+
 __all__ = ["HostReadings", "IdleNow", "Loads", "MachineFacts", "Readings", "processes_below"]
 
 LOAD_SPAN_S = 60.0
@@ -37,6 +39,8 @@ class MachineFacts:
     cpu_model: str = ""
     cpu_flags: tuple[str, ...] = ()
     node: str = ""
+    confinement: tuple[str, ...] = ()
+    """The parts of JOB_CONFINEMENT that work here; see :mod:`condor_actors.machine.run.confinement`."""
 
 
 @attrs.frozen
@@ -81,11 +85,13 @@ class HostReadings:
 
     Args:
         console_devices: names below /dev (CONSOLE_DEVICES).
+        confine: how jobs are to be shut in (JOB_CONFINEMENT).
         cgroup_cpu_file: a file with the nanoseconds or microseconds that all jobs used, when there is one.
         dev: where devices are.
     """
 
-    def __init__(self, console_devices: Sequence[str] = (), dev: str = "/dev") -> None:
+    def __init__(self, console_devices: Sequence[str] = (), dev: str = "/dev", *, confine: Sequence[str] = ()) -> None:
+        self._confine = confine
         self._console_devices = tuple(console_devices)
         self._dev = dev
         self._own_load = 0.0
@@ -99,7 +105,8 @@ class HostReadings:
         return MachineFacts(
             cpus=os.cpu_count() or 1, physical_cpus=psutil.cpu_count(logical=False) or os.cpu_count() or 1,
             memory_mib=memory.total >> 20, swap_mib=psutil.swap_memory().total >> 20, boot_s=psutil.boot_time(),
-            kernel=platform.release(), cpu_model=model, cpu_flags=flags, node=platform.node())
+            kernel=platform.release(), cpu_model=model, cpu_flags=flags, node=platform.node(),
+            confinement=confinement_here(self._confine))
 
     def disk_free_kib(self, path: str) -> int:
         """Free space of the file system that holds the folder ``path``, which is made when it is not there."""

@@ -442,6 +442,18 @@ class SimulatedRunHost:
         """None."""
         return ()
 
+    def confinement(self, wanted: Collection[str]) -> tuple[str, ...]:
+        """None."""
+        return ()
+
+    def open_files_limit(self) -> str:
+        """None."""
+        return "unlimited"
+
+    def process_limit(self, account: Account, processes: int) -> str:
+        """Processes are not played."""
+        return str(processes)
+
     @property
     def mount_isolation(self) -> tuple[str, ...]:
         """None."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["add_programs"]
 
 RUN_MARK = b"_CONDOR_RUN="
+LAUNCHER = "condor_launcher"
 
 Whose = tuple[str, str]
 """A job: its schedd's name and its id there."""
@@ -52,9 +53,14 @@ def _first_processes(executes: tuple[bytes, ...]) -> dict[Whose, int]:
                 job_id, _, start = os.fsdecode(run).partition("#")
                 job = start.partition("@")[2], job_id
                 began = start_ticks(pid)
-                if began is not None and any(command_line(pid)):
+                if began is not None and any(command_line(pid)) and not _is_launcher(pid):
                     found[job] = min(found.get(job, (began, pid)), (began, pid))
     return {job: pid for job, (_, pid) in found.items()}
+
+
+def _is_launcher(pid: int) -> bool:
+    """Whether a process only stands for a job that runs among processes of its own."""
+    return os.path.basename(command_line(pid)[0]) == LAUNCHER
 
 
 def _programs_of_queue(config: Config, jobs: tuple[str, ...]) -> dict[Whose, str]:

@@ -1,0 +1,104 @@
+"""How ordinary jobs are shut in: which parts there are, which of them this machine allows, and what a launch is told.
+
+======================  ==============================================================================================
+``processes``           a pid namespace: a job sees and signals its own processes only, and none of them outlives it
+``host_name``           a UTS namespace: nothing it does to names of the machine is seen by others
+``system_calls``        a filter: no mounts, namespaces, modules, keys, tracing of others, and what led into kernels
+``read_only``           folders of the system (JOB_READ_ONLY) cannot be written to, whatever their modes
+``sandboxes``           other jobs' scratch directories are not there
+======================  ==============================================================================================
+
+JOB_CONFINEMENT names those that are wanted.  What the kernel does not allow is left out, once told in the log, and the
+slot ads say what is in force (``JobConfinement``).
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Collection, Sequence
+from functools import lru_cache
+
+from condor_actors.machine.native.programs import NativeProgramMissing, launcher_path
+
+__all__ = ["NAMESPACES", "PARTS", "allowed_isolation", "confinement_here", "open_files_limit", "reachable", "tasks_of"]
+
+PARTS = ("processes", "host_name", "system_calls", "read_only", "sandboxes")
+NAMESPACES = {"processes": "pid", "host_name": "uts"}
+OPEN_FILES, MOST_OPEN_FILES = 1024, 524_288
+PROBE_S = 20
+NO_PROGRAM = "/condor-no-such-program"
+
+
+def _works(words: Sequence[str]) -> bool:
+    """Whether the launcher gets as far as the program, which is not there."""
+    try:
+        launcher = launcher_path()
+    except NativeProgramMissing:
+        return False
+    done = subprocess.run([launcher, *words, "--", NO_PROGRAM], stdin=subprocess.DEVNULL, capture_output=True,
+                          timeout=PROBE_S, check=False)
+    return done.stderr.startswith(b"exec ")
+
+
+def allowed_isolation(*choices: tuple[str, ...], empty_root: bool = False) -> tuple[str, ...]:
+    """The first choice of namespaces that the kernel lets this process make; empty: none.
+
+    Args:
+        empty_root: also a root directory of its own.
+    """
+    with tempfile.TemporaryDirectory(prefix="condor-probe-") as folder:
+        os.mkdir(os.path.join(folder, "proc"))
+        root = ("--root", folder) if empty_root else ()
+        return next((names for names in choices if _works(("--isolate", ",".join(names), *root))), ())
+
+
+@lru_cache(maxsize=1)
+def _working_parts() -> tuple[str, ...]:
+    """Those that work on this machine: asked once, as root, which a daemon may not be later."""
+    if os.geteuid() != 0:
+        return ()
+    with tempfile.TemporaryDirectory(prefix="condor-probe-") as folder:
+        tries = {
+            "processes": ("--isolate", "mount,pid"), "host_name": ("--isolate", "uts"),
+            "system_calls": ("--filter", "job"), "read_only": ("--isolate", "mount", "--read-only", folder),
+            "sandboxes": ("--isolate", "mount", "--hide", folder),
+        }
+        return tuple(part for part in PARTS if _works(tries[part]))
+
+
+def confinement_here(wanted: Collection[str]) -> tuple[str, ...]:
+    """Those parts of ``wanted`` that work here; none for a process that was not root when this was asked first."""
+    return tuple(part for part in _working_parts() if part in wanted)
+
+
+def open_files_limit() -> str:
+    """How many files a job may have open: as many as programs are used to, and more if they ask."""
+    import resource
+
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    most = MOST_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_OPEN_FILES)
+    return f"{min(OPEN_FILES, most)}:{most}"
+
+
+def tasks_of(uid: int) -> int:
+    """How many processes and threads of a user there are: a limit of the kernel's counts them all."""
+    count = 0
+    with os.scandir("/proc") as found:
+        for entry in found:
+            if entry.name.isdigit():
+                try:
+                    if entry.stat().st_uid == uid:
+                        count += len(os.listdir(f"/proc/{entry.name}/task"))
+                except OSError:
+                    continue
+    return count
+
+
+def reachable(folders: Collection[str], needed: Collection[str]) -> tuple[str, ...]:
+    """Those of ``folders`` that are there and in which nothing lies that is ``needed`` as it is."""
+    seen = [os.path.realpath(path) for path in needed]
+    places = dict.fromkeys(os.path.realpath(folder) for folder in folders)
+    return tuple(place for place in places if place != "/" and os.path.isdir(place)
+                 and not any(f"{path}/".startswith(f"{place}/") for path in seen))
