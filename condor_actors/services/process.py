@@ -25,6 +25,7 @@ from condor_actors.daemons.admin import AdminActor, AdminEdges
 from condor_actors.machine.privilege.drop import drop_root
 from condor_actors.machine.privilege.helper import process_helper
 from condor_actors.machine.privilege.pool_account import PoolAccount
+from condor_actors.machine.privilege.secret_memory import keep_out_of_dumps
 from condor_actors.machine.run.process_watch import ProcessWatch
 from condor_actors.services.audit import AuditLog, open_audit_log
 from condor_actors.services.logs import start_logging
@@ -107,6 +108,7 @@ class DaemonService(Service):
             self._reactor.callWhenRunning(self._reactor.stop)
 
     def _start(self) -> None:
+        keep_out_of_dumps()
         dropped = self._drop()
         if dropped:
             self.config = self._load()  # with what root's daemons do not read

@@ -1,0 +1,25 @@
+"""A daemon's memory holds keys, tokens and the secrets of claims: it is written into no core dump.
+
+Theory: a process that is not dumpable leaves no core, whatever takes cores on the machine, and nobody but root looks
+into it through ``/proc``.  One that is not root stays dumpable, since daemons of a pool of one's own find each other by
+their environments; it has a limit of cores instead.  Neither is handed on: what is executed begins dumpable, and jobs
+get a limit of their own.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+
+__all__ = ["keep_out_of_dumps"]
+
+PR_SET_DUMPABLE = 4
+
+
+def keep_out_of_dumps() -> None:
+    """Leave no core of this process."""
+    _, hard = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, hard))
+    if os.geteuid() == 0:
+        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)

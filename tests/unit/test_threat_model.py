@@ -1,0 +1,32 @@
+"""The threat model names tests; a promise whose test has gone is none."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "threat-model.md").read_text()
+NAMED = sorted(set(re.findall(r"`([a-z_/0-9]+/test_[a-z_0-9]+\.py(?:::test_[a-z_0-9]+)?)`", PAGE)))
+ATTACKERS = ("user with a shell on the submit machine", "user with a shell on an execute machine", "vanilla job",
+             "standard job", "owner of an image", "stolen certificate", "submit machine", "gateway of another pool",
+             "stranger on the network", "yesterday's backup of SPOOL")
+
+
+@pytest.mark.parametrize("named", NAMED)
+def test_every_test_that_is_named_exists(named: str) -> None:
+    path, _, name = named.partition("::")
+    text = (ROOT / "tests" / path.removeprefix("tests/")).read_text()
+    assert not name or re.search(rf"^(async )?def {name}\(", text, re.MULTILINE), named
+
+
+@pytest.mark.parametrize("attacker", ATTACKERS)
+def test_every_attacker_has_a_part(attacker: str) -> None:
+    headings = [line for line in PAGE.splitlines() if line.startswith("## ")]
+    assert any(attacker in line for line in headings)
+
+
+def test_much_is_named() -> None:
+    assert len(NAMED) > 30
