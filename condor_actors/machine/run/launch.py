@@ -140,6 +140,7 @@ class PosixLauncher:
                 pid = os.posix_spawn(self._program, words, variables, file_actions=files)
             else:
                 given = [(plan.stdin, 0), (plan.stdout, 1), (plan.stderr, 2), (writing, writing)]
+                given += [(telling, telling)] if relayed else []
                 pid = helper.start(plan.account.uid if plan.account else 0, words,
                                    [f"{name}={value}" for name, value in variables.items()], plan.cgroups,
                                    [*given, *((number, number) for number in plan.keep)])
