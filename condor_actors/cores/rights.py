@@ -49,7 +49,7 @@ def is_super_user(identity: Identity, super_users: Collection[str]) -> bool:
 
 def hosts_of(identity: Identity) -> tuple[str, ...]:
     """The names of the peer's machine, as its certificate has them; empty for a peer of this machine."""
-    if identity.method != "tls":
+    if identity.is_local:
         return ()
     return tuple(sorted(identity.hosts or {identity.host.lower()}))
 

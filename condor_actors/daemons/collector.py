@@ -45,6 +45,7 @@ from condor_actors.messages.envelope import (
     Refused,
     TimerFired,
 )
+from condor_actors.messages.pool import HostsRevoked
 
 __all__ = ["Collector", "CollectorSettings", "make_daemon"]
 
@@ -171,6 +172,8 @@ class Collector(Actor):
         elif isinstance(message, TimerFired):
             self._gone(self.memory.table.expire(self.context.now_s()))
             self.context.set_timer("sweep", SWEEP_S)
+        elif isinstance(message, HostsRevoked):
+            self._gone(self.memory.table.drop_hosts(message.hosts))
         elif isinstance(message, PeerDown):
             self._forget(message.node)
         elif isinstance(message, PeerUp):

@@ -90,6 +90,13 @@ class Revocations:
     tokens: bytes = b""
 
 
+@attrs.frozen(kw_only=True)
+class HostsRevoked:
+    """Local event: the links of machines with these host names were cut, since they belong to the pool no longer."""
+
+    hosts: frozenset[str]
+
+
 @message
 @attrs.frozen(kw_only=True)
 class BorrowCertificate:

@@ -68,6 +68,7 @@ class ShadowHostService(Service):
         Service.startService(self)
         from condor_actors.daemons.shadow.shadow_host import make_shadow_host
         from condor_actors.transfer.client import BulkClient
+        from condor_actors.wire.membership import RevocationWatch
 
         start_logging(self._config, "shadow-host", suffix=f".{os.getpid()}")
         real = self._real = real_world(self._config, "shadow-host", reactor=self._reactor, listens_locally=False,
@@ -78,6 +79,7 @@ class ShadowHostService(Service):
             use_credential=self._use_credential, leave=self._leave, reactor=self._reactor,
             endpoint=real.post.endpoint,
         )
+        self._daemon.system.spawn("revocations", lambda: RevocationWatch(self._config.path("POOL_CRL"), real.post))
         self._daemon.start()
         self._reactor.callWhenRunning(self._catch_signals)
         self.log.info("** shadow host (pid {pid}) started", pid=os.getpid())

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from random import Random
 
-from condor_actors.config import Config, load_config
+from condor_actors.config import Config, ConfigError, load_config
 from condor_actors.config.user_maps import user_maps
 from condor_actors.services.world import bind_address, possible_ports
 from condor_actors.wire.authorization import Authorization
 from condor_actors.wire.identity_map import IdentityMap
+from condor_actors.wire.idtokens.revoked_tokens import RevokedTokens
+from condor_actors.wire.idtokens.signed_token import BadToken
 
 __all__ = ["startable_config", "valid_config"]
 
@@ -31,8 +33,20 @@ def valid_config(name: str, local_name: str | None = None, environ: Mapping[str,
         raise problems[0]
     Authorization(config)
     IdentityMap.of(config)
+    _check_revocation(config)
     user_maps(config)
     return config
+
+
+def _check_revocation(config: Config) -> None:
+    name = "SEC_TOKEN_REVOCATION_EXPR"
+    text = config.text(name) or ""
+    try:
+        RevokedTokens().also((), (text,) if text.strip() else ())
+    except BadToken as error:
+        file, line = config.where(name)
+        raise ConfigError(str(error), file=file, line=line or None, name=name, value=text,
+                          expected="an expression over the claims of a token") from None
 
 
 def startable_config(name: str, local_name: str | None = None, environ: Mapping[str, str] | None = None) -> Config:

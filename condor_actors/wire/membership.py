@@ -13,6 +13,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import attrs
 from cryptography import x509
 from twisted.logger import Logger
 
@@ -21,6 +22,7 @@ from condor_actors.messages.envelope import Address, Delivery, Identity, Level, 
 from condor_actors.messages.pool import (
     BorrowCertificate,
     CertificateLent,
+    HostsRevoked,
     MachineEnrolled,
     QueryRevocations,
     RenewMachine,
@@ -189,17 +191,53 @@ def _stamp(files: PoolFiles) -> tuple[tuple[int, int], ...]:
     return tuple(stamps)
 
 
-def cut_the_revoked(office: PostOffice, log: Logger) -> None:
-    """End the connections of those whose certificate or token counts no longer."""
+def cut_the_revoked(office: PostOffice, log: Logger) -> frozenset[str]:
+    """End the connections of those whose certificate or token counts no longer; the host names of such machines."""
     if office.tls is None:
-        return
+        return frozenset()
     serials, tokens = office.tls.revoked, RevokedTokens()
     if office.tokens is not None:
         try:
             tokens = office.tokens.revoked()
         except BadToken as error:
             log.error("{error}: nobody with a token is let in, and who is in stays", error=error)
-    office.cut(lambda identity: objection(identity, serials, tokens, time.time()))
+    return office.cut(lambda identity: objection(identity, serials, tokens, time.time()))
+
+
+class RevocationWatch(Actor):
+    """In a process of a user's, which has no part in the machine's membership: heeds what is revoked on its links.
+
+    Args:
+        crl: the machine's list of revoked certificates.
+        office: of the process.
+    """
+
+    def __init__(self, crl: Path, office: PostOffice) -> None:
+        self._crl = crl
+        self._office = office
+
+    def started(self) -> None:
+        """Look at intervals."""
+        self.context.set_timer("look", 0.0)
+
+    def receive(self, delivery: Delivery) -> None:
+        """The timer: nobody else knows of this actor."""
+        if isinstance(delivery.message, TimerFired):
+            self._look()
+            self.context.set_timer("look", LOOK_S)
+
+    def _look(self) -> None:
+        tls = self._office.tls
+        if tls is None:
+            return
+        try:
+            crl = self._crl.read_bytes() if self._crl.exists() else b""
+            if crl != tls.credentials.crl:
+                tls.renew(attrs.evolve(tls.credentials, crl=crl))
+        except (OSError, ValueError) as error:
+            self.context.log.error("{path} cannot be used: {error}", path=self._crl, error=error)
+            return
+        cut_the_revoked(self._office, self.context.log)
 
 
 def _need_pool_key(keys: SigningKeys, log: Logger) -> None:
@@ -226,7 +264,9 @@ def keep_membership(config: Any, name: str, office: PostOffice, system: ActorSys
     authority = str(tls_node(hosts[0])) if hosts else ""
 
     def cut() -> None:
-        cut_the_revoked(office, office.log)
+        hosts = cut_the_revoked(office, office.log)
+        if hosts and name == "collector":
+            system.tell(Address("", name), HostsRevoked(hosts=hosts))
 
     tokens = office.tokens.revocations if office.tokens is not None else None
     system.spawn("certificates", lambda: CertificateKeeper(files, office.renew, authority if name == "master" else "",

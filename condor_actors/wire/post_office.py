@@ -161,20 +161,28 @@ class PostOffice:
             return None
         return attrs.evolve(identity, name=name) if name else self._as_user_of_ours(identity)
 
-    def cut(self, objection: Callable[[Identity], str]) -> None:
+    def cut(self, objection: Callable[[Identity], str]) -> frozenset[str]:
         """End every connection whose peer may not stay.
 
         Args:
             objection: why not; empty: it may.
+
+        Returns:
+            The host names of the machines that were cut off.
         """
+        hosts = set()
         for doorway in tuple(self.doorways):
             reason = objection(doorway.identity) if doorway.identity is not None else ""
             if reason:
+                assert doorway.identity is not None
+                hosts.add(doorway.identity.host)
                 doorway.cut(reason)
         for link in self.links():
             reason = objection(link.identity)
             if reason:
+                hosts.add(link.identity.host)
                 link.abort(reason)
+        return frozenset(hosts - {""})
 
     def _as_user_of_ours(self, identity: Identity) -> Identity | None:
         """The identity with the name that its bearer has here, where the machine that signed is trusted about users.

@@ -42,3 +42,10 @@ def attacked() -> Iterator[AttackedPool]:
         submit = wire.member(manager, "submit", "master,schedd")
         until((submit.dir / "run" / "schedd.address").exists, "the schedd to listen")
         yield AttackedPool(wire, manager, submit, wire.machine("evil"))
+
+
+@pytest.fixture
+def wire() -> Iterator[Wire]:
+    """A wire to hang machines on."""
+    with a_wire() as made:
+        yield made

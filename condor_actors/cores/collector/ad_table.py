@@ -12,7 +12,7 @@ the collector for long.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 import attrs
 
@@ -148,6 +148,13 @@ class AdTable:
         ] if wanted or my_address else []
         for record in gone:
             del table[record.key]
+        return gone
+
+    def drop_hosts(self, hosts: Collection[str]) -> list[AdRecord]:
+        """Drop what machines with these host names sent; returns it."""
+        gone = [record for table in self.tables.values() for record in table.values() if record.host in hosts]
+        for record in gone:
+            del self.tables[record.ad_kind][record.key]
         return gone
 
     def expire(self, now_s: float) -> list[AdRecord]:

@@ -22,6 +22,8 @@ from condor_actors.wire.idtokens.signing_keys import SigningKeys
 
 TOKEN_METHOD = "token"
 TOKEN_ROLES = frozenset({"user"})
+MOST_ASKED = 64
+"""So many questions may be under way to the collector: strangers cause them."""
 
 
 @attrs.frozen(kw_only=True)
@@ -52,6 +54,7 @@ class TokenVerifier:
     own_expression: str = ""
     authority: Callable[[Shown], Deferred[Claims]] | None = None
     clock: Callable[[], float] = time.time
+    _asked: int = attrs.field(default=0, init=False)
 
     @classmethod
     def of(cls, config: Any) -> TokenVerifier:
@@ -91,12 +94,21 @@ class TokenVerifier:
             return fail(error)
         if is_here:
             judged = maybeDeferred(self.judge, shown)
+        elif claims.issuer != self.issuer:
+            return fail(BadToken(f"it is of {claims.issuer!r}, and tokens of {self.issuer!r} count here"))
         elif self.authority is None:
             return fail(BadToken(f"this machine has no signing key {claims.key_id!r} and no collector to ask about it"))
+        elif self._asked >= MOST_ASKED:
+            return fail(BadToken("too many tokens are being judged; try again"))
         else:
-            judged = self.authority(shown)
+            self._asked += 1
+            judged = self.authority(shown).addBoth(self._answered)
         found: Deferred[Identity] = judged.addCallback(self._identity)
         return found
+
+    def _answered(self, result: Any) -> Any:
+        self._asked -= 1
+        return result
 
     def _identity(self, claims: Claims) -> Identity:
         said = claims.attributes()
