@@ -219,6 +219,15 @@ ROWS = (
         read_by=SCHEDD,
     ),
     integer(
+        "MAX_LOST_RUNS",
+        20,
+        "A job of which so many runs in a row were lost, since starter or machine died under it, is held: it may be what"
+        " kills them. 0: it is run again for ever.",
+        low=0,
+        unit="runs",
+        read_by=SCHEDD,
+    ),
+    integer(
         "MAX_RESERVED_CLUSTERS_PER_OWNER",
         100,
         "How many submissions one owner may have begun and not finished. Their cluster numbers come back when the "

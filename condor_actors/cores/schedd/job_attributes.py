@@ -75,7 +75,7 @@ schedd nobody        -      all    NumShadowStarts LastJobStatus EnteredCurrentS
 schedd administrator -      all    ReleaseReason RemoveReason VacateReason LastVacateTime NumVacates LastHoldReason
 schedd administrator -      all    LastHoldReasonCode LastHoldReasonSubCode LastRejMatchReason LastRejMatchTime
 schedd administrator -      all    LastMatchTime NumJobMatches NumFailedStarts NumShadowExceptions NumSystemHolds
-schedd administrator -      all    NumHolds NumHoldsByReason JobRunCount JobStartDate JobCurrentStartDate
+schedd administrator -      all    NumLostRuns NumHolds NumHoldsByReason JobRunCount JobStartDate JobCurrentStartDate
 schedd administrator -      all    JobLastStartDate LastJobLeaseRenewal CompletionDate NumJobCompletions
 schedd administrator -      all    StageInStart StageInFinish StageOutStart StageOutFinish EpochWriteDate
 schedd administrator -      all    CurrentHosts RemoteHost LastRemoteHost StartdAddr RemoteSlotID PublicClaimId

@@ -326,16 +326,28 @@ class RunTable:
             self._transitions.leave_removed(job)
             return "removed"
         if outcome == "lost":
-            self._context.note(f"{job.name}: the run is lost: {message.reason}", "warn")
-            self._transitions.requeue(job)
-            self._policy.evaluate(job)
-            return "requeued"
+            return self._lost(job, message.reason)
         if outcome == "failed":
             return self._failed(job, message.reason)
         self._notices.due(job, JobEventType.JOB_EVICTED, EvictReason=message.reason)
         vacates = job.ad.get_int("NumVacates") + 1
         self._context.queue.set(job, LastVacateTime=int(self._context.now_s), NumVacates=vacates)
-        self._context.queue.set(job, NumFailedStarts=0)
+        self._context.queue.set(job, NumFailedStarts=0, NumLostRuns=0)
+        self._transitions.requeue(job)
+        self._policy.evaluate(job)
+        return "requeued"
+
+    def _lost(self, job: Job, reason: str) -> str:
+        """Nobody knows what became of the run: the job is run again, unless that has happened too often in a row, as to
+        one that kills its own starter host."""
+        lost, most = job.ad.get_int("NumLostRuns") + 1, self._context.settings.max_lost_runs
+        self._context.queue.set(job, NumLostRuns=lost)
+        self._context.note(f"{job.name}: the run is lost: {reason}", "warn")
+        if 0 < most <= lost:
+            self._context.queue.set(job, NumLostRuns=0)  # once released it may try again
+            why = f"its last {lost} runs were lost (MAX_LOST_RUNS): {reason}"
+            self._transitions.hold(job, why, HoldCode.SYSTEM_POLICY)
+            return "held"
         self._transitions.requeue(job)
         self._policy.evaluate(job)
         return "requeued"

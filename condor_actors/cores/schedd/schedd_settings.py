@@ -69,6 +69,7 @@ class ScheddSettings:
         immutable, protected: further job attributes, lower case, that nobody or only a super user edits.
         private: job attributes, lower case, that only their owners and super users see.
         charging: who may charge whom.
+        max_lost_runs: a job of which so many runs in a row were lost is held; 0: never.
         max_reserved: submissions that a user may have begun and not finished.
         trusts_everybody: every user may act on every job.
         start_local, start_scheduler: whether a job of that universe may start, over the schedd's ad and the job's.
@@ -112,6 +113,7 @@ class ScheddSettings:
     private: frozenset[str] = PRIVATE
     charging: Charging = attrs.field(default=attrs.Factory(lambda self: Charging(uid_domain=self.uid_domain),
                                                            takes_self=True))
+    max_lost_runs: int = setting("MAX_LOST_RUNS")
     max_reserved: int = setting("MAX_RESERVED_CLUSTERS_PER_OWNER")
     trusts_everybody: bool = setting("QUEUE_ALL_USERS_TRUSTED")
     start_local: Expr | None = None

@@ -205,3 +205,22 @@ def test_a_job_on_hold_stays_there_when_its_run_ends(outcome: str) -> None:
     job = schedd.core.context.queue.job(1, 0)
     assert job is not None
     assert job.run_id == ""
+
+
+def test_a_job_whose_runs_are_lost_again_and_again_is_held() -> None:
+    """As that of a job that kills its own starter host; an orderly end begins the count anew."""
+    schedd = Schedd(max_lost_runs=3)
+    running(schedd)
+    for number, outcome in enumerate(("lost", "lost", "evicted", "lost", "lost", "lost"), 1):
+        assert schedd.status(1) == "RUNNING"
+        schedd.ended(f"1.0#{number}@s", outcome, reason="the starter host died", claim_usable=False)
+        if number < 6:
+            (tag,) = schedd.matched()
+            schedd.granted(tag)
+    assert schedd.status(1) == "HELD"
+    job = schedd.core.context.queue.job(1, 0)
+    assert job is not None
+    assert job.ad.get_str("HoldReason") == "its last 3 runs were lost (MAX_LOST_RUNS): the starter host died"
+    assert job.ad.get_int("HoldReasonCode") == 26
+    schedd.send(ActOnJobs(action=JobAction.RELEASE, ids=((1, 0),), reason="again"))
+    assert schedd.status(1) == "IDLE"
