@@ -1,0 +1,61 @@
+"""A personal pool of an ordinary user: of whoever runs the tests, or where that is root of a user made for it."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.harness.root_pool import python_for_all
+from tests.pool_fixture import PersonalPool, fresh_folder
+
+TOOL = ("import sys; from importlib.metadata import entry_points; name = sys.argv.pop(1); sys.argv[0] = name; "
+        "(tool,) = entry_points(group='console_scripts', name=name); sys.exit(tool.load()())")
+
+
+class UserPool(PersonalPool):
+    """Everything in it is that user's."""
+
+    def __init__(self, folder: Path, user: str, *, config: str = "") -> None:
+        self.user = user
+        self._python, self._path = python_for_all()
+        super().__init__(folder, config=config)
+
+    def command(self, *words: str) -> list[str]:
+        """As that user, by a Python that he can read."""
+        if not self.user:
+            return super().command(*words)
+        path = [f"{name}={value}" for name, value in self._path.items()]
+        own = ["setpriv", f"--reuid={self.user}", f"--regid={self.user}", "--init-groups", "env", *path,
+               f"HOME={self.folder}", f"USER={self.user}"]
+        tool = [self._python, "-P", "-c", TOOL] if words[0].startswith("condor_") else []
+        return [*own, *tool, *words]
+
+
+@contextmanager
+def user_pool(config: str = "") -> Iterator[UserPool]:
+    """A pool, stopped in the end."""
+    user = ""
+    if os.geteuid() == 0:
+        if shutil.which("useradd") is None or shutil.which("setpriv") is None:
+            pytest.skip("needs useradd and setpriv to be an ordinary user")
+        user = f"condor-test-{secrets.token_hex(4)}"
+        subprocess.run(["useradd", "--no-create-home", "--shell", "/bin/sh", user], check=True)
+    try:
+        with fresh_folder() as folder:
+            if user:
+                shutil.chown(folder, user, user)
+            pool = UserPool(folder, user, config=config)
+            try:
+                yield pool
+            finally:
+                pool.stop()
+    finally:
+        if user:
+            subprocess.run(["userdel", "--force", user], capture_output=True, check=False)
