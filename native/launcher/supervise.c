@@ -72,11 +72,9 @@ static void end_like(int status)
 }
 
 /* The descriptors of the job are not ours to hold: a reader of its output waits for end of file.  Rights that were lent
- * are not needed any more, and the job, whose account we may be, is not to look into us. */
+ * are not needed any more. */
 static void let_go(const struct plan *plan, int keep)
 {
-    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
-        fail("pid-namespace", errno, "PR_SET_DUMPABLE");
     drop_rights();
     if (plan->status_fd >= 0)
         close(plan->status_fd);
@@ -120,6 +118,7 @@ static void first_process(const struct plan *plan, pid_t job, int verdict)
     let_go(plan, verdict);
     if (plan->end_fd >= 0)
         close(plan->end_fd);
+    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* the job sees us, and may have our account */
     status = tend(job);
     if (write(verdict, &status, sizeof status) != sizeof status)
         _exit(LAUNCH_FAILED);

@@ -245,6 +245,13 @@ ROWS = (
         read_by=STARTER,
     ),
     text("NOBODY_USER", "nobody", "The account of jobs that have no other.", read_by=STARTER),
+    boolean(
+        "USE_PID_NAMESPACES",
+        True,
+        "Whether jobs of a pool without root see and signal their own processes only, so that none of them reaches the"
+        " pool's, where the kernel lets users make namespaces. In there all files of others seem to be nobody's.",
+        read_by=STARTER,
+    ),
     integer(
         "MIN_USER_UID",
         1000,

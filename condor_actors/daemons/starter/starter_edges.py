@@ -19,6 +19,7 @@ from condor_actors.daemons.starter.run_resources import RunResources
 from condor_actors.machine.run.cgroups import Cgroups
 from condor_actors.machine.run.confinement import NAMESPACES, reachable
 from condor_actors.machine.run.launch import Launcher, LaunchPlan
+from condor_actors.machine.run.own_pids import OWN_PIDS
 from condor_actors.machine.run.run_host import RunHost
 from condor_actors.machine.run.run_processes import RunProcesses
 from condor_actors.machine.run.sandbox import Sandbox
@@ -50,6 +51,7 @@ class StarterSettings:
         enforce_disk: whether a run may use no more disk than it asked for.
         private_folders, private_memory: what is a run's alone.
         confine: the parts of JOB_CONFINEMENT that are in force; read_only: JOB_READ_ONLY.
+        own_pids: jobs have this process's account, and are kept from its processes.
     """
 
     run: RunSettings
@@ -60,6 +62,7 @@ class StarterSettings:
     private_memory: bool = False
     confine: tuple[str, ...] = ()
     read_only: tuple[str, ...] = ()
+    own_pids: bool = False
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -228,6 +231,10 @@ class StarterEdges:
         if processes and (claim.cgroup is None or not claim.cgroup.counts_processes):
             found["nproc"] = self.host.process_limit(account, processes)
         return found
+
+    def in_own_pids(self, plan: LaunchPlan) -> LaunchPlan:
+        """The same, with processes of its own in a pool without root."""
+        return attrs.evolve(plan, isolate=OWN_PIDS) if self.settings.own_pids and not plan.isolate else plan
 
     # ---- manifests
 

@@ -52,6 +52,7 @@ class StarterHostDaemon:
         self.config = config
         self.world = world
         self.startd = startd
+        self._told_pids = False
         self.system = world.make_system()
         self._told_confinement = False
         self.host: RunHost = world.host or RunHost()
@@ -81,7 +82,7 @@ class StarterHostDaemon:
             enforce_disk=config.boolean("STARTD_ENFORCE_DISK_LIMITS"),
             private_folders=tuple(word.strip('"') for word in config.list_of("MOUNT_UNDER_SCRATCH")),
             private_memory=config.boolean("MOUNT_PRIVATE_DEV_SHM"), confine=self._confinement(config),
-            read_only=tuple(config.list_of("JOB_READ_ONLY")))
+            read_only=tuple(config.list_of("JOB_READ_ONLY")), own_pids=self._own_pids(config))
 
     def _confinement(self, config: Config) -> tuple[str, ...]:
         """The parts of JOB_CONFINEMENT that work here; told once where some do not."""
@@ -97,6 +98,16 @@ class StarterHostDaemon:
             self.world.log.warn("the kernel does not allow these parts of JOB_CONFINEMENT: {missing}",
                                 missing=", ".join(missing))
         return found
+
+    def _own_pids(self, config: Config) -> bool:
+        """Whether jobs are kept from this process where they have its account; said once where they cannot be."""
+        if self.host.may_change_user() or not config.boolean("USE_PID_NAMESPACES"):
+            return False
+        if not self.host.own_pids_allowed and not self._told_pids:
+            self._told_pids = True
+            self.world.log.warn("the kernel gives this user no namespaces: jobs can reach the processes of the pool "
+                                "(USE_PID_NAMESPACES)")
+        return self.host.own_pids_allowed
 
     def _run_settings(self, config: Config) -> RunSettings:
         variables: dict[str, tuple[str, ...]] = {}

@@ -16,6 +16,7 @@ from pathlib import Path
 from condor_actors.machine.run import process_tree
 from condor_actors.machine.run.cgroups import JobCgroup
 from condor_actors.machine.run.confinement import allowed_isolation, confinement_here, open_files_limit, tasks_of
+from condor_actors.machine.run.own_pids import own_pids_allowed
 from condor_actors.machine.run.run_processes import RunProcesses
 from condor_actors.machine.run.sandbox import SandboxRoot, remove_leftover
 from condor_actors.machine.run.users import Account, NoAccount, account_of_uid, may_change_user, named_account
@@ -106,6 +107,11 @@ class RunHost:
     def process_limit(self, account: Account, processes: int) -> str:
         """So many processes more than the account has now, where no control group counts them."""
         return str(tasks_of(account.uid) + processes)
+
+    @cached_property
+    def own_pids_allowed(self) -> bool:
+        """Whether jobs that have this process's account can be kept from its processes."""
+        return not may_change_user() and own_pids_allowed()
 
     def become_parent_of_orphans(self) -> None:
         """Have what jobs leave behind re-parented to this process."""
