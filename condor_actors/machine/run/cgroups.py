@@ -136,6 +136,7 @@ class Cgroups:
                     os.chown(f"{parent}/{name}", uid, gid)
             above = os.path.dirname(parent)
             while above.startswith(f"{self._top}/"):
+                os.chown(above, uid, gid)  # for the end: an empty group is removed from there
                 with contextlib.suppress(FileNotFoundError):
                     os.chown(f"{above}/cpu.idle", uid, gid)
                 above = os.path.dirname(above)
