@@ -64,9 +64,9 @@ HELLO_TIMEOUT_S = 20.0
 CRASHED = "its turn raised an error"
 
 
-@attrs.frozen(kw_only=True)
+@attrs.define(eq=False, kw_only=True)
 class ActiveClaim:
-    """An open claim: a row of the table, replaced when something changes.
+    """An open claim: a row of the table.
 
     Attributes:
         claim_id, secret, slot_name, owner, hosts, submitter: as in OpenClaim.
@@ -209,10 +209,6 @@ class StarterHost(Actor):
         elif isinstance(key, ClearAgain):
             self._starter_failed(key.run_id, key.reason)
 
-    def _change(self, claim: ActiveClaim, **changes: Any) -> ActiveClaim:
-        changed = self.claims[claim.claim_id] = attrs.evolve(claim, **changes)
-        return changed
-
     # ---- the startd
 
     def _hello(self) -> None:
@@ -247,7 +243,7 @@ class StarterHost(Actor):
                     owner=message.owner, hosts=message.hosts or self.edges.own_hosts(), submitter=message.submitter,
                     slot_ad=message.slot_ad, cpus=ad.get_int("Cpus", 1),
                     memory_mib=ad.get_int("Memory", 0), disk_kib=ad.get_int("Disk", 0), assigned=message.assigned)
-                claim = attrs.evolve(claim, cgroup=self._make_group(claim))
+                claim.cgroup = self._make_group(claim)
             except (ClassAdSyntaxError, OSError) as error:
                 self.context.reply(delivery, Refused(code="internal", text=str(error)))
                 return
@@ -269,7 +265,7 @@ class StarterHost(Actor):
             self.context.tell(self.edges.startd, ClaimActivity(claim_id=message.claim_id, activity="closed"))
             return
         asked_s = claim.asked_s if claim.closing else self.edges.reactor.seconds()
-        claim = self._change(claim, closing=True, asked_s=asked_s, frozen=False)  # what is to go may run
+        claim.closing, claim.asked_s, claim.frozen = True, asked_s, False  # what is to go may run
         if not claim.run_id:
             self._shut(claim)
         else:
@@ -290,7 +286,7 @@ class StarterHost(Actor):
         claim = self.claims.get(message.claim_id)
         if claim is not None and claim.run_id:
             suspends = isinstance(message, SuspendClaim)
-            self._change(claim, frozen=suspends and not claim.closing)
+            claim.frozen = suspends and not claim.closing
             self.context.tell(_starter(claim.run_id), jr.OwnerSuspends() if suspends else jr.OwnerContinues())
 
     def _influence(self, message: CheckpointClaim | LowerClaim) -> None:
@@ -320,7 +316,7 @@ class StarterHost(Actor):
                 job_ad=report.job_ad if report.job_id != claim.told else b"", by_user=report.by_user,
                 cpu_s=usage.user_cpu_s + usage.system_cpu_s, memory_mib=usage.memory_kib // 1024,
                 disk_kib=usage.disk_kib))
-            self._change(claim, told=report.job_id)
+            claim.told = report.job_id
 
     # ---- shadows
 
@@ -350,7 +346,7 @@ class StarterHost(Actor):
             held.release()
             self.context.log.failure("run {run} cannot be begun", failure=Failure(), run=message.run_id)
             return refuse("internal", "an error of the starter host")
-        self._change(claim, run_id=message.run_id, report=None)
+        claim.run_id, claim.report = message.run_id, None
         self.context.spawn(f"starter/{message.run_id}", lambda: starter, restart="temporary", survives=True)
         return None
 
@@ -389,12 +385,12 @@ class StarterHost(Actor):
             if self.edges.at_rest is not None and report.run_id in self.edges.runs:
                 self.context.tell(_starter(report.run_id), jr.Abandon())
         elif claim is not None:
-            self._change(claim, report=report)
+            claim.report = report
             self._mark(claim.claim_id)
 
     def _free(self, claim: ActiveClaim) -> None:
         """Nothing runs on the claim any more."""
-        claim = self._change(claim, run_id="", report=None, frozen=False)
+        claim.run_id, claim.report, claim.frozen = "", None, False
         if claim.closing:
             self._shut(claim)
         else:
