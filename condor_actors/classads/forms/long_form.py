@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from condor_actors.classads.ad import ClassAd
+from condor_actors.classads.attribute_map import DELETED
 from condor_actors.classads.errors import ClassAdSyntaxError
 from condor_actors.classads.language.expressions import Expr, Reference, stored
 from condor_actors.classads.language.parser import fresh, parse_assignment, parse_expression
@@ -136,6 +137,8 @@ def _lines_of(ad: ClassAd) -> bytes:
     values, spelled = ad.merged()
     lines = []
     for key, value in values.items():
+        if value is DELETED:  # of a view on an ad without its parent
+            continue
         left = _name(spelled[key]) if key in spelled else lefts.get(key) or _left(key)
         lines.append(f"{left} = {_value_text(value)}")
     lines.append("")

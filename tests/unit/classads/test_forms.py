@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
+import condor_actors.classads
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, RelativeTime, parse_expression
 from condor_actors.classads.forms import long_form
 from condor_actors.classads.forms.any_form import FORMS, ad_of, iter_ads, recognise, write_ads
 from condor_actors.classads.forms.json_form import iter_json
 from condor_actors.classads.forms.long_form import iter_long
 from condor_actors.classads.forms.xml_form import iter_xml
+from tests.harness.pure_classads import pure
 
 NEW = (
     '[ A = 1; S = "x\\"y\\\\z\\n\\t<&>é"; R = 0.1; E = a =?= 3 && b isnt "q"; L = { 1,"b",{ c } };'
@@ -150,3 +152,14 @@ def test_the_wire_form_is_the_same_with_and_without_the_core(levels: int) -> Non
         again = ClassAd.from_bytes(data)
         assert (own, spellings) == (again.own, again.spellings)
     assert again.to_bytes() == data
+
+
+@pytest.mark.parametrize("engine", [condor_actors.classads, pure], ids=["in C", "in Python"])
+def test_what_an_ad_has_deleted_of_its_parents_is_not_written(engine: Any) -> None:
+    ad = engine.ClassAd({"A": 1})
+    ad.parent = engine.ClassAd({"B": 2, "C": 3})
+    del ad["B"]
+    assert sorted(ad.to_bytes().split()) == [b"1", b"3", b"=", b"=", b"A", b"C"]
+    alone = engine.ClassAd()
+    alone.own = ad.own
+    assert alone.to_bytes() == b"A = 1\n"
