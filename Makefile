@@ -5,7 +5,7 @@ BIN    := $(CURDIR)/$(VENV)/bin
 STAMP  := $(VENV)/.installed
 NATIVE := $(shell find native -type f -not -name '*.o' 2>/dev/null)
 
-.PHONY: demo test install bytecode lint types docs seeds mutants soak bench clean wheel
+.PHONY: demo test install bytecode lint types docs seeds fuzz mutants soak bench clean wheel
 .DEFAULT_GOAL := install
 
 install: bytecode            ## virtual environment with everything built, condor_* in .venv/bin
@@ -30,6 +30,9 @@ test: install                ## all the tests
 
 seeds: install               ## simulated pools of twenty machines, every fault on; always the same ones (SEEDS=number)
 	$(BIN)/condor_simulate seeds --first 1 --count $(or $(SEEDS),2000) --machines 20 --workers 2
+
+fuzz: install                ## every parser against inputs made of honest ones, a minute in all (SECONDS=number SEED=number)
+	$(BIN)/python -m tests.fuzz.parsers --seconds $(or $(SECONDS),60) --seed $(or $(SEED),1)
 
 mutants: install             ## bugs put into the code on purpose, each of which its own tests must notice (ONLY=name)
 	./etc/install-system-packages test

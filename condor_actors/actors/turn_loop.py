@@ -20,6 +20,7 @@ from condor_actors.actors.cell import Action, Cell, Outgoing
 from condor_actors.actors.lanes import Turn
 from condor_actors.actors.mailboxes import NOBODY, Mailboxes
 from condor_actors.actors.outbound import Outbound
+from condor_actors.actors.slow_edges import SlowEdges
 from condor_actors.actors.witness import Witness
 from condor_actors.messages.envelope import Delivery, TimerFired
 
@@ -61,6 +62,7 @@ class TurnLoop:
     Attributes:
         supervisor: hears of failures; set before the first turn.
         trip: see :class:`~condor_actors.actors.system.ActorSystem`.
+        slow: measures turns, edges and commits; None: nobody does.
     """
 
     supervisor: Supervisor
@@ -74,6 +76,7 @@ class TurnLoop:
         self._log = log
         self._witness = witness
         self.trip: Callable[[str, str, Any], None] | None = None
+        self.slow: SlowEdges | None = None
         self._pump_call: IDelayedCall | None = None
         self._operations: list[Any] = []
         self._held: list[Outgoing] = []
@@ -130,6 +133,12 @@ class TurnLoop:
 
     def take_turn(self, cell: Cell, turn: Turn) -> None:
         """One turn of an actor; what it raises is the supervisor's."""
+        if self.slow is None:
+            self._take_turn(cell, turn)
+        else:
+            self.slow.run(lambda: f"a turn of {cell.name} ({_about(turn)})", self._take_turn, cell, turn)
+
+    def _take_turn(self, cell: Cell, turn: Turn) -> None:
         function, argument, _ = turn
         outgoing: list[Outgoing] = []
         cell.outgoing = outgoing
@@ -210,7 +219,10 @@ class TurnLoop:
             cell.dirty = False
         assert self._commit_batch is not None
         try:
-            self._commit_batch(operations)
+            if self.slow is None:
+                self._commit_batch(operations)
+            else:
+                self.slow.run(lambda: f"a commit of {len(operations)} operations", self._commit_batch, operations)
         except Exception:  # noqa: BLE001 - the door: a full disk, a broken store
             self.supervisor.commit_failed(dirty, Failure())
             return
@@ -228,7 +240,10 @@ class TurnLoop:
         try:
             if self.trip is not None:
                 self.trip("edge", action.cell.name, None)
-            action.function()
+            if self.slow is None:
+                action.function()
+            else:
+                self.slow.run(lambda: f"an edge of {action.cell.name} ({_name(action.function)})", action.function)
         except Exception:  # noqa: BLE001 - the door: an actor's fault becomes a restart
             self.supervisor.edge_failed(action, Failure())
 
@@ -262,6 +277,17 @@ class TurnLoop:
             self.pump()
         else:
             boxes.make_ready(cell)
+
+
+def _about(turn: Turn) -> str:
+    """What a turn is about, for people."""
+    function, argument, _ = turn
+    message = argument.message if isinstance(argument, Delivery) else argument
+    return type(message).__name__ if function is None or isinstance(argument, Delivery) else _name(function)
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return str(getattr(function, "__qualname__", type(function).__name__))
 
 
 def _of(cell: Cell, incarnation: int, then: Callable[[Any], None]) -> Callable[[Any], None]:

@@ -28,6 +28,9 @@ MOST_STEPS: Final = 100_000
 LONGEST_VALUE: Final = 1 << 20
 """The greatest length in characters that a value may expand to."""
 
+MOST_WORK: Final = 20_000_000
+"""How many letters may be looked at or copied to expand one value."""
+
 HIDDEN_DOLLAR: Final = "\x00"
 _REFERENCE: Final = re.compile(r"\$([A-Za-z_]*)\(")
 _NAME: Final = re.compile(r"[A-Za-z0-9_.]+[?#+]?")
@@ -155,8 +158,10 @@ class MacroSet:
         if "$(" not in raw:
             return raw
         own = {key, key.rpartition(".")[2]}
+        length = len(raw)
 
         def replaced(match: re.Match[str]) -> str:
+            nonlocal length
             name = match[1].upper()
             if name not in own:
                 return match[0]
@@ -164,6 +169,9 @@ class MacroSet:
             value = before.raw if before is not None else self._before(key, name)
             if not value:
                 value = match[2][1:] if match[2] else ""
+            length += len(value)
+            if length > LONGEST_VALUE:
+                raise ConfigError("the value grows beyond all bounds: it takes itself in again and again", name=key)
             return value
 
         return re.sub(r"(?<!\$)\$\(([\w.]+)(:[^()]*)?\)", replaced, raw)
@@ -176,6 +184,9 @@ class MacroSet:
         return self.raw(name) or ""
 
 
+_PARENTHESIS = re.compile(r"[()]")
+
+
 class Expansion:
     """One text on its way to being expanded, and what its references mean.
 
@@ -183,9 +194,10 @@ class Expansion:
         lookup: the raw text of a macro, None when it is not defined.
         functions: evaluates ``$FUNCTION(arguments)``; None leaves them as they are.
         steps_left: how many more references may be replaced before it is called endless.
+        work_left: how many letters may be looked at or copied for it.
     """
 
-    __slots__ = ("functions", "lookup", "steps_left")
+    __slots__ = ("functions", "lookup", "steps_left", "work_left")
 
     def __init__(
         self,
@@ -196,6 +208,7 @@ class Expansion:
         self.lookup = lookup
         self.functions = functions
         self.steps_left = steps_left
+        self.work_left = MOST_WORK
 
     def expand(self, text: str, depth: int = 0) -> str:
         """Replace every ``$(NAME)``, ``$(NAME:default)`` and ``$FUNCTION(…)`` of ``text``.
@@ -219,6 +232,7 @@ class Expansion:
             closed = None
             if match.start() == 0 or text[match.start() - 1] != "$":
                 closed = _closing(text, opened)
+                self._work((closed or len(text)) - opened)
                 if closed is not None:
                     value = self._value_of(match[1], text[opened:closed], depth)
             if closed is None or value is None:
@@ -232,8 +246,14 @@ class Expansion:
 
     def _count(self, length: int) -> None:
         self.steps_left -= 1
+        self._work(length)
         if self.steps_left < 0 or length > LONGEST_VALUE:
             raise ConfigError("the value grows beyond all bounds when its macros are expanded")
+
+    def _work(self, letters: int) -> None:
+        self.work_left -= letters
+        if self.work_left < 0:
+            raise ConfigError("the value takes too long to expand: its macros are long, and refer to many")
 
     def _value_of(self, function: str, inner: str, depth: int) -> str | None:
         """What stands for ``$function(inner)``; None when it is nothing to expand (yet)."""
@@ -263,12 +283,11 @@ class Expansion:
 def _closing(text: str, opened: int) -> int | None:
     """Where the parenthesis closes that was opened just before ``opened``."""
     level = 1
-    for index in range(opened, len(text)):
-        letter = text[index]
-        if letter == "(":
+    for parenthesis in _PARENTHESIS.finditer(text, opened):
+        if parenthesis[0] == "(":
             level += 1
-        elif letter == ")":
+        else:
             level -= 1
             if level == 0:
-                return index
+                return parenthesis.start()
     return None

@@ -44,6 +44,15 @@ class DaemonCollector(Collector):
             for family, value in zip(families, row, strict=True):
                 family.add_metric([self._name, kind], value)
         yield from families
+        slow = self._daemon.system.loop.slow
+        if slow is not None:
+            count = CounterMetricFamily("condor_slow_edges", "Times the reactor was kept long", labels=["daemon"])
+            count.add_metric([self._name], slow.count)
+            spent = CounterMetricFamily("condor_slow_edges_seconds", "How long in all", labels=["daemon"])
+            spent.add_metric([self._name], slow.total_s)
+            longest = GaugeMetricFamily("condor_slowest_edge_seconds", "The longest of them", labels=["daemon"])
+            longest.add_metric([self._name], slow.longest_s)
+            yield from (count, spent, longest)
         numbers = GaugeMetricFamily("condor_ad", "Numbers of the daemon's own ad", labels=["daemon", "attribute"])
         ad = self._daemon.ad()
         for attribute in ad:

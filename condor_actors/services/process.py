@@ -33,7 +33,7 @@ from condor_actors.services.options import DaemonOptions
 from condor_actors.services.settings import store_setting
 from condor_actors.services.shutdown_expression import NOT_AGAIN, ShutdownExpression
 from condor_actors.services.valid_config import valid_config
-from condor_actors.services.world import RealWorld, real_world
+from condor_actors.services.world import RealWorld, real_world, watch_edges
 from condor_actors.wire.idtokens.token_desk import TokenDesk
 from condor_actors.wire.membership import keep_membership
 
@@ -119,6 +119,7 @@ class DaemonService(Service):
         audit = self._audit = open_audit_log(self.config, self.daemon_name)
         real = self._real = real_world(self.config, self.daemon_name, reactor=self._reactor, witness=audit)
         daemon = self._daemon = self._make_daemon(self.config, real.world)
+        watch_edges(daemon.system, self._reactor, self.log)
         edges = AdminEdges(
             daemon=daemon,
             config=lambda: self.config,

@@ -18,7 +18,7 @@ from twisted.python import usage
 from condor_actors.config import load_config
 from condor_actors.daemons.schedd.shadow_processes import HOST_ID_VARIABLE
 from condor_actors.services.logs import start_logging
-from condor_actors.services.world import RealWorld, real_world
+from condor_actors.services.world import RealWorld, real_world, watch_edges
 
 STOP_PATIENCE_S = 10.0
 """How long an end waits for logs that do not answer: the schedd has their events sent again."""
@@ -79,6 +79,7 @@ class ShadowHostService(Service):
             use_credential=self._use_credential, leave=self._leave, reactor=self._reactor,
             endpoint=real.post.endpoint,
         )
+        watch_edges(self._daemon.system, self._reactor, self.log)
         self._daemon.system.spawn("revocations", lambda: RevocationWatch(self._config.path("POOL_CRL"), real.post))
         self._daemon.start()
         self._reactor.callWhenRunning(self._catch_signals)

@@ -21,7 +21,8 @@ from twisted.internet.defer import Deferred
 from twisted.internet.error import CannotListenError
 from twisted.logger import Logger
 
-from condor_actors.actors import World
+from condor_actors.actors import ActorSystem, World
+from condor_actors.actors.slow_edges import SlowEdges
 from condor_actors.classads.builtins.choice import listen_to_debug
 from condor_actors.classads.evaluation.budget import DEFAULT_BYTES, set_limits
 from condor_actors.config import Config, ConfigError
@@ -162,6 +163,12 @@ def real_world(config: Config, name: str, *, reactor: Any, credentials: Credenti
                   authorize=authorization.allows, witness=witness)
     return RealWorld(name=name, config=config, world=world, post=post, authorization=authorization,
                      listens_locally=listens_locally, listens_publicly=listens_publicly)
+
+
+def watch_edges(system: ActorSystem, reactor: Any, log: Logger) -> None:
+    """Have everything measured that runs on the reactor of this process."""
+    slow = system.loop.slow = SlowEdges(log)
+    slow.watch_reactor(reactor)
 
 
 def classads_of(config: Config) -> None:

@@ -89,7 +89,7 @@ def _segments(descriptor: int, size: int) -> list[tuple[int, int, int]]:
     if len(head) == _ELF.size and head[:4] == b"\x7fELF":
         fields = _ELF.unpack(head)
         at, entry, count = fields[5], fields[9], fields[10]
-        table = os.pread(descriptor, entry * count, at) if entry == _SEGMENT.size else b""
+        table = os.pread(descriptor, entry * count, at) if entry == _SEGMENT.size and at < size else b""
         whole = len(table) // _SEGMENT.size * _SEGMENT.size
         for each in _SEGMENT.iter_unpack(table[:whole]):
             if each[0] == 1 and 0 < each[2] < size:

@@ -81,6 +81,8 @@ def jobs_of_log(path: str) -> list[ClassAd]:
                         _CHANGES[event.number](jobs[job], facts)
     except OSError as error:
         raise UnreadableLog(f"\nCan't open user log: {path}: {error.strerror}") from None
+    except ValueError as error:
+        raise UnreadableLog(f"\nCan't read user log: {path}: {error}") from None
     if not jobs and not seen and events.has_rest:
         raise UnreadableLog(f"\nCan't read user log: {path}: there is no event in it")
     return list(jobs.values())
@@ -138,7 +140,7 @@ def _xml_facts(event: reader.Event) -> Facts:
 def _seconds(year: int, month: int, day: int, hour: int, minute: int, second: int) -> int:
     try:
         return int(datetime(year, month, day, hour, minute, second).timestamp())  # noqa: DTZ001 - logs show local time
-    except ValueError:
+    except (ValueError, OverflowError):
         return 0
 
 

@@ -66,8 +66,10 @@ class Token:
         try:
             fields = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
             address, fingerprint, token_id, secret = fields
+            if not all(isinstance(field, str) for field in fields):
+                raise TypeError("only texts")
             token = cls(address=address, ca_fingerprint=bytes.fromhex(fingerprint), token_id=token_id, secret=secret)
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, RecursionError):
             raise BadToken("the token is damaged: copy the whole line") from None
         if len(token.ca_fingerprint) != 32 or not _ID.fullmatch(token.token_id):
             raise BadToken("the token is damaged: copy the whole line")

@@ -142,7 +142,7 @@ def _read_headers(descriptor: int) -> tuple[int, list[tuple[int, ...]]]:
 
 def _read_note(descriptor: int, headers: list[tuple[int, ...]]) -> dict[str, str]:
     for kind, _flags, offset, _address, _physical, size, _memory, _align in headers:
-        if kind != _PT_NOTE or not 20 < size <= 4096:
+        if kind != _PT_NOTE or not 20 < size <= 4096 or offset > os.fstat(descriptor).st_size:
             continue
         data = _exactly(os.pread(descriptor, size, offset), size, "the note")
         name_size, text_size, _type = struct.unpack_from("<3I", data)
