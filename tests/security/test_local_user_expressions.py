@@ -1,0 +1,60 @@
+"""A local user whose expressions are dear: as constraints of questions, Requirements, Rank, and policies of jobs.
+
+Each evaluation has its bounds; what is dear is undefined or an error, and nobody else's job waits for it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.pool_fixture import PersonalPool, fresh_folder
+
+DOUBLED = 'strcat("aaaaaaaaaaaaaaaa", "aaaaaaaaaaaaaaaa")'
+for _ in range(6):
+    DOUBLED = f"strcat({DOUBLED}, {DOUBLED})"
+BOMBS = {
+    "join": f'size(join("{"a" * 500}", split({DOUBLED.replace("aaaaaaaaaaaaaaaa", "a a a a a a a a ")}))) > 5',
+    "regexp": f'regexp("^(a+)+$", strcat({DOUBLED}, "b"))',
+    "regexps": f'size(regexps("(a|aa)+(a|aa)+(a|aa)+c", {DOUBLED}, "x")) > 1',
+    "nested": "size(" + "strcat(" * 6 + DOUBLED + f", {DOUBLED})" * 6 + ") > 1",
+}
+BYSTANDER_S = 20.0
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[PersonalPool]:
+    with fresh_folder() as folder:
+        made = PersonalPool(folder, slots=4)
+        yield made
+        made.stop()
+
+
+def _bystander(pool: PersonalPool, name: str) -> None:
+    began_s = time.monotonic()
+    pool.submit(f"executable = /bin/true\nlog = {name}.log\nqueue")
+    pool.wait(f"{name}.log", BYSTANDER_S)
+    assert time.monotonic() - began_s < BYSTANDER_S
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+@pytest.mark.parametrize("command", ["requirements", "rank", "periodic_hold", "periodic_remove", "+Bomb"])
+def test_a_dear_expression_of_a_job(pool: PersonalPool, bomb: str, command: str) -> None:
+    name = f"{bomb}-{command.strip('+')}"
+    expression = BOMBS[bomb]
+    done = pool.tool("condor_submit", stdin=f"executable = /bin/true\n{command} = {expression}\n"
+                     f"hold = {'false' if command in ('requirements', 'rank') else 'true'}\nqueue 20\n")
+    _bystander(pool, name)
+    assert done.returncode in (0, 1)
+    pool.tool("condor_rm", "-all")
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+@pytest.mark.parametrize("tool", ["condor_q", "condor_status", "condor_history"])
+def test_a_dear_question(pool: PersonalPool, bomb: str, tool: str) -> None:
+    began_s = time.monotonic()
+    pool.tool(tool, "-constraint", BOMBS[bomb])
+    assert time.monotonic() - began_s < BYSTANDER_S
+    _bystander(pool, f"{tool}-{bomb}")
