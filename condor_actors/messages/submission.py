@@ -15,17 +15,22 @@ from condor_actors.messages.codec import message
 @message
 @attrs.frozen(kw_only=True)
 class ReserveCluster:
-    """I want to submit; which cluster number may I use?  Answer: :class:`ClusterReserved`; no number comes twice."""
+    """I want to submit; which cluster numbers may I use?  Answer: :class:`ClusterReserved`; no number comes twice.
+
+    ``count``: how many, 1 to 1000, one after the other.
+    """
 
     KIND: ClassVar[str] = "condor.submission.ReserveCluster"
     VERSION: ClassVar[int] = 1
     LEVEL: ClassVar[str] = "WRITE"
 
+    count: int = 1
+
 
 @message
 @attrs.frozen(kw_only=True)
 class ClusterReserved:
-    """Answer to :class:`ReserveCluster`."""
+    """Answer to :class:`ReserveCluster`: ``cluster_id`` is the first number."""
 
     KIND: ClassVar[str] = "condor.submission.ClusterReserved"
     VERSION: ClassVar[int] = 1

@@ -22,6 +22,7 @@ from _socket import (  # the module ``socket`` around it takes 7 ms to import
     socket,
 )
 from collections import deque
+from collections.abc import Iterable, Iterator
 from struct import pack
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -55,6 +56,9 @@ __all__ = [
 CHUNK_BYTES = 256 * 1024
 WRITE_TIMEOUT_S = 20.0
 MAILBOX = "tool"
+AT_ONCE = 32
+BYTES_AT_ONCE = 256 * 1024
+"""Questions of one caller on their way together, and their bytes, unless one alone has more."""
 
 
 def connect(node: str, credentials: ToolCredentials | TokenCredentials | None = None,
@@ -206,6 +210,39 @@ class Client:
                     return self._answer(envelope)
             self._take(deadline_s)
 
+    def ask_all(self, actor: str, messages: Iterable[Any], timeout_s: float = 20.0) -> Iterator[Any]:
+        """The answers of ``actor`` to many messages, in their order; a `RequestRefused` where one is refused.
+
+        Some messages are on their way while the first is being answered.
+
+        Raises:
+            TimedOut, LinkLost: an answer did not come.
+        """
+        under_way: deque[tuple[str, int]] = deque()
+        size = 0
+        for message in messages:
+            body = encode(message)
+            while under_way and (len(under_way) >= AT_ONCE or size + len(body) > BYTES_AT_ONCE):
+                message_id, done = under_way.popleft()
+                size -= done
+                yield self._answer_to(message_id, timeout_s)
+            under_way.append((self._send_body(actor, message, body, timeout_s), len(body)))
+            size += len(body)
+        for message_id, _ in under_way:
+            yield self._answer_to(message_id, timeout_s)
+
+    def _answer_to(self, message_id: str, timeout_s: float) -> Any:
+        deadline_s = time.monotonic() + timeout_s
+        while True:
+            for envelope in self._envelopes:
+                if envelope.in_reply_to == message_id:
+                    self._envelopes.remove(envelope)
+                    try:
+                        return self._answer(envelope)
+                    except RequestRefused as refused:
+                        return refused
+            self._take(deadline_s)
+
     def tell(self, actor: str, message: Any) -> None:
         """Send ``message`` one way."""
         self._send(actor, message, 0.0)
@@ -233,9 +270,12 @@ class Client:
         return bool(self._envelopes or self._frames) or bool(getattr(self._socket, "pending", int)())
 
     def _send(self, actor: str, message: Any, timeout_s: float) -> str:
+        return self._send_body(actor, message, encode(message), timeout_s)
+
+    def _send_body(self, actor: str, message: Any, body: bytes, timeout_s: float) -> str:
         self._sequence += 1
         message_id = f"{self._prefix}{self._sequence:x}"
-        envelope = Envelope(kind=message.KIND, version=message.VERSION, body=encode(message), message_id=message_id,
+        envelope = Envelope(kind=message.KIND, version=message.VERSION, body=body, message_id=message_id,
                             to=actor, reply_to=MAILBOX, deadline_s=float(timeout_s))
         self._told = self._taken
         self._write(self._call(frames.pack_batch(self._taken, [envelope])))

@@ -7,6 +7,7 @@ A number is used up when its jobs are queued; one that is not used comes back wh
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Any
@@ -32,7 +33,9 @@ __all__ = ["Submissions"]
 RESERVED_S = 600.0
 """How long a number waits for its jobs."""
 
-MAX_PENDING = 10_000
+MOST_NUMBERS = 1_000
+"""How many numbers may be reserved at once."""
+MAX_PENDING = 500_000
 MAX_SUBMISSION_BYTES = 64 << 20
 LOG_PATIENCE_S = 10.0
 """How long an answer waits for the submit events to be in the log."""
@@ -56,14 +59,21 @@ class _Invalid(ValueError):
     """A submission that cannot be queued: says why."""
 
 
-@attrs.define
-class _Pending:
-    """A reserved number and what came for it so far: for whom, over which link, since when."""
+@attrs.define(eq=False)
+class _Reservation:
+    """Numbers reserved at once: for whom, over which link, since when; ``left``: those not used up yet."""
 
     name: str
     owner: str
     node: str
     since_s: float
+    left: set[int]
+
+
+@attrs.define
+class _Pending:
+    """What came for a reserved number so far."""
+
     pages: list[SubmitPage] = attrs.field(factory=list)
     jobs: int = 0
     size_bytes: int = 0
@@ -76,6 +86,11 @@ class Submissions:
         self._context = context
         self._transitions = transitions
         self._notices = notices
+        self._reservations: dict[_Reservation, None] = {}
+        """The oldest first."""
+        self._begun: Counter[str] = Counter()
+        """How many each has."""
+        self._reserved: dict[int, _Reservation] = {}
         self._pending: dict[int, _Pending] = {}
         self._free: list[int] = []
         """Numbers that were given back; the least first."""
@@ -84,20 +99,26 @@ class Submissions:
         self.schedd_ad: Callable[[], ClassAd] = ClassAd
 
     def reserve(self, message: ReserveCluster, delivery: Delivery) -> None:
-        """Give a number away, to be used up when its jobs are queued."""
+        """Give numbers away, to be used up when their jobs are queued."""
         context, identity = self._context, delivery.identity
         self._expire()
-        mine = sum(1 for pending in self._pending.values() if pending.name == identity.name)
+        mine = self._begun[identity.name]
         problem = self._over_limits(1, identity.user)
-        if mine >= context.settings.max_reserved or len(self._pending) >= MAX_PENDING:
+        if not 1 <= message.count <= MOST_NUMBERS:
+            problem = f"{message.count} numbers at once: 1 to {MOST_NUMBERS} can be reserved"
+        elif mine >= context.settings.max_reserved or len(self._reserved) >= MAX_PENDING:
             problem = (f"{identity.user} has begun {mine} submissions and not finished them "
                        f"(MAX_RESERVED_CLUSTERS_PER_OWNER is {context.settings.max_reserved})")
         if problem:
             context.reply(Refused(code="busy" if mine else "invalid", text=problem))
             return
-        number = heappop(self._free) if self._free else context.queue.next_cluster
-        context.queue.next_cluster = max(context.queue.next_cluster, number + 1)
-        self._pending[number] = _Pending(identity.name, identity.user, delivery.sender.node, context.now_s)
+        number = heappop(self._free) if self._free and message.count == 1 else context.queue.next_cluster
+        context.queue.next_cluster = max(context.queue.next_cluster, number + message.count)
+        reservation = _Reservation(identity.name, identity.user, delivery.sender.node, context.now_s,
+                                   set(range(number, number + message.count)))
+        self._reservations[reservation] = None
+        self._begun[identity.name] += 1
+        self._reserved.update(dict.fromkeys(reservation.left, reservation))
         context.persist(SaveCounter("next_cluster", context.queue.stored_cluster))  # a full disk is noticed now
         context.reply(ClusterReserved(cluster_id=number, schedd_name=context.settings.name, now_s=context.now_s,
                                    uid_domain=context.settings.uid_domain))
@@ -106,8 +127,8 @@ class Submissions:
         """Take a page; with the last, queue them all."""
         context = self._context
         number = message.cluster_id
-        pending = self._pending.get(number)
-        if pending is None or pending.name != delivery.identity.name:
+        reservation = self._reserved.get(number)
+        if reservation is None or reservation.name != delivery.identity.name:
             context.reply(
                 Refused(
                     code="invalid",
@@ -116,9 +137,10 @@ class Submissions:
                 )
             )
             return
+        pending = self._pending.setdefault(number, _Pending())
         pending.jobs += len(message.procs)
         pending.size_bytes += len(message.cluster_ad) + sum(len(text) for text in message.procs)
-        problem = self._over_limits(pending.jobs, pending.owner)
+        problem = self._over_limits(pending.jobs, reservation.owner)
         if pending.size_bytes > MAX_SUBMISSION_BYTES:
             problem = f"a submission has at most {MAX_SUBMISSION_BYTES >> 20} MiB of ads: submit fewer jobs at once"
         if problem:
@@ -140,7 +162,7 @@ class Submissions:
             self._give_back(number)
             context.reply(Refused(code="invalid", text=str(error)))
             return
-        del self._pending[number]
+        self._use_up(number)
         if number >= context.queue.stored_cluster:
             context.queue.stored_cluster = number + 1
             context.persist(SaveCounter("next_cluster", number + 1))
@@ -148,18 +170,42 @@ class Submissions:
 
     def _give_back(self, number: int) -> None:
         """Nothing was queued under the number: another submission may have it."""
-        if self._pending.pop(number, None) is not None:
+        self._use_up(number)
+        heappush(self._free, number)
+
+    def _use_up(self, number: int) -> None:
+        """The number is reserved no longer."""
+        self._pending.pop(number, None)
+        reservation = self._reserved.pop(number)
+        reservation.left.discard(number)
+        if not reservation.left:
+            self._end(reservation)
+
+    def _end(self, reservation: _Reservation) -> None:
+        """What is left of it comes back."""
+        for number in reservation.left:
+            del self._reserved[number]
+            self._pending.pop(number, None)
             heappush(self._free, number)
+        reservation.left.clear()
+        del self._reservations[reservation]
+        self._begun[reservation.name] -= 1
+        if not self._begun[reservation.name]:
+            del self._begun[reservation.name]
 
     def link_lost(self, node: str) -> None:
         """Whoever reserved numbers over this link will not use them."""
-        for number in [number for number, pending in self._pending.items() if pending.node == node]:
-            self._give_back(number)
+        for reservation in [each for each in self._reservations if each.node == node]:
+            self._end(reservation)
 
     def _expire(self) -> None:
+        """Reservations that are too old end."""
         old_s = self._context.now_s - RESERVED_S
-        for number in [number for number, pending in self._pending.items() if pending.since_s < old_s]:
-            self._give_back(number)
+        while self._reservations:
+            oldest = next(iter(self._reservations))
+            if oldest.since_s >= old_s:
+                return
+            self._end(oldest)
 
     def _build(self, number: int, pending: _Pending, delivery: Delivery) -> tuple[Cluster, list[tuple[int, ClassAd]]]:
         """The cluster and the (proc, ad) of its jobs; nothing is in the queue yet."""
@@ -187,7 +233,7 @@ class Submissions:
         self._check_commands(common, [ad for _, ad in rows])
         for _, ad in rows:
             self._check_requirements(ad)
-        cluster = Cluster(number, pending.owner, common, total)
+        cluster = Cluster(number, delivery.identity.user, common, total)
         if not rows or len({proc for proc, _ in rows}) != len(rows):
             raise _Invalid(f"cluster {number}: no jobs, or two of the same number")
         return cluster, rows

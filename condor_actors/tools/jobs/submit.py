@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -23,13 +24,16 @@ from condor_actors.tools.lib.command import ToolError, Words, run
 from condor_actors.tools.lib.contact import load
 from condor_actors.tools.lib.flags import MANY, Flag, Given
 from condor_actors.tools.pool.version import platform_line, version_line
-from condor_actors.wire.blocking import LinkLost, RequestRefused, TimedOut, WireError
+from condor_actors.wire.blocking import AT_ONCE, LinkLost, RequestRefused, TimedOut, WireError
 
 if TYPE_CHECKING:
     from condor_actors.config import Config
+    from condor_actors.messages.submission import SubmitPage
     from condor_actors.tools.lib.contact import Schedd
 
 PAGE_BYTES = 384 * 1024
+MOST_NUMBERS = 1000
+"""Cluster numbers that a schedd gives away at once."""
 RETURN_S = 60.0
 """How long a schedd that went away during a submission is given to come back and say what became of it."""
 FLAGS = (
@@ -130,13 +134,18 @@ class _Submission:
         self._call = call
         self._config = config
         self._there = there
+        self._numbers: deque[int] = deque()
+        self._next_count = 1
 
     def reserve(self) -> int:
-        """The number of a new cluster."""
+        """The number of a new cluster; a description that goes on to want more gets more and more at once."""
         from condor_actors.messages.submission import ClusterReserved, ReserveCluster
 
-        answer: ClusterReserved = self._asked(ReserveCluster())
-        return answer.cluster_id
+        if not self._numbers:
+            answer: ClusterReserved = self._asked(ReserveCluster(count=self._next_count))
+            self._numbers = deque(range(answer.cluster_id, answer.cluster_id + self._next_count))
+            self._next_count = min(2 * self._next_count, MOST_NUMBERS)
+        return self._numbers.popleft()
 
     def queue(self, clusters: list[Cluster]) -> int:
         """Send everything; report on standard output as the manual has it."""
@@ -145,21 +154,17 @@ class _Submission:
             print("".join(_verbose(cluster) for cluster in clusters), end="")
         elif not call.is_terse:
             print("." * sum(len(cluster.procs) for cluster in clusters))
-        for number, cluster in enumerate(clusters):
-            try:
-                self._send(cluster)
-            except ToolError as error:
-                done = ", ".join(str(before.cluster_id) for before in clusters[:number])
-                raise ToolError(f"{error.text}\n(queued before that: cluster {done})" if done else error.text) from None
-            if call.options.spool:
-                from condor_actors.tools.lib.spooling import spool_inputs
+        if call.options.spool:
+            from condor_actors.tools.lib.spooling import spool_inputs
 
+            for number, cluster in enumerate(clusters):
+                self._send(clusters[number : number + 1], clusters[:number])
                 spool_inputs(self._there, cluster.cluster_id, cluster.ad, cluster.procs)
-            last = len(cluster.procs) - 1
-            if call.is_terse:
-                print(f"{cluster.cluster_id}.0 - {cluster.cluster_id}.{last}")
-            elif not call.is_verbose:
-                print(f"{last + 1} job(s) submitted to cluster {cluster.cluster_id}.")
+                self._report(cluster)
+        else:
+            self._send(clusters, [])
+            for cluster in clusters:
+                self._report(cluster)
         sys.stdout.flush()
         if call.options.interactive:
             from condor_actors.tools.lib.interactive import enter_job
@@ -167,27 +172,50 @@ class _Submission:
             return enter_job(self._there, clusters[0].cluster_id)
         return 0
 
-    def _send(self, cluster: Cluster) -> None:
+    def _report(self, cluster: Cluster) -> None:
+        last = len(cluster.procs) - 1
+        if self._call.is_terse:
+            print(f"{cluster.cluster_id}.0 - {cluster.cluster_id}.{last}")
+        elif not self._call.is_verbose:
+            print(f"{last + 1} job(s) submitted to cluster {cluster.cluster_id}.")
+
+    def _send(self, clusters: list[Cluster], before: list[Cluster]) -> None:
+        """Send the pages of clusters, some on their way together.
+
+        Raises:
+            ToolError: one is refused, or the schedd went away; says which were queued.
+        """
+        queued = [cluster.cluster_id for cluster in before]
+        problem = ""
+        sent = [(cluster, page) for cluster in clusters for page in self._pages(cluster)]
+        done = 0
+        try:
+            for (cluster, page), answer in zip(sent, self._there.ask_all(page for _, page in sent), strict=True):
+                done += 1
+                if isinstance(answer, RequestRefused):
+                    problem = problem or f"Failed to queue the jobs.\nERROR: {answer}"
+                elif page.last:
+                    queued.append(cluster.cluster_id)
+        except (LinkLost, TimedOut) as error:
+            queued += [cluster.cluster_id for cluster, page in sent[done:done + AT_ONCE]
+                       if page.last and self._was_queued(cluster.cluster_id)]
+            if len(queued) == len(before) + len(clusters):
+                return
+            problem = problem or f"Failed to queue the jobs: {error}" + ("" if queued else "; nothing was queued")
+        except WireError as error:
+            problem = f"Failed to queue the jobs: the schedd does not answer ({error})"
+        if problem:
+            raise ToolError(f"{problem}\n(queued: cluster {ranges(queued)})" if queued else problem)
+
+    def _pages(self, cluster: Cluster) -> Iterator[SubmitPage]:
         from condor_actors.messages.submission import SubmitPage
 
         pages = list(pages_of(cluster))
         first = 0
         for number, procs in enumerate(pages):
-            is_last = number == len(pages) - 1
-            page = SubmitPage(
-                cluster_id=cluster.cluster_id,
-                page=number,
-                cluster_ad=cluster.ad if number == 0 else b"",
-                procs=procs,
-                first_proc=first,
-                last=is_last,
-                spool=self._call.options.spool,
-            )
-            try:
-                self._asked(page)
-            except (LinkLost, TimedOut) as error:
-                if not is_last or not self._was_queued(cluster.cluster_id):
-                    raise ToolError(f"Failed to queue the jobs: {error}; nothing was queued") from None
+            yield SubmitPage(cluster_id=cluster.cluster_id, page=number, cluster_ad=cluster.ad if number == 0 else b"",
+                             procs=procs, first_proc=first, last=number == len(pages) - 1,
+                             spool=self._call.options.spool)
             first += len(procs)
 
     def _asked(self, message: Any) -> Any:
@@ -224,6 +252,17 @@ class _Submission:
             f"The schedd went away while cluster {cluster_id} was submitted; "
             f"see with 'condor_q {cluster_id}' whether it is queued before you submit again"
         )
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """``1-3, 7`` for 1, 2, 3 and 7."""
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and number == parts[-1][1] + 1:
+            parts[-1][1] = number
+        else:
+            parts.append([number, number])
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in parts)
 
 
 def pages_of(cluster: Cluster) -> Iterator[tuple[bytes, ...]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -79,6 +79,10 @@ class Schedd:
     def ask(self, message: Any, timeout_s: float = 60.0) -> Any:
         """The schedd's answer about jobs."""
         return self.client.ask(QUEUE, message, timeout_s)
+
+    def ask_all(self, messages: Iterable[Any], timeout_s: float = 60.0) -> Iterator[Any]:
+        """The schedd's answers in their order; a `RequestRefused` where it refuses."""
+        return self.client.ask_all(QUEUE, messages, timeout_s)
 
 
 def full_name(config: Config, daemon: str) -> str:
