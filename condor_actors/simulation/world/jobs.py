@@ -324,6 +324,10 @@ class SimulatedSandbox:
             self._files[name] = b""
         return -1
 
+    def make_file(self, path: str, mode: int) -> int:
+        """A descriptor that is none."""
+        return -1
+
     def open_input(self, path: str) -> int:
         """A descriptor that is none."""
         return -1
