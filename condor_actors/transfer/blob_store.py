@@ -1,15 +1,19 @@
-"""Content by its digest: each distinct file once, whatever its name or sender.
+"""Content by its digest: each distinct file of an owner once, whatever its name.
 
-Theory: a blob is a file named by the SHA-256 of its content, written elsewhere in the store and renamed into place
-when it is whole, so after ``kill -9`` there are only whole blobs and partial files.  What is on its way has its room
-reserved, so that blobs that come together do not each count on the whole disk.  A partial file is named by the
-digest it is to have and is continued later.  A blob found at start was written by an earlier process, maybe just
-before the power failed: it is hashed again before its first use.  Over the quota the blobs used longest ago go first;
-those that a run has pinned stay.
+Theory: to know a digest is not to have the content.  So a blob belongs to the owner who brought it:
+:meth:`BlobStore.of` gives the blobs of one owner, and who names the digest of another's has to bring the content
+himself.
+
+A blob is a file named by the SHA-256 of its content, written elsewhere in the store and renamed into place when it is
+whole, so after ``kill -9`` there are only whole blobs and partial files.  What is on its way has its room reserved, so
+that blobs that come together do not each count on the whole disk.  A partial file is named by the digest it is to have
+and is continued later.  A blob found at start was written by an earlier process, maybe just before the power failed: it
+is hashed again before its first use.  Over the quota the blobs used longest ago go first; those that a run has pinned
+stay.
 
 ===========================  =======================================
-``ab/abcdef…``               a blob
-``partial/abcdef….N``        on its way; locked while it is written
+``of-…/ab/abcdef…``          a blob of an owner (``ab/abcdef…``: of nobody's in particular)
+``partial/of-…+abcdef….N``   on its way; locked while it is written
 ===========================  =======================================
 """
 
@@ -20,6 +24,7 @@ import errno
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterable
@@ -32,6 +37,7 @@ from condor_actors.transfer.manifest import CHUNK_BYTES, is_digest
 
 _FICLONE = 0x40049409
 BLOB_MODE = 0o444
+OWNER = re.compile(r"of-[0-9a-f]{32}")
 STALE_PARTIAL_S = 24 * 3600.0
 
 
@@ -101,18 +107,28 @@ class BlobStore:
         self._load()
 
     def _load(self) -> None:
+        self._load_folder(self.directory, "")
         for below in self.directory.iterdir():
+            if OWNER.fullmatch(below.name):
+                self._load_folder(below, f"{below.name}/")
+        horizon = self._clock() - STALE_PARTIAL_S
+        for path in self._partial.iterdir():
+            if path.stat().st_mtime < horizon:
+                path.unlink(missing_ok=True)
+
+    def _load_folder(self, folder: Path, prefix: str) -> None:
+        for below in folder.iterdir():
             if len(below.name) != 2:
                 continue
             for path in below.iterdir():
                 if is_digest(path.name):
                     facts = path.stat()
-                    self._entries[path.name] = _Entry(facts.st_size, facts.st_mtime, verified=False)
+                    self._entries[prefix + path.name] = _Entry(facts.st_size, facts.st_mtime, verified=False)
                     self._total += facts.st_size
-        horizon = self._clock() - STALE_PARTIAL_S
-        for path in self._partial.iterdir():
-            if path.stat().st_mtime < horizon:
-                path.unlink(missing_ok=True)
+
+    def of(self, owner: str) -> OwnedBlobs:
+        """The blobs of one owner, a whole identity (``alice@dom``)."""
+        return OwnedBlobs(self, f"of-{hashlib.sha256(owner.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}/")
 
     # ---- asking
 
@@ -138,9 +154,10 @@ class BlobStore:
 
     def path(self, digest: str) -> Path:
         """Where a blob is, or would be."""
-        if not is_digest(digest):
+        folder, _, bare = digest.rpartition("/")
+        if not is_digest(bare) or (folder and not OWNER.fullmatch(folder)):
             raise MissingBlob(f"{digest[:80]!r} is no digest")
-        return self.directory / digest[:2] / digest
+        return self.directory / folder / bare[:2] / bare
 
     def _entry(self, digest: str) -> _Entry:
         entry = self._entries.get(digest)
@@ -165,7 +182,7 @@ class BlobStore:
             self._drop(digest)
             raise MissingBlob(f"blob {digest[:16]}… vanished from the store") from None
         if not entry.verified or os.fstat(stream.fileno()).st_size != entry.size_bytes:
-            if hashlib.file_digest(stream, "sha256").hexdigest() != digest:
+            if hashlib.file_digest(stream, "sha256").hexdigest() != bare_digest(digest):
                 stream.close()
                 self.remove(digest)
                 raise WrongContent(f"blob {digest[:16]}… was damaged on disk")
@@ -230,12 +247,14 @@ class BlobStore:
 
     def put_bytes(self, data: bytes) -> str:
         """Keep some bytes; their digest."""
-        digest = hashlib.sha256(data).hexdigest()
+        return self._put(hashlib.sha256(data).hexdigest(), data)
+
+    def _put(self, digest: str, data: bytes) -> str:
         if digest not in self._entries:
             with self.begin(digest, len(data), fresh=True) as partial:
                 partial.write(data)
                 partial.commit()
-        return digest
+        return bare_digest(digest)
 
     def begin(self, digest: str, size_bytes: int, *, fresh: bool = False) -> Partial:
         """Start, or take up again, the writing of a blob.
@@ -248,9 +267,11 @@ class BlobStore:
         Raises:
             OSError: no room on the disk (``ENOSPC``); names the folder.
         """
-        if not is_digest(digest) or size_bytes < 0:
-            raise MissingBlob(f"{digest[:80]!r} is no digest")
-        begun = [] if fresh else sorted(self._partial.glob(f"{digest}.*"))
+        self.path(digest)
+        if size_bytes < 0:
+            raise MissingBlob(f"{size_bytes} is no size")
+        name = digest.replace("/", "+")
+        begun = [] if fresh else sorted(self._partial.glob(f"{name}.*"))
         self.make_room(size_bytes, max((path.stat().st_size for path in begun), default=0))
         if not fresh:
             for path in begun:
@@ -258,11 +279,11 @@ class BlobStore:
                 if partial is not None:
                     return partial
         self._sequence += 1
-        return Partial.create(self, self._partial / f"{digest}.{os.getpid()}-{self._sequence}", digest, size_bytes)
+        return Partial.create(self, self._partial / f"{name}.{os.getpid()}-{self._sequence}", digest, size_bytes)
 
     def _adopt(self, path: Path, digest: str, size_bytes: int) -> None:
         target = self.path(digest)
-        target.parent.mkdir(exist_ok=True)
+        target.parent.mkdir(parents=True, exist_ok=True)
         os.chmod(path, BLOB_MODE)
         path.replace(target)
         self._add(digest, size_bytes)
@@ -328,6 +349,55 @@ class BlobStore:
         self._total = 0
 
 
+def bare_digest(name: str) -> str:
+    """The digest in the name of a blob, without whose it is."""
+    return name.rpartition("/")[2]
+
+
+class OwnedBlobs:
+    """The blobs of one owner: what she brought, and nothing that others did.
+
+    Args:
+        store: has them.
+        prefix: of their names there.
+    """
+
+    def __init__(self, store: BlobStore, prefix: str) -> None:
+        self._store = store
+        self._prefix = prefix
+
+    def __contains__(self, digest: str) -> bool:
+        return self._prefix + digest in self._store
+
+    def missing(self, digests: Iterable[str]) -> tuple[str, ...]:
+        """See :meth:`BlobStore.missing`."""
+        return tuple(digest for digest in dict.fromkeys(digests) if digest not in self)
+
+    def open(self, digest: str) -> BinaryIO:
+        """See :meth:`BlobStore.open`."""
+        return self._store.open(self._prefix + digest)
+
+    def read(self, digest: str) -> bytes:
+        """See :meth:`BlobStore.read`."""
+        return self._store.read(self._prefix + digest)
+
+    def place(self, digest: str, target: str | os.PathLike[str], mode: int, *, share: bool = False) -> None:
+        """See :meth:`BlobStore.place`."""
+        self._store.place(self._prefix + digest, target, mode, share=share)
+
+    def pin(self, digest: str, owner: str) -> None:
+        """See :meth:`BlobStore.pin`."""
+        self._store.pin(self._prefix + digest, owner)
+
+    def put_bytes(self, data: bytes) -> str:
+        """See :meth:`BlobStore.put_bytes`."""
+        return self._store._put(self._prefix + hashlib.sha256(data).hexdigest(), data)
+
+    def begin(self, digest: str, size_bytes: int, *, fresh: bool = False) -> Partial:
+        """See :meth:`BlobStore.begin`."""
+        return self._store.begin(self._prefix + digest, size_bytes, fresh=fresh)
+
+
 class Partial:
     """A blob being written; a context manager that leaves the beginning on disk when it is not committed.
 
@@ -336,7 +406,8 @@ class Partial:
     """
 
     def __init__(self, store: BlobStore, path: Path, digest: str, size_bytes: int, stream: BinaryIO) -> None:
-        self.digest = digest
+        self.digest = bare_digest(digest)
+        self._name = digest
         self.size_bytes = size_bytes
         self.offset = 0
         self._store = store
@@ -405,11 +476,11 @@ class Partial:
             self.discard()
             raise WrongContent(f"{self.offset} bytes came that are not blob {self.digest[:16]}…: the file changed"
                                " while it was sent, or was damaged on the way")
-        if self.digest in self._store:
+        if self._name in self._store:
             self.discard()
             return
         self._done = True
-        self._store._adopt(self._path, self.digest, self.size_bytes)
+        self._store._adopt(self._path, self._name, self.size_bytes)
         self._end()
 
     def discard(self) -> None:

@@ -23,7 +23,7 @@ from twisted.python.failure import Failure
 from condor_actors.messages.envelope import Identity
 from condor_actors.transfer import streams
 from condor_actors.transfer.beneath import needs_regular, open_at_once
-from condor_actors.transfer.blob_store import BlobError, BlobStore, Partial
+from condor_actors.transfer.blob_store import BlobError, BlobStore, OwnedBlobs, Partial
 from condor_actors.transfer.sending import FileSender
 from condor_actors.transfer.streams import BadStream, FrameReader, Packer, frame
 
@@ -46,7 +46,7 @@ class Grant:
         read_bytes, written_bytes: how much has moved.
     """
 
-    store: BlobStore | None = None
+    store: BlobStore | OwnedBlobs | None = None
     sources: Mapping[str, str] = attrs.field(factory=dict)
     opener: Callable[[str], int] = open_at_once
     readable: frozenset[str] = frozenset()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -139,3 +141,32 @@ def test_host_ids_and_secrets_are_in_no_process_list(pool: SharedPool, victim: s
             if entry.startswith("_CONDOR_SHADOW_HOST_ID="):
                 assert entry.partition("=")[2] not in command
         assert run.secret not in command
+
+
+def test_he_names_the_digest_of_her_file(pool: SharedPool, victim: str) -> None:
+    """He knows what it is called in the store, and is asked for its content, as if nobody had it."""
+    secret = pool.alice.home / "secret.bin"
+    secret.write_bytes(os.urandom(200_000))
+    os.chown(secret, pool.alice.uid, pool.alice.gid)
+    secret.chmod(0o600)
+    pool.submit_as(pool.alice, "executable = /bin/true\ntransfer_executable = false\nlog = blob.log\n"
+                               "transfer_input_files = secret.bin\nshould_transfer_files = YES\nqueue\n")
+    pool.run_as(pool.alice, "condor_wait", "-wait", "60", "blob.log")
+    digest = hashlib.sha256(secret.read_bytes()).hexdigest()
+    assert list(pool.dir.rglob(digest)), "it is in the store"
+    pool.submit_as(pool.mallory, SHORT)
+    pool.run_as(pool.mallory, "condor_wait", "-wait", "60", "short.log")
+    mine = pool.idle_claim(pool.mallory)
+    claim = attrs.asdict(mine)
+    missing = pool.attack(pool.mallory, """
+        from condor_actors.messages.manifest import FileEntry
+        from condor_actors.messages.run import ActivateClaim
+        job = (f'ClusterId = 1\\nProcId = 0\\nCmd = "/bin/cat"\\nArguments = "secret.bin"\\nOut = "out"\\nIwd = "/"\\n'
+               'TransferExecutable = false\\nShouldTransferFiles = "YES"\\nJobUniverse = 5\\n')
+        entry = FileEntry(path="secret.bin", size_bytes=200000, digest=digest)
+        with tls_client(starter_node, paths) as client:
+            answer = client.ask("starter-host", ActivateClaim(
+                claim_id=claim_id, secret=secret, run_id="78.0#1@forged", job_ad=job.encode(), inputs=(entry,)))
+        result = list(answer.missing)
+    """, paths=pool.certificate(pool.mallory), digest=digest, **claim)
+    assert missing == [digest]

@@ -449,8 +449,8 @@ def _make_starter(edges: StarterEdges, claim: ActiveClaim, question: Delivery, h
               if entry.kind == "file" and entry.inline is None and not entry.url]
     if message.inputs_digest:
         wanted.append(message.inputs_digest)
-    missing = edges.store.missing(wanted) if wanted else ()
+    missing = held.blobs.missing(wanted) if wanted else ()
     for digest in wanted:
-        edges.store.pin(digest, message.run_id)
+        held.blobs.pin(digest, message.run_id)
     question = attrs.evolve(question, message=attrs.evolve(message, job_ad=job.to_bytes()))
     return (StandardStarter if spec.standard else Starter)(edges, claim, question, spec, missing, held)

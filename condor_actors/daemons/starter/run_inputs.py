@@ -52,7 +52,7 @@ class RunInputs:
         held.close_grant()
         try:
             if self._manifest_digest:
-                self._entries = edges.read_manifest(self._manifest_digest)
+                self._entries = edges.read_manifest(held.blobs, self._manifest_digest)
                 self._manifest_digest = ""
                 if self._wants_more():
                     return
@@ -60,10 +60,10 @@ class RunInputs:
             sandbox = held.sandbox = edges.root.create(starter.account)
             entries, ads = _executable(self._entries), (starter.job_ad, starter.claim.slot_ad)
             if not is_light(entries):
-                filling = held.in_thread(lambda: sandbox.fill(entries, edges.store, *ads))
+                filling = held.in_thread(lambda: sandbox.fill(entries, held.blobs, *ads))
                 starter.context.defer_to_turn(filling, self._filled)
                 return
-            sandbox.fill(entries, edges.store, *ads)
+            sandbox.fill(entries, held.blobs, *ads)
         except (BadManifest, BlobError, OSError) as error:
             self._not_filled(error)
             return
@@ -72,7 +72,7 @@ class RunInputs:
     def _wants_more(self) -> bool:
         """Ask for what a manifest names that came as a blob itself."""
         starter = self._starter
-        store = starter.edges.store
+        store = starter.held.blobs
         digests = [entry.digest for entry in self._entries if entry.kind == "file" and entry.inline is None
                    and not entry.url]
         missing = store.missing(digests)

@@ -72,8 +72,8 @@ class RunOutputs:
         if builder.sources:
             held.open_grant(Grant(sources=builder.sources, opener=self._open))
         if len(entries) > edges.manifest_limit:
-            digest = edges.write_manifest(entries)
-            held.open_grant(Grant(store=edges.store, sources=builder.sources, opener=self._open,
+            digest = edges.write_manifest(held.blobs, entries)
+            held.open_grant(Grant(store=held.blobs, sources=builder.sources, opener=self._open,
                                   readable=frozenset({digest})))
             entries = ()
         self._starter.decide(jr.Gathered(entries=entries, digest=digest))

@@ -17,6 +17,7 @@ from condor_actors.cores.rights import is_shadow_of
 from condor_actors.machine.run.run_processes import RunProcesses
 from condor_actors.machine.run.sandbox import Sandbox
 from condor_actors.messages.envelope import Address, Identity
+from condor_actors.transfer.blob_store import OwnedBlobs
 from condor_actors.transfer.service import Grant
 
 if TYPE_CHECKING:
@@ -57,6 +58,12 @@ class RunResources:
     work: Deferred[Any] | None = None
     streams: RunStreams | None = None
     shells: Shells | None = None
+
+    @property
+    def blobs(self) -> OwnedBlobs:
+        """The blobs that the run may have: what its owner's shadows on that schedd's machine have brought."""
+        blobs: OwnedBlobs = self.edges.store.of(f"{self.owner} {' '.join(sorted(self.hosts))}")
+        return blobs
 
     def may_be_told_by(self, identity: Identity) -> bool:
         """Tell whether the peer may say something about the run: this process, or a shadow of its owner."""

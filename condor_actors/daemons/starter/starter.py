@@ -116,7 +116,7 @@ class Starter(Actor):
         """Answer the activation."""
         self._begin()
         if self.missing:
-            self.held.open_grant(Grant(store=self.edges.store, writable=frozenset(self.missing)))
+            self.held.open_grant(Grant(store=self.held.blobs, writable=frozenset(self.missing)))
         self.context.perform(self.core.start(self.context.now_s(), missing=bool(self.missing)))
 
     def _begin(self) -> None:

@@ -28,6 +28,7 @@ from condor_actors.messages.codec import MalformedMessage, decode_parts, encode_
 from condor_actors.messages.envelope import Address
 from condor_actors.messages.manifest import FileEntry
 from condor_actors.messages.run import ActivateClaim
+from condor_actors.transfer.blob_store import OwnedBlobs
 from condor_actors.transfer.manifest import BadManifest, check_manifest
 from condor_actors.transfer.service import BulkService
 
@@ -238,19 +239,21 @@ class StarterEdges:
 
     # ---- manifests
 
-    def read_manifest(self, digest: str) -> tuple[FileEntry, ...]:
+    @staticmethod
+    def read_manifest(blobs: OwnedBlobs, digest: str) -> tuple[FileEntry, ...]:
         """A manifest that came as a blob.
 
         Raises:
             BadManifest: it is none.
         """
         try:
-            entries = decode_parts(FileEntry, self.store.read(digest))
+            entries = decode_parts(FileEntry, blobs.read(digest))
         except MalformedMessage as error:
             raise BadManifest(f"the manifest cannot be read: {error}") from None
         check_manifest(entries)
         return entries
 
-    def write_manifest(self, entries: tuple[FileEntry, ...]) -> str:
+    @staticmethod
+    def write_manifest(blobs: OwnedBlobs, entries: tuple[FileEntry, ...]) -> str:
         """Keep a manifest as a blob; its digest."""
-        return str(self.store.put_bytes(encode_parts(entries)))
+        return blobs.put_bytes(encode_parts(entries))

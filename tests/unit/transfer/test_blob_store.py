@@ -166,3 +166,43 @@ def test_a_part_of_the_disk_is_left_to_others(tmp_path: Path, monkeypatch: pytes
     free[0] = 49  # somebody else fills the disk
     store.make_room()
     assert kept not in store
+
+
+def test_a_digest_is_no_right_to_anothers_blob(tmp_path: Path) -> None:
+    """Neither to a whole one, nor to the beginning of one that is on its way; also for the next process."""
+    store = BlobStore(tmp_path / "s")
+    ann, bob = store.of("ann@dom"), store.of("bob@dom")
+    assert ann.put_bytes(DATA) == DIGEST
+    for holder in (bob, BlobStore(tmp_path / "s").of("bob@dom"), store.of("")):
+        assert DIGEST not in holder
+        assert holder.missing([DIGEST]) == (DIGEST,)
+        for use in (lambda blobs: blobs.open(DIGEST), lambda blobs: blobs.read(DIGEST),
+                    lambda blobs: blobs.place(DIGEST, tmp_path / "out", 0o600)):
+            with pytest.raises(MissingBlob):
+                use(holder)
+    assert DIGEST not in store
+    other = b"secret beginning" + DATA
+    digest = digest_bytes(other)
+    with ann.begin(digest, len(other)) as begun:
+        begun.write(other[:16])
+    with bob.begin(digest, len(other)) as partial:
+        assert partial.offset == 0
+    with ann.begin(digest, len(other)) as partial:
+        assert partial.offset == 16
+        partial.write(other[16:])
+        partial.commit()
+        assert partial.digest == digest
+    again = BlobStore(tmp_path / "s")
+    assert again.of("ann@dom").read(digest) == other
+    assert again.total_bytes == len(other) + len(DATA)
+
+
+@pytest.mark.parametrize("name", ["../../etc/passwd", "of-" + "0" * 32, f"of-{'0' * 32}/..", "of-x/" + "0" * 64,
+                                  f"of-{'0' * 32}/of-{'0' * 32}/{'0' * 64}"])
+def test_what_is_no_digest_is_no_path(tmp_path: Path, name: str) -> None:
+    store = BlobStore(tmp_path / "s")
+    for blobs in (store, store.of("ann@dom")):
+        with pytest.raises(MissingBlob):
+            blobs.begin(name, 1)
+        with pytest.raises(MissingBlob):
+            blobs.open(name)
