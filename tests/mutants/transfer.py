@@ -37,7 +37,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         killed_by=("tests/unit/transfer/test_blob_store.py::test_wrong_content_is_not_kept",)),
     Mutation(
         "damaged-blob-is-given-out", "condor_actors/transfer/blob_store.py",
-        'hashlib.file_digest(stream, "sha256").hexdigest() != digest:',
+        'hashlib.file_digest(stream, "sha256").hexdigest() != bare_digest(digest):',
         'hashlib.file_digest(stream, "sha256").hexdigest() == "":',
         why="a job computes with an input that the disk has damaged",
         killed_by=("tests/unit/transfer/test_blob_store.py::test_a_blob_damaged_on_disk_is_found_out_and_dropped",)),
