@@ -66,7 +66,7 @@ LAUNCHER: tuple[Mutation, ...] = (
     Mutation(
         "launcher-hides-nothing", "native/launcher/namespaces.c",
         "for (size_t i = 0; i < plan->hidden_count; i++)\n        if (mount(\"tmpfs\"",
-        "for (size_t i = 0; i < 0; i++)\n        if (mount(\"tmpfs\"",
+        "for (size_t i = 0; i < plan->hidden_count * 0; i++)\n        if (mount(\"tmpfs\"",
         why="a job reads and changes the scratch directories of others of its account",
         killed_by=("tests/native/test_launcher.py::test_hidden_folders_are_empty_but_for_what_is_bound",)),
     Mutation(
