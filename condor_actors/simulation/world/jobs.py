@@ -332,6 +332,13 @@ class SimulatedSandbox:
         """A descriptor that is none."""
         return -1
 
+    def open_own(self, path: str) -> int:
+        """A descriptor that is none."""
+        return -1
+
+    def take_back(self) -> None:
+        """Accounts are not played."""
+
     def gather(self, named: Sequence[str] | None, streamed: Collection[str] = (), *, complete: bool = True,
                inline_limit_bytes: int | None = None, light: bool = False) -> Outputs:
         """What goes home."""
