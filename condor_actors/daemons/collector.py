@@ -320,7 +320,9 @@ def foreign_claim(ad_kind: AdKind, ad: ClassAd, identity: Identity) -> str:
     """
     if identity.is_local:
         return ""
-    claimed = {"MyAddress": host_of(ad.get_str("MyAddress"))}
+    claimed = {}
+    if ad_kind is not AdKind.ACCOUNTING or ad.find("myaddress") is not None:  # an account has no address
+        claimed["MyAddress"] = host_of(ad.get_str("MyAddress"))
     if ad_kind in HOST_BOUND:
         claimed["Name"] = ad.get_str("Name").rpartition("@")[2]
     if ad.find("machine") is not None or ad_kind in HOST_BOUND:
