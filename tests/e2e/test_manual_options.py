@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import itertools
 import json
+import os
+import pwd
 import shlex
 import sys
 from collections.abc import Callable, Iterator
@@ -76,7 +78,8 @@ class Place:
         startd = json.loads(pool.run("condor_status", "-startd", "-json"))[0]
         work = pool.work
         self._fixed = {
-            "me": "root", "domain": pool.run("condor_config_val", "UID_DOMAIN").strip(), "schedd": ad["Name"],
+            "me": pwd.getpwuid(os.getuid()).pw_name,
+            "domain": pool.run("condor_config_val", "UID_DOMAIN").strip(), "schedd": ad["Name"],
             "host": startd["Machine"], "central": pool.run("condor_config_val", "COLLECTOR_HOST").strip(),
             "schedd_addr": ad["MyAddress"], "startd_addr": startd["MyAddress"],
             "job": "1.0", "done_log": work / "done.log", "log": work / "spare.log", "ads": work / "jobs.ads",

@@ -70,9 +70,10 @@ def test_a_helper_has_a_connection_of_its_own(pool: PersonalPool) -> None:
     for pid, command in pool.processes().items():
         if "starter-host" in command:
             for process in psutil.Process(pid).children(recursive=True):
-                with contextlib.suppress(psutil.NoSuchProcess):
+                with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
                     connected += bool(process.net_connections("tcp"))
-    assert connected >= 2  # the shell and its helper
+    if os.getuid() == 0:  # others may not see what processes of a job have open, their own jobs' neither
+        assert connected >= 2  # the shell and its helper
     job.go_on(0)
     job.wait()
     assert job.text("out") == "one\ntwo\nthree\n"

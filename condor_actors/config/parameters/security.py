@@ -107,7 +107,7 @@ ROWS = (
     words(
         "QUEUE_SUPER_USERS",
         "root condor",
-        "Users of this machine who may do to any job what their owners may.",
+        "Users of this machine who may do to any job what their owners may, besides the account of the schedd itself.",
     ),
     words(
         "TRUSTED_USER_HOSTS",

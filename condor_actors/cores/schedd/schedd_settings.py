@@ -131,8 +131,13 @@ class ScheddSettings:
     history_limit: int = setting("MAX_HISTORY_JOBS")
 
 
-def schedd_settings(config: Config, *, machine: str) -> ScheddSettings:
+def schedd_settings(config: Config, *, machine: str, account: str = "condor") -> ScheddSettings:
     """Read them.
+
+    Args:
+        config: the configuration.
+        machine: the name of this machine.
+        account: that of the schedd's process: who has it could read the schedd's memory, and may do all that it may.
 
     Raises:
         ConfigError: a value is not of its kind.
@@ -164,7 +169,7 @@ def schedd_settings(config: Config, *, machine: str) -> ScheddSettings:
     name = machine if not wanted else wanted if "@" in wanted else f"{wanted}@{machine}"
     return config.settings(
         ScheddSettings, name=name, machine=machine, uid_domain=config.needed_text("UID_DOMAIN"),
-        super_users=frozenset({"root", "condor", *config.list_of("QUEUE_SUPER_USERS")}),
+        super_users=frozenset({"root", "condor", account, *config.list_of("QUEUE_SUPER_USERS")}),
         hold_policies=policies("HOLD"), release_policies=policies("RELEASE"), remove_policies=policies("REMOVE"),
         vacate_policies=policies("VACATE"),
         priority=expression("PRIO"),

@@ -40,7 +40,7 @@ from condor_actors.daemons.admin import package_version
 from condor_actors.daemons.schedd.history import HistoryQuestions
 from condor_actors.daemons.schedd.outage import StoreOutage
 from condor_actors.daemons.schedd.records import Records, record_settings
-from condor_actors.daemons.schedd.shadow_processes import HostProcesses, RealHostProcesses
+from condor_actors.daemons.schedd.shadow_processes import HostProcesses, RealHostProcesses, own_account
 from condor_actors.daemons.schedd.spool import SPOOL_MESSAGES, SPOOL_READS, Spool
 from condor_actors.effects import Effect
 from condor_actors.messages.envelope import Address, Delivery, Identity, PeerDown, PeerUp, Refused, TimerFired
@@ -358,7 +358,7 @@ class ScheddDaemon:
 
     def reconfigure(self, config: Config) -> None:
         """Take new settings; the queue stays."""
-        self._settings = schedd_settings(config, machine=self._settings.machine)
+        self._settings = schedd_settings(config, machine=self._settings.machine, account=own_account())
         self._edges.records.settings = record_settings(config)
         self.system.tell(Address("", "schedd"), NewSettings(self._settings))
 
@@ -397,7 +397,7 @@ def make_daemon(config: Config, world: World) -> Daemon:
         StoreError: the job queue cannot be opened; on a disk that is full or read-only the schedd waits instead.
     """
     machine = machine_name(config)
-    settings = schedd_settings(config, machine=machine)
+    settings = schedd_settings(config, machine=machine, account=own_account())
     spool = Path(settings.spool)
     store = world.stores.open_queue(spool) if world.stores is not None else QueueStore(spool, patient=True)
     edges = ScheddEdges(

@@ -18,7 +18,7 @@ from typing import Protocol
 import attrs
 from twisted.logger import Logger
 
-__all__ = ["HostProcesses", "RealHostProcesses", "User", "user_ids"]
+__all__ = ["HostProcesses", "RealHostProcesses", "User", "own_account", "user_ids"]
 
 
 LOGS_OF_THE_GONE = 50
@@ -42,6 +42,14 @@ def user_ids(name: str) -> User | None:
     except KeyError:
         return None
     return User(name, entry.pw_uid, entry.pw_gid)
+
+
+def own_account() -> str:
+    """The name of the account of this process; its number, when it has none."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
 
 
 class HostProcesses(Protocol):
