@@ -55,7 +55,7 @@ EXAMPLES: dict[str, str] = {
         -search {ads}; -dir -search {ads}; -directory -search {ads}; -jsonl; -wide; -wide:40;
         -extract {new} -constraint true; -stream-results; -type JOB; 1 -type EPOCH; -diagnostic
         """,
-    "condor_rm": _ACTS + "; -forcex {spare}; -transfer {spare}; 1 -held {spare}; -all",
+    "condor_rm": _ACTS + "; 1 -forcex {spare}; -transfer {spare}; 1 -held {spare}; -all",
     "condor_hold": _ACTS + "; -reason because {spare}; -subcode 7 {spare}; -all",
     "condor_release": _ACTS + "; -reason because {spare}; -all",
     "condor_vacate_job": """

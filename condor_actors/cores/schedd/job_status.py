@@ -8,7 +8,7 @@ the run then reports is read in the light of that status.
 action               idle    running removed completed held    transferring suspended
 ===================  ======= ======= ======= ========= ======= ============ =========
 remove               leave   stop    –       leave     leave   stop         stop
-remove-forced        leave   leave   leave   leave     leave   leave        leave
+remove-forced        –       –       leave   –         –       –            –
 hold                 hold    stop    –       –         already stop         stop
 release              –       –       –       –         release –            –
 suspend              –       suspend –       –         –       –            already
@@ -65,7 +65,7 @@ def _row(idle: tuple[ActionResult, Step] | Step, running: tuple[ActionResult, St
 
 ACTIONS: dict[JobAction, dict[JobStatus, tuple[ActionResult, Step]]] = {
     _A.REMOVE: _row(Step.LEAVE, Step.STOP, _ALREADY, Step.LEAVE, Step.LEAVE, Step.STOP, Step.STOP),
-    _A.REMOVE_FORCED: _row(*(Step.LEAVE,) * 7),
+    _A.REMOVE_FORCED: _row(_BAD, _BAD, Step.LEAVE, _BAD, _BAD, _BAD, _BAD),
     _A.HOLD: _row(Step.HOLD, Step.STOP, _BAD, _BAD, _ALREADY, Step.STOP, Step.STOP),
     _A.RELEASE: _row(_BAD, _BAD, _BAD, _BAD, Step.RELEASE, _BAD, _BAD),
     _A.SUSPEND: _row(_BAD, Step.SUSPEND, _BAD, _BAD, _BAD, _BAD, _ALREADY),
