@@ -8,6 +8,7 @@ its offset over the next one, until it is done, refused, or has failed :data:`AT
 from __future__ import annotations
 
 import hashlib
+import os
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -20,6 +21,7 @@ from twisted.internet.protocol import Factory, Protocol
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from condor_actors.actors.workers import open_plain
 from condor_actors.transfer import streams
 from condor_actors.transfer.blob_store import BlobError, BlobStore
 from condor_actors.transfer.sending import FileSender
@@ -421,7 +423,7 @@ class ClientConnection(Protocol):
     def _send(self, transfer: Transfer, offset: int) -> None:
         assert transfer.source is not None
         try:
-            stream = open(transfer.source, "rb")  # noqa: SIM115 - the sender closes it
+            stream = os.fdopen(open_plain(transfer.source), "rb")  # its owner may have put a pipe in its place
             stream.seek(offset)
         except OSError as error:
             transfer.fail("local", f"{transfer.source}: {error.strerror}")

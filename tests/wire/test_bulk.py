@@ -122,6 +122,17 @@ async def test_without_the_right_nothing_moves(ends: Ends) -> None:
 
 
 @pytest_twisted.ensureDeferred
+async def test_a_pipe_in_a_files_place_is_not_waited_for(ends: Ends) -> None:
+    digest, size, path = ends.file(b"x" * 1000)
+    os.unlink(path)
+    os.mkfifo(path)
+    ends.service.open(KEY, Grant(store=ends.store, writable=None))
+    with pytest.raises(TransferError, match="not a regular file") as caught:
+        await ends.client.put(ends.node, KEY, digest, size, path)
+    assert caught.value.code == "local"
+
+
+@pytest_twisted.ensureDeferred
 async def test_a_file_that_changed_is_not_taken(ends: Ends) -> None:
     digest, size, path = ends.file(b"before" * 1000)
     Path(path).write_bytes(b"behind" * 1000)
