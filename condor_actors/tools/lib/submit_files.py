@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -63,10 +64,10 @@ class LocalFiles:
         return "" if os.access(path, os.R_OK if mode == "r" else os.W_OK) else "Permission denied"
 
     def first_line(self, path: str) -> bytes:
-        """The first line of a file, at most 1024 bytes; empty when it cannot be read."""
+        """The first line of a file, at most 1024 bytes; empty when it cannot be read, or is a pipe or device."""
         try:
-            with open(path, "rb") as file:
-                return file.readline(1024)
+            with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+                return file.readline(1024) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b""
         except OSError:
             return b""
 
