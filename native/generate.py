@@ -128,9 +128,9 @@ def page(calls: list[Call]) -> str:
     lines = [
         "# System calls of the standard universe",
         "",
-        "Made from `native/syscalls.tbl`. *Local*: the kernel of the execute machine does it. *Emulated*: the",
-        "runtime does it inside the process. *Remote*: the shadow does it at home, as the owner. *Refused*: the",
-        "call fails with that error.",
+        "Generated from `native/syscalls.tbl`. *Local*: the execute machine's kernel handles the call. *Emulated*: the",
+        "runtime handles it inside the process. *Remote*: the shadow makes the call on the submit machine, as the",
+        "job's owner. *Refused*: the call fails with the error shown.",
         "",
         "| number | call | done | remarks |",
         "|---:|---|---|---|",
