@@ -37,6 +37,7 @@ from condor_actors.userlog import reader
 
 Facts = dict[str, Any]
 
+MOST_DIGITS = 18
 _HEAD = re.compile(r"\d{3} \([-\d.]+\) (?:(\d{4})-(\d\d)-(\d\d)|(\d\d)/(\d\d)) (\d\d):(\d\d):(\d\d)\S* ?(.*)")
 _USAGE = re.compile(r"Usr (\d+) (\d\d):(\d\d):(\d\d), Sys (\d+) (\d\d):(\d\d):(\d\d)(?:  -  (\w+ \w+) Usage)?")
 _NUMBERS = {
@@ -109,7 +110,7 @@ def _text_facts(event: reader.Event) -> Facts:
     for name, pattern in _NUMBERS.items():
         found = pattern.search(event.text)
         if found is not None:
-            facts[name] = int(found.group(1))
+            facts[name] = _number(found.group(1))
     for usage in _USAGE.finditer(event.text):
         facts[f"{(usage.group(9) or '').replace(' ', '')}Usage"] = _span(usage)
     beginning = _REASON_LINE.get(event.number)
@@ -127,7 +128,7 @@ def _xml_facts(event: reader.Event) -> Facts:
     except ClassAdSyntaxError as error:
         raise UnreadableLog(f"Error: event {event.number} of job {event.cluster}.{event.proc}: {error}") from None
     facts: Facts = {name: ad.evaluate(name) for name in ad}
-    moment = re.match(r"(\d+)-(\d+)-(\d+)T(\d+):(\d+):(\d+)", ad.get_str("EventTime"))
+    moment = re.match(r"(\d{4})-(\d\d?)-(\d\d?)T(\d\d?):(\d\d?):(\d\d?)", ad.get_str("EventTime"))
     facts["When"] = _seconds(*map(int, moment.groups())) if moment is not None else 0
     for name in [name for name in facts if name.endswith("Usage") and isinstance(facts[name], str)]:
         usage = _USAGE.match(facts[name])
@@ -144,9 +145,14 @@ def _seconds(year: int, month: int, day: int, hour: int, minute: int, second: in
         return 0
 
 
+def _number(digits: str) -> int:
+    """What digits say; a log is its owner's to write, and nothing that it counts has more than 18."""
+    return int(digits) if len(digits) <= MOST_DIGITS else 10**MOST_DIGITS
+
+
 def _span(usage: re.Match[str]) -> tuple[float, float]:
     """User and system time in seconds."""
-    numbers = [int(part) for part in usage.groups()[:8]]
+    numbers = [_number(part) for part in usage.groups()[:8]]
     user, system = numbers[:4], numbers[4:]
     return tuple(float(86400 * d + 3600 * h + 60 * m + s) for d, h, m, s in (user, system))  # type: ignore[return-value]
 

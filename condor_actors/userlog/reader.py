@@ -11,11 +11,11 @@ from collections.abc import Iterator
 
 import attrs
 
-_HEAD = re.compile(rb"(\d{3}) \((-?\d+)\.(-?\d+)\.(-?\d+)\) ")
+_HEAD = re.compile(rb"(\d{3}) \((-?\d{1,18})\.(-?\d{1,18})\.(-?\d{1,18})\) ")
 _BEGINNING = re.compile(rb"\d{3} \(|\d{0,3}\Z|\d{3} \Z")
 _XML_BEGINNINGS = (b"<?xml", b"<!DOCTYPE", b"<eventlog", b"<classads", b"<c>")
 _SHOWN_BYTES = 60
-_XML_NUMBER = re.compile(rb'<a n="(Cluster|Proc|Subproc|EventTypeNumber)">\s*<i>(-?\d+)</i>')
+_XML_NUMBER = re.compile(rb'<a n="(Cluster|Proc|Subproc|EventTypeNumber)">\s*<i>(-?\d{1,18})</i>')
 
 
 @attrs.frozen

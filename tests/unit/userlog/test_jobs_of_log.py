@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -88,3 +89,18 @@ def test_condor_q_shows_them_without_a_schedd(
 def test_a_log_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(UnreadableLog, match=r"Can't open user log: .*none: No such file"):
         jobs_of_log(str(tmp_path / "none"))
+
+
+@pytest.mark.parametrize("digits", ["9" * 400, "9" * 5000])
+@pytest.mark.parametrize("text", [
+    "005 ({n}.000.000) 2026-01-02 03:04:07 Job terminated.\n...\n",
+    "005 (007.000.000) 2026-01-02 03:04:07 Job terminated.\n\t(1) Normal termination (return value {n})\n"
+    "\t\tUsr {n} 00:00:00, Sys 0 00:00:00  -  Run Remote Usage\n...\n",
+    "006 (007.000.000) 2026-01-02 03:04:07 Image size of job updated: {n}\n...\n",
+])
+def test_numbers_without_end_are_no_error_of_ours(tmp_path: Path, text: str, digits: str) -> None:
+    log = tmp_path / "log"
+    log.write_text("000 (007.000.000) 2026-01-02 03:04:05 Job submitted from host: <127.0.0.1:9618>\n...\n"
+                   + text.format(n=digits))
+    with contextlib.suppress(UnreadableLog):
+        jobs_of_log(str(log))
