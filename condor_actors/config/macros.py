@@ -29,7 +29,10 @@ LONGEST_VALUE: Final = 1 << 20
 """The greatest length in characters that a value may expand to."""
 
 MOST_WORK: Final = 20_000_000
-"""How many letters may be looked at or copied to expand one value."""
+"""How many letters may be copied to expand one value."""
+
+SEARCH_COST: Final = 40
+"""What a letter costs among which a parenthesis is looked for, beside one that is copied."""
 
 HIDDEN_DOLLAR: Final = "\x00"
 _REFERENCE: Final = re.compile(r"\$([A-Za-z_]*)\(")
@@ -232,7 +235,7 @@ class Expansion:
             closed = None
             if match.start() == 0 or text[match.start() - 1] != "$":
                 closed = _closing(text, opened)
-                self._work((closed or len(text)) - opened)
+                self._work(SEARCH_COST * ((closed or len(text)) - opened))
                 if closed is not None:
                     value = self._value_of(match[1], text[opened:closed], depth)
             if closed is None or value is None:
