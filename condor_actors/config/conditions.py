@@ -120,7 +120,7 @@ class Conditions:
             return template_statements(match[1], match[2], None) is not None
         if re.search(r"\s", name):
             raise ConfigError(f"defined takes one name, not {name!r}", value=name, expected="the name of a macro")
-        return bool(self._macros.raw(name)) or bool(_truth(name)) or name.isdigit()
+        return bool(self._macros.raw(name)) or bool(_truth(name)) or name.isdecimal()
 
 
 def _truth(value: str) -> bool | None:

@@ -73,7 +73,7 @@ def _cpu_limit() -> int:
     limits = [os.cpu_count() or 1]
     for name in ("OMP_THREAD_LIMIT", "SLURM_CPUS_ON_NODE"):
         value = os.environ.get(name, "")
-        if value.isdigit() and int(value) > 0:
+        if value.isdecimal() and int(value) > 0:
             limits.append(int(value))
     return min(limits)
 

@@ -52,7 +52,7 @@ def _number(config: Config, name: str) -> int | None:
     text = config.text(name)
     if text is None:
         return None
-    if not text.isdigit():
+    if not text.isdecimal():
         raise wrong(config, name, text, f"{name} = {text} is not possible", "a whole number")
     return int(text)
 
@@ -112,7 +112,7 @@ def machine_share(config: Config, facts: MachineFacts, disk_free_kib: int) -> Sh
     if not config.boolean("COUNT_HYPERTHREAD_CPUS") and config.source("NUM_CPUS").file == "<Default>":
         cpus = min(cpus, facts.physical_cpus)
     disk = config.text("DISK")
-    if disk is not None and not disk.isdigit():
+    if disk is not None and not disk.isdecimal():
         raise wrong(config, "DISK", disk, f"DISK = {disk} is not possible", "a number of KiB")
     disk_kib = (int(disk) if disk else disk_free_kib) - config.integer("RESERVED_DISK") * 1024
     return Share(

@@ -224,7 +224,7 @@ def listening_port(config: Config, name: str) -> int:
     ``<NAME>_PORT`` or any free one."""
     if name == "collector":
         _, _, port = next(iter(config.list_of("COLLECTOR_HOST")), "").rpartition(":")
-        return int(port) if port.isdigit() else config.integer("COLLECTOR_PORT")
+        return int(port) if port.isdecimal() else config.integer("COLLECTOR_PORT")
     wanted = config.text(f"{name.upper().replace('-', '_')}_PORT")
     return int(wanted) if wanted else 0
 
@@ -254,7 +254,7 @@ def last_port(file: Path) -> int:
         text = file.read_text().strip()
     except OSError:
         return 0
-    return int(text) if text.isdigit() and 0 < int(text) < 65536 else 0
+    return int(text) if text.isdecimal() and 0 < int(text) < 65536 else 0
 
 
 def write_whole(path: Path, text: str) -> None:

@@ -7,6 +7,7 @@ expressions, and refuses what cannot be turned, naming the command and what was 
 from __future__ import annotations
 
 import functools
+import math
 import re
 from typing import Any
 
@@ -115,7 +116,7 @@ class BuildContext:
             return int(value)
         except ValueError:
             result = self._evaluated(name, value, "an integer")
-        if isinstance(result, (int, float)) and not isinstance(result, bool):
+        if isinstance(result, (int, float)) and not isinstance(result, bool) and math.isfinite(result):
             return int(result)
         raise SubmitError(f"{name}={value} is invalid, must eval to an integer.")
 

@@ -7,6 +7,7 @@ of a name, or None.  **Source**: the manual, "Function Macros in Configuration" 
 from __future__ import annotations
 
 import os.path
+import re
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
@@ -19,6 +20,7 @@ class Surface(Protocol):
     evaluate: Callable[[str], object]
 
 
+_FORMAT = re.compile(r"%[-+ #0]{0,5}\d{0,4}(\.\d{0,4})?[diouxXeEfFgGs][^%]*", re.DOTALL)
 Lookup = Callable[[str], "str | None"]
 Function = Callable[[Surface, str, Lookup], str]
 
@@ -41,7 +43,18 @@ def _number(scope: Surface, body: str, lookup: Lookup) -> tuple[object, str]:
     if not comma or not form.strip().startswith("%"):
         what, form = body, ""
     text = lookup(what)
-    return scope.evaluate(what if text is None else text), form.strip()
+    return scope.evaluate(what if text is None else text), _format(form.strip())
+
+
+def _format(form: str) -> str:
+    """A format, or nothing: one conversion, of a width that people write.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if form and not _FORMAT.fullmatch(form):
+        raise ValueError(f"{form!r} is no format with one conversion, such as %d or %05.1f")
+    return form
 
 
 def _integer(scope: Surface, body: str, lookup: Lookup) -> str:
@@ -66,7 +79,7 @@ def _string(scope: Surface, body: str, lookup: Lookup) -> str:
     text = what if text is None else text
     if len(text) >= 2 and text[0] == text[-1] == '"':
         text = text[1:-1]
-    return (form.strip() or "%s") % text
+    return (_format(form.strip()) or "%s") % text
 
 
 def _evaluate(scope: Surface, body: str, lookup: Lookup) -> str:

@@ -118,7 +118,7 @@ class Scope:
             return file_parts(reference.function[1:], body if path is None else path, self.cwd)
         try:
             return FUNCTIONS[reference.function](self, body, lambda name: self._named_or_none(name, depth))
-        except ValueError as error:
+        except (ValueError, OverflowError, TypeError) as error:
             if isinstance(error, SubmitError):
                 raise
             raise SubmitError(f"${reference.function}({body}): {error}") from None

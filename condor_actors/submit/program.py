@@ -23,7 +23,7 @@ from condor_actors.submit.quoting import (
 def universe(context: BuildContext) -> None:
     """JobUniverse, and WantDocker or WantContainer."""
     name = (context.text("universe", "JobUniverse") or context.needed("DEFAULT_UNIVERSE")).lower()
-    if name.isdigit():
+    if name.isdecimal():
         name = next((word for word, number in UNIVERSE_IDS.items() if str(number) == name), name)
     if name not in UNIVERSE_IDS:
         raise SubmitError(
@@ -233,7 +233,7 @@ def signal_name(given: str) -> str:
     try:
         found = (
             signal.Signals(int(word))
-            if word.isdigit()
+            if word.isdecimal()
             else signal.Signals[word if word.startswith("SIG") else "SIG" + word]
         )
     except (ValueError, KeyError):

@@ -150,7 +150,7 @@ def _count(text: str, evaluate: Callable[[str], object], wrong: Callable[[str], 
     if not text:
         return 1
     try:
-        value = int(text) if text.lstrip("-").isdigit() else evaluate(text)
+        value = int(text) if text.lstrip("-").isdecimal() else evaluate(text)
     except ValueError as error:
         raise wrong(f"queue {text}: expected the number of jobs ({error})") from None
     if isinstance(value, bool) or not isinstance(value, int):

@@ -71,7 +71,7 @@ def _amount(context: BuildContext, tag: str) -> None:
     value = context.text(f"request_{tag}", attribute)
     if value is None:
         value = context.setting(f"JOB_DEFAULT_REQUEST{tag.upper()}")
-    elif value.isdigit():
+    elif value.isdecimal():
         _missing_unit(context, f"request_{tag}", value, unit_name)
     if value is None or value.lower() == "undefined":
         return

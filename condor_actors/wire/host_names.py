@@ -35,7 +35,7 @@ def canonical_host(host: str) -> str:
     name = host.lower().removesuffix(".")
     if not name or len(name) > 253 or not all(_LABEL.fullmatch(label) for label in name.split(".")):
         raise BadNode(f"{host!r} is no host name: expected letters, digits, hyphens and dots, and no patterns")
-    if name.replace(".", "").isdigit():
+    if name.replace(".", "").isdecimal():
         raise BadNode(f"{host!r} is neither a name nor an address")
     return name
 

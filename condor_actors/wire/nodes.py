@@ -40,7 +40,7 @@ def parse_node(node: str) -> UnixNode | TlsNode:
     if node.startswith("<") and node.endswith(">"):
         text = node[1:-1].partition("?")[0]
         host, colon, port = text.rpartition(":")
-        if colon and host and port.isdigit() and 0 < int(port) < 65536:
+        if colon and host and _is_port(port):
             return TlsNode(host.strip("[]"), int(port))
     raise BadNode(f"{node!r} is no address; expected unix:/path or <host:port>")
 
@@ -64,13 +64,17 @@ def tls_node(text: str, default_port: int = DEFAULT_PORT) -> TlsNode:
     return parse_tls(text, str(default_port), text)
 
 
+def _is_port(text: str) -> bool:
+    return text.isdecimal() and len(text) <= 5 and 0 < int(text) < 65536
+
+
 def parse_tls(host: str, port: str, text: str) -> TlsNode:
     """A checked host and port.
 
     Raises:
         BadNode: naming ``text``.
     """
-    if not host or not port.isdigit() or not 0 < int(port) < 65536:
+    if not host or not _is_port(port):
         raise BadNode(f"{text!r} is no address; expected host or host:port")
     return TlsNode(host, int(port))
 

@@ -71,7 +71,7 @@ def unescape(body: str) -> str:
 
 
 def _number(text: str) -> int | float:
-    if not text.isdigit():
+    if not text.isdecimal():
         return float(text)
     return int(text) if len(text.lstrip("0")) < 25 else INT_MAX + 1
 
@@ -109,9 +109,9 @@ def tokenize(text: str) -> list[Token]:
                 raise ClassAdSyntaxError("comment without its closing */", text, start)
             append(("op", value, start))
         elif group == _NUMBER:
-            if value.isdigit() and text.startswith(".", position):
+            if value.isdecimal() and text.startswith(".", position):
                 raise ClassAdSyntaxError("digits are missing behind the decimal point", text, position)
-            octal = value[0] == "0" and len(value) > 1 and value.isdigit()
+            octal = value[0] == "0" and len(value) > 1 and value.isdecimal()
             append(("octal" if octal else "num", _number(value), start))
         elif group != _COMMENT:
             append((match.lastgroup or "", _string(value[1:-1], text, start), start))

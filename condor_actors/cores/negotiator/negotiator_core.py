@@ -168,7 +168,7 @@ class NegotiatorCore:
 
 def page_of(ads: list[bytes], cursor: str) -> AdsPage | Refused:
     """The ads from a cursor on that fit a message."""
-    if cursor and not cursor.isdigit():
+    if cursor and not cursor.isdecimal():
         return Refused(code="invalid", text=f"{cursor!r} is no cursor")
     start = int(cursor or 0)
     size = 0

@@ -268,7 +268,7 @@ class ClaimTable:
         if autocluster is not None and autocluster.submitter == submitter and autocluster.waiting:
             return autocluster.head()
         cluster, _, proc = match.job_id.partition(".")
-        job = self._context.queue.job(int(cluster), int(proc)) if proc.isdigit() and cluster.isdigit() else None
+        job = self._context.queue.job(int(cluster), int(proc)) if proc.isdecimal() and cluster.isdecimal() else None
         return job if job is not None and job.ready and job.order is not None else None
 
     # ---- the startd

@@ -295,7 +295,7 @@ class ScheddCore:
     def _rejected(self, message: RequestsRejected, delivery: Delivery) -> None:
         for rejection in message.rejections:
             cluster, _, proc = rejection.job_id.partition(".")
-            job = self.context.queue.job(int(cluster), int(proc)) if cluster.isdigit() and proc.isdigit() else None
+            job = self.context.queue.job(int(cluster), int(proc)) if cluster.isdecimal() and proc.isdecimal() else None
             if job is not None and job.ready:
                 job.ad.store("LastRejMatchReason", rejection.reason)
                 job.ad.store("LastRejMatchTime", int(self.context.now_s))

@@ -202,7 +202,8 @@ class StartdCore:
             bare, _, host = record.slot_name.partition("@")
             front, _, number = bare.rpartition("_")
             parent = self.slots.get(f"{front}@{host}")
-            if parent is None or not parent.partitionable or not number.isdigit() or not _covers(parent, record.share):
+            numbered = number.isdecimal()
+            if parent is None or not parent.partitionable or not numbered or not _covers(parent, record.share):
                 self._turn.do(Note(f"the claim {record.claim_id} fits no slot any more", "warn"),
                               Persist(DropClaim(record.claim_id)))
                 return

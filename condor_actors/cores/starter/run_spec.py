@@ -142,7 +142,7 @@ def signal_number(value: object, default: int) -> int:
         return int(value)
     if isinstance(value, str):
         word = value.strip().upper()
-        if word.isdigit():
+        if word.isdecimal():
             return int(word)
         found = getattr(signal, word if word.startswith("SIG") else f"SIG{word}", None)
         if isinstance(found, signal.Signals):

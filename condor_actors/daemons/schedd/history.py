@@ -51,7 +51,7 @@ class HistoryQuestions:
     def ad(self, job: str) -> ClassAd | None:
         """The ad of one job, looked up at once; None when the history does not have it."""
         cluster, _, proc = job.partition(".")
-        if not cluster.isdigit() or not proc.isdigit():
+        if not cluster.isdecimal() or not proc.isdecimal():
             return None
         page = self._page(QueryJobs(source="history", ids=((int(cluster), int(proc)),), limit=1),
                           JobSight(frozenset(), lambda owner: True))
@@ -93,7 +93,7 @@ def _since(text: str) -> tuple[tuple[int, int] | None, Expr | None]:
     if not text:
         return None, None
     cluster, dot, proc = text.partition(".")
-    if cluster.isdigit() and (not dot or proc.isdigit()):
+    if cluster.isdecimal() and (not dot or proc.isdecimal()):
         return (int(cluster), int(proc) if proc else -1), None
     return None, parse_expression(text)
 

@@ -302,7 +302,8 @@ class ScheddActor(CoreActor):
     def story(self, job: str) -> tuple[str, ...]:
         """What happened to a job, for the manhole: as far as its ad tells, then what was seen since the start."""
         cluster, _, proc = job.partition(".")
-        known = self.core.context.queue.job(int(cluster), int(proc)) if cluster.isdigit() and proc.isdigit() else None
+        numbered = cluster.isdecimal() and proc.isdecimal()
+        known = self.core.context.queue.job(int(cluster), int(proc)) if numbered else None
         ad = known.ad if known is not None else self._edges.history.ad(job)
         return whole_story(ad, self.core.context.story(job))
 

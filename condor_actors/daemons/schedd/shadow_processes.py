@@ -77,7 +77,7 @@ def forget_old_logs(folder: Path, kept: int = LOGS_OF_THE_GONE) -> None:
     old: list[tuple[float, Path]] = []
     for path in folder.glob("ShadowHostLog.*"):
         pid = path.name.split(".")[1]
-        if not (pid.isdigit() and os.path.exists(f"/proc/{pid}")):
+        if not (pid.isdecimal() and os.path.exists(f"/proc/{pid}")):
             with suppress(OSError):
                 old.append((path.stat().st_mtime, path))
     for _, path in sorted(old)[: max(0, len(old) - kept)]:

@@ -369,4 +369,4 @@ def _runs(directory: str) -> bool:
 
 def _kib(text: str) -> int | None:
     word = text.strip()
-    return int(word) >> 10 if word.isdigit() else None
+    return int(word) >> 10 if word.isdecimal() else None

@@ -87,7 +87,7 @@ def tasks_of(uid: int) -> int:
     count = 0
     with os.scandir("/proc") as found:
         for entry in found:
-            if entry.name.isdigit():
+            if entry.name.isdecimal():
                 try:
                     if entry.stat().st_uid == uid:
                         count += len(os.listdir(f"/proc/{entry.name}/task"))

@@ -289,7 +289,7 @@ def complaint(line: str) -> str:
     """The launcher's ``stage errno detail`` as a sentence."""
     stage, _, rest = line.strip().partition(" ")
     number, _, detail = rest.partition(" ")
-    reason = os.strerror(int(number)) if number.isdigit() else rest
+    reason = os.strerror(int(number)) if number.isdecimal() else rest
     what = {
         "exec": "cannot be executed", "chdir": "cannot be its working directory", "cgroup": "cannot be joined",
         "uid": "the user cannot be changed", "gid": "the group cannot be changed", "rlimit": "this limit cannot be set",

@@ -127,7 +127,7 @@ def marked(prefix: str) -> list[int]:
     """Every process of this machine whose mark begins with ``prefix``; walks all of /proc: for starts only."""
     found = []
     for name in os.listdir("/proc"):
-        if name.isdigit() and mark_of(int(name)).startswith(prefix):
+        if name.isdecimal() and mark_of(int(name)).startswith(prefix):
             found.append(int(name))
     return found
 

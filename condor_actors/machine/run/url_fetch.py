@@ -123,7 +123,7 @@ def fetch(order: FetchOrder, descriptor: int, context: ssl.SSLContext) -> int:
                     raise FetchFailed(f"{shown}: it has more than the {order.most_bytes} bytes there is room for")
                 _write(descriptor, block)
             expected = response.headers.get("Content-Length")
-        if expected is not None and expected.isdigit() and int(expected) != total:
+        if expected is not None and expected.isdecimal() and int(expected) != total:
             raise FetchFailed(f"{shown}: {total} of {expected} bytes came")
     except urllib.error.HTTPError as error:
         raise FetchFailed(f"{shown}: the server says {error.code} {error.reason}") from None

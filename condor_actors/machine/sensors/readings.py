@@ -130,10 +130,10 @@ class HostReadings:
         """The least of: pseudo terminals, virtual consoles in use, console devices."""
         now_s = time.time()
         found = [_idle_of(f"tty:pts/{name}", f"{self._dev}/pts/{name}", now_s)
-                 for name in _listed(f"{self._dev}/pts") if name.isdigit()]
+                 for name in _listed(f"{self._dev}/pts") if name.isdecimal()]
         found += [_idle_of(f"console:{name}", f"{self._dev}/{name}", now_s) for name in self._console_devices]
         found += [_idle_of(f"console:{name}", f"{self._dev}/{name}", now_s)
-                  for name in _listed(self._dev) if name.startswith("tty") and name[3:].isdigit() and name != "tty0"]
+                  for name in _listed(self._dev) if name.startswith("tty") and name[3:].isdecimal() and name != "tty0"]
         known = [each for each in found if each.idle_s is not None]
         if known:
             return tuple(known)

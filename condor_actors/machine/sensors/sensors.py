@@ -168,7 +168,7 @@ class HostSensors:
         found = set(self.logind.console_users()) if self.logind is not None else set()
         with contextlib.suppress(OSError):
             for name in os.listdir(self._dev):
-                if name.startswith("tty") and name[3:].isdigit():
+                if name.startswith("tty") and name[3:].isdecimal():
                     with contextlib.suppress(OSError):
                         found.add(os.stat(f"{self._dev}/{name}").st_uid)
         for user in psutil.users():

@@ -70,10 +70,10 @@ class TerminalWatch:
         found = []
         with contextlib.suppress(OSError):
             found += [(f"tty:pts/{name}", f"{self._dev}/pts/{name}") for name in os.listdir(f"{self._dev}/pts")
-                      if name.isdigit()]
+                      if name.isdecimal()]
         with contextlib.suppress(OSError):
             found += [(f"console:{name}", f"{self._dev}/{name}") for name in os.listdir(self._dev)
-                      if name.startswith("tty") and name[3:].isdigit() and name != "tty0"]
+                      if name.startswith("tty") and name[3:].isdecimal() and name != "tty0"]
         return found
 
     def _arm(self, source: str, path: str) -> None:
@@ -99,7 +99,7 @@ class TerminalWatch:
 
     def _heard(self, number: int, mask: int, name: str) -> None:
         if number == self._folder and mask & flags.CREATE:
-            if name.isdigit():
+            if name.isdecimal():
                 self._arm(f"tty:pts/{name}", f"{self._dev}/pts/{name}")
             return
         if mask & flags.ACCESS and number in self._sources:

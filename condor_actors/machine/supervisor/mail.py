@@ -60,7 +60,7 @@ class Mailer:
     def _server(self) -> tuple[str, int]:
         text = self._config.text("SMTP_SERVER") or ""
         host, colon, port = text.rpartition(":")
-        return (host, int(port)) if colon and port.isdigit() else (text, DEFAULT_PORT)
+        return (host, int(port)) if colon and port.isdecimal() else (text, DEFAULT_PORT)
 
     def _sender(self) -> str:
         return self._config.text("MAIL_FROM") or f"condor@{self._config.full_hostname}"

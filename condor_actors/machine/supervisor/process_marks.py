@@ -61,7 +61,7 @@ def marked_processes(record: str) -> dict[int, str]:
 
 def all_processes() -> list[int]:
     """The ids of all processes but this one."""
-    return [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) != os.getpid()]
+    return [int(name) for name in os.listdir("/proc") if name.isdecimal() and int(name) != os.getpid()]
 
 
 def environment_of(pid: int) -> list[bytes]:

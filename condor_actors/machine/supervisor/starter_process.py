@@ -111,7 +111,7 @@ class StarterProcess:
         except (OSError, IndexError):
             return ""
         port = node.strip("<>").rpartition(":")[2]
-        return port if port.isdigit() else ""
+        return port if port.isdecimal() else ""
 
     def watch(self, pid: int, ended: Callable[[int], None]) -> None:
         """Have ``ended(pid)`` called when that process is gone."""

@@ -203,7 +203,7 @@ class _Line:
         if "turn" in needs:
             fields["moment"] = self._one_of(MOMENTS)
             number = self._take("the number of a turn")
-            if not number.isdigit() or not int(number):
+            if not number.isdecimal() or not int(number):
                 raise BadSchedule(f"the number of a turn is 1 or more, not {number!r}")
             fields["turn"] = int(number)
         if "jump" in needs:

@@ -279,7 +279,7 @@ def _now(words: Sequence[str]) -> int:
     parser = _parser("now", "Have a program that runs under condor_checkpoint write a checkpoint now.")
     parser.add_argument("pid", metavar="PID", help="of condor_checkpoint, or of the program itself")
     number = parser.parse_args(words).pid
-    if not number.isdigit():
+    if not number.isdecimal():
         raise _Refused(f"now: {number}: not the number of a process")
     pid = int(number)
     try:

@@ -97,7 +97,7 @@ def _understand(given: Sequence[Given]) -> Question:
 
 
 def _number(word: str, value: str) -> int:
-    if not value.isdigit():
+    if not value.isdecimal():
         raise ToolError(f"Error: Argument {word} requires a number, not {value}")
     return int(value)
 

@@ -35,7 +35,7 @@ def main() -> int:
 
 def _read(words: Sequence[str]) -> list[Given]:
     """``+N`` and ``-N`` are steps, and ``-p`` may be followed by a number with a sign; all else is flags as usual."""
-    plain = [f"={word}" if word[:1] in ("+", "-") and word[1:].isdigit() else word for word in words]
+    plain = [f"={word}" if word[:1] in ("+", "-") and word[1:].isdecimal() else word for word in words]
     return [
         Given("step", (item.values[0][1:],)) if not item.name and item.values[0][:1] == "=" else item
         for item in parse(plain, FLAGS)
@@ -48,7 +48,7 @@ def _answer(given: Sequence[Given]) -> int:
     is_all = "all" in values
     if ("step" in values) == (level is not None) or not (targets or is_all):
         raise ToolError(USAGE)
-    if level is not None and not level.lstrip("+-").isdigit():
+    if level is not None and not level.lstrip("+-").isdecimal():
         raise ToolError(f"condor_prio: -p takes a number, not {level}\n{USAGE}")
     with schedd(load(), name=values.get("name", ""), pool=values.get("pool", "")) as there:
         return _change(there, targets, is_all, int(values["step"]) if "step" in values else None,

@@ -395,7 +395,7 @@ def _call(given: Sequence[Given]) -> Call:
         elif item.name == "queue":
             changes["queue"] = " ".join(item.values)
         elif item.name == "maxjobs":
-            if not value.lstrip("-").isdigit():
+            if not value.lstrip("-").isdecimal():
                 raise ToolError(f"-maxjobs {value}: expected a number of jobs")
             changes["max_jobs"] = max(int(value), 0)
         elif item.name == "batch-name":

@@ -67,7 +67,7 @@ def _answer(given: Sequence[Given]) -> int:
     operands = [word for item in given if not item.name for word in item.values[0].split(",") if word]
     job = parse_id(operands[0]) if operands else None
     most = values.get("maxbytes", "1024")
-    if job is None or not most.isdigit():
+    if job is None or not most.isdecimal():
         what = "a job id" if job is None else f"a number for -maxbytes, not {most}"
         raise ToolError(f"condor_tail: expected {what}\n{USAGE}")
     files = [_File(path) for path in operands[1:]]

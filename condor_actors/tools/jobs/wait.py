@@ -85,11 +85,11 @@ def _take(call: Call, name: str, value: str, qualifier: str) -> None:
     elif name == "log":
         call.log = value
     elif name == "wait":
-        if not value.isdigit():
+        if not value.isdecimal():
             raise _wrong(f"-wait {value}: expected a number of seconds")
         call.wait_s = float(value)
     elif name == "num":
-        if not value.isdigit() or int(value) < 1:
+        if not value.isdecimal() or int(value) < 1:
             raise _wrong("-num must be greater than zero")
         call.number = int(value)
     elif name in ("status", "echo"):
@@ -97,14 +97,14 @@ def _take(call: Call, name: str, value: str, qualifier: str) -> None:
     elif name == "allevents":
         call.is_all = True
     elif name == "event-id":
-        if not value.isdigit() or not (qualifier or "1").isdigit():
+        if not value.isdecimal() or not (qualifier or "1").isdecimal():
             raise _wrong("-event-id requires an id, and a number behind its colon")
         call.event, call.event_count = int(value), int(qualifier or 1)
 
 
 def _job(word: str) -> tuple[int, ...]:
     parts = word.split(".")
-    if not all(part.isdigit() for part in parts) or len(parts) > 3:
+    if not all(part.isdecimal() for part in parts) or len(parts) > 3:
         raise ToolError(f"Couldn't understand job number: {word}")
     return tuple(int(part) for part in parts)
 

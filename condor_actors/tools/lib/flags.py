@@ -141,7 +141,7 @@ def _each(words: list[str], flags: Sequence[Flag]) -> Iterator[Given]:
 
 def is_flag(word: str) -> bool:
     """Whether a word is a flag; a lone dash and a negative number are not."""
-    return len(word) > 1 and word[0] == "-" and not word[1].isdigit()
+    return len(word) > 1 and word[0] == "-" and not word[1].isdecimal()
 
 
 def match(word: str, flags: Sequence[Flag]) -> tuple[Flag, str] | None:

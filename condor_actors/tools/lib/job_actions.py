@@ -146,7 +146,7 @@ def _understand(given: Sequence[Given]) -> _Wanted:
         elif item.name == "totals":
             wanted.is_total = True
         elif item.name == "subcode":
-            if not value.lstrip("-").isdigit():
+            if not value.lstrip("-").isdecimal():
                 raise SystemExit(_say(f"Invalid -subcode {value}!"))
             wanted.subcode = int(value)
         elif item.name in ("reason", "name", "pool"):
@@ -166,7 +166,7 @@ def _say(text: str) -> int:
 def _operand(wanted: _Wanted, word: str) -> None:
     found = parse_id(word)
     if found is None:
-        if word[0].isdigit():
+        if word[0].isdecimal():
             print(f'Warning: unrecognized "{word}" skipped.', file=sys.stderr)
             return
         from condor_actors.classads import quote

@@ -134,7 +134,7 @@ class Setup:
             config = load_config(files=[self.files.config], environ={})
             host = config.text("COLLECTOR_HOST") or ""
             port = host.rpartition(":")[2]
-            return int(port) if port.isdigit() else 0, int(config.text("PERSONAL_SLOTS") or 0)
+            return int(port) if port.isdecimal() else 0, int(config.text("PERSONAL_SLOTS") or 0)
         except (ConfigError, ValueError):
             return 0, 0
 

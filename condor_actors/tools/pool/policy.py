@@ -81,7 +81,7 @@ def _check(what: str, given: dict[str, str]) -> int:
     config = _configuration(what)
     suffixes = {name.lower(): number for number, name in UNIVERSE_SUFFIXES.items()}
     universe = suffixes.get(given["universe"].lower())
-    if universe is None or not given["vacate"].isdigit():
+    if universe is None or not given["vacate"].isdecimal():
         raise ToolError(f"condor_policy: -universe is one of {', '.join(sorted(suffixes))}; -vacate takes seconds", 2)
     job = ClassAd({"JobUniverse": universe, "Owner": "somebody", "ImageSize": 10240, "RequestCpus": 1})
     if not given["day"]:
@@ -178,7 +178,7 @@ def _record(path: str, given: dict[str, str]) -> int:
     from condor_actors.tools.pool.owner import span_s
 
     every = given["every"]
-    lasts_s, every_s = span_s(given["for"]), span_s(f"{every}s" if every[-1:].isdigit() else every)
+    lasts_s, every_s = span_s(given["for"]), span_s(f"{every}s" if every[-1:].isdecimal() else every)
     if not path or lasts_s is None or every_s is None:
         print(USAGE, file=sys.stderr)
         return 2

@@ -83,7 +83,7 @@ def _wish(name: str, given: dict[str, str], now_s: float) -> MakeReservation:
     Raises:
         ValueError: something of it makes no sense.
     """
-    if not given.get("user") or not given.get("machines", "").isdigit():
+    if not given.get("user") or not given.get("machines", "").isdecimal():
         raise ValueError("make takes -user USER and -machines N")
     from_s = when_s(given.get("from", "+0s"), now_s)
     if "until" in given:

@@ -83,7 +83,7 @@ def asked_life(values: dict[str, str]) -> float:
         ToolError: it is no positive number.
     """
     text = values.get("lifetime", "")
-    if text and not (text.isascii() and text.isdigit() and int(text)):
+    if text and not (text.isascii() and text.isdecimal() and int(text)):
         raise ToolError(f"ERROR: -lifetime {text}: expected a number of seconds")
     return float(text or 0)
 

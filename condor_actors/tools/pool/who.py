@@ -153,7 +153,7 @@ def _readiness(config: Config) -> ClassAd:
 def _wait(config: Config, item: Given) -> int:
     """Say whether the daemons are as wanted, after a while at most; the status is 0 when they are."""
     seconds = item.qualifier or "0"
-    if not seconds.isdigit():
+    if not seconds.isdecimal():
         raise ToolError(f"Error: {item.word}: expected a number of seconds, not {seconds}")
     wanted = parse_expression(ad_output.checked(item.values[0]))
     deadline_s = time.monotonic() + int(seconds)

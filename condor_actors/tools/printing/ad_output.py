@@ -88,7 +88,7 @@ class AdQuestion:
         elif item.name == "attributes":
             self.attributes += tuple(value.replace(",", " ").split())
         elif item.name == "limit":
-            if not value.lstrip("-").isdigit():
+            if not value.lstrip("-").isdecimal():
                 raise ToolError(f"Error: Argument {item.word} requires a number, not {value}")
             self.limit = max(int(value), 0)
         else:

@@ -282,7 +282,7 @@ def _option(words: list[str], values: dict[str, Any]) -> str:
             return value
         elif word == "WIDTH":
             if value != "AUTO":
-                if not value.lstrip("-").isdigit():
+                if not value.lstrip("-").isdecimal():
                     raise FormatError(f"WIDTH {value}: expected a number or AUTO")
                 values["width"] = int(value)
         elif value in FUNCTIONS:
