@@ -101,7 +101,7 @@ static void failed(int status, const char *stage, const char *detail)
 
 static bool below_a_group(const struct policy *policy, const char *path)
 {
-    if (strstr(path, "/../"))
+    if (strstr(path, "/.."))
         return false;
     for (size_t i = 0; i < policy->group_count; i++) {
         size_t own = strlen(policy->groups[i]);

@@ -376,6 +376,23 @@ def test_control_groups_that_are_not_the_pools(group: str) -> None:
         assert (complaint.split()[0], said) == ("cgroup", "")
 
 
+def test_the_way_up_from_a_control_group_of_the_pools() -> None:
+    """The group above one of the pool's has other limits."""
+    roots = [Path("/sys/fs/cgroup/freezer"), Path("/sys/fs/cgroup")]
+    above = next((root for root in roots if (root / "cgroup.procs").exists()), None)
+    if above is None:
+        pytest.skip("no control groups are mounted here")
+    own = above / f"condor-test-{os.getpid()}"
+    own.mkdir()
+    try:
+        with Helper("--group", str(own)) as helper:
+            for group in (f"{own}/..", f"{own}/../"):
+                _, complaint, said = helper.start(ALICE, ["--", "/usr/bin/id"], groups=[group])
+                assert (complaint.split()[0], said) == ("cgroup", "")
+    finally:
+        own.rmdir()
+
+
 def test_a_file_that_looks_like_a_control_group(folder: Path) -> None:
     owned(folder / "group", POOL, None, 0o755)
     target = owned(folder / "target", 0, b"before")
