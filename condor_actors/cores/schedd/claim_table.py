@@ -61,6 +61,8 @@ DOUBTED_PATIENCE_S = 5.0
 next cycle gives us another."""
 RELEASE_AGAIN_S = 30.0
 REQUEST_BYTES = 400_000
+MOST_DIGITS = 12
+"""Of a cursor: a longer one is none of ours."""
 CANDIDATES = 20
 """Autoclusters tried for a free claim before it is given back."""
 REUSE_PATIENCE_S = 30.0
@@ -212,7 +214,8 @@ class ClaimTable:
         autoclusters.always, autoclusters.never = settings.more_significant, settings.less_significant
         autoclusters.only = settings.only_significant
         autoclusters.learn(question.significant_attributes, context.queue.jobs())
-        listing = self._listing(question.submitter, int(question.cursor or 0))
+        page = question.cursor
+        listing = self._listing(question.submitter, int(page) if page.isdecimal() and len(page) < MOST_DIGITS else 0)
         found: list[ResourceRequest] = []
         size = 0
         while listing.room > 0 and listing.next < len(listing.autoclusters):
