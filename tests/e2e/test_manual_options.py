@@ -19,7 +19,7 @@ from condor_actors.tools.jobs.job_commands import COMMANDS
 from condor_actors.tools.lib import job_actions
 from condor_actors.tools.lib.flags import Flag, match
 from tests.conformance.manual_options import EXAMPLES
-from tests.pool_fixture import PersonalPool, fresh_folder
+from tests.pool_fixture import PersonalPool, fresh_folder, until
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -120,6 +120,8 @@ def call(pool: PersonalPool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
 
 @pytest.mark.parametrize("command", EXAMPLES)
 def test_every_option_of_the_manual(command: str, pool: PersonalPool, call: Call) -> None:
+    pool.tool("condor_rm", "-all")  # jobs of another command's examples, which may run by now
+    until(lambda: not pool.jobs(), "an empty queue")
     kind = "hold = true\n" if command == "condor_release" else "requirements = false\n"
     cluster = pool.submit(f"executable = /bin/true\n{kind}log = spare.log\nqueue 30\n")
     place, flags, wrong = Place(pool, cluster), flags_of(command), []

@@ -84,6 +84,7 @@ class Wire:
         for machine in self.machines:
             machine.stop()
         for machine in self.machines:
+            until(lambda left=machine: not left.pids(), lambda left=machine: f"no process left of {left.processes()}")
             subprocess.run(["ip", "netns", "del", machine.namespace], check=False, capture_output=True)
         subprocess.run(["ip", "netns", "del", self.hub], check=False, capture_output=True)
 
@@ -123,6 +124,10 @@ class Machine(Host):
     def pids(self) -> list[int]:
         """Every process that runs on this machine."""
         return [int(word) for word in ip("netns", "pids", self.namespace).split()]
+
+    def processes(self) -> list[str]:
+        """The command lines of :meth:`pids`."""
+        return [Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ") for pid in self.pids()]
 
     def start(self) -> None:
         """Start the master in the foreground of a process of ours."""
