@@ -1,7 +1,7 @@
 """Machines of a pool as network namespaces of this one: they share nothing but a wire between them.
 
 Each has an address, a host name, folders and a configuration of its own, and there is TLS between them as between real
-ones.
+ones.  Their daemons are run by a Python that every account can read: with CONDOR_IDS they drop root.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness.readable_python import python_for_all
 from tests.pool_fixture import Host, fresh_folder, until
 
 __all__ = ["NEED_NAMESPACES", "Machine", "Wire", "ip", "a_wire"]
@@ -131,7 +132,7 @@ class Machine(Host):
 
     def start(self) -> None:
         """Start the master in the foreground of a process of ours."""
-        command = self.command("python", "-m", "condor_actors.services", "master")
+        command = self.command(*python_for_all().words, "-m", "condor_actors.services", "master")
         self.master = subprocess.Popen(command, env=self.environment, cwd=self.work, start_new_session=True,
                                        stdin=subprocess.DEVNULL)
 

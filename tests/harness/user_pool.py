@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.root_pool import python_for_all
+from tests.harness.readable_python import python_for_all
 from tests.pool_fixture import PersonalPool, fresh_folder
 
 TOOL = ("import sys; from importlib.metadata import entry_points; name = sys.argv.pop(1); sys.argv[0] = name; "
@@ -24,17 +24,15 @@ class UserPool(PersonalPool):
 
     def __init__(self, folder: Path, user: str, *, config: str = "") -> None:
         self.user = user
-        self._python, self._path = python_for_all()
         super().__init__(folder, config=config)
 
     def command(self, *words: str) -> list[str]:
         """As that user, by a Python that he can read."""
         if not self.user:
             return super().command(*words)
-        path = [f"{name}={value}" for name, value in self._path.items()]
-        own = ["setpriv", f"--reuid={self.user}", f"--regid={self.user}", "--init-groups", "env", *path,
+        own = ["setpriv", f"--reuid={self.user}", f"--regid={self.user}", "--init-groups", "env",
                f"HOME={self.folder}", f"USER={self.user}"]
-        tool = [self._python, "-P", "-c", TOOL] if words[0].startswith("condor_") else []
+        tool = [*python_for_all().words, "-c", TOOL] if words[0].startswith("condor_") else []
         return [*own, *tool, *words]
 
 
