@@ -9,33 +9,23 @@ its jobs are on disk.
 
 from __future__ import annotations
 
-import os
 import sys
-import time
-from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 
 from condor_actors.classads import quote
-from condor_actors.submit import Cluster, Description, Environment, Options, SubmitError
+from condor_actors.submit import Cluster, Description, Options, SubmitError
 from condor_actors.tools.lib.command import ToolError, Words, run
 from condor_actors.tools.lib.contact import load
 from condor_actors.tools.lib.flags import MANY, Flag, Given
-from condor_actors.tools.pool.version import platform_line, version_line
-from condor_actors.wire.blocking import AT_ONCE, LinkLost, RequestRefused, TimedOut, WireError
+from condor_actors.tools.lib.submission import Submission, environment
+from condor_actors.wire.blocking import WireError
 
 if TYPE_CHECKING:
     from condor_actors.config import Config
-    from condor_actors.messages.submission import SubmitPage
-    from condor_actors.tools.lib.contact import Schedd
 
-PAGE_BYTES = 384 * 1024
-MOST_NUMBERS = 1000
-"""Cluster numbers that a schedd gives away at once."""
-RETURN_S = 60.0
-"""How long a schedd that went away during a submission is given to come back and say what became of it."""
 FLAGS = (
     Flag("verbose"),
     Flag("terse", 3),
@@ -113,7 +103,8 @@ def _submit(call: Call) -> int:
     with schedd(config, name=call.name, pool=call.pool, address=call.address) as there:
         if not call.is_terse and not call.is_verbose:
             print("Submitting job(s)", end="", flush=True)
-        submission = _Submission(call, config, there)
+        submission = Submission(there, lambda: schedd(config, name=call.name, pool=call.pool, address=call.address),
+                                spool=call.options.spool)
         description = Description(environment(config), submission.reserve, call.options)
         try:
             clusters = description.read(text, source)
@@ -124,31 +115,18 @@ def _submit(call: Call) -> int:
             sys.stdout.flush()
             name = source or "(stdin)"
             print(f'\nWARNING: "{name}" has only empty "queue" commands -- no jobs queued', file=sys.stderr)
-        return submission.queue(clusters)
+        return _Report(call, submission).queue(clusters)
 
 
-class _Submission:
-    """Sends clusters to a schedd and says what became of them."""
+class _Report:
+    """Sends clusters to a schedd and says on standard output what became of them, as the manual has it."""
 
-    def __init__(self, call: Call, config: Config, there: Schedd) -> None:
+    def __init__(self, call: Call, submission: Submission) -> None:
         self._call = call
-        self._config = config
-        self._there = there
-        self._numbers: deque[int] = deque()
-        self._next_count = 1
-
-    def reserve(self) -> int:
-        """The number of a new cluster; a description that goes on to want more gets more and more at once."""
-        from condor_actors.messages.submission import ClusterReserved, ReserveCluster
-
-        if not self._numbers:
-            answer: ClusterReserved = self._asked(ReserveCluster(count=self._next_count))
-            self._numbers = deque(range(answer.cluster_id, answer.cluster_id + self._next_count))
-            self._next_count = min(2 * self._next_count, MOST_NUMBERS)
-        return self._numbers.popleft()
+        self._submission = submission
 
     def queue(self, clusters: list[Cluster]) -> int:
-        """Send everything; report on standard output as the manual has it."""
+        """Send everything."""
         call = self._call
         if call.is_verbose:
             print("".join(_verbose(cluster) for cluster in clusters), end="")
@@ -158,18 +136,18 @@ class _Submission:
             from condor_actors.tools.lib.spooling import spool_inputs
 
             for number, cluster in enumerate(clusters):
-                self._send(clusters[number : number + 1], clusters[:number])
-                spool_inputs(self._there, cluster.cluster_id, cluster.ad, cluster.procs)
+                self._submission.send(clusters[number : number + 1], clusters[:number])
+                spool_inputs(self._submission.there, cluster.cluster_id, cluster.ad, cluster.procs)
                 self._report(cluster)
         else:
-            self._send(clusters, [])
+            self._submission.send(clusters)
             for cluster in clusters:
                 self._report(cluster)
         sys.stdout.flush()
         if call.options.interactive:
             from condor_actors.tools.lib.interactive import enter_job
 
-            return enter_job(self._there, clusters[0].cluster_id)
+            return enter_job(self._submission.there, clusters[0].cluster_id)
         return 0
 
     def _report(self, cluster: Cluster) -> None:
@@ -178,129 +156,6 @@ class _Submission:
             print(f"{cluster.cluster_id}.0 - {cluster.cluster_id}.{last}")
         elif not self._call.is_verbose:
             print(f"{last + 1} job(s) submitted to cluster {cluster.cluster_id}.")
-
-    def _send(self, clusters: list[Cluster], before: list[Cluster]) -> None:
-        """Send the pages of clusters, some on their way together.
-
-        Raises:
-            ToolError: one is refused, or the schedd went away; says which were queued.
-        """
-        queued = [cluster.cluster_id for cluster in before]
-        problem = ""
-        sent = [(cluster, page) for cluster in clusters for page in self._pages(cluster)]
-        done = 0
-        try:
-            for (cluster, page), answer in zip(sent, self._there.ask_all(page for _, page in sent), strict=True):
-                done += 1
-                if isinstance(answer, RequestRefused):
-                    problem = problem or f"Failed to queue the jobs.\nERROR: {answer}"
-                elif page.last:
-                    queued.append(cluster.cluster_id)
-        except (LinkLost, TimedOut) as error:
-            queued += [cluster.cluster_id for cluster, page in sent[done:done + AT_ONCE]
-                       if page.last and self._was_queued(cluster.cluster_id)]
-            if len(queued) == len(before) + len(clusters):
-                return
-            problem = problem or f"Failed to queue the jobs: {error}" + ("" if queued else "; nothing was queued")
-        except WireError as error:
-            problem = f"Failed to queue the jobs: the schedd does not answer ({error})"
-        if problem:
-            raise ToolError(f"{problem}\n(queued: cluster {ranges(queued)})" if queued else problem)
-
-    def _pages(self, cluster: Cluster) -> Iterator[SubmitPage]:
-        from condor_actors.messages.submission import SubmitPage
-
-        pages = list(pages_of(cluster))
-        first = 0
-        for number, procs in enumerate(pages):
-            yield SubmitPage(cluster_id=cluster.cluster_id, page=number, cluster_ad=cluster.ad if number == 0 else b"",
-                             procs=procs, first_proc=first, last=number == len(pages) - 1,
-                             spool=self._call.options.spool)
-            first += len(procs)
-
-    def _asked(self, message: Any) -> Any:
-
-        try:
-            return self._there.ask(message)
-        except RequestRefused as error:
-            raise ToolError(f"Failed to queue the jobs.\nERROR: {error}") from None
-        except (LinkLost, TimedOut):
-            raise
-        except WireError as error:
-            raise ToolError(f"Failed to queue the jobs: the schedd does not answer ({error})") from None
-
-    def _was_queued(self, cluster_id: int) -> bool:
-        """Whether a submission was committed though its answer got lost: ask the schedd when it is back.
-
-        Raises:
-            ToolError: it does not come back; the jobs may be queued or not.
-        """
-        from condor_actors.messages.queue import QueryJobs
-        from condor_actors.tools.lib.contact import schedd
-
-        call, deadline_s = self._call, time.monotonic() + RETURN_S
-        while time.monotonic() < deadline_s:
-            try:
-                self._there = schedd(self._config, name=call.name, pool=call.pool, address=call.address)
-                return any(
-                    self._there.ask(QueryJobs(source=source, ids=((cluster_id, -1),), limit=1)).ads
-                    for source in ("queue", "history")
-                )
-            except (ToolError, WireError):
-                time.sleep(1.0)
-        raise ToolError(
-            f"The schedd went away while cluster {cluster_id} was submitted; "
-            f"see with 'condor_q {cluster_id}' whether it is queued before you submit again"
-        )
-
-
-def ranges(numbers: Sequence[int]) -> str:
-    """``1-3, 7`` for 1, 2, 3 and 7."""
-    parts: list[list[int]] = []
-    for number in numbers:
-        if parts and number == parts[-1][1] + 1:
-            parts[-1][1] = number
-        else:
-            parts.append([number, number])
-    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in parts)
-
-
-def pages_of(cluster: Cluster) -> Iterator[tuple[bytes, ...]]:
-    """The procs of a cluster in pages that fit a message."""
-    page: list[bytes] = []
-    room = PAGE_BYTES - len(cluster.ad)
-    for text in cluster.procs:
-        if page and (room < len(text) + 5 or len(page) >= 50_000):
-            yield tuple(page)
-            page, room = [], PAGE_BYTES
-        page.append(text)
-        room -= len(text) + 5
-    yield tuple(page)
-
-
-def environment(config: Config, *, submit_method: int = 0) -> Environment:
-    """The caller's world."""
-    import pwd
-
-    from condor_actors.tools.lib.submit_files import LocalFiles
-
-    return Environment(
-        cwd=os.getcwd(),
-        environ=os.environ,
-        user=pwd.getpwuid(os.getuid()).pw_name,
-        now_s=int(time.time()),
-        arch=config.needed_text("ARCH"),
-        opsys=config.needed_text("OPSYS"),
-        files=LocalFiles(),
-        setting=config.text,
-        version=version_line(),
-        platform=platform_line(),
-        automatic={
-            name: config.text(name) or ""
-            for name in ("OPSYSANDVER", "OPSYSVER", "OPSYSMAJORVER", "SPOOL", "FULL_HOSTNAME")
-        },
-        submit_method=submit_method,
-    )
 
 
 def _without_schedd(call: Call, config: Config, text: str, source: str) -> int:

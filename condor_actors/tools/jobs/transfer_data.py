@@ -7,17 +7,16 @@ Each file goes to the job's initial folder, under its own name or the one that `
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 
-from condor_actors.classads import ClassAd, quote
+from condor_actors.classads import quote
 from condor_actors.messages.queue import QueryJobs
-from condor_actors.messages.spool import ListSpool, ReadSpool
 from condor_actors.tools.lib.command import ToolError, Words, run
 from condor_actors.tools.lib.contact import Schedd, load, refused, schedd
 from condor_actors.tools.lib.flags import Flag, Given
 from condor_actors.tools.lib.job_ids import parse_id
+from condor_actors.tools.lib.retrieval import fetch_jobs
 from condor_actors.tools.printing.ad_output import checked
 from condor_actors.wire.blocking import WireError
 
@@ -73,84 +72,10 @@ def _fetch(there: Schedd, ids: list[tuple[int, int]], constraint: str) -> int:
     asked = [QueryJobs(ids=tuple(ids))] if ids else []
     if constraint:
         asked.append(QueryJobs(constraint=f"({constraint}) && StageInFinish isnt undefined"))
-    found = 0
-    for question in asked:
-        cursor = ""
-        while True:
-            page = there.ask(QueryJobs(ids=question.ids, constraint=question.constraint, cursor=cursor))
-            for text in page.ads:
-                _fetch_job(there, ClassAd.from_bytes(text))
-                found += 1
-            cursor = page.cursor
-            if not cursor:
-                break
+    found = fetch_jobs(there, asked)
     if not found:
         raise ToolError("\nno such job is in the queue\nERROR: Failed to spool job files.")
     return 0
-
-
-def _fetch_job(there: Schedd, ad: ClassAd) -> None:
-    cluster, proc = ad.get_int("ClusterId"), ad.get_int("ProcId")
-    listing = there.ask(ListSpool(cluster_id=cluster, proc_id=proc))
-    remaps = remaps_of(ad.get_str("TransferOutputRemaps") or ad.get_str("SUBMIT_TransferOutputRemaps"))
-    mine = _inputs(ad)
-    for name, size, mode in listing.files:
-        if name in mine or name.partition("/")[0] in mine:
-            continue
-        target = os.path.join(listing.iwd, remaps.get(name, name))
-        if os.path.isabs(name) or ".." in name.split("/"):
-            raise ToolError(f"the schedd named a file outside the job's folder: {name}")
-        if os.path.dirname(target):
-            os.makedirs(os.path.dirname(target), exist_ok=True)
-        _copy(there, (cluster, proc), name, size, target, mode)
-
-
-def _inputs(ad: ClassAd) -> set[str]:
-    """Names in the spool that were sent there and are no results: they would overwrite what may be newer at home."""
-    names = {os.path.basename(ad.get_str(f"{prefix}Cmd")) for prefix in ("", "SUBMIT_")}
-    for prefix in ("", "SUBMIT_"):
-        listed = [ad.get_str(f"{prefix}{attribute}") for attribute in ("TransferInput", "In", "x509userproxy")]
-        names |= {os.path.basename(name.strip()) for text in listed for name in text.split(",")}
-    wanted = {name.strip().rstrip("/") for name in ad.get_str("TransferOutput").split(",")}
-    return names - wanted - {""}
-
-
-def _copy(there: Schedd, job: tuple[int, int], name: str, size: int, target: str, mode: int) -> None:
-    fresh = target + ".condor-part"
-    with open(fresh, "wb") as file:
-        offset = 0
-        while offset < size:
-            data = there.ask(ReadSpool(cluster_id=job[0], proc_id=job[1], path=name, offset=offset)).data
-            if not data:
-                raise ToolError(f"{name} became shorter while it was fetched")
-            file.write(data)
-            offset += len(data)
-    os.chmod(fresh, mode & 0o777 or 0o644)
-    os.replace(fresh, target)
-
-
-def remaps_of(text: str) -> dict[str, str]:
-    """``name = new; name2 = new2``; a backslash protects ``;`` and ``=``."""
-    out: dict[str, str] = {}
-    key: str | None = None
-    word = ""
-    position = 0
-    while position <= len(text):
-        letter = text[position : position + 1]
-        if letter == "\\" and position + 1 < len(text):
-            word += text[position + 1]
-            position += 2
-            continue
-        if letter == "=" and key is None:
-            key, word = word.strip(), ""
-        elif letter in (";", ""):
-            if key:
-                out[key] = word.strip()
-            key, word = None, ""
-        else:
-            word += letter
-        position += 1
-    return out
 
 
 USAGE = """Usage: condor_transfer_data [options] [constraints]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from condor_actors.classads import ClassAd
-from condor_actors.tools.jobs.transfer_data import remaps_of
+from condor_actors.tools.lib.retrieval import remaps_of
 from condor_actors.tools.printing.queue_views import batch_table, batches_of, job_table, total_line, totals
 
 

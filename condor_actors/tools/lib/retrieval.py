@@ -1,0 +1,105 @@
+"""What is in a schedd's spool comes home: each file to its job's initial folder, under its own name or the one that
+``transfer_output_remaps`` gives it.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from condor_actors.classads import ClassAd
+from condor_actors.messages.queue import QueryJobs
+from condor_actors.messages.spool import ListSpool, ReadSpool
+from condor_actors.tools.lib.command import ToolError
+
+if TYPE_CHECKING:
+    from condor_actors.tools.lib.contact import Schedd
+
+
+def fetch_jobs(there: Schedd, questions: list[QueryJobs]) -> int:
+    """Fetch the files of all jobs that some questions find.
+
+    Returns:
+        how many jobs there are.
+
+    Raises:
+        ToolError: the schedd says what cannot be.
+        WireError: it refuses or is silent.
+        OSError: a file cannot be written.
+    """
+    found = 0
+    for question in questions:
+        cursor = ""
+        while True:
+            page = there.ask(QueryJobs(ids=question.ids, constraint=question.constraint, cursor=cursor))
+            for text in page.ads:
+                _fetch_job(there, ClassAd.from_bytes(text))
+                found += 1
+            cursor = page.cursor
+            if not cursor:
+                break
+    return found
+
+
+def _fetch_job(there: Schedd, ad: ClassAd) -> None:
+    cluster, proc = ad.get_int("ClusterId"), ad.get_int("ProcId")
+    listing = there.ask(ListSpool(cluster_id=cluster, proc_id=proc))
+    remaps = remaps_of(ad.get_str("TransferOutputRemaps") or ad.get_str("SUBMIT_TransferOutputRemaps"))
+    mine = _inputs(ad)
+    for name, size, mode in listing.files:
+        if name in mine or name.partition("/")[0] in mine:
+            continue
+        target = os.path.join(listing.iwd, remaps.get(name, name))
+        if os.path.isabs(name) or ".." in name.split("/"):
+            raise ToolError(f"the schedd named a file outside the job's folder: {name}")
+        if os.path.dirname(target):
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+        _copy(there, (cluster, proc), name, size, target, mode)
+
+
+def _inputs(ad: ClassAd) -> set[str]:
+    """Names in the spool that were sent there and are no results: they would overwrite what may be newer at home."""
+    names = {os.path.basename(ad.get_str(f"{prefix}Cmd")) for prefix in ("", "SUBMIT_")}
+    for prefix in ("", "SUBMIT_"):
+        listed = [ad.get_str(f"{prefix}{attribute}") for attribute in ("TransferInput", "In", "x509userproxy")]
+        names |= {os.path.basename(name.strip()) for text in listed for name in text.split(",")}
+    wanted = {name.strip().rstrip("/") for name in ad.get_str("TransferOutput").split(",")}
+    return names - wanted - {""}
+
+
+def _copy(there: Schedd, job: tuple[int, int], name: str, size: int, target: str, mode: int) -> None:
+    fresh = target + ".condor-part"
+    with open(fresh, "wb") as file:
+        offset = 0
+        while offset < size:
+            data = there.ask(ReadSpool(cluster_id=job[0], proc_id=job[1], path=name, offset=offset)).data
+            if not data:
+                raise ToolError(f"{name} became shorter while it was fetched")
+            file.write(data)
+            offset += len(data)
+    os.chmod(fresh, mode & 0o777 or 0o644)
+    os.replace(fresh, target)
+
+
+def remaps_of(text: str) -> dict[str, str]:
+    """``name = new; name2 = new2``; a backslash protects ``;`` and ``=``."""
+    out: dict[str, str] = {}
+    key: str | None = None
+    word = ""
+    position = 0
+    while position <= len(text):
+        letter = text[position : position + 1]
+        if letter == "\\" and position + 1 < len(text):
+            word += text[position + 1]
+            position += 2
+            continue
+        if letter == "=" and key is None:
+            key, word = word.strip(), ""
+        elif letter in (";", ""):
+            if key:
+                out[key] = word.strip()
+            key, word = None, ""
+        else:
+            word += letter
+        position += 1
+    return out

@@ -1,0 +1,179 @@
+"""Sending the jobs of a description to a schedd: numbers, pages, and what became of them when a line broke.
+
+The numbers of clusters are asked for while the description is read, more and more at once.  The pages of all clusters
+then go out together, some on their way while the first are answered; each cluster is one transaction of the schedd.  A
+schedd that goes away in between is asked, when it is back, which clusters it has.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from condor_actors.submit import Cluster, Environment
+from condor_actors.tools.lib.command import ToolError
+from condor_actors.tools.pool.version import platform_line, version_line
+from condor_actors.wire.blocking import AT_ONCE, LinkLost, RequestRefused, TimedOut, WireError
+
+if TYPE_CHECKING:
+    from condor_actors.config import Config
+    from condor_actors.messages.submission import SubmitPage
+    from condor_actors.tools.lib.contact import Schedd
+
+PAGE_BYTES = 384 * 1024
+MOST_NUMBERS = 1000
+"""Cluster numbers that a schedd gives away at once."""
+RETURN_S = 60.0
+"""How long a schedd that went away during a submission is given to come back and say what became of it."""
+
+
+class Submission:
+    """Sends clusters to a schedd.
+
+    Args:
+        there: a line to it.
+        again: a new line to it, when that one broke.
+        spool: whether the jobs wait for their input files.
+    """
+
+    def __init__(self, there: Schedd, again: Callable[[], Schedd], *, spool: bool) -> None:
+        self.there = there
+        self._again = again
+        self._spool = spool
+        self._numbers: deque[int] = deque()
+        self._next_count = 1
+
+    def reserve(self) -> int:
+        """The number of a new cluster; a description that goes on to want more gets more and more at once."""
+        from condor_actors.messages.submission import ClusterReserved, ReserveCluster
+
+        if not self._numbers:
+            answer: ClusterReserved = self._asked(ReserveCluster(count=self._next_count))
+            self._numbers = deque(range(answer.cluster_id, answer.cluster_id + self._next_count))
+            self._next_count = min(2 * self._next_count, MOST_NUMBERS)
+        return self._numbers.popleft()
+
+    def send(self, clusters: Sequence[Cluster], before: Sequence[Cluster] = ()) -> None:
+        """Send the pages of clusters, some on their way together.
+
+        Raises:
+            ToolError: one is refused, or the schedd went away; says which were queued.
+        """
+        queued = [cluster.cluster_id for cluster in before]
+        problem = ""
+        sent = [(cluster, page) for cluster in clusters for page in self._pages(cluster)]
+        done = 0
+        try:
+            for (cluster, page), answer in zip(sent, self.there.ask_all(page for _, page in sent), strict=True):
+                done += 1
+                if isinstance(answer, RequestRefused):
+                    problem = problem or f"Failed to queue the jobs.\nERROR: {answer}"
+                elif page.last:
+                    queued.append(cluster.cluster_id)
+        except (LinkLost, TimedOut) as error:
+            queued += [cluster.cluster_id for cluster, page in sent[done:done + AT_ONCE]
+                       if page.last and self._was_queued(cluster.cluster_id)]
+            if len(queued) == len(before) + len(clusters):
+                return
+            problem = problem or f"Failed to queue the jobs: {error}" + ("" if queued else "; nothing was queued")
+        except WireError as error:
+            problem = f"Failed to queue the jobs: the schedd does not answer ({error})"
+        if problem:
+            raise ToolError(f"{problem}\n(queued: cluster {ranges(queued)})" if queued else problem)
+
+    def _pages(self, cluster: Cluster) -> Iterator[SubmitPage]:
+        from condor_actors.messages.submission import SubmitPage
+
+        pages = list(pages_of(cluster))
+        first = 0
+        for number, procs in enumerate(pages):
+            yield SubmitPage(cluster_id=cluster.cluster_id, page=number, cluster_ad=cluster.ad if number == 0 else b"",
+                             procs=procs, first_proc=first, last=number == len(pages) - 1,
+                             spool=self._spool)
+            first += len(procs)
+
+    def _asked(self, message: Any) -> Any:
+        try:
+            return self.there.ask(message)
+        except RequestRefused as error:
+            raise ToolError(f"Failed to queue the jobs.\nERROR: {error}") from None
+        except (LinkLost, TimedOut):
+            raise
+        except WireError as error:
+            raise ToolError(f"Failed to queue the jobs: the schedd does not answer ({error})") from None
+
+    def _was_queued(self, cluster_id: int) -> bool:
+        """Whether a submission was committed though its answer got lost: ask the schedd when it is back.
+
+        Raises:
+            ToolError: it does not come back; the jobs may be queued or not.
+        """
+        from condor_actors.messages.queue import QueryJobs
+
+        deadline_s = time.monotonic() + RETURN_S
+        while time.monotonic() < deadline_s:
+            try:
+                self.there.client.close()
+                self.there = self._again()
+                return any(
+                    self.there.ask(QueryJobs(source=source, ids=((cluster_id, -1),), limit=1)).ads
+                    for source in ("queue", "history")
+                )
+            except (ToolError, WireError):
+                time.sleep(1.0)
+        raise ToolError(
+            f"The schedd went away while cluster {cluster_id} was submitted; "
+            f"see with 'condor_q {cluster_id}' whether it is queued before you submit again"
+        )
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """``1-3, 7`` for 1, 2, 3 and 7."""
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and number == parts[-1][1] + 1:
+            parts[-1][1] = number
+        else:
+            parts.append([number, number])
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in parts)
+
+
+def pages_of(cluster: Cluster) -> Iterator[tuple[bytes, ...]]:
+    """The procs of a cluster in pages that fit a message."""
+    page: list[bytes] = []
+    room = PAGE_BYTES - len(cluster.ad)
+    for text in cluster.procs:
+        if page and (room < len(text) + 5 or len(page) >= 50_000):
+            yield tuple(page)
+            page, room = [], PAGE_BYTES
+        page.append(text)
+        room -= len(text) + 5
+    yield tuple(page)
+
+
+def environment(config: Config, *, submit_method: int = 0) -> Environment:
+    """The caller's world."""
+    import pwd
+
+    from condor_actors.tools.lib.submit_files import LocalFiles
+
+    return Environment(
+        cwd=os.getcwd(),
+        environ=os.environ,
+        user=pwd.getpwuid(os.getuid()).pw_name,
+        now_s=int(time.time()),
+        arch=config.needed_text("ARCH"),
+        opsys=config.needed_text("OPSYS"),
+        files=LocalFiles(),
+        setting=config.text,
+        version=version_line(),
+        platform=platform_line(),
+        automatic={
+            name: config.text(name) or ""
+            for name in ("OPSYSANDVER", "OPSYSVER", "OPSYSMAJORVER", "SPOOL", "FULL_HOSTNAME")
+        },
+        submit_method=submit_method,
+    )
