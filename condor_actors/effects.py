@@ -13,6 +13,7 @@ effect          comes back as
 ``Persist``     –  (committed before anything of this turn leaves)
 ``SetTimer``    the event ``TimerFired(key)``
 ``CancelTimer`` –
+``GoOn``        the event that it has, with the sender of what is being handled
 ``Note``        –  (a line of the log)
 ==============  ==========================================================================================
 
@@ -27,7 +28,7 @@ import attrs
 
 from condor_actors.messages.envelope import Address, Delivery
 
-__all__ = ["Answer", "Ask", "CancelTimer", "Effect", "Note", "Persist", "Reply", "Send", "SetTimer"]
+__all__ = ["Answer", "Ask", "CancelTimer", "Effect", "GoOn", "Note", "Persist", "Reply", "Send", "SetTimer"]
 
 
 class Effect:
@@ -84,6 +85,16 @@ class CancelTimer(Effect):
     """Forget the timer ``key``; one that does not run is no error."""
 
     key: Any
+
+
+@attrs.frozen
+class GoOn(Effect):
+    """Have ``event`` in a later turn, behind what others wait for: the rest of work that is too long for one turn.
+
+    It comes as what is being handled came, so a ``Reply`` then answers that.
+    """
+
+    event: Any
 
 
 @attrs.frozen

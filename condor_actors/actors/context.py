@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterable
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+import attrs
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger, LogLevel
 from twisted.python.failure import Failure
 
 from condor_actors.actors.cell import Action, Cell, LocalPost, Outgoing, RemotePost
 from condor_actors.actors.supervision import PERMANENT, ChildSpec
-from condor_actors.effects import Answer, Ask, CancelTimer, Effect, Note, Persist, Reply, Send, SetTimer
+from condor_actors.effects import Answer, Ask, CancelTimer, Effect, GoOn, Note, Persist, Reply, Send, SetTimer
 from condor_actors.messages.codec import OversizedMessage, encode
 from condor_actors.messages.envelope import Address, Delivery, Envelope, Refused
 
@@ -256,6 +257,9 @@ class Context:
         elif isinstance(effect, Ask):
             self.ask(effect.to, effect.message, timeout_s=effect.timeout_s, then=self._answerer(effect.tag),
                      trace_id=effect.trace_id)
+        elif isinstance(effect, GoOn):
+            assert delivery is not None
+            self._system.loop.go_on(self._cell, attrs.evolve(delivery, message=effect.event))
         elif isinstance(effect, Note):
             fields = {f"{name}_" if name in _LOG_WORDS else name: value for name, value in effect.fields}
             level = LogLevel.levelWithName(effect.level)

@@ -148,6 +148,16 @@ class Lanes:
         lane.turns.append((turn, size_bytes))
         self._ledger._add(lane, size_bytes)
 
+    def add_again(self, turn: Turn) -> None:
+        """Put the rest of the turn that was taken last behind what waits of the same sender."""
+        lane = self._served
+        if lane is None:
+            self.add(turn)
+            return
+        self.count += 1
+        lane.turns.append((turn, 0))
+        self._ledger._add(lane, 0)
+
     def add_first(self, turn: Turn) -> None:
         """Put a turn before all others."""
         self.count += 1

@@ -22,12 +22,13 @@ from condor_actors.actors.mailboxes import NOBODY, Mailboxes
 from condor_actors.actors.outbound import Outbound
 from condor_actors.actors.slow_edges import SlowEdges
 from condor_actors.actors.witness import Witness
-from condor_actors.messages.envelope import Delivery, TimerFired
+from condor_actors.messages.envelope import Delivery, Refused, TimerFired
 
 __all__ = ["Supervisor", "TurnLoop"]
 
 TURNS_PER_COMMIT = 512
 TURNS_PER_ACTOR = 32
+INTERRUPTED = "an error of the daemon has interrupted this; a part of it may be done"
 PUMP_S = 0.005
 """Turns of one iteration may take this long: what they sent should not wait for many others' work."""
 
@@ -180,6 +181,19 @@ class TurnLoop:
                 self._log.debug("late failure for {actor}: {error}", actor=cell.name, error=result.getErrorMessage())
             return
         self._mailboxes.put(cell, (_of(cell, incarnation, then), result, 0.0))
+
+    def go_on(self, cell: Cell, rest: Delivery) -> None:
+        """Queue the rest of the turn that runs, in the lane of its sender, who is told when it will never come."""
+        incarnation = cell.incarnation
+
+        def go_on(delivery: Delivery) -> None:
+            if cell.incarnation == incarnation and cell.actor is not None:
+                cell.actor.receive(delivery)
+            else:
+                self._outbound.refuse(delivery, Refused(code="internal", text=INTERRUPTED))
+
+        cell.inbox.add_again((go_on, rest, 0.0))
+        self._mailboxes.make_ready(cell)
 
     def stop(self) -> None:
         """Run no more."""

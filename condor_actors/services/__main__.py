@@ -13,6 +13,7 @@ from twisted.python import usage
 
 from condor_actors.config import ConfigError
 from condor_actors.services.steady_time import steady_timers
+from condor_actors.services.tenure import Tenure
 
 NAMES = (
     "master", "collector", "negotiator", "schedd", "startd", "kbdd", "shadow-host", "starter-host",
@@ -30,6 +31,7 @@ def main(arguments: list[str]) -> int:
     from twisted.internet import reactor
 
     steady_timers(reactor)
+    Tenure().begin()
     module = import_module(f"condor_actors.services.{arguments[0].replace('-', '_')}")
     options = module.Options()
     try:

@@ -33,8 +33,8 @@ CALL_STEPS: Final = 10
 STEP_SHIFT: Final = 6
 LONG_TEXT: Final = 4096
 ITEM_BYTES: Final = 64
-TURN_STEPS: Final = 3_000_000
-"""Steps after which a question that goes over many ads waits for its next turn: about a quarter of a second."""
+TURN_STEPS: Final = 300_000
+"""Steps after which a question that goes over many ads waits for its next turn: some hundredths of a second."""
 MAX_ELEMENTS: Final = 100_000
 """Elements that a list made of a text may have."""
 

@@ -144,6 +144,7 @@ class Autoclusters:
     Attributes:
         always, never, only: attributes, lower case, that the admin adds to the significant ones, takes from them, or
             puts in their place.
+        unsettled: clusters that are being edited: some of their jobs stand where they stood before.
     """
 
     def __init__(self, rank: Callable[[Job], Rank] = default_rank) -> None:
@@ -151,6 +152,7 @@ class Autoclusters:
         self.always: frozenset[str] = frozenset()
         self.never: frozenset[str] = frozenset()
         self.only: frozenset[str] = frozenset()
+        self.unsettled: set[int] = set()
         self.by_number: dict[int, Autocluster] = {}
         self._by_submitter: dict[str, _Heads] = {}
         self._rank = rank
@@ -158,18 +160,21 @@ class Autoclusters:
         self._next = 1
         self._ranks: dict[Rank, Rank] = {}
 
-    def learn(self, names: Iterable[str], jobs: Iterable[Job]) -> bool:
-        """The negotiator finds these attributes significant too; returns whether the autoclusters changed.
+    def learn(self, names: Iterable[str], jobs: Iterable[Job]) -> list[Job]:
+        """The negotiator finds these attributes significant too.
 
         Args:
             names: in any case.
             jobs: all jobs of the queue, asked for only when something changed.
+
+        Returns:
+            Jobs that have lost their place by it and want one again.
         """
         wanted = (frozenset(name.lower() for name in names) | self.significant | self.always) - self.never
         if self.only:
             wanted = self.only
         if wanted == self.significant:
-            return False
+            return []
         self.significant = wanted
         self.by_number.clear()
         self._by_submitter.clear()
@@ -182,9 +187,7 @@ class Autoclusters:
             job.autocluster = 0
             if waits:
                 ready.append(job)
-        for job in ready:
-            self.add(job)
-        return True
+        return ready
 
     # ---- membership
 
@@ -300,7 +303,7 @@ class Autoclusters:
         own_head = own.head() if own is not None and own.submitter == submitter else None
         for autocluster, job in self.of_submitter(submitter):
             if own_head is not None and (autocluster is own or not _goes_before(job, own_head, overdue_s)):
-                yield own_head, True
+                yield own_head, own_head.cluster.number not in self.unsettled
                 own_head = None
             if autocluster is not own:
                 yield job, False

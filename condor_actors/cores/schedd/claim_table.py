@@ -213,7 +213,7 @@ class ClaimTable:
         settings, autoclusters = context.settings, context.autoclusters
         autoclusters.always, autoclusters.never = settings.more_significant, settings.less_significant
         autoclusters.only = settings.only_significant
-        autoclusters.learn(question.significant_attributes, context.queue.jobs())
+        self._transitions.offer_anew(autoclusters.learn(question.significant_attributes, context.queue.jobs()))
         page = question.cursor
         listing = self._listing(question.submitter, int(page) if page.isdecimal() and len(page) < MOST_DIGITS else 0)
         found: list[ResourceRequest] = []

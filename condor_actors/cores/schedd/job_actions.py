@@ -1,15 +1,20 @@
 """What users do to jobs: remove, hold, release, suspend, continue, vacate, edit.
 
 Theory: the table of :mod:`condor_actors.cores.schedd.job_status` says what an action does in each status; here it is
-carried out for each job that the ids or the constraint name, one result per id asked for.
+carried out for each job that the ids or the constraint name, one result per id asked for.  What names many jobs is done
+in many turns, so that nobody waits for it: each changes what it can, and the last one answers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import Protocol
 
-from condor_actors.classads import ClassAd, ClassAdSyntaxError, is_true, parse_expression
+import attrs
+
+from condor_actors.classads import ClassAd, ClassAdSyntaxError, Expr, is_true, parse_expression
+from condor_actors.classads.evaluation.budget import TURN_STEPS, spent
 from condor_actors.cores.schedd.charging import CHARGED
 from condor_actors.cores.schedd.job_attributes import Hand, attribute
 from condor_actors.cores.schedd.job_queue import Cluster, Job
@@ -17,11 +22,38 @@ from condor_actors.cores.schedd.job_status import ACTIONS, Step
 from condor_actors.cores.schedd.job_transitions import JobTransitions
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.cores.submit_commands import objection
+from condor_actors.effects import GoOn
 from condor_actors.messages.codes import HoldCode, JobStatus, Universe
 from condor_actors.messages.envelope import Delivery, Identity, Refused
 from condor_actors.messages.queue import ActionResult, ActionResults, ActOnJobs, EditJobs, JobAction
 
-__all__ = ["JobActions", "RunStopper"]
+__all__ = ["ActionRest", "JobActions", "RunStopper"]
+
+LOOK = 1
+PLACE = 2
+ACT = 10
+SLICE = 2_000
+"""What one turn may cost: jobs that are only looked at, put in their place anew, acted on."""
+MOST_RESULTS = 10_000
+"""Jobs that are named one by one in the answer about a constraint; the others are only counted."""
+
+Act = Callable[[Job], ActionResult]
+
+
+@attrs.define(eq=False)
+class ActionRest:
+    """What is left of an action or an edit; also the event with which it goes on.
+
+    Attributes:
+        delivery: the question.
+        steps: does it, a job at a time; yields what that cost.
+        results, count: the answer so far.
+    """
+
+    delivery: Delivery
+    steps: Iterator[int] = attrs.field(factory=lambda: iter(()))
+    results: list[tuple[int, int, ActionResult]] = attrs.field(factory=list)
+    count: int = 0
 
 
 class RunStopper(Protocol):
@@ -53,39 +85,49 @@ class JobActions:
 
     # ---- which jobs
 
-    def _matching(self, constraint: str, identity: Identity) -> list[Job]:
-        """Of the jobs that the caller may act on."""
-        expression = parse_expression(constraint)
-        now_s, sight = self._context.now_s, self._context.sight(identity)
-        return [job for job in self._context.queue.jobs()
-                if sight.sees_all_of(job.cluster.owner) and is_true(expression.evaluate(job.ad, None, now_s))]
-
-    def _each(self, ids: Iterable[tuple[int, int]], constraint: str, identity: Identity,
-              act: Callable[[Job], ActionResult]) -> ActionResults:
-        """Act on the jobs named; one result per id, or per job for a constraint."""
-        results: list[tuple[int, int, ActionResult]] = []
-        count = 0
+    def _each(self, rest: ActionRest, ids: Iterable[tuple[int, int]], act: Act) -> Iterator[int]:
+        """Act on the jobs named; one result per id."""
+        clusters, identity = self._context.queue.clusters, rest.delivery.identity
         for cluster_id, proc in ids:
-            cluster = self._context.queue.clusters.get(cluster_id)
-            if proc >= 0:
-                job = cluster.jobs.get(proc) if cluster is not None else None
-                result = self._one(job, identity, act)
-            else:
-                done = [self._one(job, identity, act) for job in tuple(cluster.jobs.values())] if cluster else []
-                result = _of_cluster(done)
-                count += done.count(ActionResult.SUCCESS)
-            if proc >= 0 and result is ActionResult.SUCCESS:
-                count += 1
-            results.append((cluster_id, proc, result))
-        if constraint:
-            for job in self._matching(constraint, identity):
-                result = act(job)
-                count += result is ActionResult.SUCCESS
-                if len(results) < 10_000:
-                    results.append((job.cluster.number, job.proc, result))
-        return ActionResults(results=tuple(results), count=count)
+            cluster = clusters.get(cluster_id)
+            result: ActionResult | None = None
+            for job in (cluster.jobs_after(-1) if proc < 0 else (cluster.jobs.get(proc),)) if cluster else ():
+                done = self._one(job, identity, act)
+                rest.count += done is ActionResult.SUCCESS
+                result = done if result is None or done is ActionResult.SUCCESS else result
+                yield ACT
+            rest.results.append((cluster_id, proc, result or ActionResult.NOT_FOUND))
 
-    def _one(self, job: Job | None, identity: Identity, act: Callable[[Job], ActionResult]) -> ActionResult:
+    def _matching(self, rest: ActionRest, constraint: Expr | None, act: Act) -> Iterator[int]:
+        """Act on those of the jobs that are there now that the caller may act on; one result per job."""
+        if constraint is None:
+            return
+        context = self._context
+        sight, clusters = context.sight(rest.delivery.identity), context.queue.clusters
+        for number in sorted(clusters):
+            cluster = clusters.get(number)
+            yield LOOK
+            for job in cluster.jobs_after(-1) if cluster and sight.sees_all_of(cluster.owner) else ():
+                if not is_true(constraint.evaluate(job.ad, None, context.now_s)):
+                    yield LOOK
+                    continue
+                result = act(job)
+                rest.count += result is ActionResult.SUCCESS
+                if len(rest.results) < MOST_RESULTS:
+                    rest.results.append((number, job.proc, result))
+                yield ACT
+
+    def go_on(self, rest: ActionRest) -> None:
+        """Do what a turn may do of an action; answer when it is done."""
+        left, steps_before = SLICE, spent()[0]
+        for cost in rest.steps:
+            left -= cost
+            if left <= 0 or spent()[0] - steps_before > TURN_STEPS:
+                self._context.out.append(GoOn(rest))
+                return
+        self._context.reply(ActionResults(results=tuple(rest.results), count=rest.count), rest.delivery)
+
+    def _one(self, job: Job | None, identity: Identity, act: Act) -> ActionResult:
         if job is None:
             return ActionResult.NOT_FOUND
         if not self._context.may_touch(identity, job.cluster.owner):
@@ -108,9 +150,13 @@ class JobActions:
             return result
 
         try:
-            self._context.reply(self._each(message.ids, message.constraint, delivery.identity, act))
+            constraint = parse_expression(message.constraint) if message.constraint else None
         except ClassAdSyntaxError as error:
             self._context.reply(Refused(code="invalid", text=f"constraint {message.constraint!r}: {error}"))
+            return
+        rest = ActionRest(delivery)
+        rest.steps = chain(self._each(rest, message.ids, act), self._matching(rest, constraint, act))
+        self.go_on(rest)
 
     @staticmethod
     def _reason(message: ActOnJobs, user: str) -> str:
@@ -168,6 +214,7 @@ class JobActions:
         context = self._context
         try:
             values = ClassAd.from_bytes(message.attributes)
+            constraint = parse_expression(message.constraint) if message.constraint else None
             denied = self._denied(values, delivery.identity)
             if denied:
                 context.reply(Refused(code="denied", text=denied))
@@ -184,21 +231,28 @@ class JobActions:
             if problem is not None:
                 context.reply(Refused(code="invalid", text=problem))
                 return
-            whole: set[int] = set()
-            for cluster_id, proc in ids:
-                cluster = context.queue.clusters.get(cluster_id)
-                if proc < 0 and cluster is not None and context.may_touch(delivery.identity, cluster.owner):
-                    self._edit_cluster(cluster, values, names)
-                    whole.add(cluster_id)
-
-            def act(job: Job) -> ActionResult:
-                if job.cluster.number not in whole:
-                    self._edit_job(job, values)
-                return ActionResult.SUCCESS
-
-            context.reply(self._each(ids, message.constraint, delivery.identity, act))
         except (ClassAdSyntaxError, ValueError) as error:
             context.reply(Refused(code="invalid", text=str(error)))
+            return
+
+        def edit(job: Job) -> ActionResult:
+            self._edit_job(job, values)
+            return ActionResult.SUCCESS
+
+        rest = ActionRest(delivery)
+        rest.steps = chain(self._edit_ids(rest, ids, values, edit), self._matching(rest, constraint, edit))
+        self.go_on(rest)
+
+    def _edit_ids(self, rest: ActionRest, ids: Iterable[tuple[int, int]], values: ClassAd, edit: Act) -> Iterator[int]:
+        """Whole clusters by their own ad, else job by job."""
+        for cluster_id, proc in ids:
+            cluster = self._context.queue.clusters.get(cluster_id)
+            if proc >= 0 or cluster is None or not self._context.may_touch(rest.delivery.identity, cluster.owner):
+                yield from self._each(rest, ((cluster_id, proc),), edit)
+                continue
+            rest.count += len(cluster.jobs)
+            yield from self._edit_cluster(cluster, values)
+            rest.results.append((cluster_id, proc, ActionResult.SUCCESS))
 
     def _denied(self, values: ClassAd, identity: Identity) -> str:
         """Why these attributes are not the caller's to edit; empty when they are.
@@ -225,19 +279,25 @@ class JobActions:
         cluster = self._context.queue.clusters.get(name[0])
         return (name[0], -1) if cluster is not None and cluster.total == 1 and name[1] in cluster.jobs else name
 
-    def _edit_cluster(self, cluster: Cluster, values: ClassAd, names: set[str]) -> None:
-        """All jobs of a cluster at once: its own ad changes, and what jobs have of their own."""
+    def _edit_cluster(self, cluster: Cluster, values: ClassAd) -> Iterator[int]:
+        """All jobs of a cluster: its own ad changes at once, then what jobs have of their own, and where they stand."""
+        context = self._context
+        names = {name.lower() for name in values}
         for name, value in values.stored_items():
             cluster.ad.store(name, value)
         cluster.changed()
-        self._context.queue.charge_anew(cluster)
-        self._context.persist(self._context.queue.cluster_row(cluster))
-        for job in cluster.jobs.values():
+        context.queue.charge_anew(cluster)
+        context.persist(context.queue.cluster_row(cluster))
+        unsettled = context.autoclusters.unsettled
+        unsettled.add(cluster.number)
+        for job in cluster.jobs_after(-1):
             own = names & job.ad.own.keys()
             if own:
-                self._context.queue.update(job, values.project(own))
+                context.queue.update(job, values.project(own))
             if job.order is not None:
-                self._context.autoclusters.add(job)
+                context.autoclusters.add(job)
+            yield ACT if own else PLACE
+        unsettled.discard(cluster.number)
 
     def _edit_job(self, job: Job, values: ClassAd) -> None:
         self._context.queue.update(job, values)
@@ -250,12 +310,4 @@ _TOOL = {
     JobAction.SUSPEND: "suspend", JobAction.CONTINUE: "continue", JobAction.VACATE: "vacate_job",
     JobAction.VACATE_FAST: "vacate_job", JobAction.CHECKPOINT: "checkpoint",
 }
-
-
-def _of_cluster(results: list[ActionResult]) -> ActionResult:
-    """What to tell about a whole cluster: success when anything was done, else the first obstacle."""
-    if not results:
-        return ActionResult.NOT_FOUND
-    return ActionResult.SUCCESS if ActionResult.SUCCESS in results else results[0]
-
 

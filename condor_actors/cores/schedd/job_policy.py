@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from condor_actors.classads import ERROR, UNDEFINED, ClassAd, Expr
+from condor_actors.classads.evaluation.budget import TURN_STEPS, spent
 from condor_actors.cores.schedd.job_actions import RunStopper
 from condor_actors.cores.schedd.job_queue import Job
 from condor_actors.cores.schedd.job_status import ALIVE
@@ -29,8 +30,11 @@ from condor_actors.messages.codes import HoldCode, JobStatus
 
 __all__ = ["JobPolicy"]
 
-SLICE = 500
-"""Jobs looked at in one turn."""
+SLICE = 5_000
+EVALUATION = 10
+"""What a turn may cost: a job that nothing concerns costs 1, one whose expressions are evaluated :data:`EVALUATION`."""
+SLICE_GAP_S = 0.01
+"""Between two such turns others have theirs."""
 
 PERIODIC = ("periodichold", "periodicrelease", "periodicremove", "periodicvacate")
 DATES = ("allowedjobduration", "allowedexecuteduration", "timerremove")
@@ -48,7 +52,7 @@ class JobPolicy:
         self._context = context
         self._transitions = transitions
         self.runs: RunStopper
-        self._round: Iterator[Job] | None = None
+        self._round: Iterator[int] | None = None
 
     # ---- which jobs
 
@@ -75,19 +79,31 @@ class JobPolicy:
     def round(self) -> None:
         """Begin to look at all jobs."""
         if self._round is None:
-            self._round = iter([job for job in self._context.queue.jobs() if self.concerns(job)])
+            self._round = self._looks()
             self.slice()
         self.started()
+
+    def _looks(self) -> Iterator[int]:
+        """Look at the jobs that there are now, one after the other; yields what that costs."""
+        clusters = self._context.queue.clusters
+        for number in sorted(clusters):
+            cluster = clusters.get(number)
+            for job in cluster.jobs_after(-1) if cluster is not None else ():
+                if self.concerns(job):
+                    self.evaluate(job)
+                    yield EVALUATION
+                else:
+                    yield 1
 
     def slice(self) -> None:
         """Look at the next jobs of the round."""
         if self._round is None:
             return
-        for count, job in enumerate(self._round, 1):
-            if job.cluster.jobs.get(job.proc) is job:
-                self.evaluate(job)
-            if count >= SLICE:
-                self._context.timer(("policy-slice",), 0.0)
+        left, steps_before = SLICE, spent()[0]
+        for cost in self._round:
+            left -= cost
+            if left <= 0 or spent()[0] - steps_before > TURN_STEPS:
+                self._context.timer(("policy-slice",), SLICE_GAP_S)
                 return
         self._round = None
 

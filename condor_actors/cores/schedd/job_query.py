@@ -7,7 +7,7 @@ changing queue neither repeats nor misses a job that stays.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, Expr, is_true, parse_expression
@@ -24,7 +24,7 @@ PAGE_JOBS = 5_000
 CLUSTERS_A_PAGE = 5_000
 BATCH_BYTES = 250
 """What a line of the batch view takes, but for its names."""
-SCAN_JOBS = 20_000
+SCAN_JOBS = 2_000
 """Jobs looked at for one page when few match a constraint; then the page ends early, so that others get their turn."""
 SEPARATOR_BYTES = 8
 """What an ad takes in a message beside its text."""
@@ -106,13 +106,11 @@ def _from(queue: JobQueue, question: QueryJobs, after: str) -> Iterator[Job]:
         known = wanted.get(cluster_id, set())
         wanted[cluster_id] = None if proc_id < 0 or known is None else known | {proc_id}
     numbers = sorted(wanted.keys() & queue.clusters.keys()) if question.ids else sorted(queue.clusters)
-    for number in numbers:
-        if number < start[0]:
-            continue
-        jobs = queue.clusters[number].jobs
+    for index in range(bisect_left(numbers, start[0]), len(numbers)):
+        number = numbers[index]
         procs = wanted.get(number)
-        for proc, job in list(jobs.items()):
-            if (procs is None or proc in procs) and (number, proc) > start:
+        for job in queue.clusters[number].jobs_after(start[1] if number == start[0] else -1):
+            if procs is None or job.proc in procs:
                 yield job
 
 

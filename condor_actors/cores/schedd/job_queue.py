@@ -25,6 +25,9 @@ from condor_actors.messages.codes import JobStatus
 
 __all__ = ["Cluster", "Job", "JobQueue", "own_text"]
 
+FEW_JOBS = 1_000
+"""Jobs of a cluster that are looked through for those after one of them; of more, the numbers are counted up."""
+
 Counts = list[int]
 """Number of jobs per JobStatus; index 0 is unused."""
 
@@ -79,6 +82,22 @@ class Cluster:
         if self._text is None:
             self._text = self.ad.to_bytes()
         return self._text
+
+    def jobs_after(self, proc: int) -> Iterator[Job]:
+        """The jobs after one of them, in the order of their numbers; they may come and go meanwhile.
+
+        However often somebody goes on after the last job that he has seen, each number is counted up once.
+        """
+        jobs = self.jobs
+        numbers: Iterable[int]
+        if len(jobs) <= FEW_JOBS:
+            numbers = sorted([each for each in jobs if each > proc])
+        else:
+            numbers = range(proc + 1, max(self.total, next(reversed(jobs)) + 1))
+        for number in numbers:
+            job = jobs.get(number)
+            if job is not None:
+                yield job
 
     def changed(self) -> None:
         """The ad was edited: what was derived from it is out of date."""

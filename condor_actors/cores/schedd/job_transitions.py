@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterable
 from functools import lru_cache
 
 import attrs
@@ -18,6 +20,11 @@ from condor_actors.effects import Effect
 from condor_actors.messages.codes import HoldCode, JobEventType, JobStatus, Universe, hold_label
 
 __all__ = ["ForgetSpool", "JobTransitions"]
+
+OFFERS = 2_000
+"""Jobs that are put in their place anew in one turn."""
+OFFER_GAP_S = 0.01
+"""Between two such turns others have theirs."""
 
 
 @lru_cache(maxsize=1000)
@@ -44,6 +51,7 @@ class JobTransitions:
         self._context = context
         self._notices = notices
         self.local = LocalJobs()
+        self._anew: deque[Job] = deque()
 
     def offer(self, job: Job) -> None:
         """A job that is idle and free may run: put it where claims (or the local machine) find it."""
@@ -56,6 +64,24 @@ class JobTransitions:
             self.local.add(job)
         else:
             context.autoclusters.add(job)
+
+    def offer_anew(self, jobs: Iterable[Job] = ()) -> bool:
+        """These jobs, and those of earlier calls, have lost their place: the first ones get another now.
+
+        Returns:
+            Whether it was asked for and none is left; else the next follow at ``TimerFired(("offer-anew",))``.
+        """
+        anew = self._anew
+        if not jobs and not anew:
+            return False
+        anew.extend(jobs)
+        for _ in range(min(OFFERS, len(anew))):
+            job = anew.popleft()
+            if job.order is None and job.cluster.jobs.get(job.proc) is job:
+                self.offer(job)
+        if anew:
+            self._context.timer(("offer-anew",), OFFER_GAP_S)
+        return not anew
 
     def withdraw(self, job: Job) -> None:
         """A job must not be started now."""

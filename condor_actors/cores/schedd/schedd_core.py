@@ -17,7 +17,7 @@ from condor_actors.classads import ClassAdSyntaxError
 from condor_actors.cores.schedd import job_query
 from condor_actors.cores.schedd.claim_table import ClaimTable
 from condor_actors.cores.schedd.interactive_relay import InteractiveRelay
-from condor_actors.cores.schedd.job_actions import JobActions
+from condor_actors.cores.schedd.job_actions import ActionRest, JobActions
 from condor_actors.cores.schedd.job_notices import JobNotices
 from condor_actors.cores.schedd.job_policy import JobPolicy
 from condor_actors.cores.schedd.job_status import ALIVE
@@ -130,6 +130,7 @@ class ScheddCore:
             QueryTotals: self._query,
             ActOnJobs: self.actions.act,
             EditJobs: self.actions.edit,
+            ActionRest: lambda rest, _: self.actions.go_on(rest),
             TailJob: self.relays.tail,
             ConnectToJob: self.relays.connect,
             ShellData: self.relays.shell_data,
@@ -156,6 +157,7 @@ class ScheddCore:
             "advertise": self.demand.say,
             "advertise-all": self.demand.everything,
             "again": self._again,
+            "offer-anew": self._offer_anew,
             "starts": self.claims.starts_again,
             "renew": self.claims.renew,
             "locals": self.runs.locals.again,
@@ -291,6 +293,10 @@ class ScheddCore:
             self.transitions.offer(job)
             if self.claims.has_idle:
                 self.claims.offer_idle()
+
+    def _offer_anew(self) -> None:
+        if self.transitions.offer_anew():
+            self.demand.wish_cycle()
 
     def _rejected(self, message: RequestsRejected, delivery: Delivery) -> None:
         for rejection in message.rejections:

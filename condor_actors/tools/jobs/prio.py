@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from condor_actors.classads import ClassAd, quote
 from condor_actors.messages.queue import ActionResult, ActionResults, EditJobs, QueryJobs
 from condor_actors.tools.lib.command import ToolError, Words, operands_of, run, values_of
-from condor_actors.tools.lib.contact import Schedd, load, schedd
+from condor_actors.tools.lib.contact import ACTION_TIMEOUT_S, Schedd, load, schedd
 from condor_actors.tools.lib.flags import Flag, Given, parse
 from condor_actors.tools.lib.job_ids import ALL_PROCS, id_text, parse_id
 
@@ -97,7 +97,7 @@ def _each(there: Schedd, ids: tuple[tuple[int, int], ...], constraint: str, step
 
 
 def _edit(there: Schedd, message: EditJobs) -> ActionResults:
-    answer = there.ask(message)
+    answer = there.ask(message, ACTION_TIMEOUT_S)
     assert isinstance(answer, ActionResults)
     return answer
 

@@ -15,7 +15,7 @@ from condor_actors.classads import ClassAd, ClassAdSyntaxError, parse_expression
 from condor_actors.classads.forms.long_form import old_to_new
 from condor_actors.messages.queue import ActionResult, ActionResults, EditJobs
 from condor_actors.tools.lib.command import ToolError, Words, run
-from condor_actors.tools.lib.contact import load, schedd
+from condor_actors.tools.lib.contact import ACTION_TIMEOUT_S, load, schedd
 from condor_actors.tools.lib.flags import NO_DEBUG, Flag, Given
 from condor_actors.tools.lib.job_ids import ALL_PROCS, id_text, parse_id
 from condor_actors.wire.blocking import RequestRefused
@@ -178,7 +178,7 @@ def _edit(call: Call, ad: ClassAd) -> int:
         if call.is_dry:
             return 0
         try:
-            answer = there.ask(EditJobs(attributes=ad.to_bytes(), ids=ids, constraint=constraint))
+            answer = there.ask(EditJobs(attributes=ad.to_bytes(), ids=ids, constraint=constraint), ACTION_TIMEOUT_S)
         except RequestRefused as error:
             raise ToolError(f"{error}\nQueue transaction failed.  No attributes were set.") from None
     assert isinstance(answer, ActionResults)

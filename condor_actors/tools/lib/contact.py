@@ -29,6 +29,8 @@ QUEUE = "schedd"
 """The schedd's actor for jobs."""
 COLLECTOR = "collector"
 ADMIN = "admin"
+ACTION_TIMEOUT_S = 3600.0
+"""For what may change a million jobs: a schedd that has hung up is noticed anyhow."""
 
 
 def load(subsystem: str = "TOOL") -> Config:

@@ -18,7 +18,7 @@ from condor_actors.messages.codes import JobStatus
 from condor_actors.messages.queue import ActionResult, ActionResults, ActOnJobs, JobAction
 from condor_actors.tools.lib import command
 from condor_actors.tools.lib.command import ToolError
-from condor_actors.tools.lib.contact import Schedd, load, schedd
+from condor_actors.tools.lib.contact import ACTION_TIMEOUT_S, Schedd, load, schedd
 from condor_actors.tools.lib.flags import NO_DEBUG, Flag, Given
 from condor_actors.tools.lib.job_ids import ALL_PROCS, parse_id
 from condor_actors.wire.blocking import RequestRefused, WireError
@@ -200,7 +200,7 @@ def _act(there: Schedd, action: JobAction, wanted: _Wanted, reason: str) -> int:
 
 def _ask(there: Schedd, message: ActOnJobs) -> ActionResults:
     try:
-        answer = there.ask(message)
+        answer = there.ask(message, ACTION_TIMEOUT_S)
     except RequestRefused as error:
         raise ToolError(f"\n{error}") from None
     except WireError as error:
