@@ -15,5 +15,6 @@ Options = DaemonOptions
 def makeService(options: DaemonOptions, reactor: Any = None) -> IService:  # noqa: N802 - twistd's name
     """The startd of this machine, configured by ``condor_config``."""
     from condor_actors.daemons.startd import make_daemon
+    from condor_actors.machine.supervisor.before_startd_drops import before_startd_drops
 
-    return daemon_service("startd", make_daemon, options, reactor)
+    return daemon_service("startd", make_daemon, options, reactor, before_startd_drops)

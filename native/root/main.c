@@ -94,6 +94,12 @@ static void carry_out(struct request *request)
         answer(policy, order, error, 0, reason ? reason : "one descriptor is needed", -1);
         return;
     }
+    if (order->kind == WATCH) {
+        int64_t number = 0;
+        int error = request->count == 1 ? watch_device(request, &number, &reason) : EBADF;
+        answer(policy, order, error, number, reason ? reason : "one descriptor is needed", -1);
+        return;
+    }
     bool tree = order->kind >= GIVE && order->kind <= MEASURE;
     if (order->kind == PROGRAM)
         reason = check_program(request, &program);

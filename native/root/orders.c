@@ -347,6 +347,16 @@ static bool descends(pid_t pid, pid_t from)
     return false;
 }
 
+/* A child of the daemon's that is root has been started from here, by an order of a program: the daemon itself cannot. */
+static bool started_here(const struct policy *policy, pid_t pid)
+{
+    char path[64];
+    long parent;
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    return policy->kinds & 1u << PROGRAM && pid != getpid() && field(path, "PPid", &parent, 1) &&
+           parent == policy->daemon;
+}
+
 /* The descriptor names one process for good: should it end meanwhile, its number means nothing and no signal is sent. */
 int signal_process(const struct request *request, const char **reason)
 {
@@ -365,7 +375,8 @@ int signal_process(const struct request *request, const char **reason)
         return ESRCH;
     *reason = "a process of an account that is not allowed";
     for (int i = 0; i < 4; i++)
-        if (users[i] < 0 || !account_allowed(request->policy, (uid_t)users[i]))
+        if (users[i] < 0 || !(account_allowed(request->policy, (uid_t)users[i]) ||
+                              (users[i] == 0 && started_here(request->policy, (pid_t)pid))))
             return EPERM;
     *reason = "a process that was not started from here";
     if (request->policy->descendants && !descends((pid_t)pid, request->policy->daemon))

@@ -12,7 +12,7 @@
 
 static const char *const kind_names[KINDS] = {
     [START] = "start", [OPEN] = "open", [SIGNAL] = "signal", [GIVE] = "give", [TAKE] = "take", [REMOVE] = "remove",
-    [MEASURE] = "measure", [PROGRAM] = "program",
+    [MEASURE] = "measure", [PROGRAM] = "program", [WATCH] = "watch",
 };
 
 static void wrong(const char *what, const char *word) __attribute__((noreturn));
@@ -75,6 +75,19 @@ static char **add_program(struct policy *policy, char **word)
     return word + 1;
 }
 
+/* START reads|events */
+static char **add_device(struct policy *policy, char **word)
+{
+    if (policy->device_count == MAX_FOLDERS || !word[0] || word[0][0] != '/' || !word[1])
+        wrong("no device", word[0]);
+    struct device *device = &policy->devices[policy->device_count++];
+    device->start = word[0];
+    device->inputs = strcmp(word[1], "events") == 0;
+    if (!device->inputs && strcmp(word[1], "reads") != 0)
+        wrong("no way to watch a device", word[1]);
+    return word + 2;
+}
+
 void read_policy(struct policy *policy, int count, char **words)
 {
     if (count < 2)
@@ -113,6 +126,8 @@ void read_policy(struct policy *policy, int count, char **words)
             word++;
         } else if (strcmp(name, "--program") == 0) {
             word = add_program(policy, word);
+        } else if (strcmp(name, "--device") == 0) {
+            word = add_device(policy, word);
         } else {
             wrong("no option", name);
         }

@@ -64,10 +64,13 @@ static const int never[] = {
 #endif
 };
 
+#define OTHER_TABLE 0x40000000u /* from here on: the numbers of x32, and none of any other table */
+
+/* Calls by the numbers of another architecture (32-bit programs) are refused, whatever they are. */
 static bool close_filter(void)
 {
-    struct sock_filter lines[COUNT(never) + 6];
-    size_t count = 0, refuse = COUNT(never) + 5;
+    struct sock_filter lines[COUNT(never) + 8];
+    size_t count = 0;
 #ifdef __x86_64__
     const uint32_t own = AUDIT_ARCH_X86_64;
 #else
@@ -75,8 +78,11 @@ static bool close_filter(void)
 #endif
     lines[count++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch));
     lines[count++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, own, 1, 0);
-    lines[count++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    lines[count++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS);
     lines[count++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+    lines[count++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, OTHER_TABLE, 0, 1);
+    lines[count++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS);
+    const size_t refuse = count + COUNT(never) + 1;
     for (size_t i = 0; i < COUNT(never); i++, count++)
         lines[count] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)never[i],
                                                     (uint8_t)(refuse - count - 1), 0);
@@ -99,6 +105,7 @@ static uint64_t rights_of(const struct policy *policy)
         [REMOVE] = RIGHT(SETUID) | RIGHT(SETGID) | RIGHT(KILL),
         [MEASURE] = RIGHT(SETUID) | RIGHT(SETGID) | RIGHT(KILL),
         [PROGRAM] = RIGHT(SETUID) | RIGHT(SETGID),
+        [WATCH] = RIGHT(DAC_READ_SEARCH),
     };
     uint64_t rights = 0;
     for (enum kind kind = START; kind < KINDS; kind++)

@@ -27,6 +27,8 @@ enum {
     MAX_PROGRAMS = 64,
     MAX_NAMES = 4,
     MAX_CHILDREN = 64,
+    MAX_HELD = 64,      /* input devices */
+    DEVICE_BYTES = 64,
     MAX_SHEET_BYTES = 4 << 20,
     CHILD_S = 20,     /* how long an open may take */
     WALK_S = 600,     /* how long a walk through a tree of files may take */
@@ -34,7 +36,7 @@ enum {
     LAUNCH_FAILED = 127,
 };
 
-enum kind { READY = 1, START, OPEN, SIGNAL, GIVE, TAKE, REMOVE, MEASURE, PROGRAM, KINDS };
+enum kind { READY = 1, START, OPEN, SIGNAL, GIVE, TAKE, REMOVE, MEASURE, PROGRAM, WATCH, KINDS };
 
 /* What OPEN may be asked for beside the flags of open(2). */
 enum { ANY_KIND = 1, NO_LINKS = 2 };
@@ -70,6 +72,12 @@ struct program {
     char **words;                         /* ends with NULL */
 };
 
+/* Devices are START and a number. */
+struct device {
+    const char *start;
+    bool inputs; /* their events count; without, that somebody reads them */
+};
+
 struct account {
     uid_t uid;
     gid_t gid;
@@ -90,6 +98,8 @@ struct policy {
     size_t folder_count;
     struct program programs[MAX_PROGRAMS];
     size_t program_count;
+    struct device devices[MAX_FOLDERS];
+    size_t device_count;
     int launcher;
     pid_t daemon;
     struct rlimit room; /* how many descriptors the daemon may have: what is started here gets that again */
@@ -128,6 +138,9 @@ void start_program(struct request *request, const struct program *program) __att
 void open_path(struct request *request) __attribute__((noreturn));
 void walk_tree(struct request *request) __attribute__((noreturn));
 int signal_process(const struct request *request, const char **reason);
+
+/* watch.c */
+int watch_device(const struct request *request, int64_t *number, const char **reason);
 
 /* tree.c */
 int walk(int top, enum kind kind, uid_t from, uid_t to, gid_t group, int64_t *blocks);

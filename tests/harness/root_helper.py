@@ -19,7 +19,7 @@ import attrs
 from condor_actors.machine.native.programs import launcher_path, program_path
 
 MAGIC = 0x544F4F52
-READY, START, OPEN, SIGNAL, GIVE, TAKE, REMOVE, MEASURE, PROGRAM = range(1, 10)
+READY, START, OPEN, SIGNAL, GIVE, TAKE, REMOVE, MEASURE, PROGRAM, WATCH = range(1, 11)
 ORDER = struct.Struct("<IIQIIIiII4096s")
 ANSWER = struct.Struct("<IIQiIq232s")
 SHEET = struct.Struct("<IIII16i")

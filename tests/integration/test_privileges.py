@@ -15,7 +15,7 @@ from tests.harness.root_helper import POOL, status_of
 from tests.harness.root_pool import RootPool, root_pool
 from tests.pool_fixture import until
 
-DROPPED = ("collector", "negotiator", "starter-host")
+DROPPED = ("collector", "negotiator", "startd", "starter-host")
 
 
 @pytest.fixture(scope="module")

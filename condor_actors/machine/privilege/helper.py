@@ -17,7 +17,7 @@ import stat
 import struct
 import subprocess
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import attrs
 
@@ -26,7 +26,7 @@ from condor_actors.machine.native.programs import root_helper_path
 __all__ = ["HelperGone", "RootHelper", "process_helper", "send_signal", "start_helper"]
 
 MAGIC = 0x544F4F52
-READY, START, OPEN, SIGNAL, GIVE, TAKE, REMOVE, MEASURE = range(1, 9)
+READY, START, OPEN, SIGNAL, GIVE, TAKE, REMOVE, MEASURE, PROGRAM, WATCH = range(1, 11)
 ANY_KIND = 1
 ORDER = struct.Struct("<IIQIIIiII4096s")
 ANSWER = struct.Struct("<IIQiIq232s")
@@ -114,6 +114,28 @@ class RootHelper:
     def measure(self, uid: int, folder: int) -> int:
         """The disk space that the tree below an open folder takes, in KiB."""
         return self._order(MEASURE, uid, (folder,)).value
+
+    def program(self, name: str, output: int, *, uid: int = 0, variables: Mapping[str, str] | None = None) -> int:
+        """Start a program of the policy's; returns its pid: it is this process's child.
+
+        Args:
+            output: gets its standard output and error.
+            uid: of the account that it begins as; 0: the policy says that it begins as root.
+            variables: that the policy lets this program be given; letters, digits and ``_.:/@-`` only.
+        """
+        words = [name, *(f"{key}={value}" for key, value in (variables or {}).items())]
+        return self._order(PROGRAM, uid, (output,), " ".join(words)).value
+
+    def watch(self, instance: int, path: str) -> int:
+        """Have an inotify or epoll instance of this process tell of the use of a device.
+
+        Args:
+            instance: inotify for one read of a terminal, epoll (edge-triggered) for events of an input device.
+
+        Returns:
+            The number of the inotify watch.
+        """
+        return self._order(WATCH, 0, (instance,), path).value
 
     def _order(self, kind: int, uid: int, descriptors: Sequence[int], text: str = "", *, flags: int = 0, mode: int = 0,
                number: int = 0, extra: int = 0) -> _Answer:

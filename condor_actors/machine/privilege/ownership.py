@@ -3,12 +3,15 @@
 Theory: what the daemons themselves write (logs, sockets, databases, keys) is the pool's account's.  A daemon that
 begins as root gives these folders away before it drops root, and with them what an earlier version, which stayed root,
 has left there.  Only what is root's changes its owner, by a descriptor and without following links: users' own folders
-in the spool stay theirs, and a file with a second name stays root's, since that name may be anywhere.
+in the spool stay theirs, and a file with a second name stays root's, since that name may be anywhere.  Daemons begin as
+root again and again, and the account may own folders above these: a way to one of them over a link that anybody but
+root could have laid is refused.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 from collections.abc import Iterable
@@ -17,7 +20,7 @@ from pathlib import Path
 from condor_actors.config import Config
 from condor_actors.machine.privilege.pool_account import PoolAccount
 
-__all__ = ["give_files", "give_to_pool", "pool_folders"]
+__all__ = ["give_files", "give_to_pool", "make_own", "open_guarded", "pool_folders"]
 
 FOLDERS = ("LOG", "RUN", "SPOOL", "EXECUTE", "PERSISTENT_CONFIG_DIR")
 KEYS = ("POOL_CA", "POOL_CA_KEY", "HOST_CERTIFICATE", "HOST_KEY", "POOL_TOKENS", "SEC_TOKEN_POOL_SIGNING_KEY_FILE")
@@ -25,6 +28,7 @@ TOO_WIDE = frozenset(map(Path, ("/", "/bin", "/boot", "/dev", "/etc", "/home", "
                                 "/sbin", "/srv", "/sys", "/tmp", "/usr", "/var", "/var/lib", "/var/log", "/var/run",
                                 "/var/spool", "/var/tmp")))
 """Never given away, whatever the configuration says."""
+MOST_STEPS = 200
 
 
 def pool_folders(config: Config) -> tuple[Path, ...]:
@@ -46,15 +50,83 @@ def give_to_pool(config: Config, account: PoolAccount) -> None:
         OSError: a folder cannot be made or given.
     """
     for name in ("LOG", "RUN", "SPOOL"):
-        config.path(name).mkdir(parents=True, exist_ok=True)
+        os.close(open_guarded(config.path(name), make=True))
     for folder in pool_folders(config):
         _give(folder, account)
+
+
+def open_guarded(path: Path, *, make: bool = False) -> int:
+    """Open a folder as root, over no link but root's own.
+
+    Args:
+        path: absolute.
+        make: make what is missing of it, as root's.
+
+    Raises:
+        PermissionError: there is a link on the way that another account could have laid.
+        OSError: it is not there, or is no folder.
+    """
+    parts = [part for part in reversed(os.path.normpath(path).split("/")) if part]
+    at = os.open("/", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    for _ in range(MOST_STEPS):
+        if not parts:
+            return at
+        above, name = at, parts.pop()
+        try:
+            at = _step(above, name, parts, make=make)
+        except PermissionError as error:
+            raise PermissionError(error.errno, f"root does not go there: {error.strerror}", str(path)) from None
+        finally:
+            os.close(above)
+    os.close(at)
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+
+
+def _step(above: int, name: str, parts: list[str], *, make: bool) -> int:
+    """One folder further; over a link its words are put before the others."""
+    if make:
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(name, 0o755, dir_fd=above)
+    try:
+        return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.ENOTDIR):
+            raise
+        target = os.readlink(name, dir_fd=above) if _is_link(above, name) else ""
+        if not target:
+            raise
+    folder, link = os.fstat(above), os.stat(name, dir_fd=above, follow_symlinks=False)
+    shared = folder.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not folder.st_mode & stat.S_ISVTX
+    if folder.st_uid or link.st_uid or shared:
+        raise PermissionError(errno.EPERM, f"the link {name} on the way could be another account's")
+    parts += [part for part in reversed(target.split("/")) if part not in ("", ".")]
+    return os.open("/" if target.startswith("/") else ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=above)
+
+
+def _is_link(folder: int, name: str) -> bool:
+    return stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+
+
+def make_own(folder: Path, account: PoolAccount) -> str:
+    """Make a folder of the pool's account as root, with those above it, which stay root's; returns its real path.
+
+    Raises:
+        OSError: it cannot be made, or is another account's.
+    """
+    opened = open_guarded(folder, make=True)
+    try:
+        owner = os.fstat(opened).st_uid
+        if owner == 0 and folder not in TOO_WIDE:
+            os.fchown(opened, account.uid, account.gid)
+        return os.readlink(f"/proc/self/fd/{opened}")
+    finally:
+        os.close(opened)
 
 
 def _give(folder: Path, account: PoolAccount) -> None:
     """Give a folder and all in it that is root's."""
     try:
-        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        opened = open_guarded(folder)
     except (FileNotFoundError, NotADirectoryError):
         return
     try:

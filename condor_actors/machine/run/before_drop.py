@@ -13,6 +13,7 @@ import stat
 
 from condor_actors.config import Config
 from condor_actors.machine.native.programs import launcher_path
+from condor_actors.machine.privilege.ownership import make_own
 from condor_actors.machine.privilege.pool_account import PoolAccount
 from condor_actors.machine.run.cgroups import Cgroups
 from condor_actors.machine.run.run_host import RunHost
@@ -46,10 +47,9 @@ class BeforeDrop:
         Raises:
             OSError: something cannot be made or given.
         """
-        execute = str(config.path("EXECUTE"))
+        execute = make_own(config.path("EXECUTE"), account)
         jobs = job_accounts(config, account)
-        root = SandboxRoot(execute, jobs[0], account.uid)
-        os.chown(root.path, account.uid, account.gid)
+        root = SandboxRoot(execute, jobs[0], account)
         host = self.host = RunHost(root)
         _ = host.standard_isolation, host.mount_isolation, host.confinement(())
         groups = Cgroups.find(group_base(config, root.path)) if config.boolean("USE_CGROUPS") else None
@@ -60,7 +60,7 @@ class BeforeDrop:
         policy = ["--orders", "start,open,signal,give,take,remove,measure", "--launcher", _launcher(config)]
         for parent in groups.parents.values() if groups is not None else ():
             policy += ["--group", parent]
-        for place in places_of_sandboxes(execute):
+        for place in (execute, places_of_sandboxes(execute)[1]):
             policy += ["--folder", place]
         for job in jobs:
             policy += ["--account", str(job.uid), str(job.gid)]

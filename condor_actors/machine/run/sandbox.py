@@ -20,6 +20,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from condor_actors.machine.privilege.helper import RootHelper, process_helper
+from condor_actors.machine.privilege.ownership import open_guarded
+from condor_actors.machine.privilege.pool_account import PoolAccount
 from condor_actors.machine.run.confinement import reachable
 from condor_actors.machine.run.tree_removal import remove_tree
 from condor_actors.machine.run.users import Account, acting_as, open_as
@@ -61,15 +63,15 @@ class SandboxRoot:
     Args:
         execute: EXECUTE.
         account: someone who must be able to get into a sandbox below it; None: this process only.
-        own: the uid of the pool's account.
+        own: the pool's account, which it is made for; ``execute`` is a real path then, and no link is followed.
 
     Attributes:
         path: where sandboxes are: ``execute``, or, when ``account`` cannot get there, a directory that it can reach.
         notice: says so in that case.
     """
 
-    def __init__(self, execute: str, account: Account | None = None, own: int = 0) -> None:
-        self.path = places_of_sandboxes(execute)[0]
+    def __init__(self, execute: str, account: Account | None = None, own: PoolAccount | None = None) -> None:
+        self.path = execute if own is not None else places_of_sandboxes(execute)[0]
         self.notice = ""
         self._count = 0
         os.makedirs(self.path, mode=0o755, exist_ok=True)
@@ -80,11 +82,23 @@ class SandboxRoot:
                 self.notice = (f"{account.name} cannot get into {self.path} (no search permission on {blocked}); "
                                f"sandboxes go to {elsewhere}")
                 os.makedirs(elsewhere, mode=0o755, exist_ok=True)
-                facts = os.lstat(elsewhere)
-                if not stat.S_ISDIR(facts.st_mode) or facts.st_uid not in (0, own):
-                    raise PermissionError(f"{elsewhere} is not the pool's own directory")
                 self.path = elsewhere
-            os.chmod(self.path, 0o755)
+            self._open_to_all(own)
+
+    def _open_to_all(self, own: PoolAccount | None) -> None:
+        """Let everybody enter it, and give it to the pool's account."""
+        folder = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC) if own is None else open_guarded(
+            Path(self.path))
+        try:
+            facts = os.fstat(folder)
+            pools = (0,) if own is None else (0, own.uid)
+            if not stat.S_ISDIR(facts.st_mode) or ((self.notice or own is not None) and facts.st_uid not in pools):
+                raise PermissionError(f"{self.path} is not the pool's own directory")
+            os.fchmod(folder, 0o755)
+            if own is not None:
+                os.fchown(folder, own.uid, own.gid)
+        finally:
+            os.close(folder)
 
     def _blocked(self, account: Account) -> str:
         for folder in reversed(Path(self.path).parents):

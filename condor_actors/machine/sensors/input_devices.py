@@ -3,7 +3,9 @@
 Theory: /dev/input/event<n> becomes readable with each event, whatever desktop (X, Wayland, none) runs.  What is read is
 thrown away at once, so nothing of what was typed is kept; then the device rests for a second.  Devices without keys or
 buttons that a hand would press (lids, power buttons, sound jacks) do not count.  A device that has been silent since it
-is watched cannot say since when: it is unknown, not idle.  Errors: 1 s; needs the right to read the devices (root).
+is watched cannot say since when: it is unknown, not idle.  A process that may not read them has its helper hold them:
+it gets an epoll instance that becomes ready with each event, and nothing that could be read.  Errors: 1 s; without
+either right the devices are unknown.
 
 Source: the kernel's Documentation/input/input.rst and event-codes.rst.
 """
@@ -12,12 +14,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 from collections.abc import Callable
 from typing import Any
 
 from twisted.internet.interfaces import IReadDescriptor
 from zope.interface import implementer
 
+from condor_actors.machine.privilege.helper import process_helper
 from condor_actors.machine.sensors.readings import IdleNow
 
 __all__ = ["InputDevices", "is_for_hands"]
@@ -75,12 +79,12 @@ class InputDevices:
             if not is_for_hands(file.read()):
                 return
         try:
-            descriptor = os.open(f"{self._folder}/{name}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+            descriptor, drained = _opened(f"{self._folder}/{name}")
         except OSError as error:
             self._refused[name] = error.strerror or str(error)
             return
         self._refused.pop(name, None)
-        self._open[name] = _Device(descriptor, self._reactor, lambda: self._touched(f"input:{name}"))
+        self._open[name] = _Device(descriptor, drained, self._reactor, lambda: self._touched(f"input:{name}"))
 
     def unknown(self) -> tuple[IdleNow, ...]:
         """Those that cannot tell: not yet, or not to us."""
@@ -95,13 +99,56 @@ class InputDevices:
         self._open.clear()
 
 
+def _opened(path: str) -> tuple[int, Callable[[int], bool]]:
+    """What becomes ready when a device is used, and how to find out whether it was, and the device is still there.
+
+    Raises:
+        OSError: neither this process nor its helper may.
+    """
+    try:
+        return os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY), _read_away
+    except PermissionError:
+        helper = process_helper()
+        if helper is None:
+            raise
+    instance = select.epoll()
+    try:
+        helper.watch(instance.fileno(), path)
+        return os.dup(instance.fileno()), _heard
+    finally:
+        instance.close()
+
+
+def _read_away(device: int) -> bool:
+    """Throw away what there is; False when the device is gone."""
+    try:
+        while os.read(device, 24 * 256):
+            pass
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _heard(instance: int) -> bool:
+    """Take note of what the helper's device has told; False when it is gone."""
+    said = select.epoll.fromfd(os.dup(instance))
+    try:
+        return not any(event & (select.EPOLLHUP | select.EPOLLERR) for _, event in said.poll(0))
+    finally:
+        said.close()
+
+
 @implementer(IReadDescriptor)
 class _Device:
     """One device, a reader of the reactor while it does not rest."""
 
-    def __init__(self, descriptor: int, reactor: Any, touched: Callable[[], None]) -> None:
+    def __init__(self, descriptor: int, drained: Callable[[int], bool], reactor: Any,
+                 touched: Callable[[], None]) -> None:
         self.spoke = False
         self._fd = descriptor
+        self._drained = drained
         self._reactor = reactor
         self._touched = touched
         self._rest: Any = None
@@ -114,25 +161,14 @@ class _Device:
     def doRead(self) -> None:  # noqa: N802 - Twisted's name
         """Someone touched it."""
         self._reactor.removeReader(self)
-        if self._drained():
+        if self._drained(self._fd):
             self.spoke = True
             self._rest = self._reactor.callLater(REST_S, self._rested)
             self._touched()
 
-    def _drained(self) -> bool:
-        """Throw away what there is; False when the device is gone."""
-        try:
-            while os.read(self._fd, 24 * 256):
-                pass
-        except BlockingIOError:
-            return True
-        except OSError:
-            return False
-        return False
-
     def _rested(self) -> None:
         self._rest = None
-        self._drained()
+        self._drained(self._fd)
         self._reactor.addReader(self)
 
     def connectionLost(self, reason: Any = None) -> None:  # noqa: N802 - Twisted's name

@@ -2,12 +2,15 @@
 
 Theory: the starter host is the parent of all jobs, so it must survive its startd.  It gets a session of its own and
 nothing of the startd's but its log; ``$(RUN)/starter-host.address`` says which process it is.  Its end is noticed by a
-pidfd, which also works for a process that a former startd has started.
+pidfd, which also works for a process that a former startd has started.  A startd that has dropped root has its helper
+start it as root, which it needs until it has a helper of its own.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -15,12 +18,21 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+from condor_actors.machine.privilege.helper import process_helper, send_signal
 from condor_actors.machine.run.process_watch import ProcessWatch
 from condor_actors.machine.run.scheduling_starvation import ProcessorWait
 
-__all__ = ["StarterHosts", "StarterProcess"]
+__all__ = ["PORT", "PROGRAM", "StarterHosts", "StarterProcess", "starter_command"]
 
 HASTY_S = 3.0
+PROGRAM, PORT = "starter-host", "_CONDOR_STARTER_HOST_PORT"
+"""Its name among the programs of a startd's helper, and the variable that it may be given there."""
+
+
+def starter_command(run: Path) -> list[str]:
+    """What a starter host is, for the startd of this folder of sockets."""
+    return [sys.executable, "-m", "condor_actors.services", "starter-host", "--startd-socket",
+            str(run / "startd.sock")]
 
 
 class StarterHosts(Protocol):
@@ -62,7 +74,7 @@ class StarterProcess:
         self._reactor = reactor
         self._environment = dict(os.environ if environment is None else environment)
         self._watched: ProcessWatch | None = None
-        self._children: dict[int, subprocess.Popen[bytes]] = {}
+        self._children: set[int] = set()
         self._started_s = -HASTY_S
         self._gave_port = False
         self._wait = ProcessorWait()
@@ -71,7 +83,15 @@ class StarterProcess:
         """The pid in the address file, when that process is a starter host of this folder; else a child of ours that
         has not come so far as to write its own."""
         pid = self._listening()
-        return pid or next((pid for pid, child in self._children.items() if child.poll() is None), 0)
+        return pid or next((pid for pid in tuple(self._children) if not self._has_ended(pid)), 0)
+
+    def _has_ended(self, pid: int) -> bool:
+        """Whether a child of ours has; then it is one no more."""
+        with contextlib.suppress(ChildProcessError):
+            if os.waitpid(pid, os.WNOHANG)[0] == 0:
+                return False
+        self._children.discard(pid)
+        return True
 
     def _listening(self) -> int:
         try:
@@ -89,21 +109,22 @@ class StarterProcess:
         It is given the port of the one before, so that shadows that look for lost runs learn at once that they are
         gone; should that one fail at once, the port may be another's by now, and the next one takes any.
         """
-        environment = dict(self._environment)
         port = self._former_port()
         hasty = self._gave_port and time.monotonic() - self._started_s < HASTY_S
         self._gave_port = bool(port) and not hasty
-        if self._gave_port:
-            environment["_CONDOR_STARTER_HOST_PORT"] = port
+        variables = {PORT: port} if self._gave_port else {}
         self._started_s = time.monotonic()
-        command = [sys.executable, "-m", "condor_actors.services", "starter-host", "--startd-socket",
-                   str(self._run / "startd.sock")]
         self._log.parent.mkdir(parents=True, exist_ok=True)
+        helper = process_helper()
         with open(self._log, "ab") as log:
-            child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                     start_new_session=True, env=environment, cwd="/")
-        self._children[child.pid] = child
-        return child.pid
+            if helper is not None:
+                pid = helper.program(PROGRAM, log.fileno(), variables=variables)
+            else:
+                child = subprocess.Popen(starter_command(self._run), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                         start_new_session=True, env={**self._environment, **variables}, cwd="/")
+                pid, child.returncode = child.pid, 0  # it is waited for by its number
+        self._children.add(pid)
+        return pid
 
     def _former_port(self) -> str:
         try:
@@ -122,9 +143,8 @@ class StarterProcess:
         self._wait.since_last(pid)
 
         def gone() -> None:
-            child = self._children.pop(pid, None)
-            if child is not None:
-                child.wait()
+            if pid in self._children:
+                self._has_ended(pid)
             self._watched = None
             ended(pid)
 
@@ -132,17 +152,13 @@ class StarterProcess:
 
     def stop(self, pid: int, fast: bool) -> None:
         """TERM, or QUIT when it has to be fast."""
-        try:
-            os.kill(pid, 3 if fast else 15)
-        except ProcessLookupError:
-            pass
+        with contextlib.suppress(ProcessLookupError):
+            send_signal(pid, signal.SIGQUIT if fast else signal.SIGTERM)
 
     def kill(self, pid: int) -> None:
         """KILL; the jobs' launchers go with it."""
-        try:
-            os.kill(pid, 9)
-        except ProcessLookupError:
-            pass
+        with contextlib.suppress(ProcessLookupError):
+            send_signal(pid, signal.SIGKILL)
 
     def lacks_processor(self, pid: int) -> bool:
         """Whether it waited for the processor most of the time since this was last asked."""
