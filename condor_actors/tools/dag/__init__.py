@@ -1,0 +1,1 @@
+"""Commands for workflows: directed acyclic graphs of jobs."""

@@ -1,0 +1,1 @@
+"""The language of DAG files, and what a run of one decides."""
