@@ -147,7 +147,7 @@ def _outside(node: Node, wanted: _Wanted, above: tuple[str, ...]) -> list[DagErr
 def _description(node: Node, folder: str, wanted: _Wanted) -> list[DagError]:
     """What is wrong with the submit description of a node."""
     from condor_actors.submit import SubmitError
-    from condor_actors.tools.jobs.submit import environment
+    from condor_actors.tools.lib.submission import environment
 
     macros = {"JOB": node.name, "RETRY": "0", "DAG_STATUS": "0", "FAILED_COUNT": "0", "DAGManJobId": "1",
               "DAG_PARENT_NAMES": ""}
