@@ -76,7 +76,7 @@ class ActiveClaim:
         run_id: the run that is active on it; empty: none.
         closing: the startd wants it back, asked_s: since when; frozen: the startd had its run suspended.
         report: what its run said last.
-        told: the last activity told to the startd, whose job_id.
+        told: the last activity told to the startd, whose job_id; limits_told: the log has what its runs are held to.
     """
 
     claim_id: str
@@ -97,6 +97,7 @@ class ActiveClaim:
     frozen: bool = False
     report: RunActivity | None = None
     told: str = ""
+    limits_told: bool = False
 
 
 @attrs.frozen

@@ -37,19 +37,22 @@ class LimitWatch:
         self.memory_in_force = "none" if not held else "control group" if grouped else f"looked at every {WATCH_S:g} s"
 
     def begin(self) -> None:
-        """The run has begun."""
+        """The run has begun; what holds for all runs of its claim is told with the first."""
         starter, claim = self._starter, self._starter.claim
+        if self._watches:
+            starter.context.set_timer("watch", WATCH_S)
+        if claim.limits_told:
+            return
+        claim.limits_told = True
         settings = starter.edges.settings
         counted = claim.cgroup is not None and claim.cgroup.counts_processes
         starter.context.log.info(
-            "limits of run {run}: memory {memory} MB ({how}), processes {processes} ({who}), disk {disk}; shut in by "
-            "{parts}", run=starter.run_id, memory=claim.memory_mib, how=self.memory_in_force,
+            "limits of the runs on {slot}: memory {memory} MB ({how}), processes {processes} ({who}), disk {disk}; "
+            "shut in by {parts}", slot=claim.slot_name, memory=claim.memory_mib, how=self.memory_in_force,
             processes=settings.run.max_processes or "any number",
             who="control group" if counted else "limit of the account",
             disk=f"{claim.disk_kib >> 10} MB" if settings.enforce_disk else "as it is",
             parts=", ".join(settings.confine) or "nothing")
-        if self._watches:
-            starter.context.set_timer("watch", WATCH_S)
 
     def look(self) -> None:
         """Look at the memory now, and again soon."""

@@ -18,7 +18,8 @@ import attrs
 from twisted.python.failure import Failure
 
 from condor_actors.actors import Actor
-from condor_actors.classads import ClassAd
+from condor_actors.classads import ClassAd, Expr
+from condor_actors.classads.language.expressions import stored
 from condor_actors.cores.starter import job_run as jr
 from condor_actors.cores.starter.run_spec import NULL, RunSpec, environment_of
 from condor_actors.daemons.starter.limit_watch import LimitWatch
@@ -306,8 +307,11 @@ class Starter(Actor):
             limits=edges.limits(spec, claim, account), nice=self._niceness()), spec, sandbox)
 
     def _niceness(self) -> int:
+        renice = self.edges.settings.run.renice
+        if renice is None or not isinstance(stored(renice), Expr):  # a number: no need to read the ads for it
+            return self.spec.niceness(renice, ClassAd(), ClassAd())
         job, slot = ClassAd.from_bytes(self.job_ad), ClassAd.from_bytes(self.claim.slot_ad)
-        return self.spec.niceness(self.edges.settings.run.renice, job, slot)
+        return self.spec.niceness(renice, job, slot)
 
     def _share(self) -> Share:
         settings = self.edges.settings.run

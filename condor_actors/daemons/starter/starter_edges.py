@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
+from twisted.python.failure import Failure
 
 from condor_actors.cores.starter.run_spec import RunSettings, RunSpec
 from condor_actors.daemons.starter.run_resources import RunResources
@@ -39,6 +40,7 @@ __all__ = ["StarterEdges", "StarterSettings"]
 
 MANIFEST_LIMIT = 1000
 SHARED_MEMORY = "/dev/shm"
+REMOVED_TOGETHER_S = 0.02
 
 
 @attrs.frozen(kw_only=True)
@@ -102,6 +104,7 @@ class StarterEdges:
     runs: dict[str, RunResources] = attrs.field(factory=dict)
     leaving: dict[str, Deferred[None]] = attrs.field(factory=dict)
     at_rest: Callable[[], None] | None = None
+    _to_remove: list[Sandbox] = attrs.field(factory=list, init=False)
 
     def hold(self, message: ActivateClaim, claim: ActiveClaim, shadow: Address) -> RunResources:
         """Begin the record of a run."""
@@ -131,15 +134,24 @@ class StarterEdges:
             self.host.remove_tree(path)
 
     def remove(self, sandbox: Sandbox) -> None:
-        """Take a scratch directory away beside the reactor: the disk's journal may hold an ``rmdir`` up for long."""
-        def removed(result: Any) -> None:
-            del self.leaving[sandbox.path]
-            if result is not True:
-                self.log.warn("{path} cannot be removed yet: {why}", path=sandbox.path, why=result)
+        """Take a scratch directory away beside the reactor, with others that end now: the disk's journal may hold an
+        ``rmdir`` up for long, and a thread costs more than the directory."""
+        self.leaving[sandbox.path] = Deferred()
+        self._to_remove.append(sandbox)
+        if len(self._to_remove) == 1:
+            self.reactor.callLater(REMOVED_TOGETHER_S, self._remove_together)
 
-        removing = self.in_thread(sandbox.remove)
-        self.leaving[sandbox.path] = removing
-        removing.addBoth(removed)
+    def _remove_together(self) -> None:
+        sandboxes, self._to_remove = self._to_remove, []
+
+        def removed(results: Any) -> None:
+            for number, sandbox in enumerate(sandboxes):
+                result = results if isinstance(results, Failure) else results[number]
+                if result is not True:
+                    self.log.warn("{path} cannot be removed yet: {why}", path=sandbox.path, why=result)
+                self.leaving.pop(sandbox.path).callback(None)
+
+        self.in_thread(lambda: [_removed(sandbox) for sandbox in sandboxes]).addBoth(removed)
 
     # ---- processes
 
@@ -257,3 +269,11 @@ class StarterEdges:
     def write_manifest(blobs: OwnedBlobs, entries: tuple[FileEntry, ...]) -> str:
         """Keep a manifest as a blob; its digest."""
         return blobs.put_bytes(encode_parts(entries))
+
+
+def _removed(sandbox: Sandbox) -> bool | Exception:
+    """Whether it is gone, or why not: one that resists does not keep the others."""
+    try:
+        return sandbox.remove()
+    except Exception as error:  # noqa: BLE001 - said in the log; a sweep tries again
+        return error

@@ -14,6 +14,7 @@ import contextlib
 import os
 import signal
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from pathlib import Path
 
 import attrs
@@ -31,6 +32,8 @@ DELEGATED = ("cgroup.procs", "tasks", "cgroup.threads", "cgroup.subtree_control"
 """The files of a group that belong to whoever may divide it; Source: cgroups(7), "Delegation"."""
 
 NORMAL_IO_WEIGHT = 100
+SHORT_BYTES = 2048
+"""The kernel fills a page as far as whole lines go: what is shorter than half of one is the end of a control file."""
 
 
 @attrs.frozen(kw_only=True)
@@ -52,6 +55,8 @@ def _read(path: str) -> str:
         parts = []
         while part := os.read(descriptor, 65536):
             parts.append(part)
+            if len(part) < SHORT_BYTES:
+                break
         return b"".join(parts).decode("ascii", "replace")
     except OSError:
         return ""
@@ -207,6 +212,8 @@ class JobCgroup:
         self._procs = f"{self._track}/cgroup.procs"
         self._oom_seen = 0
         self._io_weight = NORMAL_IO_WEIGHT
+        self._shared: tuple[int, int | None] | None = None
+        self._may_be_frozen = True
 
     @property
     def directories(self) -> Sequence[str]:
@@ -219,18 +226,19 @@ class JobCgroup:
         directory = self._directories.get(hierarchy)
         return f"{directory}/{v1_name}" if directory is not None else ""
 
-    @property
+    @cached_property
     def counts_processes(self) -> bool:
         """Whether it limits their number."""
         return os.path.exists(self._file("pids", "pids.max", "pids.max"))
 
-    @property
+    @cached_property
     def limits_memory(self) -> bool:
         """Whether it limits their memory."""
         return os.path.exists(self._file("memory", "memory.limit_in_bytes", "memory.max"))
 
     def limit(self, *, cpus: int, memory_mib: int | None, processes: int = 0) -> None:
         """Weight by ``cpus``; no more memory than ``memory_mib`` (None: no limit); at most so many processes."""
+        self._shared = None
         if self.version == 2:
             _write(self._file("", "", "cpu.weight"), str(max(1, min(10000, cpus * 100))))
             _write(self._file("", "", "memory.max"), "max" if memory_mib is None else str(memory_mib << 20))
@@ -245,7 +253,11 @@ class JobCgroup:
             _write(path, str(processes) if processes else "max")
 
     def share(self, cpu_weight: int, io_weight: int | None, idle: bool) -> tuple[str, ...]:
-        """What the group gets where others want the same; which of it the kernel took."""
+        """What the group gets where others want the same; which of it the kernel took, empty when it has it already."""
+        if not idle and self._shared == (cpu_weight, io_weight):
+            self._settle(False)
+            return ()
+        self._shared = None if idle else (cpu_weight, io_weight)
         done = []
         cpu_idle = self._file("cpu", "cpu.idle", "cpu.idle")
         if cpu_idle and os.path.exists(cpu_idle) and _write(cpu_idle, "1" if idle else "0"):
@@ -317,17 +329,19 @@ class JobCgroup:
 
     def freeze(self) -> None:
         """Stop them all at once."""
+        self._may_be_frozen = True
         _write(self._file("freezer", "freezer.state", "cgroup.freeze"), "1" if self.version == 2 else "FROZEN")
 
     def thaw(self) -> None:
         """Let them go on."""
-        _write(self._file("freezer", "freezer.state", "cgroup.freeze"), "0" if self.version == 2 else "THAWED")
+        state = self._file("freezer", "freezer.state", "cgroup.freeze")
+        self._may_be_frozen = not _write(state, "0" if self.version == 2 else "THAWED")
 
     def kill(self) -> int:
         """Kill them all; returns how many there were (0: none is left).
 
-        A frozen process dies when it is thawed, so that is done after the signals; and also when there is none: one
-        that joins a frozen group would stay frozen forever.
+        A frozen process dies when it is thawed, so that is done after the signals; and also when there is none, if the
+        group was frozen: one that joins it would stay frozen forever.
         """
         if self.version == 2 and _write(self._file("", "", "cgroup.kill"), "1"):
             self.thaw()
@@ -336,7 +350,8 @@ class JobCgroup:
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 send_signal(pid, signal.SIGKILL)
-        self.thaw()
+        if pids or self._may_be_frozen:
+            self.thaw()
         return len(pids)
 
     def remove(self) -> bool:

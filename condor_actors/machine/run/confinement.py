@@ -17,6 +17,7 @@ from __future__ import annotations
 import os
 import subprocess
 import tempfile
+import time
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 
@@ -28,6 +29,8 @@ PARTS = ("processes", "host_name", "system_calls", "read_only", "sandboxes")
 NAMESPACES = {"processes": "pid", "host_name": "uts"}
 OPEN_FILES, MOST_OPEN_FILES = 1024, 524_288
 PROBE_S = 20
+PLACES_S = 30.0
+"""How long a folder of the configuration is taken to be where it was."""
 NO_PROGRAM = "/condor-no-such-program"
 
 
@@ -73,6 +76,7 @@ def confinement_here(wanted: Collection[str]) -> tuple[str, ...]:
     return tuple(part for part in _working_parts() if part in wanted)
 
 
+@lru_cache(maxsize=1)
 def open_files_limit() -> str:
     """How many files a job may have open: as many as programs are used to, and more if they ask."""
     import resource
@@ -98,7 +102,27 @@ def tasks_of(uid: int) -> int:
 
 def reachable(folders: Collection[str], needed: Collection[str]) -> tuple[str, ...]:
     """Those of ``folders`` that are there and in which nothing lies that is ``needed`` as it is."""
-    seen = [os.path.realpath(path) for path in needed]
+    seen = [f"{_real(path)}/" for path in set(needed)]
+    places = _places(tuple(folders), int(time.monotonic() / PLACES_S))
+    return tuple(place for place in places if not any(path.startswith(f"{place}/") for path in seen))
+
+
+@lru_cache(maxsize=32)
+def _places(folders: tuple[str, ...], _when: int) -> tuple[str, ...]:
+    """Where the administrator's folders are; each job asks, and they hardly change."""
     places = dict.fromkeys(os.path.realpath(folder) for folder in folders)
-    return tuple(place for place in places if place != "/" and os.path.isdir(place)
-                 and not any(f"{path}/".startswith(f"{place}/") for path in seen))
+    return tuple(place for place in places if place != "/" and os.path.isdir(place))
+
+
+def _real(path: str) -> str:
+    """The path without links: by one look of the kernel's where it can be opened."""
+    try:
+        opened = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError:
+        return os.path.realpath(path)
+    try:
+        return os.readlink(f"/proc/self/fd/{opened}")
+    except OSError:
+        return os.path.realpath(path)
+    finally:
+        os.close(opened)

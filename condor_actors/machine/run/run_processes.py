@@ -30,6 +30,14 @@ class Measurement:
     processes: int = 0
 
 
+def _child_is_dead() -> bool:
+    """Whether some child of this process is dead and not waited for yet."""
+    try:
+        return os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:
+        return False
+
+
 class RunProcesses:
     """Finds, signals, freezes and kills the processes of one run where there is no control group.
 
@@ -118,7 +126,9 @@ class RunProcesses:
 
     def _reap_orphans(self) -> set[int]:
         """Collect dead processes that have become children of this process."""
-        gone = set()
+        gone: set[int] = set()
+        if not _child_is_dead():
+            return gone
         leaders = set(self._leaders())
         for pid in process_tree.children_of(os.getpid()):
             if pid in leaders or (pid == self._leader and self._alive):

@@ -13,8 +13,9 @@ import ctypes
 import os
 import platform
 import pwd
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import lru_cache
+from typing import Any
 
 import attrs
 
@@ -92,15 +93,29 @@ def acting_as(account: Account) -> Iterator[None]:
     if os.geteuid() != 0 or account.uid == 0:
         yield
         return
-    groups, gid = os.getgroups(), os.getegid()
+    back = _own_ids()
     try:
         _become(account.uid, account.gid, account.groups or (account.gid,))
         yield
     finally:
-        _become(0, gid, groups)
+        _become(*back)
 
 
-def _become(uid: int, gid: int, groups: Sequence[int]) -> None:
+@lru_cache(maxsize=1)
+def _own_ids() -> tuple[int, int, tuple[int, ...]]:
+    """Root's user, group and groups, which stay this process's for its life."""
+    return 0, os.getegid(), tuple(os.getgroups())
+
+
+@lru_cache(maxsize=64)
+def _steps(uid: int, gid: int, groups: tuple[int, ...]) -> tuple[tuple[Any, ...], ...]:
+    """The calls in their order: groups and group while this is root still, or already again."""
+    steps = ((SET_GROUPS, len(groups), (ctypes.c_uint * len(groups))(*groups)), (SET_GROUP_IDS, KEEP, gid, KEEP),
+             (SET_USERS, KEEP, uid, KEEP))
+    return steps if uid else steps[::-1]
+
+
+def _become(uid: int, gid: int, groups: tuple[int, ...]) -> None:
     """Change the effective ids of this thread alone (of the process where the numbers of the calls are not known)."""
     if not SET_USERS:
         if uid:
@@ -112,12 +127,7 @@ def _become(uid: int, gid: int, groups: Sequence[int]) -> None:
             os.setegid(gid)
             os.setgroups(groups)
         return
-    steps = [
-        (SET_GROUPS, len(groups), (ctypes.c_uint * len(groups))(*groups)),
-        (SET_GROUP_IDS, KEEP, gid, KEEP),
-        (SET_USERS, KEEP, uid, KEEP),
-    ]
-    for step in steps if uid else reversed(steps):
+    for step in _steps(uid, gid, groups):
         if _syscall(*step) != 0:
             number = ctypes.get_errno()
             raise OSError(number, f"cannot act as user {uid}: {os.strerror(number)}")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
-from condor_actors.actors.slow_edges import SLOW_S, SlowEdges
+from condor_actors.actors.slow_edges import SAMPLE_S, SLOW_S, SlowEdges
 
 
 class Log:
@@ -49,6 +50,16 @@ def test_waiting_for_a_processor_is_not(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(edges, "_waited_s", lambda: next(waited))
     edges.run(lambda: "it", time.sleep, 2 * SLOW_S)
     assert log.lines == []
+
+
+def test_the_kernel_is_asked_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    edges, _ = _edges()
+    asked: list[float] = []
+    monkeypatch.setattr(edges, "_waited_s", lambda: asked.append(time.perf_counter()) or 0.0)
+    end_s = time.perf_counter() + 10 * SAMPLE_S
+    while time.perf_counter() < end_s:
+        edges.run(lambda: "it", int, "7")
+    assert all(later - earlier >= SAMPLE_S * 0.99 for earlier, later in pairwise(asked))
 
 
 def test_results_and_errors_pass() -> None:

@@ -14,6 +14,7 @@ import pytest
 from condor_actors.messages.admin import Drain
 from condor_actors.messages.envelope import Address, Delivery, Done, Identity, Refused
 from condor_actors.messages.queue import ActionResult, ActionResults, ActOnJobs, JobAction, QueryJobs
+from condor_actors.services import audit
 from condor_actors.services.audit import AuditLog, audit_line
 
 ANN = Identity(name="ann@dom", method="local", uid=1000, pid=7)
@@ -163,3 +164,12 @@ def test_what_is_told_leaves_a_line(log: Log) -> None:
     message = Delivery(message=Drain(how="fast"), sender=Address("in:3", "x"), identity=ANN, answerable=False)
     log.log.answered(message, None)
     assert [line["result"] for line in log.lines()] == ["told"]
+
+
+def test_lines_of_one_moment_are_synced_together(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fdatasync", synced.append)
+    monkeypatch.setattr(audit, "TOGETHER_S", 60.0)
+    for _ in range(50):
+        log.log.answered(hold(), results(ActionResult.SUCCESS))
+    assert (len(log.lines()), len(synced)) == (50, 1), "and an end does not wait for the moment to pass"
