@@ -26,6 +26,7 @@ class RequestClaim:
         submitter: in whose name it is charged for (``group.alice@dom``).
         schedd_name, lease_s: who keeps the claim alive, and for how long it lives without that.
         schedd_node: where the schedd listens; empty: nowhere.
+        checkpoint_key: seals the checkpoints of the owner's jobs; no shadow learns it.
     """
 
     KIND: ClassVar[str] = "condor.claim.RequestClaim"
@@ -39,6 +40,7 @@ class RequestClaim:
     schedd_name: str
     lease_s: float = 2400.0
     schedd_node: str = ""
+    checkpoint_key: bytes = b""
 
 
 @message
@@ -180,7 +182,8 @@ class OpenClaim:
 
     ``owner`` is what the schedd said when it asked for the claim, ``hosts`` the names of that schedd's machine as its
     certificate has them (empty: it was a process of this machine).  ``slot_ad`` tells the starter cpus, memory, disk,
-    slot user, cgroup share; ``assigned`` its devices, for instance ``("GPUs", "GPU-1,GPU-2")``.
+    slot user, cgroup share; ``assigned`` its devices, for instance ``("GPUs", "GPU-1,GPU-2")``.  ``checkpoint_key`` as
+    in :class:`RequestClaim`.
     """
 
     KIND: ClassVar[str] = "condor.claim.OpenClaim"
@@ -194,6 +197,7 @@ class OpenClaim:
     hosts: tuple[str, ...]
     submitter: str
     assigned: tuple[tuple[str, str], ...] = ()
+    checkpoint_key: bytes = b""
 
 
 @message

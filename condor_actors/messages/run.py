@@ -83,6 +83,7 @@ class ActivateClaim:
         transfer_node, transfer_key: where and with which key the starter fetches blobs (empty node: over this link's
             peer, dialled back by the shadow).
         reply_to: actor at the shadow's node for this run's events.
+        checkpoint_ticket: the schedd's word on how old a checkpoint the run may go on from.
     """
 
     KIND: ClassVar[str] = "condor.run.ActivateClaim"
@@ -97,6 +98,7 @@ class ActivateClaim:
     inputs_digest: str = ""
     transfer_key: str = ""
     lease_s: float = 2400.0
+    checkpoint_ticket: bytes = b""
 
 
 @message

@@ -56,6 +56,7 @@ class StartRun:
     """Schedd to shadow host: run this job on this claim.
 
     ``reattach`` True: the run is believed alive at the starter; take it up again instead of starting it.
+    ``checkpoint_ticket``: to be shown to the starter.
     """
 
     KIND: ClassVar[str] = "condor.shadow_host.StartRun"
@@ -70,6 +71,7 @@ class StartRun:
     slot_ad: bytes
     lease_s: float
     reattach: bool = False
+    checkpoint_ticket: bytes = b""
 
 
 @message

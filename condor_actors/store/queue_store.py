@@ -119,6 +119,7 @@ class QueueStore(Store):
             notices=tuple(SaveNotice(*row) for row in run(
                 "SELECT notice_id, owner, cluster, proc, last_proc, event, when_s, ad FROM notices"
                 " ORDER BY when_s, notice_id")),
+            checkpoint_key=run("SELECT key FROM keys WHERE name = 'checkpoints'").fetchone()[0],
         )
 
     def history(self) -> HistoryReader:

@@ -3,7 +3,8 @@
 Theory: an image is cut where its segments begin and at every address that is a multiple of 128 KiB: so a region that
 grows does not move the boundaries of the others, and one that is divided differently after a restart has the same.  A
 piece is named by its SHA-256; zeros have none.  The list of pieces is written beside the image and is the only thing
-that is trusted: a file is the checkpoint exactly when each piece of the list is in it.
+that is trusted: a file is the checkpoint exactly when each piece of the list is in it.  That the list itself is one
+that a starter host made, its seal says (:mod:`condor_actors.cores.checkpoint_seals`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import attrs
 import zstandard
 
+from condor_actors.cores.checkpoint_seals import SEAL_BYTES, Seal
 from condor_actors.transfer.streams import BadStream
 
 __all__ = ["ImageList", "ImageSink", "Piece", "list_image", "take_over", "verify_image"]
@@ -42,13 +44,20 @@ class Piece:
 
 @attrs.frozen
 class ImageList:
-    """What a checkpoint of ``size_bytes`` consists of; the rest is zeros."""
+    """What a checkpoint of ``size_bytes`` consists of; the rest is zeros.
+
+    ``seal``: whose word that is; it is no part of the digest.
+    """
 
     size_bytes: int
     pieces: tuple[Piece, ...]
+    seal: Seal | None = attrs.field(default=None, eq=False)
 
     def to_bytes(self) -> bytes:
         """Its form on the wire and on disk."""
+        return self._contents() + (self.seal.to_bytes() if self.seal is not None else b"")
+
+    def _contents(self) -> bytes:
         return _SIZE.pack(self.size_bytes) + b"".join(_ONE.pack(p.offset, p.length, p.digest) for p in self.pieces)
 
     @classmethod
@@ -58,10 +67,13 @@ class ImageList:
         Raises:
             BadStream: it is none, or its pieces overlap or lie outside.
         """
-        if len(data) < _SIZE.size or (len(data) - _SIZE.size) % _ONE.size:
+        left = (len(data) - _SIZE.size) % _ONE.size
+        end = len(data) - SEAL_BYTES if left == SEAL_BYTES % _ONE.size else len(data)
+        if end < _SIZE.size or (end - _SIZE.size) % _ONE.size:
             raise BadStream("a list of pieces that is cut off")
         (size,) = _SIZE.unpack_from(data)
-        pieces = tuple([Piece(*fields) for fields in _ONE.iter_unpack(memoryview(data)[_SIZE.size :])])
+        pieces = tuple([Piece(*fields) for fields in _ONE.iter_unpack(memoryview(data)[_SIZE.size : end])])
+        seal = Seal.from_bytes(data[end:])
         end = 0
         for piece in pieces:
             if piece.offset < end or not 0 < piece.length <= PIECE_BYTES or piece.offset + piece.length > size:
@@ -69,12 +81,12 @@ class ImageList:
             end = piece.offset + piece.length
         if size > _MAX_BYTES:
             raise BadStream(f"a checkpoint of {size} bytes")
-        return cls(size, pieces)
+        return cls(size, pieces, seal)
 
     @property
     def digest(self) -> str:
         """The name of the whole: SHA-256 of the list, hexadecimal."""
-        return hashlib.sha256(self.to_bytes()).hexdigest()
+        return hashlib.sha256(self._contents()).hexdigest()
 
     @property
     def stored_bytes(self) -> int:

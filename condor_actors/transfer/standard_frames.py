@@ -16,8 +16,9 @@ letter  payload              means
 ``B``   number (8)           home: as ``F``, of the helper that a process whose channel goes straight home has asked for
 ``L``   number, label (8)    home: the channel of that helper is the connection with that label, and goes straight home
 ``E``   –                    the channel of a member has ended
-``I``   size, pieces         either: a checkpoint comes (member 1: an increment to the last whole one that went the same
-                             way); pieces: offset (8), length (4), SHA-256 (32) each
+``I``   size, pieces, seal   either: a checkpoint comes (member 1: an increment, from the starter to the last whole one
+                             that went home, from home to the whole one that follows); pieces: offset (8), length (4),
+                             SHA-256 (32) each; seal: run (8), number (8), MAC (32)
 ``W``   numbers (4 each)     answer to ``I``: these pieces are wanted
 ``P``   number (4), bytes    a piece
 ``Z``   number (4), zstd     a piece, compressed

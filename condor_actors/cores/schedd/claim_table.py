@@ -24,6 +24,7 @@ from typing import Any, Protocol
 import attrs
 
 from condor_actors.classads import ClassAd, match_ads
+from condor_actors.cores.checkpoint_seals import key_of_owner
 from condor_actors.cores.rights import speaks_for_node
 from condor_actors.cores.schedd.autoclusters import Autocluster
 from condor_actors.cores.schedd.job_queue import Job
@@ -262,7 +263,8 @@ class ClaimTable:
                 Address(match.startd_address, "startd"),
                 RequestClaim(slot_name=match.slot_name, capability=match.capability, job_ad=job.text,
                              owner=job.cluster.user, submitter=message.submitter, schedd_name=context.settings.name,
-                             lease_s=context.settings.claim_lease_s, schedd_node=context.my_address),
+                             lease_s=context.settings.claim_lease_s, schedd_node=context.my_address,
+                             checkpoint_key=key_of_owner(context.checkpoint_key, job.cluster.user)),
                 patience_s, ("claim", self._serial),
             )
 

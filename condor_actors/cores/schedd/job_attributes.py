@@ -84,13 +84,14 @@ schedd administrator -      all    AssignedGPUs MachineAttr*
 schedd administrator -      all    RemoteWallClockTime LastRemoteWallClockTime CumulativeSlotTime CommittedTime
 schedd administrator -      all    CommittedSlotTime CumulativeRemoteUserCpu CumulativeRemoteSysCpu TotalSuspensions
 schedd administrator -      all    LastSuspensionTime CumulativeSuspensionTime CommittedSuspensionTime
+schedd administrator -      all    PreviousCkptGeneration
 
 # what a run tells of itself
 schedd administrator shadow all    NumJobStarts JobCurrentStartExecutingDate JobCurrentFinishTransferOutputDate
 schedd administrator shadow all    NumCkpts NumCkpts_RAW NumRestarts LastCkptTime LastCkptDigest LastCkptSeconds
 schedd administrator shadow all    LastCkptProblem CkptCpuLevel CkptArch CkptOpSys CkptSize CkptStoredSize CkptThreads
 schedd administrator shadow all    CkptBytesSent VacatedWithCheckpoint TerminationPending JobCoreDumped JobPid
-schedd administrator shadow all    ExitBySignal ExitStatus ExitCode ExitSignal
+schedd administrator shadow all    LastCkptGeneration ExitBySignal ExitStatus ExitCode ExitSignal
 schedd administrator shadow all    RemoteUserCpu RemoteSysCpu LocalUserCpu LocalSysCpu CumulativeLocalUserCpu
 schedd administrator shadow all    CumulativeLocalSysCpu Leverage CpusUsage BytesSent BytesRecvd RunBytesSent
 schedd administrator shadow all    RunBytesRecvd NumRemoteSysCalls RemoteSysCalls RefusedCalls FileReadCount

@@ -157,7 +157,11 @@ QueueOperation = (
 
 @attrs.frozen(kw_only=True)
 class QueueSnapshot:
-    """Everything the schedd finds when it starts."""
+    """Everything the schedd finds when it starts.
+
+    Attributes:
+        checkpoint_key: made once with the file; the checkpoints of the queue's jobs are sealed with keys made of it.
+    """
 
     counters: dict[str, int] = attrs.field(factory=dict)
     clusters: tuple[SaveCluster, ...] = ()
@@ -166,3 +170,4 @@ class QueueSnapshot:
     runs: tuple[SaveRun, ...] = ()
     hosts: tuple[SaveHost, ...] = ()
     notices: tuple[SaveNotice, ...] = ()
+    checkpoint_key: bytes = attrs.field(default=b"", repr=False)

@@ -14,6 +14,7 @@ from typing import TypeVar
 import attrs
 
 from condor_actors.classads import UNDEFINED, ClassAd, ClassAdSyntaxError
+from condor_actors.cores.checkpoint_seals import Generation, key_of_owner, make_ticket
 from condor_actors.cores.schedd.claim_table import ClaimTable, HeldClaim
 from condor_actors.cores.schedd.job_attributes import reported
 from condor_actors.cores.schedd.job_notices import JobNotices
@@ -167,9 +168,11 @@ class RunTable:
             return StartRun(run_id=run.run_id, job_ad=run.job.text, claim_id="", secret="", starter_node="",
                             slot_name="", slot_ad=b"", lease_s=lease_s, reattach=reattach)
         row = run.claim.row
+        key = key_of_owner(self._context.checkpoint_key, run.job.cluster.user)
+        floor = Generation.from_text(run.job.ad.get_str("PreviousCkptGeneration"))
         return StartRun(run_id=run.run_id, job_ad=run.job.text, claim_id=row.claim_id, secret=row.secret,
                         starter_node=row.starter_node, slot_name=row.slot_name, slot_ad=row.slot_ad, lease_s=lease_s,
-                        reattach=reattach)
+                        reattach=reattach, checkpoint_ticket=make_ticket(key, row.claim_id, run.run_id, floor))
 
     # ---- while it lasts
 
@@ -238,6 +241,12 @@ class RunTable:
             ad, foreign = ClassAd(), (f"what is no ad: {error}",)
         if foreign:
             self._context.note(f"{job.name}: its shadow may not report {', '.join(sorted(foreign))[:500]}", "warn")
+        told = Generation.from_text(ad.get_str("LastCkptGeneration"))
+        known = job.ad.get_str("LastCkptGeneration")
+        if told > Generation.from_text(known):
+            ad["PreviousCkptGeneration"] = known
+        elif "LastCkptGeneration" in ad:  # older than what is known: a shadow takes nothing back
+            del ad["LastCkptGeneration"]
         self._context.queue.update(job, ad)
 
     def _record_start(self, run: Run) -> None:

@@ -38,6 +38,7 @@ class ScheddContext:
         delivery: what the turn handles.
         now_s: when the turn began.
         has_user: whether this machine has a user of that name; the daemon says.
+        checkpoint_key: see :mod:`condor_actors.cores.checkpoint_seals`.
     """
 
     def __init__(self, settings: ScheddSettings, random: Random | None = None) -> None:
@@ -50,6 +51,7 @@ class ScheddContext:
         self.delivery: Delivery | None = None
         self.out: list[Effect] = []
         self.has_user: Callable[[str], bool] = lambda name: False
+        self.checkpoint_key = b""
         self._stories: deque[tuple[float, str, str]] = deque(maxlen=STORY_LINES)
 
     def _rank(self) -> Callable[[Job], Rank]:

@@ -105,6 +105,7 @@ class ScheddCore:
         self._timers = self._timer_table()
 
     def _restore(self, snapshot: QueueSnapshot) -> None:
+        self.context.checkpoint_key = snapshot.checkpoint_key
         self.context.queue.restore(snapshot)
         self.claims.restore(snapshot.claims)
         self.runs.restore(snapshot.runs)

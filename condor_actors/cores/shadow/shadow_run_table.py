@@ -72,7 +72,8 @@ def _activate(run: ShadowRun, event: InputsReady) -> None:
     run.out.append(Ask(run.host, ActivateClaim(
         claim_id=order.claim_id, secret=order.secret, run_id=order.run_id, job_ad=run.job.to_bytes(),
         inputs=event.entries, inputs_digest=event.manifest_digest,
-        transfer_key=run.key, lease_s=order.lease_s), ANSWER_PATIENCE_S, "activate"))
+        transfer_key=run.key, lease_s=order.lease_s, checkpoint_ticket=order.checkpoint_ticket),
+        ANSWER_PATIENCE_S, "activate"))
 
 
 def _inputs_failed(run: ShadowRun, event: InputsFailed) -> None:

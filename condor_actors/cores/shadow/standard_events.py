@@ -52,11 +52,13 @@ class CheckpointFacts:
     """What is known of a checkpoint.
 
     Attributes:
-        digest: names it; size_bytes: with holes; stored_bytes: without; sent_bytes: over the wire.
+        digest: names it; generation: number of the run and of the checkpoint in it, as its seal has them.
+        size_bytes: with holes; stored_bytes: without; sent_bytes: over the wire.
         cpu_level: of the processor it needs; threads: of the program; took_s: how long the program waited.
     """
 
     digest: str
+    generation: str
     size_bytes: int
     stored_bytes: int
     sent_bytes: int

@@ -149,9 +149,10 @@ def _checkpointed(run: StandardRun, event: Checkpointed) -> None:
     count = run.attributes.get_int("NumCkpts", job.get_int("NumCkpts")) + 1
     run.attributes.update({
         "NumCkpts": count, "NumCkpts_RAW": count, "LastCkptTime": int(run.now_s),
-        "LastCkptDigest": facts.digest, "CkptCpuLevel": facts.cpu_level, "CkptArch": "X86_64",
-        "CkptOpSys": "LINUX", "CkptSize": facts.size_bytes // 1024, "CkptStoredSize": facts.stored_bytes // 1024,
-        "CkptThreads": facts.threads, "LastCkptSeconds": round(facts.took_s, 3),
+        "LastCkptDigest": facts.digest, "LastCkptGeneration": facts.generation, "CkptCpuLevel": facts.cpu_level,
+        "CkptArch": "X86_64", "CkptOpSys": "LINUX", "CkptSize": facts.size_bytes // 1024,
+        "CkptStoredSize": facts.stored_bytes // 1024, "CkptThreads": facts.threads,
+        "LastCkptSeconds": round(facts.took_s, 3),
         "CkptBytesSent": run.attributes.get_int("CkptBytesSent", job.get_int("CkptBytesSent")) + facts.sent_bytes,
     })
     run.vacated_with_checkpoint = event.last

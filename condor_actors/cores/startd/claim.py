@@ -44,6 +44,7 @@ class ClaimRecord:
         job_ad: the job it was granted for.
         rank: how much the machine liked that job.
         granted_s: when.
+        checkpoint_key: as in OpenClaim.
     """
 
     claim_id: str
@@ -60,6 +61,7 @@ class ClaimRecord:
     schedd_node: str = ""
     owner: str = ""
     hosts: tuple[str, ...] = ()
+    checkpoint_key: bytes = b""
 
     def to_plain(self) -> dict[str, Any]:
         """As numbers, strings and bytes."""

@@ -173,7 +173,8 @@ class ClaimGranting:
             claim_id=self._new_claim_id(), secret=self._new_secret(), slot_name=slot.name, share=slot.total,
             submitter=request.submitter, schedd_name=request.schedd_name, lease_s=request.lease_s,
             starter_node=self._starter.node, job_ad=request.job_ad, rank=rank, granted_s=now_s,
-            schedd_node=request.schedd_node, owner=request.owner, hosts=hosts_of(event.identity))
+            schedd_node=request.schedd_node, owner=request.owner, hosts=hosts_of(event.identity),
+            checkpoint_key=request.checkpoint_key)
         slot.claim = Claim(record=record, schedd=event.sender, renewed_s=now_s)
         slot.job = job
         self._slots.write_worklife(slot, job, now_s)

@@ -58,7 +58,8 @@ class StarterLink:
         assigned = tuple((name, ",".join(have.ids)) for name, have in slot.total.custom.items() if have.ids)
         message = claim.OpenClaim(
             claim_id=held.claim_id, secret=held.record.secret, slot_name=slot.name, slot_ad=slot.ad.to_bytes(),
-            owner=held.record.owner, hosts=held.record.hosts, submitter=held.record.submitter, assigned=assigned)
+            owner=held.record.owner, hosts=held.record.hosts, submitter=held.record.submitter, assigned=assigned,
+            checkpoint_key=held.record.checkpoint_key)
         self._turn.do(Ask(self.address, message, self._open_timeout_s, ("open", held.claim_id)))
 
     def close(self, claim_id: str, reason: str) -> None:

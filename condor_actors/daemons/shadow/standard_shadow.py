@@ -247,13 +247,24 @@ class StandardShadow(Shadow):
         """The starter takes the stream, or not."""
         if problem:
             self._turn(HomeFailed(f"the starter host does not take the run: {problem}"))
-        elif self._good is not None and self._stream is not None:
+        elif self._good is not None and self._stream is not None and self._good.added is not None:
+            self._stream.send_image(self._good.delta, self._good.added, self.context.guarded(self._increment_sent),
+                                    increment=True)
+        else:
+            self._increment_sent(0, "")
+
+    def _increment_sent(self, number: int, text: str) -> None:
+        if not number and self._good is not None and self._stream is not None:
             self._stream.send_image(self._good.path, self._good.pieces, self.context.guarded(self._image_sent))
         else:
-            self._dial_channel()
+            self._image_sent(number, text)
 
     def _image_sent(self, number: int, text: str) -> None:
-        if number:
+        if number == errno.EKEYREJECTED:
+            self._turn(HomeFailed(
+                f"{self.core.order.slot_name} refuses the checkpoint in {self._folder.path}: {text}. Release the job "
+                "to try again; to have it begin anew remove that folder first", HoldCode.FAILED_TO_CHECKPOINT, number))
+        elif number:
             self._turn(HomeFailed(f"the checkpoint could not be sent: {text or os.strerror(number)}"))
         else:
             self._dial_channel()
@@ -372,7 +383,7 @@ class StandardShadow(Shadow):
         if self._good is None:
             return {}
         with contextlib.suppress(ImageDamaged, OSError):
-            image = read_image(self._good.path)
+            image = read_image(self._good.newest)
             return {int(file.path.removeprefix("number ")): file.offset for file in image.files
                     if file.kind == "standard" and file.path.startswith("number ")}
         return {}
@@ -471,6 +482,7 @@ class StandardShadow(Shadow):
                 self._remote_store.store(pieces)
         self._turn(Checkpointed(CheckpointFacts(
             digest=pieces.digest if pieces is not None else "", size_bytes=event.value,
+            generation=str(pieces.seal.generation) if pieces is not None and pieces.seal is not None else "",
             stored_bytes=stored, sent_bytes=sent,
             cpu_level=level, threads=threads, took_s=event.detail / 1e9), self._vacating))
 

@@ -69,7 +69,7 @@ class ActiveClaim:
     """An open claim: a row of the table.
 
     Attributes:
-        claim_id, secret, slot_name, owner, hosts, submitter: as in OpenClaim.
+        claim_id, secret, slot_name, owner, hosts, submitter, checkpoint_key: as in OpenClaim.
         slot_ad: text, for the job; cpus, memory_mib, disk_kib: what the job may use.
         assigned: devices by resource.
         cgroup: the processes of its runs.
@@ -90,6 +90,7 @@ class ActiveClaim:
     memory_mib: int
     disk_kib: int
     assigned: tuple[tuple[str, str], ...]
+    checkpoint_key: bytes
     cgroup: JobCgroup | None = None
     run_id: str = ""
     closing: bool = False
@@ -243,7 +244,8 @@ class StarterHost(Actor):
                     claim_id=message.claim_id, secret=message.secret, slot_name=message.slot_name,
                     owner=message.owner, hosts=message.hosts or self.edges.own_hosts(), submitter=message.submitter,
                     slot_ad=message.slot_ad, cpus=ad.get_int("Cpus", 1),
-                    memory_mib=ad.get_int("Memory", 0), disk_kib=ad.get_int("Disk", 0), assigned=message.assigned)
+                    memory_mib=ad.get_int("Memory", 0), disk_kib=ad.get_int("Disk", 0), assigned=message.assigned,
+                    checkpoint_key=message.checkpoint_key)
                 claim.cgroup = self._make_group(claim)
             except (ClassAdSyntaxError, OSError) as error:
                 self.context.reply(delivery, Refused(code="internal", text=str(error)))

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from condor_actors.cores.secrets import matches
+from condor_actors.cores.starter.checkpoint_guard import CheckpointGuard
 
 if TYPE_CHECKING:
     from condor_actors.daemons.starter.run_resources import RunResources
@@ -31,11 +32,13 @@ class RunStreams:
     Args:
         starter: whose run it is; resources: what that holds.
         key: who shows it is the run's shadow.
+        guard: of the run's checkpoints.
     """
 
-    def __init__(self, starter: StandardStarter, resources: RunResources, key: str) -> None:
+    def __init__(self, starter: StandardStarter, resources: RunResources, key: str, guard: CheckpointGuard) -> None:
         as_turn = starter.context.as_turn
         self.key = key
+        self.guard = guard
         self._resources = resources
         self._images = 0
         self._streams: list[ExecuteEndpoint] = []
@@ -45,7 +48,7 @@ class RunStreams:
         self._spare: Callable[..., None] = as_turn(starter.spared)
         self.image_written: Callable[[], None] = as_turn(starter.image_written)
         self.image_refused: Callable[[int], None] = as_turn(starter.image_refused)
-        self._image_received: Callable[[str], None] = as_turn(starter.image_received)
+        self.image_received: Callable[[str], None] = as_turn(starter.image_received)
         self._detached: Callable[..., None] = as_turn(starter.detached)
 
     def attached(self, stream: ExecuteEndpoint, answer: Callable[[str], None]) -> None:
@@ -96,19 +99,9 @@ class RunStreams:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o700)
         return path, descriptor
 
-    def image_received(self, path: str, number: int, text: str) -> None:
-        """The checkpoint to start from is here, or could not be taken."""
-        if number:
-            self._drop(path)
-        else:
-            self._image_received(path)
-
-    def image_sent(self, path: str, number: int, text: str) -> None:
-        """A checkpoint is at home, or could not be kept there: its file here is not needed."""
-        self._drop(path)
-
     @staticmethod
-    def _drop(path: str) -> None:
+    def drop_image(path: str) -> None:
+        """The file of a checkpoint is not needed here any more."""
         with contextlib.suppress(OSError):
             os.unlink(path)
 

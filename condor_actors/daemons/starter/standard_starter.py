@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from condor_actors.cores.starter import job_run as jr
+from condor_actors.cores.starter.checkpoint_guard import CheckpointGuard
 from condor_actors.daemons.starter.run_streams import RunStreams
 from condor_actors.daemons.starter.starter import Starter
 from condor_actors.effects import Effect
@@ -61,6 +62,7 @@ class StandardStarter(Starter):
     def __init__(self, edges: StarterEdges, claim: ActiveClaim, question: Delivery, spec: RunSpec,
                  missing: tuple[str, ...], held: RunResources) -> None:
         super().__init__(edges, claim, question, spec, missing, held)
+        self._ticket: bytes = question.message.checkpoint_ticket
         self._home: ExecuteEndpoint | None = None
         self._channel: FarChannel | None = None
         self._image = ""
@@ -72,7 +74,8 @@ class StandardStarter(Starter):
     def started(self) -> None:
         """Answer the activation; the shadow dials, and says when to begin."""
         self._begin()
-        self.held.streams = RunStreams(self, self.held, self.held.key)
+        guard = CheckpointGuard(self.claim.checkpoint_key, self.claim.claim_id, self.run_id, self._ticket)
+        self.held.streams = RunStreams(self, self.held, self.held.key, guard)
         self.context.perform(self.core.start(self.context.now_s(), missing=True))
 
     # ---- the stream

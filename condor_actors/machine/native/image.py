@@ -34,6 +34,7 @@ __all__ = [
     "full_image",
     "is_image",
     "latest_image",
+    "merge_images",
     "read_image",
     "verify_image",
 ]
@@ -296,11 +297,35 @@ def full_image(base: str, increment: str, to: str) -> Image:
     Raises ImageDamaged when one is damaged or they do not belong together, OSError when a file cannot be read or
     written.
     """
+    temporary = f"{to}.new"
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(temporary)
+    target = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o700)
+    try:
+        merge_images(base, increment, target)
+        os.fsync(target)
+        image = read_image(temporary)
+        os.replace(temporary, to)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+    finally:
+        os.close(target)
+    sync_folder(os.path.dirname(to))
+    return attrs.evolve(image, path=to)
+
+
+def merge_images(base: str, increment: str, target: int) -> None:
+    """Write the whole image of the two at BASE and INCREMENT, both verified on the way, to the empty file TARGET (a
+    descriptor).
+
+    Raises ImageDamaged when one is damaged or they do not belong together, OSError when a file cannot be read or
+    written.
+    """
     before, after = read_image(base), read_image(increment)
     if before.base is not None or after.base != before.generation:
         raise ImageDamaged(f"{increment} does not add to {base}")
     whole, count = int(after.note["bytes"]), int(after.note["same_count"])
-    temporary = f"{to}.new"
     old, new = os.open(base, os.O_RDONLY | os.O_CLOEXEC), os.open(increment, os.O_RDONLY | os.O_CLOEXEC)
     try:
         digest = _verified(new, [(0, 0, whole)])
@@ -309,25 +334,14 @@ def full_image(base: str, increment: str, to: str) -> Image:
         if any(at + size > whole or old_at + size > before.size_bytes for at, old_at, size in same):
             raise ImageDamaged("its table of pages leads out of the image")
         digest = (digest + _verified(old, same)) % (1 << 64)
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        target = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o700)
-        try:
-            os.ftruncate(target, whole)
-            _copy_data(new, target, whole)
-            for offset, base_offset, size in same:
-                _copy(old, target, base_offset, offset, size)
-            os.pwrite(target, _DIGEST_MAGIC + digest.to_bytes(8, "little"), _DIGEST_AT)
-            os.fsync(target)
-        finally:
-            os.close(target)
-        image = read_image(temporary)
-        os.replace(temporary, to)
-        sync_folder(os.path.dirname(to))
+        os.ftruncate(target, whole)
+        _copy_data(new, target, whole)
+        for offset, base_offset, size in same:
+            _copy(old, target, base_offset, offset, size)
+        os.pwrite(target, _DIGEST_MAGIC + digest.to_bytes(8, "little"), _DIGEST_AT)
     finally:
         os.close(old)
         os.close(new)
-    return attrs.evolve(image, path=to)
 
 
 def latest_image(path: str) -> str:

@@ -14,6 +14,8 @@
 Theory: an image counts when a list says so, piece by piece; whatever crash left the folder in whatever state, the
 newest image that matches a list is the one to start from, and none that does not match is ever started.  An increment
 and its image count together or not at all: the journals lead back to the state that both describe, not to the image's.
+Both stay as they were sealed: what is started of them is merged where it runs.  Here no seal is verified: whose folder
+it is could replace the verdict as well as the files.
 """
 
 from __future__ import annotations
@@ -28,9 +30,9 @@ from typing import BinaryIO
 import attrs
 
 from condor_actors.durable import sync_folder
-from condor_actors.machine.native.image import ImageDamaged, full_image, read_image
+from condor_actors.machine.native.image import ImageDamaged, read_image
 from condor_actors.machine.run.tree_removal import remove_tree
-from condor_actors.transfer.image_pieces import ImageList, list_image, verify_image
+from condor_actors.transfer.image_pieces import ImageList, verify_image
 from condor_actors.transfer.streams import BadStream
 
 __all__ = ["CheckpointFolder", "GoodImage"]
@@ -43,6 +45,7 @@ class GoodImage:
     Attributes:
         path: the file; pieces: what it consists of; delta: the increment that belongs to it, or nothing.
         is_previous: the last one was damaged or is gone; ``why``: what is wrong with it.
+        added: what the increment consists of.
     """
 
     path: str
@@ -50,6 +53,12 @@ class GoodImage:
     is_previous: bool = False
     why: str = ""
     delta: str = ""
+    added: ImageList | None = None
+
+    @property
+    def newest(self) -> str:
+        """The file that tells how the program was."""
+        return self.delta or self.path
 
 
 class CheckpointFolder:
@@ -178,37 +187,40 @@ class CheckpointFolder:
             if not os.path.exists(path):
                 continue
             bad, (pieces, problem) = path, _verified(path, lists)
-            added = ""
+            added = None
             if pieces is not None and os.path.exists(delta) and _adds_to(delta, path):
-                bad, added, (_, problem) = delta, delta, _verified(delta, lists)
+                bad, (added, problem) = delta, _verified(delta, lists)
             if pieces is not None and not problem:
-                return GoodImage(path, pieces, is_previous, why, added), ""
+                return GoodImage(path, pieces, is_previous, why, delta if added is not None else "", added), ""
             why = why or f"{os.path.basename(bad)} is damaged: {problem}"
         return None, why
 
     def take_up(self, good: GoodImage) -> GoodImage:
-        """Make what a program is to go on from the whole image in the first place; may be done again after a crash.
+        """Make what a program is to go on from the one in the first place; may be done again after a crash.
 
         Raises:
             OSError: the disk is full.
-            ImageDamaged: image and increment cannot be made one.
         """
-        if not good.delta and not good.is_previous:
+        if not good.is_previous:
             return good
-        pieces, spare = good.pieces, str(self.path / ".taken-up")
+        if good.delta:  # first: beside an image that it does not belong to it does not count
+            self._link(good.delta, self.delta)
+        self._link(good.path, self.image)
+        if not good.delta:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self.delta)
+        sync_folder(self.path)
+        return attrs.evolve(good, path=self.image, delta=self.delta if good.delta else "")
+
+    def _link(self, path: str, to: str) -> None:
+        """Give a file a second name, in the place of what has it."""
+        spare = str(self.path / ".taken-up")
         with contextlib.suppress(FileNotFoundError):
             os.unlink(spare)
-        if good.delta:
-            full_image(good.path, good.delta, spare)
-            pieces = list_image(spare)
-            self._write_list(pieces)
-        else:
-            os.link(good.path, spare)
-        os.rename(spare, self.image)
+        os.link(path, spare)
+        os.rename(spare, to)
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(self.delta)
-        sync_folder(self.path)
-        return attrs.evolve(good, path=self.image, pieces=pieces, delta="")
+            os.unlink(spare)  # renaming does nothing when both are the same file
 
     # ---- the end
 

@@ -23,7 +23,7 @@ from twisted.internet.protocol import Factory
 from twisted.python.failure import Failure
 
 from condor_actors.machine.standard.checkpoint_folder import CheckpointFolder, GoodImage
-from condor_actors.machine.standard.stream import StandardStream
+from condor_actors.machine.standard.stream import ImageRefused, StandardStream
 from condor_actors.transfer import standard_frames as ss
 from condor_actors.transfer.image_pieces import ImageList
 from condor_actors.transfer.streams import BadStream
@@ -156,9 +156,8 @@ class ServerEnd(StandardStream):
         assert self._folder is not None
         problem = self._archive.room_problem(self._owner, wanted.stored_bytes)
         if problem:
-            self._receiving = False
-            self.answer_image(problem, os.strerror(problem))
-            raise OSError(problem, f"{self._owner} stores no more here: {os.strerror(problem)}")
+            self._note(f"{self._owner} stores no more here: {os.strerror(problem)}")
+            raise ImageRefused(problem, os.strerror(problem))
         self._list = wanted
         self._fd = os.open(f"{self._folder.image}.new", os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         return (self._fd, *self._folder.newest())

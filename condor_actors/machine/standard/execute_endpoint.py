@@ -6,6 +6,7 @@ control socket to this end for what cannot come that way; else the stream carrie
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import struct
@@ -13,8 +14,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import attrs
 from twisted.python.failure import Failure
 
+from condor_actors.machine.native.image import ImageDamaged, merge_images
 from condor_actors.machine.standard.channel import FarChannel
 from condor_actors.machine.standard.channel_socket import (
     OP_EXIT,
@@ -26,7 +29,7 @@ from condor_actors.machine.standard.channel_socket import (
     ChannelSocket,
     RequestFollower,
 )
-from condor_actors.machine.standard.stream import StandardStream
+from condor_actors.machine.standard.stream import ImageRefused, StandardStream
 from condor_actors.transfer import standard_frames as ss
 from condor_actors.transfer.image_pieces import ImageList, list_image
 from condor_actors.transfer.streams import BadStream
@@ -99,6 +102,8 @@ class ExecuteEndpoint(StandardStream):
         self._image_fd = -1
         self._image_path = ""
         self._increment = False
+        self._added: tuple[str, ImageList] | None = None
+        self._coming = ImageList(0, ())
         self._patience = reactor.callLater(KEY_S, self._too_slow)
 
     def _too_slow(self) -> None:
@@ -174,7 +179,7 @@ class ExecuteEndpoint(StandardStream):
                     self._answers[number].expected[request.identifier] = request.call
                 elif self._image_path and number == 0:  # given up: its file is not needed
                     path, self._image_path = self._image_path, ""
-                    self._run.image_sent(path, 5, "given up")
+                    self._run.drop_image(path)
                 self.forward(number, part)
 
     def channel_data(self, member: int, data: bytes) -> None:
@@ -243,7 +248,7 @@ class ExecuteEndpoint(StandardStream):
             self._bring_home(lambda number: self._answer_control(-number))
         elif what == DROPPED and self._image_path:
             path, self._image_path = self._image_path, ""
-            self._run.image_sent(path, EIO, "given up")
+            self._run.drop_image(path)
 
     def _answer_control(self, value: int, passed_fd: int = -1) -> None:
         if self._control is not None:
@@ -315,10 +320,11 @@ class ExecuteEndpoint(StandardStream):
             if isinstance(result, Failure):
                 sent(getattr(result.value, "errno", 0) or EIO, result.getErrorMessage())
             else:
-                self.send_image(path, result, sent, increment=increment)
+                sealed = attrs.evolve(result, seal=self._run.guard.seal(result.digest))
+                self.send_image(path, sealed, sent, increment=increment)
 
         def sent(number: int, text: str) -> None:
-            self._run.image_sent(path, number, text)
+            self._run.drop_image(path)
             brought(number)
 
         self.in_thread(list_image, path).addBoth(listed)
@@ -328,18 +334,58 @@ class ExecuteEndpoint(StandardStream):
         self.send(ss.frame(ss.VACATE))
 
     def image_place(self, wanted: ImageList) -> tuple[int, str, ImageList | None]:
-        """A file in the sandbox."""
-        if self._image_fd >= 0:
+        """A file in the sandbox, for a checkpoint that the seal speaks for."""
+        if self._image_fd >= 0 or (self.increment_comes and self._added is not None):
             raise BadStream("two checkpoints at once")
+        guard, added = self._run.guard, self._added
+        problem = guard.increment_problem(wanted.digest, wanted.seal) if self.increment_comes else guard.image_problem(
+            wanted.digest, wanted.seal, added[1].seal if added is not None else None)
+        if problem:
+            raise ImageRefused(errno.EKEYREJECTED, problem)
         self._image_path, self._image_fd = self._run.new_image()
+        self._coming = wanted
         return self._image_fd, "", None
 
     def image_here(self, number: int, text: str) -> None:
-        """The checkpoint to start from."""
+        """The checkpoint to start from, or the increment that the one to come is merged with."""
         os.close(self._image_fd)
         path, self._image_path, self._image_fd = self._image_path, "", -1
-        self._run.image_received(path, number, text)
-        self.answer_image(number, text)
+        if number:
+            self._run.drop_image(path)
+            self.answer_image(number, text)
+        elif self.increment_comes:
+            self._added = path, self._coming
+            self.answer_image(0, "")
+        elif self._added is None:
+            self._here(path)
+        else:
+            self._merge(path, self._added[0])
+
+    def _merge(self, base: str, increment: str) -> None:
+        """Both are what the pool made: the whole of them is what is started."""
+        self._added = None
+        try:
+            path, descriptor = self._run.new_image()
+        except OSError as error:
+            self.answer_image(error.errno or EIO, str(error))
+            return
+
+        def merged(result: Any) -> None:
+            os.close(descriptor)
+            for done in (base, increment):
+                self._run.drop_image(done)
+            if isinstance(result, Failure):
+                self._run.drop_image(path)
+                number = errno.EKEYREJECTED if isinstance(result.value, ImageDamaged) else 0
+                self.answer_image(number or getattr(result.value, "errno", 0) or EIO, result.getErrorMessage())
+            elif not self.over:
+                self._here(path)
+
+        self.in_thread(merge_images, base, increment, descriptor).addBoth(merged)
+
+    def _here(self, path: str) -> None:
+        self._run.image_received(path)
+        self.answer_image(0, "")
 
     def ended(self, reason: str) -> None:
         """Home is gone."""

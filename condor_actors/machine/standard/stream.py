@@ -35,13 +35,21 @@ from condor_actors.transfer import standard_frames as ss
 from condor_actors.transfer.image_pieces import ImageList, ImageSink, decode_numbers, encode_numbers, take_over
 from condor_actors.transfer.streams import BadStream
 
-__all__ = ["StandardStream"]
+__all__ = ["ImageRefused", "StandardStream"]
 
 _DONE = Failure(ConnectionDone())
 FRAME_BYTES = 256 << 10
 COMPRESSION_PROBE = 16
 SILENT_S, PROBE_S, PROBES = 20, 10, 3
 """A stream without a word for so long is asked whether it is alive, so often, before it counts as dead."""
+
+
+class ImageRefused(Exception):
+    """A checkpoint that comes is not taken: ``number`` (errno) and why; the stream goes on."""
+
+    def __init__(self, number: int, text: str) -> None:
+        super().__init__(text)
+        self.number = number
 
 
 @implementer(IPushProducer)
@@ -202,8 +210,12 @@ class StandardStream(Protocol):
         wanted = ImageList.from_bytes(payload)
         if self._receiving:
             raise BadStream("two checkpoints at once")
+        try:
+            target, old_path, old = self.image_place(wanted)
+        except ImageRefused as refusal:
+            self.answer_image(refusal.number, str(refusal))
+            return
         self._receiving = True
-        target, old_path, old = self.image_place(wanted)
 
         def looked(result: Any) -> None:
             if self.over:
@@ -295,7 +307,11 @@ class StandardStream(Protocol):
         """Our end of a channel is gone."""
 
     def image_place(self, wanted: ImageList) -> tuple[int, str, ImageList | None]:
-        """Where an image that comes is to go (a descriptor), and an older one."""
+        """Where an image that comes is to go (a descriptor), and an older one.
+
+        Raises:
+            ImageRefused: it is not taken.
+        """
         raise NotImplementedError
 
     def image_here(self, number: int, text: str) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from condor_actors.cores.checkpoint_seals import FIRST, job_and_run
 from condor_actors.machine.standard.stream import StandardStream
 from condor_actors.transfer import standard_frames as ss
 from condor_actors.transfer.image_pieces import ImageList
@@ -47,6 +48,7 @@ class SubmitEndpoint(StandardStream):
         self._born = 0
         self._image_fd = -1
         self._list: ImageList | None = None
+        self._last = FIRST
 
     def connectionMade(self) -> None:  # noqa: N802 - Twisted's
         """Say whose stream it is."""
@@ -111,6 +113,10 @@ class SubmitEndpoint(StandardStream):
 
     def image_place(self, wanted: ImageList) -> tuple[int, str, ImageList | None]:
         """The file that the native shadow has made."""
+        run, seal = job_and_run(self._run[0])[1], wanted.seal
+        if seal is None or seal.generation.run != run or not self._last < seal.generation:
+            raise BadStream("a checkpoint that the starter has not sealed for this run")
+        self._last = seal.generation
         if self._image_fd < 0:
             self._image_fd = self._open_image()
         self._list = wanted

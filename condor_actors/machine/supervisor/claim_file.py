@@ -20,6 +20,7 @@ from condor_actors.durable import sync_folder
 __all__ = ["ClaimFile", "Claims"]
 
 LONG_LINES = 2000
+_BYTES = ("job_ad", "checkpoint_key")
 
 
 class Claims(Protocol):
@@ -173,9 +174,10 @@ def append_whole(file: int, data: bytes) -> None:
 
 def _line(record: ClaimRecord) -> str:
     plain = record.to_plain()
-    plain["job_ad"] = base64.b64encode(record.job_ad).decode()
+    for name in _BYTES:
+        plain[name] = base64.b64encode(plain[name]).decode()
     return json.dumps({"save": plain}) + "\n"
 
 
 def _record(plain: dict[str, Any]) -> ClaimRecord:
-    return ClaimRecord.from_plain({**plain, "job_ad": base64.b64decode(plain["job_ad"])})
+    return ClaimRecord.from_plain({**plain, **{name: base64.b64decode(plain.get(name, "")) for name in _BYTES}})

@@ -80,7 +80,8 @@ class Tables:
             claims=tuple(row for _, row in sorted(self.claims.items())),
             runs=tuple(row for _, row in sorted(self.runs.items())),
             hosts=tuple(row for _, row in sorted(self.hosts.items())),
-            notices=tuple(sorted(self.notices.values(), key=lambda each: (each.when_s, each.notice_id))))
+            notices=tuple(sorted(self.notices.values(), key=lambda each: (each.when_s, each.notice_id))),
+            checkpoint_key=bytes(range(32)))
 
     def copy(self) -> Tables:
         """Another one with the same rows."""

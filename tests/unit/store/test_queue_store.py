@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from condor_actors.actors.supervision import StoreUnavailable
+from condor_actors.cores.checkpoint_seals import KEY_BYTES
 from condor_actors.cores.schedd.queue_operations import (
     ArchiveJob,
     DropCluster,
@@ -49,6 +50,15 @@ def test_what_was_committed_is_there_after_a_restart(tmp_path: Path) -> None:
     assert found.clusters == (CLUSTER,)
     assert found.jobs == (SaveJob(7, 0, b"ProcId = 0\n"), rows[3])
     assert (found.claims, found.runs, found.hosts, found.notices) == ((rows[4],), (rows[5],), (rows[6],), (rows[7],))
+
+
+def test_the_key_is_made_once_and_for_nobody_else(tmp_path: Path) -> None:
+    first, again = QueueStore(tmp_path).load(), QueueStore(tmp_path).load()
+    (tmp_path / "other").mkdir()
+    other = QueueStore(tmp_path / "other").load()
+    assert len(first.checkpoint_key) == KEY_BYTES
+    assert first.checkpoint_key == again.checkpoint_key != other.checkpoint_key
+    assert str(first.checkpoint_key)[2:-1] not in repr(first)
 
 
 def test_a_batch_is_all_or_nothing(store: QueueStore) -> None:

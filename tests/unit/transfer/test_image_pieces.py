@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from condor_actors.cores.checkpoint_seals import Generation, Seal
 from condor_actors.transfer.image_pieces import (
     PIECE_BYTES,
     ImageList,
@@ -105,6 +106,17 @@ def test_lists_that_lie_are_refused(pieces: list[tuple[int, int]]) -> None:
         ImageList.from_bytes(data)
     with pytest.raises(BadStream):
         ImageList.from_bytes(data[:-1])
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 12])
+def test_a_seal_travels_with_the_list_and_is_no_part_of_its_digest(count: int) -> None:
+    pieces = tuple(Piece(number, 1, bytes([number]) * 32) for number in range(count))
+    plain = ImageList(100, pieces)
+    sealed = ImageList(100, pieces, Seal(Generation(3, 7), b"m" * 32))
+    for each in (plain, sealed):
+        back = ImageList.from_bytes(each.to_bytes())
+        assert (back.pieces, back.size_bytes, back.seal) == (pieces, 100, each.seal)
+    assert sealed.digest == plain.digest
 
 
 def test_pieces_that_lie_are_refused(tmp_path: Path) -> None:

@@ -123,7 +123,8 @@ def test_in_an_edit(row: Attribute) -> None:
 @pytest.mark.parametrize("row", [*ROWS, CUSTOM], ids=[*IDS, "custom"])
 def test_in_a_shadows_report(row: Attribute) -> None:
     """A shadow tells what runs tell, and nothing else of its job."""
-    wish = f"RemoteUserCpu = 3.5\n{row.name} = 4711\n".encode()
+    value = '"4.711"' if row.name == "LastCkptGeneration" else "4711"
+    wish = f"RemoteUserCpu = 3.5\n{row.name} = {value}\n".encode()
     queue = Queue("")
     run = queue.run()
     before = queue.job.ad.evaluate(row.name)
@@ -131,6 +132,18 @@ def test_in_a_shadows_report(row: Attribute) -> None:
     changed = queue.job.ad.evaluate(row.name) != before
     assert changed == row.is_reported
     assert queue.job.ad.evaluate("RemoteUserCpu") == (4711 if row.name == "RemoteUserCpu" else 3.5)
+
+
+def test_a_shadow_takes_no_generation_back() -> None:
+    """The oldest checkpoint that a run may go on from is the one before the newest that was ever told."""
+    queue = Queue("")
+    run = queue.run()
+    for told, last, previous in (("1.1", "1.1", ""), ("1.2", "1.2", "1.1"), ("1.1", "1.2", "1.1"), ("", "1.2", "1.1"),
+                                 ("x", "1.2", "1.1"), ("1.2", "1.2", "1.1"), ("1.10", "1.10", "1.2")):
+        report = f'LastCkptGeneration = "{told}"\n'.encode()
+        queue.core.runs.updated(RunUpdated(run_id=run.run_id, attributes=report), "ann")
+        assert queue.job.ad.get_str("LastCkptGeneration") == last
+        assert queue.job.ad.get_str("PreviousCkptGeneration") == previous
 
 
 def test_a_report_is_bounded_and_an_ad() -> None:

@@ -35,8 +35,8 @@ from condor_actors.messages.shadow_host import RunEnded, StartRun
 
 JOB = ClassAd({"ClusterId": 7, "ProcId": 0, "JobUniverse": 1, "Cmd": "/bin/x", "Iwd": "/", "NumCkpts": 2,
                "CumulativeRemoteUserCpu": 90.0, "CumulativeLocalSysCpu": 0.5})
-FACTS = CheckpointFacts(digest="ab", size_bytes=1 << 20, stored_bytes=1 << 19, sent_bytes=1 << 18, cpu_level=3,
-                        threads=2, took_s=0.5)
+FACTS = CheckpointFacts(digest="ab", generation="1.1", size_bytes=1 << 20, stored_bytes=1 << 19, sent_bytes=1 << 18,
+                        cpu_level=3, threads=2, took_s=0.5)
 
 
 class Shadow:

@@ -14,7 +14,7 @@ from condor_actors.machine.supervisor.claim_file import ClaimFile
 RECORD = ClaimRecord(
     claim_id="<a:1>#1#1", secret="s", slot_name="slot1_1@h", share=Share(cpus=1, custom={"GPUs": Custom(1, ("G0",))}),
     submitter="a@b", schedd_name="q@h", lease_s=2400.0, starter_node="<a:2>", job_ad=b"A = 1\n\xff", rank=0.5,
-    granted_s=7.0)
+    granted_s=7.0, checkpoint_key=b"\x00\xffkey")
 
 
 def test_what_is_saved_is_read_again(tmp_path: Path) -> None:
