@@ -72,8 +72,8 @@ SHADOW_EVENTS: tuple[Any, ...] = (
     *(TimerFired(key=key) for key in ("update", "lease", "reattach", "room")),
 )
 
-_FACTS = st.CheckpointFacts(digest="d", generation="1.1", size_bytes=9, stored_bytes=8, sent_bytes=7, cpu_level=3, threads=1,
-                           took_s=0.5)
+_FACTS = st.CheckpointFacts(digest="d", generation="1.1", size_bytes=9, stored_bytes=8, sent_bytes=7,
+                           cpu_level=3, threads=1, took_s=0.5)
 
 STANDARD_EVENTS: tuple[Any, ...] = (
     *SHADOW_EVENTS, st.HomeOpen(False), st.HomeOpen(True), st.HomeFailed("no checkpoint"),
