@@ -48,6 +48,5 @@ NOT_IN_FORCE: Final = frozenset(
         "STARTD_SLOT_ATTRS",
         "SUBMIT_SEND_RESCHEDULE",
         "TOOL_DEBUG",
-        "TRUST_UID_DOMAIN",
     ]
 )

@@ -109,7 +109,13 @@ ROWS = (
     boolean(
         "TRUST_UID_DOMAIN",
         False,
-        "Whether a submitter's claim to belong to UID_DOMAIN is believed without asking the name service.",
+        "Whether a submit machine is believed that its users are of this machine's UID_DOMAIN though its own name does"
+        " not end with that domain. Otherwise such jobs do not run as their owners.",
+    ),
+    boolean(
+        "TRUST_LOCAL_UID_DOMAIN",
+        True,
+        "The same for jobs that were submitted on this machine.",
     ),
     integer(
         "UPDATE_INTERVAL", 300, "How often an unchanged ad is sent to the collector again.", low=1, unit="s"

@@ -35,7 +35,6 @@ class RunSettings:
     """The machine's part.
 
     Attributes:
-        uid_domain: jobs of this domain's users run as themselves where the starter may do that.
         renice: JOB_RENICE_INCREMENT, over the job's ad.
         cpu_weight: per processor; io_weight: None: as it is; idle: only idle processor and disk time (JOB_CPU_WEIGHT,
             JOB_IO_WEIGHT, JOB_SCHEDULING).
@@ -49,7 +48,6 @@ class RunSettings:
         fetch_s: MAX_FILE_TRANSFER_PLUGIN_LIFETIME, for each input by URL.
     """
 
-    uid_domain: str = ""
     authorities: str = ""
     fetch_s: float = setting("MAX_FILE_TRANSFER_PLUGIN_LIFETIME")
     renice: Expr | None = None

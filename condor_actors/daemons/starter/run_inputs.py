@@ -56,7 +56,7 @@ class RunInputs:
                 self._manifest_digest = ""
                 if self._wants_more():
                     return
-            starter.account = edges.account_for(starter.spec, starter.claim.slot_name)
+            starter.account = edges.account_for(starter.spec, starter.claim)
             sandbox = held.sandbox = edges.root.create(starter.account)
             entries, ads = _executable(self._entries), (starter.job_ad, starter.claim.slot_ad)
             if not is_light(entries):

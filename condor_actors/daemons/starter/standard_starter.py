@@ -86,7 +86,7 @@ class StandardStarter(Starter):
             answer("the run has its stream already")
             return
         try:
-            self.account = self.edges.account_for(self.spec, self.claim.slot_name)
+            self.account = self.edges.account_for(self.spec, self.claim)
             sandbox = self.held.sandbox = self.edges.root.create(self.account)
             with sandbox.rights():
                 os.mkdir(os.path.join(sandbox.path, ROOM), 0o755)

@@ -15,6 +15,7 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from condor_actors.cores.starter.run_owner import DomainTrust
 from condor_actors.cores.starter.run_spec import RunSettings, RunSpec
 from condor_actors.daemons.starter.run_resources import RunResources
 from condor_actors.machine.run.cgroups import Cgroups
@@ -50,7 +51,7 @@ class StarterSettings:
     Attributes:
         run: of every run.
         memory_policy: CGROUP_MEMORY_LIMIT_POLICY.
-        allow_owner: whether jobs may run as their owners (STARTER_ALLOW_RUNAS_OWNER).
+        allow_owner: whether jobs may run as their owners (STARTER_ALLOW_RUNAS_OWNER); trust: of which domain.
         enforce_disk: whether a run may use no more disk than it asked for.
         private_folders, private_memory: what is a run's alone.
         confine: the parts of JOB_CONFINEMENT that are in force; read_only: JOB_READ_ONLY.
@@ -60,6 +61,7 @@ class StarterSettings:
     run: RunSettings
     memory_policy: str
     allow_owner: bool = False
+    trust: DomainTrust = attrs.field(factory=DomainTrust)
     enforce_disk: bool = False
     private_folders: tuple[str, ...] = ()
     private_memory: bool = False
@@ -162,7 +164,7 @@ class StarterEdges:
     def _leaders(self) -> list[int]:
         return [held.processes.pid for held in self.runs.values() if held.processes is not None and held.processes.pid]
 
-    def account_for(self, spec: RunSpec, slot_name: str) -> Account | None:
+    def account_for(self, spec: RunSpec, claim: ActiveClaim) -> Account | None:
         """As whom a run is run; None: as this process's user.
 
         Raises:
@@ -171,11 +173,16 @@ class StarterEdges:
         if not self.host.may_change_user():
             return None
         settings = self.settings
-        if settings.allow_owner and spec.run_as_owner is not False and spec.domain == settings.run.uid_domain:
-            account = self.host.account(spec.owner)
-            if account is not None and account.uid != 0:
-                return account
-        return self.slot_account(slot_name)
+        if settings.allow_owner and spec.run_as_owner is not False:
+            if settings.trust.covers(spec.domain, claim.hosts, self.own_hosts()):
+                account = self.host.account(spec.owner)
+                if account is not None and account.uid != 0:
+                    return account
+            elif spec.domain == settings.trust.domain:
+                self.log.info("{owner}@{domain} is no user of this machine on the word of {hosts}, which is not in "
+                              "that domain (TRUST_UID_DOMAIN)", owner=spec.owner, domain=spec.domain,
+                              hosts=", ".join(claim.hosts) or "this machine")
+        return self.slot_account(claim.slot_name)
 
     def isolation(self, spec: RunSpec) -> tuple[str, ...]:
         """Namespaces of an ordinary job; empty: it shares all with the machine."""

@@ -11,6 +11,7 @@ from twisted.internet.threads import deferToThread
 from condor_actors.actors import World
 from condor_actors.classads import ClassAd
 from condor_actors.config import Config
+from condor_actors.cores.starter.run_owner import DomainTrust
 from condor_actors.cores.starter.run_spec import RunSettings
 from condor_actors.daemons.starter.claim_registry import ActiveClaim, StarterHost
 from condor_actors.daemons.starter.run_streams import accept_stream
@@ -78,7 +79,9 @@ class StarterHostDaemon:
         return StarterSettings(
             run=self._run_settings(config),
             memory_policy=config.needed_text("CGROUP_MEMORY_LIMIT_POLICY"),
-            allow_owner=config.boolean("STARTER_ALLOW_RUNAS_OWNER"),
+            allow_owner=config.boolean("STARTER_ALLOW_RUNAS_OWNER"), trust=DomainTrust(
+                config.needed_text("UID_DOMAIN"), config.boolean("TRUST_UID_DOMAIN"),
+                config.boolean("TRUST_LOCAL_UID_DOMAIN")),
             enforce_disk=config.boolean("STARTD_ENFORCE_DISK_LIMITS"),
             private_folders=tuple(word.strip('"') for word in config.list_of("MOUNT_UNDER_SCRATCH")),
             private_memory=config.boolean("MOUNT_PRIVATE_DEV_SHM"), confine=self._confinement(config),
@@ -120,7 +123,7 @@ class StarterHostDaemon:
         common = dict(word.partition("=")[::2] for word in config.list_of("STARTER_JOB_ENVIRONMENT"))
         weight = config.text("JOB_IO_WEIGHT")
         return RunSettings(
-            uid_domain=config.text("UID_DOMAIN") or "", authorities=config.text("AUTH_SSL_CLIENT_CAFILE") or "",
+            authorities=config.text("AUTH_SSL_CLIENT_CAFILE") or "",
             fetch_s=config.seconds("MAX_FILE_TRANSFER_PLUGIN_LIFETIME"),
             renice=config.expression("JOB_RENICE_INCREMENT"),
             cpu_weight=config.integer("JOB_CPU_WEIGHT"), io_weight=int(weight) if weight else None,
