@@ -19,15 +19,10 @@ that moment; a process that is asked to end writes all there is.
 
 from __future__ import annotations
 
-import json
-import os
 import queue
-import re
 import threading
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -38,12 +33,10 @@ from condor_actors.messages.codec import message_class
 from condor_actors.messages.deeds import DEEDS, deed_of
 from condor_actors.messages.envelope import Delivery, Identity, Refused
 from condor_actors.services.logs import log_name
+from condor_actors.store.audit_file import AuditFile, audit_line
 
-__all__ = ["AuditLog", "audit_line", "open_audit_log"]
+__all__ = ["AuditLog", "open_audit_log"]
 
-PLAIN = re.compile(r"[\w.:@/+-]+", re.ASCII)
-VALUE_CHARS = 600
-MODE = 0o640
 WAITING_LINES = 10_000
 SENDERS = 4_096
 LEFT_OUT_S = 10.0
@@ -84,8 +77,7 @@ class AuditLog:
 
     def __init__(self, path: Path, daemon: str, *, max_bytes: int, keep: int,
                  wall_clock: Callable[[], float] = time.time, clock: Callable[[], float] = time.monotonic) -> None:
-        self._path, self._daemon = path, daemon
-        self._max_bytes, self._keep = max_bytes, keep
+        self._daemon = daemon
         self._wall_clock, self._clock = wall_clock, clock
         self._accounts: dict[tuple[str, bool], _Account] = {}
         self._lines: queue.Queue[str | None] = queue.Queue(WAITING_LINES)
@@ -93,7 +85,7 @@ class AuditLog:
         self._lost = 0
         self._told_s = clock()
         path.parent.mkdir(parents=True, exist_ok=True)
-        os.close(self._open())  # whoever starts the daemon hears at once that it cannot
+        self._file = AuditFile(path, max_bytes=max_bytes, keep=keep)
         self._thread = threading.Thread(target=self._write_all, name="audit log", daemon=True)
         self._thread.start()
 
@@ -177,12 +169,6 @@ class AuditLog:
         except queue.Full:
             self._lost += 1
 
-    def _open(self) -> int:
-        descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, MODE)
-        if os.fstat(descriptor).st_uid == os.geteuid():
-            os.fchmod(descriptor, MODE)
-        return descriptor
-
     def _write_all(self) -> None:
         is_over = False
         while not is_over:
@@ -197,33 +183,9 @@ class AuditLog:
             if lost:
                 text += audit_line(self._wall_clock(), daemon=self._daemon, act="left-out", left_out=lost) + "\n"
             try:
-                self._append(text.encode())
+                self._file.append(text.encode())
             except OSError:
                 self._lost += lost + text.count("\n")  # said once there is room again
-
-    def _append(self, data: bytes) -> None:
-        if not data:
-            return
-        descriptor = self._open()
-        try:
-            size = os.fstat(descriptor).st_size
-            if self._max_bytes and size and size + len(data) > self._max_bytes:
-                os.close(descriptor)
-                self._put_aside()
-                descriptor = self._open()
-            view = memoryview(data)
-            while view:
-                view = view[os.write(descriptor, view):]
-            os.fdatasync(descriptor)
-        finally:
-            os.close(descriptor)
-
-    def _put_aside(self) -> None:
-        """``LOG.1`` is the newest of those."""
-        for number in range(max(self._keep, 1), 0, -1):
-            older = Path(f"{self._path}.{number - 1}") if number > 1 else self._path
-            if older.exists():
-                older.replace(f"{self._path}.{number}")
 
     def close(self) -> None:
         """Write what there is."""
@@ -233,27 +195,6 @@ class AuditLog:
         self._lines.put(None)
         self._ends.set()
         self._thread.join(timeout=10.0)
-
-
-def audit_line(when_s: float, **fields: Any) -> str:
-    """One line of the log, without its end; fields without a value are left out."""
-    second = int(when_s // 1)
-    shown = " ".join([f"{name}={_value(str(value)[:VALUE_CHARS + 1])}" for name, value in fields.items()
-                      if value not in ("", None)])
-    return f"{_stamp(second)}.{int((when_s - second) * 1000):03}Z {shown}"
-
-
-@lru_cache(maxsize=1)
-def _stamp(second: int) -> str:
-    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-
-
-@lru_cache(maxsize=1024)
-def _value(text: str) -> str:
-    """A value as it is written; the same names and places come again and again."""
-    if len(text) > VALUE_CHARS:
-        text = f"{text[:VALUE_CHARS]}..."
-    return text if PLAIN.fullmatch(text) else json.dumps(text).replace("\x7f", "\\u007f")
 
 
 def _result(answer: Any) -> tuple[str, str]:

@@ -201,6 +201,7 @@ def _write_config(folder: Path, lines: dict[str, str]) -> Path:
 
 def token(words: Sequence[str]) -> None:
     """Print a one-time token."""
+    from condor_actors.tools.lib.own_deeds import note_deed
     from condor_actors.wire.authority import Authority, fingerprint
     from condor_actors.wire.nodes import tls_node
     from condor_actors.wire.tokens import DEFAULT_LIFE_S, TokenStore
@@ -218,6 +219,7 @@ def token(words: Sequence[str]) -> None:
     address = options["address"][-1] if "address" in options else next(iter(config.list_of("COLLECTOR_HOST")), "")
     if not address:
         raise PoolToolError("COLLECTOR_HOST is not set; say --address HOST[:PORT]")
+    note_deed(config, "issue-join-token", f"roles={','.join(roles)} lifetime_s={life_s:.0f}")
     made = TokenStore(files.tokens).issue(str(tls_node(address)), fingerprint(authority.certificate), life_s=life_s,
                                           roles=roles)
     if os.getuid() == 0:
@@ -307,12 +309,15 @@ def list_issued(words: Sequence[str]) -> None:
 
 def revoke(words: Sequence[str]) -> None:
     """Put certificates out of use."""
+    from condor_actors.tools.lib.own_deeds import note_deed
     from condor_actors.wire.authority import Authority
 
     if not words:
         raise PoolToolError("revoke takes serial numbers or host names; condor_pool list shows them")
-    _, files = _setting()
-    Authority.load(files).revoke(words)
+    config, files = _setting()
+    authority = Authority.load(files)
+    note_deed(config, "revoke-certificates", f"certificates={' '.join(words)}")
+    authority.revoke(words)
     _say("Revoked. The machines of the pool hear of it within half a minute, and end its links.")
 
 
