@@ -27,6 +27,7 @@ def test_the_shadow_of_a_job_on_it_hangs_up(wire: Wire) -> None:
 
     until(lambda: "was revoked" in logs("ShadowHostLog*"), "the shadow host to cut the link", 60.0)
     until(lambda: "was revoked" in logs("ScheddLog*"), "the schedd to cut its link", 60.0)
-    assert execute.tool("condor_status", "-pool", f"{manager.address}:9618").returncode != 0
+    until(lambda: execute.tool("condor_status", "-pool", f"{manager.address}:9618").returncode != 0,
+          "the collector to hear of it too", 30.0)
     until(lambda: "execute.trio" not in manager.run("condor_status", "-startd", "-af", "Machine"), "its ads to go",
           30.0)
