@@ -27,7 +27,7 @@ from condor_actors.submit.lines import Line, LineReader
 from condor_actors.submit.macros import Scope, references, substitute_itself
 from condor_actors.submit.maker import Maker
 from condor_actors.submit.program import universe
-from condor_actors.submit.queue_statement import is_queue, load_items, parse_queue
+from condor_actors.submit.queue_statement import QueueStatement, is_queue, load_items, parse_queue
 from condor_actors.submit.refusals import refuse, told
 
 MAX_INCLUDE_DEPTH = 8
@@ -100,6 +100,7 @@ class Description:
         self._program: tuple[str, str] | None = None
         self._jobs = 0
         self._queued = False
+        self._only_commands = False
 
     def read(self, text: str, source: str) -> list[Cluster]:
         """Read a whole description.
@@ -114,13 +115,7 @@ class Description:
         Raises:
             SubmitError: naming file and line where there is one.
         """
-        self._sheet.spool, self._sheet.interactive = self.options.spool, self.options.interactive
-        self._sheet.trusts_files = self.options.disable or self.options.spool
-        self._set_automatic(source)
-        if self.options.allow_crlf:
-            self.scope.live["allow_crlf_script"] = "true"
-        for name, value in self.options.assignments:
-            self._assign(name, value)
+        self._begin(source)
         self._read(LineReader(text, source or "<stdin>"), 0)
         if self.options.queue is not None:
             self._append()
@@ -131,6 +126,67 @@ class Description:
             self._append()
             self._queue(Line("queue", 0), LineReader("", ""))
         return self.clusters
+
+    def read_commands(self, text: str, source: str) -> tuple[str | None, str]:
+        """Read a description up to its first queue statement, and queue nothing.
+
+        Returns:
+            the statement's arguments (None: there is none) and the text behind it.
+
+        Raises:
+            SubmitError: as `read`.
+        """
+        self._begin(source)
+        reader = LineReader(text, source or "<text>")
+        self._only_commands = True
+        try:
+            self._read(reader, 0)
+        except _QueueReached as reached:
+            arguments = reached.line.text[len("queue"):].strip()
+            if self.statement(arguments).open_list:
+                arguments = "\n".join([arguments, *reader.raw_rows(reached.line.number), ")"])
+            return arguments, reader.rest()
+        finally:
+            self._only_commands = False
+        return None, ""
+
+    def go_on(self, text: str) -> None:
+        """Read what stands behind a queue statement that was queued.
+
+        Raises:
+            SubmitError: as `read`.
+        """
+        self._read(LineReader(text, "<text>"), 0)
+
+    def statement(self, arguments: str) -> QueueStatement:
+        """What the arguments of a queue statement mean; a list in parentheses may have several lines.
+
+        Raises:
+            SubmitError: they mean nothing.
+        """
+        first, _, rest = arguments.partition("\n")
+        statement = parse_queue(self.scope.expand(first), evaluate_text)
+        if statement.open_list and rest:
+            statement = statement.with_rows(LineReader(rest, "").raw_rows(1))
+        return statement
+
+    def queue(self, statement: QueueStatement) -> list[Cluster]:
+        """Make the jobs of a statement, with the commands as they stand.
+
+        Raises:
+            SubmitError: as `read`.
+        """
+        self._enqueue(statement, "queue", "", 0)
+        return self.clusters
+
+    def _begin(self, source: str) -> None:
+        self._sheet.spool, self._sheet.interactive = self.options.spool, self.options.interactive
+        self._sheet.trusts_files = self.options.disable or self.options.spool
+        self._set_automatic(source)
+        if self.options.allow_crlf:
+            self.scope.live["allow_crlf_script"] = "true"
+        for name, value in self.options.assignments:
+            self._assign(name, value)
 
     def blamed(self, error: SubmitError) -> str:
         """Where the command that an error is about stands: ``file, line N: name = value``; empty when not known."""
@@ -286,6 +342,8 @@ class Description:
     # -- queueing
 
     def _queue(self, line: Line, reader: LineReader) -> None:
+        if self._only_commands:
+            raise _QueueReached(line)
         self._queued = True
         if self.options.batch_name is not None:
             self._assign("batch_name", self.options.batch_name)
@@ -293,13 +351,16 @@ class Description:
         statement = parse_queue(self.scope.expand(line.text[len("queue") :]), evaluate_text, **place)  # type: ignore[arg-type]  # one is a str, one an int
         if statement.open_list:
             statement = statement.with_rows(reader.raw_rows(line.number))
+        self._enqueue(statement, line.text, reader.source, line.number)
+
+    def _enqueue(self, statement: QueueStatement, text: str, source: str, number: int) -> None:
         items: Sequence[tuple[int, str]] = [(0, "")]
         if statement.variables:
-            items = list(enumerate(load_items(statement, self.world.files, file=reader.source, line=line.number)))[
+            items = list(enumerate(load_items(statement, self.world.files, file=source, line=number)))[
                 statement.slice
             ]
             if not items and statement.mode.value == "matching":
-                self.warnings.append(f"{line.text}: nothing matches")
+                self.warnings.append(f"{text}: nothing matches")
         total = len(items) * statement.count
         self._limit(total)
         if total:
@@ -352,6 +413,14 @@ class Description:
             "year": f"{day.tm_year:04}", "month": f"{day.tm_mon:02}", "day": f"{day.tm_mday:02}",
             **{name.lower(): value for name, value in world.automatic.items()},
         }  # fmt: skip
+
+
+class _QueueReached(Exception):
+    """The first queue statement, where only the commands are read."""
+
+    def __init__(self, line: Line) -> None:
+        super().__init__(line.text)
+        self.line = line
 
 
 def evaluate_text(text: str) -> object:

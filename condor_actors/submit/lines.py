@@ -84,6 +84,10 @@ class LineReader:
             parsing=True,
         )
 
+    def rest(self) -> str:
+        """The text behind the line that was read last."""
+        return "\n".join(self._lines[self._next :]).strip("\n")
+
     def _physical(self) -> str:
         text = self._lines[self._next]
         self._next += 1

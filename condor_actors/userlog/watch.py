@@ -7,7 +7,7 @@ import time
 
 from inotify_simple import INotify, flags
 
-_FALLBACK_S = 0.5
+FALLBACK_S = 0.5
 """Where the kernel has no watch to give, the file is looked at this often."""
 
 
@@ -71,10 +71,19 @@ class GrowingFile:
         if left_s is not None and left_s <= 0:
             return False
         if self._notify is None:
-            time.sleep(_FALLBACK_S if left_s is None else min(left_s, _FALLBACK_S))
+            time.sleep(FALLBACK_S if left_s is None else min(left_s, FALLBACK_S))
             return True
         self._notify.read(timeout=None if left_s is None else left_s * 1000.0)
         return True
+
+    def fileno(self) -> int | None:
+        """A descriptor that is readable when the file may have grown; None where the kernel has no watch to give."""
+        return None if self._notify is None else self._notify.fileno()
+
+    def forget(self) -> None:
+        """Take what the kernel has told so far; who waits for the descriptor calls it before `read`."""
+        if self._notify is not None:
+            self._notify.read(timeout=0)
 
 
 def _watch(path: str) -> INotify | None:

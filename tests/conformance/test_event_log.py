@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from condor_actors.classads import ClassAd
+from condor_actors.messages.codes import JobEventType
+from condor_actors.userlog.event_facts import facts_of
 from condor_actors.userlog.event_text import EVENT_NAMES, event_text, event_xml
+from condor_actors.userlog.reader import EventReader
 
 htcondor2: Any = pytest.importorskip("htcondor2")
 
@@ -79,3 +83,40 @@ def test_the_words_that_scripts_look_for() -> None:
     assert text.startswith("005 (007.003.000) 2023-11-1")
     assert "Job terminated.\n\t(1) Normal termination (return value 3)\n" in text
     assert text.endswith("\n...\n")
+
+
+def ours(text: str, *, is_xml: bool) -> ClassAd:
+    (event,) = EventReader().feed(text.encode())
+    return facts_of(event, is_xml=is_xml)
+
+
+VARIANTS: list[dict[str, Any]] = [
+    {}, {"ExitBySignal": True, "ExitSignal": 9, "TerminatedAndRequeued": True}, {"SubmitEventUserNotes": "mine"},
+    {"DAGNodeName": "A"}, {"VacatedWithCheckpoint": True}, {"RemoveReason": ""}, {"TransferStep": 6},
+    {"HoldReasonCode": 0, "HoldReason": ""},
+]
+
+
+@pytest.mark.parametrize("changed", VARIANTS, ids=str)
+@pytest.mark.parametrize("event", sorted({*EXPECTED, 3, 21}))
+def test_our_reader_says_what_theirs_says(tmp_path: Path, event: int, changed: dict[str, Any]) -> None:
+    text = event_text(event, 12, 3, 1_700_000_000.0, ClassAd({**FACTS, **changed}))
+    (theirs,) = read(tmp_path / "log", text)
+    mine = ours(text, is_xml=False)
+    if event == JobEventType.JOB_EVICTED:  # theirs gives up before the table of resources
+        assert mine.pop("CpusUsage") == FACTS["CpusUsage"]
+        for name in [name for name in mine if re.fullmatch("(Request)?(Cpus|Disk|Memory)(Usage)?", name)]:
+            del mine[name]
+    assert {name: str(value) for name, value in mine.items()} == {
+        name: " ".join(str(value).split()) if name in ("ExecuteProps", "StructuredNotes") else str(value)
+        for name, value in theirs.items()}
+
+
+@pytest.mark.parametrize("event", sorted(EXPECTED))
+def test_our_reader_of_xml_says_what_the_log_says(tmp_path: Path, event: int) -> None:
+    text = event_xml(event, 12, 3, 1_700_000_000.0, ClassAd(FACTS))
+    (theirs,) = read(tmp_path / "log", text)
+    mine = dict(ours(text, is_xml=True).items())
+    assert {name: theirs[name] for name in mine if name in theirs} == {
+        name: value for name, value in mine.items() if name in theirs}
+    assert mine.keys() - theirs.keys() == set()

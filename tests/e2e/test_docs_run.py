@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.harness.namespaces import NEED_NAMESPACES, Machine, Wire, a_wire
-from tests.pool_fixture import BIN, fresh_folder, until
+from tests.pool_fixture import BIN, PersonalPool, fresh_folder, until
 
 ROOT = Path(__file__).resolve().parents[2]
 BARE = """
@@ -136,3 +137,16 @@ def test_the_readme_runs_as_printed() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert [f"hello from {number}" in done.stdout for number in range(3)] == [True] * 3
     assert done.stdout.count("314159265358979323846") == 2
+
+
+def test_the_page_for_programs_runs_as_printed() -> None:
+    program = "\n".join(blocks("docs/python-api.md", "python"))
+    with fresh_folder() as folder:
+        pool = PersonalPool(folder, slots=2)
+        try:
+            done = subprocess.run([sys.executable, "-c", program], cwd=pool.work, env=pool.environment, timeout=120,
+                                  capture_output=True, text=True, check=False)
+        finally:
+            pool.stop()
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {"0 0", "1 3", "0 IDLE", "2 IDLE"} <= set(done.stdout.splitlines())

@@ -25,6 +25,8 @@ FLOORS = {
     "daemons": 4,
     "services": 5,
     "tools": 5,
+    "api": 5,
+    "compat": 5,
     "simulation": 5,
 }
 NO_TWISTED = {"classads", "durable", "effects", "messages", "config", "cores", "dag", "submit"}
@@ -33,7 +35,8 @@ LARGEST_FOLDER = 25
 SHARED_CORES = {"argument_quoting", "checkpoint_seals", "rights", "secrets", "state_table", "submit_commands", "turn"}
 # Sideways imports on one floor that are part of the design: config reads expressions; services build worlds.
 SIDEWAYS = {("config", "classads"), ("store", "wire"), ("transfer", "wire"), ("machine", "transfer"),
-            ("submit", "cores"), ("dag", "cores"), ("effects", "messages"), ("simulation", "services")}
+            ("submit", "cores"), ("dag", "cores"), ("effects", "messages"), ("simulation", "services"),
+            ("api", "tools"), ("compat", "api")}
 BANNED = {"manager", "handler", "processor", "utils", "helpers", "misc", "base"}
 
 
@@ -81,6 +84,13 @@ def test_imports_only_go_down() -> None:
                 wrong.append(f"{path.relative_to(PACKAGE)}:{line} imports {name}")
             if own == "tools" and other == "daemons":
                 wrong.append(f"{path.relative_to(PACKAGE)}:{line} a tool imports a daemon: {name}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_programs_share_with_the_commands_what_the_commands_share() -> None:
+    wrong = [f"{path.relative_to(PACKAGE)}:{line} imports {name}" for path in modules() if package_of(path) == "api"
+             for line, name in imports_of(path)
+             if name.startswith("condor_actors.tools.") and not name.startswith("condor_actors.tools.lib")]
     assert not wrong, "\n".join(wrong)
 
 

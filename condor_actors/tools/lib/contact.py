@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -28,13 +28,18 @@ TOKEN_METHODS = ("IDTOKENS", "IDTOKEN", "TOKENS", "TOKEN")
 QUEUE = "schedd"
 """The schedd's actor for jobs."""
 COLLECTOR = "collector"
+NEGOTIATOR = "negotiator"
 ADMIN = "admin"
 ACTION_TIMEOUT_S = 3600.0
 """For what may change a million jobs: a schedd that has hung up is noticed anyhow."""
 
 
-def load(subsystem: str = "TOOL") -> Config:
+def load(subsystem: str = "TOOL", overrides: Mapping[str, str] | None = None) -> Config:
     """The configuration of the pool this tool belongs to.
+
+    Args:
+        subsystem: whose settings apply.
+        overrides: set last of all.
 
     Raises:
         ToolError: it cannot be read, with file and line.
@@ -47,7 +52,7 @@ def load(subsystem: str = "TOOL") -> Config:
         if beside is not None:
             environ["CONDOR_CONFIG"] = beside
     try:
-        config = load_config(subsystem=subsystem, environ=environ)
+        config = load_config(subsystem=subsystem, environ=environ, overrides=overrides)
         if config.text(f"{subsystem}_CLASSAD_USER_MAP_NAMES"):
             from condor_actors.config.user_maps import use_user_maps
 
@@ -247,6 +252,29 @@ def collector(config: Config, *, pool: str = "") -> Client:
         except (BadNode, WireError) as error:
             problem = unreachable(f"collector {host}", error)
     raise ToolError(problem + here)
+
+
+def negotiator(config: Config, *, name: str = "", pool: str = "") -> Client:
+    """A line to the negotiator: this machine's, or the pool's.
+
+    Raises:
+        ToolError: there is none.
+    """
+    if not name and not pool:
+        try:
+            return connect(local_node(config, NEGOTIATOR))
+        except Unreachable:
+            pass
+        except WireError as error:
+            raise ToolError(f"Error: negotiator: {error}") from None
+    from condor_actors.classads import quote
+    from condor_actors.messages.advertise import AdKind
+
+    constraint = f"Name == {quote(name)} || Machine == {quote(name)}" if name else ""
+    ads = query(config, AdKind.NEGOTIATOR, constraint, ("Name", "MyAddress"), pool=pool)
+    if not ads:
+        raise ToolError(f"Error: Can't locate negotiator {name or 'in ' + (pool or 'the local pool')}")
+    return dial(config, ads[0].get_str("MyAddress"), f"negotiator {ads[0].get_str('Name')}")
 
 
 def query(

@@ -13,10 +13,9 @@ from condor_actors.classads import ClassAd
 from condor_actors.messages.advertise import AdsPage
 from condor_actors.messages.negotiate import CancelReservation, MakeReservation, QueryReservations
 from condor_actors.tools.lib.command import ToolError, framed
-from condor_actors.tools.lib.contact import load
+from condor_actors.tools.lib.contact import NEGOTIATOR, load, negotiator
 from condor_actors.tools.lib.machine_commands import ask
 from condor_actors.tools.pool.owner import clock, span_s
-from condor_actors.tools.pool.userprio import NEGOTIATOR, negotiator
 
 USAGE = """Usage: condor_reserve make NAME -user USER -machines N [-constraint EXPR] [-from WHEN] [-until WHEN | -for
 TIME]

@@ -8,7 +8,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import attrs
 
@@ -16,14 +15,10 @@ from condor_actors.classads import ClassAd, ClassAdSyntaxError, Expr, is_true, p
 from condor_actors.classads.forms.long_form import old_to_new
 from condor_actors.messages.negotiate import QueryPriorities, SetPriority
 from condor_actors.tools.lib.command import ToolError, run
-from condor_actors.tools.lib.contact import dial, load, local_node, query, refused
+from condor_actors.tools.lib.contact import NEGOTIATOR, load, negotiator, query, refused
 from condor_actors.tools.lib.flags import LIST, NO_DEBUG, Flag, Given
-from condor_actors.wire.blocking import Client, Unreachable, WireError, connect
+from condor_actors.wire.blocking import WireError
 
-if TYPE_CHECKING:
-    from condor_actors.config import Config
-
-NEGOTIATOR = "negotiator"
 DAY_S = 86400.0
 
 NO_NUMBERS = "groups have names and no numbers; -hierarchical and -grouporder sort by name"
@@ -163,28 +158,6 @@ def _answer(given: Sequence[Given]) -> int:
 
 def _value(given: Sequence[Given], name: str) -> str:
     return next((item.values[0] for item in given if item.name == name and item.values), "")
-
-
-def negotiator(config: Config, *, name: str = "", pool: str = "") -> Client:
-    """A line to the negotiator: this machine's, or the pool's.
-
-    Raises:
-        ToolError: there is none.
-    """
-    if not name and not pool:
-        try:
-            return connect(local_node(config, NEGOTIATOR))
-        except Unreachable:
-            pass
-        except WireError as error:
-            raise ToolError(f"Error: negotiator: {error}") from None
-    from condor_actors.messages.advertise import AdKind
-
-    constraint = f"Name == {quote(name)} || Machine == {quote(name)}" if name else ""
-    ads = query(config, AdKind.NEGOTIATOR, constraint, ("Name", "MyAddress"), pool=pool)
-    if not ads:
-        raise ToolError(f"condor_userprio: Can't locate negotiator {name or 'in ' + (pool or 'the local pool')}")
-    return dial(config, ads[0].get_str("MyAddress"), f"negotiator {ads[0].get_str('Name')}")
 
 
 def _edit(given: Sequence[Given], item: Given) -> int:

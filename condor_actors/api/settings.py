@@ -1,0 +1,95 @@
+"""The configuration that a program's questions go by, and ``param``, which shows it as a mapping."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator, MutableMapping
+from typing import TYPE_CHECKING
+
+from condor_actors.api.errors import CondorError, as_condor_errors
+from condor_actors.tools.lib.contact import load
+
+if TYPE_CHECKING:
+    from condor_actors.config import Config
+
+Setting = str | int | float | bool
+
+_lock = threading.Lock()
+_overrides: dict[str, str] = {}
+_loaded: dict[str, Config] = {}
+
+
+def config() -> Config:
+    """The configuration, read once.
+
+    Raises:
+        CondorError: there is none, or it cannot be read.
+    """
+    with _lock:
+        if "TOOL" not in _loaded:
+            with as_condor_errors():
+                _loaded["TOOL"] = load(overrides=_overrides)
+        return _loaded["TOOL"]
+
+
+def config_or_defaults() -> Config:
+    """The configuration, or the defaults where no pool is configured: a description can be read without one."""
+    try:
+        return config()
+    except CondorError:
+        from condor_actors.config import load_config
+
+        return load_config(subsystem="TOOL", environ={**os.environ, "CONDOR_CONFIG": "ONLY_ENV"})
+
+
+def reload_config() -> None:
+    """Read the configuration anew when it is next needed; what was set through ``param`` is forgotten."""
+    with _lock:
+        _loaded.clear()
+        _overrides.clear()
+
+
+class Parameters(MutableMapping[str, Setting]):
+    """The configuration as a mapping; numbers and truth values come as such, the rest as text.
+
+    What is set here holds for this program only, until `reload_config`.
+    """
+
+    def __getitem__(self, name: str) -> Setting:
+        from condor_actors.config import ConfigError, UnknownParameterError, find_parameter
+
+        try:
+            known = find_parameter(name)
+            value = config().value(name) if known is not None else config().text(name)
+        except UnknownParameterError:
+            value = None
+        except ConfigError as error:
+            raise CondorError(str(error)) from None
+        if value is None:
+            raise KeyError(name)
+        return value if isinstance(value, (bool, int, float)) else config().text(name) or ""
+
+    def __setitem__(self, name: str, value: Setting) -> None:
+        with _lock:
+            _overrides[name] = str(value)
+            _loaded.clear()
+
+    def __delitem__(self, name: str) -> None:
+        with _lock:
+            if name not in _overrides:
+                raise KeyError(name)
+            del _overrides[name]
+            _loaded.clear()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(config().names())
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __repr__(self) -> str:
+        return "param"
+
+
+param = Parameters()
