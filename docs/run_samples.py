@@ -40,7 +40,7 @@ STARTER_EVENTS: tuple[Any, ...] = (
     m.OutputsReceived(run_id=RUN), m.ReattachRun(claim_id="c", secret="s", run_id=RUN), jr.LinkLost(), jr.Abandon(),
     m.CheckpointRun(run_id=RUN), m.CheckpointKept(run_id=RUN, number=1), jr.StillFetched(),
     m.CheckpointKept(run_id=RUN, number=1, problem="the disk is full"),
-    *(TimerFired(key=key) for key in ("grace", "again", "lease", "keep")),
+    *(TimerFired(key=key) for key in ("grace", "again", "lease", "keep", "deferral")),
 )
 
 _EXITED = m.RunExited(run_id=RUN, cause="exited", usage=m.Usage(user_cpu_s=3.0), when_s=1.0, exit_code=0)
@@ -89,6 +89,7 @@ def starters() -> list[JobRun]:
     """Runs as they begin at a starter: with and without inputs on the way, transfer, and checkpoints of their own."""
     runs = []
     for extra, missing in (("", False), ("", True), ('ShouldTransferFiles = "NO"\n', False), (
+            'DeferralTime = 1000\n', False), (
             'SuccessCheckpointExitCode = 85\nWhenToTransferOutput = "ON_EXIT_OR_EVICT"\nTransferCheckpoint = "c"\n',
             False)):
         run = JobRun(RUN, read_spec(ClassAd.from_text(JOB + extra)), lease_s=2400.0)

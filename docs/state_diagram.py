@@ -25,7 +25,8 @@ WHERE = {
     "Preempting/Vacating": (4, 1), "Preempting/Killing": (4, 2), "Drained/Retiring": (2, 3), "Drained/Idle": (1, 3),
 }
 STARTER = {
-    "preparing": (0, 1), "starting": (1, 1), "running": (2, 1), "stopping": (2, 0), "killing": (3, 0),
+    "preparing": (0, 1), "deferred": (0, 0), "starting": (1, 1), "running": (2, 1), "stopping": (2, 0),
+    "killing": (3, 0),
     "clearing": (3, 1), "saving": (2, 2), "ended": (4, 1), "gone": (4, 2),
 }
 SHADOW = {

@@ -82,7 +82,11 @@ transfer_input TransferIn; transfer_input_files TransferInput; transfer_output T
 want_graceful_removal WantGracefulRemoval; want_job_networking WantJobNetworking;
 transfer_output_files TransferOutput; transfer_output_remaps TransferOutputRemaps; universe JobUniverse;
 when_to_transfer_output WhenToTransferOutput; dagman_log DAGManNodesLog; job_root JobRoot; batch_id JobBatchId;
-dag_node_name DAGNodeName; dagman_job_id DAGManJobId; periodic_checkpoint PeriodicCheckpoint
+dag_node_name DAGNodeName; dagman_job_id DAGManJobId; periodic_checkpoint PeriodicCheckpoint;
+deferral_time DeferralTime; deferral_window DeferralWindow; deferral_prep_time DeferralPrepTime;
+cron_minute CronMinute; cron_hour CronHour; cron_day_of_month CronDayOfMonth; cron_month CronMonth;
+cron_day_of_week CronDayOfWeek; cron_window; cron_prep_time; noop_job IsNoopJob; noop_job_exit_code NoopJobExitCode;
+noop_job_exit_signal NoopJobExitSignal
 """
 
 _IGNORED: tuple[tuple[str, str], ...] = (
@@ -103,8 +107,6 @@ _GPU = "GPUs are not told apart by their properties"
 _GPU_INSTEAD = "Use request_gpus where the administrator counts GPUs, and requirements on attributes of the machine."
 _OAUTH = "there is no service that keeps credentials"
 _OAUTH_INSTEAD = "Put a token of limited rights into a file of transfer_input_files."
-_WINDOW = "jobs are not started at a time of day"
-_WINDOW_INSTEAD = "Submit from cron(8) or with at(1), or submit with hold = true and release at the time."
 
 _REFUSED: tuple[tuple[str, str, str], ...] = (
     ("grid_resource GridResource; arc_application; arc_data_staging; arc_resources; arc_rte; azure_admin_key; "
@@ -143,14 +145,9 @@ _REFUSED: tuple[tuple[str, str, str], ...] = (
      "Use request_cpus for the processors of one machine, or queue one job for each part."),
     ("max_materialize JobMaterializeLimit; max_idle JobMaterializeMaxIdle; materialize_max_idle",
      "all jobs of a description are queued at once", "Drop it: waiting jobs are cheap here."),
-    ("deferral_time DeferralTime; deferral_window DeferralWindow; deferral_prep_time DeferralPrepTime; "
-     "cron_minute CronMinute; cron_hour CronHour; cron_day_of_month CronDayOfMonth; cron_month CronMonth; "
-     "cron_day_of_week CronDayOfWeek; cron_window; cron_prep_time", _WINDOW, _WINDOW_INSTEAD),
     ("next_job_start_delay NextJobStartDelay", "starts are not spaced by the job",
      "The administrator can set JOB_START_COUNT and JOB_START_DELAY."),
     ("jobset JobSetName", "jobs are not gathered in sets", "Use batch_name to see them together."),
-    ("noop_job IsNoopJob; noop_job_exit_code NoopJobExitCode; noop_job_exit_signal NoopJobExitSignal",
-     "every job is run", "Use executable = /bin/true."),
     ("retry_request_memory RetryRequestMemory; retry_request_memory_increase; retry_request_memory_max; "
      "retry_request_disk RetryRequestDisk", "a request is not raised after a hold",
      "Write the request as an expression, for example request_memory = ifThenElse(NumSystemHolds > 0, 4096, 1024) "

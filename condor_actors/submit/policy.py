@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from condor_actors.classads import ClassAdSyntaxError, Expr
-from condor_actors.messages.codes import HoldCode, JobStatus, Notification
+from condor_actors.classads import ClassAd, ClassAdSyntaxError, Expr
+from condor_actors.cores.cron_schedule import CRON_FIELDS, BadCron, cron_line
+from condor_actors.messages.codes import HoldCode, JobStatus, Notification, Universe
 from condor_actors.submit.build_context import BuildContext, parsed
 from condor_actors.submit.errors import SubmitError
 
@@ -133,13 +134,19 @@ _DEFERRAL = (
 
 def deferral(context: BuildContext) -> None:
     """DeferralTime, DeferralWindow, DeferralPrepTime, ScheddInterval."""
-    cron = any(
-        context.get(name) is not None
-        for name in ("CronMinute", "CronHour", "CronDayOfMonth", "CronMonth", "CronDayOfWeek")
-    )
-    if not cron and context.text("deferral_time", "DeferralTime") is None:
+    given = {name: value for name in CRON_FIELDS if (value := context.get(name)) is not None}
+    if not given and context.text("deferral_time", "DeferralTime") is None:
         return
+    if context.universe == Universe.SCHEDULER:
+        raise SubmitError("a job of the scheduler universe begins at once: it has no deferral or cron time",
+                          remedy="use universe = local, which waits for its time")
+    try:
+        cron_line(ClassAd(given))
+    except BadCron as error:
+        raise SubmitError(str(error)) from None
     for attribute, commands, default in _DEFERRAL:
+        if given and attribute == "DeferralTime":
+            continue  # the schedd gives the job its times
         text = context.text(*commands, attribute)
         if text is not None:
             context.set_expression(attribute, text, commands[0])

@@ -32,7 +32,8 @@ FLOORS = {
 NO_TWISTED = {"classads", "durable", "effects", "messages", "config", "cores", "dag", "submit"}
 LARGEST_FOLDER = 25
 # Pieces that several daemons' cores read.
-SHARED_CORES = {"argument_quoting", "checkpoint_seals", "rights", "secrets", "state_table", "submit_commands", "turn"}
+SHARED_CORES = {"argument_quoting", "checkpoint_seals", "cron_schedule", "rights", "secrets", "state_table",
+                "submit_commands", "turn"}
 # Sideways imports on one floor that are part of the design: config reads expressions; services build worlds.
 SIDEWAYS = {("config", "classads"), ("store", "wire"), ("transfer", "wire"), ("machine", "transfer"),
             ("submit", "cores"), ("dag", "cores"), ("effects", "messages"), ("simulation", "services"),

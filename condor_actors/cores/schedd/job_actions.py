@@ -294,14 +294,19 @@ class JobActions:
             own = names & job.ad.own.keys()
             if own:
                 context.queue.update(job, values.project(own))
-            if job.order is not None:
-                context.autoclusters.add(job)
+            self._offer_again(job)
             yield ACT if own else PLACE
         unsettled.discard(cluster.number)
 
     def _edit_job(self, job: Job, values: ClassAd) -> None:
         self._context.queue.update(job, values)
-        if job.order is not None:
+        self._offer_again(job)
+
+    def _offer_again(self, job: Job) -> None:
+        """An edited job may stand elsewhere in the queue, or begin at another time."""
+        if self._transitions.scheduled.concerns(job):
+            self._transitions.offer(job)
+        elif job.order is not None:
             self._context.autoclusters.add(job)
 
 

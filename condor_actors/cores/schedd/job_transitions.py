@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterable
 from functools import lru_cache
@@ -16,6 +17,7 @@ from condor_actors.cores.schedd.job_notices import JobNotices
 from condor_actors.cores.schedd.job_queue import Job
 from condor_actors.cores.schedd.local_jobs import LocalJobs, is_local
 from condor_actors.cores.schedd.schedd_context import ScheddContext
+from condor_actors.cores.schedd.scheduled_jobs import Late, ScheduledJobs
 from condor_actors.effects import Effect
 from condor_actors.messages.codes import HoldCode, JobEventType, JobStatus, Universe, hold_label
 
@@ -41,10 +43,18 @@ class ForgetSpool(Effect):
     proc: int
 
 
+def _unrun(job: Job) -> dict[str, object]:
+    """How a job ends that does nothing (NoopJobExitCode, NoopJobExitSignal)."""
+    code, number = job.ad.evaluate("NoopJobExitCode"), job.ad.evaluate("NoopJobExitSignal")
+    if type(number) is int and number > 0 and type(code) is not int:
+        return {"ExitBySignal": True, "ExitSignal": number}
+    return {"ExitBySignal": False, "ExitCode": code if type(code) is int else 0}
+
+
 class JobTransitions:
     """Moves jobs from status to status, with every attribute and log event that the change implies.
 
-    ``local`` are the ready jobs that need no match.
+    ``local`` are the ready jobs that need no match, ``scheduled`` those that are not offered yet.
     """
 
     def __init__(self, context: ScheddContext, notices: JobNotices) -> None:
@@ -52,6 +62,7 @@ class JobTransitions:
         self._notices = notices
         self.local = LocalJobs()
         self._anew: deque[Job] = deque()
+        self.scheduled = ScheduledJobs(context)
 
     def offer(self, job: Job) -> None:
         """A job that is idle and free may run: put it where claims (or the local machine) find it."""
@@ -60,6 +71,8 @@ class JobTransitions:
             return
         if job.not_before_s > context.now_s:
             context.timer(("again", job.cluster.number, job.proc), job.not_before_s - context.now_s)
+        elif self.scheduled.concerns(job) and self._has_to_wait(job):
+            return
         elif is_local(job):
             self.local.add(job)
         else:
@@ -83,10 +96,45 @@ class JobTransitions:
             self._context.timer(("offer-anew",), OFFER_GAP_S)
         return not anew
 
+    def _has_to_wait(self, job: Job) -> bool:
+        """Whether a job has another time to begin; one that will never run is dealt with in a turn of its own."""
+        if self.scheduled.does_nothing(job):
+            self.scheduled.sleep(job)
+            return True
+        span = self.scheduled.span(job)
+        if isinstance(span, Late):
+            self.scheduled.sleep(job)
+        elif span.from_s > self._context.now_s:
+            self.scheduled.sleep(job, span.from_s)
+        else:
+            self.scheduled.forget(job)
+            if span.until_s < math.inf:  # then it is too late
+                self.scheduled.sleep(job, span.until_s + 0.1)
+            return False
+        self._context.autoclusters.remove(job)
+        self.local.remove(job)
+        return True
+
+    def wake(self) -> None:
+        """Sleeping jobs whose date has come are offered, held as too late, or done without a run."""
+        for job in self.scheduled.awake():
+            if not job.ready:
+                continue
+            if self.scheduled.does_nothing(job):
+                self._context.queue.set(job, **_unrun(job))
+                self.complete(job)
+                continue
+            span = self.scheduled.span(job)
+            if isinstance(span, Late):
+                self.hold(job, span.reason, span.code)
+            else:
+                self.offer(job)
+
     def withdraw(self, job: Job) -> None:
         """A job must not be started now."""
         self._context.autoclusters.remove(job)
         self.local.remove(job)
+        self.scheduled.forget(job)
 
     def hold(self, job: Job, reason: str, code: int, subcode: int = 0) -> None:
         """Put a job on hold; its run, if it has one, is the caller's to stop."""
@@ -117,6 +165,7 @@ class JobTransitions:
         queue.unset(job, "HoldReason", "HoldReasonCode", "HoldReasonSubCode")
         queue.set_status(job, JobStatus.IDLE, self._context.now_s)
         job.not_before_s = 0.0
+        self.scheduled.renew(job)
         self._notices.due(job, JobEventType.JOB_RELEASED, ReleaseReason=reason)
         self.offer(job)
 
@@ -127,6 +176,7 @@ class JobTransitions:
         if job.status is not JobStatus.IDLE:
             context.queue.set_status(job, JobStatus.IDLE, context.now_s)
         job.not_before_s = context.now_s + delay_s if delay_s else 0.0
+        self.scheduled.renew(job)
         self.offer(job)
 
     def requeue_after_exit(self, job: Job) -> None:

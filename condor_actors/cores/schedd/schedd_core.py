@@ -159,6 +159,7 @@ class ScheddCore:
             "advertise-all": self.demand.everything,
             "again": self._again,
             "offer-anew": self._offer_anew,
+            "scheduled": self._wake,
             "starts": self.claims.starts_again,
             "renew": self.claims.renew,
             "locals": self.runs.locals.again,
@@ -199,6 +200,7 @@ class ScheddCore:
             self.runs.take_up(owner)
         self.claims.started()
         self.policy.started()
+        self.transitions.scheduled.started()
         self.demand.started()
         self.context.timer(("credentials",), CREDENTIAL_RENEWAL_S)
         return self._finish()
@@ -298,6 +300,11 @@ class ScheddCore:
     def _offer_anew(self) -> None:
         if self.transitions.offer_anew():
             self.demand.wish_cycle()
+
+    def _wake(self) -> None:
+        self.transitions.wake()
+        if self.claims.has_idle:
+            self.claims.offer_idle()
 
     def _rejected(self, message: RequestsRejected, delivery: Delivery) -> None:
         for rejection in message.rejections:

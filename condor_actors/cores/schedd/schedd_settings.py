@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, tzinfo
 
 import attrs
 
@@ -78,6 +79,7 @@ class ScheddSettings:
         more_significant, less_significant: job attributes, lower case, that always or never tell autoclusters apart;
             ``only_significant``: these and no others, where there are any.
         records_events: there is a log of the events of all jobs (EVENT_LOG).
+        zone: whose minutes and days the cron schedules of jobs mean.
         max_input_mb, max_output_mb: the most that travels for a job that does not say; below 0: any amount.
     """
 
@@ -127,16 +129,19 @@ class ScheddSettings:
     records_events: bool = False
     max_input_mb: int = setting("MAX_TRANSFER_INPUT_MB")
     max_output_mb: int = setting("MAX_TRANSFER_OUTPUT_MB")
+    zone: tzinfo = UTC
     spare_hosts: int = 1
     history_limit: int = setting("MAX_HISTORY_JOBS")
 
 
-def schedd_settings(config: Config, *, machine: str, account: str = "condor") -> ScheddSettings:
+def schedd_settings(config: Config, *, machine: str, account: str = "condor",
+                    zone: tzinfo = UTC) -> ScheddSettings:
     """Read them.
 
     Args:
         config: the configuration.
         machine: the name of this machine.
+        zone: see :class:`ScheddSettings`.
         account: that of the schedd's process: who has it could read the schedd's memory, and may do all that it may.
 
     Raises:
@@ -168,7 +173,7 @@ def schedd_settings(config: Config, *, machine: str, account: str = "condor") ->
     wanted = config.text("SCHEDD_NAME") or ""
     name = machine if not wanted else wanted if "@" in wanted else f"{wanted}@{machine}"
     return config.settings(
-        ScheddSettings, name=name, machine=machine, uid_domain=config.needed_text("UID_DOMAIN"),
+        ScheddSettings, zone=zone, name=name, machine=machine, uid_domain=config.needed_text("UID_DOMAIN"),
         super_users=frozenset({"root", "condor", account, *config.list_of("QUEUE_SUPER_USERS")}),
         hold_policies=policies("HOLD"), release_policies=policies("RELEASE"), remove_policies=policies("REMOVE"),
         vacate_policies=policies("VACATE"),

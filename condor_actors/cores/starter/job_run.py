@@ -6,7 +6,8 @@ and it never lets a process of the job outlive the run.
 =========== ================================================================================================
 state       leaves it by
 =========== ================================================================================================
-preparing   inputs complete → starting; failed or stopped → ended
+preparing   inputs complete → starting, or deferred until its time; failed or stopped → ended
+deferred    its time has come → starting; stopped → ended
 starting    the program executes → running; it cannot → ended
 running     the program's end → clearing; the wish to stop it → stopping
 stopping    its end → clearing; the grace is over → killing
@@ -203,7 +204,7 @@ class JobRun:
     def end(self, cause: str, reason: str, hold: tuple[int, int] = (0, 0)) -> None:
         """The run is over without outputs."""
         self.cause, self.reason, self.hold = cause, reason, hold
-        self.out += [CancelTimer("grace"), CancelTimer("again"), CancelTimer("measure")]
+        self.out += [CancelTimer(each) for each in ("grace", "again", "measure", "deferral")]
         self._say_exited(RunExited(
             run_id=self.run_id, cause=cause, usage=self.usage, when_s=self.now_s, reason=reason, hold_code=hold[0],
             hold_subcode=hold[1], claim_open=self.claim_open))

@@ -69,6 +69,8 @@ UNCLAIMED_KEEP_S = 600.0
 """How long outputs of a run wait for its shadow after its claim, or the lease of its job, is over, or since the last of
 them has moved."""
 KILL_AGAIN_S = 2.0
+CLOCK_LOOK_S = 60.0
+"""How often a run that waits for its time looks at the wall clock."""
 
 Step = Callable[["JobRun", Any], Any]
 
@@ -82,10 +84,23 @@ def _inputs_complete(run: JobRun, event: InputsSent) -> None:
     run.out.append(Prepare())
 
 
-def _start(run: JobRun, event: Prepared) -> None:
-    """The sandbox is ready: launch the program."""
-    run.state = StarterState.STARTING
-    run.out.append(Start())
+def _start_in_time(run: JobRun, event: Prepared | TimerFired) -> None:
+    """The sandbox is ready: launch the program, at its time if it has one.
+
+    The wall clock of this machine decides, and it may be set: it is looked at every minute.
+    """
+    begins_s, window_s = run.spec.begins_s, run.spec.window_s
+    late_s = run.now_s - begins_s if begins_s is not None else 0.0
+    if late_s < 0.0:
+        run.state = StarterState.DEFERRED
+        run.out.append(SetTimer("deferral", min(CLOCK_LOOK_S, -late_s)))
+    elif late_s > window_s + (CLOCK_LOOK_S if run.state is StarterState.DEFERRED else 0.0):
+        run.end("hold", f"Job missed deferred execution time: it was ready to begin {late_s:.0f} seconds after its "
+                f"time, and may be {window_s:g} seconds late (DeferralWindow)",
+                (HoldCode.MISSED_DEFERRED_EXECUTION_TIME, 0))
+    else:
+        run.state = StarterState.STARTING
+        run.out.append(Start())
 
 
 def _cannot_prepare(run: JobRun, event: PrepareFailed) -> None:
@@ -467,54 +482,55 @@ _needed = ignore("the run is not over")
 _going = ignore("it is being made to go")
 
 _ROWS: dict[EventKey, Sequence[Step | ignore]] = {
-    # preparing, starting, running | stopping, killing | clearing, saving | ended, gone
-    InputsSent: (_inputs_complete, _ready, _ready, _ready, _ready, _ready, _ready, _ended, _gone),
-    Prepared: (_start, _prepared, _prepared, _prepared, _prepared, _prepared, _prepared, _ended, _gone),
-    PrepareFailed: (_cannot_prepare, _prepared, _prepared, _prepared, _prepared, _prepared, _prepared, _ended, _gone),
+    # preparing, deferred, starting, running | stopping, killing | clearing, saving | ended, gone
+    InputsSent: (_inputs_complete, _ready, _ready, _ready, _ready, _ready, _ready, _ready, _ended, _gone),
+    Prepared: (_start_in_time, *(_prepared,) * 7, _ended, _gone),
+    PrepareFailed: (_cannot_prepare, *(_prepared,) * 7, _ended, _gone),
+    "timer deferral": (_ready, _start_in_time, *(_begun,) * 6, _ended, _gone),
     Began: (
-        _remember_pid, _begin, _remember_pid, _remember_pid, _remember_pid, _remember_pid, _remember_pid,
+        _remember_pid, _remember_pid, _begin, _remember_pid, _remember_pid, _remember_pid, _remember_pid, _remember_pid,
         _remember_pid, _gone,
     ),
     StartFailed: (
-        _unbegun, _cannot_start, _cannot_start, _cannot_start, _cannot_start, _over, _over, _ended, _gone,
+        _unbegun, _unbegun, _cannot_start, _cannot_start, _cannot_start, _cannot_start, _over, _over, _ended, _gone,
     ),
-    StopRun: (*(_stop_wanted,) * 8, _gone),
-    CloseRun: (_close, _close, _close, _close, _close, _close_cleared, _close, _close_ended, _gone),
-    Abandon: (*(_abandon,) * 7, _forget, _gone),
-    OutputsReceived: (*(_abandon,) * 7, _forget, _gone),
-    "timer lease": (*(_lease_over,) * 7, _forget_lost, _gone),
+    StopRun: (*(_stop_wanted,) * 9, _gone),
+    CloseRun: (_close, _close, _close, _close, _close, _close, _close_cleared, _close, _close_ended, _gone),
+    Abandon: (*(_abandon,) * 8, _forget, _gone),
+    OutputsReceived: (*(_abandon,) * 8, _forget, _gone),
+    "timer lease": (*(_lease_over,) * 8, _forget_lost, _gone),
     HasToGo: (
-        _go_unstarted, ignore("it goes as soon as it runs"), _stop, _stop_sooner, _wait_on, _over, _go_unstarted,
-        _ended, _gone,
+        _go_unstarted, _go_unstarted, ignore("it goes as soon as it runs"), _stop, _stop_sooner, _wait_on, _over,
+        _go_unstarted, _ended, _gone,
     ),
     "timer grace": (
-        _unbegun, _unbegun, _grace_over, _grace_over, _kill_later, _over, _over, _ended, _gone,
+        _unbegun, _unbegun, _unbegun, _grace_over, _grace_over, _kill_later, _over, _over, _ended, _gone,
     ),
     "timer again": (
-        _no_kill, _no_kill, _no_kill, _no_kill, _kill_again, _kill_again, _no_kill, _ended, _gone,
+        _no_kill, _no_kill, _no_kill, _no_kill, _no_kill, _kill_again, _kill_again, _no_kill, _ended, _gone,
     ),
-    CheckpointRun: (_unbegun, _unbegun, _ask_checkpoint, _going, _going, _over, _over, _ended, _gone),
-    SuspendRun: (*(_suspend,) * 8, _gone),
-    ContinueRun: (*(_resume,) * 8, _gone),
-    OwnerSuspends: (*(_owner_suspends,) * 8, _gone),
-    OwnerContinues: (*(_owner_continues,) * 8, _gone),
+    CheckpointRun: (_unbegun, _unbegun, _unbegun, _ask_checkpoint, _going, _going, _over, _over, _ended, _gone),
+    SuspendRun: (*(_suspend,) * 9, _gone),
+    ContinueRun: (*(_resume,) * 9, _gone),
+    OwnerSuspends: (*(_owner_suspends,) * 9, _gone),
+    OwnerContinues: (*(_owner_continues,) * 9, _gone),
     WishChanged: (
-        _unbegun, _unbegun, _freeze_or_thaw, _freeze_going, _thaw_if_free, _over, _over, _ended, _gone,
+        _unbegun, _unbegun, _unbegun, _freeze_or_thaw, _freeze_going, _thaw_if_free, _over, _over, _ended, _gone,
     ),
-    ProgramEnded: (_unbegun, _clear, _exited, _clear, _clear, _over, _over, _ended, _gone),
-    TreeGone: (_no_tree, _no_tree, _no_tree, _no_tree, _no_tree, _gather, _no_tree, _ended, _gone),
-    Gathered: (_no_list, _no_list, _no_list, _no_list, _no_list, _exit, _no_list, _ended, _gone),
+    ProgramEnded: (_unbegun, _unbegun, _clear, _exited, _clear, _clear, _over, _over, _ended, _gone),
+    TreeGone: (_no_tree, _no_tree, _no_tree, _no_tree, _no_tree, _no_tree, _gather, _no_tree, _ended, _gone),
+    Gathered: (_no_list, _no_list, _no_list, _no_list, _no_list, _no_list, _exit, _no_list, _ended, _gone),
     CheckpointKept: (
-        _unsaved, _unsaved, _unsaved, _unsaved, _unsaved, _unsaved, _start_again, _ended, _gone,
+        _unsaved, _unsaved, _unsaved, _unsaved, _unsaved, _unsaved, _unsaved, _start_again, _ended, _gone,
     ),
-    StillFetched: (*(_needed,) * 7, _keep_on, _gone),
-    "timer keep": (*(_needed,) * 7, _forget, _gone),
-    LinkLost: (*(_link_lost,) * 8, _gone),
+    StillFetched: (*(_needed,) * 8, _keep_on, _gone),
+    "timer keep": (*(_needed,) * 8, _forget, _gone),
+    LinkLost: (*(_link_lost,) * 9, _gone),
     ReattachRun: (
-        _reattach_preparing, _reattach, _reattach_running, _reattach, _reattach, _reattach, _reattach_saving,
+        _reattach_preparing, _reattach, _reattach, _reattach_running, _reattach, _reattach, _reattach, _reattach_saving,
         _reattach_ended, _gone,
     ),
-    Measured: (_unbegun, _unbegun, _usage_limit, _usage, _usage, _over, _over, _ended, _gone),
+    Measured: (_unbegun, _unbegun, _unbegun, _usage_limit, _usage, _usage, _over, _over, _ended, _gone),
 }
 
 TABLE: dict[tuple[StarterState, EventKey], Step | ignore] = total_table(

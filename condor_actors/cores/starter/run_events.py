@@ -29,6 +29,7 @@ class StarterState(enum.Enum):
     """The states of a run at its starter."""
 
     PREPARING = "preparing"
+    DEFERRED = "deferred"
     STARTING = "starting"
     RUNNING = "running"
     STOPPING = "stopping"

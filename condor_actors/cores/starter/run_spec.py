@@ -14,7 +14,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from condor_actors.classads import ClassAd, Expr, is_true
+from condor_actors.classads import UNDEFINED, ClassAd, Expr, is_true
 from condor_actors.config.settings import setting
 from condor_actors.cores.argument_quoting import UnbalancedQuote, split_raw
 from condor_actors.messages.codes import CHECKPOINT_SIGNAL, Universe
@@ -88,6 +88,8 @@ class RunSpec:
         memory_kib: RequestMemory; disk_kib: RequestDisk.
         streams_names: names at home of streamed files.
         networking: whether it has the machine's network (WantJobNetworking).
+        begins_s: when it begins (seconds since the epoch; DeferralTime); None: at once.
+        window_s: how much later it may (DeferralWindow).
         standard: the runtime runs it and its files stay at home; asked to go, it takes a checkpoint.
     """
 
@@ -122,6 +124,8 @@ class RunSpec:
     graceful_removal: bool = False
     kept: tuple[str, ...] = ()
     networking: bool = True
+    begins_s: float | None = None
+    window_s: float = 0.0
 
     def niceness(self, renice: Expr | None, job: ClassAd, slot: ClassAd) -> int:
         """How nice the run is; a JOB_RENICE_INCREMENT that is no number for this job counts as 10, as in the manual."""
@@ -256,7 +260,17 @@ def read_spec(job: ClassAd) -> RunSpec:
         nice=19 if job.get_bool("NiceUser") else 0,
         checkpoint_signal=signal_number(job.evaluate("CheckpointSig"), signal.SIGTERM)
         if job.get_bool("WantCheckpointSignal") else None, kept=_list(job, "KeptFiles") or (), standard=standard,
-        networking=job.get_bool("WantJobNetworking", True))
+        networking=job.get_bool("WantJobNetworking", True), begins_s=_begins_s(job),
+        window_s=job.get_float("DeferralWindow"))
+
+
+def _begins_s(job: ClassAd) -> float | None:
+    value = job.evaluate("DeferralTime")
+    if value is UNDEFINED:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1e11:
+        raise BadJob(f"DeferralTime = {job.expression('DeferralTime')} is no time (seconds since 1970)")
+    return float(value)
 
 
 def _moves(job: ClassAd, name: str) -> bool:

@@ -24,7 +24,6 @@ from condor_actors.classads import ClassAd
 from condor_actors.config import Config
 from condor_actors.cores.rights import is_user
 from condor_actors.cores.schedd.job_notices import RecordEvent
-from condor_actors.cores.schedd.job_story import whole_story
 from condor_actors.cores.schedd.job_transitions import ForgetSpool
 from condor_actors.cores.schedd.schedd_core import AtRest, Finish, HostHello, ScheddCore, Stop
 from condor_actors.cores.schedd.schedd_settings import ScheddSettings, schedd_settings
@@ -38,11 +37,13 @@ from condor_actors.cores.schedd.shadow_host import (
 )
 from condor_actors.daemons.admin import package_version
 from condor_actors.daemons.schedd.history import HistoryQuestions
+from condor_actors.daemons.schedd.job_story import whole_story
 from condor_actors.daemons.schedd.outage import StoreOutage
 from condor_actors.daemons.schedd.records import Records, record_settings
 from condor_actors.daemons.schedd.shadow_processes import HostProcesses, RealHostProcesses, own_account
 from condor_actors.daemons.schedd.spool import SPOOL_MESSAGES, SPOOL_READS, Spool
 from condor_actors.effects import Effect
+from condor_actors.machine.time_zone import local_zone
 from condor_actors.messages.envelope import Address, Delivery, Identity, PeerDown, PeerUp, Refused, TimerFired
 from condor_actors.messages.interactive import ConnectToJob
 from condor_actors.messages.negotiate import RequestCycle
@@ -359,7 +360,8 @@ class ScheddDaemon:
 
     def reconfigure(self, config: Config) -> None:
         """Take new settings; the queue stays."""
-        self._settings = schedd_settings(config, machine=self._settings.machine, account=own_account())
+        self._settings = schedd_settings(config, machine=self._settings.machine, account=own_account(),
+                                         zone=local_zone())
         self._edges.records.settings = record_settings(config)
         self.system.tell(Address("", "schedd"), NewSettings(self._settings))
 
@@ -398,7 +400,7 @@ def make_daemon(config: Config, world: World) -> Daemon:
         StoreError: the job queue cannot be opened; on a disk that is full or read-only the schedd waits instead.
     """
     machine = machine_name(config)
-    settings = schedd_settings(config, machine=machine, account=own_account())
+    settings = schedd_settings(config, machine=machine, account=own_account(), zone=local_zone())
     spool = Path(settings.spool)
     store = world.stores.open_queue(spool) if world.stores is not None else QueueStore(spool, patient=True)
     edges = ScheddEdges(

@@ -115,7 +115,8 @@ class StandardStarter(Starter):
             return
         self._home = None
         self._exit_said = self._exit_said or stream.exit_said
-        if self.core.state in (jr.StarterState.PREPARING, jr.StarterState.STARTING, *jr.ALIVE):
+        state = jr.StarterState
+        if self.core.state in (state.PREPARING, state.DEFERRED, state.STARTING, *jr.ALIVE):
             self._lost = f"the stream home ended: {reason}"
             if stream.runtime_gone:  # by its own end, most likely
                 self.context.set_timer("home", GONE_S)

@@ -377,3 +377,84 @@ def test_shared_files_are_used_in_place() -> None:
         'Cmd = "x"\nIwd = "/home/a"\nOut = "o"\nIn = "i"\nShouldTransferFiles = "NO"\nTransferExecutable = false\n'))
     assert (spec.program, spec.stdin, spec.stdout, spec.transfers) == ("/home/a/x", "i", "o", False)
     assert attrs.evolve(spec, nice=3).nice == 3
+
+
+# ---- a time of its own
+
+
+def deferred(begins_s: float, window_s: float = 0.0) -> Bench:
+    """A run whose time is that of the bench's clock, which begins at 100."""
+    return Bench(f"DeferralTime = {begins_s:.0f}\nDeferralWindow = {window_s:.0f}\n")
+
+
+def timers(bench: Bench) -> dict[Any, float]:
+    return {effect.key: effect.delay_s for effect in bench.out if isinstance(effect, SetTimer)}
+
+
+def test_a_run_with_a_time_waits_for_it_when_its_files_are_there() -> None:
+    bench = deferred(130)
+    bench.tell(jr.Prepared())
+    assert bench.run.state is jr.StarterState.DEFERRED
+    assert timers(bench) == {"deferral": 29.0}
+    bench.now_s = 129.5
+    bench.tell(TimerFired(key="deferral"))
+    assert jr.Start() in bench.out
+
+
+def test_it_looks_at_the_wall_clock_every_minute() -> None:
+    bench = deferred(1000)
+    bench.tell(jr.Prepared())
+    assert timers(bench) == {"deferral": 60.0}
+    bench.now_s = 160.0
+    bench.tell(TimerFired(key="deferral"))
+    assert timers(bench) == {"deferral": 60.0}
+    bench.now_s = 1030.0  # somebody has set the clock
+    bench.tell(TimerFired(key="deferral"))
+    assert jr.Start() in bench.out
+
+
+@pytest.mark.parametrize(("window_s", "starts"), [(0, False), (4, False), (5, True), (100, True)])
+def test_a_run_that_is_late_begins_within_its_window_only(window_s: float, starts: bool) -> None:
+    bench = deferred(96, window_s)
+    bench.tell(jr.Prepared())
+    assert (jr.Start() in bench.out) is starts
+    if not starts:
+        (exited,) = bench.said()
+        assert (exited.cause, exited.hold_code) == ("hold", 20)
+        assert "5 seconds after its time" in exited.reason
+
+
+def test_a_clock_set_far_ahead_makes_a_waiting_run_late() -> None:
+    bench = deferred(1000, 10)
+    bench.tell(jr.Prepared())
+    bench.now_s = 5000.0
+    bench.tell(TimerFired(key="deferral"))
+    (exited,) = bench.said()
+    assert (exited.cause, exited.hold_code) == ("hold", 20)
+
+
+def test_a_waiting_run_goes_at_once_when_it_has_to() -> None:
+    bench = deferred(1000)
+    bench.tell(jr.Prepared())
+    bench.tell(StopRun(run_id=RUN, how="vacate", reason="the owner"))
+    (exited,) = bench.said()
+    assert (exited.cause, bench.run.state) == ("evicted", jr.StarterState.ENDED)
+    bench.tell(TimerFired(key="deferral"))
+    assert bench.out == []
+
+
+def test_a_waiting_run_that_is_suspended_stands_still_from_its_first_moment() -> None:
+    bench = deferred(110)
+    bench.tell(jr.Prepared())
+    bench.tell(SuspendRun(run_id=RUN))
+    assert jr.Freeze() not in bench.out
+    bench.now_s = 110.0
+    bench.tell(TimerFired(key="deferral"))
+    bench.tell(jr.Began(7, "/scratch"))
+    assert jr.Freeze() in bench.out
+
+
+@pytest.mark.parametrize("value", ["true", "-1", '"noon"', "error", "1e300"])
+def test_a_time_that_is_none_is_the_jobs_fault(value: str) -> None:
+    with pytest.raises(BadJob, match="DeferralTime"):
+        read_spec(ClassAd.from_text(f"{JOB}DeferralTime = {value}\n"))
