@@ -47,3 +47,22 @@ def test_a_seed_gives_the_same_trace_whatever_the_order_of_hashes_and_the_place(
                               capture_output=True, text=True, check=True, timeout=60)
         digests.add(done.stdout)
     assert len(digests) == 1
+
+
+def test_jobs_begin_at_their_time_on_the_clock_of_their_machine() -> None:
+    central, *others = SMALL.machines
+    begins_s = 1500
+    result = run(Scenario(
+        machines=(central, *others), span_s=7200.0, submissions=(
+            Submission(when_s=30.0, owner="alice", machine="m0", count=2, cpu_s=60.0,
+                       ad={"DeferralTime": f"QDate + {begins_s}", "DeferralPrepTime": "120"}),
+            Submission(when_s=30.0, owner="bob", machine="m0", cpu_s=60.0,
+                       ad={"CronMinute": '"*/10"', "DeferralPrepTime": "120", "DeferralWindow": "60"}))))
+    assert not result.violations
+    assert result.completed == 3
+    first, second, cron = (result.jobs[name] for name in ("m0/1.0", "m0/1.1", "m0/2.0"))
+    for job in (first, second):
+        assert job.first_start_s is not None
+        assert -0.1 < job.first_start_s - job.submitted_s - begins_s < 3.0
+    assert cron.first_start_s is not None
+    assert cron.first_start_s - cron.submitted_s < 605.0

@@ -57,12 +57,13 @@ def random_scenario(seed: int, machines: int = 20, faults: int | None = None, ra
             cpus=random.choice((1, 1, 1, 2, 4)) if executes else 1, memory_mib=4096,
             drift=random.choice((0.0, 0.0, random.uniform(-2e-4, 2e-4))),
             offset_s=random.choice((0.0, 0.0, random.uniform(-30.0, 30.0))), config=DESKTOP if desk else {}))
+    times = Random(f"times of {seed}")  # another source, lest all else of a known seed be another
     submissions = tuple(
         Submission(
             when_s=round(random.uniform(5.0, 400.0), 3), owner=random.choice(("alice", "bob", "carol")),
             machine=f"m{random.randrange(submitting)}", count=random.choice((1, 1, 2, 3, 5, 10)),
             cpu_s=round(random.choice((5.0, 60.0, 300.0, 600.0)) * random.uniform(0.5, 1.5), 3),
-            program=_program(random))
+            program=_program(random), ad=_time(times))
         for _ in range(random.randrange(3, 8)))
     wishes = tuple(_wish(random, submissions) for _ in range(random.choice((0, 0, 2, 5))))
     end_s = round(random.uniform(300.0, 1200.0), 3)
@@ -77,6 +78,18 @@ def random_scenario(seed: int, machines: int = 20, faults: int | None = None, ra
         faults="\n".join(map(str, schedule)),
         span_s=end_s + 4 * 3600.0, config=config,
         delay_s=random.choice((0.0002, 0.0002, 0.005, 0.05)))
+
+
+def _time(random: Random) -> dict[str, str]:
+    """When jobs begin: at once, at a time, or by a cron schedule."""
+    kind = random.random()
+    if kind < 0.7:
+        return {}
+    if kind < 0.85:
+        return {"DeferralTime": f"QDate + {random.randrange(10, 900)}", "DeferralWindow": "1000000",
+                "DeferralPrepTime": str(random.choice((0, 60, 300)))}
+    return {"CronMinute": random.choice(('"*/5"', '"*"', '"1-59/7"')), "DeferralWindow": "60",
+            "DeferralPrepTime": str(random.choice((30, 60, 300)))}
 
 
 def _wish(random: Random, submissions: Sequence[Submission]) -> Wish:
