@@ -79,12 +79,12 @@ def test_a_job_that_no_machine_took_in_time_is_held(pool: SubmitPool) -> None:
     assert (job.get_int("JobStatus"), job.get_int("HoldReasonCode")) == (5, 20)
 
 
-@pytest.mark.parametrize("value", [b'"noon"', b"-5", b"1.0e30", b"true", b"undefined + 1", b"error"])
+@pytest.mark.parametrize("value", [b'"noon"', b"-5", b"1.0e30", b"true", b"error"])
 def test_what_is_no_time_is_held(pool: SubmitPool, value: bytes) -> None:
     pool.submit(b"DeferralTime = " + value + b"\n")
     pool.run(1.0)
     (job,) = pool.jobs()
-    assert value == b"undefined + 1" or (job.get_int("JobStatus"), job.get_int("HoldReasonCode")) == (5, 20)
+    assert (job.get_int("JobStatus"), job.get_int("HoldReasonCode")) == (5, 20)
 
 
 def test_a_time_that_moves_with_the_clock_counts_from_the_arrival(pool: SubmitPool) -> None:
