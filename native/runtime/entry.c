@@ -17,6 +17,8 @@
 #include "signals.h"
 #include "text.h"
 
+#include <linux/prctl.h>
+
 #define WANT_CALL_TABLE
 #define calls call_table /* the table is made as a static; the rest of the runtime sees it as calls */
 #include "calls.h"
@@ -172,7 +174,8 @@ __attribute__((used)) void runtime_main(unsigned long *stack)
 /* Brings the inherited descriptors to their fixed numbers: argument 1 names the channel, argument 2 a
  * directory that is /proc when the root directory holds none ("-" otherwise); argument 3 is "family" where
  * the program may start others, because signals cannot reach anybody else's; "key=N" a descriptor with the key
- * of the channel; "control=N" the socket to the starter, where the channel goes straight home. */
+ * of the channel; "control=N" the socket to the starter, where the channel goes straight home; "parent=N" the process
+ * without which there is to be none of this. */
 void take_descriptors(unsigned long *stack)
 {
     long count = (long)stack[0];
@@ -194,6 +197,12 @@ void take_descriptors(unsigned long *stack)
         if (starts_with(words[i], "control=")) {
             at = words[i] + 8;
             control = (long)read_number(&at, 10);
+        }
+        if (starts_with(words[i], "parent=")) {
+            at = words[i] + 7;
+            SYSTEM(__NR_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+            if (SYSTEM(__NR_getppid) != (long)read_number(&at, 10)) /* it has ended meanwhile */
+                die(EXIT_CANNOT_START);
         }
     }
     if (!secret_take(key))

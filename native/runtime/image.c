@@ -156,6 +156,10 @@ static size_t make_note(const struct writer *w, char *room, uint64_t bytes)
     put_number(&text, (unsigned long)files, 10);
     put(&text, "\nfiles_size=");
     put_number(&text, files_size, 10);
+    put(&text, "\nlate_at="); /* regions that have no header: how checkpoint.h describes them */
+    put_number(&text, (unsigned long)late, 10);
+    put(&text, "\nlate_count=");
+    put_number(&text, late_count, 10);
     put(&text, "\nprotocol=");
     put_number(&text, PROTOCOL_VERSION, 10);
     put(&text, "\ncpu=x86-64-v");

@@ -2,7 +2,8 @@
 
 ::
 
-    0        ELF header, program headers (one PT_LOAD per region that has data)
+    0        ELF header, program headers (one PT_LOAD per region that has data; what is beyond a thousand regions is in
+             a table of the runtime's, which the note names)
     0x11000  note "CONDOR": key=value lines (program, pid, threads, bytes, where the files are described …)
     0x12000  the regions; pages of zeros are holes
 
@@ -44,6 +45,8 @@ _SEGMENT = struct.Struct("<IIQQQQQQ")
 _DESCRIBED = struct.Struct("<6IQ")
 _FILE = struct.Struct("<BBBBIiIqII")
 _ENTRY = struct.Struct("<3I")
+_LATE = struct.Struct("<3Qi?3x")
+_MOST_LATE = 4096
 _MAGIC = 0x46534443
 _PT_LOAD, _PT_NOTE = 1, 4
 _KINDS = ("file", "standard", "pipe", "socket pair", "event counter", "epoll", "timer", "nameless file")
@@ -184,6 +187,17 @@ def _parse_files(blob: bytes) -> tuple[str, list[OpenFile]]:
     return directory, files
 
 
+def _late_segments(descriptor: int, segments: Sequence[Segment], note: Mapping[str, str]) -> list[Segment]:
+    """The regions with data that have no header of their own."""
+    count = int(note.get("late_count", "0"))
+    if not 0 <= count <= _MOST_LATE:
+        raise ImageDamaged("its table of further regions is longer than any")
+    table = _memory(descriptor, segments, int(note["late_at"]), count * _LATE.size) if count else b""
+    flags = ((1, 4), (2, 2), (4, 1))  # a right as mprotect has it, as a header has it
+    return [Segment(start, offset, end - start, sum(flag for bit, flag in flags if protection & bit))
+            for start, end, offset, protection, has_data in _LATE.iter_unpack(table) if has_data and end > start]
+
+
 def read_image(path: str) -> Image:
     """Return what is in the checkpoint at PATH.
 
@@ -200,6 +214,7 @@ def read_image(path: str) -> Image:
             whole += _page_up(int(note["same_count"]) * _SAME.size)
         if status.st_size != whole:
             raise ImageDamaged(f"{status.st_size} bytes are there, {whole} were written")
+        segments += _late_segments(descriptor, segments, note)
         for segment in segments:
             if segment.offset + segment.size_bytes > status.st_size:
                 raise ImageDamaged(f"the region at {segment.address:#x} reaches beyond the end of the file")

@@ -18,7 +18,9 @@ not be started, 113 when its files were lost; 1 for a mistake on the command lin
 from __future__ import annotations
 
 import argparse
+import contextlib
 import errno
+import fcntl
 import inspect
 import json
 import os
@@ -47,6 +49,7 @@ from condor_actors.tools.lib.command import framed
 USAGE = 1
 HELPERS_PAUSE_S = 0.25
 PATIENCE_S = 600.0
+MOST_NAMES = 10_000
 _UNITS_S = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -113,7 +116,7 @@ class _Run:
         with theirs:
             self._session = self._host.open(ours, task)
             self._process = subprocess.Popen(
-                [executable, str(theirs.fileno()), "-", "family"],
+                [executable, str(theirs.fileno()), "-", "family", f"parent={os.getpid()}"],
                 pass_fds=(theirs.fileno(),),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -149,7 +152,8 @@ class _Run:
         elif event.kind in (EventKind.IMAGE, EventKind.INCREMENT):
             self._plan_next(self._options.every_s)
             if self._options.statistics:
-                _say(f"checkpoint {event.text}: {event.value} bytes in {event.detail / 1e6:.1f} ms")
+                stored = os.stat(event.text).st_blocks * 512
+                _say(f"checkpoint {event.text}: {stored} bytes on disk in {event.detail / 1e6:.1f} ms")
         elif event.kind is EventKind.ENDED:
             self._over = True
 
@@ -172,6 +176,11 @@ class _Run:
         """The same for someone who asked on his own."""
         self._wanted = True
         self.ask_for_checkpoint()
+
+    def pass_on(self, number: int, _: object) -> None:
+        """A signal that ends programs: what becomes of it is the program's to say."""
+        if self._process.poll() is None:
+            self._process.send_signal(number)
 
     def ask_for_checkpoint(self) -> None:
         """Make the program write a checkpoint, if it runs already."""
@@ -216,6 +225,9 @@ def _say(words: str) -> None:
 
 def _forward_signals(run: _Run) -> None:
     signal.signal(signal.SIGUSR1, run.want_checkpoint)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:  # what is ignored here is ignored there
+            signal.signal(number, run.pass_on)
 
 
 def _start(executable: str, task: Task, options: _Options) -> int:
@@ -240,7 +252,7 @@ def _run(words: Sequence[str]) -> int:
     if not found or not os.path.exists(found):
         _say(f"{program}: no such program")
         return 127
-    image = os.path.abspath(options.image or f"{os.path.basename(program)}.ckpt")
+    image, held = _place(program, options.image)
     task = Task(
         program=found,
         arguments=command,
@@ -250,7 +262,63 @@ def _run(words: Sequence[str]) -> int:
         journal_outlives=True,
         job_root=options.job_root,
     )
-    return _start(runtime_path(), task, options)
+    with held:
+        return _start(runtime_path(), task, options)
+
+
+class _Held(contextlib.AbstractContextManager[None]):
+    """A lock that says that a program's checkpoints go to a file: beside it, while the program runs."""
+
+    def __init__(self, path: str, descriptor: int) -> None:
+        self._path = path
+        self._descriptor = descriptor
+
+    def __exit__(self, *_: object) -> None:
+        with contextlib.suppress(OSError):
+            os.unlink(self._path)
+        os.close(self._descriptor)
+
+
+def _hold(image: str) -> _Held | None:
+    """Take the lock of IMAGE; None: another program has it.  Where no file can be made there is nothing to protect."""
+    path = f"{image}.lock"
+    while True:
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        except OSError:
+            return _Held(path, os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(descriptor), os.lstat(path)):
+                return _Held(path, descriptor)
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        except FileNotFoundError:
+            pass
+        os.close(descriptor)  # its last holder has just removed it
+
+
+def _held(image: str) -> _Held:
+    held = _hold(image)
+    if held is None:
+        raise _Refused(f"{image}: the checkpoints of a program that runs go there; name another file with --image")
+    return held
+
+
+def _place(program: str, wanted: str | None) -> tuple[str, _Held]:
+    """Where checkpoints go: WANTED, or a file named after PROGRAM that is no other program's checkpoint."""
+    if wanted is not None:
+        image = os.path.abspath(wanted)
+        return image, _held(image)
+    name = os.path.abspath(os.path.basename(program))
+    for number in range(1, MOST_NAMES):
+        image = f"{name}.ckpt" if number == 1 else f"{name}.{number}.ckpt"
+        if not os.path.lexists(image) and (held := _hold(image)) is not None:
+            if number > 1:
+                _say(f"{name}.ckpt is of another run; the checkpoints of this one go to {image}")
+            return image, held
+    raise _Refused(f"{name}.ckpt: there are {MOST_NAMES} of that name; remove some, or name a file with --image")
 
 
 def _restart(words: Sequence[str]) -> int:
@@ -260,19 +328,22 @@ def _restart(words: Sequence[str]) -> int:
     options = _options_of(parsed)
     path = os.path.abspath(parsed.file)
     _whole(path)
+    held = _held(path)
     image = _verified(latest_image(path))
     if image.cpu_level > level_of_machine():
         raise _Refused(f"{path}: needs a processor of level x86-64-v{image.cpu_level}, this one has less")
+    place = os.path.abspath(options.image or path)
     task = Task(
         program=image.program,
         arguments=[image.program],
         environment={},
-        image=os.path.abspath(options.image or path),
+        image=place,
         increments=1,
         journal_outlives=True,
         job_root=options.job_root,
     )
-    return _start(path, task, options)
+    with held if place == path else _held(place):
+        return _start(path, task, options)
 
 
 def _now(words: Sequence[str]) -> int:
