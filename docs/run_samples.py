@@ -48,6 +48,7 @@ _REFUSED = Refused(code="not-found", text="no such run")
 
 SHADOW_EVENTS: tuple[Any, ...] = (
     sh.InputsReady((SMALL,)), sh.InputsReady(()), sh.InputsReady((LARGE,)), sh.InputsFailed("no such file"),
+    sh.OutputsNewer(),
     Answer("activate", m.Activated(run_id=RUN)), Answer("activate", m.Activated(run_id=RUN, missing=("d",))),
     Answer("activate", _REFUSED), Answer("reattach", _REFUSED), Answer("reattach", Refused(code="busy", text="later")),
     *(Answer(tag, AskFailed(reason=reason, text=text, question=None)) for tag in ("activate", "reattach")

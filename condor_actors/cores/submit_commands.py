@@ -86,7 +86,9 @@ dag_node_name DAGNodeName; dagman_job_id DAGManJobId; periodic_checkpoint Period
 deferral_time DeferralTime; deferral_window DeferralWindow; deferral_prep_time DeferralPrepTime;
 cron_minute CronMinute; cron_hour CronHour; cron_day_of_month CronDayOfMonth; cron_month CronMonth;
 cron_day_of_week CronDayOfWeek; cron_window; cron_prep_time; noop_job IsNoopJob; noop_job_exit_code NoopJobExitCode;
-noop_job_exit_signal NoopJobExitSignal
+noop_job_exit_signal NoopJobExitSignal; next_job_start_delay NextJobStartDelay; output_directory OutputDirectory;
+preserve_relative_paths PreserveRelativePaths; skip_if_dataflow SkipIfDataflow; stack_size StackSize;
+ulog_execute_attrs UserLogExecuteEventAttrs; remote_initialdir RemoteIwd; erase_output_and_error_on_restart DontAppend
 """
 
 _IGNORED: tuple[tuple[str, str], ...] = (
@@ -145,8 +147,6 @@ _REFUSED: tuple[tuple[str, str, str], ...] = (
      "Use request_cpus for the processors of one machine, or queue one job for each part."),
     ("max_materialize JobMaterializeLimit; max_idle JobMaterializeMaxIdle; materialize_max_idle",
      "all jobs of a description are queued at once", "Drop it: waiting jobs are cheap here."),
-    ("next_job_start_delay NextJobStartDelay", "starts are not spaced by the job",
-     "The administrator can set JOB_START_COUNT and JOB_START_DELAY."),
     ("jobset JobSetName", "jobs are not gathered in sets", "Use batch_name to see them together."),
     ("retry_request_memory RetryRequestMemory; retry_request_memory_increase; retry_request_memory_max; "
      "retry_request_disk RetryRequestDisk", "a request is not raised after a hold",
@@ -155,31 +155,20 @@ _REFUSED: tuple[tuple[str, str, str], ...] = (
     ("checkpoint_destination CheckpointDestination", "checkpoints are kept by the submit machine",
      "Leave it out: transfer_checkpoint_files go to the spool folder of the schedd."),
     ("output_destination OutputDestination", "output is brought to the submit machine",
-     "Name URLs one by one in transfer_output_remaps, or leave it out."),
-    ("output_directory OutputDirectory", "output goes to the initial folder",
-     "Use initialdir, or name each place in transfer_output_remaps."),
+     "Name a folder with output_directory."),
     ("transfer_plugins TransferPlugins", "a job brings no transfer programs of its own",
      "Fetch the file in the job, or use http and https URLs."),
     ("public_input_files PublicInputFiles", "no public cache is kept",
      "Use transfer_input_files: equal files are sent to a machine once."),
-    ("preserve_relative_paths PreserveRelativePaths", "input files lie side by side in the job's folder",
-     "Name the folder itself in transfer_input_files."),
-    ("skip_if_dataflow SkipIfDataflow", "a job is not skipped because its output is newer than its input",
-     "Look at the files in the script that submits, or use make(1)."),
     ("manifest JobManifestDesired; manifest_dir JobManifestDir", "no manifests are written", ""),
-    ("stack_size StackSize", "the stack's limit is the machine's", "Call ulimit -s in a wrapper script."),
     ("starter_log JobStarterLog; starter_debug JobStarterDebug", "starters keep no log for the job",
      "The administrator of the machine has the starters' log."),
-    ("ulog_execute_attrs UserLogExecuteEventAttrs; submit_event_notes_attrs SubmitEventNotesAttrs; "
-     "job_ad_information_attrs JobAdInformationAttrs", "attributes are not added to events",
-     "Ask for them with condor_q or condor_history."),
-    ("remote_initialdir RemoteIwd", "a job begins in its own folder", "Call cd in a wrapper script."),
+    ("submit_event_notes_attrs SubmitEventNotesAttrs; job_ad_information_attrs JobAdInformationAttrs",
+     "attributes of the job are not added to events", "Ask for them with condor_q or condor_history."),
     ("primary_unix_group JobPrimaryUnixGroup", "a job runs with the account's own groups",
      "Call newgrp(1) or sg(1) in a wrapper script."),
     ("encrypt_execute_directory EncryptExecuteDirectory", "a job's folder is not encrypted",
      "Ask for a machine whose disk is encrypted."),
-    ("erase_output_and_error_on_restart DontAppend", "output of a job that begins again replaces the old one",
-     "Leave it out, and let the program append to a file of its own."),
     ("stream_input StreamIn", "standard input is not read from afar", "Leave it out: the file is sent beforehand."),
     ("tool_daemon_cmd ToolDaemonCmd; tool_daemon_args; tool_daemon_arguments; tool_daemon_input ToolDaemonInput; "
      "tool_daemon_output; tool_daemon_error", "no second program is started beside the job",
@@ -205,8 +194,6 @@ COMMANDS: tuple[SubmitCommand, ...] = (
 )
 BY_COMMAND = {command.name.lower(): command for command in COMMANDS}
 BY_ATTRIBUTE = {command.attribute.lower(): command for command in COMMANDS if command.attribute}
-WANTED_FALSE = frozenset({"dontappend", "erase_output_and_error_on_restart"})
-"""What is in force unless it is switched off: only *false* asks for something else."""
 _REFUSED_ATTRIBUTES = frozenset(key for key, row in BY_ATTRIBUTE.items() if row.standing is Standing.REFUSED)
 
 _UNIVERSES = {
@@ -243,7 +230,7 @@ def objections(ad: ClassAd, names: Iterable[str]) -> Iterator[tuple[str, SubmitC
             row = universe_objection(ad.get_int("JobUniverse"))
             if row is not None:
                 yield name, row
-        elif key in _REFUSED_ATTRIBUTES and asks(ad.evaluate(name)) is not (key in WANTED_FALSE):
+        elif key in _REFUSED_ATTRIBUTES and asks(ad.evaluate(name)):
             yield name, BY_ATTRIBUTE[key]
 
 

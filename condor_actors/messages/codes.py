@@ -135,6 +135,7 @@ class JobEventType(enum.IntEnum):
     JOB_RECONNECTED = 23
     JOB_RECONNECT_FAILED = 24
     FILE_TRANSFER = 40
+    DATAFLOW_JOB_SKIPPED = 46
 
 
 class FileTransferEventType(enum.IntEnum):

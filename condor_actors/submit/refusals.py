@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from condor_actors.cores.submit_commands import (
     BY_ATTRIBUTE,
     BY_COMMAND,
-    WANTED_FALSE,
     Standing,
     SubmitCommand,
     asks,
@@ -65,7 +64,7 @@ def _given(scope: Scope) -> Iterator[tuple[str, SubmitCommand]]:
         value = scope.expand(raw).strip() if key in scope.assigned else raw
         if not value or (value == "1" and key in _HOSTS):
             continue
-        if (asks(value) and value.lower() not in _NOTHING) is not (key.removeprefix("my.") in WANTED_FALSE):
+        if asks(value) and value.lower() not in _NOTHING:
             yield key, row
 
 

@@ -12,6 +12,7 @@ from condor_actors.submit.standard import standard_files_stay
 
 SHOULD = {"yes": "YES", "true": "YES", "always": "YES", "no": "NO", "false": "NO", "never": "NO",
           "if_needed": "IF_NEEDED", "automatic": "IF_NEEDED"}  # fmt: skip
+_TRAVELLING = (("preserve_relative_paths", "PreserveRelativePaths"), ("output_directory", "OutputDirectory"))
 WHEN = {"on_exit": "ON_EXIT", "on_exit_or_evict": "ON_EXIT_OR_EVICT", "on_success": "ON_SUCCESS",
         "always": "ON_EXIT_OR_EVICT", "never": "NEVER"}  # fmt: skip
 
@@ -70,6 +71,16 @@ def _policy(context: BuildContext, inputs: bool, outputs: bool) -> tuple[str, st
                 "Please either specify YES, NO, or IF_NEEDED and try again."
             )
         should = "IF_NEEDED"
+    travelling = [command for command, attribute in _TRAVELLING
+                  if context.get(attribute) not in (None, False, "")]
+    if travelling and should == "NO":
+        raise SubmitError(f"{travelling[0]} concerns files that are transferred, but should_transfer_files is NO",
+                          command=travelling[0], remedy="drop one of the two")
+    if travelling and context.spool:
+        raise SubmitError(f"{travelling[0]} has no effect on files that are spooled", command=travelling[0],
+                          remedy="submit without -spool or -remote, or drop it")
+    if travelling and not said:
+        should = "YES"
     if should == "NO" and (inputs or outputs):
         names = [
             name for name, given in (("transfer_input_files", inputs), ("transfer_output_files", outputs)) if given

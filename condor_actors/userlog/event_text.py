@@ -35,6 +35,7 @@ EVENT_NAMES: dict[int, str] = {
     JobEventType.JOB_RECONNECTED: "JobReconnectedEvent",
     JobEventType.JOB_RECONNECT_FAILED: "JobReconnectFailedEvent",
     JobEventType.FILE_TRANSFER: "FileTransferEvent",
+    JobEventType.DATAFLOW_JOB_SKIPPED: "DataflowJobSkippedEvent",
 }
 
 TRANSFER_WORDS = (
@@ -101,7 +102,12 @@ def _execute(facts: ClassAd) -> Lines:
                             ("Memory", "MemoryProvisioned")):
         if facts.find(attribute.lower()) is not None:
             lines.append(f"\t{name} = {facts.get_int(attribute)}")
+    lines += [f"\t{_line(each)[:8191]}" for each in facts.get_str("ExecuteProps").split("\n") if each]
     return lines
+
+
+def _skipped(facts: ClassAd) -> Lines:
+    return ["Dataflow job was skipped.", "\tIts output files are newer than its input files."]
 
 
 def _usage(user_s: float, system_s: float, what: str) -> str:
@@ -262,6 +268,7 @@ def _remote_error(facts: ClassAd) -> Lines:
 _BODIES: dict[int, Callable[[ClassAd], Lines]] = {
     JobEventType.SUBMIT: _submit,
     JobEventType.EXECUTE: _execute,
+    JobEventType.DATAFLOW_JOB_SKIPPED: _skipped,
     JobEventType.CHECKPOINTED: _checkpointed,
     JobEventType.JOB_EVICTED: _evicted,
     JobEventType.JOB_TERMINATED: _terminated,

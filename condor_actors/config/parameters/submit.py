@@ -106,6 +106,12 @@ ROWS = (
         read_by=SCHEDD,
     ),
     seconds(
+        "MAX_NEXT_JOB_START_DELAY",
+        600,
+        "The longest time that a job may keep its owner's next job waiting (next_job_start_delay).",
+        read_by=SCHEDD,
+    ),
+    seconds(
         "JOB_DEFAULT_LEASE_DURATION",
         2400,
         "How long a job outlives the loss of contact with its submit machine.",

@@ -170,6 +170,7 @@ class ClaimTable:
         self._listings: dict[str, _Listing] = {}
         self.unreachable = UnreachableStartds(context)
         self._starts_left = context.settings.job_start_count
+        self._spaced: dict[str, float] = {}
         self.accepting = True
 
     def _holding(self, row: SaveClaim) -> HeldClaim:
@@ -349,13 +350,35 @@ class ClaimTable:
         if job is None:
             self._rest(claim)
             return
-        if not self._may_start():
+        if self._may_not_yet(job) or not self._may_start():
             self._paused[claim.row.claim_id] = claim
             return
         self._transitions.withdraw(job)
         claim.autocluster = job.autocluster
         claim.keep_idle_s = job.ad.get_float("KeepClaimIdle", self._context.settings.keep_claim_idle_s)
         self.runs.start(job, claim)
+        self._space_starts(job)
+
+    def _space_starts(self, job: Job) -> None:
+        """``next_job_start_delay``: the owner's next job starts so many seconds later."""
+        most_s = self._context.settings.max_start_gap_s
+        value = job.ad.evaluate("NextJobStartDelay") if job.ad.find("nextjobstartdelay") is not None else 0
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0:
+            gap_s = min(float(value), most_s)
+            self._spaced[job.cluster.owner] = self._context.now_s + gap_s
+            self._context.timer(("starts-of", job.cluster.owner), gap_s)
+
+    def _may_not_yet(self, job: Job) -> bool:
+        return self._spaced.get(job.cluster.owner, 0.0) > self._context.now_s
+
+    def owner_starts_again(self, owner: str) -> None:
+        """The time after a job of an owner is over: his next ones may start, up to one that spaces them again."""
+        self._spaced.pop(owner, None)
+        for claim_id, claim in tuple(self._paused.items()):
+            if owner in self._spaced:
+                break
+            if claim.row.owner.partition("@")[0] == owner and self._paused.pop(claim_id, None) is not None:
+                self.use(claim)
 
     def _next(self, claim: HeldClaim) -> Job | None:
         """The best job of the claim's owner and submitter that fits the slot."""
@@ -407,8 +430,9 @@ class ClaimTable:
         """A JOB_START_DELAY is over: use the claims that wait, or give them back when no job is left, up to a start
         that has to wait again."""
         self._starts_left = self._context.settings.job_start_count
-        while self._paused and self._starts_left > 0:
-            self.use(self._paused.pop(next(iter(self._paused))))
+        for claim_id in tuple(self._paused):
+            if self._starts_left > 0 and claim_id in self._paused:
+                self.use(self._paused.pop(claim_id))
 
     # ---- the end
 

@@ -92,6 +92,7 @@ schedd administrator shadow all    NumCkpts NumCkpts_RAW NumRestarts LastCkptTim
 schedd administrator shadow all    LastCkptProblem CkptCpuLevel CkptArch CkptOpSys CkptSize CkptStoredSize CkptThreads
 schedd administrator shadow all    CkptBytesSent VacatedWithCheckpoint TerminationPending JobCoreDumped JobPid
 schedd administrator shadow all    LastCkptGeneration ExitBySignal ExitStatus ExitCode ExitSignal
+schedd administrator shadow all    DataflowJobSkipped
 schedd administrator shadow all    RemoteUserCpu RemoteSysCpu LocalUserCpu LocalSysCpu CumulativeLocalUserCpu
 schedd administrator shadow all    CumulativeLocalSysCpu Leverage CpusUsage BytesSent BytesRecvd RunBytesSent
 schedd administrator shadow all    RunBytesRecvd NumRemoteSysCalls RemoteSysCalls RefusedCalls FileReadCount

@@ -161,6 +161,7 @@ class ScheddCore:
             "offer-anew": self._offer_anew,
             "scheduled": self._wake,
             "starts": self.claims.starts_again,
+            "starts-of": self.claims.owner_starts_again,
             "renew": self.claims.renew,
             "locals": self.runs.locals.again,
             "idle-claim": self.claims.idle_timeout,

@@ -51,6 +51,7 @@ class ScheddSettings:
         max_jobs_running: runs at once.
         max_jobs_per_owner, max_jobs_submitted, max_jobs_per_submission: limits of the queue.
         job_start_count, job_start_delay_s: so many starts per span; no span: no limit.
+        max_start_gap_s: the longest time that a job may keep its owner's next one waiting (NextJobStartDelay).
         job_lease_s: how long a run lives without its shadow.
         claim_lease_s: how long a claim lives without us.
         keep_claim_idle_s: how long to keep a claim that no job fits.
@@ -93,6 +94,7 @@ class ScheddSettings:
     max_jobs_per_submission: int = setting("MAX_JOBS_PER_SUBMISSION")
     job_start_count: int = setting("JOB_START_COUNT")
     job_start_delay_s: float = setting("JOB_START_DELAY")
+    max_start_gap_s: float = setting("MAX_NEXT_JOB_START_DELAY")
     job_lease_s: float = setting("JOB_DEFAULT_LEASE_DURATION")
     claim_lease_s: float = 2400.0
     keep_claim_idle_s: float = 0.0

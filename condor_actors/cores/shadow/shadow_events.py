@@ -17,7 +17,8 @@ from condor_actors.messages.shadow_host import RunEnded, RunUpdated
 
 __all__ = [
     "BlobsFailed", "BlobsSent", "BringOutputs", "InputsFailed", "InputsReady", "Log", "OutputsFailed", "OutputsHome",
-    "PrepareInputs", "Report", "ScheddBack", "SendBlobs", "Settled", "ShadowState", "Watch", "WriteStreams",
+    "OutputsNewer", "PrepareInputs", "Report", "ScheddBack", "SendBlobs", "Settled", "ShadowState", "Watch",
+    "WriteStreams",
 ]
 
 
@@ -39,7 +40,8 @@ class ShadowState(enum.Enum):
 
 @attrs.frozen
 class PrepareInputs(Effect):
-    """Read the input files; comes back as :class:`InputsReady` or :class:`InputsFailed`."""
+    """Read the input files; comes back as :class:`InputsReady`, :class:`InputsFailed` or
+    :class:`OutputsNewer`."""
 
 
 @attrs.frozen
@@ -108,6 +110,11 @@ class InputsFailed:
     reason: str
     code: int = HoldCode.TRANSFER_INPUT_ERROR
     subcode: int = 0
+
+
+@attrs.frozen
+class OutputsNewer:
+    """All named outputs are at home and newer than the inputs: the job need not run (SkipIfDataflow)."""
 
 
 @attrs.frozen

@@ -18,6 +18,7 @@ from condor_actors.cores.shadow.shadow_events import (
     Log,
     OutputsFailed,
     OutputsHome,
+    OutputsNewer,
     ScheddBack,
     SendBlobs,
     Settled,
@@ -62,6 +63,8 @@ Step = Callable[[Any, Any], Any]
 def _activate(run: ShadowRun, event: InputsReady) -> None:
     """The inputs are read: hand the job to the starter host."""
     run.state = ShadowState.ACTIVATING
+    if run.job.get_bool("SkipIfDataflow"):
+        run.attributes["DataflowJobSkipped"] = False
     run.has_inputs = bool(event.entries or event.manifest_digest)
     if run.has_inputs:
         run.log(JobEventType.FILE_TRANSFER, TransferStep=FileTransferEventType.IN_STARTED)
@@ -79,6 +82,13 @@ def _activate(run: ShadowRun, event: InputsReady) -> None:
 def _inputs_failed(run: ShadowRun, event: InputsFailed) -> None:
     """An input cannot be read."""
     run.end("hold", event.reason, event.code, event.subcode)
+
+
+def _skip(run: ShadowRun, event: OutputsNewer) -> None:
+    """What the job would make is there: it is as if it had run and ended with 0."""
+    run.log(JobEventType.DATAFLOW_JOB_SKIPPED)
+    run.attributes.update({"DataflowJobSkipped": True, "ExitBySignal": False, "ExitCode": 0})
+    run.end("exited", "")
 
 
 def _activated(run: ShadowRun, event: Answer) -> None:
@@ -370,6 +380,7 @@ ROWS: dict[EventKey, Sequence[Step | ignore]] = {
     # preparing, activating, sending | waiting, running, apart | bringing, ended
     InputsReady: (_activate, *(_read,) * 6, _over),
     InputsFailed: (_inputs_failed, *(_read,) * 6, _over),
+    OutputsNewer: (_skip, *(_read,) * 6, _over),
     "answer activate": (_unread, _activated, *(_known,) * 5, _over),
     Activated: (_unread, _asked, _sending, _more_wanted, *(_sent,) * 3, _over),
     BlobsSent: (_sent, _sent, _blobs_sent, *(_sent,) * 4, _over),

@@ -19,7 +19,8 @@ from condor_actors.config.settings import setting
 from condor_actors.cores.argument_quoting import UnbalancedQuote, split_raw
 from condor_actors.messages.codes import CHECKPOINT_SIGNAL, Universe
 
-__all__ = ["BadJob", "RunSettings", "RunSpec", "environment_of", "job_of_claim", "read_spec", "signal_number"]
+__all__ = ["BadJob", "RunSettings", "RunSpec", "appends_output", "environment_of",
+           "job_of_claim", "read_spec", "signal_number"]
 
 EXECUTABLE, STDIN, STDOUT, STDERR = "condor_exec.exe", "_condor_stdin", "_condor_stdout", "_condor_stderr"
 NULL = "/dev/null"
@@ -90,6 +91,10 @@ class RunSpec:
         networking: whether it has the machine's network (WantJobNetworking).
         begins_s: when it begins (seconds since the epoch; DeferralTime); None: at once.
         window_s: how much later it may (DeferralWindow).
+        stack_bytes: the soft limit of its stack (StackSize); None: the machine's.
+        remote_directory: where it begins instead of its own folder (RemoteIwd); empty: there.
+        appends: its output goes on where an evicted run's ended (DontAppend is false, ON_EXIT_OR_EVICT).
+        keeps_paths: named outputs keep the folders of their names (PreserveRelativePaths).
         standard: the runtime runs it and its files stay at home; asked to go, it takes a checkpoint.
     """
 
@@ -126,6 +131,10 @@ class RunSpec:
     networking: bool = True
     begins_s: float | None = None
     window_s: float = 0.0
+    stack_bytes: int | None = None
+    remote_directory: str = ""
+    appends: bool = False
+    keeps_paths: bool = False
 
     def niceness(self, renice: Expr | None, job: ClassAd, slot: ClassAd) -> int:
         """How nice the run is; a JOB_RENICE_INCREMENT that is no number for this job counts as 10, as in the manual."""
@@ -239,7 +248,7 @@ def read_spec(job: ClassAd) -> RunSpec:
         program = command if command.startswith("/") else posixpath.join(iwd, command)
     kill = CHECKPOINT_SIGNAL if standard else signal_number(job.evaluate("KillSig"), signal.SIGTERM)
     checkpoint = job.evaluate("SuccessCheckpointExitCode")
-    core = job.evaluate("CoreSize")
+    core, stack = job.evaluate("CoreSize"), job.evaluate("StackSize")
     owns = job.evaluate("RunAsOwner")
     user = job.get_str("User") or job.get_str("Owner", "nobody")
     return RunSpec(
@@ -261,7 +270,16 @@ def read_spec(job: ClassAd) -> RunSpec:
         checkpoint_signal=signal_number(job.evaluate("CheckpointSig"), signal.SIGTERM)
         if job.get_bool("WantCheckpointSignal") else None, kept=_list(job, "KeptFiles") or (), standard=standard,
         networking=job.get_bool("WantJobNetworking", True), begins_s=_begins_s(job),
-        window_s=job.get_float("DeferralWindow"))
+        window_s=job.get_float("DeferralWindow"),
+        stack_bytes=stack if isinstance(stack, int) and not isinstance(stack, bool) and stack > 0 else None,
+        remote_directory=_path(job, "RemoteIwd", ""), appends=appends_output(job),
+        keeps_paths=job.get_bool("PreserveRelativePaths"))
+
+
+def appends_output(job: ClassAd) -> bool:
+    """Whether the output of an evicted run is kept for the next, which goes on writing it."""
+    kept = job.get_str("WhenToTransferOutput").upper() == "ON_EXIT_OR_EVICT"
+    return "SuccessCheckpointExitCode" in job or (kept and not job.get_bool("DontAppend", True))
 
 
 def _begins_s(job: ClassAd) -> float | None:

@@ -19,7 +19,7 @@ from twisted.python.failure import Failure
 
 from condor_actors.actors import CoreActor
 from condor_actors.actors.workers import InWorker, NoAnswer
-from condor_actors.classads import UNDEFINED, ClassAd
+from condor_actors.classads import ERROR, UNDEFINED, ClassAd, unparse
 from condor_actors.cores.shadow.shadow_checkpoint import CheckpointHome, KeepCheckpoint
 from condor_actors.cores.shadow.shadow_events import (
     BlobsFailed,
@@ -30,6 +30,7 @@ from condor_actors.cores.shadow.shadow_events import (
     Log,
     OutputsFailed,
     OutputsHome,
+    OutputsNewer,
     PrepareInputs,
     Report,
     SendBlobs,
@@ -40,6 +41,7 @@ from condor_actors.cores.shadow.shadow_events import (
 )
 from condor_actors.cores.shadow.shadow_run import ShadowRun
 from condor_actors.cores.shadow.slot_expansion import CannotExpand, expand_slot_references
+from condor_actors.cores.starter.run_spec import appends_output
 from condor_actors.daemons.shadow.host_messages import SHADOW_HOST, ShadowReport
 from condor_actors.daemons.shadow.strangers import refuse_stranger
 from condor_actors.daemons.shadow.submit_files import (
@@ -55,7 +57,7 @@ from condor_actors.daemons.shadow.submit_files import (
 )
 from condor_actors.effects import Effect
 from condor_actors.messages.codec import MalformedMessage, decode_parts
-from condor_actors.messages.codes import HoldCode
+from condor_actors.messages.codes import HoldCode, JobEventType
 from condor_actors.messages.envelope import Address, AskFailed, Delivery, Done, Refused
 from condor_actors.messages.interactive import OpenShell, ReadRunFile, ShellData
 from condor_actors.messages.manifest import FileEntry
@@ -70,6 +72,7 @@ MANIFEST_BYTES = 300_000
 MANIFEST_INLINE_BYTES = 256 << 20
 MANIFEST_LIMIT_BYTES = 512 << 20
 MAX_LARGE_FILES = 2_000
+MAX_PROPS = 100
 RELAY_PATIENCE_S = 25.0
 
 
@@ -181,6 +184,13 @@ class Shadow(CoreActor):
             if self._progress is not None:  # it brought no piece of a stream
                 self.context.reply(delivery, Done())
 
+    def _execute_props(self) -> str:
+        """``ulog_execute_attrs``: lines with what the slot's ad says of them."""
+        names = [name.strip() for name in self.core.job.get_str("UserLogExecuteEventAttrs").split(",") if name.strip()]
+        values = {name: self._slot.evaluate(name, self.core.job) for name in names[:MAX_PROPS]}
+        return "\n".join(f"{name} = {unparse(value)}" for name, value in values.items()
+                         if value is not UNDEFINED and value is not ERROR)
+
     def _report(self, message: Any) -> None:
         """A word for the schedd."""
         self.context.tell(SHADOW_HOST, ShadowReport(self.core.order.run_id, message))
@@ -222,6 +232,8 @@ class Shadow(CoreActor):
                           "SlotName": self._slot.get_str("Name") or self.core.order.slot_name,
                           "StartdAddr": self._slot.get_str("MyAddress")})
             facts.update(effect.facts)
+            if effect.event == JobEventType.EXECUTE:
+                facts["ExecuteProps"] = self._execute_props()
             self._edges.logs.write(effect.event, self._ids[0], [self._ids[1]], effect.when_s or self.context.now_s(),
                                    facts, maybe_written=effect.again)
         elif isinstance(effect, Report):
@@ -263,6 +275,9 @@ class Shadow(CoreActor):
             return
         if inputs.log_problem:
             self._event(InputsFailed(inputs.log_problem, HoldCode.UNABLE_TO_INIT_USER_LOG))
+            return
+        if inputs.skipped:
+            self._event(OutputsNewer())
             return
         if not self._transfers:
             self._event(InputsReady((), transfers=False))
@@ -371,8 +386,7 @@ class Shadow(CoreActor):
         if bringing.kept and len(entries) == 0:
             self._later(bringing.home(0))
             return
-        keeps_streams = self.core.job.evaluate("SuccessCheckpointExitCode") is not UNDEFINED
-        places = OutputPlaces(self.core.job, bringing.part or None, keeps_streams)
+        places = OutputPlaces(self.core.job, bringing.part or None, appends_output(self.core.job))
         self.context.defer_to_turn(self._edges.in_thread(_place, entries, places, bringing.part),
                                    lambda result: self._placed(bringing, result, entries))
 

@@ -123,8 +123,12 @@ def input_paths(job: ClassAd) -> list[tuple[str, str]]:
     """(source, path in the sandbox) of what the job takes along.
 
     A source may be a URL; an empty path stands for the content of a folder.
+
+    Raises:
+        FileTrouble: a path that is to be kept leads out of the sandbox.
     """
     iwd = job.get_str("Iwd", "/")
+    keeps_paths = job.get_bool("PreserveRelativePaths")
     found: list[tuple[str, str]] = []
     if job.get_bool("TransferExecutable", True):
         found.append((_source(iwd, job.get_str("Cmd")), EXECUTABLE))
@@ -139,8 +143,25 @@ def input_paths(job: ClassAd) -> list[tuple[str, str]]:
             found.append((name, os.path.basename(name.partition("?")[0].rstrip("/")) or "download"))
         else:
             source = _source(iwd, name)
+            if keeps_paths and not name.startswith("/") and "://" not in name:
+                found.append((source, _kept_path(name)))
+                continue
             found.append((source, "" if name.endswith("/") else os.path.basename(source.rstrip("/"))))
     return found
+
+
+def _kept_path(name: str) -> str:
+    """A relative name as the path in the sandbox (PreserveRelativePaths)."""
+    try:
+        return check_path(os.path.normpath(name))
+    except BadManifest:
+        raise FileTrouble(f"cannot take input {name} along under its path, which leads out of the job's folder "
+                          "(preserve_relative_paths)") from None
+
+
+def _folders_above(path: str) -> Iterable[str]:
+    parts = path.split("/")[:-1]
+    return ("/".join(parts[:count]) for count in range(1, len(parts) + 1))
 
 
 def _source(iwd: str, name: str) -> str:
@@ -167,6 +188,8 @@ def input_manifest(job: ClassAd, cache: FileCache, extra: Iterable[tuple[str, st
         if travels_as_url(source):
             entries[path] = FileEntry(path=path, url=source)
             continue
+        for above in _folders_above(path):
+            entries.setdefault(above, FileEntry(path=above, kind="directory", mode=0o755))
         try:
             touching(source)
             if os.path.isdir(source):
@@ -201,6 +224,7 @@ class Inputs:
 
     Attributes:
         log_problem: why its user log cannot be written; empty: it can.
+        skipped: its outputs are newer than its inputs, and it need not run (SkipIfDataflow).
         kept: the names of what an evicted run has left.
         outgoing: the inputs.
     """
@@ -208,6 +232,7 @@ class Inputs:
     log_problem: str
     kept: tuple[str, ...]
     outgoing: Outgoing
+    skipped: bool = False
 
 
 def gather_inputs(logs: UserLogs, job: ClassAd, cache: FileCache, kept: str | None, inline_bytes: int) -> Inputs:
@@ -222,6 +247,8 @@ def gather_inputs(logs: UserLogs, job: ClassAd, cache: FileCache, kept: str | No
         NoAnswer: another worker is stuck in the same folder.
     """
     problem = logs.problem(job)
+    if not problem and job.get_bool("SkipIfDataflow") and _is_made(job):
+        return Inputs("", (), Outgoing((), {}), skipped=True)
     if problem or kept is None:
         return Inputs(problem, (), Outgoing((), {}))
     if not os.path.isdir(kept) and os.path.isdir(f"{kept}.old"):
@@ -229,6 +256,24 @@ def gather_inputs(logs: UserLogs, job: ClassAd, cache: FileCache, kept: str | No
     names = tuple(sorted(os.listdir(kept))) if os.path.isdir(kept) else ()
     extra = [(os.path.join(kept, name), name) for name in names]
     return Inputs("", names, input_manifest(job, cache, extra, inline_bytes))
+
+
+def _is_made(job: ClassAd) -> bool:
+    """Whether all named outputs are at home, and each is newer than the program and every input that is a file."""
+    iwd, places = job.get_str("Iwd", "/"), OutputPlaces(job)
+    names = [name.strip() for name in job.get_str("TransferOutput").split(",") if name.strip()]
+    keeps_paths = job.get_bool("PreserveRelativePaths")
+    inputs = [_source(iwd, job.get_str("Cmd"))]
+    inputs += [source for source, path in input_paths(job) if path != EXECUTABLE and not travels_as_url(source)]
+    try:
+        outputs = [places.of(os.path.normpath(name) if keeps_paths else os.path.basename(name.rstrip("/")))
+                   for name in names]
+        for place in (*inputs, *outputs):
+            touching(place or "/")
+        made = [os.stat(place).st_mtime_ns for place in outputs if place is not None]
+        return bool(made) and min(made) > max(os.stat(source).st_mtime_ns for source in inputs)
+    except (OSError, BadManifest):
+        return False
 
 
 # ---- outputs
@@ -258,11 +303,17 @@ class OutputPlaces:
         job: its ad.
         kept: a folder for what an evicted run leaves for the next; None: everything goes home.
         keeps_streams: output and error are kept there too: the next run goes on writing them.
+
+    Attributes:
+        directory: made for the outputs (OutputDirectory); empty: they go to the job's folder.
     """
 
     def __init__(self, job: ClassAd, kept: str | None = None, keeps_streams: bool = False) -> None:
         self._keeps_streams = keeps_streams
         self._iwd = job.get_str("Iwd", "/")
+        directory = job.get_str("OutputDirectory") if kept is None else ""
+        self.directory = os.path.join(self._iwd, directory) if directory else ""
+        self._base = self.directory or self._iwd
         self._kept = kept
         self._out = job.get_str("Out") or NULL
         self._err = job.get_str("Err") or NULL
@@ -278,17 +329,17 @@ class OutputPlaces:
         if self._kept is not None and self._keeps_streams:
             return os.path.join(self._kept, path)
         if path == STDOUT:
-            return self._stream(self._out)
+            return self._stream(self._out, self._base)
         if path == STDERR:
-            return self._stream(self._err)
+            return self._stream(self._err, self._base)
         if self._kept is not None:
             return os.path.join(self._kept, path)
         if path in self._remaps:
-            return os.path.join(self._iwd, local_path(self._remaps[path]))
+            return os.path.join(self._base, local_path(self._remaps[path]))
         top, slash, rest = path.partition("/")
         if slash and top in self._remaps:
-            return os.path.join(self._iwd, local_path(self._remaps[top]), rest)
-        return os.path.join(self._iwd, path)
+            return os.path.join(self._base, local_path(self._remaps[top]), rest)
+        return os.path.join(self._base, path)
 
     def of_stream(self, name: str) -> str | None:
         """The place of a streamed file, by the name that the job's ad gives it: any path, since its owner wrote it.
@@ -296,10 +347,11 @@ class OutputPlaces:
         Raises:
             BadManifest: the ad does not name it, and it leads out of the job's folder.
         """
-        return self._stream(name) if name in (self._out, self._err) else self.of(name)
+        return self._stream(name, self._iwd) if name in (self._out, self._err) else self.of(name)
 
-    def _stream(self, name: str) -> str | None:
-        return None if name == NULL else os.path.join(self._iwd, local_path(name))
+    @staticmethod
+    def _stream(name: str, folder: str) -> str | None:
+        return None if name == NULL else os.path.join(folder, local_path(name))
 
     @property
     def joined(self) -> bool:
@@ -335,6 +387,12 @@ def make_folders(entries: Sequence[FileEntry], places: OutputPlaces) -> None:
     Raises:
         FileTrouble: one cannot be made.
     """
+    if places.directory:
+        try:
+            touching(places.directory)
+            os.makedirs(places.directory, 0o700, exist_ok=True)
+        except OSError as error:
+            raise _trouble("cannot create output directory", places.directory, error) from None
     for entry in entries:
         place = places.of(entry.path)
         if place is None:

@@ -43,12 +43,13 @@ class RunOutputs:
 
         def slowly() -> Any:
             sandbox.take_back()
-            return sandbox.gather(named, streams, complete=complete)
+            return sandbox.gather(named, streams, complete=complete, keeps_paths=spec.keeps_paths)
 
         try:
             if sandbox.lent:
                 raise HeavyManifest
-            builder: Any = sandbox.gather(named, streams, complete=complete, light=True)
+            builder: Any = sandbox.gather(named, streams, complete=complete, light=True,
+                                          keeps_paths=spec.keeps_paths)
         except HeavyManifest:
             self._gathering = True
             gathering = starter.held.in_thread(slowly)

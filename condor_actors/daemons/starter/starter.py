@@ -282,7 +282,7 @@ class Starter(Actor):
             return descriptor
 
         stdin = opening(spec.stdin, sandbox.open_input)
-        goes_on = spec.checkpoint_code is not None
+        goes_on = spec.appends
 
         def writing(path: str) -> int:
             return sandbox.open_output(path, goes_on)
@@ -300,11 +300,13 @@ class Starter(Actor):
             assigned=claim.assigned, user=account.name, home=account.home)
         variables[MARK] = f"{edges.root.path}:{self.run_id}"
         program, directory = os.path.join(sandbox.path, spec.program), sandbox.path if spec.transfers else spec.iwd
-        return edges.confined(LaunchPlan(
+        plan = edges.confined(LaunchPlan(
             program=program, arguments=spec.arguments, environment=variables, directory=directory, stdin=stdin,
             stdout=stdout, stderr=stderr, account=self.account,
             cgroups=claim.cgroup.directories if claim.cgroup is not None else (),
             limits=edges.limits(spec, claim, account), nice=self._niceness()), spec, sandbox)
+        elsewhere = spec.remote_directory  # after the confinement: it opens nothing that is shut
+        return attrs.evolve(plan, directory=os.path.join(directory, elsewhere)) if elsewhere else plan
 
     def _niceness(self) -> int:
         renice = self.edges.settings.run.renice

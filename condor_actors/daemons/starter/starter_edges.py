@@ -7,6 +7,7 @@ and what each run holds here (:class:`~condor_actors.daemons.starter.run_resourc
 from __future__ import annotations
 
 import os
+import resource
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -247,6 +248,10 @@ class StarterEdges:
         """What the kernel limits for each process of a job, and the number of them where no control group does."""
         found = {"core": "0" if spec.core_kib is None else str(spec.core_kib * 1024),
                  "nofile": self.host.open_files_limit()}
+        if spec.stack_bytes is not None:
+            most = resource.getrlimit(resource.RLIMIT_STACK)[1]
+            found["stack"] = (f"{spec.stack_bytes}:unlimited" if most == resource.RLIM_INFINITY else
+                              f"{min(spec.stack_bytes, most)}:{most}")
         processes = self.settings.run.max_processes
         if processes and (claim.cgroup is None or not claim.cgroup.counts_processes):
             found["nproc"] = self.host.process_limit(account, processes)

@@ -318,7 +318,8 @@ class Sandbox:
         return open_as(self._me(), os.path.join(self.path, path), os.O_RDONLY)
 
     def gather(self, named: Sequence[str] | None, streamed: Iterable[str] = (), *, complete: bool = True,
-               inline_limit_bytes: int | None = None, light: bool = False) -> ManifestBuilder:
+               inline_limit_bytes: int | None = None, light: bool = False,
+               keeps_paths: bool = False) -> ManifestBuilder:
         """What goes home: named files, or everything at the top that is new or changed; and the program's output.
 
         Args:
@@ -327,6 +328,7 @@ class Sandbox:
             complete: a named file that is missing is an error.
             inline_limit_bytes: files over this do not ride inline.
             light: raise ``HeavyManifest`` when there is much to read.
+            keeps_paths: named files keep the folders of their names.
 
         Raises:
             MissingOutputs: named files are not there.
@@ -344,7 +346,7 @@ class Sandbox:
                     if name not in OWN_FILES and facts[1] >= 0 and self._before.get(name) != facts:
                         self._add(builder, name)
             else:
-                missing = [name for name in named if not self._add_named(builder, name)]
+                missing = [name for name in named if not self._add_named(builder, name, keeps_paths)]
                 if missing and complete:
                     raise MissingOutputs(missing)
         return builder
@@ -366,13 +368,15 @@ class Sandbox:
         if stat.S_ISREG(kind):
             builder.add(f"{self.path}/{name}", name)
 
-    def _add_named(self, builder: ManifestBuilder, name: str) -> bool:
+    def _add_named(self, builder: ManifestBuilder, name: str, keeps_paths: bool) -> bool:
         source = self._place(name)
         try:
             os.close(self._open(source))
         except (FileNotFoundError, NotADirectoryError):
             return False
-        if name.endswith("/"):
+        if keeps_paths and not name.startswith("/"):
+            builder.add(source, check_path(os.path.normpath(name)))
+        elif name.endswith("/"):
             builder.add_tree(source)
         else:
             builder.add(source, check_path(os.path.basename(name)))

@@ -340,7 +340,8 @@ class SimulatedSandbox:
         """Accounts are not played."""
 
     def gather(self, named: Sequence[str] | None, streamed: Collection[str] = (), *, complete: bool = True,
-               inline_limit_bytes: int | None = None, light: bool = False) -> Outputs:
+               inline_limit_bytes: int | None = None, light: bool = False,
+               keeps_paths: bool = False) -> Outputs:
         """What goes home."""
         self._machine.disk.check(writing=False)
         files, outputs = self._files, Outputs()

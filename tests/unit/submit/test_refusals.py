@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from condor_actors.classads import ClassAd
-from condor_actors.cores.submit_commands import COMMANDS, WANTED_FALSE, Standing, objection
+from condor_actors.cores.submit_commands import COMMANDS, Standing, objection
 from condor_actors.submit import SubmitError
 from condor_actors.submit.keywords import SIMPLE
 from tests.unit.submit.worlds import World, described, jobs_of
@@ -28,10 +28,6 @@ def world() -> World:
 
 def word_of(name: str) -> str:
     return name.replace("<name>", "abc").replace("<service-name>", "web").replace("<credential_service_name>", "box")
-
-
-def asking(name: str) -> str:
-    return "false" if name.lower() in WANTED_FALSE else "7"
 
 
 def test_every_command_of_the_manual_has_one_row() -> None:
@@ -61,7 +57,7 @@ def test_what_is_done_is_read_by_somebody_outside_the_language() -> None:
 def test_what_is_not_done_is_refused_with_the_reason(row: object) -> None:
     name = word_of(row.name)  # type: ignore[attr-defined]
     with pytest.raises(SubmitError, match="would have no effect") as caught:
-        described(f"{START}{name} = {asking(name)}\nqueue\n", world())
+        described(f"{START}{name} = 7\nqueue\n", world())
     assert row.reason in str(caught.value)  # type: ignore[attr-defined]
     assert caught.value.command == name.lower()
 
@@ -70,8 +66,8 @@ def test_what_is_not_done_is_refused_with_the_reason(row: object) -> None:
 def test_the_attribute_is_refused_too(row: object) -> None:
     name = row.attribute  # type: ignore[attr-defined]
     with pytest.raises(SubmitError, match="would have no effect"):
-        described(f"{START}+{name} = {asking(name)}\nqueue\n", world())
-    assert objection(ClassAd.from_text(f"{name} = {asking(name)}"), [name]) is not None
+        described(f"{START}+{name} = 7\nqueue\n", world())
+    assert objection(ClassAd.from_text(f"{name} = 7"), [name]) is not None
 
 
 @pytest.mark.parametrize("value", ["", "false", "False", "0", "no"])
@@ -96,11 +92,11 @@ def test_universes_that_are_not_there(universe: str) -> None:
 
 
 def test_a_macro_of_the_same_name_is_a_macro() -> None:
-    text = f"{START}output_directory = results\noutput = $(output_directory)/out\nqueue\n"
+    text = f"{START}output_destination = results\noutput = $(output_destination)/out\nqueue\n"
     made = described(text, world())
     (job,) = jobs_of(text, world())
     assert job.get_str("Out") == "results/out"
-    assert "OutputDirectory" not in job
+    assert "OutputDestination" not in job
     assert any("taken for a macro only" in warning for warning in made.warnings)
 
 

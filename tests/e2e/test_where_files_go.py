@@ -1,0 +1,154 @@
+"""Submit commands about where a job's files lie, where it begins, and whether it runs at all, on a real pool."""
+
+from __future__ import annotations
+
+import os
+import time
+from itertools import pairwise
+from pathlib import Path
+
+from tests.pool_fixture import PersonalPool, open_to_jobs, until
+
+
+def folder(pool: PersonalPool, name: str) -> Path:
+    made = pool.work / name
+    made.mkdir()
+    open_to_jobs(made)
+    return made
+
+
+def shell(script: str) -> str:
+    return f"executable = /bin/sh\ntransfer_executable = false\narguments = \"-c '{script}'\"\nlog = log\n"
+
+
+def test_relative_paths_are_kept_both_ways(pool: PersonalPool) -> None:
+    here = folder(pool, "paths")
+    (here / "in" / "deep").mkdir(parents=True)
+    (here / "in" / "deep" / "a").write_text("one\n")
+    (here / "in" / "tree").mkdir()
+    (here / "in" / "tree" / "b").write_text("two\n")
+    (here / "flat").write_text("three\n")
+    pool.submit(f"initialdir = {here}\n" + shell(
+        "cat in/deep/a in/tree/b flat > all; mkdir -p out/x; cp all out/x/sum; cp all out/top") + f"""
+        transfer_input_files = in/deep/a, in/tree/, {here}/flat
+        transfer_output_files = out/x/sum, out/top
+        transfer_output_remaps = "out/top = elsewhere"
+        preserve_relative_paths = true
+        error = err
+        queue
+    """)
+    pool.wait(str(here / "log"))
+    assert (here / "err").read_text() == ""
+    assert (here / "out" / "x" / "sum").read_text() == "one\ntwo\nthree\n"
+    assert (here / "elsewhere").read_text() == "one\ntwo\nthree\n"
+    assert not (here / "sum").exists()
+
+
+def test_a_kept_path_that_leads_out_holds_the_job(pool: PersonalPool) -> None:
+    here = folder(pool, "leads-out")
+    (pool.work / "beside").write_text("x")
+    cluster = pool.submit(f"initialdir = {here}\n" + shell("true")
+                          + "transfer_input_files = ../beside\npreserve_relative_paths = true\nqueue\n")
+    (job,) = until(lambda: [job for job in pool.jobs(str(cluster)) if job["JobStatus"] == 5], "the job is held")
+    assert job["HoldReasonCode"] == 13
+    assert "leads out" in job["HoldReason"]
+    pool.run("condor_rm", str(cluster))
+
+
+def test_output_goes_to_a_folder_that_is_made_for_it(pool: PersonalPool) -> None:
+    here = folder(pool, "places")
+    cluster = pool.submit(f"initialdir = {here}\n" + shell("echo made > result; echo said") + f"""
+        output_directory = results/$(ClusterId)/$(ProcId)
+        output = out
+        error = {here}/err
+        queue 2
+    """)
+    pool.wait(str(here / "log"))
+    for proc in (0, 1):
+        place = here / "results" / str(cluster) / str(proc)
+        assert (place / "result").read_text() == "made\n"
+        assert (place / "out").read_text() == "said\n"
+    assert (here / "err").read_text() == ""
+    assert sorted(each.name for each in here.iterdir()) == ["err", "log", "results"]
+
+
+def test_a_job_begins_in_a_folder_of_its_machine(pool: PersonalPool) -> None:
+    here, there = folder(pool, "begins"), folder(pool, "there")
+    pool.submit(f"initialdir = {here}\n" + shell("pwd; cp _nothing . 2>/dev/null; ls $_CONDOR_SCRATCH_DIR")
+                + f"remote_initialdir = {there}\nshould_transfer_files = YES\noutput = out\nqueue\n")
+    pool.wait(str(here / "log"))
+    assert (here / "out").read_text().splitlines()[0] == str(there)
+    cluster = pool.submit(f"initialdir = {here}\n" + shell("pwd") + "remote_initialdir = /no/such\nqueue\n")
+    (job,) = until(lambda: [job for job in pool.jobs(str(cluster)) if job["JobStatus"] == 5], "the job is held")
+    assert "/no/such" in job["HoldReason"]
+    pool.run("condor_rm", str(cluster))
+
+
+def test_a_job_whose_outputs_are_newer_is_skipped(pool: PersonalPool) -> None:
+    here = folder(pool, "dataflow")
+    program, source = here / "make.sh", here / "source"
+    program.write_text("#!/bin/sh\ncp source made; date +%N >> made\n")
+    program.chmod(0o755)
+    source.write_text("1\n")
+    text = (f"initialdir = {here}\nexecutable = {program}\ntransfer_input_files = source\nlog = $(name).log\n"
+            "transfer_output_files = made\nshould_transfer_files = YES\nskip_if_dataflow = true\nqueue\n")
+    pool.submit("name = first\n" + text)
+    pool.wait(str(here / "first.log"))
+    made = (here / "made").read_bytes()
+    assert "001 (" in (here / "first.log").read_text()
+    cluster = pool.submit("name = second\n" + text)
+    pool.wait(str(here / "second.log"))
+    assert (here / "made").read_bytes() == made
+    log = (here / "second.log").read_text()
+    assert [line[:3] for line in log.splitlines() if line[3:5] == " ("] == ["000", "046", "005"]
+    assert "return value 0" in log
+    (ad,) = pool.history(str(cluster))
+    assert (ad["DataflowJobSkipped"], ad["ExitCode"]) == (True, 0)
+    os.utime(source, (time.time() + 5, time.time() + 5))
+    pool.submit("name = third\n" + text)
+    pool.wait(str(here / "third.log"))
+    assert (here / "made").read_bytes() != made
+
+
+def test_the_stack_has_the_size_that_the_job_wants(pool: PersonalPool) -> None:
+    here = folder(pool, "stack")
+    pool.submit(f"initialdir = {here}\n" + shell("ulimit -S -s") + "stack_size = 4194304\noutput = out\nqueue\n")
+    pool.wait(str(here / "log"))
+    assert (here / "out").read_text() == "4096\n"
+
+
+def test_the_execute_event_shows_attributes_of_the_machine(pool: PersonalPool) -> None:
+    here = folder(pool, "props")
+    pool.submit(f"initialdir = {here}\n" + shell("true") + "ulog_execute_attrs = Arch, NoSuchThing, TotalCpus\nqueue\n")
+    pool.wait(str(here / "log"))
+    log = (here / "log").read_text()
+    assert '\tArch = "X86_64"\n' in log
+    assert "\tTotalCpus = " in log
+    assert "NoSuchThing" not in log
+    until(lambda: "005 (" in (here / "log").read_text(), "the job has ended")
+
+
+def test_starts_are_spaced_by_the_job(pool: PersonalPool) -> None:
+    here = folder(pool, "spaced")
+    pool.submit(f"initialdir = {here}\n" + shell("date +%s.%N") + "next_job_start_delay = 4\noutput = out.$(ProcId)\n"
+                "queue 3\n")
+    pool.wait(str(here / "log"))
+    times = sorted(float((here / f"out.{proc}").read_text()) for proc in range(3))
+    assert all(later - earlier > 3.0 for earlier, later in pairwise(times))
+
+
+def test_output_of_an_evicted_run_is_gone_on_with(pool: PersonalPool) -> None:
+    here = folder(pool, "appends")
+    cluster = pool.submit(f"initialdir = {here}\n" + shell(
+        "echo run; test -e again && exit 0; touch again; while :; do sleep 1; done") + """
+        should_transfer_files = YES
+        when_to_transfer_output = ON_EXIT_OR_EVICT
+        erase_output_and_error_on_restart = false
+        output = out
+        queue
+    """)
+    until(lambda: "001 (" in (here / "log").read_text(), "the job runs")
+    until(lambda: "run" in pool.tool("condor_tail", f"{cluster}.0").stdout, "it has said so")
+    pool.run("condor_vacate_job", str(cluster))
+    pool.wait(str(here / "log"))
+    assert (here / "out").read_text() == "run\nrun\n"
