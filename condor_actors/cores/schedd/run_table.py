@@ -269,9 +269,6 @@ class RunTable:
         job, claim = run.job, run.claim
         starts = job.ad.get_int("NumShadowStarts")
         self._context.remember(job, f"run {starts} ended: {message.outcome} {message.reason}")
-        self._take_report(job, message.attributes)
-        if message.outcome == "exited" and not job.ad.get_bool("DataflowJobSkipped"):
-            self._record_start(run)
         self._account(run, message)
         self._drop(run)
         verdict = self._judge(job, message)
@@ -288,6 +285,9 @@ class RunTable:
     def _account(self, run: Run, message: RunEnded) -> None:
         """What the run has used goes into the job's sums."""
         context, job, ad = self._context, run.job, run.job.ad
+        self._take_report(job, message.attributes)
+        if message.outcome == "exited" and not ad.get_bool("DataflowJobSkipped"):
+            self._record_start(run)
         wall_s = max(0.0, context.now_s - run.began_s)
         weight = ad.get_float("MachineAttrSlotWeight0", 1.0)
         remote = ad.get_str("RemoteHost")
