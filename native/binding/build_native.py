@@ -1,4 +1,4 @@
-"""Describes the extension module ``condor_actors.machine.native._native``: the shadow's C code for Python.
+"""Describes the extension module ``condor_actors.machine.native._native``: C code of the shadow and of starts.
 
 The module is built against the stable ABI.  Nothing of it is ever in the path of a system call: Python opens
 sessions, takes events and reads statistics.
@@ -17,9 +17,12 @@ NATIVE = Path(__file__).resolve().parent.parent
 BUILD = NATIVE / "build"
 
 
+FOLDERS = ("shadow", "spawn")
+
+
 def declarations() -> str:
-    """Return what cffi may read of shadow.h: everything but the preprocessor's lines."""
-    lines = (NATIVE / "shadow" / "shadow.h").read_text().splitlines()
+    """Return what cffi may read of shadow.h and spawn.h: everything but the preprocessor's lines."""
+    lines = [line for name in FOLDERS for line in (NATIVE / name / f"{name}.h").read_text().splitlines()]
     return "\n".join(line for line in lines if not line.startswith("#"))
 
 
@@ -36,10 +39,10 @@ ffibuilder = FFI()
 ffibuilder.cdef(declarations())
 ffibuilder.set_source(
     "condor_actors.machine.native._native",
-    '#include "shadow.h"',
-    sources=sorted(f"native/shadow/{path.name}" for path in (NATIVE / "shadow").glob("*.c")),
+    "".join(f'#include "{name}.h"\n' for name in FOLDERS),
+    sources=sorted(f"native/{name}/{path.name}" for name in FOLDERS for path in (NATIVE / name).glob("*.c")),
     depends=sorted(f"native/{path.relative_to(NATIVE)}" for path in NATIVE.glob("**/*.h")),
-    include_dirs=["native/shadow", "native/build"],
+    include_dirs=["native/shadow", "native/spawn", "native/build"],
     extra_compile_args=["-O2", "-std=gnu11", "-Wall", "-Wextra", "-Wno-unused-parameter"],
     py_limited_api=True,
 )

@@ -77,15 +77,6 @@ static void refuse_bits(uint32_t number, unsigned argument, uint32_t bits)
     load(offsetof(struct seccomp_data, nr));
 }
 
-static void refuse_value(uint32_t number, unsigned argument, uint32_t value, uint32_t error)
-{
-    emit(BPF_JMP | BPF_JEQ | BPF_K, 0, 4, number);
-    load(offsetof(struct seccomp_data, args[argument]));
-    emit(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, value);
-    answer(SECCOMP_RET_ERRNO | error);
-    load(offsetof(struct seccomp_data, nr));
-}
-
 static void only_bits(uint32_t number, unsigned argument, uint32_t bits)
 {
     emit(BPF_JMP | BPF_JEQ | BPF_K, 0, 4, number);
@@ -123,21 +114,85 @@ static const uint16_t reaching[] = { /* into other processes; harmless among one
     __NR_ptrace, __NR_process_vm_readv, __NR_process_vm_writev, __NR_kcmp, 438 /* pidfd_getfd */,
 };
 
+/* What is refused for one of its arguments: a value, or some bits. */
+enum on { ANY, BITS, VALUE };
+
+struct rule {
+    uint32_t number;
+    enum on on;
+    uint8_t argument;
+    uint16_t error;
+    uint32_t what;
+};
+
+static const struct rule by_argument[] = {
+    {435 /* clone3: its flags are out of sight */, ANY, 0, ENOSYS, 0},
+    {__NR_clone, BITS, 0, EPERM, NAMESPACES},
+    {__NR_unshare, BITS, 0, EPERM, NAMESPACES},
+    {__NR_ioctl, VALUE, 1, EPERM, TYPE_AHEAD},
+    {__NR_ioctl, VALUE, 1, EPERM, CONSOLE_PASTE},
+    {__NR_socket, VALUE, 0, EAFNOSUPPORT, FAMILY_CRYPTO},
+    {__NR_socket, VALUE, 0, EAFNOSUPPORT, FAMILY_VIRTUAL},
+    {__NR_socket, VALUE, 0, EAFNOSUPPORT, FAMILY_PACKET},
+};
+
+enum { MOST_RULES = COUNT(refused) + COUNT(reaching) + COUNT(by_argument), LEAF = 4 };
+
+/* In the order of their numbers; those of one number stay in theirs. */
+static size_t add_rule(struct rule *rules, size_t count, struct rule rule)
+{
+    size_t at = count;
+    for (; at && rules[at - 1].number > rule.number; at--)
+        rules[at] = rules[at - 1];
+    rules[at] = rule;
+    return count + 1;
+}
+
+/* The number is in the register, and stays there when the rule lets the call pass. */
+static void apply_rule(const struct rule *rule)
+{
+    if (rule->on == ANY) {
+        answer_for(rule->number, SECCOMP_RET_ERRNO | rule->error);
+        return;
+    }
+    emit(BPF_JMP | BPF_JEQ | BPF_K, 0, 4, rule->number);
+    load(offsetof(struct seccomp_data, args) + rule->argument * sizeof(uint64_t));
+    emit(BPF_JMP | (rule->on == BITS ? BPF_JSET : BPF_JEQ) | BPF_K, 0, 1, rule->what);
+    answer(SECCOMP_RET_ERRNO | rule->error);
+    load(offsetof(struct seccomp_data, nr));
+}
+
+/* A search by halves: the kernel tries the filter on every number there is when it is closed, and then on each call. */
+static void search(const struct rule *rules, size_t count)
+{
+    size_t half = count / 2;
+    while (half && rules[half - 1].number == rules[half].number)
+        half--;
+    if (count <= LEAF || !half) {
+        for (size_t i = 0; i < count; i++)
+            apply_rule(&rules[i]);
+        answer(SECCOMP_RET_ALLOW);
+        return;
+    }
+    emit(BPF_JMP | BPF_JGE | BPF_K, 0, 1, rules[half].number);
+    unsigned jump = length;
+    emit(BPF_JMP | BPF_JA, 0, 0, 0);
+    search(rules, half);
+    code[jump].k = length - jump - 1;
+    search(rules + half, count - half);
+}
+
 static void job_calls(bool traceable)
 {
+    struct rule rules[MOST_RULES];
+    size_t count = 0;
     for (size_t i = 0; i < COUNT(refused); i++)
-        answer_for(refused[i], SECCOMP_RET_ERRNO | EPERM);
+        count = add_rule(rules, count, (struct rule){.number = refused[i], .error = EPERM});
     for (size_t i = 0; i < COUNT(reaching) && !traceable; i++)
-        answer_for(reaching[i], SECCOMP_RET_ERRNO | EPERM);
-    answer_for(435 /* clone3: its flags are out of sight */, SECCOMP_RET_ERRNO | ENOSYS);
-    refuse_bits(__NR_clone, 0, NAMESPACES);
-    refuse_bits(__NR_unshare, 0, NAMESPACES);
-    refuse_value(__NR_ioctl, 1, TYPE_AHEAD, EPERM);
-    refuse_value(__NR_ioctl, 1, CONSOLE_PASTE, EPERM);
-    refuse_value(__NR_socket, 0, FAMILY_CRYPTO, EAFNOSUPPORT);
-    refuse_value(__NR_socket, 0, FAMILY_VIRTUAL, EAFNOSUPPORT);
-    refuse_value(__NR_socket, 0, FAMILY_PACKET, EAFNOSUPPORT);
-    answer(SECCOMP_RET_ALLOW);
+        count = add_rule(rules, count, (struct rule){.number = reaching[i], .error = EPERM});
+    for (size_t i = 0; i < COUNT(by_argument); i++)
+        count = add_rule(rules, count, by_argument[i]);
+    search(rules, count);
 }
 
 /* What the runtime's own filter lets through from any place or from its text, and what it needs before that closes. */

@@ -40,6 +40,7 @@ enum filter { FILTER_NONE, FILTER_JOB, FILTER_JOB_TRACEABLE, FILTER_RUNTIME };
 
 struct plan {
     bool has_uid, has_gid, has_umask, has_nice, new_session, joins_pids;
+    bool first; /* the launcher is the first process of its pid namespace already */
     uid_t uid;
     gid_t gid;
     gid_t groups[MAX_GROUPS];
@@ -91,6 +92,7 @@ void close_filter(enum filter which);
 
 /* supervise.c: first process of a pid namespace, and its relay outside; or a process in one that was joined, and its
  * relay. Return in the job's process. */
+void fork_from_first(const struct plan *plan);
 void fork_into_joined(const struct plan *plan);
 void fork_into_pid_namespace(const struct plan *plan);
 

@@ -26,7 +26,9 @@ int main(int count, char **words)
     close_descriptors(&plan);
     join_cgroups(&plan);
     enter_namespaces(&plan);
-    if (plan.isolate & CLONE_NEWPID) {
+    if (plan.first) {
+        fork_from_first(&plan);
+    } else if (plan.isolate & CLONE_NEWPID) {
         if (plan.death_signal)
             set_death_signal(plan.death_signal, parent); /* relayed to the job */
         fork_into_pid_namespace(&plan);

@@ -80,11 +80,12 @@ static void join_namespaces(const struct plan *plan)
 void enter_namespaces(const struct plan *plan)
 {
     join_namespaces(plan);
-    if (!plan->isolate)
+    int fresh = plan->isolate & ~(plan->first ? CLONE_NEWPID : 0);
+    if (!fresh)
         return;
     uid_t uid = geteuid();
     gid_t gid = getegid();
-    if (unshare(plan->isolate) < 0)
+    if (unshare(fresh) < 0)
         fail("namespaces", errno, "unshare");
     if (plan->isolate & CLONE_NEWUSER)
         map_own_identity(uid, gid);

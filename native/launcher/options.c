@@ -190,6 +190,8 @@ static void check(const struct plan *plan)
         fail("options", EINVAL, "--bind and --tmpfs need --isolate mount");
     if ((plan->read_only_count || plan->hidden_count) && !(plan->isolate & CLONE_NEWNS))
         fail("options", EINVAL, "--read-only and --hide need --isolate mount");
+    if (plan->first && (!(plan->isolate & CLONE_NEWPID) || plan->status_fd < 0))
+        fail("options", EINVAL, "--first needs --isolate pid and --status-fd");
     for (size_t i = 0; i < plan->kept_count; i++)
         if (plan->kept[i] == plan->status_fd)
             fail("options", EINVAL, "--keep-fd names the status descriptor");
@@ -202,6 +204,9 @@ void read_options(struct plan *plan, int count, char **words)
         char *name = words[i];
         if (strcmp(name, "--new-session") == 0) {
             plan->new_session = true;
+            i += 1;
+        } else if (strcmp(name, "--first") == 0) {
+            plan->first = true;
             i += 1;
         } else if (strcmp(name, "--bind") == 0 && i + 2 < count) {
             add_bind(plan, name, words[i + 1], words[i + 2]);

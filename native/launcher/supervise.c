@@ -6,6 +6,8 @@
  * "somebody ended", any other signal goes one step down.  The first process reaps orphans; when the job
  * itself ends it tells the relay how through a pipe and exits, and the kernel then kills whatever is left
  * in the namespace.  The relay ends in the same way as the job did.
+ *
+ * A starter that has root's rights makes the namespace itself, and the launcher is its first process: no relay then.
  */
 #define _GNU_SOURCE
 #include "launcher.h"
@@ -110,19 +112,47 @@ void fork_into_joined(const struct plan *plan)
         relay(plan, job, -1);
 }
 
+/* Nobody reads what a descriptor has to say any more. */
+static bool unheard(int fd)
+{
+    struct pollfd reader = {.fd = fd};
+    return poll(&reader, 1, 0) > 0 && (reader.revents & POLLERR);
+}
+
 static void first_process(const struct plan *plan, pid_t job, int verdict) __attribute__((noreturn));
 
+/* VERDICT: where it says how the job ended; -1: in its own exit alone. */
 static void first_process(const struct plan *plan, pid_t job, int verdict)
 {
     int status;
     let_go(plan, verdict);
-    if (plan->end_fd >= 0)
+    if (plan->end_fd >= 0 && plan->end_fd != verdict)
         close(plan->end_fd);
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* the job sees us, and may have our account */
     status = tend(job);
-    if (write(verdict, &status, sizeof status) != sizeof status)
-        _exit(LAUNCH_FAILED);
-    _exit(0);
+    if (verdict >= 0)
+        _exit(write(verdict, &status, sizeof status) == sizeof status ? 0 : LAUNCH_FAILED);
+    _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+}
+
+/* Who started the launcher made the namespace and is told over the end descriptor: there is no relay.  A number of the
+ * parent's means nothing in here; that it lives is seen by its end of the status pipe. */
+void fork_from_first(const struct plan *plan)
+{
+    block_every_signal();
+    signal(SIGCHLD, SIG_DFL);
+    if (getpid() != 1)
+        fail("pid-namespace", EINVAL, "--first is not the first");
+    if (plan->death_signal && prctl(PR_SET_PDEATHSIG, plan->death_signal) < 0)
+        fail("death-signal", errno, "prctl");
+    if (unheard(plan->status_fd))
+        fail("death-signal", ESRCH, "the parent is gone");
+    arrange_mounts(plan);
+    pid_t job = fork();
+    if (job < 0)
+        fail("pid-namespace", errno, "fork");
+    if (job > 0)
+        first_process(plan, job, plan->end_fd);
 }
 
 void fork_into_pid_namespace(const struct plan *plan)
@@ -142,8 +172,7 @@ void fork_into_pid_namespace(const struct plan *plan)
     close(verdict[0]);
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
         fail("pid-namespace", errno, "PR_SET_PDEATHSIG");
-    struct pollfd reader = {.fd = verdict[1]};
-    if (poll(&reader, 1, 0) > 0 && (reader.revents & POLLERR))
+    if (unheard(verdict[1]))
         fail("pid-namespace", ESRCH, "the relay is gone");
     arrange_mounts(plan);
     pid_t job = fork();

@@ -74,9 +74,14 @@ static int hurry(void)
 }
 
 /* A child of the daemon's own: it is the daemon's to wait for, and ends with it. */
-static pid_t fork_sibling(void)
+static pid_t fork_sibling(bool own_pids)
 {
-    return (pid_t)syscall(SYS_clone, CLONE_PARENT | SIGCHLD, 0, 0, 0, 0);
+    if (own_pids && !use_rights(true))
+        return -1;
+    pid_t pid = (pid_t)syscall(SYS_clone, CLONE_PARENT | SIGCHLD | (own_pids ? CLONE_NEWPID : 0), 0, 0, 0, 0);
+    if (own_pids && !use_rights(false))
+        _exit(2);
+    return pid;
 }
 
 static void carry_out(struct request *request)
@@ -106,7 +111,9 @@ static void carry_out(struct request *request)
     if (!reason && !(program && program->as_root) && !account_allowed(policy, order->uid))
         reason = "that account is not allowed";
     else if (!reason && order->kind == START)
-        reason = request->count < 5 ? "a start needs five descriptors or more" : read_sheet(request);
+        reason = request->count < 5                ? "a start needs five descriptors or more"
+                 : order->flags & ~(uint32_t)OWN_PIDS ? "a start has no such flag"
+                                                      : read_sheet(request);
     else if (!reason && tree && (request->count != 1 || !folder_allowed(policy, request->descriptors[0])))
         reason = "not a folder that may be touched";
     else if (!reason && order->kind == OPEN && request->count > 1)
@@ -117,7 +124,7 @@ static void carry_out(struct request *request)
     }
     bool sibling = order->kind == START || order->kind == PROGRAM;
     struct child *place = sibling ? NULL : free_place();
-    pid_t pid = !sibling && !place ? -1 : sibling ? fork_sibling() : fork();
+    pid_t pid = !sibling && !place ? -1 : sibling ? fork_sibling(order->kind == START && order->flags & OWN_PIDS) : fork();
     if (pid < 0) {
         answer(policy, order, EAGAIN, 0, "too many at once", -1);
     } else if (pid == 0) {

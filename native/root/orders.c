@@ -127,13 +127,15 @@ static bool join_group(const struct policy *policy, const char *path)
     return joined;
 }
 
-/* Signals and limits as a program expects them. */
-static void as_new(const struct policy *policy)
+/* Signals and limits as a program expects them; the first process of a pid namespace would lose what comes before it
+ * waits for signals. */
+static void as_new(const struct policy *policy, bool keep_blocked)
 {
     sigset_t none;
     sigemptyset(&none);
     signal(SIGCHLD, SIG_DFL);
-    sigprocmask(SIG_SETMASK, &none, NULL);
+    if (!keep_blocked)
+        sigprocmask(SIG_SETMASK, &none, NULL);
     (void)!setrlimit(RLIMIT_NOFILE, &policy->room);
 }
 
@@ -185,7 +187,7 @@ void start_launcher(struct request *request)
     if (!become_account_with(request->policy, request->order.uid, launch_rights, true, &stage))
         failed(errors, stage, "the account");
     int launcher = arrange(request, head.targets, count, errors);
-    as_new(request->policy);
+    as_new(request->policy, request->order.flags & OWN_PIDS);
     if (launcher >= 0)
         syscall(SYS_execveat, launcher, "", words, variables, AT_EMPTY_PATH);
     failed(head.targets[3], "launcher", "cannot be started");
@@ -243,7 +245,7 @@ void start_program(struct request *request, const struct program *program)
     if (program->as_root ? !use_rights(true) : !become_account(request->policy, request->order.uid, &stage))
         failed(output, stage, program->name);
     setsid();
-    as_new(request->policy);
+    as_new(request->policy, false);
     if (null < 0 || dup2(null, 0) < 0 || dup2(output, 1) < 0 || dup2(output, 2) < 0 || chdir("/") < 0 ||
         syscall(SYS_close_range, 3, ~0u, 0) < 0)
         failed(output, "descriptors", program->name);

@@ -38,6 +38,9 @@ enum {
 
 enum kind { READY = 1, START, OPEN, SIGNAL, GIVE, TAKE, REMOVE, MEASURE, PROGRAM, WATCH, KINDS };
 
+/* START: the launcher is to be the first process of a pid namespace of its own, and begins with every signal blocked. */
+enum { OWN_PIDS = 1 };
+
 /* What OPEN may be asked for beside the flags of open(2). */
 enum { ANY_KIND = 1, NO_LINKS = 2 };
 

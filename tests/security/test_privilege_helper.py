@@ -31,6 +31,7 @@ from tests.harness.root_helper import (
     MEASURE,
     OPEN,
     ORDER,
+    OWN_PIDS,
     POOL,
     PROGRAM,
     READY,
@@ -325,6 +326,20 @@ def test_the_launcher_is_the_account_before_it_reads_a_word(helper: Helper) -> N
         assert int(status[name][0], 16) == 0, name
     assert status["NoNewPrivs"] == ["1"]
     assert status["PPid"] == [str(os.getpid())]  # the daemon's own child, and not the helper's
+
+
+def test_the_first_process_of_a_namespace_is_the_account_as_well_and_no_other_flag_is_taken(helper: Helper) -> None:
+    script = "set -- /proc/[0-9]*; echo $# $$; grep -E '^(Uid|Gid|CapPrm|CapEff|CapInh|CapAmb)' /proc/self/status"
+    answer, complaint, said = helper.start(
+        ALICE, ["--first", "--isolate", "mount,pid", "--", "/bin/sh", "-c", script], flags=OWN_PIDS)
+    seen, *lines = said.splitlines()
+    assert (answer.error, complaint, seen) == (0, "", "2 2")
+    for name, *values in (line.replace(":", "").split() for line in lines):
+        assert set(values) == ({str(ALICE)} if name in ("Uid", "Gid") else {"0" * 16}), name
+    assert int(status_of(helper.process.pid)["CapEff"], 16) == 0  # it made the namespace, and has no rights again
+    for flags in (2, 3, 1 << 31):
+        refused, _, said = helper.start(ALICE, ["--", "/bin/true"], flags=flags)
+        assert (refused.error, refused.reason, said) == (errno.EPERM, "a start has no such flag", "")
 
 
 @pytest.mark.parametrize("words", [

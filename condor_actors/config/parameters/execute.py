@@ -399,7 +399,7 @@ ROWS = (
         "JOB_LAUNCHER",
         None,
         "The program that becomes a job's process; the built-in one when unset. The job's variables reach it with "
-        "_CONDOR_JOB_ENV_ before their names.",
+        "_CONDOR_JOB_ENV_ before their names, and every signal is blocked when it begins.",
         read_by=STARTER,
     ),
     words(

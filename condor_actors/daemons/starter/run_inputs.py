@@ -105,7 +105,7 @@ class RunInputs:
 
     def _prepared(self) -> None:
         starter = self._starter
-        if starter.sandbox is not None:
+        if starter.sandbox is not None and starter.spec.transfers:
             starter.sandbox.remember(starter.spec.kept)
         starter.decide(jr.Prepared())
 

@@ -27,7 +27,7 @@ __all__ = ["Shells"]
 
 BLOCK_BYTES = 16 * 1024
 PENDING_BYTES = 1 << 20
-STEPS_TO_JOB = 2
+STEPS_TO_JOB = 1
 """In a pid namespace: from the launcher to its first process, and to the job."""
 FIRST_PID = 2
 """Of a job, in a pid namespace of its own: the first process of all is the launcher's."""
@@ -129,7 +129,7 @@ class Shell:
             limits=edges.limits(run.spec, run.claim, account), filter=edges.filter_of(isolate))
 
     def _inside(self, isolate: Sequence[str]) -> int:
-        """A process in all namespaces of the job: what the launcher stands for, two steps below it.
+        """A process in all namespaces of the job: what the launcher stands for, a step below it.
 
         Raises:
             OSError: there is none any more.

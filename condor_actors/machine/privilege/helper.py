@@ -28,6 +28,7 @@ __all__ = ["HelperGone", "RootHelper", "process_helper", "send_signal", "start_h
 MAGIC = 0x544F4F52
 READY, START, OPEN, SIGNAL, GIVE, TAKE, REMOVE, MEASURE, PROGRAM, WATCH = range(1, 11)
 ANY_KIND = 1
+OWN_PIDS = 1
 ORDER = struct.Struct("<IIQIIIiII4096s")
 ANSWER = struct.Struct("<IIQiIq232s")
 SHEET = struct.Struct("<IIII16i")
@@ -64,7 +65,7 @@ class RootHelper:
         self._answers: dict[int, _Answer] = {}
 
     def start(self, uid: int, words: Sequence[str], variables: Sequence[str], groups: Sequence[str],
-              descriptors: Sequence[tuple[int, int]]) -> int:
+              descriptors: Sequence[tuple[int, int]], *, own_pids: bool = False) -> int:
         """Start the launcher as an account; returns its pid: it is this process's child.
 
         Args:
@@ -72,6 +73,7 @@ class RootHelper:
             variables: ``NAME=value``, each as the launcher takes it.
             groups: directories of control groups to join.
             descriptors: (here, there): standard input, output, error and the launcher's status, then what is kept.
+            own_pids: it is the first process of a pid namespace of its own, and begins with every signal blocked.
         """
         sheet = os.memfd_create("start", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         try:
@@ -81,7 +83,8 @@ class RootHelper:
             with open(sheet, "wb", closefd=False) as stream:
                 stream.write(data)
             fcntl.fcntl(sheet, fcntl.F_ADD_SEALS, SEALS)
-            return self._order(START, uid, (sheet, *(here for here, _ in descriptors))).value
+            return self._order(START, uid, (sheet, *(here for here, _ in descriptors)),
+                               flags=OWN_PIDS if own_pids else 0).value
         finally:
             os.close(sheet)
 

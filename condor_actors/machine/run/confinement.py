@@ -101,10 +101,12 @@ def tasks_of(uid: int) -> int:
 
 
 def reachable(folders: Collection[str], needed: Collection[str]) -> tuple[str, ...]:
-    """Those of ``folders`` that are there and in which nothing lies that is ``needed`` as it is."""
+    """Those of ``folders`` that are there and in which nothing lies that is ``needed`` as it is; without those that lie
+    in another one of them."""
     seen = [f"{_real(path)}/" for path in set(needed)]
     places = _places(tuple(folders), int(time.monotonic() / PLACES_S))
-    return tuple(place for place in places if not any(path.startswith(f"{place}/") for path in seen))
+    found = [place for place in places if not any(path.startswith(f"{place}/") for path in seen)]
+    return tuple([place for place in found if not any(place.startswith(f"{other}/") for other in found)])
 
 
 @lru_cache(maxsize=32)

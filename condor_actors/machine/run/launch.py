@@ -1,8 +1,12 @@
-"""Starts a job's process: one posix_spawn of the launcher, which becomes the job.
+"""Starts a job's process: one start of the launcher, which becomes the job.
 
-Theory: the starter host is a big process; posix_spawn never copies it.  The launcher takes every step that must happen
-in the new process and reports the one that failed over a pipe; the pipe's end without a word means that the job runs.
-The end of the process is an event of its pidfd, and wait4 says what it and the children it waited for have used.
+Theory: the starter host is a big process; a start (native/spawn) never copies it.  The launcher takes every step that
+must happen in the new process and reports the one that failed over a pipe; the pipe's end without a word means that the
+job runs.  The end of the process is an event of its pidfd, and wait4 says what it and the children it waited for have
+used.
+
+A job with processes of its own needs a first process in its pid namespace.  Where root's rights are at hand the
+launcher is started as that; else it makes the namespace and stands for it as a relay.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ from twisted.internet.interfaces import IReadDescriptor
 from zope.interface import implementer
 
 from condor_actors.machine.native.programs import launcher_path
+from condor_actors.machine.native.spawn import spawn
 from condor_actors.machine.privilege.helper import process_helper
 from condor_actors.machine.run.process_tree import MARK
 from condor_actors.machine.run.process_watch import ProcessWatch
@@ -126,31 +131,23 @@ class PosixLauncher:
         relayed = "pid" in plan.isolate or any("/ns/pid" in path for path in plan.join)
         end, telling = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK) if relayed else (-1, -1)
         try:
-            os.set_inheritable(writing, True)
             words = self._words(plan, writing, telling)
-            if relayed:
-                os.set_inheritable(telling, True)
-            files = [(os.POSIX_SPAWN_DUP2, plan.stdin, 0), (os.POSIX_SPAWN_DUP2, plan.stdout, 1),
-                     (os.POSIX_SPAWN_DUP2, plan.stderr, 2)]
-            for number in plan.keep:
-                os.set_inheritable(number, True)
             variables = {name if name == MARK else VEIL + name: value for name, value in plan.environment.items()}
             helper = process_helper() if plan.account is not None else None
             if helper is None:
-                pid = os.posix_spawn(self._program, words, variables, file_actions=files)
+                kept = (writing, telling, *plan.keep) if relayed else (writing, *plan.keep)
+                pid = spawn(words, variables, (plan.stdin, plan.stdout, plan.stderr), kept, own_pids=is_first(plan))
             else:
                 given = [(plan.stdin, 0), (plan.stdout, 1), (plan.stderr, 2), (writing, writing)]
                 given += [(telling, telling)] if relayed else []
                 pid = helper.start(plan.account.uid if plan.account else 0, words,
                                    [f"{name}={value}" for name, value in variables.items()], plan.cgroups,
-                                   [*given, *((number, number) for number in plan.keep)])
+                                   [*given, *((number, number) for number in plan.keep)], own_pids=is_first(plan))
         except BaseException:
             close_quietly(reading, end)
             raise
         finally:
             close_quietly(writing, telling)
-            for number in plan.keep:
-                os.set_inheritable(number, False)
         return RunningProcess(pid, reading, end, self._reactor, began, failed, ended)
 
     def _words(self, plan: LaunchPlan, status: int, end: int) -> list[str]:
@@ -173,6 +170,8 @@ class PosixLauncher:
             words += ["--nice", str(plan.nice)]
         for path in plan.join:
             words += ["--join", path]
+        if is_first(plan):
+            words += ["--first"]
         if plan.isolate:
             words += ["--isolate", ",".join(plan.isolate)]
         for source, target in plan.binds:
@@ -283,6 +282,12 @@ class RunningProcess:
         finally:
             os.close(end)
         return int.from_bytes(told, sys.byteorder) if len(told) == STATUS_BYTES else status
+
+
+def is_first(plan: LaunchPlan) -> bool:
+    """Whether the launcher begins as the first process of the job's pid namespace: that takes root's rights."""
+    rights = os.geteuid() == 0 or (plan.account is not None and process_helper() is not None)
+    return rights and "pid" in plan.isolate and "user" not in plan.isolate
 
 
 def complaint(line: str) -> str:

@@ -30,3 +30,11 @@ def test_a_name_that_begins_alike_is_another_folder(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     (tmp_path / "workshop").mkdir()
     assert reachable([str(tmp_path / "work")], [str(tmp_path / "workshop")]) == (str(tmp_path / "work"),)
+
+
+def test_a_folder_in_another_goes_with_it_unless_that_one_is_left_out(tmp_path: Path) -> None:
+    for name in ("usr/bin", "usr/lib"):
+        (tmp_path / name).mkdir(parents=True)
+    folders = [str(tmp_path / name) for name in ("usr/bin", "usr/lib", "usr")]
+    assert reachable(folders, []) == (str(tmp_path / "usr"),)
+    assert reachable(folders, [str(tmp_path / "usr" / "bin" / "program")]) == (str(tmp_path / "usr" / "lib"),)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
+from condor_actors.machine.run import launch
 from condor_actors.machine.run.launch import LaunchPlan, PosixLauncher
 from condor_actors.machine.run.process_tree import MARK
 
@@ -16,11 +16,11 @@ def test_the_launcher_itself_has_no_variables_of_the_jobs(monkeypatch: pytest.Mo
     """It may be root, and a dynamic linker would do for the job's variables what they say."""
     seen: dict[str, str] = {}
 
-    def spawn(program: str, words: list[str], environment: Mapping[str, str], **_: Any) -> int:
+    def spawn(words: list[str], environment: Mapping[str, str], *_: Any, **__: Any) -> int:
         seen.update(environment)
         raise OSError("enough")
 
-    monkeypatch.setattr(os, "posix_spawn", spawn)
+    monkeypatch.setattr(launch, "spawn", spawn)
     plan = LaunchPlan(program="/bin/true", arguments=(), environment={"LD_PRELOAD": "/tmp/x.so", MARK: "here"},
                       directory="/", stdin=0, stdout=1, stderr=2)
     with pytest.raises(OSError, match="enough"):
