@@ -52,6 +52,11 @@ LOCK_PATIENCE_S = 20.0
 
 LOCK_RETRY_S = 0.05
 
+LATELY_S = 1.0
+"""A log that was written within this time can be written."""
+
+LATELY_LOGS = 1_000
+
 _HEADER = re.compile(rb"^\d{3} \(\d+\.\d+\.\d+\) (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) .*$", re.MULTILINE)
 
 
@@ -156,6 +161,7 @@ class UserLogs:
         self._log = log or Logger("condor.shadow")
         self._in_worker = in_worker
         self._logs: dict[str, _Log] = {}
+        self._written_s: dict[str, float] = {}
         self._then: list[tuple[list[tuple[_Log, int]], Callable[[], None]]] = []
         self._call: IDelayedCall | None = None
 
@@ -247,6 +253,9 @@ class UserLogs:
         log.settled = max(log.settled, group.said)
         if error is None:
             log.unwritten = b""
+            if len(self._written_s) >= LATELY_LOGS:
+                self._written_s.clear()
+            self._written_s[log.path] = self._clock.seconds()
             if log.sick:
                 log.sick = False
                 self._log.info("user log {path} can be written again", path=log.path)
@@ -255,6 +264,7 @@ class UserLogs:
             elif not log.waiting:
                 del self._logs[log.path]
             return
+        self._written_s.pop(log.path, None)
         self._complain(log, error.strerror or str(error) if isinstance(error, OSError) else str(error))
         log.unwritten = group.data
         if len(log.unwritten) > KEPT_BYTES:
@@ -285,6 +295,11 @@ class UserLogs:
         if size > KEPT_BYTES:
             self._log.error("{count} bytes of events for {path} are lost", count=size, path=log.path)
             log.waiting.clear()
+
+    def lately_written(self, facts: ClassAd) -> bool:
+        """Whether every log of this job was written a moment ago: then there is no :meth:`problem` to look for."""
+        since_s = self._clock.seconds() - LATELY_S
+        return all(self._written_s.get(path, since_s) > since_s for path in log_paths(facts))
 
     def problem(self, facts: ClassAd) -> str:
         """Why a log of this job cannot be opened; empty when all can.  It may block: for a worker.

@@ -226,6 +226,7 @@ int main(int count, char **words)
         perror("condor_root: signalfd");
         return 2;
     }
+    open_user_database();
     keep_rights(&policy);
     for (;;) {
         struct pollfd waits[] = {{.fd = policy.socket, .events = POLLIN}, {.fd = news, .events = POLLIN}};

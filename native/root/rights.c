@@ -136,6 +136,17 @@ void keep_rights(const struct policy *policy)
     }
 }
 
+/* The C library loads what answers for the user database when it is first asked: here, once, before there are orders;
+ * else each process that is forked for one would do it.  What it answers is never kept: each asks for itself. */
+void open_user_database(void)
+{
+    gid_t groups[256];
+    int count = (int)COUNT(groups);
+    const struct passwd *root = getpwuid(0);
+    if (root)
+        (void)getgrouplist(root->pw_name, root->pw_gid, groups, &count);
+}
+
 /* As the user database has it; a listed account without a name has the group of the list. */
 gid_t group_of(const struct policy *policy, uid_t uid)
 {

@@ -116,6 +116,7 @@ bool folder_allowed(const struct policy *policy, int folder);
 /* rights.c: capabilities, the filter, changes of identity. */
 void keep_rights(const struct policy *policy);
 bool use_rights(bool on);
+void open_user_database(void);
 gid_t group_of(const struct policy *policy, uid_t uid);
 bool become_account(const struct policy *policy, uid_t uid, const char **stage);
 bool become_account_with(const struct policy *policy, uid_t uid, uint64_t rights, bool for_exec, const char **stage);

@@ -263,6 +263,9 @@ class Shadow(CoreActor):
 
     def _gather_inputs(self, inline_bytes: int) -> None:
         edges, kept = self._edges, self._kept_folder() if self._transfers else None
+        if kept is None and edges.logs.lately_written(self.core.job):  # nothing that could block
+            self.context.defer_to_turn(succeed(Inputs("", (), Outgoing((), {}))), self._prepared)
+            return
         work = edges.in_thread(gather_inputs, edges.logs, self.core.job, edges.cache, kept, inline_bytes)
         self.context.defer_to_turn(work, self._prepared)
 

@@ -16,7 +16,7 @@ from twisted.python.failure import Failure
 from condor_actors.actors.workers import NoAnswer
 from condor_actors.classads import ClassAd
 from condor_actors.userlog import writer
-from condor_actors.userlog.writer import LogFiles, UserLogs
+from condor_actors.userlog.writer import LATELY_S, LogFiles, UserLogs
 
 WHEN_S = 1_700_000_000.0
 
@@ -178,3 +178,22 @@ def test_what_waits_for_a_stuck_log_is_bounded(tmp_path: Path, monkeypatch: pyte
     while pool.under_way:
         pool.work()
     assert 1 <= len(_submits(tmp_path)) < 400
+
+
+def test_a_log_that_was_just_written_needs_no_look(tmp_path: Path) -> None:
+    files, clock = FullFiles(), Clock()
+    logs = UserLogs(clock, sync=False, files=files)
+    facts = _facts(tmp_path)
+    assert not logs.lately_written(facts)
+    assert logs.lately_written(ClassAd()), "a job without a log has none that could be in the way"
+    logs.write(0, 7, [0], WHEN_S, facts)
+    logs.flush()
+    assert logs.lately_written(facts)
+    clock.advance(LATELY_S)
+    assert not logs.lately_written(facts)
+    logs.write(0, 7, [1], WHEN_S, facts)
+    logs.flush()
+    files.full = True
+    logs.write(0, 7, [2], WHEN_S, facts)
+    logs.flush()
+    assert not logs.lately_written(facts), "nor one that was just refused"
