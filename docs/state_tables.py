@@ -12,6 +12,8 @@ from condor_actors.cores.schedd import job_status, shadow_host
 from condor_actors.cores.shadow import shadow_run_table, standard_run_table
 from condor_actors.cores.startd import owner_policy
 from condor_actors.cores.starter import job_run_table
+from condor_actors.dag import node_table
+from condor_actors.dag.dag_run import DAG_TABLE
 
 sys.path.insert(0, str(Path(__file__).parent))
 import run_samples  # noqa: E402  # neighbours of this hook
@@ -88,6 +90,19 @@ def job_table() -> str:
     return _rows(header, lines)
 
 
+def dag_tables() -> str:
+    """Every (state, event) of a DAG and of a node of one, and the step taken."""
+    text = ""
+    tables: tuple[tuple[str, Mapping[Any, Any]], ...] = (("A node of a DAG", node_table.TABLE), ("A DAG", DAG_TABLE))
+    for heading, table in tables:
+        events = list(dict.fromkeys(event for _, event in table))
+        states = list(dict.fromkeys(state for state, _ in table))
+        header = ["event", *(state.name.lower() for state in states)]
+        rows = ([event.__name__, *(_name(table[state, event]) for state in states)] for event in events)
+        text += f"\n### {heading}\n\n{_rows(header, rows)}\n"
+    return text
+
+
 def daemon_table() -> str:
     """Every (state, event) of a daemon under its master and the step taken."""
     states = list(supervisor_events.State)
@@ -104,5 +119,5 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     slot_arrows = state_diagram.arrows()
     text = f"### A slot\n\n{state_diagram.svg()}\n\n{_arrow_list(slot_arrows)}\n\n{slot_table()}\n"
     text += f"\n### A job\n\n{job_table()}\n{_runs()}"
-    text += f"\n### A daemon under its master\n\n{daemon_table()}\n"
+    text += f"\n### A daemon under its master\n\n{daemon_table()}\n{dag_tables()}"
     return markdown.replace(MARK, text)

@@ -29,7 +29,7 @@ class Graph:
 
     def connect(self, parents: Sequence[int], children: Sequence[int], place: Place, *, weak: bool = False,
                 joins: bool = True) -> None:
-        """Let every child wait for every parent; an edge that is there already stays as it is."""
+        """Let every child wait for every parent; of two edges that are the same a strong one counts."""
         if joins and len(parents) > 1 and len(children) > 1:
             join = FIRST_JOIN + self._joins
             self._joins += 1
@@ -46,6 +46,9 @@ class Graph:
                     self._places[parent, child] = place
                     table.setdefault(parent, []).append(child)
                     self._parents.setdefault(child, []).append(parent)
+                elif not weak and child in self._weak.get(parent, _NONE):  # the stronger word counts
+                    self._weak[parent].remove(child)
+                    table.setdefault(parent, []).append(child)
 
     def strong(self, parent: int) -> Sequence[int]:
         """The children that wait for its success."""

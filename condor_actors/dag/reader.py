@@ -18,10 +18,11 @@ from condor_actors.dag.node_commands import ABOUT_NODES, MAKE_NODES
 from condor_actors.dag.scope import Reading, Scope, joined
 from condor_actors.dag.statements import Statement, statements
 
-__all__ = ["MOST_NESTED", "read_dag", "refuse_cycle"]
+__all__ = ["MOST_NESTED", "apply_rescue", "read_dag", "refuse_cycle"]
 
 MOST_NESTED = 100
 """So many files may lead to one another by INCLUDE and SPLICE."""
+_RESCUE = frozenset({"DONE", "RETRY"})
 _LATER = {**ABOUT_NODES, **ABOUT_THE_DAG}
 _KNOWN = [*MAKE_NODES, *_LATER, *EDGES, "SPLICE", "INCLUDE"]
 
@@ -59,6 +60,21 @@ def refuse_cycle(dag: Dag) -> None:
     said = ", ".join(f"{file}, line {line}" for file, line in places)
     raise DagError(places[0] if places else (dag.files[0], 0), f"there is a cycle: {' -> '.join([*names, names[0]])}",
                    f"take out one of its edges: {said}")
+
+
+def apply_rescue(dag: Dag, text: str, file: str) -> None:
+    """Mark as done what a rescue file says is done, and set the retries that are left.
+
+    Raises:
+        DagError: it is no rescue file, or one of another DAG.
+    """
+    scope = Scope(dag, Reading(lambda _path: "", any_characters=True), file)
+    scope.nodes = list(range(len(dag.nodes)))
+    for statement in statements(text, file):
+        if statement.command not in _RESCUE:
+            raise statement.refuse(f"{statement.command} does not belong into a rescue file",
+                                   "only DONE and RETRY do; submit a whole DAG as a DAG file of its own")
+        ABOUT_NODES[statement.command](scope, statement)
 
 
 def _no_nodes(file: str) -> None:

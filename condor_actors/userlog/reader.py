@@ -48,6 +48,11 @@ class EventReader:
         return bool(self._rest.strip())
 
     @property
+    def rest_bytes(self) -> int:
+        """How many bytes have not become an event."""
+        return len(self._rest)
+
+    @property
     def stranger(self) -> str:
         """The first line of a file that is no event log; empty as long as it may be one: it has an event, or nothing
         but the beginning of one."""

@@ -36,7 +36,7 @@ class Elsewhere(NamedTuple):
 
 _GROUPS: Final = (
     # names (a regular expression), planned, why, instead
-    (r"DAGMAN_.*", True, "workflows are not run", "Submit the steps in order."),
+    (r"DAGMAN_.*", True, "workflows do not heed it", "Those that they heed are in docs/configuration-reference.md."),
     (r".*_GAHP(_.*)?|GAHP_.*|GRIDMANAGER.*|C_GAHP.*|ARC_.*|BATCH_.*|BLAHPD.*|GRID_.*", True,
      "jobs are not handed to other batch systems or clouds", ""),
     (r"(HPC_)?ANNEX_.*", True, "machines are not rented", ""),

@@ -390,20 +390,6 @@ ROWS = (
         " priority attributes, then by submission.",
         read_by=SCHEDD,
     ),
-    integer(
-        "DAGMAN_MAX_JOBS_IDLE",
-        1000,
-        "How many idle jobs a DAG has in the queue at once; 0 for any number.",
-        low=0,
-    ),
-    integer(
-        "DAGMAN_MAX_JOBS_SUBMITTED",
-        0,
-        "How many jobs a DAG has in the queue at once; 0 for any number.",
-        low=0,
-    ),
-    integer("DAGMAN_MAX_SUBMITS_PER_INTERVAL", 100, "How many jobs a DAG submits each time it looks.", low=1),
-    seconds("DAGMAN_USER_LOG_SCAN_INTERVAL", 5, "How often a DAG looks into its event log.", low=1),
     words("CKPT_SERVER_HOST", None, "The checkpoint server that keeps checkpoints of jobs that do not run, so that"
           " SPOOL need not: host or host:port.", read_by="SHADOW"),
     boolean("USE_CKPT_SERVER", True, "Whether CKPT_SERVER_HOST is used.", read_by="SHADOW"),

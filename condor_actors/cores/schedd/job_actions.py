@@ -146,6 +146,8 @@ class JobActions:
             if step is Step.CHECKPOINT and job.ad.find("jobuniverse") != Universe.STANDARD:
                 return ActionResult.BAD_STATUS
             if step is not Step.NOTHING:
+                if step is Step.LEAVE:
+                    self._remove_others(job, reason, delivery)
                 self._step(job, step, message, reason)
             return result
 
@@ -206,6 +208,30 @@ class JobActions:
         if forced:
             self._context.queue.set(job, LeaveJobInQueue=False)
         self._transitions.leave_removed(job)
+
+    def _remove_others(self, job: Job, reason: str, delivery: Delivery) -> None:
+        """With a job that has no run the others go that it names, those of a workflow; they are its owner's."""
+        try:
+            wanted = parse_expression(job.ad.get_str("OtherJobRemoveRequirements") or "false")
+        except ClassAdSyntaxError:
+            return
+        owner = job.cluster.owner
+
+        def act(other: Job) -> ActionResult:
+            result, step = ACTIONS[JobAction.REMOVE][other.status]
+            if other.cluster.owner != owner or other is job:
+                return ActionResult.NOT_FOUND
+            if step is Step.LEAVE:
+                self._remove(other, reason, forced=False)
+            elif step is Step.STOP:
+                self._transitions.mark_removed(other, reason)
+                self._runs.stop(other, "remove", reason)
+            return result
+
+        if job.ad.find("otherjobremoverequirements") is not None:
+            rest = ActionRest(attrs.evolve(delivery, answerable=False))
+            rest.steps = self._matching(rest, wanted, act)
+            self._context.out.append(GoOn(rest))
 
     # ---- edits
 

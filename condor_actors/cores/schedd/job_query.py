@@ -16,6 +16,7 @@ from condor_actors.cores.schedd.autoclusters import Autoclusters
 from condor_actors.cores.schedd.job_attributes import JobSight
 from condor_actors.cores.schedd.job_queue import Cluster, Job, JobQueue
 from condor_actors.messages.codec import PAGE_BYTES
+from condor_actors.messages.codes import Universe
 from condor_actors.messages.queue import JobsPage, QueryJobs, QueryTotals, Totals
 
 __all__ = ["JobPage", "autoclusters_page", "batches", "page", "totals"]
@@ -205,6 +206,8 @@ def totals(queue: JobQueue, question: QueryTotals, sight: JobSight, now_s: float
 def batches(queue: JobQueue, owner: str, after: int = 0) -> tuple[tuple[bytes, ...], str]:
     """The lines of the batch view: jobs of one owner with one batch name, else of one cluster.
 
+    What is done of a workflow, and how much there is, are its nodes: its own job says so.
+
     Args:
         queue: the jobs.
         owner: of the jobs; empty: everybody's.
@@ -228,19 +231,37 @@ def batches(queue: JobQueue, owner: str, after: int = 0) -> tuple[tuple[bytes, .
             size += len(name) + len(cluster.owner) + BATCH_BYTES
     found = []
     for (user, name), clusters in groups.items():
-        counts = [sum(column) for column in zip(*(cluster.counts for cluster in clusters), strict=True)]
-        total = sum(cluster.total for cluster in clusters)
-        left = sum(counts)
+        workflows = [cluster for cluster in clusters if _nodes(cluster) is not None]
+        jobs = [cluster for cluster in clusters if cluster not in workflows] if workflows else clusters
+        own = [cluster for cluster in jobs if cluster.ad.get_int("DAGManJobId") not in queue.clusters]
+        counts = [sum(column) for column in zip(*(cluster.counts for cluster in jobs), strict=True)] or [0] * 8
+        done = sum(cluster.total - sum(cluster.counts) + cluster.counts[4] for cluster in own)
+        total = sum(cluster.total for cluster in own)
+        for cluster in workflows:
+            if cluster.ad.get_int("DAGManJobId") not in queue.clusters:
+                nodes = _nodes(cluster) or (0, 0)
+                done, total = done + nodes[0], total + nodes[1]
         ad = ClassAd({
             "Owner": user, "ClusterId": clusters[0].number, "QDate": clusters[0].ad.get_int("QDate"),
-            "Done": total - left + counts[4], "Run": counts[2] + counts[6] + counts[7], "Idle": counts[1],
+            "Done": done, "Run": counts[2] + counts[6] + counts[7], "Idle": counts[1],
             "Hold": counts[5], "Suspended": counts[7], "Removed": counts[3], "Total": total,
-            "JobIds": _ids(clusters),
+            "JobIds": _ids(jobs or workflows),
         })
         if not name.startswith("\0"):
             ad["JobBatchName"] = name
         found.append(ad.to_bytes())
     return tuple(found), cursor
+
+
+def _nodes(cluster: Cluster) -> tuple[int, int] | None:
+    """Of a workflow's own job: how many of its nodes are done, and how many there are; None: it is no such job."""
+    if cluster.ad.get_int("JobUniverse") != Universe.SCHEDULER:
+        return None
+    for job in cluster.jobs.values():
+        total = job.ad.get_int("DAG_NodesTotal", -1)
+        if total >= 0:
+            return job.ad.get_int("DAG_NodesDone"), total
+    return None
 
 
 def _ids(clusters: list[Cluster]) -> str:

@@ -153,7 +153,8 @@ class LocalShadow(Actor):
         try:
             plan = LaunchPlan(
                 program=spec.program, arguments=spec.arguments,
-                environment={**self._environment, **spec.environment, "_CONDOR_JOB_IWD": spec.iwd},
+                environment={**self._environment, **spec.environment, "_CONDOR_JOB_IWD": spec.iwd,
+                             "CONDOR_ID": spec.job_id},
                 directory=spec.iwd, stdin=opened[0], stdout=opened[1], stderr=opened[2], account=self._account)
             as_turn = self.context.as_turn
             self._process = self._launcher.launch(plan, as_turn(self._began), as_turn(self._failed), self._reaped())
@@ -247,7 +248,8 @@ class LocalShadow(Actor):
         spec = read_spec(self._job_without_transfer())
         self._signal(signal.SIGKILL if message.how == "fast" else spec.signal_for(message.how))
         self._signal(signal.SIGCONT)
-        self.context.set_timer("kill", KILL_AFTER_S)
+        given = any(name in self._job for name in ("JobMaxVacateTime", "KillSigTimeout"))
+        self.context.set_timer("kill", spec.vacate_s if given else KILL_AFTER_S)
 
     def _tell(self, event: str) -> None:
         self._report(RunUpdated(run_id=self._order.run_id, event=event, attributes=self._attributes.to_bytes()))

@@ -21,6 +21,7 @@ from condor_actors.dag.definitions import Dag, Kind, Node
 from condor_actors.dag.errors import DagError
 from condor_actors.dag.reader import read_dag, refuse_cycle
 from condor_actors.dag.scope import Reading, joined
+from condor_actors.tools.dag.dag_files import read_text
 from condor_actors.tools.dag.node_description import describe, folder_of
 from condor_actors.tools.lib.command import ToolError, Words, operands_of, run
 from condor_actors.tools.lib.contact import load
@@ -89,12 +90,6 @@ def _answer(given: Sequence[Given]) -> int:
     if results:
         print(json.dumps(results, indent=2))
     return worst
-
-
-def read_text(path: str) -> str:
-    """A file's text; bytes that are no text are kept."""
-    with open(path, encoding="utf-8", errors="surrogateescape") as file:
-        return file.read()
 
 
 def check(file: str, wanted: _Wanted, above: tuple[str, ...] = ()) -> tuple[list[DagError], dict[str, object]]:

@@ -258,7 +258,9 @@ class Answer:
         else:
             view = "batch" if self._is_batch() else question.view or "default"
             more, names = _appended(question.appended)
-            ads = list(self.ads((*queue_views.attributes_of(view), *names)))
+            of_dags = ("DAGManJobId", "DAGNodeName") if question.is_dag else ()
+            ads = list(self.ads((*queue_views.attributes_of(view), *of_dags, *names)))
+            ads = queue_views.by_workflow(ads) if question.is_dag else ads
             query = queue_views.count_by_status(ads)
             if view == "batch":
                 body = queue_views.batch_table(queue_views.batches_of(ads))
@@ -267,6 +269,7 @@ class Answer:
             else:
                 body = queue_views.job_table(ads, view, time.time(), question.is_wide,
                                              is_cumulative=question.is_cumulative, more=more)
+                body = body.replace("OWNER         ", "OWNER/NODENAME", 1) if question.is_dag else body
             totals = self._totals(self.me) if self.there is not None else None
         rows = [self.header(), body]
         if question.view not in ("run", "idle", "hold-codes"):

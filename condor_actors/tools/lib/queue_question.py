@@ -14,7 +14,7 @@ from condor_actors.tools.printing import ad_output
 FLAGS = (
     Flag("help", 1, colon=True), Flag("wide", 1, colon=True), *ad_output.flags(xml=3), Flag("pool", 1, 1),
     Flag("debug", 1, colon=True, idle=NO_DEBUG),
-    Flag("dag", 2, colon=True, idle="there are no workflows in this pool, so no job belongs to one"),
+    Flag("dag", 2, colon=True),
     Flag("direct", 3, 1, idle="a schedd is always asked itself"),
     Flag("dot", 3, refused="there are no workflows to draw"),
     Flag("name", 1, 1), Flag("nobatch", 3),
@@ -51,6 +51,7 @@ class Question(ad_output.AdQuestion):
     view: str = ""
     is_all: bool = False
     is_batch: bool | None = None
+    is_dag: bool = False
     appended: list[tuple[str, tuple[str, ...]]] = attrs.Factory(list)
     is_wide: bool = False
     is_cumulative: bool = False
@@ -112,6 +113,8 @@ def _more(question: Question, item: Given, value: str) -> None:
         question.view = "hold-codes"
     elif name in ("batch", "nobatch"):
         question.is_batch = name == "batch"
+    elif name == "dag":
+        question.is_dag, question.is_batch = True, False
     elif name == "all":
         question.is_all = True
     elif name == "global":

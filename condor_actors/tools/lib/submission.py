@@ -64,7 +64,7 @@ class Submission:
         """
         queued = [cluster.cluster_id for cluster in before]
         problem = ""
-        sent = [(cluster, page) for cluster in clusters for page in self._pages(cluster)]
+        sent = [(cluster, page) for cluster in clusters for page in pages_to_send(cluster, spool=self._spool)]
         done = 0
         try:
             for (cluster, page), answer in zip(sent, self.there.ask_all(page for _, page in sent), strict=True):
@@ -83,17 +83,6 @@ class Submission:
             problem = f"Failed to queue the jobs: the schedd does not answer ({error})"
         if problem:
             raise ToolError(f"{problem}\n(queued: cluster {ranges(queued)})" if queued else problem)
-
-    def _pages(self, cluster: Cluster) -> Iterator[SubmitPage]:
-        from condor_actors.messages.submission import SubmitPage
-
-        pages = list(pages_of(cluster))
-        first = 0
-        for number, procs in enumerate(pages):
-            yield SubmitPage(cluster_id=cluster.cluster_id, page=number, cluster_ad=cluster.ad if number == 0 else b"",
-                             procs=procs, first_proc=first, last=number == len(pages) - 1,
-                             spool=self._spool)
-            first += len(procs)
 
     def _asked(self, message: Any) -> Any:
         try:
@@ -139,6 +128,18 @@ def ranges(numbers: Sequence[int]) -> str:
         else:
             parts.append([number, number])
     return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in parts)
+
+
+def pages_to_send(cluster: Cluster, *, spool: bool = False) -> Iterator[SubmitPage]:
+    """The messages that bring a cluster to a schedd."""
+    from condor_actors.messages.submission import SubmitPage
+
+    pages = list(pages_of(cluster))
+    first = 0
+    for number, procs in enumerate(pages):
+        yield SubmitPage(cluster_id=cluster.cluster_id, page=number, cluster_ad=cluster.ad if number == 0 else b"",
+                         procs=procs, first_proc=first, last=number == len(pages) - 1, spool=spool)
+        first += len(procs)
 
 
 def pages_of(cluster: Cluster) -> Iterator[tuple[bytes, ...]]:

@@ -105,7 +105,7 @@ _BATCH_COUNTS = ("Done", "Run", "Idle", "Hold", "Suspended", "Removed", "Total")
 
 
 def batches_of(ads: Iterable[ClassAd]) -> list[ClassAd]:
-    """Group job ads into the lines of the batch view."""
+    """Group job ads into the lines of the batch view; a workflow's own job says how many of its nodes are done."""
     groups: dict[tuple[str, str], list[ClassAd]] = {}
     for ad in ads:
         name = ad.get_str("JobBatchName") or f"\0{ad.get_int('ClusterId')}"
@@ -114,10 +114,18 @@ def batches_of(ads: Iterable[ClassAd]) -> list[ClassAd]:
 
 
 def _batch(owner: str, name: str, members: Sequence[ClassAd]) -> ClassAd:
-    counts = count_by_status(members)
-    totals_by_cluster = {ad.get_int("ClusterId"): ad.get_int("TotalSubmitProcs") for ad in members}
-    total = max(sum(totals_by_cluster.values()), len(members))
-    ids = sorted((ad.get_int("ClusterId"), ad.get_int("ProcId")) for ad in members)
+    workflows = [ad for ad in members if ad.get_int("DAG_NodesTotal", -1) >= 0]
+    of_workflows = {ad.get_int("ClusterId") for ad in workflows}
+    jobs = [ad for ad in members if ad.get_int("ClusterId") not in of_workflows]
+    own = [ad for ad in jobs if ad.get_int("DAGManJobId") not in of_workflows]
+    counts, own_counts = count_by_status(jobs), count_by_status(own)
+    totals_by_cluster = {ad.get_int("ClusterId"): ad.get_int("TotalSubmitProcs") for ad in own}
+    total = max(sum(totals_by_cluster.values()), len(own))
+    done = total - len(own) + own_counts.get(JobStatus.COMPLETED, 0)
+    for ad in workflows:
+        if ad.get_int("DAGManJobId") not in of_workflows:
+            total, done = total + ad.get_int("DAG_NodesTotal"), done + ad.get_int("DAG_NodesDone")
+    ids = sorted((ad.get_int("ClusterId"), ad.get_int("ProcId")) for ad in jobs or workflows)
     first, last = ids[0], ids[-1]
     if first == last:
         text = f"{first[0]}.{first[1]}"
@@ -127,8 +135,7 @@ def _batch(owner: str, name: str, members: Sequence[ClassAd]) -> ClassAd:
         text = f"{first[0]}.{first[1]} ... {last[0]}.{last[1]}"
     batch = ClassAd(
         {
-            "Owner": owner, "ClusterId": first[0], "QDate": min(ad.get_int("QDate") for ad in members),
-            "Done": total - len(members) + counts.get(JobStatus.COMPLETED, 0),
+            "Owner": owner, "ClusterId": first[0], "QDate": min(ad.get_int("QDate") for ad in members), "Done": done,
             "Run": sum(counts.get(status, 0) for status in _WITH_A_RUN),
             "Idle": counts.get(JobStatus.IDLE, 0), "Hold": counts.get(JobStatus.HELD, 0), "Total": total,
             "JobIds": text,
@@ -341,6 +348,25 @@ def job_table(ads: Sequence[ClassAd], view: str, now_s: float, is_wide: bool = F
     return "".join((line if is_wide or more else line[:80]).rstrip() + "\n" for line in lines)
 
 
+def by_workflow(ads: Iterable[ClassAd]) -> list[ClassAd]:
+    """Jobs in the order of their workflows, each node's job below the workflow's own, named by its node."""
+    children: dict[int, list[ClassAd]] = {}
+    every = sorted(ads, key=lambda ad: (ad.get_int("ClusterId"), ad.get_int("ProcId")))
+    known = {ad.get_int("ClusterId") for ad in every}
+    for ad in every:
+        parent = ad.get_int("DAGManJobId")
+        children.setdefault(parent if parent in known else 0, []).append(ad)
+    found: list[ClassAd] = []
+    waiting = [(ad, 0) for ad in reversed(children.get(0, ()))]
+    while waiting:
+        ad, depth = waiting.pop()
+        if depth:
+            ad["Owner"] = f"{' ' * depth}|-{ad.get_str('DAGNodeName')}"
+        found.append(ad)
+        waiting += [(each, depth + 1) for each in reversed(children.pop(ad.get_int("ClusterId"), ()))]
+    return found
+
+
 def _cell(column: Column, text: str) -> str:
     if column.width < 0:
         return text.ljust(-column.width)
@@ -358,7 +384,7 @@ def attributes_of(view: str) -> tuple[str, ...]:
         "io": (*common, "NumJobStarts", "BytesRecvd", "BytesSent", "JobUniverse", "TransferringInput",
                "TransferringOutput", "TransferQueued", "FileReadBytes", "FileWriteBytes", "FileSeekCount",
                "NumRemoteSysCalls", "NumCkpts", "Leverage"),
-        "batch": (*common, "JobBatchName", "TotalSubmitProcs"),
+        "batch": (*common, "JobBatchName", "TotalSubmitProcs", "DAGManJobId", "DAG_NodesTotal", "DAG_NodesDone"),
     }.get(view, (*common, *_TIMES, "RemoteUserCpu", "JobPrio", "ImageSize", "MemoryUsage", "ResidentSetSize", "Cmd",
                  "Args", "Arguments", "JobDescription", "TransferringInput", "TransferringOutput", "TransferQueued",
                  "JobCoolDownExpiration"))  # fmt: skip

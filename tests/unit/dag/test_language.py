@@ -6,7 +6,7 @@ import pytest
 
 from condor_actors.dag.definitions import Dag, Dot, Kind, StatusFile, Variable
 from condor_actors.dag.errors import DagError
-from condor_actors.dag.reader import read_dag, refuse_cycle
+from condor_actors.dag.reader import apply_rescue, read_dag, refuse_cycle
 from condor_actors.dag.scope import Reading
 
 DIAMOND = "JOB A a.sub\nJOB B b.sub\nJOB C c.sub\nJOB D d.sub\nPARENT A CHILD B C\nPARENT B C CHILD D\n"
@@ -189,6 +189,17 @@ def test_several_files() -> None:
     assert [(node.name, node.directory) for node in dag.nodes] == [("0.A", "d"), ("0.I", "d"), ("1.A", "e")]
     files = {"a.dag": "JOB A x\n", "b.dag": "JOB B x\n"}
     assert list(read_dag(list(files), Reading(files.__getitem__), munges=False).by_name) == ["A", "B"]
+
+
+def test_a_rescue_file() -> None:
+    dag = read(DIAMOND + "RETRY B 5\n")
+    apply_rescue(dag, "# Rescue DAG\nDONE A\nRETRY B 2\n", "x.dag.rescue001")
+    assert [node.done for node in dag.nodes] == [True, False, False, False]
+    assert dag.nodes[1].retries == 2
+    with pytest.raises(DagError, match=r"x.dag.rescue001, line 1: JOB does not belong"):
+        apply_rescue(dag, "JOB E x\n", "x.dag.rescue001")
+    with pytest.raises(DagError, match="there is no node E"):
+        apply_rescue(dag, "DONE E\n", "x.dag.rescue001")
 
 
 @pytest.mark.parametrize(("text", "line", "said"), [

@@ -1,0 +1,480 @@
+"""The actor that runs a DAG: it tells the core what happens, and has done what the core decides.
+
+Theory: each event goes to the journal before anything that follows from it is done: the journal is what the actor
+system commits at the end of a turn, scripts and submissions wait for that.  Whatever may block runs on one of two
+threads, in order: talks with the schedd, and files.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import attrs
+from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
+
+from condor_actors.actors.actor import Actor
+from condor_actors.classads import quote
+from condor_actors.dag.dag_run import DagRun, Phase
+from condor_actors.dag.definitions import Kind
+from condor_actors.dag.reports import attributes, status_file, table
+from condor_actors.dag.rescue import rescue_text
+from condor_actors.dag.run_effects import (
+    Ended,
+    KillScripts,
+    Note,
+    RemoveJobs,
+    RunEffect,
+    RunScript,
+    SaveFile,
+    SetTimer,
+    Submit,
+)
+from condor_actors.dag.run_events import (
+    REMOVED,
+    Began,
+    Change,
+    Halted,
+    HoldEnded,
+    JobChanged,
+    JobEnded,
+    PostEnded,
+    PreEnded,
+    ProvisionerReady,
+    RemovedByUser,
+    Reserved,
+    Resumed,
+    RunEvent,
+    ScriptDue,
+    SubmitDue,
+    SubmitFailed,
+    Submitted,
+    line_of,
+)
+from condor_actors.dag.run_state import NodeState
+from condor_actors.messages.codes import JobEventType
+from condor_actors.messages.envelope import Delivery, TimerFired
+from condor_actors.tools.dag.log_tail import status_of
+from condor_actors.tools.dag.node_description import folder_of
+from condor_actors.tools.dag.run_files import Ending, RunFiles, stamped
+from condor_actors.tools.dag.script_runner import ScriptRunner, words_of
+from condor_actors.tools.dag.submitter import SCHEDD_AWAY, Prepared, Submitter, Wanted
+from condor_actors.userlog.reader import Event
+from condor_actors.wire.errors import RequestRefused
+
+__all__ = ["Around", "DagActor"]
+
+AGAIN_S = 2.0
+MOST_AGAIN_S = 60.0
+CHANGES = {
+    JobEventType.EXECUTE: Change.RUNNING, JobEventType.JOB_UNSUSPENDED: Change.RUNNING,
+    JobEventType.JOB_EVICTED: Change.IDLE, JobEventType.SHADOW_EXCEPTION: Change.IDLE,
+    JobEventType.JOB_RECONNECT_FAILED: Change.IDLE, JobEventType.JOB_RELEASED: Change.IDLE,
+    JobEventType.JOB_HELD: Change.HELD,
+}
+PROVISIONED = 2
+
+
+@attrs.frozen(kw_only=True)
+class Around:
+    """What the actor works with.
+
+    Attributes:
+        submitter, files: what blocks.
+        in_schedd, in_files: run a function of theirs on its thread.
+        scripts: starts them; it is made with functions that lead to the actor.
+        sync: waits until the journal is on disk.
+        macros: of all nodes' descriptions.
+        cwd, batch: where submissions happen, how many nodes at once.
+        interval_s: between two updates of the ad and the status file; ``table_s``: between two tables.
+        removes: whether a DAG that is removed removes its jobs.
+        ending: what is known of the end beforehand.
+        over: called with the exit status when all is done.
+    """
+
+    submitter: Submitter
+    files: RunFiles
+    in_schedd: Callable[..., Deferred[Any]]
+    in_files: Callable[..., Deferred[Any]]
+    scripts: Callable[[Callable[[int, str, int], None], Callable[[str], None]], ScriptRunner]
+    sync: Callable[[], None]
+    macros: Mapping[str, str]
+    records_retry: bool
+    cwd: str
+    batch: int
+    interval_s: float
+    table_s: float
+    removes: bool
+    priority: int
+    ending: Ending
+    over: Callable[[int], None]
+
+
+class DagActor(Actor):
+    """Runs one DAG.
+
+    Args:
+        run: as its journal left it.
+        around: everything else.
+    """
+
+    def __init__(self, run: DagRun, around: Around) -> None:
+        self._run = run
+        self._around = around
+        self._node_of = {attempt.cluster: node for node, attempt in run.nodes.active.items() if attempt.cluster}
+        self._early: dict[int, list[Event]] = {}
+        self._offset = 0
+        self._wanted: deque[Submit] = deque()
+        self._is_submitting = False
+        self._again_s = AGAIN_S
+        self._lines: list[str] = []
+        self._notes: list[Note | str] = []
+        self._is_changed = self._status_changed = True
+        self._next_status_s = 0.0
+
+    def started(self) -> None:
+        """Begin, or go on."""
+        around = self._around
+        self._scripts = around.scripts(self.context.as_turn(self._script_ended), self.context.as_turn(self.say))
+        if self._run.phase is Phase.BEFORE:
+            self.tell(Began())
+        else:
+            self._do(self._run.resume())
+        self._report_table()
+        self.context.set_timer("table", around.table_s or 86400.0)
+        self.context.set_timer("report", 0.1)
+        if self._run.phase is Phase.PROVISIONING:
+            self.context.set_timer("provisioner", around.interval_s)
+        if self._run.dag.dot is not None:
+            self._in_files(around.files.draw(self._run, self.context.now_s()))
+
+    def receive(self, delivery: Delivery) -> None:
+        """Timers."""
+        message = delivery.message
+        if not isinstance(message, TimerFired):
+            return
+        if message.key == "table":
+            self._report_table()
+            self.context.set_timer("table", self._around.table_s or 86400.0)
+        elif message.key == "report":
+            self._report()
+        elif message.key == "submit":
+            self._pump()
+        elif message.key == "provisioner":
+            self._ask_provisioner()
+        elif message.key == "flush":
+            self._flush()
+        else:
+            what, node = message.key
+            self.tell(SubmitDue(node) if what == "submit" else ScriptDue(node, what))
+
+    def dropped(self) -> None:
+        """A turn raised: the process ends, and begins again from the journal."""
+        self._around.over(-1)
+
+    # -- events
+
+    def tell(self, event: RunEvent) -> None:
+        """Something happened: the core decides, the journal keeps it."""
+        self.context.persist(line_of(event))
+        if isinstance(event, (Reserved, Submitted)):
+            self._node_of[event.cluster] = event.node
+        self._is_changed = True
+        self._do(self._run.handle(event))
+        if isinstance(event, Submitted):
+            for early in self._early.pop(event.cluster, ()):
+                self._job_event(early)
+            self._keep_offset()
+
+    def halted(self, is_there: bool) -> None:
+        """The halt file came or went."""
+        self.say("DAG is halted because halt file exists" if is_there else "DAG going from halted to running state")
+        self.tell(Halted() if is_there else Resumed())
+
+    def removed(self) -> None:
+        """The DAG's own job is being removed."""
+        self.say("Received SIGUSR1")
+        self.tell(RemovedByUser())
+
+    def log_read(self, events: Sequence[Event], offset: int) -> None:
+        """The nodes' event log has grown."""
+        for event in events:
+            self._job_event(event)
+        self._offset = offset
+        self._keep_offset()
+
+    def _keep_offset(self) -> None:
+        if not self._early and self._offset:
+            self.context.persist(f"@ {self._offset}")
+
+    def _job_event(self, event: Event) -> None:
+        node = self._node_of.get(event.cluster)
+        if node is None:
+            return
+        if self._run.nodes.state(node) is NodeState.SUBMITTING:  # the answer to the submission comes later
+            self._early.setdefault(event.cluster, []).append(event)
+        elif event.number == JobEventType.JOB_TERMINATED:
+            self.tell(JobEnded(node, event.cluster, event.proc, status_of(event)))
+        elif event.number == JobEventType.JOB_ABORTED:
+            self.tell(JobEnded(node, event.cluster, event.proc, REMOVED))
+        elif event.number in CHANGES:
+            self.tell(JobChanged(node, event.cluster, event.proc, CHANGES[JobEventType(event.number)]))
+
+    # -- effects
+
+    def _do(self, effects: Sequence[RunEffect]) -> None:
+        for effect in effects:
+            if isinstance(effect, Submit):
+                self._wanted.append(effect)
+            elif isinstance(effect, Note):
+                self._note(effect)
+            elif isinstance(effect, SetTimer):
+                self.context.set_timer((effect.what, effect.node), effect.delay_s)
+            elif isinstance(effect, SaveFile):
+                self._in_files(self._around.files.save, effect.node, rescue_text(
+                    self._run.nodes, self.context.now_s(), resets_retries=True, saves=True))
+            elif isinstance(effect, RunScript):
+                self.context.after_commit(lambda which=effect: self._run_script(which))  # type: ignore[misc]
+            elif isinstance(effect, KillScripts):
+                self._wanted.clear()
+                self.context.after_commit(self._scripts.kill)
+            elif isinstance(effect, RemoveJobs):
+                self.context.after_commit(lambda which=effect: self._remove(which))  # type: ignore[misc]
+            else:
+                self.context.after_commit(lambda which=effect: self._end(which))  # type: ignore[misc]
+        if self._wanted:
+            self.context.set_timer("submit", 0.0)
+
+    def _run_script(self, effect: RunScript) -> None:
+        run, number = self._run, effect.node
+        node, script = run.dag.nodes[number], run.nodes.script(number, effect.which)
+        if script is None:
+            return
+        facts = {"DAGID": str(self._around.ending.dag_id), "DAG_STATUS": str(int(run.status))}
+        words = words_of(script, number, run.nodes, facts, is_post=effect.which != "pre")
+        self.say(f"Running {effect.which.upper()} script of Node {node.name}...")
+        self._scripts.run(number, node, effect.which, script, words, folder_of(node, self._around.cwd))
+
+    def _script_ended(self, node: int, which: str, status: int) -> None:
+        if which == "hold":
+            self.tell(HoldEnded(node))
+        else:
+            self.tell(PreEnded(node, status) if which == "pre" else PostEnded(node, status))
+
+    def _remove(self, effect: RemoveJobs) -> None:
+        if not self._around.removes or not effect.clusters:
+            return
+        self.say(f"Removing jobs of {len(effect.clusters)} node(s): {effect.reason}")
+        self._with_schedd(lambda: self._around.submitter.remove(effect.clusters, effect.reason))
+
+    def _with_schedd(self, deed: Callable[[], Any], tries: int = 30) -> None:
+        """Have something done by the schedd, when it is there."""
+        def done(result: Any) -> None:
+            if isinstance(result, Failure):
+                if result.check(*SCHEDD_AWAY) and not result.check(RequestRefused) and tries:
+                    self._later(AGAIN_S, lambda: self._with_schedd(deed, tries - 1))
+                else:
+                    self.say(f"ERROR: {result.getErrorMessage()}")
+
+        self.context.defer_to_turn(self._around.in_schedd(deed), done)
+
+    def _later(self, delay_s: float, deed: Callable[[], None]) -> None:
+        self.context.system.clock.callLater(delay_s, self.context.as_turn(deed))
+
+    # -- submissions
+
+    def _pump(self) -> None:
+        """Submit the next nodes, if none are under way."""
+        if self._is_submitting or not self._wanted:
+            return
+        batch: list[Wanted] = []
+        while self._wanted and len(batch) < self._around.batch:
+            effect = self._wanted.popleft()
+            if self._run.nodes.state(effect.node) is NodeState.SUBMITTING:
+                batch.append(self._wanted_of(effect))
+        if batch:
+            self._is_submitting = True
+            work = self._around.in_schedd(self._around.submitter.prepare, batch)
+            self.context.defer_to_turn(work, lambda result: self._prepared(result, batch))
+
+    def _wanted_of(self, effect: Submit) -> Wanted:
+        run, number = self._run, effect.node
+        node = run.dag.nodes[number]
+        parents = run.dag.parents(number)
+        names = ",".join(parents)
+        macros = {
+            **self._around.macros, "JOB": node.name, "RETRY": str(run.nodes.attempt_of(number)),
+            "FAILED_COUNT": str(run.nodes.counts[NodeState.FAILED]), "DAG_STATUS": str(int(run.status)),
+            "DAG_PARENT_NAMES": names, "dag_node_name": node.name,
+        }
+        if names and len(names) < 16384:
+            macros["My.DAGParentNodeNames"] = quote(names)
+        if node.priority + self._around.priority:
+            macros["priority"] = str(node.priority + self._around.priority)
+        if self._around.records_retry:
+            macros["My.DAGManNodeRetry"] = macros["RETRY"]
+        if node.kind is Kind.FINAL:
+            macros["My.DAG_Status"] = macros["DAG_STATUS"]
+        return Wanted(number, node, macros, effect.cluster)
+
+    def _prepared(self, result: Any, batch: Sequence[Wanted]) -> None:
+        if isinstance(result, Failure):
+            self._not_submitted(result, [Submit(each.number, each.cluster) for each in batch])
+            return
+        ready: list[Prepared] = []
+        for each in result:
+            name = self._run.dag.nodes[each.number].name
+            if each.problem:
+                self.say(f"ERROR: submit of node {name} failed: {each.problem}")
+                self.tell(SubmitFailed(each.number, False))
+            elif each.there:
+                self.say(f"Node {name} is in the queue already: cluster {each.cluster}")
+                self.tell(Submitted(each.number, each.cluster, each.jobs))
+            elif self._run.nodes.state(each.number) is NodeState.SUBMITTING:
+                self.tell(Reserved(each.number, each.cluster))
+                ready.append(each)
+        if ready:
+            self.context.after_commit(lambda: self._send(ready))
+        else:
+            self._is_submitting = False
+            self.context.set_timer("submit", 0.0)
+
+    def _send(self, ready: Sequence[Prepared]) -> None:
+        def send() -> list[str]:
+            self._around.sync()
+            return self._around.submitter.send(ready)
+
+        self.context.defer_to_turn(self._around.in_schedd(send), lambda result: self._sent(result, ready))
+
+    def _sent(self, result: Any, ready: Sequence[Prepared]) -> None:
+        if isinstance(result, Failure):
+            self._not_submitted(result, [Submit(each.number, each.cluster) for each in ready])
+            return
+        self._is_submitting = False
+        self._again_s = AGAIN_S
+        for each, problem in zip(ready, result, strict=True):
+            name = self._run.dag.nodes[each.number].name
+            if problem:
+                self.say(f"ERROR: submit of node {name} failed: {problem}")
+                self.tell(SubmitFailed(each.number, True))
+            else:
+                self.say(f"Submitting HTCondor Node {name} job(s)... assigned HTCondor ID ({each.cluster}.0.0)")
+                self.tell(Submitted(each.number, each.cluster, each.jobs))
+        self._pump()
+
+    def _not_submitted(self, failure: Failure, nodes: Sequence[Submit]) -> None:
+        self._is_submitting = False
+        if failure.check(RequestRefused):
+            self.say(f"ERROR: submit failed: {failure.getErrorMessage()}")
+            for each in nodes:
+                self.tell(SubmitFailed(each.node, True))
+        elif failure.check(*SCHEDD_AWAY):
+            self.say(f"The schedd does not answer ({failure.getErrorMessage()}); {len(nodes)} node(s) wait for it")
+            self._wanted.extendleft(reversed(nodes))
+            self.context.set_timer("submit", self._again_s)
+            self._again_s = min(2 * self._again_s, MOST_AGAIN_S)
+        else:
+            failure.raiseException()
+
+    def _ask_provisioner(self) -> None:
+        """Whether the provisioner is ready; its job's ad is all that says so."""
+        attempt = self._run.nodes.active.get(self._run.dag.provisioner)
+        if self._run.phase is not Phase.PROVISIONING or attempt is None:
+            return
+
+        def answered(state: Any) -> None:
+            if state == PROVISIONED:
+                self.say("Provisioner is ready")
+                self.tell(ProvisionerReady())
+            else:
+                self.context.set_timer("provisioner", self._around.interval_s)
+
+        cluster = attempt.cluster
+        work = self._around.in_schedd(lambda: self._around.submitter.provisioner_state(cluster) if cluster else 0)
+        self.context.defer_to_turn(work, answered)
+
+    # -- what is said
+
+    def say(self, text: str) -> None:
+        """Add a line to dagman.out."""
+        self._lines.append(stamped(text, self.context.now_s()))
+        if not self.context.has_timer("flush"):
+            self.context.set_timer("flush", 0.05)
+
+    def _flush(self) -> None:
+        lines, notes = self._lines, self._notes
+        self._lines, self._notes = [], []
+        self._in_files(self._around.files.say, lines)
+        if notes:
+            self._in_files(self._around.files.tell_states, self.context.now_s(), notes)
+
+    def _in_files(self, function: Callable[..., Any], *arguments: Any) -> None:
+        """Write something; what goes wrong is said, and stops nothing."""
+        def done(result: Any) -> None:
+            if isinstance(result, Failure):
+                if not result.check(OSError):
+                    result.raiseException()
+                self._lines.append(stamped(f"ERROR: {result.getErrorMessage()}", self.context.now_s()))
+
+        self.context.defer_to_turn(self._around.in_files(function, *arguments), done)
+
+    def _note(self, note: Note) -> None:
+        name = self._run.dag.nodes[note.node].name
+        self._notes.append(note)
+        status = f" with status {note.status}" if note.status else ""
+        self.say(f"Event: {note.what} for HTCondor Node {name} ({note.cluster}.{note.proc}.0){status}")
+
+    def _report_table(self) -> None:
+        for line in table(self._run):
+            self.say(line)
+
+    def _report(self) -> None:
+        """Tell the schedd and the status file how far it is."""
+        around, now_s = self._around, self.context.now_s()
+        self.context.set_timer("report", around.interval_s)
+        wanted = self._run.dag.status_file
+        if self._is_changed:
+            told = attributes(self._run, now_s)
+            self.context.defer_to_turn(around.in_schedd(around.submitter.tell_ad, told), self._told)
+            if self._run.dag.dot is not None and self._run.dag.dot.updates:
+                self._in_files(around.files.draw(self._run, now_s))
+        self._status_changed |= self._is_changed
+        self._is_changed = False
+        if wanted is not None and (self._status_changed or wanted.always) and now_s >= self._next_status_s:
+            self._next_status_s = now_s + wanted.least_s
+            self._status_changed = False
+            self._in_files(around.files.write_status,
+                           list(status_file(self._run, now_s, self._next_status_s, is_over=False)))
+
+    def _told(self, result: Any) -> None:
+        if isinstance(result, Failure):
+            result.trap(*SCHEDD_AWAY)
+
+    # -- the end
+
+    def _end(self, effect: Ended) -> None:
+        around = self._around
+        self._report_table()
+        if effect.services:
+            self._with_schedd(lambda: around.submitter.remove(effect.services, "the DAG has ended"), 5)
+        told = attributes(self._run, self.context.now_s())
+        self._with_schedd(lambda: around.submitter.tell_ad(told), 3)
+        ending = attrs.evolve(around.ending, status=effect.status, writes_rescue=effect.rescue)
+        # Behind everything that was asked of the schedd before, removals above all.
+        self.context.defer_to_turn(around.in_schedd(lambda: None), lambda _: self._write_end(ending))
+
+    def _write_end(self, ending: Ending) -> None:
+        self._notes.append(f"INTERNAL *** DAGMAN_FINISHED {ending.status} ***")
+        self._flush()
+        work = self._around.in_files(self._around.files.end, self._run, ending, self.context.now_s())
+        self.context.defer_to_turn(work, lambda result: self._written(result, ending.status))
+
+    def _written(self, result: Any, status: int) -> None:
+        if isinstance(result, Failure):
+            self._lines.append(stamped(f"ERROR: {result.getErrorMessage()}", self.context.now_s()))
+        elif result:
+            self._lines.append(stamped(f"Wrote Rescue DAG to {result}", self.context.now_s()))
+        self._flush()
+        self.context.defer_to_turn(self._around.in_files(lambda: None), lambda _: self._around.over(status))

@@ -1,0 +1,92 @@
+"""The names of the files around a DAG, all of them made of the name of its first file."""
+
+from __future__ import annotations
+
+import os
+
+import attrs
+
+from condor_actors.dag.rescue import rescue_name
+
+__all__ = ["DagFiles", "read_text"]
+
+
+def read_text(path: str) -> str:
+    """A file's text; bytes that are no text are kept."""
+    with open(path, encoding="utf-8", errors="surrogateescape") as file:
+        return file.read()
+
+
+@attrs.frozen
+class DagFiles:
+    """The files of one DAG.
+
+    Args:
+        primary: the first DAG file, as given.
+        several: whether there are more DAG files.
+        out_folder: where dagman.out goes; empty: beside the others.
+    """
+
+    primary: str
+    several: bool = False
+    out_folder: str = ""
+
+    @property
+    def submit_file(self) -> str:
+        """The description of the DAG's own job."""
+        return self.primary + ".condor.sub"
+
+    @property
+    def out(self) -> str:
+        """What happens, for people."""
+        name = self.primary + ".dagman.out"
+        return f"{self.out_folder}/{os.path.basename(name)}" if self.out_folder else name
+
+    @property
+    def lib_out(self) -> str:
+        """Standard output of the DAG's own job."""
+        return self.primary + ".lib.out"
+
+    @property
+    def lib_err(self) -> str:
+        """Its standard error."""
+        return self.primary + ".lib.err"
+
+    @property
+    def log(self) -> str:
+        """The event log of the DAG's own job."""
+        return self.primary + ".dagman.log"
+
+    @property
+    def lock(self) -> str:
+        """What only one run of the DAG holds at a time."""
+        return self.primary + ".lock"
+
+    @property
+    def journal(self) -> str:
+        """The events of a run, from which it begins again after a crash."""
+        return self.primary + ".dagman.journal"
+
+    @property
+    def nodes_log(self) -> str:
+        """The event log of the nodes' jobs, where DAGMAN_DEFAULT_NODE_LOG does not say otherwise."""
+        return self.primary + ".nodes.log"
+
+    @property
+    def metrics(self) -> str:
+        """Figures of a run that has ended."""
+        return self.primary + ".metrics"
+
+    @property
+    def halt(self) -> str:
+        """While it is there, nothing new is begun."""
+        return self.primary + ".halt"
+
+    def rescue(self, number: int) -> str:
+        """A rescue file."""
+        return rescue_name(self.primary, number, several=self.several)
+
+    def beside(self) -> list[str]:
+        """The names of all files in its folder, as its own name is written."""
+        folder = os.path.dirname(self.primary)
+        return [os.path.join(folder, name) for name in os.listdir(folder or ".")]

@@ -1,0 +1,354 @@
+"""condor_dagman: runs a DAG, as a job of the scheduler universe that condor_submit_dag has submitted.
+
+============  =====================================================================
+exit status    meaning
+============  =====================================================================
+0             the DAG has succeeded
+1             it has failed, or could not be begun
+2             it was removed
+3             it is to be started again: it was held, or its machine stops
+other         an ABORT-DAG-ON's
+============  =====================================================================
+
+Only one runs a DAG at a time: it holds the lock file.  It begins from its journal where there is one: then the run was
+killed; else from the newest rescue file, or from the beginning.
+
+**Source**: the manual, condor_dagman.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import pwd
+import re
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any
+
+import attrs
+
+from condor_actors.classads import ClassAd, quote, unparse
+from condor_actors.config import Config
+from condor_actors.dag.dag_run import DagRun
+from condor_actors.dag.definitions import Dag
+from condor_actors.dag.errors import DagError
+from condor_actors.dag.reader import apply_rescue, read_dag, refuse_cycle
+from condor_actors.dag.rescue import newest_rescue
+from condor_actors.dag.run_events import ThrottlesSet
+from condor_actors.dag.run_state import RunSettings
+from condor_actors.dag.scope import Reading
+from condor_actors.tools.dag.dag_files import DagFiles, read_text
+from condor_actors.tools.dag.dag_flags import SHARED, DagOptions, inherited_words, options_of
+from condor_actors.tools.dag.journal import Journal, JournalError, digest_of
+from condor_actors.tools.dag.run_files import Ending, RunFiles, stamped
+from condor_actors.tools.dag.submitter import SCHEDD_AWAY, Submitter
+from condor_actors.tools.lib.command import ToolError, run
+from condor_actors.tools.lib.contact import load
+from condor_actors.tools.lib.flags import Flag, Given
+from condor_actors.tools.pool.version import version_line
+
+FLAGS = (
+    Flag("p", 1, 1),
+    Flag("f", 1),
+    Flag("l", 1, 1),
+    Flag("dag", 3, 1),
+    Flag("csdversion", 3, 1),
+    Flag("dot", 3),
+    Flag("dryrun", 3, refused="condor_dag_checker looks at a DAG without running it"),
+    Flag("waitfordebug", 1, refused="condor_dagman is no native program"),
+    *SHARED,
+)
+AGAIN = 3
+_VERSION = re.compile(r"(\d+\.\d+\.\d+)")
+
+
+def main() -> int:
+    """Entry of ``condor_dagman``."""
+    return run(FLAGS, USAGE, _answer)
+
+
+def _answer(given: Sequence[Given]) -> int:
+    told: list[int] = []
+    signal.signal(signal.SIGUSR1, lambda number, _: told.append(number))
+    options = options_of([item for item in given if item.name not in ("p", "f", "l", "csdversion", "dot")])
+    if not options.files:
+        raise ToolError(f"ERROR: no DAG file is given\n{USAGE}")
+    files = DagFiles(options.primary, len(options.files) > 1, options.texts.get("outfile_dir", ""))
+    out = os.environ.get("_CONDOR_DAGMAN_LOG") or files.out
+
+    def say(text: str) -> None:
+        with open(out, "a", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(stamped(text, time.time()) + "\n")
+
+    lock = _locked(options.texts.get("lockfile", files.lock))
+    say("******************************************************")
+    say(f"** condor_scheduniv_exec.{_own_cluster()}.0 (CONDOR_DAGMAN) STARTING UP")
+    say(f"** {version_line()}")
+    say(f"** PID = {os.getpid()}")
+    status = 1
+    try:
+        made = _prepare(options, files, out, say)
+        if "dot" in {item.name for item in given}:
+            if made.dag.dot is None:
+                raise ToolError("ERROR: -dot: the DAG has no DOT line")
+            made.files.draw(made.run, time.time())()
+            status = 0
+        else:
+            status = _run(made, files, told, say)
+    except (ToolError, DagError, JournalError) as error:
+        say(f"ERROR: {error}")
+        print(f"ERROR: {error}" if not str(error).startswith("ERROR") else error, file=sys.stderr)
+    except SCHEDD_AWAY as error:
+        say(f"The schedd does not answer: {error}")
+        status = AGAIN
+    if status != AGAIN and status >= 0:
+        with contextlib.suppress(OSError):
+            os.unlink(options.texts.get("lockfile", files.lock))
+    say(f"**** condor_scheduniv_exec.{_own_cluster()}.0 (condor_DAGMAN) pid {os.getpid()} EXITING WITH STATUS {status}")
+    os.close(lock)
+    return status
+
+
+def _own_cluster() -> int:
+    """The cluster of the job that this is; 0: it is none."""
+    word = os.environ.get("CONDOR_ID", "").partition(".")[0]
+    return int(word) if word.isdecimal() else 0
+
+
+def _locked(path: str) -> int:
+    """The lock of the DAG, held until the process ends.
+
+    Raises:
+        ToolError: another process runs the DAG.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        who = os.read(descriptor, 100).decode(errors="replace").strip()
+        raise ToolError(f"ERROR: another condor_dagman runs this DAG already ({path}: {who})") from None
+    os.truncate(descriptor, 0)
+    os.write(descriptor, f"pid {os.getpid()}\n".encode())
+    return descriptor
+
+
+@attrs.frozen(kw_only=True)
+class _Made:
+    """Everything that a run needs before its reactor runs."""
+
+    config: Config
+    options: DagOptions
+    dag: Dag
+    run: DagRun
+    journal: Journal
+    files: RunFiles
+    submitter: Submitter
+    macros: dict[str, str]
+    nodes_log: str
+    ending: Ending
+
+
+def _prepare(options: DagOptions, files: DagFiles, out: str, say: Callable[[str], None]) -> _Made:
+    config = _configuration()
+    dag = read_dag(options.files, Reading(
+        read_text, any_characters=config.boolean("DAGMAN_ALLOW_ANY_NODE_NAME_CHARACTERS"),
+        joins=config.boolean("DAGMAN_USE_JOIN_NODES"), own_folders="usedagdir" in options.switches),
+        munges=config.boolean("DAGMAN_MUNGE_NODE_NAMES"))
+    refuse_cycle(dag)
+    for sentence in dag.warnings:
+        say(f"Warning: {sentence}")
+    dag_id = _own_cluster()
+    words = inherited_words(options)
+    submitter = Submitter(config, os.getcwd(), dag_id, appends=config.boolean("DAGMAN_DEFAULT_APPEND_VARS"),
+                          subdag_words=words)
+    ad = submitter.own_ad()
+    if "batch-name" not in options.texts and "JobBatchName" in ad:
+        words += ["-Batch-Name", ad.get_str("JobBatchName")]
+    goes_on = os.path.exists(files.journal) and "force" not in options.switches
+    if "dorecovery" in options.switches and not goes_on:
+        raise ToolError(f"ERROR: -DoRecovery: there is no {files.journal} to go on from")
+    rescue = Journal.head(files.journal)[2] if goes_on else _rescue(options, files, config)
+    if rescue:
+        say(f"Restoring state from {rescue}")
+        apply_rescue(dag, read_text(rescue), rescue)
+    settings = _settings(options, config)
+    nodes_log = _nodes_log(options.primary, ad, config)
+    digest = digest_of(dag)
+    if goes_on:
+        say("Running in RECOVERY mode...")
+        run = DagRun(dag, Journal.head(files.journal)[3])
+        journal = Journal.open(files.journal, digest, run.handle)
+        limits = ThrottlesSet(settings.jobs, settings.idle, settings.pre, settings.post, settings.hold)
+        run.handle(limits)
+        say("...done with RECOVERY mode")
+    else:
+        run = DagRun(dag, settings)
+        with open(nodes_log, "w", encoding="ascii"):
+            pass
+        journal = Journal.create(files.journal, digest, settings, rescue, time.time())
+    number = re.search(r"\.rescue(\d+)\Z", rescue)
+    version = _VERSION.search(version_line())
+    ending = Ending(
+        status=0, dag_id=dag_id, parent_id=ad.get_int("DAGManJobId"), began_s=journal.began_s,
+        rescue_read=int(number.group(1)) if number else 0, version=version.group(1) if version else "",
+        metrics_form=config.integer("DAGMAN_METRICS_FILE_VERSION"),
+        graph=config.boolean("DAGMAN_REPORT_GRAPH_METRICS"), most_rescues=config.integer("DAGMAN_MAX_RESCUE_NUM"),
+        resets_retries=config.boolean("DAGMAN_RESET_RETRIES_UPON_RESCUE"), writes_rescue=False)
+    return _Made(config=config, options=options, dag=dag, run=run, journal=journal, files=RunFiles(dag, files, out),
+                 submitter=submitter, macros=_macros(options, ad, dag_id, nodes_log, config), nodes_log=nodes_log,
+                 ending=ending)
+
+
+def _configuration() -> Config:
+    """The pool's configuration, with that of all workflows and of this DAG.
+
+    Raises:
+        ToolError: a line of theirs is no assignment.
+    """
+    for path in dict.fromkeys((load("DAGMAN").text("DAGMAN_CONFIG_FILE") or "",
+                               os.environ.get("_CONDOR_DAGMAN_CONFIG_FILE", ""))):
+        for number, line in enumerate(read_text(path).splitlines() if path else (), 1):
+            name, equals, value = (part.strip() for part in line.partition("="))
+            if not name or name.startswith("#"):
+                continue
+            if not equals or not re.fullmatch(r"[\w.]+", name):
+                raise ToolError(f"ERROR: {path}, line {number}: {line.strip()[:60]!r} is no NAME = VALUE")
+            os.environ[f"_CONDOR_{name}"] = value
+    return load("DAGMAN")
+
+
+def _rescue(options: DagOptions, files: DagFiles, config: Config) -> str:
+    """The file that a new run begins from; empty: none."""
+    if "load_save" in options.texts:
+        name = options.texts["load_save"]
+        return name if "/" in name else os.path.join(os.path.dirname(files.primary), "save_files", name)
+    if "rescuefile" in options.texts:
+        return options.texts["rescuefile"]
+    if options.numbers.get("dorescuefrom"):
+        return files.rescue(options.numbers["dorescuefrom"])
+    automatic = config.boolean("DAGMAN_AUTO_RESCUE") if options.auto_rescue is None else options.auto_rescue
+    if not automatic or "force" in options.switches:
+        return ""
+    number = newest_rescue(files.beside(), files.primary, config.integer("DAGMAN_MAX_RESCUE_NUM"),
+                           several=files.several)
+    return files.rescue(number) if number else ""
+
+
+def _settings(options: DagOptions, config: Config) -> RunSettings:
+    """Limits and habits: as configured, but for what the flags say."""
+    flags = {"maxjobs": "jobs", "maxidle": "idle", "maxpre": "pre", "maxpost": "post", "maxhold": "hold"}
+    given: dict[str, Any] = {flags[name]: value for name, value in options.numbers.items() if name in flags}
+    if options.always_post is not None:
+        given["always_post"] = options.always_post
+    return attrs.evolve(config.settings(RunSettings), **given)
+
+
+def _nodes_log(primary: str, ad: ClassAd, config: Config) -> str:
+    """The absolute path of the nodes' event log."""
+    values = {"DAG_DIR": os.path.dirname(primary) or ".", "DAG_FILE": os.path.basename(primary),
+              "CLUSTER": str(_own_cluster()), "OWNER": pwd.getpwuid(os.getuid()).pw_name,
+              "NODE_NAME": ad.get_str("DAGNodeName", "undef")}
+    path = config.needed_text("DAGMAN_DEFAULT_NODE_LOG")
+    for name, value in values.items():
+        path = path.replace(f"@({name})", value)
+    return os.path.abspath(path)
+
+
+def _macros(options: DagOptions, ad: ClassAd, dag_id: int, nodes_log: str, config: Config) -> dict[str, str]:
+    """What the description of every node is given."""
+    batch = ad.get_str("JobBatchName", os.path.basename(options.primary))
+    macros = {"DAGManJobId": str(dag_id), "dagman_log": nodes_log, "My.JobBatchName": quote(batch)}
+    group, user = ad.get_str("AcctGroup"), ad.get_str("AcctGroupUser")
+    if group:
+        macros["accounting_group"] = group
+        if user:
+            macros["accounting_group_user"] = user
+    if "suppress_notification" in options.switches or (
+            "dont_suppress_notification" not in options.switches and config.boolean("DAGMAN_SUPPRESS_NOTIFICATION")):
+        macros["notification"] = "never"
+    prefix = config.text("DAGMAN_INHERIT_ATTRS_PREFIX") or ""
+    for name in config.list_of("DAGMAN_INHERIT_ATTRS"):
+        value = ad.find(name.lower())
+        if value is not None:
+            macros[f"My.{prefix}{name}"] = unparse(value)
+    return macros
+
+
+def _run(made: _Made, files: DagFiles, told: list[int], say: Callable[[str], None]) -> int:
+    """Run it; the exit status."""
+    from twisted.internet import reactor as twisted_reactor
+    from twisted.internet.threads import deferToThreadPool
+    from twisted.python.threadpool import ThreadPool
+
+    from condor_actors.actors.post import NoPost
+    from condor_actors.actors.system import ActorSystem
+    from condor_actors.tools.dag.dag_actor import Around, DagActor
+    from condor_actors.tools.dag.log_tail import LogTail
+    from condor_actors.tools.dag.script_runner import ScriptRunner
+
+    reactor: Any = twisted_reactor
+    config, options = made.config, made.options
+    status = [AGAIN]
+    pools = [ThreadPool(1, 1, name) for name in ("schedd", "files")]
+    for pool in pools:
+        pool.start()
+
+    def over(code: int) -> None:
+        if code >= 0:
+            made.journal.remove()
+        status[0] = code if code >= 0 else AGAIN
+        if reactor.running:
+            reactor.stop()
+
+    around = Around(
+        submitter=made.submitter, files=made.files, ending=made.ending, over=over, macros=made.macros,
+        in_schedd=lambda *work: deferToThreadPool(reactor, pools[0], *work),
+        in_files=lambda *work: deferToThreadPool(reactor, pools[1], *work),
+        scripts=lambda ended, failed: ScriptRunner(reactor, os.getcwd(), ended, failed),
+        sync=made.journal.sync, cwd=os.getcwd(), batch=config.integer("DAGMAN_MAX_SUBMITS_PER_INTERVAL"),
+        interval_s=float(config.seconds("DAGMAN_USER_LOG_SCAN_INTERVAL")),
+        table_s=float(config.seconds("DAGMAN_PRINT_JOB_TABLE_INTERVAL")),
+        removes=config.boolean("DAGMAN_REMOVE_NODE_JOBS"),
+        priority=options.numbers.get("priority", 0) + config.integer("DAGMAN_DEFAULT_PRIORITY"),
+        records_retry="retry" in (word.lower() for word in config.list_of("DAGMAN_NODE_RECORD_INFO")))
+    actor = DagActor(made.run, around)
+    system = ActorSystem(clock=reactor, wall_clock=time.time, post=NoPost(), authorize=lambda _who, _level: False,
+                         commit=made.journal.append, random=Random(os.urandom(16)))
+    tails: list[LogTail] = []
+
+    def removed(*_: Any) -> None:
+        reactor.callFromThread(actor.context.as_turn(actor.removed))
+
+    def begin() -> None:
+        system.spawn("dag", lambda: actor, restart="temporary", inbox_limit=1_000_000)
+        signal.signal(signal.SIGUSR1, removed)
+        signal.signal(signal.SIGTERM, lambda *_: reactor.callFromThread(over, -1))
+        turn = actor.context.as_turn
+        tails.append(LogTail(made.nodes_log, made.journal.offset, files.halt, turn(actor.log_read), turn(actor.halted),
+                             reactor.callFromThread))
+        tails[0].start()
+        if told:
+            removed()
+
+    say(f"DAG of {len(made.dag.nodes)} nodes; the jobs' event log is {made.nodes_log}")
+    reactor.callWhenRunning(begin)
+    reactor.run()
+    for tail in tails:
+        tail.stop()
+    for pool in pools:
+        pool.stop()
+    return status[0]
+
+
+USAGE = """Usage: condor_dagman -f -l . -Lockfile FILE -Dag FILE [-Dag FILE ...] [options]
+    Runs a DAG; condor_submit_dag submits the job that calls it, and says what the options mean.
+
+    -dot    write the DOT file, and run nothing"""
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,158 @@
+"""The files that a run writes for people and programs; every method may block and runs beside the reactor.
+
+**Source**: the manual, "DAGMan Information Files".
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Sequence
+
+import attrs
+
+from condor_actors.dag.dag_run import DagRun
+from condor_actors.dag.definitions import Dag
+from condor_actors.dag.reports import drawing, metrics, status_file
+from condor_actors.dag.rescue import newest_rescue, rescue_text
+from condor_actors.dag.run_effects import Note
+from condor_actors.durable import sync_folder
+from condor_actors.tools.dag.dag_files import DagFiles, read_text
+
+__all__ = ["Ending", "RunFiles"]
+
+OLDER = (".old", ".older")
+WITHOUT_JOB = frozenset({"PRE_SCRIPT_STARTED", "PRE_SCRIPT_SUCCESS", "PRE_SCRIPT_FAILURE", "SUBMIT_FAILURE"})
+KEPT_FOR_PEOPLE = frozenset({"RETRY", "NODE_DONE", "NODE_FAILED", "PRE_SKIP"})
+
+
+@attrs.frozen(kw_only=True)
+class Ending:
+    """How a run ended, for the files that are written then."""
+
+    status: int
+    dag_id: int
+    parent_id: int
+    began_s: float
+    rescue_read: int
+    version: str
+    metrics_form: int
+    graph: bool
+    most_rescues: int
+    resets_retries: bool
+    writes_rescue: bool
+
+
+class RunFiles:
+    """Where a run writes.
+
+    Args:
+        dag: whose run.
+        files: names.
+        out: the path of dagman.out.
+    """
+
+    def __init__(self, dag: Dag, files: DagFiles, out: str) -> None:
+        self._dag = dag
+        self._files = files
+        self._out = out
+        self._drawings = 0
+        self._sequence: dict[int, int] = {}
+
+    def say(self, lines: Sequence[str]) -> None:
+        """Add lines to dagman.out."""
+        _append(self._out, lines)
+
+    def tell_states(self, now_s: float, notes: Sequence[Note | str]) -> None:
+        """Add lines to the job state log: of nodes, or as they are."""
+        if self._dag.jobstate_log:
+            _append(self._dag.jobstate_log, [line for note in notes if (line := self._state_line(now_s, note))])
+
+    def _state_line(self, now_s: float, note: Note | str) -> str:
+        if isinstance(note, str):
+            return f"{int(now_s)} {note}"
+        if note.what in KEPT_FOR_PEOPLE:
+            return ""
+        begins = "SUBMIT" if self._dag.nodes[note.node].pre is None else "PRE_SCRIPT_STARTED"
+        if note.what == begins:
+            self._sequence[note.node] = self._sequence.get(note.node, 0) + 1
+        job = "-" if note.what in WITHOUT_JOB or not note.cluster else f"{note.cluster}.{note.proc}"
+        if note.what in ("JOB_SUCCESS", "JOB_FAILURE"):
+            job = str(note.status)
+        name, sequence = self._dag.nodes[note.node].name, self._sequence.get(note.node, 1)
+        return f"{int(now_s)} {name} {note.what} {job} - - {sequence}"
+
+    def write_status(self, pieces: Sequence[str]) -> None:
+        """Write the status file anew."""
+        wanted = self._dag.status_file
+        if wanted is not None:
+            _replace(wanted.file, pieces)
+
+    def draw(self, run: DagRun, now_s: float) -> Callable[[], None]:
+        """What writes the drawing of the DAG as it is now, over the last one or under a new name."""
+        dot = self._dag.dot
+        assert dot is not None
+        pieces = list(drawing(run, now_s))
+
+        def write() -> None:
+            header = read_text(dot.header) if dot.header and os.path.exists(dot.header) else ""
+            path = dot.file
+            if not dot.overwrites:
+                while os.path.exists(f"{dot.file}.{self._drawings}"):
+                    self._drawings += 1
+                path = f"{dot.file}.{self._drawings}"
+            _replace(path, [pieces[0], header, *pieces[1:]])
+
+        return write
+
+    def save(self, node: int, text: str) -> None:
+        """Write the save file of a node."""
+        name = self._dag.nodes[node].save_file or ""
+        path = name
+        if "/" not in name:
+            folder = os.path.join(os.path.dirname(self._files.primary), "save_files")
+            os.makedirs(folder, exist_ok=True)
+            path = os.path.join(folder, name)
+        for newer, older in ((path + OLDER[0], path + OLDER[1]), (path, path + OLDER[0])):
+            if os.path.exists(newer):
+                os.replace(newer, older)
+        _replace(path, [text])
+
+    def end(self, run: DagRun, ending: Ending, now_s: float) -> str:
+        """Write what is written at the end; the path of the rescue file, empty: there is none."""
+        rescue = ""
+        if ending.writes_rescue and ending.most_rescues:
+            number = min(ending.most_rescues, 1 + newest_rescue(
+                self._files.beside(), self._files.primary, ending.most_rescues, several=self._files.several))
+            rescue = self._files.rescue(number)
+            _replace(rescue, [rescue_text(run.nodes, now_s, resets_retries=ending.resets_retries)])
+        _replace(self._files.metrics, [metrics(
+            run, start_s=ending.began_s, end_s=now_s, status=ending.status, dagman_id=ending.dag_id,
+            parent_id=ending.parent_id, rescue=ending.rescue_read, version=ending.version, form=ending.metrics_form,
+            graph=ending.graph)])
+        self.write_status(list(status_file(run, now_s, 0, is_over=True)))
+        if self._dag.dot is not None and self._dag.dot.updates:
+            self.draw(run, now_s)()
+        return rescue
+
+
+def stamped(text: str, now_s: float) -> str:
+    """A line of dagman.out."""
+    return f"{time.strftime('%m/%d/%y %H:%M:%S', time.localtime(now_s))} {text}"
+
+
+def _append(path: str, lines: Sequence[str]) -> None:
+    if lines:
+        with open(path, "a", encoding="utf-8", errors="surrogateescape") as file:
+            file.write("".join(f"{line}\n" for line in lines))
+
+
+def _replace(path: str, pieces: Iterable[str]) -> None:
+    """Write a file whole or not at all."""
+    made = f"{path}.tmp"
+    with open(made, "w", encoding="utf-8", errors="surrogateescape") as file:
+        file.writelines(pieces)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(made, path)
+    sync_folder(os.path.dirname(path) or ".")

@@ -1,0 +1,315 @@
+"""Workflows on a real pool: what runs, in which order, what is written, and what a crash leaves."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shlex
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.harness.readable_python import python_for_all
+from tests.harness.user_pool import UserPool, user_pool
+from tests.pool_fixture import until
+
+SAY = """universe = local
+executable = /bin/sh
+arguments = "-c 'echo $(JOB) $(RETRY) >> all; $(then:exit 0)'"
+queue
+"""
+DIAMOND = "JOB A say.sub\nJOB B say.sub\nJOB C say.sub\nJOB D say.sub\nPARENT A CHILD B C\nPARENT B C CHILD D\n"
+
+
+class Workflows:
+    """A pool, and a folder for each DAG."""
+
+    def __init__(self, pool: UserPool) -> None:
+        self.pool = pool
+        self.program = pool.folder / "dagman"
+        words = shlex.join(python_for_all().words)
+        self.program.write_text(f'#!/bin/sh\nexec {words} -m condor_actors.tools.dag.dagman "$@"\n')
+        self.program.chmod(0o755)
+        self.folder = pool.work
+        self._count = 0
+
+    def begin(self, text: str, **files: str) -> Path:
+        """A new folder with a DAG file ``x.dag`` and others; ``_`` in their names is a dot."""
+        self._count += 1
+        self.folder = self.pool.work / f"dag{self._count}"
+        self.folder.mkdir()
+        self.folder.chmod(0o777)
+        for name, body in {"x.dag": text, "say.sub": SAY, **{n.replace("_", "."): b for n, b in files.items()}}.items():
+            (self.folder / name).write_text(body)
+            (self.folder / name).chmod(0o755)
+        return self.folder
+
+    def submit(self, *words: str, expect: int = 0) -> int:
+        """Submit ``x.dag``; the cluster of its job."""
+        said = self.pool.run("condor_submit_dag", *words, "-dagman", str(self.program), "x.dag", cwd=self.folder,
+                             expect=expect)
+        return int(said.rsplit("cluster ", 1)[1].split(".")[0]) if not expect else 0
+
+    def wait(self) -> int:
+        """Until the DAG has ended; its exit status."""
+        self.pool.run("condor_wait", "-wait", "90", "x.dag.dagman.log", cwd=self.folder)
+        return int(self.out().rsplit("EXITING WITH STATUS ", 1)[1].split()[0])
+
+    def run(self, text: str, *words: str, **files: str) -> int:
+        """Submit a DAG and wait for its end; its exit status."""
+        self.begin(text, **files)
+        self.submit(*words)
+        return self.wait()
+
+    def out(self) -> str:
+        """What dagman.out says."""
+        return (self.folder / "x.dag.dagman.out").read_text()
+
+    def said(self) -> list[str]:
+        """What the jobs and scripts have said."""
+        path = self.folder / "all"
+        return path.read_text().splitlines() if path.exists() else []
+
+    def pid(self) -> int:
+        """The process that runs the DAG; 0: none does now."""
+        with suppress(OSError, ValueError):
+            return int((self.folder / "x.dag.lock").read_text().split()[1])
+        return 0
+
+
+@pytest.fixture(scope="module")
+def dags() -> Iterator[Workflows]:
+    with user_pool() as pool:
+        yield Workflows(pool)
+
+
+def test_a_diamond(dags: Workflows) -> None:
+    assert dags.run(DIAMOND) == 0
+    said = dags.said()
+    assert (said[0], sorted(said[1:3]), said[3]) == ("A 0", ["B 0", "C 0"], "D 0")
+    figures = json.loads((dags.folder / "x.dag.metrics").read_text())
+    assert (figures["exitcode"], figures["nodes_succeeded"], figures["jobs_submitted"]) == (0, 4, 4)
+    assert " Done     Pre   Queued    Post   Ready   Un-Ready   Failed   Futile" in dags.out()
+    left = {path.name for path in dags.folder.iterdir()}
+    assert not left & {"x.dag.lock", "x.dag.dagman.journal", "x.dag.rescue001"}
+    assert {"x.dag.condor.sub", "x.dag.lib.out", "x.dag.lib.err", "x.dag.nodes.log", "x.dag.dagman.log"} <= left
+    done = dags.pool.tool("condor_submit_dag", "x.dag", cwd=dags.folder)
+    assert (done.returncode, 'ERROR: "x.dag.condor.sub" already exists.' in done.stderr) == (1, True)
+
+
+def test_attributes_variables_and_parents(dags: Workflows) -> None:
+    text = DIAMOND + 'VARS D then="exit 0" My.Extra="\\"yes\\""\nPRIORITY D 7\n'
+    assert dags.run(text) == 0
+    dag = int(dags.out().split("condor_scheduniv_exec.")[1].split(".")[0])
+    (ad,) = dags.pool.history("-constraint", f'DAGManJobId == {dag} && DAGNodeName == "D"')
+    assert (ad["DAGParentNodeNames"], ad["Extra"], ad["JobPrio"], ad["JobBatchName"]) == (
+        "B,C", "yes", 7, f"x.dag+{dag}")
+    (own,) = dags.pool.history(str(dag))
+    assert (own["DAG_NodesDone"], own["DAG_NodesTotal"], own["DAG_Status"]) == (4, 4, 0)
+
+
+def test_scripts_retries_and_skipped_nodes(dags: Workflows) -> None:
+    text = """JOB A say.sub
+JOB B say.sub
+JOB C say.sub NOOP
+VARS A then="test $(RETRY) -ge 2"
+RETRY A 3
+SCRIPT PRE B ./skip
+PRE_SKIP B 9
+SCRIPT DEBUG debug ALL POST A ./note $NODE $RETURN $RETRY $JOB_COUNT $SUCCESS $MAX_RETRIES $NODE_COUNT x$NODE
+SCRIPT POST C ./note $NODE $RETURN
+PARENT A CHILD B
+PARENT B CHILD C
+"""
+    status = dags.run(text, skip="#!/bin/sh\nexit 9\n", note="#!/bin/sh\necho note $* | tee -a all\nexit $2\n")
+    assert status == 0
+    assert dags.said() == ["A 0", "note A 1 0 1 False 3 3 x$NODE", "A 1", "note A 1 1 1 False 3 3 x$NODE",
+                           "A 2", "note A 0 2 1 True 3 3 x$NODE", "note C 0"]
+    assert "note A 1 0 1" in (dags.folder / "debug").read_text()
+
+
+def test_a_rescue_file(dags: Workflows) -> None:
+    text = DIAMOND + 'VARS C then="test -e mended"\nRETRY C 1\n'
+    assert dags.run(text) == 1
+    assert sorted(dags.said()) == ["A 0", "B 0", "C 0", "C 1"]
+    rescue = (dags.folder / "x.dag.rescue001").read_text()
+    assert "# Nodes that failed: 1\n#   C,<ENDLIST>\n" in rescue
+    assert [line for line in rescue.splitlines() if line.startswith("DONE")] == ["DONE A", "DONE B"]
+    (dags.folder / "mended").touch()
+    (dags.folder / "x.dag.dagman.log").unlink()
+    dags.submit()
+    assert dags.wait() == 0
+    assert sorted(dags.said()) == ["A 0", "B 0", "C 0", "C 0", "C 1", "D 0"]
+    assert "Restoring state from x.dag.rescue001" in dags.out()
+
+
+def test_splices_and_a_dag_in_a_dag(dags: Workflows) -> None:
+    text = "JOB A say.sub\nSPLICE S inner.dag\nSUBDAG EXTERNAL E outer.dag\nPARENT A CHILD S\nPARENT S CHILD E\n"
+    inner = "JOB I1 say.sub\nJOB I2 say.sub\nPARENT I1 CHILD I2\n"
+    assert dags.run(text, inner_dag=inner, outer_dag="JOB O say.sub\n") == 0
+    assert dags.said() == ["A 0", "S+I1 0", "S+I2 0", "O 0"]
+    assert (dags.folder / "outer.dag.metrics").exists()
+
+
+def test_the_final_node_runs_when_others_fail(dags: Workflows) -> None:
+    text = DIAMOND + 'VARS B then="exit 4"\nFINAL F say.sub\nVARS F then="echo status $(DAG_STATUS) >> all"\n'
+    assert dags.run(text) == 0
+    assert dags.said()[-2:] == ["F 0", "status 2"]
+    assert "D 0" not in dags.said()
+
+
+def test_an_abort(dags: Workflows) -> None:
+    text = 'JOB A say.sub\nJOB B say.sub\nVARS A then="sleep 300"\nVARS B then="exit 10"\nABORT-DAG-ON B 10 RETURN 1\n'
+    assert dags.run(text) == 1
+    assert (dags.folder / "x.dag.rescue001").exists()
+    until(lambda: not dags.pool.jobs("-constraint", "JobStatus != 3"), "the jobs of the DAG are removed")
+
+
+def test_a_mistake_is_told_before_anything_is_submitted(dags: Workflows) -> None:
+    dags.begin(DIAMOND + "PARENT D CHILD A\n")
+    done = dags.pool.tool("condor_submit_dag", "x.dag", cwd=dags.folder)
+    assert done.returncode == 1
+    assert "there is a cycle" in done.stderr
+    assert not (dags.folder / "x.dag.condor.sub").exists()
+
+
+def test_a_submit_file_that_is_wrong_fails_its_node(dags: Workflows) -> None:
+    assert dags.run("JOB A no.sub\nJOB B say.sub\n") == 1
+    assert dags.said() == ["B 0"]
+    assert "submit of node A failed: " in dags.out()
+
+
+def test_a_dag_that_is_removed(dags: Workflows) -> None:
+    dags.begin(DIAMOND + 'VARS A then="sleep 300"\nFINAL F say.sub\n')
+    cluster = dags.submit()
+    until(lambda: dags.said() == ["A 0"], "the first node runs")
+    dags.pool.run("condor_rm", str(cluster))
+    assert dags.wait() == 2
+    assert dags.said() == ["A 0", "F 0"]
+    assert (dags.folder / "x.dag.rescue001").exists()
+    until(lambda: not dags.pool.jobs(), "nothing of it is left in the queue")
+
+
+def test_a_dag_that_is_held_goes_on_and_takes_its_jobs_along(dags: Workflows) -> None:
+    text = 'JOB A say.sub\nJOB B say.sub\nPARENT A CHILD B\nVARS A then="while ! test -e go; do sleep 0.1; done"\n'
+    dags.begin(text)
+    cluster = dags.submit()
+    until(lambda: dags.said() == ["A 0"], "the first node runs")
+    dags.pool.run("condor_hold", str(cluster))
+    dags.pool.until_status(f"{cluster}.0", 5)
+    dags.pool.run("condor_release", str(cluster))
+    until(lambda: "Running in RECOVERY mode" in dags.out(), "it goes on")
+    (dags.folder / "go").touch()
+    assert dags.wait() == 0
+    assert dags.said() == ["A 0", "B 0"]
+    dags.begin(text)
+    cluster = dags.submit()
+    until(lambda: dags.said() == ["A 0"], "the first node runs")
+    dags.pool.run("condor_hold", str(cluster))
+    dags.pool.until_status(f"{cluster}.0", 5)
+    dags.pool.run("condor_rm", str(cluster))
+    until(lambda: not dags.pool.jobs(), "its jobs have gone with it")
+
+
+def test_the_halt_file(dags: Workflows) -> None:
+    dags.begin(DIAMOND + 'VARS A then="while ! test -e go; do sleep 0.1; done"\n')
+    dags.submit()
+    until(lambda: dags.said() == ["A 0"], "the first node runs")
+    (dags.folder / "x.dag.halt").touch()
+    until(lambda: "DAG is halted" in dags.out(), "the halt file is seen")
+    (dags.folder / "go").touch()
+    assert dags.wait() == 1
+    assert dags.said() == ["A 0"]
+    assert "DONE A" in (dags.folder / "x.dag.rescue001").read_text()
+
+
+def test_condor_q_shows_nodes(dags: Workflows) -> None:
+    dags.begin(DIAMOND + 'VARS B then="while ! test -e go; do sleep 0.1; done"\nSUBDAG EXTERNAL E inner.dag\n'
+               "PARENT A CHILD E\n", inner_dag='JOB I say.sub\nVARS I then="while ! test -e go; do sleep 0.1; done"\n')
+    cluster = dags.submit()
+
+    def line() -> list[str]:
+        said = dags.pool.run("condor_q", "-all").splitlines()
+        return next((text.split() for text in said if f"x.dag+{cluster}" in text), [])
+
+    until(lambda: line()[4:8] == ["2", "2", "_", "5"], lambda: f"two of five nodes are done, two jobs run: {line()}")
+    tree = [text.split()[1] for text in dags.pool.run("condor_q", "-all", "-dag").splitlines() if " R " in text]
+    assert tree[1:] == ["|-B", "|-E", "|-I"]
+    assert "OWNER/NODENAME" in dags.pool.run("condor_q", "-all", "-dag")
+    asked = dags.pool.run("condor_q", "-all", "-batch", "-constraint", "true").splitlines()
+    assert asked[4].split()[4:8] == line()[4:8]
+    (dags.folder / "go").touch()
+    assert dags.wait() == 0
+
+
+def test_files_for_programs(dags: Workflows) -> None:
+    text = DIAMOND + "NODE_STATUS_FILE status 0 ALWAYS-UPDATE\nJOBSTATE_LOG states\nDOT x.dot UPDATE\n"
+    text += "SAVE_POINT_FILE D\n"
+    assert dags.run(text) == 0
+    status = (dags.folder / "status").read_text()
+    assert 'Node = "D";\n  NodeStatus = 5;' in status
+    assert "NodesDone = 4;" in status
+    states = [line.split(" ", 1)[1] for line in (dags.folder / "states").read_text().splitlines()]
+    assert [line for line in states if line.startswith("A ")][-1].startswith("A JOB_SUCCESS 0 - - 1")
+    assert states[-1] == "INTERNAL *** DAGMAN_FINISHED 0 ***"
+    assert '"A" -> "B"' in (dags.folder / "x.dot").read_text()
+    saved = (dags.folder / "save_files" / "D-x.dag.save").read_text()
+    assert [line for line in saved.splitlines() if line.startswith("DONE")] == ["DONE A", "DONE B", "DONE C"]
+    dags.submit("-force", "-load_save", "D-x.dag.save")
+    assert dags.wait() == 0
+    assert dags.said().count("D 0") == 2
+    assert dags.said().count("A 0") == 1
+
+
+def test_killed_twenty_times(dags: Workflows) -> None:
+    """Each node's successful run is there once, whatever instant the kills come at."""
+    rng = random.Random(7)
+    lines = []
+    for node in range(150):
+        lines.append(f"JOB n{node} say.sub{' NOOP' if node % 10 == 9 else ''}")
+        fails = rng.choice([0, 0, 0, 1, 2])
+        lines.append(f'VARS n{node} then="test $(RETRY) -ge {fails}"\nRETRY n{node} 2')
+        if node % 7 == 0:
+            lines.append(f"SCRIPT POST n{node} ./post $RETURN")
+        lines += [f"PARENT n{parent} CHILD n{node}" for parent in rng.sample(range(node), min(node, 2)) if node > 10]
+    folder = dags.begin("\n".join(lines) + "\n", post="#!/bin/sh\nexit $1\n")
+    dags.submit()
+    kills = 0
+    while kills < 20:
+        before = len(dags.said())
+        pid = until(lambda: ended(folder) or dags.pid(), "the DAG runs")
+        if ended(folder):
+            break
+        until(lambda before=before: ended(folder) or len(dags.said()) > before + 2, "it comes on")
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+            kills += 1
+        until(lambda pid=pid: ended(folder) or not alive(pid), "it is dead")
+    assert kills >= 5
+    assert dags.wait() == 0
+    runs = Counter(line.split()[0] for line in dags.said())
+    expected = {f"n{node}": fails for node, fails in enumerate(failures(lines)) if node % 10 != 9}
+    assert runs == Counter({name: fails + 1 for name, fails in expected.items()})
+
+
+def ended(folder: Path) -> bool:
+    return (folder / "x.dag.metrics").exists()
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def failures(lines: list[str]) -> list[int]:
+    return [int(line.split("-ge ")[1].split('"')[0]) for line in lines if line.startswith("VARS")]
+
+
