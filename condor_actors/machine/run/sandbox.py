@@ -247,11 +247,11 @@ class Sandbox:
         if self._places_made:  # by now the job may have put links in their places
             return tuple((own, target) for target, own in self._places.items())
         self._places_made = True
-        binds = {}
+        binds, targets = {}, reachable(list(folders), needed)
         with acting_as(self._me()):
-            for target in reachable(list(folders), needed):
-                own = f"{self.path}/{PRIVATE}/{target.strip('/').replace('/', '_')}"
-                os.makedirs(own, exist_ok=True)
+            for target in targets:
+                own = f"{self.path}/{PRIVATE}_{target.strip('/').replace('/', '_')}"
+                os.mkdir(own)  # never one that came with the input files: a link would lead elsewhere
                 os.chmod(own, 0o1777)
                 binds[target] = own
         self._places = binds

@@ -154,3 +154,24 @@ def test_a_folder_the_account_cannot_reach_is_replaced(tmp_path: Path) -> None:
     assert root.path.startswith(tempfile.gettempdir())
     root.leave()
     assert not os.path.exists(root.path)
+
+
+def test_a_folder_in_place_of_the_machines_is_never_one_that_came_with_the_inputs(sandbox: Sandbox,
+                                                                                 tmp_path: Path) -> None:
+    """A link of that name would have another folder opened to all, and bound over the machine's."""
+    machines, victim = tmp_path / "tmp", tmp_path / "victim"
+    for folder in (machines, victim):
+        folder.mkdir(mode=0o700)
+    os.symlink(victim, f"{sandbox.path}/.condor_private_{str(machines).strip('/').replace('/', '_')}")
+    with pytest.raises(FileExistsError):
+        sandbox.private([str(machines)], [])
+    assert victim.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_folder_in_place_of_the_machines_is_made_once(sandbox: Sandbox, tmp_path: Path) -> None:
+    (tmp_path / "tmp").mkdir()
+    made = sandbox.private([str(tmp_path / "tmp"), str(tmp_path / "none")], [])
+    assert [target for _, target in made] == [str(tmp_path / "tmp")]
+    assert Path(made[0][0]).parent == Path(sandbox.path)
+    assert Path(made[0][0]).stat().st_mode & 0o7777 == 0o1777
+    assert sandbox.private([str(tmp_path / "tmp")], []) == made
