@@ -138,9 +138,11 @@ class DagActor(Actor):
         """Begin, or go on."""
         around = self._around
         self._scripts = around.scripts(self.context.as_turn(self._script_ended), self.context.as_turn(self.say))
+        self._notes.append(f"INTERNAL *** DAGMAN_STARTED {around.ending.dag_id}.0 ***")
         if self._run.phase is Phase.BEFORE:
             self.tell(Began())
         else:
+            self._notes += ["INTERNAL *** RECOVERY_STARTED ***", "INTERNAL *** RECOVERY_FINISHED ***"]
             self._do(self._run.resume())
         self._report_table()
         self.context.set_timer("table", around.table_s or 86400.0)

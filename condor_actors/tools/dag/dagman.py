@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import json
 import os
 import pwd
 import re
@@ -67,6 +68,10 @@ AGAIN = 3
 _VERSION = re.compile(r"(\d+\.\d+\.\d+)")
 
 
+class _ScheddAwayError(Exception):
+    """Without the schedd nothing can be begun."""
+
+
 def main() -> int:
     """Entry of ``condor_dagman``."""
     return run(FLAGS, USAGE, _answer)
@@ -92,6 +97,10 @@ def _answer(given: Sequence[Given]) -> int:
     say(f"** PID = {os.getpid()}")
     status = 1
     try:
+        ended = ended_with(files, _own_cluster())
+        if ended is not None:
+            say("The DAG had ended before this process began")
+            return ended
         made = _prepare(options, files, out, say)
         if "dot" in {item.name for item in given}:
             if made.dag.dot is None:
@@ -103,14 +112,33 @@ def _answer(given: Sequence[Given]) -> int:
     except (ToolError, DagError, JournalError) as error:
         say(f"ERROR: {error}")
         print(f"ERROR: {error}" if not str(error).startswith("ERROR") else error, file=sys.stderr)
-    except SCHEDD_AWAY as error:
+    except _ScheddAwayError as error:
         say(f"The schedd does not answer: {error}")
         status = AGAIN
-    if status != AGAIN and status >= 0:
-        with contextlib.suppress(OSError):
-            os.unlink(options.texts.get("lockfile", files.lock))
+    finally:
+        if status != AGAIN:
+            with contextlib.suppress(OSError):
+                os.unlink(options.texts.get("lockfile", files.lock))
     say(f"**** condor_scheduniv_exec.{_own_cluster()}.0 (condor_DAGMAN) pid {os.getpid()} EXITING WITH STATUS {status}")
     os.close(lock)
+    return status
+
+
+def ended_with(files: DagFiles, dag_id: int) -> int | None:
+    """The exit status of this job's run, when it has ended: whoever is killed then is started once more.
+
+    The metrics are written at the end, before the journal goes.  With another status than 0, 1 and 2 the job stays in
+    the queue, and the DAG is to be run again.
+    """
+    try:
+        said = json.loads(read_text(files.metrics))
+        status = int(said["exitcode"])
+        if not dag_id or said["dagman_id"] != str(dag_id) or status not in (0, 1, 2):
+            return None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    with contextlib.suppress(OSError):
+        os.unlink(files.journal)
     return status
 
 
@@ -166,7 +194,10 @@ def _prepare(options: DagOptions, files: DagFiles, out: str, say: Callable[[str]
     words = inherited_words(options)
     submitter = Submitter(config, os.getcwd(), dag_id, appends=config.boolean("DAGMAN_DEFAULT_APPEND_VARS"),
                           subdag_words=words)
-    ad = submitter.own_ad()
+    try:
+        ad = submitter.own_ad()
+    except SCHEDD_AWAY as error:
+        raise _ScheddAwayError(str(error)) from None
     if "batch-name" not in options.texts and "JobBatchName" in ad:
         words += ["-Batch-Name", ad.get_str("JobBatchName")]
     goes_on = os.path.exists(files.journal) and "force" not in options.switches

@@ -50,3 +50,21 @@ def test_a_long_queue_comes_in_pages_that_fit_a_message() -> None:
 def test_long_names_end_a_page_earlier() -> None:
     for lines in pages(make_queue(300, "x" * 20_000)):
         assert len(encode(Totals(mine=(), everybody=(), batches=lines))) < MAX_BODY_BYTES
+
+
+def test_a_workflow_is_counted_in_nodes() -> None:
+    queue = JobQueue()
+    own = ClassAd({"ProcId": 0, "JobStatus": 2, "DAG_NodesTotal": 9, "DAG_NodesDone": 4})
+    for number, ad, job in (
+        (1, {"JobUniverse": 7}, own), (2, {"DAGManJobId": 1}, ClassAd({"ProcId": 0, "JobStatus": 2})),
+        (3, {"DAGManJobId": 1}, ClassAd({"ProcId": 0, "JobStatus": 1})),
+        (4, {"DAGManJobId": 77}, ClassAd({"ProcId": 0, "JobStatus": 1})),
+    ):
+        common = ClassAd({"ClusterId": number, "Owner": "ann", "User": "ann@here", "JobBatchName": "x", **ad})
+        cluster = queue.clusters[number] = Cluster(number, "ann", common, 1)
+        job.parent = common
+        queue.enter(cluster, 0, job)
+    (line,), _ = job_query.batches(queue, "ann")
+    ad = ClassAd.from_bytes(line)
+    assert [ad.get_int(name) for name in ("Done", "Run", "Idle", "Total")] == [4, 1, 2, 10]
+    assert ad.get_str("JobIds") == "2.0 ... 4.0"
