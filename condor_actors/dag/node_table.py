@@ -194,6 +194,7 @@ def _post_ended(run: RunState, node: int, event: PostEnded) -> None:
         return
     run.effects += run.scripts["post"].end(node)
     run.active[node].status = event.status
+    run.note(node, "POST_SCRIPT_TERMINATED", status=event.status)
     run.note(node, "POST_SCRIPT_SUCCESS" if event.status == 0 else "POST_SCRIPT_FAILURE", status=event.status)
     _over(run, node, event.status)
 

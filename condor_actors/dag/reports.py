@@ -12,15 +12,18 @@ from collections.abc import Iterator, Mapping
 from condor_actors.classads import quote
 from condor_actors.dag.dag_run import DagRun
 from condor_actors.dag.definitions import Kind
+from condor_actors.dag.run_effects import Note
 from condor_actors.dag.run_state import NodeState
 
-__all__ = ["NODE_STATUS", "attributes", "drawing", "figures", "metrics", "status_file", "table"]
+__all__ = ["NODE_STATUS", "attributes", "drawing", "figures", "metrics", "spoken", "status_file", "table"]
 
 NODE_STATUS = {
     NodeState.WAITING: 0, NodeState.READY: 1, NodeState.PRE: 2, NodeState.SUBMITTING: 3, NodeState.QUEUED: 3,
     NodeState.POST: 4, NodeState.DONE: 5, NodeState.FAILED: 6, NodeState.FUTILE: 7, NodeState.STOPPED: 1,
 }
 """The numbers of a node's states in status files."""
+LOGGED = frozenset({"SUBMIT", "EXECUTE", "JOB_TERMINATED", "JOB_ABORTED", "JOB_HELD", "JOB_RELEASED"})
+"""What the jobs' event log says too."""
 STATUS_NAMES = ("STATUS_NOT_READY", "STATUS_READY", "STATUS_PRERUN", "STATUS_SUBMITTED", "STATUS_POSTRUN",
                 "STATUS_DONE", "STATUS_ERROR", "STATUS_FUTILE")
 
@@ -73,6 +76,31 @@ def attributes(run: DagRun, now_s: float) -> Mapping[str, int | bool]:
         "DAG_JobsSubmitted": run.nodes.jobs_submitted, "DAG_JobsIdle": run.nodes.idle, "DAG_JobsHeld": held(run),
         "DAG_JobsRunning": running, "DAG_JobsCompleted": run.nodes.jobs_succeeded,
     }
+
+
+def spoken(note: Note, name: str, tries: str) -> str:
+    """A line of dagman.out about what happened to a node; empty: another one says it.
+
+    Args:
+        note: what happened.
+        name: of the node.
+        tries: ``2 of 3``.
+    """
+    job, status = f"({note.cluster}.{note.proc}.0)", note.status
+    how = f"died on signal {-status}" if -1000 < status < 0 else f"failed with status {status}"
+    if note.what in LOGGED:
+        return f"Event: ULOG_{note.what} for HTCondor Node {name} {job}"
+    texts = {
+        "JOB_SUCCESS": f"Node {name} job completed", "JOB_FAILURE": f"Node {name} job {how}",
+        "PRE_SCRIPT_SUCCESS": f"PRE Script of node {name} completed successfully.",
+        "PRE_SCRIPT_FAILURE": f"PRE Script of Node {name} {how}",
+        "POST_SCRIPT_SUCCESS": f"POST Script of node {name} completed successfully.",
+        "POST_SCRIPT_FAILURE": f"POST Script of node {name} {how}",
+        "RETRY": f"Retrying node {name} (retry #{tries})...",
+        "PRE_SKIP": f"Node {name} is done: its PRE script ended with status {status} (PRE_SKIP)",
+        "NODE_FAILED": f"Node {name} has failed",
+    }
+    return texts.get(note.what, "")
 
 
 def metrics(run: DagRun, *, start_s: float, end_s: float, status: int, dagman_id: int, parent_id: int, rescue: int,

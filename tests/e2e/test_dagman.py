@@ -102,6 +102,13 @@ def test_a_diamond(dags: Workflows) -> None:
     assert (done.returncode, 'ERROR: "x.dag.condor.sub" already exists.' in done.stderr) == (1, True)
 
 
+def test_the_page_runs_as_printed(dags: Workflows) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "dagman.md").read_text()
+    dag, say = page.split("```\n")[1], page.split("```\n")[3]
+    assert dags.run(dag, say_sub=say.replace("queue", "universe = local\nqueue")) == 0
+    assert (dags.folder / "D.out").read_text() == "node D, try 0\n"
+
+
 def test_attributes_variables_and_parents(dags: Workflows) -> None:
     text = DIAMOND + 'VARS D then="exit 0" My.Extra="\\"yes\\""\nPRIORITY D 7\n'
     assert dags.run(text) == 0
@@ -295,6 +302,23 @@ def test_killed_twenty_times(dags: Workflows) -> None:
     runs = Counter(line.split()[0] for line in dags.said())
     expected = {f"n{node}": fails for node, fails in enumerate(failures(lines)) if node % 10 != 9}
     assert runs == Counter({name: fails + 1 for name, fails in expected.items()})
+
+
+def test_the_schedd_dies_and_the_machine_is_switched_off(dags: Workflows) -> None:
+    pool, names = dags.pool, [f"n{number}" for number in range(12)]
+    text = "".join(f"JOB {name} say.sub\n" for name in names) + 'VARS ALL_NODES then="sleep 0.5"\n'
+    text += "".join(f"PARENT {' '.join(names[at:at + 3])} CHILD {' '.join(names[at + 3:at + 6])}\n" for at in (0, 3, 6))
+    folder = dags.begin(text)
+    dags.submit()
+    until(lambda: len(dags.said()) >= 2, "it has begun")
+    pool.until_restarted("schedd", pool.kill("schedd"))
+    until(lambda: len(dags.said()) >= 6, "it goes on with another schedd")
+    pool.power_off()
+    pool.run("condor_personal", "start", "--dir", str(pool.dir))
+    assert dags.wait() == 0
+    assert json.loads((folder / "x.dag.metrics").read_text())["nodes_succeeded"] == 12
+    log = (folder / "x.dag.nodes.log").read_text().splitlines()
+    assert Counter(line.split()[-1] for line in log if "DAG Node: " in line) == Counter(names)
 
 
 def ended(folder: Path) -> bool:

@@ -26,12 +26,15 @@ from condor_actors.dag.run_events import (
     SUBMIT_FAILED,
     Began,
     Change,
+    Halted,
     HoldEnded,
     JobChanged,
     JobEnded,
     PostEnded,
     PreEnded,
+    RemovedByUser,
     Reserved,
+    Resumed,
     RunEvent,
     ScriptDue,
     SubmitDue,
@@ -159,8 +162,11 @@ class World:
         return bad[0] if len(bad) > (count * allowed // 100 if share else allowed) else 0
 
 
-def drive(world: World, crashes: float) -> DagRun:
-    """Run it to its end; what was decided and not journaled yet is lost in a crash."""
+def drive(world: World, crashes: float, disturbances: float = 0.0) -> DagRun:
+    """Run it to its end; what was decided and not journaled yet is lost in a crash.
+
+    ``disturbances``: how often somebody halts it, lets it go on, or removes it.
+    """
     rng = world.rng
     run = DagRun(world.dag, world.settings)
     pending: list[RunEffect] = []
@@ -183,6 +189,9 @@ def drive(world: World, crashes: float) -> DagRun:
             run.validate()
             pending = list(run.resume())
             live = {cluster: cluster for cluster in world.queue}
+            continue
+        if rng.random() < disturbances:
+            tell(rng.choice([Halted(), Halted(), Resumed(), Resumed(), RemovedByUser()]))
             continue
         acts = [*range(len(pending)), *(("job", cluster) for cluster in live)]
         assert acts, (world.seed, [run.nodes.state(n) for n in range(len(world.dag.nodes))])
@@ -210,6 +219,8 @@ def drive(world: World, crashes: float) -> DagRun:
 
 def submit(world: World, run: DagRun, effect: Submit, live, tell) -> None:
     node, attempt = effect.node, run.nodes.attempt_of(effect.node)
+    if run.nodes.state(node) is not NodeState.SUBMITTING:  # it was stopped meanwhile
+        return
     if effect.cluster in world.queue:  # the answer was lost: it is found again
         tell(Submitted(node, effect.cluster, world.queue[effect.cluster][2]))
         return
@@ -298,3 +309,25 @@ def test_the_outcome_is_that_of_the_model(block: int, crashes: float) -> None:
         assert "WAITING" not in found.values()
         if dag.final >= 0:
             assert run.nodes.state(dag.final).name == world.model_of(dag.final), f"seed {seed}"
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_it_ends_however_it_is_disturbed(block: int) -> None:
+    """Nothing is submitted twice, what has succeeded would have succeeded anyway, the rest is for a rescue file."""
+    for seed in range(block * 40, block * 40 + 40):
+        rng = random.Random(seed)
+        dag, text = make(rng)
+        for node in dag.nodes:
+            node.fails_fast = False
+            if rng.random() < 0.1 and node.kind is not Kind.FINAL:
+                node.abort_on = (1, None)
+        settings = RunSettings(jobs=rng.choice([0, 1, 3]), pre=rng.choice([0, 1]), post=rng.choice([0, 1]), holds=0,
+                               fails_fast=False, submit_attempts=2)
+        world = World(dag, seed, rng, settings)
+        run = drive(world, 0.03, 0.02)
+        expected = world.model()
+        for number, node in enumerate(dag.nodes):
+            if node.kind is not Kind.FINAL and run.nodes.state(number) is NodeState.DONE and node.unless_exit is None:
+                assert expected[node.name] == "DONE", f"seed {seed}\n{text}"
+        if dag.final >= 0:
+            assert run.nodes.state(dag.final).name in ("DONE", "FAILED"), f"seed {seed}\n{text}"

@@ -24,7 +24,7 @@ from condor_actors.daemons.shadow.host_messages import SHADOW_HOST, ShadowReport
 from condor_actors.daemons.shadow.strangers import refuse_stranger
 from condor_actors.machine.run.launch import Ended, Launched, Launcher, LaunchPlan, close_quietly
 from condor_actors.machine.run.users import Account
-from condor_actors.messages.codes import HoldCode, JobEventType
+from condor_actors.messages.codes import HoldCode, JobEventType, Universe
 from condor_actors.messages.envelope import Delivery, Refused, TimerFired
 from condor_actors.messages.run import ContinueRun, StopRun, SuspendRun
 from condor_actors.messages.shadow_host import RunEnded, RunUpdated, StartRun
@@ -248,7 +248,8 @@ class LocalShadow(Actor):
         spec = read_spec(self._job_without_transfer())
         self._signal(signal.SIGKILL if message.how == "fast" else spec.signal_for(message.how))
         self._signal(signal.SIGCONT)
-        given = any(name in self._job for name in ("JobMaxVacateTime", "KillSigTimeout"))
+        given = self._job.get_int("JobUniverse") == Universe.SCHEDULER and any(
+            name in self._job for name in ("JobMaxVacateTime", "KillSigTimeout"))
         self.context.set_timer("kill", spec.vacate_s if given else KILL_AFTER_S)
 
     def _tell(self, event: str) -> None:

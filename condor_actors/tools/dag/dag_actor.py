@@ -19,7 +19,7 @@ from condor_actors.actors.actor import Actor
 from condor_actors.classads import quote
 from condor_actors.dag.dag_run import DagRun, Phase
 from condor_actors.dag.definitions import Kind
-from condor_actors.dag.reports import attributes, status_file, table
+from condor_actors.dag.reports import attributes, spoken, status_file, table
 from condor_actors.dag.rescue import rescue_text
 from condor_actors.dag.run_effects import (
     Ended,
@@ -362,7 +362,8 @@ class DagActor(Actor):
                 self.say(f"ERROR: submit of node {name} failed: {problem}")
                 self.tell(SubmitFailed(each.number, True))
             else:
-                self.say(f"Submitting HTCondor Node {name} job(s)... assigned HTCondor ID ({each.cluster}.0.0)")
+                self.say(f"Submitting HTCondor Node {name} job(s)...")
+                self.say(f"\tassigned HTCondor ID ({each.cluster}.0.0)")
                 self.tell(Submitted(each.number, each.cluster, each.jobs))
         self._pump()
 
@@ -423,10 +424,11 @@ class DagActor(Actor):
         self.context.defer_to_turn(self._around.in_files(function, *arguments), done)
 
     def _note(self, note: Note) -> None:
-        name = self._run.dag.nodes[note.node].name
+        node = self._run.dag.nodes[note.node]
         self._notes.append(note)
-        status = f" with status {note.status}" if note.status else ""
-        self.say(f"Event: {note.what} for HTCondor Node {name} ({note.cluster}.{note.proc}.0){status}")
+        text = spoken(note, node.name, f"{self._run.nodes.attempt_of(note.node)} of {node.retries}")
+        if text:
+            self.say(text)
 
     def _report_table(self) -> None:
         for line in table(self._run):

@@ -100,15 +100,11 @@ def _answer(given: Sequence[Given]) -> int:
         ended = ended_with(files, _own_cluster())
         if ended is not None:
             say("The DAG had ended before this process began")
-            return ended
-        made = _prepare(options, files, out, say)
-        if "dot" in {item.name for item in given}:
-            if made.dag.dot is None:
-                raise ToolError("ERROR: -dot: the DAG has no DOT line")
-            made.files.draw(made.run, time.time())()
-            status = 0
+            status = ended
+        elif "dot" in {item.name for item in given}:
+            status = _draw(options, files, out, say)
         else:
-            status = _run(made, files, told, say)
+            status = _run(_prepare(options, files, out, say), files, told, say)
     except (ToolError, DagError, JournalError) as error:
         say(f"ERROR: {error}")
         print(f"ERROR: {error}" if not str(error).startswith("ERROR") else error, file=sys.stderr)
@@ -122,6 +118,27 @@ def _answer(given: Sequence[Given]) -> int:
     say(f"**** condor_scheduniv_exec.{_own_cluster()}.0 (condor_DAGMAN) pid {os.getpid()} EXITING WITH STATUS {status}")
     os.close(lock)
     return status
+
+
+def _draw(options: DagOptions, files: DagFiles, out: str, say: Callable[[str], None]) -> int:
+    """Write the drawing and nothing else."""
+    dag = _read(options, load("DAGMAN"), say)
+    if dag.dot is None:
+        raise ToolError("ERROR: -dot: the DAG has no DOT line")
+    RunFiles(dag, files, out).draw(DagRun(dag, RunSettings()), time.time())()
+    return 0
+
+
+def _read(options: DagOptions, config: Config, say: Callable[[str], None]) -> Dag:
+    """The DAG, without a cycle."""
+    dag = read_dag(options.files, Reading(
+        read_text, any_characters=config.boolean("DAGMAN_ALLOW_ANY_NODE_NAME_CHARACTERS"),
+        joins=config.boolean("DAGMAN_USE_JOIN_NODES"), own_folders="usedagdir" in options.switches),
+        munges=config.boolean("DAGMAN_MUNGE_NODE_NAMES"))
+    refuse_cycle(dag)
+    for sentence in dag.warnings:
+        say(f"Warning: {sentence}")
+    return dag
 
 
 def ended_with(files: DagFiles, dag_id: int) -> int | None:
@@ -183,13 +200,7 @@ class _Made:
 
 def _prepare(options: DagOptions, files: DagFiles, out: str, say: Callable[[str], None]) -> _Made:
     config = _configuration()
-    dag = read_dag(options.files, Reading(
-        read_text, any_characters=config.boolean("DAGMAN_ALLOW_ANY_NODE_NAME_CHARACTERS"),
-        joins=config.boolean("DAGMAN_USE_JOIN_NODES"), own_folders="usedagdir" in options.switches),
-        munges=config.boolean("DAGMAN_MUNGE_NODE_NAMES"))
-    refuse_cycle(dag)
-    for sentence in dag.warnings:
-        say(f"Warning: {sentence}")
+    dag = _read(options, config, say)
     dag_id = _own_cluster()
     words = inherited_words(options)
     submitter = Submitter(config, os.getcwd(), dag_id, appends=config.boolean("DAGMAN_DEFAULT_APPEND_VARS"),

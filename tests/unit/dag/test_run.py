@@ -8,7 +8,7 @@ from condor_actors.cores.state_table import InvariantBroken, ignore
 from condor_actors.dag.dag_run import DAG_TABLE, DagRun, Phase
 from condor_actors.dag.node_table import STATES, TABLE
 from condor_actors.dag.reader import read_dag
-from condor_actors.dag.reports import attributes, drawing, figures, metrics, status_file, table
+from condor_actors.dag.reports import attributes, drawing, figures, metrics, spoken, status_file, table
 from condor_actors.dag.rescue import later_rescues, newest_rescue, rescue_text
 from condor_actors.dag.run_effects import (
     Ended,
@@ -267,6 +267,14 @@ def test_what_is_reported() -> None:
     text = rescue_text(run.run.nodes, 0.0, resets_retries=False)
     assert "# 1 of 2 retries already performed; 1 remaining\nRETRY A 1\n" in text
     assert run.run.nodes.state(1) is NodeState.WAITING
+
+
+def test_what_dagman_out_says() -> None:
+    assert spoken(Note(0, "SUBMIT", 4, 1), "A", "") == "Event: ULOG_SUBMIT for HTCondor Node A (4.1.0)"
+    assert spoken(Note(0, "PRE_SCRIPT_FAILURE", status=-9), "A", "") == "PRE Script of Node A died on signal 9"
+    assert spoken(Note(0, "JOB_FAILURE", status=3), "A", "") == "Node A job failed with status 3"
+    assert spoken(Note(0, "RETRY"), "A", "1 of 2") == "Retrying node A (retry #1 of 2)..."
+    assert spoken(Note(0, "PRE_SCRIPT_STARTED"), "A", "") == ""
 
 
 def test_names_of_rescue_files() -> None:
