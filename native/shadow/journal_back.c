@@ -183,9 +183,10 @@ static void bring_back(const struct journal *j, const struct record *r, const ch
     } else if (S_ISDIR(r->mode)) {
         mkdir(path, r->mode & 07777);
     } else if (S_ISREG(r->mode)) {
-        int from = openat(j->directory, other, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-        int to = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-        if (from >= 0 && to >= 0 && copy_content(from, to))
+        struct stat st;
+        int from = openat(j->directory, other, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+        int to = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600);
+        if (from >= 0 && to >= 0 && fstat(from, &st) == 0 && S_ISREG(st.st_mode) && copy_content(from, to))
             fchmod(to, r->mode & 07777);
         if (from >= 0)
             close(from);

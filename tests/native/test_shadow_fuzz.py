@@ -16,23 +16,20 @@ import os
 import random
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.native.fuzz import descriptions, extremes
+from tests.native.fuzz import descriptions, extremes, journals
+from tests.native.fuzz.building import HERE, Unbuildable, build_fuzzer, make_table, may_mount, search, shadow_sources
 
-NATIVE = Path(__file__).parents[2] / "native"
-HERE = Path(__file__).parent / "fuzz"
 KEPT = HERE / "frames"
 MUTANTS = 4000
 LONGEST = 16 << 20
 SEARCHED, LONGEST_SEARCHED = 10_000, 8192
 LONG_S = 900
-MARKS = ("runtime error:", "ERROR:", "SUMMARY:")
 
 
 # Functions of the shadow that no input reaches, and why.
@@ -52,36 +49,22 @@ NOT_REACHED = {
 }  # fmt: skip
 
 
-def make_table(folder: Path) -> None:
-    """Make calls.h in FOLDER, which the shadow's sources include."""
-    table = [sys.executable, str(NATIVE / "generate.py"), str(NATIVE / "syscalls.tbl"), "header"]
-    subprocess.run([*table, str(folder / "calls.h")], check=True)
-
-
-def shadow_sources() -> list[str]:
-    return sorted(map(str, (NATIVE / "shadow").glob("*.c")))
-
-
 @pytest.fixture(scope="module")
 def fuzzer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the fuzzer, built with clang's address and undefined-behaviour checks."""
-    if shutil.which("clang") is None:
-        pytest.skip("needs clang")
-    if os.geteuid() and not may_mount():
-        pytest.skip("needs root or user namespaces: hostile frames are not answered with this user's rights")
-    folder = tmp_path_factory.mktemp("fuzzer")
-    make_table(folder)
-    sources = [str(HERE / "shadow_frames.c"), *shadow_sources()]
-    built = subprocess.run(
-        ["clang", "-g", "-O1", "-std=gnu11", "-w", "-D_GNU_SOURCE", "-fsanitize=fuzzer,address,undefined",
-         "-fno-sanitize=alignment", "-fno-sanitize-recover=undefined", "-include", str(HERE / "clang.h"),
-         f"-I{folder}", "-o", str(folder / "fuzzer"), *sources, "-lpthread"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    if built.returncode and "clang_rt.fuzzer" in built.stderr:
-        pytest.skip("needs clang's fuzzing library")
-    assert built.returncode == 0, built.stderr[-2000:]
-    return folder / "fuzzer"
+    try:
+        return build_fuzzer(tmp_path_factory.mktemp("fuzzer"), "shadow_frames")
+    except Unbuildable as why:
+        pytest.skip(str(why))
+
+
+@pytest.fixture(scope="module")
+def journal_fuzzer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return that of the undo journal."""
+    try:
+        return build_fuzzer(tmp_path_factory.mktemp("journal"), "journal_back")
+    except Unbuildable as why:
+        pytest.skip(str(why))
 
 
 @pytest.fixture
@@ -93,37 +76,11 @@ def place() -> Iterator[Path]:
         yield Path(name)
 
 
-def finding(said: str) -> str:
-    """Return the sanitizer's report out of what the fuzzer SAID."""
-    starts = [at for mark in MARKS if (at := said.find(mark)) >= 0]
-    return said[min(starts) :][:4000] if starts else said[-4000:]
-
-
 def run(fuzzer: Path, folder: Path, *words: str) -> None:
     """Run the fuzzer in FOLDER; a finding fails with its report and the input, in hexadecimal digits."""
-    fixed = ["-timeout=600", "-rss_limit_mb=4096", "-detect_leaks=0", "-artifact_prefix=./"]
-    environment = {
-        **os.environ,
-        "ASAN_OPTIONS": "detect_leaks=0",
-        "UBSAN_OPTIONS": "print_stacktrace=1",
-        "ASAN_SYMBOLIZER_PATH": shutil.which("llvm-symbolizer") or "",
-    }
-    done = subprocess.run(
-        [str(fuzzer), *fixed, *words], cwd=folder, capture_output=True, text=True, errors="replace",
-        env=environment, check=False,
-    )  # fmt: skip
-    if done.returncode:
-        running = [folder / line[9:] for line in done.stderr.splitlines() if line.startswith("Running: ")][-1:]
-        artifacts = [path for path in folder.glob("*-*") if path.is_file()]
-        guilty = {path.name: path.read_bytes().hex()[:8000] for path in [*artifacts, *running] if path.is_file()}
-        pytest.fail(f"the fuzzer ended with {done.returncode}\n{finding(done.stderr)}\n{guilty}", pytrace=False)
-
-
-def may_mount() -> bool:
-    """Return whether this process can make a mount namespace: root does, others in a user namespace."""
-    words = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--user", "--map-current-user", "--mount"]
-    return shutil.which("unshare") is not None and subprocess.run(
-        [*words, "true"], capture_output=True, check=False).returncode == 0
+    found = search(fuzzer, folder, *words)
+    if found:
+        pytest.fail(found, pytrace=False)
 
 
 def mutant(dice: random.Random, inputs: list[bytes]) -> bytes:
@@ -229,6 +186,17 @@ def frames(place: Path) -> Path:
 @pytest.mark.timeout(1300)
 def test_short_search_for_hostile_frames(fuzzer: Path, place: Path, frames: Path) -> None:
     run(fuzzer, place, "-seed=1988", f"-runs={SEARCHED}", f"-max_len={LONGEST_SEARCHED}", frames.name)
+
+
+@pytest.mark.timeout(1300)
+def test_hostile_journals(journal_fuzzer: Path, place: Path) -> None:
+    """What going back makes of journals that the shadow did not write: each seed, then a search of a fixed length."""
+    corpus = place / "journals"
+    corpus.mkdir(mode=0o777)
+    corpus.chmod(0o777)
+    for name, data in journals.seeds().items():
+        (corpus / name).write_bytes(data)
+    run(journal_fuzzer, place, "-seed=1988", f"-runs={SEARCHED}", f"-max_len={LONGEST_SEARCHED}", corpus.name)
 
 
 @pytest.mark.soak

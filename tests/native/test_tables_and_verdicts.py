@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from condor_actors.machine.native.cpu import level_of_flags, level_of_machine
-from condor_actors.machine.native.preflight import examine
-from tests.native.conftest import Compile
+from condor_actors.machine.native.preflight import REFUSED, examine
+from tests.native.conftest import Compile, finished, tool
 
 NATIVE = Path(__file__).parents[2] / "native"
 V2 = {"cx16", "lahf_lm", "popcnt", "pni", "sse4_1", "sse4_2", "ssse3"}
@@ -71,10 +71,51 @@ def test_verdicts(compiled: Compile, tmp_path: Path) -> None:
     (tmp_path / "net.c").write_text("int connect(); int main(){return connect(0, 0, 0);}")
     subprocess.run(["gcc", "-w", "-o", str(tmp_path / "net"), str(tmp_path / "net.c")], check=True)
     assert examine(str(tmp_path / "net")).remarks == ("connect: the network (EACCES)",)
+    script = tmp_path / "script"
+    script.write_text("#!/usr/bin/env -S sh -e\necho on\n")
+    assert examine(str(script)).runs
+    assert "no checkpoint is taken" in examine(str(script)).remarks[-1]
+    script.write_text(f"#!{script}\n")
+    assert "too many scripts" in examine(str(script)).summary
     other = bytearray(Path(compiled("worker")).read_bytes())
     other[18] = 183  # another architecture
     (tmp_path / "arm").write_bytes(other)
     assert not examine(str(tmp_path / "arm")).runs
+
+
+@pytest.mark.parametrize("found_by", ["run path", "origin", "environment"])
+def test_verdicts_of_the_libraries_that_a_program_names(found_by: str, tmp_path: Path,
+                                                        monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "lib"
+    folder.mkdir()
+    (tmp_path / "inner.c").write_text("int listen(); int socket(); int inner(void) { return listen(socket(), 0); }")
+    (tmp_path / "outer.c").write_text("int inner(); int uuid(); int outer(void) { return inner() + uuid(); }")
+    (tmp_path / "uuid.c").write_text("int connect(); int uuid(void) { return connect(); }")
+    (tmp_path / "main.c").write_text("int outer(); int main(void) { return outer(); }")
+    where = {"run path": [f"-Wl,-rpath,{folder}"], "origin": ["-Wl,-rpath,$ORIGIN/lib"], "environment": []}[found_by]
+    if found_by == "environment":
+        monkeypatch.setenv("LD_LIBRARY_PATH", str(folder))
+    for name, needed in (("inner", []), ("uuid", []), ("outer", ["-linner", "-luuid"])):
+        subprocess.run(["gcc", "-w", "-shared", "-fPIC", "-o", str(folder / f"lib{name}.so"),
+                        str(tmp_path / f"{name}.c"), f"-L{folder}", *needed], check=True)
+    program = str(tmp_path / "main")
+    subprocess.run(["gcc", "-w", "-o", program, str(tmp_path / "main.c"), f"-L{folder}", "-louter",
+                    f"-Wl,-rpath-link,{folder}", *where], check=True)
+    verdict = examine(program)
+    assert verdict.summary == "can run; these of its calls would be refused, should it make them"
+    assert verdict.remarks == (f"libinner.so: listen, socket: {REFUSED['listen']}; {REFUSED['socket']}",)
+    assert verdict.libraries == ("libuuid.so: connect: the network (EACCES)",)
+
+
+def test_the_errno_that_is_told_is_the_one_that_comes() -> None:
+    refused = {line.split()[1]: line.split()[3] for line in (NATIVE / "syscalls.tbl").read_text().splitlines()
+               if line[:1].isdigit() and line.split()[2] == "refused"}
+    assert {name: why for name, why in REFUSED.items() if name in refused and f"({refused[name]})" not in why} == {}
+    assert {"connect", "signalfd", "execveat"} <= refused.keys() & REFUSED.keys()
+    code = ("import errno, socket\nfor kind in socket.AF_INET, socket.AF_INET6, socket.AF_UNIX:\n"
+            " try: socket.socket(kind)\n except OSError as error: print(errno.errorcode[error.errno])")
+    status, out, _ = finished(tool("run", "--", sys.executable, "-c", code))
+    assert (status, out) == (0, b"EAFNOSUPPORT\nEAFNOSUPPORT\nEACCES\n")
 
 
 def test_levels() -> None:

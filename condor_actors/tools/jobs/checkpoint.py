@@ -438,7 +438,7 @@ def _preflight(words: Sequence[str]) -> int:
     for program in parser.parse_args(words).programs:
         verdict = examine(program)
         print(f"{program}: {verdict.summary}")
-        for remark in verdict.remarks:
+        for remark in (*verdict.remarks, *verdict.libraries):
             print(f"  {remark}")
         worst = max(worst, 0 if verdict.runs else 1)
     return worst
