@@ -181,7 +181,8 @@ def _examine_elf(path: str, data: bytes) -> Verdict:
         own = _parse(path, data)
     except (struct.error, ValueError):
         return Verdict(True, "can run; what it calls cannot be seen")
-    loads, quiet = "dlopen" in own.imports, []
+    loads = "dlopen" in own.imports
+    quiet: list[str] = []
     remarks = [f"{name}: {REFUSED[name]}" for name in sorted(own.imports & REFUSED.keys())]
     for place, library in sorted(_libraries(path, own)):
         names = sorted(library.imports & REFUSED.keys())
