@@ -52,6 +52,7 @@ def load_config(
     files: Sequence[Path] | None = None,
     last: Sequence[Path] = (),
     overrides: Mapping[str, str] | None = None,
+    reads_user_file: bool = True,
 ) -> Config:
     """Read the configuration as one program sees it.
 
@@ -62,6 +63,7 @@ def load_config(
         files: read these first instead of searching for the first file.
         last: files read after all others, as if they stood at the end of LOCAL_CONFIG_DIR.
         overrides: set last of all, as if on the command line.
+        reads_user_file: False: not what an ordinary user has below his home.
 
     Returns:
         The configuration. Values are not judged yet; see `Config.problems`.
@@ -69,7 +71,7 @@ def load_config(
     Raises:
         ConfigError: a file that cannot be read, or a statement that is none.
     """
-    loader = Loader(subsystem, local_name, os.environ if environ is None else environ)
+    loader = Loader(subsystem, local_name, os.environ if environ is None else environ, reads_user_file)
     return loader.load(files, last, overrides or {})
 
 
@@ -114,7 +116,9 @@ def find_root_file(environ: Mapping[str, str]) -> str | None:
 class Loader:
     """One reading of a configuration."""
 
-    def __init__(self, subsystem: str, local_name: str | None, environ: Mapping[str, str]) -> None:
+    def __init__(self, subsystem: str, local_name: str | None, environ: Mapping[str, str],
+                 reads_user_file: bool = True) -> None:
+        self._reads_user_file = reads_user_file
         known = {"SUBSYSTEM": subsystem.upper(), "LOCALNAME": local_name or subsystem.upper()}
         self._environ = environ
         self._known = known
@@ -209,7 +213,7 @@ class Loader:
 
     def _read_user_file(self) -> None:
         """``~/.condor/user_config`` of an ordinary user; root's daemons do not look at homes."""
-        if os.geteuid() == 0:
+        if os.geteuid() == 0 or not self._reads_user_file:
             return
         name = self._value("USER_CONFIG_FILE")
         home = own_home()

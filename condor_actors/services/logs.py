@@ -9,7 +9,9 @@ close are left to that.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -89,13 +91,36 @@ def log_name(daemon: str) -> str:
     return "".join(part.capitalize() for part in daemon.split("-")) + "Log"
 
 
-def start_logging(config: Config, daemon: str, *, suffix: str = "") -> Callable[[], None]:
+@implementer(ILogObserver)
+class GivenLog:
+    """Writes events to a file that was opened for this process by another account; it is never put aside.
+
+    Args:
+        descriptor: of the file, open for appending.
+        form: what an event looks like, a line without its end.
+    """
+
+    def __init__(self, descriptor: int, form: Callable[[LogEvent], str]) -> None:
+        self._descriptor = descriptor
+        self._form = form
+
+    def __call__(self, event: LogEvent) -> None:
+        """One event; a log that cannot be written must not stop the process."""
+        with suppress(OSError):
+            os.write(self._descriptor, f"{self._form(event)}\n".encode(errors="replace"))
+
+    def close(self) -> None:
+        """Nothing: it is the process's standard error as well."""
+
+
+def start_logging(config: Config, daemon: str, *, suffix: str = "", into: int | None = None) -> Callable[[], None]:
     """Send what is logged in this process to its file.
 
     Args:
         config: see the module.
         daemon: its name, as in the service's name.
         suffix: appended to the file's name (the owner, for a shadow host).
+        into: the descriptor of a file that is open already, in place of that one.
 
     Returns:
         A function that ends it.
@@ -108,7 +133,8 @@ def start_logging(config: Config, daemon: str, *, suffix: str = "") -> Callable[
     path = Path(own) if own else config.path("LOG") / log_name(daemon)
     form = as_json if config.text("LOG_FORMAT") == "json" else as_line
     max_bytes = config.size(f"MAX_{subsystem}_LOG") or None
-    log = RotatingLog(path.with_name(path.name + suffix), max_bytes, config.integer(f"MAX_NUM_{subsystem}_LOG"), form)
+    log: RotatingLog | GivenLog = GivenLog(into, form) if into is not None else RotatingLog(
+        path.with_name(path.name + suffix), max_bytes, config.integer(f"MAX_NUM_{subsystem}_LOG"), form)
     everything = config.is_debugged(subsystem)
     levels = LogLevelFilterPredicate(defaultLogLevel=LogLevel.debug if everything else LogLevel.info)
     if not everything:

@@ -1,12 +1,14 @@
 """``python -m condor_actors.services shadow-host``: a shadow host, started by the schedd.
 
-It listens nowhere.  It begins with the rights and the certificate of the schedd, and drops both when it is told whose
-it is: from then on it is the owner, and shows a proxy certificate that says so.
+It listens nowhere.  It begins with the rights of the schedd and drops them when it is told whose it is; where the
+schedd has none to lend, it is the owner's from the beginning (``--as-owner``), and its log is what it has as standard
+error.  In the end it is the owner, and shows a proxy certificate that says so.
 """
 
 from __future__ import annotations
 
 import os
+import pwd
 import signal
 from typing import Any
 
@@ -17,6 +19,8 @@ from twisted.python import usage
 
 from condor_actors.config import load_config
 from condor_actors.daemons.schedd.shadow_processes import HOST_ID_VARIABLE
+from condor_actors.machine.privilege.pool_account import pool_account
+from condor_actors.machine.privilege.secret_memory import keep_private
 from condor_actors.services.logs import start_logging
 from condor_actors.services.world import RealWorld, real_world, watch_edges
 
@@ -30,6 +34,7 @@ class Options(usage.Options):
     optParameters = [
         ["schedd-socket", "s", "", "the schedd's UNIX socket"],
     ]
+    optFlags = [["as-owner", "o", "it is the owner's already"]]  # noqa: N815
 
     def postOptions(self) -> None:  # noqa: N802 - Twisted's name
         """The socket, and in the environment what the schedd calls this process."""
@@ -45,17 +50,28 @@ def makeService(options: Options, reactor: Any = None) -> IService:  # noqa: N80
         from twisted.internet import reactor as default_reactor
 
         reactor = default_reactor
-    return ShadowHostService(options["schedd-socket"], options["host-id"], reactor)
+    if options["as-owner"]:
+        begin_as_owner()
+    return ShadowHostService(options["schedd-socket"], options["host-id"], reactor, as_owner=bool(options["as-owner"]))
+
+
+def begin_as_owner() -> None:
+    """Make oneself at home in the account that one was started with: the helper's environment is root's."""
+    keep_private()
+    entry = pwd.getpwuid(os.getuid())
+    os.environ.update({"USER": entry.pw_name, "LOGNAME": entry.pw_name, "HOME": entry.pw_dir})
+    os.umask(0o022)
 
 
 class ShadowHostService(Service):
     """Runs one shadow host for as long as the process lives."""
 
-    def __init__(self, schedd_socket: str, host_id: str, reactor: Any) -> None:
+    def __init__(self, schedd_socket: str, host_id: str, reactor: Any, *, as_owner: bool = False) -> None:
         self.name = "condor-shadow-host"
         self.exit_status = 0
         self.log = Logger("condor")
-        self._config = load_config(subsystem="SHADOW")
+        self._as_owner = as_owner
+        self._config = load_config(subsystem="SHADOW", reads_user_file=not as_owner)
         self._schedd_socket = schedd_socket
         self._host_id = host_id
         self._reactor = reactor
@@ -70,9 +86,11 @@ class ShadowHostService(Service):
         from condor_actors.transfer.client import BulkClient
         from condor_actors.wire.membership import RevocationWatch
 
-        start_logging(self._config, "shadow-host", suffix=f".{os.getpid()}")
+        start_logging(self._config, "shadow-host", suffix=f".{os.getpid()}", into=2 if self._as_owner else None)
+        pool = pool_account(self._config) if self._as_owner else None
         real = self._real = real_world(self._config, "shadow-host", reactor=self._reactor, listens_locally=False,
-                                       listens_publicly=False, machine=False)
+                                       listens_publicly=False, machine=False,
+                                       own_uid=pool.uid if pool is not None else None)
         self._bulk = BulkClient(self._reactor, real.post.endpoint)
         self._daemon = make_shadow_host(
             self._config, real.world, schedd_socket=self._schedd_socket, host_id=self._host_id, bulk=self._bulk,

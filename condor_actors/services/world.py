@@ -126,7 +126,7 @@ class RealWorld:
 
 def real_world(config: Config, name: str, *, reactor: Any, credentials: Credentials | None = None,
                listens_locally: bool = True, listens_publicly: bool = True,
-               machine: bool = True, witness: AuditLog | None = None) -> RealWorld:
+               machine: bool = True, witness: AuditLog | None = None, own_uid: int | None = None) -> RealWorld:
     """The edges of the daemon ``name``.
 
     Args:
@@ -137,6 +137,7 @@ def real_world(config: Config, name: str, *, reactor: Any, credentials: Credenti
         machine: show the machine's certificate; False for a process that will be a user's: it never sees the key.
         listens_locally, listens_publicly: which doors :meth:`RealWorld.listen` opens.
         witness: writes down what others do here.
+        own_uid: whose processes the pool's daemons are, where this process cannot tell.
 
     Raises:
         ConfigError: an authorisation list is not valid.
@@ -158,7 +159,7 @@ def real_world(config: Config, name: str, *, reactor: Any, credentials: Credenti
         config.integer("SEC_MAX_LINKS"), config.integer("SEC_MAX_LINKS_PER_SOURCE"),
         config.integer("SEC_MAX_SILENT_LINKS"), frozenset({0, os.getuid(), pool_uid(config)}))
     post.trusted_user_hosts = frozenset(host.lower() for host in config.list_of("TRUSTED_USER_HOSTS"))
-    authorization = Authorization(config, own_uid=pool_uid(config))
+    authorization = Authorization(config, own_uid=pool_uid(config) if own_uid is None else own_uid)
     world = World(reactor_time=reactor, wall_clock=SteadyClock(), random=random, post=post, log=log,
                   authorize=authorization.allows, witness=witness)
     return RealWorld(name=name, config=config, world=world, post=post, authorization=authorization,

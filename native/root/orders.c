@@ -304,7 +304,9 @@ void walk_tree(struct request *request)
         done(request, errno ? errno : EPERM, 0, "the account cannot be taken on", -1);
     uid_t from = order->kind == GIVE ? policy->pool_uid : order->uid;
     uid_t to = order->kind == GIVE ? order->uid : policy->pool_uid;
-    int error = walk(request->descriptors[0], order->kind, from, to, group, &size);
+    int error = order->kind == REMOVE && order->text[0]
+                    ? remove_entry(request->descriptors[0], order->text)
+                    : walk(request->descriptors[0], order->kind, from, to, group, &size);
     done(request, error, size, error ? "not everything in it" : "", -1);
 }
 

@@ -148,5 +148,6 @@ int watch_device(const struct request *request, int64_t *number, const char **re
 
 /* tree.c */
 int walk(int top, enum kind kind, uid_t from, uid_t to, gid_t group, int64_t *blocks);
+int remove_entry(int folder, const char *name);
 
 #endif

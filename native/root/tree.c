@@ -57,11 +57,12 @@ static int change_owner(const struct walk *walk, int thing, const struct stat *f
     return fchownat(thing, "", walk->to, walk->group, AT_EMPTY_PATH) < 0 ? errno : 0;
 }
 
-static int enter(struct walk *walk, int folder, const char *name, int depth)
+/* A folder in an open one, with all rights of its owner unless it is only looked at. */
+static int open_below(enum kind kind, int folder, const char *name)
 {
     const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
     int below = openat(folder, name, flags);
-    if (below < 0 && errno == EACCES && walk->kind != MEASURE) {
+    if (below < 0 && errno == EACCES && kind != MEASURE) {
         int reached = openat(folder, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         char link[64];
         snprintf(link, sizeof link, "/proc/self/fd/%d", reached);
@@ -70,6 +71,12 @@ static int enter(struct walk *walk, int folder, const char *name, int depth)
         if (reached >= 0)
             close(reached);
     }
+    return below;
+}
+
+static int enter(struct walk *walk, int folder, const char *name, int depth)
+{
+    int below = open_below(walk->kind, folder, name);
     if (below < 0)
         return errno;
     struct stat facts;
@@ -140,4 +147,25 @@ int walk(int top, enum kind kind, uid_t from, uid_t to, gid_t group, int64_t *bl
     }
     *blocks = walk.blocks / 2;
     return error;
+}
+
+/* Removes one entry of an open folder, a tree or a file. */
+int remove_entry(int folder, const char *name)
+{
+    int64_t blocks = 0;
+    if (strchr(name, '/') || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+        return EINVAL;
+    int below = open_below(REMOVE, folder, name), error = 0;
+    if (below >= 0) {
+        struct stat above, facts;
+        if (fstat(folder, &above) < 0 || fstat(below, &facts) < 0 || above.st_dev != facts.st_dev)
+            error = EXDEV;
+        else
+            error = walk(below, REMOVE, 0, 0, 0, &blocks);
+        close(below);
+        if (!error && unlinkat(folder, name, AT_REMOVEDIR) < 0)
+            error = errno;
+        return error;
+    }
+    return unlinkat(folder, name, 0) < 0 && errno != ENOENT ? errno : 0;
 }

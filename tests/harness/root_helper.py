@@ -41,16 +41,21 @@ class Answer:
 
 
 class Helper:
-    """A helper with a policy of its own; numeric accounts that no user database knows."""
+    """A helper with a policy of its own; numeric accounts that no user database knows.
+
+    Args:
+        policy: further words of it; with ``exact`` all that there are.
+    """
 
     def __init__(self, *policy: str, orders: str = "start,open,signal,give,take,remove,measure",
-                 accounts: Sequence[int] = (ALICE, BOB)) -> None:
+                 accounts: Sequence[int] = (ALICE, BOB), exact: bool = False) -> None:
         mine, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket = mine
         listed = [word for uid in accounts for word in ("--account", str(uid), str(uid))]
+        usual = [] if exact else [*listed, "--orders", orders, "--launcher", launcher_path()]
         self.process = subprocess.Popen(
-            [program_path("condor_root"), str(its.fileno()), "--pool", str(POOL), str(POOL), *listed, "--orders",
-             orders, "--launcher", launcher_path(), *policy], pass_fds=(its.fileno(),), env={"PATH": "/usr/bin:/bin"})
+            [program_path("condor_root"), str(its.fileno()), "--pool", str(POOL), str(POOL), *usual, *policy],
+            pass_fds=(its.fileno(),), env={"PATH": "/usr/bin:/bin"})
         its.close()
         mine.settimeout(DEADLINE_S)
         self._number = 0

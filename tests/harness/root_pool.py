@@ -13,18 +13,25 @@ from tests.harness.readable_python import python_for_all
 from tests.harness.root_helper import POOL, status_of
 from tests.pool_fixture import PersonalPool, fresh_folder, until
 
+CONFIG = f"CONDOR_IDS = {POOL}.{POOL}\n"
+
+
+def readable_personal(*arguments: str) -> list[str]:
+    """``condor_personal`` by the Python that every account can read; so its daemons are."""
+    start = "import sys; from condor_actors.tools.admin.personal import main; sys.exit(main())"
+    return [*python_for_all().words, "-c", start, *arguments]
+
 
 class RootPool(PersonalPool):
     """A personal pool that root starts; its daemons become the account POOL."""
 
     def __init__(self, folder: Path, *, slots: int = 4, config: str = "") -> None:
-        super().__init__(folder, slots=slots, config=f"CONDOR_IDS = {POOL}.{POOL}\n{config}")
+        super().__init__(folder, slots=slots, config=CONFIG + config)
 
     def command(self, *words: str) -> list[str]:
         """As ever; the daemons run by the Python that every account can read."""
         if words[0] == "condor_personal":
-            start = "import sys; from condor_actors.tools.admin.personal import main; sys.exit(main())"
-            return [*python_for_all().words, "-c", start, *words[1:]]
+            return readable_personal(*words[1:])
         return super().command(*words)
 
     def status(self, name: str) -> dict[str, str]:
@@ -33,9 +40,26 @@ class RootPool(PersonalPool):
 
     def pid(self, name: str) -> int:
         """The process of a daemon, as soon as it listens."""
-        file = self.dir / "run" / f"{name}.address"
-        until(file.exists, f"{name} listens")
-        return int(file.read_text().split()[-1])
+        return pid_of(self, name)
+
+
+def pid_of(pool: PersonalPool, name: str) -> int:
+    """The process of a daemon, as soon as it listens."""
+    file = pool.dir / "run" / f"{name}.address"
+    until(file.exists, f"{name} listens")
+    return int(file.read_text().split()[-1])
+
+
+def children(pid: int) -> list[int]:
+    """The child processes of a process."""
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def helper_of(pid: int) -> int:
+    """The condor_root of a daemon."""
+    found = [child for child in children(pid) if status_of(child)["Name"] == "condor_root"]
+    assert len(found) == 1
+    return found[0]
 
 
 @contextmanager

@@ -25,8 +25,8 @@ from condor_actors.classads import ClassAd
 from condor_actors.cores.schedd.schedd_settings import ScheddSettings
 from condor_actors.daemons.schedd.completion_mail import CompletionMail
 from condor_actors.daemons.schedd.history import HistoryQuestions
+from condor_actors.daemons.schedd.job_accounts import User
 from condor_actors.daemons.schedd.schedd import ScheddDaemon, ScheddEdges
-from condor_actors.daemons.schedd.shadow_processes import User
 from condor_actors.daemons.schedd.spool import Spool
 from condor_actors.daemons.shadow.shadow_host import HostEdges, ShadowHostDaemon
 from condor_actors.daemons.shadow.submit_files import FileCache
@@ -190,7 +190,7 @@ class PlayedProcesses:
         self._next = 1000
         self.alive: dict[int, str] = {}
 
-    def start(self, host_id: str) -> int:
+    def start(self, host_id: str, owner: str) -> int:
         self._next += 1
         pid = self._next
         self.alive[pid] = f"<host:{pid}>"

@@ -7,15 +7,14 @@ import re
 import select
 import signal
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.harness.root_helper import POOL, status_of
-from tests.harness.root_pool import RootPool, root_pool
+from tests.harness.root_pool import RootPool, children, helper_of, root_pool
 from tests.pool_fixture import until
 
-DROPPED = ("collector", "negotiator", "startd", "starter-host")
+DROPPED = ("collector", "negotiator", "schedd", "startd", "starter-host")
 
 
 @pytest.fixture(scope="module")
@@ -36,9 +35,9 @@ def test_a_daemon_has_nothing_of_root(pool: RootPool, name: str) -> None:
 
 
 def test_jobs_run_in_a_pool_without_root(pool: RootPool) -> None:
-    pool.submit("executable = /usr/bin/id\narguments = -un\noutput = who\nlog = job.log\nqueue 3")
+    pool.submit("executable = /usr/bin/id\narguments = -un\noutput = who.$(Process)\nlog = job.log\nqueue 3")
     pool.wait()
-    assert (pool.work / "who").read_text().strip() == "nobody"
+    assert [(pool.work / f"who.{number}").read_text().strip() for number in range(3)] == ["nobody"] * 3
 
 
 def test_the_folders_are_the_pools(pool: RootPool) -> None:
@@ -145,14 +144,3 @@ def test_a_daemon_that_is_killed_leaves_no_helper_and_no_job(pool: RootPool) -> 
         os.close(descriptor)
     pool.run("condor_rm", str(cluster))
     pool.until_status(f"{cluster}.0", 0)
-
-
-def children(pid: int) -> list[int]:
-    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
-def helper_of(pid: int) -> int:
-    """The condor_root of a daemon."""
-    found = [child for child in children(pid) if status_of(child)["Name"] == "condor_root"]
-    assert len(found) == 1
-    return found[0]

@@ -25,6 +25,7 @@ import pytest
 from condor_actors.wire.authority import PoolFiles, lend_proxy
 from condor_actors.wire.blocking import Client, RequestRefused, WireError, connect
 from condor_actors.wire.tool_credentials import ToolCredentials
+from tests.harness.root_pool import CONFIG, readable_personal
 from tests.pool_fixture import PersonalPool, ToolFailed, fresh_folder, until
 
 __all__ = ["NEED_USERS", "Person", "SharedPool", "Stolen", "a_shared_pool", "said", "tls_client", "unix_client"]
@@ -65,11 +66,20 @@ class SharedPool(PersonalPool):
 
     Attributes:
         alice: has jobs; mallory: attacks.
+        drops_root: whether its daemons have a pool's account.
     """
 
-    def __init__(self, folder: Path, alice: Person, mallory: Person, config: str = "", slots: int = 4) -> None:
+    def __init__(self, folder: Path, alice: Person, mallory: Person, config: str = "", slots: int = 4, *,
+                 drops_root: bool = False) -> None:
         self.alice, self.mallory = alice, mallory
-        super().__init__(folder, slots=slots, config=config)
+        self.drops_root = drops_root
+        super().__init__(folder, slots=slots, config=CONFIG + config if drops_root else config)
+
+    def command(self, *words: str) -> list[str]:
+        """As ever; daemons that drop root are run by a Python that every account can read."""
+        if self.drops_root and words[0] == "condor_personal":
+            return readable_personal(*words[1:])
+        return super().command(*words)
 
     def tool_as(self, person: Person, *command: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
         """Run a tool as a user, in her folder."""
@@ -168,11 +178,11 @@ def a_person(name: str, folder: Path) -> Iterator[Person]:
 
 
 @contextmanager
-def a_shared_pool(config: str = "", *, slots: int = 4) -> Iterator[SharedPool]:
-    """A pool of root's with two users of this machine."""
+def a_shared_pool(config: str = "", *, slots: int = 4, drops_root: bool = False) -> Iterator[SharedPool]:
+    """A pool that root starts, with two users of this machine; its daemons stay root, or become the account POOL."""
     mark = os.urandom(3).hex()
     with fresh_folder() as folder, a_person(f"ca{mark}", folder) as alice, a_person(f"cm{mark}", folder) as mallory:
-        pool = SharedPool(folder, alice, mallory, config, slots)
+        pool = SharedPool(folder, alice, mallory, config, slots, drops_root=drops_root)
         try:
             yield pool
         finally:

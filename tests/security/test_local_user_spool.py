@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import subprocess
 from collections.abc import Iterator
@@ -26,11 +27,13 @@ queue
 """
 
 
-@pytest.fixture(scope="module")
-def pool() -> Iterator[SharedPool]:
+@pytest.fixture(scope="module", params=[False, True], ids=["root", "without-root"])
+def pool(request: pytest.FixtureRequest) -> Iterator[SharedPool]:
     """One for all tests of this module, which writes histories as text as well."""
-    with a_shared_pool("HISTORY = $(SPOOL)/history\nPER_JOB_HISTORY_DIR = $(SPOOL)/per-job\n") as shared:
+    config = "HISTORY = $(SPOOL)/history\nPER_JOB_HISTORY_DIR = $(SPOOL)/per-job\n"
+    with a_shared_pool(config, drops_root=request.param) as shared:
         (shared.dir / "spool" / "per-job").mkdir()
+        shutil.chown(shared.dir / "spool" / "per-job", (shared.dir / "spool").stat().st_uid)
         yield shared
 
 

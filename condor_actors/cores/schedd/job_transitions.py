@@ -41,6 +41,7 @@ class ForgetSpool(Effect):
 
     cluster: int
     proc: int
+    owner: str
 
 
 def _unrun(job: Job) -> dict[str, object]:
@@ -220,6 +221,6 @@ class JobTransitions:
         self._context.queue.set(job, EpochWriteDate=int(self._context.now_s))
         if job.ad.find("submit_iwd") is not None or job.ad.find("numvacates") is not None \
                 or job.ad.find("jobuniverse") == Universe.STANDARD:
-            self._context.out.append(ForgetSpool(job.cluster.number, job.proc))
+            self._context.out.append(ForgetSpool(job.cluster.number, job.proc, job.cluster.owner))
         for operation in self._context.queue.leave(job, self._context.now_s):
             self._context.persist(operation)

@@ -163,6 +163,11 @@ class ShadowHosts:
         host = self.by_owner.get(owner)
         return host.address if host is not None and host.state is HostState.READY else None
 
+    def owner_of(self, host_id: str) -> str:
+        """Whose a host is, or is to be; empty: nobody's."""
+        host = self.hosts.get(host_id)
+        return host.owner if host is not None else ""
+
     def owner_at(self, node: str) -> str:
         """Whose host is at the other end of this link; empty when it is none."""
         host = self._by_node.get(node)

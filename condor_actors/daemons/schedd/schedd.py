@@ -17,9 +17,11 @@ from typing import Any
 
 import attrs
 from twisted.internet.defer import Deferred, succeed
+from twisted.python.failure import Failure
 
 from condor_actors.actors import ActorSystem, CoreActor, Daemon, World
 from condor_actors.actors.supervision import StoreUnavailable
+from condor_actors.actors.workers import Workers
 from condor_actors.classads import ClassAd
 from condor_actors.config import Config
 from condor_actors.cores.rights import is_user
@@ -37,11 +39,13 @@ from condor_actors.cores.schedd.shadow_host import (
 )
 from condor_actors.daemons.admin import package_version
 from condor_actors.daemons.schedd.history import HistoryQuestions
+from condor_actors.daemons.schedd.job_accounts import JobAccounts, job_accounts
 from condor_actors.daemons.schedd.job_story import whole_story
 from condor_actors.daemons.schedd.outage import StoreOutage
 from condor_actors.daemons.schedd.records import Records, record_settings
 from condor_actors.daemons.schedd.shadow_processes import HostProcesses, RealHostProcesses, own_account
 from condor_actors.daemons.schedd.spool import SPOOL_MESSAGES, SPOOL_READS, Spool
+from condor_actors.daemons.schedd.spool_folders import OrderedFolders, OwnFolders
 from condor_actors.effects import Effect
 from condor_actors.machine.time_zone import local_zone
 from condor_actors.messages.envelope import Address, Delivery, Identity, PeerDown, PeerUp, Refused, TimerFired
@@ -78,6 +82,7 @@ class ScheddEdges:
         history: answers questions about the history.
         reidentify: a node's process has become this identity (``PostOffice.reidentify``).
         uid: as whom this process runs.
+        accounts: what a process that has dropped root orders of its helper; None: it has none.
         records: the event log of all jobs, histories as text.
         raw_clock: the wall clock as it is set, by which certificates are judged; None: nobody sets it.
     """
@@ -89,6 +94,7 @@ class ScheddEdges:
     history: HistoryQuestions
     reidentify: Callable[[str, Identity], None] = lambda node, identity: None
     uid: int = attrs.field(factory=os.getuid)
+    accounts: JobAccounts | None = None
     records: Records = attrs.field(factory=Records)
     raw_clock: Callable[[], float] | None = None
 
@@ -135,6 +141,8 @@ class ScheddActor(CoreActor):
         self.context.perform(self.core.start(self.context.now_s(), self._my_address()))
         self.context.set_timer(("trim-history",), HISTORY_TRIM_S)
         self._check_clock()
+        if self._edges.accounts is not None:
+            self._edges.spool.take_up(self.core.context)
         for address in self._host_nodes.values():
             self.context.tell(address, SayHello())
 
@@ -159,7 +167,8 @@ class ScheddActor(CoreActor):
                                        lambda answer: self._history_answered(delivery, answer))
             return
         if isinstance(message, SPOOL_MESSAGES):
-            self.context.reply(delivery, self._edges.spool.answer(self.core.context, message, delivery.identity))
+            self.context.defer_to_turn(self._edges.spool.answer(self.core.context, message, delivery.identity),
+                                       lambda answer: self._file_answer(delivery, answer))
             return
         if isinstance(message, TimerFired) and message.key == ("clock",):
             self._check_clock()
@@ -185,10 +194,9 @@ class ScheddActor(CoreActor):
             hello = HostHello(message, self._edges.processes.birth(pid))
             delivery = attrs.evolve(delivery, message=hello)
         elif isinstance(message, FinishSpooling):
-            problem = self._edges.spool.prepare(self.core.context, message.cluster_id)
-            if problem:
-                self.context.reply(delivery, Refused(code="invalid", text=problem))
-                return
+            handed = self._edges.spool.complete(self.core.context, message.cluster_id, delivery.identity)
+            self.context.defer_to_turn(handed, lambda problem: self._spooled(delivery, problem))
+            return
         elif isinstance(message, ConnectToJob):
             self.context.watch(delivery.sender.node)
         elif isinstance(message, PeerUp) and message.node in self.core.context.settings.collectors:
@@ -229,6 +237,8 @@ class ScheddActor(CoreActor):
         if user is None:
             machine = self.core.context.settings.machine
             return f"there is no user {name} on {machine}, so nobody could own the jobs' files"
+        if self._edges.accounts is not None:
+            return self._edges.accounts.refusal(name, user)
         if self._edges.uid not in (0, user.uid):
             return f"this schedd runs as uid {self._edges.uid} and cannot run jobs of {name}; use a schedd of your own"
         return ""
@@ -237,8 +247,21 @@ class ScheddActor(CoreActor):
         """A shadow host runs as its owner, or (a spare) as this process does."""
         if identity.uid is None or identity.uid in (0, self._edges.uid):
             return identity.method in ("local", "self")
-        user = self._edges.processes.find_user(message.owner) if message.owner else None
+        owner = message.owner or self.core.hosts.owner_of(message.host_id)
+        user = self._edges.processes.find_user(owner) if owner else None
         return user is not None and user.uid == identity.uid
+
+    def _file_answer(self, delivery: Delivery, answer: Any) -> None:
+        if isinstance(answer, Failure):
+            self.context.log.failure("a file of the spool", failure=answer)
+            answer = Refused(code="invalid", text="the schedd failed at this; its log says how")
+        self.context.reply(delivery, answer)
+
+    def _spooled(self, delivery: Delivery, problem: Refused | Failure | None) -> None:
+        if problem is None:
+            super().receive(delivery)
+        else:
+            self._file_answer(delivery, problem)
 
     def _history_answered(self, delivery: Delivery, answer: Any) -> None:
         if hasattr(answer, "KIND"):
@@ -259,7 +282,7 @@ class ScheddActor(CoreActor):
             deferred: Deferred[Any] = succeed(HostChecked(effect.host_id, alive))
             self.context.defer_to_turn(deferred, self._to_core)
         elif isinstance(effect, ForgetSpool):
-            self.context.after_commit(lambda: self._edges.spool.forget(effect.cluster, effect.proc))
+            self.context.after_commit(lambda: self._edges.spool.forget(effect))
         elif isinstance(effect, RecordEvent):
             self.context.after_commit(lambda: self._edges.records.event(effect))
         elif isinstance(effect, AtRest):
@@ -275,7 +298,7 @@ class ScheddActor(CoreActor):
 
     def _start_host(self, effect: StartHost) -> None:
         try:
-            pid = self._edges.processes.start(effect.host_id)
+            pid = self._edges.processes.start(effect.host_id, effect.owner)
         except OSError as error:
             self.context.log.error("cannot start a shadow host: {error}", error=error)
             return
@@ -298,7 +321,7 @@ class ScheddActor(CoreActor):
         # It connected with our rights; from now on it has no more than its owner's.
         domain = self.core.context.settings.uid_domain
         self._edges.reidentify(effect.address.node,
-                               Identity(name=f"{effect.owner}@{domain}", method="local", uid=user.uid))
+                               Identity(name=f"{user.name}@{domain}", method="local", uid=user.uid))
 
     def story(self, job: str) -> tuple[str, ...]:
         """What happened to a job, for the manhole: as far as its ad tells, then what was seen since the start."""
@@ -360,8 +383,7 @@ class ScheddDaemon:
 
     def reconfigure(self, config: Config) -> None:
         """Take new settings; the queue stays."""
-        self._settings = schedd_settings(config, machine=self._settings.machine, account=own_account(),
-                                         zone=local_zone())
+        self._settings = settings_of(config, self._settings.machine, self._edges.accounts)
         self._edges.records.settings = record_settings(config)
         self.system.tell(Address("", "schedd"), NewSettings(self._settings))
 
@@ -393,6 +415,16 @@ def make_mint(world: World, machine: str, life_s: float) -> Mint:
     return mint
 
 
+def settings_of(config: Config, machine: str, accounts: JobAccounts | None) -> ScheddSettings:
+    """The settings of this process; one that has dropped root starts each host as its owner, and none to spare.
+
+    Raises:
+        ConfigError: a value is not of its kind.
+    """
+    settings = schedd_settings(config, machine=machine, account=own_account(), zone=local_zone())
+    return settings if accounts is None else attrs.evolve(settings, spare_hosts=0)
+
+
 def make_daemon(config: Config, world: World) -> Daemon:
     """The schedd on these edges.
 
@@ -400,17 +432,21 @@ def make_daemon(config: Config, world: World) -> Daemon:
         StoreError: the job queue cannot be opened; on a disk that is full or read-only the schedd waits instead.
     """
     machine = machine_name(config)
-    settings = schedd_settings(config, machine=machine, account=own_account(), zone=local_zone())
+    accounts = job_accounts(config)
+    settings = settings_of(config, machine, accounts)
+    reactor: Any = world.reactor_time  # the real one: threads report to it
+    questions, removals = (Workers(reactor, config.seconds("USER_FILE_TIMEOUT")) for _ in range(2))
     spool = Path(settings.spool)
     store = world.stores.open_queue(spool) if world.stores is not None else QueueStore(spool, patient=True)
     edges = ScheddEdges(
         store=store,
-        processes=world.processes or RealHostProcesses(config.path("RUN"), config.path("LOG")),
+        processes=world.processes or RealHostProcesses(config.path("RUN"), config.path("LOG"), accounts),
         mint=make_mint(world, machine, config.seconds("PROXY_LIFETIME")),
-        spool=Spool(spool),
+        spool=Spool(spool, OrderedFolders(accounts) if accounts is not None else OwnFolders(),
+                    questions.run, removals.run),
         history=HistoryQuestions(store.history),
         reidentify=getattr(world.post, "reidentify", lambda node, identity: None),
-        uid=world.uid,
+        uid=world.uid, accounts=accounts,
         records=Records(record_settings(config), world.wall_clock), raw_clock=time.time,
     )
     return ScheddDaemon(settings, world, edges)

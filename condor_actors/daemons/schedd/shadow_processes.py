@@ -1,11 +1,14 @@
 """Processes of shadow hosts: started in sessions of their own, told from later ones with the same pid.
 
 Theory: a shadow host must outlive the schedd that started it, so it is no child to be waited for: it has its own
-session, its own log, and the schedd knows it by (pid, birth), birth being the kernel's start time of the process.
+session, its own log, and the schedd knows it by (pid, birth), birth being the kernel's start time of the process.  A
+schedd that has dropped root orders its helper to start a host as the owner's account; such a host writes its log to the
+file that it is given, since it can make none beside those of the pool's.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import pwd
 import signal
@@ -15,33 +18,18 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
-import attrs
 from twisted.logger import Logger
 
-__all__ = ["HostProcesses", "RealHostProcesses", "User", "own_account", "user_ids"]
+from condor_actors.daemons.schedd.job_accounts import JobAccounts, User, user_ids
+from condor_actors.machine.privilege.helper import send_signal
 
+__all__ = ["HOST_ID_VARIABLE", "HOST_PROGRAM", "HOST_WORDS", "HostProcesses", "RealHostProcesses", "own_account"]
 
 LOGS_OF_THE_GONE = 50
+HOST_PROGRAM = "shadow-host"
+HOST_WORDS = ("-m", "condor_actors.services", HOST_PROGRAM, "--schedd-socket")
 HOST_ID_VARIABLE = "_CONDOR_SHADOW_HOST_ID"
 """What the schedd calls a host; in the environment, which other users cannot read."""
-
-
-@attrs.frozen
-class User:
-    """A user of this machine."""
-
-    name: str
-    uid: int
-    gid: int
-
-
-def user_ids(name: str) -> User | None:
-    """The user of that name; None when this machine has none."""
-    try:
-        entry = pwd.getpwnam(name)
-    except KeyError:
-        return None
-    return User(name, entry.pw_uid, entry.pw_gid)
 
 
 def own_account() -> str:
@@ -55,8 +43,8 @@ def own_account() -> str:
 class HostProcesses(Protocol):
     """The edge through which the schedd starts and looks after shadow hosts."""
 
-    def start(self, host_id: str) -> int:
-        """Start one; returns its pid.
+    def start(self, host_id: str, owner: str) -> int:
+        """Start one, which is to be that owner's (empty: nobody's yet); returns its pid.
 
         Raises:
             OSError: it cannot be started.
@@ -69,7 +57,7 @@ class HostProcesses(Protocol):
         """Kill it, if it is still the same."""
 
     def find_user(self, name: str) -> User | None:
-        """The user a host is to become; None when this machine has none."""
+        """The user whose account a host has in the end; None when this machine has none."""
 
 
 def forget_old_logs(folder: Path, kept: int = LOGS_OF_THE_GONE) -> None:
@@ -91,20 +79,24 @@ class RealHostProcesses:
     Args:
         run: the folder of the schedd's socket.
         log: where a host's first words go, before it has a log.
+        accounts: what is ordered of the helper; None: there is none, and hosts begin with this process's rights.
     """
 
-    def __init__(self, run: Path, log: Path) -> None:
+    def __init__(self, run: Path, log: Path, accounts: JobAccounts | None = None) -> None:
         self._run = run
         self._log_folder = log
+        self._accounts = accounts
+        self._ordered: set[int] = set()
         self._children: dict[int, subprocess.Popen[bytes]] = {}
         self.log = Logger("condor.schedd")
 
-    def start(self, host_id: str) -> int:
+    def start(self, host_id: str, owner: str) -> int:
         """As the protocol says."""
         self._reap()
         forget_old_logs(self._log_folder)
-        command = [sys.executable, "-m", "condor_actors.services", "shadow-host", "--schedd-socket",
-                   str(self._run / "schedd.sock")]
+        if self._accounts is not None:
+            return self._order(self._accounts, host_id, owner)
+        command = [sys.executable, *HOST_WORDS, str(self._run / "schedd.sock")]
         try:
             errors = open(self._log_folder / "ShadowHostErrors", "ab")  # noqa: SIM115 - the child keeps it
         except OSError:
@@ -115,6 +107,25 @@ class RealHostProcesses:
                                      env={**os.environ, HOST_ID_VARIABLE: host_id})
         self._children[child.pid] = child
         return child.pid
+
+    def _order(self, accounts: JobAccounts, host_id: str, owner: str) -> int:
+        user = accounts.find(owner)
+        if user is None:
+            raise OSError(errno.ESRCH, f"there is no user {owner!r} on this machine")
+        fresh = self._log_folder / "ShadowHostLog.new"
+        try:
+            fresh.unlink(missing_ok=True)
+            output = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        except OSError:  # a full disk stops no job
+            output = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            pid = accounts.helper.program(HOST_PROGRAM, output, uid=user.uid, variables={HOST_ID_VARIABLE: host_id})
+        finally:
+            os.close(output)
+        with suppress(OSError):
+            fresh.rename(self._log_folder / f"ShadowHostLog.{pid}")
+        self._ordered.add(pid)
+        return pid
 
     def birth(self, pid: int) -> str:
         """As the protocol says."""
@@ -130,17 +141,22 @@ class RealHostProcesses:
         """As the protocol says."""
         if birth and self.birth(pid) == birth:
             try:
-                os.kill(pid, signal.SIGKILL)
+                send_signal(pid, signal.SIGKILL)
             except OSError as error:
                 self.log.warn("cannot kill shadow host {pid}: {error}", pid=pid, error=error)
         self._reap()
 
     def find_user(self, name: str) -> User | None:
         """As the protocol says."""
-        return user_ids(name)
+        return self._accounts.find(name) if self._accounts is not None else user_ids(name)
 
     def _reap(self) -> None:
         """Take note of hosts that have ended."""
         for pid, child in list(self._children.items()):
             if child.poll() is not None:
                 del self._children[pid]
+        for pid in tuple(self._ordered):
+            with suppress(ChildProcessError):
+                if os.waitpid(pid, os.WNOHANG) == (0, 0):
+                    continue
+            self._ordered.discard(pid)

@@ -101,7 +101,7 @@ class ShadowEdges:
         kept_folder: where evicted runs of a job leave files for the next.
         domain: the file system domain of this machine.
         in_thread: runs what touches the owner's files.
-        owner_uid: as whom this process runs.
+        owner_uid: whose jobs these are; root's are run by a process that may be nobody's.
     """
 
     logs: UserLogs

@@ -260,6 +260,7 @@ class ShadowHostActor(Actor):
                                edges.local_account())
         its = ShadowEdges(
             logs=edges.logs, cache=edges.cache, bulk=edges.bulk, domain=edges.domain, in_thread=edges.in_thread,
+            owner_uid=0 if _is_root(self._record.owner) else os.getuid(),
             kept_folder=lambda job: os.path.join(spool or "/nonexistent", "evicted", job))
         key = edges.new_secret()
         universe = ClassAd.from_bytes(order.job_ad).get_int("JobUniverse", Universe.VANILLA)
@@ -356,6 +357,13 @@ class ShadowHostActor(Actor):
         if len(noticed) > NOTICES_REMEMBERED:
             del noticed[next(iter(noticed))]
         self._edges.mail.consider(notice.event, notice.cluster, notice.proc, notice.when_s, facts)
+
+
+def _is_root(owner: str) -> bool:
+    try:
+        return pwd.getpwnam(owner).pw_uid == 0
+    except KeyError:
+        return False
 
 
 def _shadow(run_id: str) -> Address:

@@ -44,11 +44,12 @@ def drop_root(config: Config, prepare: Callable[[PoolAccount], Sequence[str]] | 
     blocked = out_of_reach(account, pool_folders(config))
     if blocked:
         return f"WARNING: it stays root: the pool's account, {account.name}, has no search permission on {blocked}"
-    give_to_pool(config, account)
+    given = give_to_pool(config, account)
     if prepare is not None:
         start_helper(["--pool", str(account.uid), str(account.gid), *prepare(account)])
     become(account)
-    return f"root is dropped for good: this is {account.name} (uid {account.uid}, gid {account.gid})"
+    took = f"; {given} files and folders of root's are its own now" if given else ""
+    return f"root is dropped for good: this is {account.name} (uid {account.uid}, gid {account.gid}){took}"
 
 
 def become(account: PoolAccount) -> None:

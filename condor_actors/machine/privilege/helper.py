@@ -27,7 +27,7 @@ __all__ = ["HelperGone", "RootHelper", "process_helper", "send_signal", "start_h
 
 MAGIC = 0x544F4F52
 READY, START, OPEN, SIGNAL, GIVE, TAKE, REMOVE, MEASURE, PROGRAM, WATCH = range(1, 11)
-ANY_KIND = 1
+ANY_KIND, NO_LINKS = 1, 2
 OWN_PIDS = 1
 ORDER = struct.Struct("<IIQIIIiII4096s")
 ANSWER = struct.Struct("<IIQiIq232s")
@@ -88,10 +88,13 @@ class RootHelper:
         finally:
             os.close(sheet)
 
-    def open(self, uid: int, path: str, flags: int, *, folder: int | None = None, mode: int = 0) -> int:
-        """Open a path as an account: any kind of file, never waiting; below ``folder``, an open one, if it is given."""
+    def open(self, uid: int, path: str, flags: int, *, folder: int | None = None, mode: int = 0,
+             links: bool = True) -> int:
+        """Open a path as an account: any kind of file, never waiting; below ``folder``, an open one, if it is given;
+        without ``links`` none is followed on the way."""
         descriptors = () if folder is None else (folder,)
-        answer = self._order(OPEN, uid, descriptors, path, flags=flags & OPENING, mode=mode, extra=ANY_KIND)
+        answer = self._order(OPEN, uid, descriptors, path, flags=flags & OPENING, mode=mode,
+                             extra=ANY_KIND | (0 if links else NO_LINKS))
         return answer.descriptor
 
     def signal(self, pid: int, number: int) -> None:
@@ -110,9 +113,9 @@ class RootHelper:
         """Take such a folder back."""
         self._order(TAKE, uid, (folder,))
 
-    def remove(self, uid: int, folder: int) -> None:
-        """Remove, as an account, what is in an open folder."""
-        self._order(REMOVE, uid, (folder,))
+    def remove(self, uid: int, folder: int, name: str = "") -> None:
+        """Remove, as an account, what is in an open folder: all of it, or the entry with this name."""
+        self._order(REMOVE, uid, (folder,), name)
 
     def measure(self, uid: int, folder: int) -> int:
         """The disk space that the tree below an open folder takes, in KiB."""

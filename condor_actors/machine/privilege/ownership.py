@@ -43,16 +43,15 @@ def _key(config: Config, name: str) -> Path | None:
     return Path(text) if text else None
 
 
-def give_to_pool(config: Config, account: PoolAccount) -> None:
-    """Make the folders of the daemons, as root, and give what is root's in them to the pool's account.
+def give_to_pool(config: Config, account: PoolAccount) -> int:
+    """Make the folders of the daemons, as root, and give what is root's in them to the pool's account; how much it was.
 
     Raises:
         OSError: a folder cannot be made or given.
     """
     for name in ("LOG", "RUN", "SPOOL"):
         os.close(open_guarded(config.path(name), make=True))
-    for folder in pool_folders(config):
-        _give(folder, account)
+    return sum(_give(folder, account) for folder in pool_folders(config))
 
 
 def open_guarded(path: Path, *, make: bool = False) -> int:
@@ -123,44 +122,51 @@ def make_own(folder: Path, account: PoolAccount) -> str:
         os.close(opened)
 
 
-def _give(folder: Path, account: PoolAccount) -> None:
-    """Give a folder and all in it that is root's."""
+def _give(folder: Path, account: PoolAccount) -> int:
+    """Give a folder and all in it that is root's; how much that was."""
     try:
         opened = open_guarded(folder)
     except (FileNotFoundError, NotADirectoryError):
-        return
+        return 0
     try:
-        _give_inside(opened, account)
+        given = _give_inside(opened, account)
         if os.fstat(opened).st_uid == 0:
             os.fchown(opened, account.uid, account.gid)
+            given += 1
+        return given
     finally:
         os.close(opened)
 
 
-def _give_inside(folder: int, account: PoolAccount) -> None:
+def _give_inside(folder: int, account: PoolAccount) -> int:
+    given = 0
     with os.scandir(folder) as entries:
         names = [entry.name for entry in entries]
     for name in names:
         with contextlib.suppress(FileNotFoundError):
-            _give_one(folder, name, account)
+            given += _give_one(folder, name, account)
+    return given
 
 
-def _give_one(folder: int, name: str, account: PoolAccount) -> None:
+def _give_one(folder: int, name: str, account: PoolAccount) -> int:
+    given = 0
     thing = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
     try:
         facts = os.fstat(thing)
         directory = stat.S_ISDIR(facts.st_mode)
         if facts.st_dev != os.fstat(folder).st_dev:
-            return
+            return 0
         if directory:
             below = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
             try:
                 if os.path.samestat(os.fstat(below), facts):
-                    _give_inside(below, account)
+                    given = _give_inside(below, account)
             finally:
                 os.close(below)
         if facts.st_uid == 0 and (directory or facts.st_nlink == 1):
             os.chown(f"/proc/self/fd/{thing}", account.uid, account.gid)
+            given += 1
+        return given
     finally:
         os.close(thing)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from condor_actors.config import Config
-from condor_actors.daemons.schedd.shadow_processes import User
+from condor_actors.daemons.schedd.job_accounts import User
 from condor_actors.machine.sensors.readings import IdleNow, Loads, MachineFacts
 from condor_actors.messages.envelope import Identity
 from condor_actors.simulation.world.disk import Disk
@@ -369,7 +369,7 @@ class ShadowHosts:
     def __init__(self, machine: SimulatedMachine) -> None:
         self._machine = machine
 
-    def start(self, host_id: str) -> int:
+    def start(self, host_id: str, owner: str) -> int:
         """Start one."""
         return self._machine.start("shadow-host", "shadow-host", argument=host_id).pid
 

@@ -401,7 +401,8 @@ def test_a_full_disk_refuses_and_loses_nothing(pool: SubmitPool, monkeypatch: py
     spares = len(pool.processes.alive)
     started = pool.processes.start
     starts: list[str] = []
-    monkeypatch.setattr(pool.processes, "start", lambda host_id: starts.append(host_id) or started(host_id))
+    monkeypatch.setattr(pool.processes, "start",
+                        lambda host_id, owner: starts.append(host_id) or started(host_id, owner))
 
     def full(operations: object) -> None:
         raise StoreUnavailable("database or disk is full")

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from condor_actors.cores.schedd.job_transitions import ForgetSpool
 from condor_actors.daemons.schedd.spool import Spool
 from condor_actors.messages.envelope import Done, Identity, Refused
 from condor_actors.messages.spool import ReadSpool, SpoolChunk
@@ -20,7 +21,9 @@ from condor_actors.messages.spool import ReadSpool, SpoolChunk
 def asked(spool: Spool, message: Any) -> Any:
     job = SimpleNamespace(name="1.0", proc=0, cluster=SimpleNamespace(number=1, owner=getpass.getuser()))
     context: Any = SimpleNamespace(queue=SimpleNamespace(job=lambda *_: job), may_touch=lambda *_: True)
-    return spool.answer(context, message, Identity(name="somebody", method="local"))
+    answers: list[Any] = []
+    spool.answer(context, message, Identity(name="somebody", method="local")).addCallback(answers.append)
+    return answers[0]
 
 
 def chunk(name: str, data: bytes = b"new") -> SpoolChunk:
@@ -41,7 +44,7 @@ def test_pipes_and_second_names_are_neither_waited_for_nor_written(tmp_path: Pat
         assert isinstance(asked(spool, chunk(name)), Refused)
     assert outside.read_text() == "kept"
     assert isinstance(asked(spool, ReadSpool(cluster_id=1, proc_id=0, path="pipe", offset=0)), Refused)
-    spool.forget(1, 0)
+    spool.forget(ForgetSpool(1, 0, getpass.getuser()))
     assert not folder.exists()
 
 
@@ -59,5 +62,5 @@ def test_what_runs_leave_is_their_owners_and_goes_with_the_job(tmp_path: Path) -
         assert (facts.st_uid, stat.S_IMODE(facts.st_mode)) == (pwd.getpwnam("nobody").pw_uid, 0o700)
         (folder / name / "1.0").mkdir()
         (folder / name / "2.0").mkdir()
-    spool.forget(1, 0)
+    spool.forget(ForgetSpool(1, 0, "nobody"))
     assert sorted(str(path.relative_to(folder)) for path in folder.glob("*/*")) == ["checkpoints/2.0", "evicted/2.0"]
