@@ -351,14 +351,15 @@ static bool descends(pid_t pid, pid_t from)
     return false;
 }
 
-/* A child of the daemon's that is root has been started from here, by an order of a program: the daemon itself cannot. */
+/* A child of the daemon's that is root has been started from here, by an order of a program that begins as root: the
+ * daemon itself cannot. */
 static bool started_here(const struct policy *policy, pid_t pid)
 {
     char path[64];
     long parent;
     snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
-    return policy->kinds & 1u << PROGRAM && pid != getpid() && field(path, "PPid", &parent, 1) &&
-           parent == policy->daemon;
+    return policy->kinds & 1u << PROGRAM && starts_as_root(policy) && pid != getpid() &&
+           field(path, "PPid", &parent, 1) && parent == policy->daemon;
 }
 
 /* The descriptor names one process for good: should it end meanwhile, its number means nothing and no signal is sent. */

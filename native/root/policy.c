@@ -138,6 +138,15 @@ void read_policy(struct policy *policy, int count, char **words)
         wrong("no launcher", NULL);
 }
 
+/* Whether a program of the list begins as root. */
+bool starts_as_root(const struct policy *policy)
+{
+    for (size_t i = 0; i < policy->program_count; i++)
+        if (policy->programs[i].as_root)
+            return true;
+    return false;
+}
+
 /* Nobody becomes root or the pool; the range has no account of the system's in it, the list is the administrator's. */
 bool account_allowed(const struct policy *policy, uid_t uid)
 {

@@ -111,10 +111,7 @@ static uint64_t rights_of(const struct policy *policy)
     for (enum kind kind = START; kind < KINDS; kind++)
         if (policy->kinds & 1u << kind)
             rights |= needed[kind];
-    for (size_t i = 0; i < policy->program_count; i++)
-        if (policy->programs[i].as_root)
-            return ~0ull;
-    return rights;
+    return starts_as_root(policy) ? ~0ull : rights;
 }
 
 void keep_rights(const struct policy *policy)

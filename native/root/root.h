@@ -110,6 +110,7 @@ struct policy {
 
 /* policy.c */
 void read_policy(struct policy *policy, int count, char **words);
+bool starts_as_root(const struct policy *policy);
 bool account_allowed(const struct policy *policy, uid_t uid);
 bool folder_allowed(const struct policy *policy, int folder);
 
