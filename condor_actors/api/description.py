@@ -154,7 +154,7 @@ class Submit(MutableMapping[str, str]):
         described = self._described(lambda: 0)
         return described.scope.expand(self[name])
 
-    def itemdata(self, queue: str | None = None) -> list[str] | list[dict[str, str]] | None:
+    def itemdata(self, queue: str | None = None) -> list[dict[str, str]] | None:
         """The items that the queue statement stands for, as `Schedd.submit` takes them.
 
         Args:

@@ -120,12 +120,13 @@ class JobEventLog:
             stop_after: end when none has come for so many seconds; 0: with those that are there; None: never.
         """
         while not self._is_closed:
-            event = self._next(None if stop_after is None else time.monotonic() + stop_after)
+            event = self.next(None if stop_after is None else time.monotonic() + stop_after)
             if event is None:
                 return
             yield event
 
-    def _next(self, deadline_s: float | None) -> JobEvent | None:
+    def next(self, deadline_s: float | None) -> JobEvent | None:
+        """The next event; None: there was none until a moment of the monotonic clock (None: never)."""
         while True:
             event = self.take()
             if event is not None or self._is_closed or not self._file.wait(deadline_s):

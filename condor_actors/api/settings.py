@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from typing import TYPE_CHECKING
 
 from condor_actors.api.errors import CondorError, as_condor_errors
@@ -18,6 +18,7 @@ Setting = str | int | float | bool
 _lock = threading.Lock()
 _overrides: dict[str, str] = {}
 _loaded: dict[str, Config] = {}
+_subsystem = ["TOOL"]
 
 
 def config() -> Config:
@@ -27,10 +28,11 @@ def config() -> Config:
         CondorError: there is none, or it cannot be read.
     """
     with _lock:
-        if "TOOL" not in _loaded:
+        subsystem = _subsystem[0]
+        if subsystem not in _loaded:
             with as_condor_errors():
-                _loaded["TOOL"] = load(overrides=_overrides)
-        return _loaded["TOOL"]
+                _loaded[subsystem] = load(subsystem, _overrides)
+        return _loaded[subsystem]
 
 
 def config_or_defaults() -> Config:
@@ -48,6 +50,35 @@ def reload_config() -> None:
     with _lock:
         _loaded.clear()
         _overrides.clear()
+
+
+def set_subsystem(name: str) -> None:
+    """Say what this program is: ``NAME.SETTING`` counts for it then; ``TOOL`` until it is set."""
+    with _lock:
+        _subsystem[0] = name.upper()
+
+
+def load_user_maps(files: Mapping[str, str] | None = None) -> None:
+    """Have ``userMap()`` know the maps that the configuration names, read anew, and these files.
+
+    Raises:
+        CondorError: one of them cannot be read.
+    """
+    with _lock:
+        names = f"{_subsystem[0]}_CLASSAD_USER_MAP_NAMES"
+        for name, path in (files or {}).items():
+            _overrides[f"CLASSAD_USER_MAPFILE_{name}"] = path
+            _overrides[names] = f"{_overrides.get(names, f'$({names})')} {name}"
+        _loaded.clear()
+    config()
+
+
+def version_lines() -> tuple[str, str]:
+    """The two lines of condor_version."""
+    from condor_actors.tools.lib.submission import environment
+
+    world = environment(config_or_defaults())
+    return world.version, world.platform
 
 
 class Parameters(MutableMapping[str, Setting]):

@@ -1,0 +1,153 @@
+"""Programs written for HTCondor's modules, against a personal pool."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from condor_actors.compat import classad2, htcondor2
+from tests.pool_fixture import PersonalPool, fresh_folder
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[PersonalPool]:
+    with fresh_folder() as folder:
+        made = PersonalPool(folder, slots=2)
+        before = dict(os.environ)
+        os.environ.update({name: value for name, value in made.environment.items() if "CONDOR" in name.upper()})
+        htcondor2.reload_config()
+        yield made
+        os.environ.clear()
+        os.environ.update(before)
+        htcondor2.reload_config()
+        made.stop()
+
+
+@pytest.fixture
+def work(pool: PersonalPool, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(pool.work)
+    for left in pool.work.iterdir():
+        left.unlink()
+    return pool.work
+
+
+def test_a_program_submits_follows_and_looks_back(work: Path) -> None:
+    schedd = htcondor2.Schedd(htcondor2.Collector().locate(htcondor2.DaemonType.Schedd))
+    description = htcondor2.Submit({"executable": "/bin/echo", "arguments": "$(word)", "log": "job.log",
+                                    "output": "$(ProcId).out", "transfer_executable": "false"})
+    result = schedd.submit(description, itemdata=iter([{"word": "sun"}, {"word": "moon"}]))
+    assert (result.num_procs(), result.first_proc(), int(result)) == (2, 0, result.cluster())
+    assert result.clusterad()["Cmd"] == "/bin/echo"
+    log = htcondor2.JobEventLog("job.log")
+    ended: list[int] = []
+    for event in log.events(stop_after=60):
+        assert event.cluster == result.cluster()
+        assert abs(event.timestamp - time.time()) < 120
+        if event.type == htcondor2.JobEventType.JOB_TERMINATED:
+            assert event["ReturnValue"] == 0
+            ended.append(event.proc)
+            if len(ended) == 2:
+                break
+    assert sorted(ended) == [0, 1]
+    again = pickle.loads(pickle.dumps(log))  # noqa: S301 - our own bytes
+    assert list(again.events(stop_after=0)) == list(log.events(stop_after=0)), "it goes on where the first one was"
+    log.close()
+    again.close()
+    assert (work / "1.out").read_text() == "moon\n"
+    past = schedd.history(f"ClusterId == {result.cluster()}", ["ProcId", "ExitCode"], match=1)
+    assert [(type(ad), ad["ExitCode"]) for ad in past] == [(classad2.ClassAd, 0)]
+
+
+def test_jobs_are_changed(work: Path) -> None:
+    schedd = htcondor2.Schedd()
+    waits = htcondor2.Submit("executable = /bin/sleep\narguments = 600\nrequirements = false\nqueue")
+    cluster = schedd.submit(waits, count=4).cluster()
+    assert schedd.edit([f"{cluster}.{proc}" for proc in range(2)], "foo", '"bar"') == 2
+    assert schedd.edit(cluster, "twice", classad2.ExprTree("ProcId * 2")) == 4
+    (ad,) = schedd.query(f"ClusterId == {cluster} && ProcId == 1", ["foo", "twice", "ProcId"])
+    assert (ad["foo"], ad.eval("twice")) == ("bar", 2)
+    held = schedd.act(htcondor2.JobAction.Hold, f"ClusterId == {cluster} && ProcId >= 2", reason="wait")
+    assert (held["TotalSuccess"], held["TotalChangedAds"]) == (2, 1)
+    missing = schedd.act(htcondor2.JobAction.Release, f"{cluster}.99")
+    assert (missing["TotalSuccess"], missing["TotalNotFound"]) == (0, 1)
+    statuses = schedd.query(f"ClusterId == {cluster}", ["JobStatus"], callback=lambda each: each["JobStatus"])
+    assert sorted(statuses) == [1, 1, 5, 5]
+    assert len(schedd.query(limit=3, opts=htcondor2.QueryOpt.DefaultMyJobsOnly)) == 3
+    assert schedd.query(opts=htcondor2.QueryOpt.AutoCluster)[0]["JobCount"] >= 4
+    assert schedd.act(htcondor2.JobAction.Remove, classad2.ExprTree("true"))["TotalSuccess"] == 4
+    schedd.reschedule()
+
+
+def test_what_is_wrong_or_missing_is_said(pool: PersonalPool) -> None:
+    schedd = htcondor2.Schedd()
+    with pytest.raises(htcondor2.HTCondorException, match="/no/such"):
+        schedd.submit(htcondor2.Submit({"executable": "/no/such"}))
+    with pytest.raises(NotImplementedError, match="condor_reserve"):
+        schedd.create_ocu(classad2.ClassAd())
+    for wrong in (["x"], "foo bar"):
+        with pytest.raises(ValueError):
+            schedd.act(htcondor2.JobAction.Hold, wrong)
+    with pytest.raises(TypeError):
+        schedd.act("hold", 1)  # type: ignore[arg-type]
+    with pytest.raises(htcondor2.HTCondorException, match="No such file"):
+        htcondor2.JobEventLog("/no/such.log")
+    assert htcondor2.Collector().locate(htcondor2.DaemonType.Schedd, "nowhere") is None
+
+
+def test_the_pool(pool: PersonalPool) -> None:
+    collector = htcondor2.Collector()
+    assert {ad["MyType"] for ad in collector.query()} >= {"Machine", "Scheduler", "DaemonMaster", "Negotiator"}
+    assert len(collector.query(htcondor2.AdType.Startd, "SlotID == 1", ["Name"])) == 1
+    assert collector.query(htcondor2.AdType.HAD) == []
+    assert len(collector.locateAll(htcondor2.DaemonType.Schedd)) == 1
+    direct = collector.directQuery(htcondor2.DaemonType.Schedd)
+    assert direct["MyType"] == "Scheduler"
+    collector.advertise([classad2.ClassAd({"Name": "mine", "MyType": "Generic"})])
+    assert collector.query(htcondor2.AdType.Generic, 'Name == "mine"')[0]["Name"] == "mine"
+    negotiator = htcondor2.Negotiator()
+    negotiator.setFactor("someone@here", 3.0)
+    assert any(ad["Name"] == "someone@here" and ad["PriorityFactor"] == 3.0 for ad in negotiator.getPriorities())
+    assert negotiator.getResourceUsage("someone@here") == []
+    negotiator.deleteUser("someone@here")
+    startd = htcondor2.Startd()
+    startd.cancelDrainJobs(startd.drainJobs(htcondor2.DrainType.Fast))
+    startd.vacate(htcondor2.VacateType.Fast)
+
+
+def test_daemons_are_told(pool: PersonalPool) -> None:
+    master = htcondor2.Collector().locate(htcondor2.DaemonType.Master)
+    assert master is not None
+    assert htcondor2.ping(master)["AuthorizationSucceeded"]
+    remote = htcondor2.RemoteParam(master)
+    assert remote["RUN"] == str(pool.dir / "run")
+    assert "RUN" in set(remote)
+    htcondor2.send_command(master, htcondor2.DaemonCommand.Reconfig)
+    with pytest.raises(ValueError):
+        htcondor2.send_command(classad2.ClassAd(), htcondor2.DaemonCommand.Reconfig)
+
+
+def test_a_program_has_its_own_settings_and_log(pool: PersonalPool, work: Path) -> None:
+    htcondor2.param["TEST_FOO"] = "foo"
+    htcondor2.param["SCHEDD.TEST_FOO"] = "bar"
+    assert htcondor2.param["TEST_FOO"] == "foo"
+    htcondor2.set_subsystem("SCHEDD")
+    assert htcondor2.param["TEST_FOO"] == "bar"
+    htcondor2.set_subsystem("TOOL")
+    htcondor2.param["TOOL_LOG"] = str(work / "tool.log")
+    htcondor2.enable_log()
+    htcondor2.log(htcondor2.LogLevel.Always, "a line")
+    htcondor2.disable_debug()
+    htcondor2.log(htcondor2.LogLevel.Always, "another")
+    assert (work / "tool.log").read_text().endswith(" a line\n")
+    (work / "map").write_text("* alice sky\n")
+    htcondor2.load_a_config_usermap_file("projects", str(work / "map"))
+    assert classad2.ExprTree('userMap("projects", "alice")').eval() == "sky"
+    htcondor2.reload_config()
+    assert htcondor2.param.get("TEST_FOO") is None
+    assert htcondor2.version().startswith("$CondorVersion: ")
+    assert htcondor2.platform().startswith("$CondorPlatform: ")
