@@ -13,6 +13,7 @@
 
 Theory: one core, three faces.  The core is that of the commands: it asks a daemon and waits, without Twisted.  The
 faces for asyncio and Twisted run its questions in threads, so that nothing blocks a loop or a reactor; an event log is
-followed by the kernel's word (inotify) in all three, without a thread.  Each call opens its own line to the daemon, so
-objects may be shared between threads and nothing stays open between calls.
+followed by the kernel's word (inotify) in all three, without a thread.  An object keeps the configuration it was
+made under; each call opens its own line to the daemon, so objects may be shared between threads and nothing stays open
+between calls.
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from condor_actors.api.daemons import met
 from condor_actors.api.errors import CondorError, as_condor_errors
 from condor_actors.api.job_names import constraint_text
 from condor_actors.api.settings import config
@@ -22,6 +23,7 @@ class Collector:
     """
 
     def __init__(self, pool: str = "") -> None:
+        self._config = config()
         self.pool = pool
 
     def __repr__(self) -> str:
@@ -42,8 +44,12 @@ class Collector:
             CondorError: the collector cannot be asked.
         """
         with as_condor_errors():
-            return contact.query(config(), AdKind(kind), constraint_text(constraint), tuple(projection),
-                                 pool=self.pool)  # fmt: skip
+            found = contact.query(self._config, AdKind(kind), constraint_text(constraint), tuple(projection),
+                                  pool=self.pool)  # fmt: skip
+        for ad in found:
+            if "MyAddress" in ad:
+                met(ad.get_str("MyAddress"), self._config)
+        return found
 
     def locate(self, kind: AdKind | str, name: str = "") -> ClassAd:
         """Where a daemon is: an ad with Name, Machine, MyAddress and CondorVersion.
@@ -56,7 +62,7 @@ class Collector:
             CondorError: there is none.
         """
         kind = AdKind(kind)
-        host = quote(name or config().full_hostname)
+        host = quote(name or self._config.full_hostname)
         found = self.query(kind, f"Name =?= {host} || Machine =?= {host} || "
                                  f'regexp(strcat("^", {host}, "\\\\."), Name)', LOCATION)
         if not found and not name:
@@ -78,7 +84,7 @@ class Collector:
         """
         from condor_actors.messages.admin import Ping
 
-        with as_condor_errors(), contact.collector(config(), pool=self.pool) as client:
+        with as_condor_errors(), contact.collector(self._config, pool=self.pool) as client:
             for ad in ads:
                 client.tell(contact.COLLECTOR, UpdateAd(ad_kind=AdKind(kind), ad=ad.to_bytes(), lifetime_s=lifetime_s))
             client.ask(contact.ADMIN, Ping())  # it has read what came before

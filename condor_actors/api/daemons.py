@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -24,6 +24,9 @@ from condor_actors.messages.admin import (
 )
 from condor_actors.tools.lib import contact
 from condor_actors.wire.blocking import Client, connect
+
+if TYPE_CHECKING:
+    from condor_actors.config import Config
 
 NAMES = ("master", "collector", "negotiator", "schedd", "startd")
 
@@ -46,9 +49,21 @@ class Answer:
     levels: tuple[str, ...]
 
 
+_met: dict[str, Config] = {}
+
+
+def met(address: str, pool: Config) -> None:
+    """Remember under which configuration an address was heard of: that is how its daemon is spoken to."""
+    _met[address] = pool
+
+
+def _pool_of(address: str) -> Config:
+    return _met.get(address) or config()
+
+
 def is_local(daemon: str, address: str) -> bool:
     """Whether an address is that of this machine's daemon of a name, which answers at its socket."""
-    return contact.local_address(config(), daemon) == address
+    return contact.local_address(_pool_of(address), daemon) == address
 
 
 def own_name() -> str:
@@ -59,8 +74,8 @@ def own_name() -> str:
 def _line(address: str) -> Client:
     for name in NAMES:
         if is_local(name, address):
-            return connect(contact.local_node(config(), name))
-    return contact.dial(config(), address, f"daemon at {address}")
+            return connect(contact.local_node(_pool_of(address), name))
+    return contact.dial(_pool_of(address), address, f"daemon at {address}")
 
 
 def _ask(address: str, actor: str, message: Any) -> Any:

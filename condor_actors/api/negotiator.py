@@ -22,6 +22,7 @@ class Negotiator:
     """
 
     def __init__(self, name: str = "", *, pool: str = "") -> None:
+        self._config = config()
         self.name = name
         self.pool = pool
 
@@ -37,7 +38,7 @@ class Negotiator:
         """
         ads: list[ClassAd] = []
         cursor = ""
-        with as_condor_errors(), contact.negotiator(config(), name=self.name, pool=self.pool) as client:
+        with as_condor_errors(), contact.negotiator(self._config, name=self.name, pool=self.pool) as client:
             while True:
                 page = client.ask(contact.NEGOTIATOR, QueryPriorities(cursor=cursor))
                 ads += [ClassAd.from_bytes(text) for text in page.ads]
@@ -49,7 +50,7 @@ class Negotiator:
         """The slots that a submitter has now: Name and EnteredCurrentState of each."""
         with as_condor_errors():
             return contact.query(
-                config(), AdKind.SLOT,
+                self._config, AdKind.SLOT,
                 f'State == "Claimed" && (AccountingGroup ?: RemoteUser) == {quote(submitter)}',
                 ("Name", "EnteredCurrentState", "StartdIpAddr", "MyAddress"), pool=self.pool)  # fmt: skip
 
@@ -82,5 +83,5 @@ class Negotiator:
         self._tell(submitter, "delete", 0.0)
 
     def _tell(self, submitter: str, what: str, value: float) -> None:
-        with as_condor_errors(), contact.negotiator(config(), name=self.name, pool=self.pool) as client:
+        with as_condor_errors(), contact.negotiator(self._config, name=self.name, pool=self.pool) as client:
             client.ask(contact.NEGOTIATOR, SetPriority(submitter=submitter, what=what, value=float(value)))

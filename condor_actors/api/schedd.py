@@ -75,6 +75,7 @@ class Schedd:
     """
 
     def __init__(self, name: str = "", *, pool: str = "", address: str = "") -> None:
+        self._config = config()
         self.name = name
         self.pool = pool
         self.address = address
@@ -83,7 +84,7 @@ class Schedd:
         return f"Schedd({self.name!r}, pool={self.pool!r}, address={self.address!r})"
 
     def _line(self) -> contact.Schedd:
-        return contact.schedd(config(), name=self.name, pool=self.pool, address=self.address)
+        return contact.schedd(self._config, name=self.name, pool=self.pool, address=self.address)
 
     # -- submission
 

@@ -21,6 +21,7 @@ class Startd:
     """
 
     def __init__(self, name: str = "", *, pool: str = "", address: str = "") -> None:
+        self._config = config()
         self.name = name
         self.pool = pool
         self.address = address
@@ -65,7 +66,7 @@ class Startd:
         answer = None
         names = (self.name,) if self.name else ()
         with as_condor_errors():
-            for _, _, client in startds(config(), names=names, address=self.address, pool=self.pool):
+            for _, _, client in startds(self._config, names=names, address=self.address, pool=self.pool):
                 with client:
                     answer = client.ask(STARTD, message)
         return answer

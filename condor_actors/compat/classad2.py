@@ -8,7 +8,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Iterator, MutableMapping
 from datetime import UTC, datetime
-from typing import IO, Any, SupportsIndex
+from typing import IO, Any
 
 from condor_actors import classads
 from condor_actors.classads import ERROR, UNDEFINED, AbsoluteTime, ClassAdSyntaxError, Expr, RelativeTime, unparse
@@ -418,12 +418,17 @@ def parseNext(input: str | IO[str], parser: ParserType = Parser.Auto) -> ClassAd
     """The first ad of a text, or the next one of a file."""
     if isinstance(input, str):
         return next(parseAds(input, parser), ClassAd())
-    start: SupportsIndex = input.tell()
+    try:
+        start = input.tell()
+    except OSError as error:
+        if parser == Parser.Auto:
+            raise ClassAdException("Can not look ahead in stream; you must explicitly specify a parser.") from error
+        return next(parseAds(input.read(), parser), ClassAd())
     text = input.read()
     ad = next(parseAds(text, parser), None)
     if ad is None:
         raise StopIteration
-    input.seek(int(start) + _length_of_first(text, parser))
+    input.seek(start + _length_of_first(text, parser))
     return ad
 
 

@@ -66,15 +66,18 @@ class EventReader:
         self._rest += data
         if not self.is_xml and self._rest.lstrip().startswith(b"<"):
             self.is_xml = True
-        ending = b"</c>" if self.is_xml else b"\n...\n"
-        while (end := self._rest.find(ending)) >= 0:
-            piece, self._rest = self._rest[: end + len(ending)], self._rest[end + len(ending) :]
-            event = _xml(piece) if self.is_xml else _text(piece)
+        ending, cut = (b"</c>", _xml) if self.is_xml else (b"\n...\n", _text)
+        pieces = self._rest.split(ending)  # once: what is left is not copied anew for every event
+        self._rest = pieces.pop()
+        events = []
+        for piece in pieces:
+            event = cut(piece + ending)
             if event is not None:
                 self._found = True
-                yield event
+                events.append(event)
             else:
-                self._skipped = self._skipped or piece
+                self._skipped = self._skipped or piece + ending
+        return iter(events)
 
 
 def _is_foreign(first: bytes) -> bool:

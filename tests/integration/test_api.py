@@ -168,6 +168,18 @@ def test_the_pool_is_asked(pool: PersonalPool, work: Path) -> None:
     startd.vacate(fast=True)
 
 
+def test_an_object_keeps_its_pool(pool: PersonalPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    schedd, collector = condor.Schedd(), condor.Collector()
+    monkeypatch.setenv("CONDOR_CONFIG", "/no/such")
+    condor.reload_config()
+    with pytest.raises(condor.CondorError):
+        condor.Schedd()
+    assert schedd.query("false") == []
+    assert collector.query("Scheduler") != []
+    monkeypatch.undo()
+    condor.reload_config()
+
+
 def test_parameters(pool: PersonalPool) -> None:
     assert condor.param["RUN"] == str(pool.dir / "run")
     assert condor.param["COLLECTOR_PORT"] == int(condor.param["COLLECTOR_PORT"])

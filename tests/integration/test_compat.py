@@ -122,7 +122,11 @@ def test_the_pool(pool: PersonalPool) -> None:
 def test_daemons_are_told(pool: PersonalPool) -> None:
     master = htcondor2.Collector().locate(htcondor2.DaemonType.Master)
     assert master is not None
-    assert htcondor2.ping(master)["AuthorizationSucceeded"]
+    assert htcondor2.ping(master)["AuthCommand"] == 60011
+    assert htcondor2.ping(str(master["MyAddress"]), "WRITE")["AuthCommand"] == 60021
+    assert htcondor2.ping(master, "WRITE")["AuthorizationSucceeded"]
+    with pytest.raises(NotImplementedError):
+        htcondor2.ping(master, "NOTHING")
     remote = htcondor2.RemoteParam(master)
     assert remote["RUN"] == str(pool.dir / "run")
     assert "RUN" in set(remote)

@@ -348,6 +348,13 @@ def send_command(ad: ClassAd, dc: DaemonCommand, target: str | None = None) -> N
             raise NotSupported(f"{dc.name}: how a daemon stops is said with the order to stop")
 
 
+NOTHING_DONE = 60011
+LEVELS = {name: number for number, name in enumerate(
+    ("READ", "WRITE", "NEGOTIATOR", "ADMINISTRATOR", "OWNER", "CONFIG", "DAEMON", "ADVERTISE_STARTD",
+     "ADVERTISE_SCHEDD", "ADVERTISE_MASTER"), 60020)}  # fmt: skip
+"""The numbers of the commands that do nothing but ask for a level."""
+
+
 def ping(location: str | ClassAd, authz: str | None = None, security: SecurityContext | None = None) -> ClassAd:
     """Who the caller is to a daemon, and by what method."""
     address = location if isinstance(location, str) else location.get("MyAddress")
@@ -356,9 +363,12 @@ def ping(location: str | ClassAd, authz: str | None = None, security: SecurityCo
     with as_theirs():
         found = daemons.ping(str(address))
     wanted = "CLIENT" if authz in (None, "DC_NOP") else str(authz)
+    if wanted != "CLIENT" and wanted not in LEVELS:
+        raise NotSupported(f"{wanted}: expected one of {', '.join(LEVELS)}")
     return wrapped(OwnAd({
         "MyRemoteUserName": found.identity, "AuthMethods": found.method, "TriedAuthentication": True,
-        "AuthorizationSucceeded": wanted in found.levels, "RemoteVersion": found.version, "AuthCommand": wanted,
+        "AuthorizationSucceeded": wanted in found.levels, "RemoteVersion": found.version,
+        "AuthCommand": LEVELS.get(wanted, NOTHING_DONE),
     }))  # fmt: skip
 
 

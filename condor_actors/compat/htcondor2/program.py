@@ -13,6 +13,9 @@ from condor_actors.compat.errors import as_theirs
 from condor_actors.compat.htcondor2.enums import LogLevel, SubsystemType
 
 _outputs: dict[str, str] = {}
+LOGS = {"MASTER_LOG": "MasterLog", "COLLECTOR_LOG": "CollectorLog", "NEGOTIATOR_LOG": "NegotiatorLog",
+        "SCHEDD_LOG": "ScheddLog", "STARTD_LOG": "StartdLog"}
+"""Where daemons log unless their setting says otherwise."""
 
 
 class Param(MutableMapping[str, Any]):
@@ -22,7 +25,12 @@ class Param(MutableMapping[str, Any]):
         if not isinstance(key, str):
             raise TypeError("key must be a string")
         with as_theirs():
-            return settings.param[key]
+            try:
+                return settings.param[key]
+            except KeyError:
+                if key.upper() not in LOGS:
+                    raise
+                return f"{settings.param['LOG']}/{LOGS[key.upper()]}"
 
     def __setitem__(self, key: str, value: str) -> None:
         if not isinstance(key, str):
