@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from condor_actors.compat import classad2, htcondor2
+from condor_actors.compat.htcondor2 import personal
 from tests.pool_fixture import PersonalPool, fresh_folder
 
 
@@ -155,3 +156,26 @@ def test_a_program_has_its_own_settings_and_log(pool: PersonalPool, work: Path) 
     assert htcondor2.param.get("TEST_FOO") is None
     assert htcondor2.version().startswith("$CondorVersion: ")
     assert htcondor2.platform().startswith("$CondorPlatform: ")
+
+
+def test_a_pool_of_a_programs_own(pool: PersonalPool) -> None:
+    before = os.environ["CONDOR_CONFIG"]
+    with fresh_folder() as folder:
+        own = personal.PersonalPool(folder / "own", config={"MY_OWN": "7"}, use_config=False)
+        assert own.state is personal.PersonalPoolState.UNINITIALIZED
+        with own:
+            assert own.state is personal.PersonalPoolState.READY
+            assert own.get_config_val("MY_OWN") == "7"
+            assert own.get_config_val("NO_SUCH", "x") == "x"
+            with pytest.raises(KeyError):
+                own.get_config_val("NO_SUCH")
+            assert own.schedd.query() == []
+            assert own.who()["MyType"] == "DaemonMaster"
+            again = personal.PersonalPool(folder / "own", use_config=False)
+            assert again.start().detach().state is personal.PersonalPoolState.READY
+            again.stop()
+        assert own.state is personal.PersonalPoolState.STOPPED
+        with pytest.raises(htcondor2.HTCondorException), personal.SetCondorConfig(Path(before)):
+            personal.PersonalPool.attach(folder / "own")
+    os.environ["CONDOR_CONFIG"] = before
+    htcondor2.reload_config()

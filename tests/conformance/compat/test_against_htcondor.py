@@ -13,12 +13,14 @@ import pytest
 
 from condor_actors.compat import classad2 as our_classad2
 from condor_actors.compat import htcondor2 as our_htcondor2
+from condor_actors.compat.htcondor2 import personal as our_personal
 
 htcondor2: Any = pytest.importorskip("htcondor2")
 classad2: Any = pytest.importorskip("classad2")
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "python-api.md"
-PAIRS = [(htcondor2, our_htcondor2), (classad2, our_classad2)]
+personal: Any = pytest.importorskip("htcondor2.personal")
+PAIRS = [(htcondor2, our_htcondor2), (classad2, our_classad2), (personal, our_personal)]
 NO_INTERFACE = {"Optional", "htcondor2_impl", "classad2_impl"}
 """Names that the real modules show and that are none of their interface."""
 METHODS_OF_PYTHON = {"__init__", "__len__", "__getitem__", "__setitem__", "__delitem__", "__iter__", "__str__",
@@ -43,20 +45,21 @@ def signature(function: Any) -> list[tuple[str, Any, Any]] | None:
 
 def listed() -> set[str]:
     """What the page lists as different."""
-    text = PAGE.read_text().partition("## What differs")[2]
+    text = PAGE.read_text().partition("## What differs")[2].partition("\n## ")[0]
     return set(re.findall(r"^\| `([\w.]+)` \|", text, re.MULTILINE))
 
 
 def differences(theirs: ModuleType, ours: ModuleType) -> list[str]:
     """Each name whose place in our module is not as in theirs."""
     found = []
-    for name in (each for each in dir(theirs) if not each.startswith("_") and each not in NO_INTERFACE):
+    shown_names = getattr(theirs, "__all__", dir(theirs))
+    for name in (each for each in shown_names if not each.startswith("_") and each not in NO_INTERFACE):
         one, other = getattr(theirs, name), getattr(ours, name, None)
         if other is None:
             found.append(name)
         elif inspect.isclass(one) and issubclass(one, enum.Enum):
-            if {key: int(each) for key, each in one.__members__.items()} != {
-                    key: int(each) for key, each in other.__members__.items()}:
+            if {key: each.value for key, each in one.__members__.items()} != {
+                    key: each.value for key, each in other.__members__.items()}:
                 found.append(name)
         elif inspect.isclass(one):
             found += [f"{name}.{part}" for part in vars(one) if part in METHODS_OF_PYTHON or not part.startswith("_")
@@ -78,7 +81,7 @@ def different(one: Any, other: Any, name: str) -> bool:
         signature(theirs) != signature(ours))
 
 
-@pytest.mark.parametrize(("theirs", "ours"), PAIRS, ids=["htcondor2", "classad2"])
+@pytest.mark.parametrize(("theirs", "ours"), PAIRS, ids=["htcondor2", "classad2", "personal"])
 def test_every_public_name_and_signature_is_there_or_listed(theirs: ModuleType, ours: ModuleType) -> None:
     assert set(differences(theirs, ours)) - listed() == set()
 
