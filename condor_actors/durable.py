@@ -11,9 +11,10 @@ import errno
 import fcntl
 import os
 from collections.abc import Iterable
+from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["sync_file_systems", "open_beside", "sync_folder"]
+__all__ = ["open_beside", "sync_file_systems", "sync_folder", "write_whole"]
 
 NOT_TO_BE_SYNCED = (errno.EACCES, errno.EINVAL, errno.EOPNOTSUPP)
 """A folder that may not be read, or whose file system knows no such sync: the kernel writes it in its own time."""
@@ -72,6 +73,25 @@ def sync_folder(path: str | os.PathLike[str]) -> None:
     except OSError as error:
         if error.errno not in NOT_TO_BE_SYNCED:
             raise
+
+
+def write_whole(path: Path, data: bytes, mode: int = 0o644) -> None:
+    """Replace a file at once and durably; its owner stays who it was."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
+    try:
+        os.fchmod(descriptor, mode)
+        if os.getuid() == 0 and path.exists():
+            facts = path.stat()
+            os.fchown(descriptor, facts.st_uid, facts.st_gid)
+        with open(descriptor, "wb", closefd=False) as stream:
+            stream.write(data)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    fresh.replace(path)
+    sync_folder(path.parent)
 
 
 def sync_file_systems(folders: Iterable[str]) -> None:

@@ -18,8 +18,9 @@ SHADOW_ROLE = "shadow"
 
 
 def is_person(identity: Identity) -> bool:
-    """Tell whether the peer is a user: a local process, or the bearer of a user's proxy certificate or token."""
-    return identity.is_local or identity.roles == {USER_ROLE}
+    """Tell whether the peer is a user of this pool: a local process, or the bearer of a user's proxy certificate or
+    token."""
+    return identity.is_local or (identity.roles == {USER_ROLE} and not identity.realm)
 
 
 def is_user(identity: Identity, user: str, uid_domain: str) -> bool:

@@ -22,6 +22,7 @@ from condor_actors.config import Config
 from condor_actors.config.settings import setting
 from condor_actors.cores.collector.ad_table import AdRecord, AdTable, TooManyAds, ad_key
 from condor_actors.cores.collector.pool_totals import pool_totals
+from condor_actors.cores.flocking import foreign_submitter
 from condor_actors.cores.rights import host_of
 from condor_actors.daemons.admin import package_version
 from condor_actors.messages.advertise import (
@@ -46,6 +47,7 @@ from condor_actors.messages.envelope import (
     TimerFired,
 )
 from condor_actors.messages.pool import HostsRevoked
+from condor_actors.messages.realm import abroad, node_abroad
 
 __all__ = ["Collector", "CollectorSettings", "make_daemon"]
 
@@ -195,7 +197,13 @@ class Collector(Actor):
             return
         memory = self.memory
         try:
-            ad = ClassAd.from_bytes(message.ad)
+            ad, text = ClassAd.from_bytes(message.ad), message.ad
+            if delivery.identity.realm:
+                if message.ad_kind is not AdKind.SUBMITTER:
+                    self._refuse(delivery, "denied", f"the pool {delivery.identity.realm} advertises submitters alone")
+                    return
+                foreign_submitter(ad, delivery.identity.realm)
+                text = ad.to_bytes()
             requirements = memory.settings.requirements
             if requirements is not None and not is_true(requirements.evaluate(ad)):
                 self._refuse(delivery, "denied", f"{ad.get_str('Name')} does not satisfy COLLECTOR_REQUIREMENTS")
@@ -209,7 +217,7 @@ class Collector(Actor):
                 self._refuse(delivery, "denied", f"{ad.get_str('Name')} is an ad of {holder}")
                 return
             record, changed = memory.table.update(
-                message.ad_kind, message.ad, message.private, now_s=self.context.now_s(),
+                message.ad_kind, text, message.private, now_s=self.context.now_s(),
                 lifetime_s=float(message.lifetime_s or memory.settings.lifetime_s), parsed=ad,
                 host=delivery.identity.host,
             )
@@ -235,7 +243,8 @@ class Collector(Actor):
             return
         identity = delivery.identity
         gone = self.memory.table.invalidate(
-            message.ad_kind, message.names, message.my_address,
+            message.ad_kind, tuple(abroad(name, identity.realm) for name in message.names),
+            node_abroad(message.my_address, identity.realm) if message.my_address else "",
             may=lambda record: identity.is_local or (identity.host != "" and record.host == identity.host))
         self._gone(gone)
         self.context.reply(delivery, Done())

@@ -38,6 +38,7 @@ class UpdateAd:
 
     KIND: ClassVar[str] = "condor.advertise.UpdateAd"
     VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
 
     ad_kind: AdKind
     ad: bytes
@@ -48,10 +49,14 @@ class UpdateAd:
 @message
 @attrs.frozen(kw_only=True)
 class InvalidateAd:
-    """Ads that exist no longer: by exact names, all of a daemon (``my_address``), or of a daemon by names (both)."""
+    """Ads that exist no longer: by exact names, all of a daemon (``my_address``), or of a daemon by names (both).
+
+    It takes what :class:`UpdateAd` takes.
+    """
 
     KIND: ClassVar[str] = "condor.advertise.InvalidateAd"
     VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "CLIENT"
 
     ad_kind: AdKind
     names: tuple[str, ...] = ()

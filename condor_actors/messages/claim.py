@@ -31,6 +31,7 @@ class RequestClaim:
 
     KIND: ClassVar[str] = "condor.claim.RequestClaim"
     VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "ADVERTISE_SCHEDD"
 
     slot_name: str
     capability: str
@@ -86,6 +87,7 @@ class RenewClaims:
 
     KIND: ClassVar[str] = "condor.claim.RenewClaims"
     VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "ADVERTISE_SCHEDD"
 
     claims: tuple[tuple[str, str], ...]
     """Pairs (claim id, secret)."""
@@ -103,6 +105,7 @@ class ClaimsKept:
 
     KIND: ClassVar[str] = "condor.claim.ClaimsKept"
     VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "ADVERTISE_STARTD"
 
     claims: tuple[tuple[str, str], ...]
     """Pairs (claim id, secret)."""
@@ -128,6 +131,7 @@ class ReleaseClaim:
 
     KIND: ClassVar[str] = "condor.claim.ReleaseClaim"
     VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "ADVERTISE_SCHEDD"
 
     claim_id: str
     secret: str
@@ -145,6 +149,7 @@ class ClaimRevoked:
 
     KIND: ClassVar[str] = "condor.claim.ClaimRevoked"
     VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "ADVERTISE_STARTD"
 
     claim_id: str
     reason: str

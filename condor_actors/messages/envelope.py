@@ -82,6 +82,7 @@ class Identity:
         pid: the peer's process id on a local socket as the kernel knows it, else None.
         hosts: every host name and address of the certificate, in small letters; empty for a local socket.
         address: the IP address at the other end of the link; empty for a local socket.
+        realm: the other pool whose authority signed the certificate; empty: this pool's did.
         levels: the levels that a token is good for; None: whatever the identity has.
         evidence: what it was proved with; it makes no difference between identities.
     """
@@ -94,6 +95,7 @@ class Identity:
     pid: int | None = None
     hosts: frozenset[str] = frozenset()
     address: str = ""
+    realm: str = ""
     levels: frozenset[str] | None = None
     evidence: Evidence = attrs.field(default=Evidence(), eq=False, repr=False)
 

@@ -80,7 +80,13 @@ class QueryRevocations:
 @message
 @attrs.frozen(kw_only=True)
 class Revocations:
-    """The authority's lists: certificates (PEM) and tokens (JSON) that are revoked; empty: none ever was."""
+    """The authority's lists; an empty one never had anything in it.
+
+    Attributes:
+        crl: certificates that are revoked (PEM).
+        tokens: tokens that are revoked (JSON).
+        partners: the pools that are trusted (JSON).
+    """
 
     KIND: ClassVar[str] = "condor.pool.Revocations"
     VERSION: ClassVar[int] = 1
@@ -88,6 +94,7 @@ class Revocations:
 
     crl: bytes
     tokens: bytes = b""
+    partners: bytes = b""
 
 
 @attrs.frozen(kw_only=True)
@@ -95,6 +102,27 @@ class HostsRevoked:
     """Local event: the links of machines with these host names were cut, since they belong to the pool no longer."""
 
     hosts: frozenset[str]
+
+
+@attrs.frozen(kw_only=True)
+class KnownPartner:
+    """Another pool that this one trusts: its name, and the node of its central manager as this pool dials it."""
+
+    name: str
+    central: str
+
+    def is_called(self, word: str) -> bool:
+        """Whether FLOCK_TO or FLOCK_FROM means it: by its name, or by its central manager's host or address."""
+        host = self.central.strip("<>").rpartition(":")[0].rpartition("%")[0].strip("[]")
+        wanted = word.lower().strip("<>").partition("?")[0]
+        return wanted in (self.name, host) or wanted.rpartition(":")[0].strip("[]") == host
+
+
+@attrs.frozen(kw_only=True)
+class PartnersKnown:
+    """Local event: the pools that this one trusts, now."""
+
+    partners: tuple[KnownPartner, ...]
 
 
 @message

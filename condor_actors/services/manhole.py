@@ -262,7 +262,7 @@ class Manhole:
 def host_key(path: Path) -> Key:
     """The daemon's own SSH key, made at the first time; its public half is in ``<path>.pub``."""
     if not path.exists():
-        from condor_actors.wire.authority import write_whole
+        from condor_actors.durable import write_whole
 
         fresh = ed25519.Ed25519PrivateKey.generate()
         pem = fresh.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH,

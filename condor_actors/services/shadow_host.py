@@ -98,7 +98,8 @@ class ShadowHostService(Service):
             endpoint=real.post.endpoint,
         )
         watch_edges(self._daemon.system, self._reactor, self.log)
-        self._daemon.system.spawn("revocations", lambda: RevocationWatch(self._config.path("POOL_CRL"), real.post))
+        self._daemon.system.spawn("revocations", lambda: RevocationWatch(
+            self._config.path("POOL_CRL"), self._config.path("POOL_PARTNERS"), real.post))
         self._daemon.start()
         self._reactor.callWhenRunning(self._catch_signals)
         self.log.info("** shadow host (pid {pid}) started", pid=os.getpid())
@@ -110,10 +111,18 @@ class ShadowHostService(Service):
 
     def _use_credential(self, bundle: bytes) -> None:
         """Show the owner's certificate instead of the machine's."""
+        import attrs
+
         from condor_actors.wire.credentials import Credentials, TlsDoor
+        from condor_actors.wire.partners.partner_store import BadPartners, read_partners
 
         assert self._real is not None
-        credentials = Credentials.from_bundle(bundle)
+        try:
+            partners = read_partners(self._config.path("POOL_PARTNERS"))
+        except BadPartners as error:
+            self.log.error("{error}: no machines of other pools are used", error=error)
+            partners = ()
+        credentials = attrs.evolve(Credentials.from_bundle(bundle), partners=partners)
         post = self._real.post
         if post.tls is None:
             post.tls = TlsDoor(credentials)

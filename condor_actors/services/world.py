@@ -159,7 +159,8 @@ def real_world(config: Config, name: str, *, reactor: Any, credentials: Credenti
         config.integer("SEC_MAX_LINKS"), config.integer("SEC_MAX_LINKS_PER_SOURCE"),
         config.integer("SEC_MAX_SILENT_LINKS"), frozenset({0, os.getuid(), pool_uid(config)}))
     post.trusted_user_hosts = frozenset(host.lower() for host in config.list_of("TRUSTED_USER_HOSTS"))
-    authorization = Authorization(config, own_uid=pool_uid(config) if own_uid is None else own_uid)
+    authorization = Authorization(config, own_uid=pool_uid(config) if own_uid is None else own_uid,
+                                  partners=post.partners)
     world = World(reactor_time=reactor, wall_clock=SteadyClock(), random=random, post=post, log=log,
                   authorize=authorization.allows, witness=witness)
     return RealWorld(name=name, config=config, world=world, post=post, authorization=authorization,

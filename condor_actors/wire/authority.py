@@ -25,7 +25,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from condor_actors.durable import sync_folder
+from condor_actors.durable import write_whole
 from condor_actors.wire.credentials import BadCredentials, Credentials
 from condor_actors.wire.host_names import canonical_host, is_loopback
 from condor_actors.wire.nodes import BadNode, is_address
@@ -47,6 +47,7 @@ class PoolFiles:
 
     Attributes:
         ca, host, host_key, crl: every machine has them (the list of revoked ones may be missing).
+        partners: the pools that this one trusts; every machine has it, where there are any.
         ca_key: only on the machine that admits others.
         tokens: directory of join tokens given out.
     """
@@ -57,13 +58,14 @@ class PoolFiles:
     host_key: Path
     crl: Path
     tokens: Path
+    partners: Path
 
     @classmethod
     def below(cls, directory: str | os.PathLike[str]) -> PoolFiles:
         """All of them in one directory."""
         top = Path(directory)
         return cls(ca=top / "ca.crt", ca_key=top / "ca.key", host=top / "host.crt", host_key=top / "host.key",
-                   crl=top / "revoked.crl", tokens=top / "tokens")
+                   crl=top / "revoked.crl", tokens=top / "tokens", partners=top / "partners.json")
 
     @classmethod
     def of(cls, config: Any) -> PoolFiles:
@@ -71,7 +73,7 @@ class PoolFiles:
         ca = config.path("POOL_CA")
         return cls(ca=ca, ca_key=config.path("POOL_CA_KEY"), host=config.path("HOST_CERTIFICATE"),
                    host_key=config.path("HOST_KEY"), crl=config.path("POOL_CRL"),
-                   tokens=config.path("POOL_TOKENS"))
+                   tokens=config.path("POOL_TOKENS"), partners=config.path("POOL_PARTNERS"))
 
     def credentials(self) -> Credentials | None:
         """This machine's credentials; None when it belongs to no pool.
@@ -82,7 +84,7 @@ class PoolFiles:
         if not self.host.exists():
             return None
         install_renewed(self)
-        return Credentials.load(self.host, self.host_key, self.ca, self.crl)
+        return Credentials.load(self.host, self.host_key, self.ca, self.crl, self.partners)
 
 
 def machine_credentials(config: Any) -> Credentials | None:
@@ -106,25 +108,6 @@ def install_renewed(files: PoolFiles) -> None:
         certificate.replace(files.host)
     else:
         key.unlink(missing_ok=True)
-
-def write_whole(path: Path, data: bytes, mode: int = 0o644) -> None:
-    """Replace a file at once and durably; its owner stays who it was."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
-    try:
-        os.fchmod(descriptor, mode)
-        if os.getuid() == 0 and path.exists():
-            facts = path.stat()
-            os.fchown(descriptor, facts.st_uid, facts.st_gid)
-        with open(descriptor, "wb", closefd=False) as stream:
-            stream.write(data)
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-    fresh.replace(path)
-    sync_folder(path.parent)
-
 
 def make_key() -> ec.EllipticCurvePrivateKey:
     """A fresh key pair."""

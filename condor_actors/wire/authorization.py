@@ -27,12 +27,16 @@ A token's scope only takes levels away.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import attrs
 
 from condor_actors.config import ConfigError
 from condor_actors.messages.envelope import Identity, Level
+from condor_actors.messages.pool import KnownPartner
+from condor_actors.messages.realm import MARK
+from condor_actors.wire.partners.flock_rules import FlockRules
 from condor_actors.wire.peer_patterns import Entry, parse_entry
 
 IMPLIED_BY: dict[Level, tuple[Level, ...]] = {
@@ -120,13 +124,16 @@ class Authorization:
     Args:
         config: read again by :meth:`reconfigure`.
         own_uid: the uid that has every level beside root's, the pool's account; by default the process's own.
+        partners: the pools that are trusted now.
 
     Raises:
         ConfigError: an entry is none.
     """
 
-    def __init__(self, config: Lists, own_uid: int | None = None) -> None:
+    def __init__(self, config: Lists, own_uid: int | None = None,
+                 partners: Callable[[], Sequence[KnownPartner]] = tuple) -> None:
         self._own_uid = os.getuid() if own_uid is None else own_uid
+        self._partners = partners
         self.reconfigure(config)
 
     def reconfigure(self, config: Lists) -> None:
@@ -141,10 +148,14 @@ class Authorization:
             allow[level] = _read(config, f"ALLOW_{level.value}")
             deny[level] = _read(config, f"DENY_{level.value}")
         self._allow, self._deny = allow, deny
+        self._flock = FlockRules(_words(config, "FLOCK_FROM"), _words(config, "FLOCK_TO"), config.subsystem,
+                                 self._partners)
         self._known: dict[tuple[Identity, Level], bool] = {}
 
     def allows(self, identity: Identity, level: Level) -> bool:
         """Whether ``identity`` has ``level``."""
+        if identity.realm:  # which pools are trusted may change at any time
+            return self.explain(identity, level).allowed
         known = self._known.get((identity, level))
         if known is None:
             if len(self._known) > 10_000:
@@ -167,6 +178,8 @@ class Authorization:
         denied = self._denied(identity, level)
         if denied is not None:
             return denied
+        if identity.realm and (rule := self._flock.why(identity, level)):
+            return Decision(allowed=True, rule=rule)
         for higher in IMPLIED_BY[level]:
             rule = self._why(identity, higher) if higher is level or not _lacks_role(identity, level) else ""
             if rule:
@@ -191,11 +204,17 @@ class Authorization:
             return f"without ALLOW_{level.value} it belongs to {DEFAULT_HOLDERS[level]}" if (
                 level in default_levels(identity)) else ""
         entry = listed.entry_for(identity)
-        return f"{listed.place} has {entry.text!r}" if entry is not None else ""
+        if entry is None or (identity.realm and MARK not in entry.text):
+            return ""
+        return f"{listed.place} has {entry.text!r}"
 
     def _refusal(self, identity: Identity, level: Level) -> Decision:
         listed = self._allow[level]
         whom = identity.name + (f"/{identity.host}" if identity.host and identity.roles != {"user"} else "")
+        if identity.realm:
+            return Decision(allowed=False, rule=f"neither FLOCK_FROM nor FLOCK_TO gives it to {whom}",
+                            remedy=f"an administrator can add {identity.realm} to FLOCK_FROM, to run that pool's jobs, "
+                                   "or to FLOCK_TO, to send jobs there")
         if listed is None:
             return Decision(allowed=False,
                             rule=f"without ALLOW_{level.value} it belongs to {DEFAULT_HOLDERS[level]}",
@@ -216,11 +235,17 @@ def _lacks_role(identity: Identity, level: Level) -> bool:
 
 def default_levels(identity: Identity) -> frozenset[Level]:
     """The levels of an identity where no ALLOW_ list says otherwise, without those they imply."""
+    if identity.realm:
+        return frozenset()
     if identity.method == "local" or identity.roles == {"user"}:
         return frozenset({Level.READ, Level.WRITE})
     if identity.method != "tls" or "shadow" in identity.roles or not identity.roles:
         return frozenset()
     return frozenset({Level.DAEMON, *(_ROLE_LEVELS[role] for role in identity.roles if role in _ROLE_LEVELS)})
+
+
+def _words(config: Lists, name: str) -> tuple[str, ...]:
+    return tuple((config.text(name) or "").replace(",", " ").split())
 
 
 def _read(config: Lists, name: str) -> ReadList | None:

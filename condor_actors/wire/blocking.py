@@ -128,15 +128,16 @@ def connect_tls(node: TlsNode, credentials: ToolCredentials | TokenCredentials, 
     from socket import IPPROTO_TCP, TCP_NODELAY, create_connection
 
     try:
-        plain = create_connection((node.host, node.port), timeout=timeout_s)
+        plain = create_connection((node.name, node.port), timeout=timeout_s)
     except OSError as error:
         raise Unreachable(f"nobody answers at {node}: {_reason(error)}") from None
     plain.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
     try:
-        return credentials.context().wrap_socket(plain, server_hostname=node.host)
+        return credentials.context(node.realm).wrap_socket(plain, server_hostname=node.name)
     except ssl.SSLCertVerificationError as error:
         plain.close()
-        raise NotTrusted(f"{node} is not a machine of this pool: {error.verify_message}") from None
+        pool = f"the pool {node.realm}" if node.realm else "this pool"
+        raise NotTrusted(f"{node} is not a machine of {pool}: {error.verify_message}") from None
     except OSError as error:
         plain.close()
         raise Unreachable(f"{node}: {_reason(error)}") from None

@@ -16,6 +16,7 @@ from pathlib import Path
 import attrs
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from OpenSSL import SSL, crypto
 from service_identity import VerificationError
@@ -33,7 +34,8 @@ from zope.interface import implementer
 
 from condor_actors.messages.envelope import Identity
 from condor_actors.wire.host_names import own_names
-from condor_actors.wire.nodes import is_address
+from condor_actors.wire.nodes import TlsNode, is_address
+from condor_actors.wire.partners.partner_store import BadPartners, Partner, read_partners
 from condor_actors.wire.trust import BadCertificate, identity_of_chain, names_of
 
 PROXY_FLAG = crypto.X509StoreFlags.ALLOW_PROXY_CERTS
@@ -52,17 +54,19 @@ class Credentials:
         key: the private key of the first.
         ca: the pool's CA certificate.
         crl: the CA's revocation list; empty: none.
+        partners: the pools whose machines may show themselves, too.
     """
 
     chain: bytes
     key: bytes = attrs.field(repr=False)
     ca: bytes
     crl: bytes = b""
+    partners: tuple[Partner, ...] = ()
 
     @classmethod
     def load(cls, certificate: str | os.PathLike[str], key: str | os.PathLike[str], ca: str | os.PathLike[str],
-             crl: str | os.PathLike[str] | None = None) -> Credentials:
-        """Read the files.
+             crl: str | os.PathLike[str] | None = None, partners: Path | None = None) -> Credentials:
+        """Read the files; those of ``crl`` and ``partners`` may be missing.
 
         Raises:
             BadCredentials: one is missing or is not what it should be.
@@ -77,6 +81,10 @@ class Credentials:
         credentials = cls(chain=read(certificate), key=read(key), ca=read(ca), crl=revoked)
         try:
             credentials.context(is_client=True)
+            credentials = attrs.evolve(credentials, partners=read_partners(partners) if partners is not None else ())
+            credentials.realms()
+        except BadPartners as error:
+            raise BadCredentials(str(error)) from None
         except (ValueError, SSL.Error) as error:
             raise BadCredentials(f"{certificate}, {key}: {error}") from None
         return credentials
@@ -128,6 +136,25 @@ class Credentials:
             raise BadCredentials("the revocation list is not signed by the pool's CA")
         return frozenset(entry.serial_number for entry in crl)
 
+    def realms(self) -> dict[bytes, Realm]:
+        """What each authority signs that is trusted, by its fingerprint (SHA-256).
+
+        Raises:
+            BadCredentials: an authority or a revocation list cannot be used.
+        """
+        own = self.authority()
+        found = {own.fingerprint(SHA256()): Realm("", own, self.revoked())}
+        for partner in self.partners:
+            try:
+                theirs = x509.load_pem_x509_certificate(partner.ca)
+                revoked = attrs.evolve(self, ca=partner.ca, crl=partner.crl).revoked()
+            except ValueError as error:
+                raise BadCredentials(f"the partner {partner.name}: {error}") from None
+            if theirs.fingerprint(SHA256()) in found:
+                raise BadCredentials(f"the partner {partner.name} has the authority of another pool")
+            found[theirs.fingerprint(SHA256())] = Realm(partner.name, theirs, revoked)
+        return found
+
     def context(self, *, is_client: bool, verify: Callable[..., bool] | None = None,
                 guests: bool = False) -> SSL.Context:
         """An OpenSSL context.
@@ -150,11 +177,21 @@ class Credentials:
         context.check_privatekey()
         store = context.get_cert_store()
         assert store is not None
-        store.add_cert(crypto.X509.from_cryptography(self.authority()))
+        for realm in self.realms().values():
+            store.add_cert(crypto.X509.from_cryptography(realm.authority))
         store.set_flags(PROXY_FLAG)
         mode = SSL.VERIFY_PEER if guests else SSL.VERIFY_PEER | SSL.VERIFY_FAIL_IF_NO_PEER_CERT
         context.set_verify(mode, verify)
         return context
+
+
+@attrs.frozen
+class Realm:
+    """A pool: its name here (empty: this one), its authority, and the serial numbers that this has revoked."""
+
+    name: str
+    authority: x509.Certificate
+    revoked: frozenset[int]
 
 
 def _private_key(pem: bytes) -> ec.EllipticCurvePrivateKey:
@@ -189,25 +226,31 @@ def peer_chain(connection: SSL.Connection) -> list[x509.Certificate]:
 
 
 class _ConnectionTo(SSL.Connection):
-    """A connection that knows whom we dialled (Twisted keeps the app data for itself)."""
+    """A connection that knows whom we dialled (Twisted keeps the app data for itself).
 
-    dialled_host = ""
+    Attributes:
+        dialled: the machine.
+        is_theirs: whether the pool that this belongs to has signed what the peer shows.
+    """
+
+    dialled = TlsNode("", 0)
+    is_theirs = False
 
 
 @implementer(IOpenSSLClientConnectionCreator)
 class Dialling:
-    """Makes the client side of TLS for a connection to ``host``."""
+    """Makes the client side of TLS for a connection to a machine."""
 
-    def __init__(self, tls: TlsDoor, host: str) -> None:
+    def __init__(self, tls: TlsDoor, node: TlsNode) -> None:
         self._tls = tls
-        self._host = host
+        self._node = node
 
     def clientConnectionForTLS(self, tlsProtocol: TLSMemoryBIOProtocol) -> SSL.Connection:  # noqa: N802, N803
         """Twisted's call for a connection."""
         connection = _ConnectionTo(self._tls.client_context, None)
-        connection.dialled_host = self._host
-        if not is_address(self._host):
-            connection.set_tlsext_host_name(self._host.encode("idna"))
+        connection.dialled = self._node
+        if not is_address(self._node.name):
+            connection.set_tlsext_host_name(self._node.name.encode("idna"))
         return connection
 
 
@@ -248,37 +291,48 @@ class TlsDoor:
         Raises:
             BadCredentials: they cannot be used; the old ones stay.
         """
-        revoked = credentials.revoked()
+        realms = credentials.realms()
         client = credentials.context(is_client=True, verify=self._verify)
         server = credentials.context(is_client=False, verify=self._verify, guests=self._guests)
-        self.credentials, self.revoked = credentials, revoked
+        self.credentials, self.realms = credentials, realms
         self.own_hosts = own_names(names_of(credentials.certificates()[0]))
         self.client_context, self.server_context = client, server
 
     def _verify(self, connection: SSL.Connection, certificate: crypto.X509, error: int, depth: int, ok: int) -> bool:
-        """OpenSSL asks for each certificate of the peer's chain; the leaf comes last."""
+        """OpenSSL asks for each certificate of the peer's chain: the authority comes first, the leaf last."""
         if not ok:
             return False
-        if depth != 0 or not isinstance(connection, _ConnectionTo):
+        if not isinstance(connection, _ConnectionTo):
             return True
-        return name_matches(certificate.to_cryptography(), connection.dialled_host)
+        shown = certificate.to_cryptography()
+        realm = self.realms.get(shown.fingerprint(SHA256()))
+        if realm is not None:
+            connection.is_theirs = realm.name == connection.dialled.realm
+        return depth != 0 or (connection.is_theirs and name_matches(shown, connection.dialled.name))
 
     def identify(self, connection: SSL.Connection) -> Identity | None:
         """Who is at the other end of a finished handshake; None: a guest.
 
         Raises:
-            BadCertificate: it is nobody of this pool.
+            BadCertificate: it is nobody of this pool or a partner.
         """
         chain = peer_chain(connection)
         if not chain:
             if self._guests:
                 return None
             raise BadCertificate("it showed no certificate")
-        return identity_of_chain(chain, self.revoked)
+        realm = self.realms.get(chain[-1].fingerprint(SHA256()))
+        if realm is None:
+            raise BadCertificate("its authority is trusted no longer")
+        return identity_of_chain(chain, realm.revoked, realm.name)
 
-    def dialling(self, host: str) -> Dialling:
-        """TLS for a connection to ``host``."""
-        return Dialling(self, host)
+    def revoked(self, realm: str) -> frozenset[int] | None:
+        """The serial numbers that the authority of a pool has revoked; None: the pool is not trusted (any more)."""
+        return next((each.revoked for each in self.realms.values() if each.name == realm), None)
+
+    def dialling(self, node: TlsNode) -> Dialling:
+        """TLS for a connection to a machine."""
+        return Dialling(self, node)
 
     def listening(self) -> Listening:
         """TLS for connections that come in."""

@@ -117,9 +117,13 @@ class Enrolment:
         return self._files.crl.read_bytes() if self._files.crl.exists() else b""
 
     def lists(self) -> Revocations:
-        """What is revoked now."""
-        tokens = self._revoked_tokens
-        return Revocations(crl=self.revocations(), tokens=tokens.read_bytes() if tokens and tokens.exists() else b"")
+        """What is revoked, and who is trusted, now."""
+        return Revocations(crl=self.revocations(), tokens=_content(self._revoked_tokens),
+                           partners=_content(self._files.partners))
+
+
+def _content(path: Path | None) -> bytes:
+    return path.read_bytes() if path is not None and path.exists() else b""
 
 
 def _refuse_everybodys_names(hosts: Sequence[str], peer: str) -> None:
@@ -159,7 +163,7 @@ class EnrolmentActor(Actor):
             self.context.reply(delivery, Refused(code="invalid", text="enrolment does not take this"))
 
     def _queried(self, delivery: Delivery, message: QueryRevocations) -> None:
-        now = self._enrolment.lists()
+        now = _for(delivery.identity, self._enrolment.lists())
         if message.known != known_lists(now):
             self.context.reply(delivery, now)
             return
@@ -172,19 +176,24 @@ class EnrolmentActor(Actor):
 
     def _tell_news(self) -> None:
         """Answer those who know less than there is by now, or have waited long."""
-        now, now_s = self._enrolment.lists(), self.context.now_s()
-        known = known_lists(now)
+        lists, now_s = self._enrolment.lists(), self.context.now_s()
         for who, (delivery, until_s) in tuple(self._waiting.items()):
-            if delivery.message.known != known or until_s <= now_s:
+            now = _for(delivery.identity, lists)
+            if delivery.message.known != known_lists(now) or until_s <= now_s:
                 del self._waiting[who]
                 self.context.reply(delivery, now)
         if self._waiting:
             self.context.set_timer("look", LOOK_S)
 
 
+def _for(identity: Identity, lists: Revocations) -> Revocations:
+    """What somebody is told of the lists: a partner's machines hear of certificates alone."""
+    return Revocations(crl=lists.crl) if identity.realm else lists
+
+
 def known_lists(lists: Revocations) -> str:
-    """What tells the lists of what is revoked from every other state of them."""
-    return hashlib.sha256(lists.crl + b"\0" + lists.tokens).hexdigest()
+    """What tells the lists from every other state of them."""
+    return hashlib.sha256(b"\0".join((lists.crl, lists.tokens, lists.partners))).hexdigest()
 
 
 class EnrolmentDoor(Protocol):

@@ -81,7 +81,7 @@ class IdentityMap:
             BadMapping: it is no name.
         """
         method = METHODS.get(identity.method)
-        if self._is_empty or method is None or "shadow" in identity.roles:
+        if self._is_empty or method is None or "shadow" in identity.roles or identity.realm:
             return ""
         found = self._map.find(proved_name(identity), method)
         if found is None:

@@ -18,7 +18,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from OpenSSL import SSL
 
-from condor_actors.wire.authority import PoolFiles, key_pem, make_key, make_request, write_whole
+from condor_actors.durable import write_whole
+from condor_actors.wire.authority import PoolFiles, key_pem, make_key, make_request
 from condor_actors.wire.errors import NotTrusted, RequestRefused, Unreachable
 from condor_actors.wire.frames import ENROL_LINE
 from condor_actors.wire.nodes import TlsNode

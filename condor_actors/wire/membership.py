@@ -18,12 +18,14 @@ from cryptography import x509
 from twisted.logger import Logger
 
 from condor_actors.actors import Actor, ActorSystem
+from condor_actors.durable import write_whole
 from condor_actors.messages.envelope import Address, Delivery, Identity, Level, Refused, TimerFired
 from condor_actors.messages.pool import (
     BorrowCertificate,
     CertificateLent,
     HostsRevoked,
     MachineEnrolled,
+    PartnersKnown,
     QueryRevocations,
     RenewMachine,
     Revocations,
@@ -36,7 +38,6 @@ from condor_actors.wire.authority import (
     make_key,
     make_request,
     renewal_due,
-    write_whole,
 )
 from condor_actors.wire.credentials import BadCredentials, Credentials
 from condor_actors.wire.enrolment import (
@@ -54,6 +55,8 @@ from condor_actors.wire.idtokens.revoked_tokens import RevokedTokens
 from condor_actors.wire.idtokens.signed_token import BadToken
 from condor_actors.wire.idtokens.signing_keys import SigningKeys
 from condor_actors.wire.nodes import tls_node
+from condor_actors.wire.partners.partner_store import read_partners
+from condor_actors.wire.partners.partner_watch import PartnerWatch
 from condor_actors.wire.post_office import PostOffice
 from condor_actors.wire.revocation import objection
 from condor_actors.wire.trust import names_of
@@ -76,22 +79,25 @@ class CertificateKeeper(Actor):
         authority: node of the central manager that renews; empty: this process does not renew, it only looks.
         tokens: the file of the tokens that are revoked; None: this process takes none.
         cut: ends the links of those who may stay no longer.
+        tell_partners: tells the daemon which pools are trusted.
     """
 
     def __init__(self, files: PoolFiles, renewed: Callable[[Credentials], None], authority: str = "",
-                 tokens: Path | None = None, cut: Callable[[], None] = lambda: None) -> None:
+                 tokens: Path | None = None, cut: Callable[[], None] = lambda: None,
+                 tell_partners: Callable[[], None] = lambda: None) -> None:
         self._files = files
         self._renewed = renewed
         self._authority = authority
         self._tokens = tokens
         self._cut = cut
+        self._tell_partners = tell_partners
         self._known = ""
         self._seen = _stamp(files)
 
     def started(self) -> None:
         """Check at intervals."""
         self.context.set_timer("check", CHECK_S)
-        self.context.set_timer("look", LOOK_S)
+        self.context.set_timer("look", 0.0)
         if self._authority:
             self.context.set_timer("revocations", self.context.random.uniform(0.0, PAUSE_S))
 
@@ -129,6 +135,7 @@ class CertificateKeeper(Actor):
             self._seen = stamp
             self._take_up()
         self._cut()
+        self._tell_partners()
 
     def _answered(self, delivery: Delivery, key: Any) -> None:
         answer = delivery.message
@@ -148,6 +155,7 @@ class CertificateKeeper(Actor):
             return
         self._known = known_lists(lists)
         self._keep(self._files.crl, lists.crl)
+        self._keep(self._files.partners, lists.partners)
         if self._tokens is not None:
             self._keep(self._tokens, lists.tokens)
         self._look()
@@ -185,7 +193,7 @@ class CertificateKeeper(Actor):
 def _stamp(files: PoolFiles) -> tuple[tuple[int, int], ...]:
     """Changes when one of the files does."""
     stamps = []
-    for path in (files.ca, files.host, files.host_key, files.crl):
+    for path in (files.ca, files.host, files.host_key, files.crl, files.partners):
         facts = Path(path).stat() if path.exists() else None
         stamps.append((facts.st_mtime_ns, facts.st_ino) if facts is not None else (0, 0))
     return tuple(stamps)
@@ -195,13 +203,13 @@ def cut_the_revoked(office: PostOffice, log: Logger) -> frozenset[str]:
     """End the connections of those whose certificate or token counts no longer; the host names of such machines."""
     if office.tls is None:
         return frozenset()
-    serials, tokens = office.tls.revoked, RevokedTokens()
+    tls, tokens = office.tls, RevokedTokens()
     if office.tokens is not None:
         try:
             tokens = office.tokens.revoked()
         except BadToken as error:
             log.error("{error}: nobody with a token is let in, and who is in stays", error=error)
-    return office.cut(lambda identity: objection(identity, serials, tokens, time.time()))
+    return office.cut(lambda identity: objection(identity, tls.revoked(identity.realm), tokens, time.time()))
 
 
 class RevocationWatch(Actor):
@@ -209,11 +217,13 @@ class RevocationWatch(Actor):
 
     Args:
         crl: the machine's list of revoked certificates.
+        partners: its list of the pools that are trusted.
         office: of the process.
     """
 
-    def __init__(self, crl: Path, office: PostOffice) -> None:
+    def __init__(self, crl: Path, partners: Path, office: PostOffice) -> None:
         self._crl = crl
+        self._partners = partners
         self._office = office
 
     def started(self) -> None:
@@ -232,10 +242,12 @@ class RevocationWatch(Actor):
             return
         try:
             crl = self._crl.read_bytes() if self._crl.exists() else b""
-            if crl != tls.credentials.crl:
-                tls.renew(attrs.evolve(tls.credentials, crl=crl))
+            partners = read_partners(self._partners)
+            if (crl, partners) != (tls.credentials.crl, tls.credentials.partners):
+                tls.renew(attrs.evolve(tls.credentials, crl=crl, partners=partners))
         except (OSError, ValueError) as error:
-            self.context.log.error("{path} cannot be used: {error}", path=self._crl, error=error)
+            self.context.log.error("{crl} or {partners} cannot be used: {error}", crl=self._crl,
+                                   partners=self._partners, error=error)
             return
         cut_the_revoked(self._office, self.context.log)
 
@@ -269,11 +281,16 @@ def keep_membership(config: Any, name: str, office: PostOffice, system: ActorSys
             system.tell(Address("", name), HostsRevoked(hosts=hosts))
 
     tokens = office.tokens.revocations if office.tokens is not None else None
+    def tell_partners() -> None:
+        if name in ("schedd", "startd"):
+            system.tell(Address("", name), PartnersKnown(partners=office.partners()))
+
     system.spawn("certificates", lambda: CertificateKeeper(files, office.renew, authority if name == "master" else "",
-                                                           tokens, cut))
+                                                           tokens, cut, tell_partners))
     if offers_enrolment(files, name):
         enrolment = Enrolment(files, timedelta(seconds=config.seconds("CERTIFICATE_LIFETIME")), tokens)
         system.spawn(ACTOR, lambda: EnrolmentActor(enrolment))
+        system.spawn("partners", lambda: PartnerWatch(files.partners))
         office.services[ENROL_LINE] = lambda _: EnrolmentDoor(enrolment, office.clock, office.log)
         if office.tokens is not None:
             _need_pool_key(office.tokens.keys, office.log)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
+from condor_actors.messages.realm import parted, realm_of_host
+
 DEFAULT_PORT = 9618
 SUN_PATH_BYTES = 100
 
@@ -24,6 +26,16 @@ class TlsNode(NamedTuple):
 
     host: str
     port: int
+
+    @property
+    def realm(self) -> str:
+        """The pool that the machine belongs to; empty: this one."""
+        return realm_of_host(self.host)
+
+    @property
+    def name(self) -> str:
+        """What that pool calls the machine: this is what is dialled, and what its certificate names."""
+        return parted(self.host)[0] if self.realm else self.host
 
     def __str__(self) -> str:
         return f"<[{self.host}]:{self.port}>" if ":" in self.host else f"<{self.host}:{self.port}>"

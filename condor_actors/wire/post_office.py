@@ -29,6 +29,8 @@ from twisted.logger import Logger, LogLevel
 from condor_actors.actors.post import PostReceiver
 from condor_actors.messages.codec import kinds
 from condor_actors.messages.envelope import SELF, TOOL, Address, Envelope, Identity
+from condor_actors.messages.pool import KnownPartner
+from condor_actors.messages.realm import node_abroad
 from condor_actors.wire import frames
 from condor_actors.wire.acceptor import BACKLOG, DoorFactory, Doorway, TcpDoor, UnixDoor
 from condor_actors.wire.admission import Admission
@@ -190,7 +192,7 @@ class PostOffice:
         This machine is, and those of TRUSTED_USER_HOSTS are.  Any other machine's users keep its name behind the
         ``@``, and so are nobody's namesake; None where that name is the domain of the users here.
         """
-        if identity.method != "tls" or identity.roles != {"user"}:
+        if identity.method != "tls" or identity.roles != {"user"} or identity.realm:
             return identity
         assert self.tls is not None
         if identity.host.lower() in self.trusted_user_hosts | self.tls.own_hosts:
@@ -236,19 +238,21 @@ class PostOffice:
             return UNIXClientEndpoint(self._reactor, parsed.path, timeout=CONNECT_S, checkPID=False)
         plain = self._plain_endpoint(parsed, node)
         assert self.tls is not None
-        wrapped: IStreamClientEndpoint = wrapClientTLS(self.tls.dialling(parsed.host), plain)
+        wrapped: IStreamClientEndpoint = wrapClientTLS(self.tls.dialling(parsed), plain)
         return wrapped
 
     def _plain_endpoint(self, parsed: TlsNode, node: str) -> IStreamClientEndpoint:
         if self.tls is None:
             raise BadNode(f"{node} needs TLS, and this process has no certificate")
+        if self.tls.revoked(parsed.realm) is None:
+            raise BadNode(f"{node} is in the pool {parsed.realm}, which is no partner of this one (condor_flock list)")
         plain: IStreamClientEndpoint
-        if not is_address(parsed.host):
-            plain = HostnameEndpoint(self._reactor, parsed.host.encode("idna"), parsed.port, timeout=CONNECT_S)
-        elif ":" in parsed.host:
-            plain = TCP6ClientEndpoint(self._reactor, parsed.host, parsed.port, timeout=CONNECT_S)
+        if not is_address(parsed.name):
+            plain = HostnameEndpoint(self._reactor, parsed.name.encode("idna"), parsed.port, timeout=CONNECT_S)
+        elif ":" in parsed.name:
+            plain = TCP6ClientEndpoint(self._reactor, parsed.name, parsed.port, timeout=CONNECT_S)
         else:
-            plain = TCP4ClientEndpoint(self._reactor, parsed.host, parsed.port, timeout=CONNECT_S)
+            plain = TCP4ClientEndpoint(self._reactor, parsed.name, parsed.port, timeout=CONNECT_S)
         return plain
 
     def connect(self, node: str) -> Deferred[IProtocol]:
@@ -259,7 +263,7 @@ class PostOffice:
                 return self._connect_unix(node, parsed.path)
             plain = self._plain_endpoint(parsed, node)
             assert self.tls is not None
-            factory = TlsFactory(self.tls.dialling(parsed.host), True, _LinkFactory(self, node))
+            factory = TlsFactory(self.tls.dialling(parsed), True, _LinkFactory(self, node))
             connecting: Deferred[IProtocol] = plain.connect(factory)
             return connecting
         except (BadNode, OSError) as error:
@@ -450,6 +454,11 @@ class PostOffice:
             self.tls = TlsDoor(credentials)
         else:
             self.tls.renew(credentials)
+
+    def partners(self) -> tuple[KnownPartner, ...]:
+        """The pools that are trusted now."""
+        return tuple(KnownPartner(name=each.name, central=node_abroad(each.central, each.name))
+                     for each in (self.tls.credentials.partners if self.tls is not None else ()))
 
     def stop(self) -> Deferred[Any]:
         """Stop listening, say goodbye on every link after what is queued; fires when all is closed."""

@@ -10,15 +10,17 @@ from condor_actors.wire.idtokens.revoked_tokens import RevokedTokens
 __all__ = ["objection"]
 
 
-def objection(identity: Identity, serials: Collection[int], tokens: RevokedTokens, now_s: float) -> str:
+def objection(identity: Identity, serials: Collection[int] | None, tokens: RevokedTokens, now_s: float) -> str:
     """Why a link to somebody must end now; empty: it may go on.
 
     Args:
         identity: as it was proved.
-        serials: of the certificates that are revoked.
+        serials: of the certificates that are revoked; None: the peer's pool is a partner no longer.
         tokens: that are revoked.
         now_s: seconds since 1970.
     """
+    if serials is None:
+        return f"the pool {identity.realm} is no partner any more"
     evidence = identity.evidence
     for serial in evidence.serials:
         if serial in serials:

@@ -25,11 +25,12 @@ LENDERS = ("master", "schedd", "startd", "collector")
 
 @attrs.frozen(kw_only=True)
 class ToolCredentials:
-    """Paths of PEM files: our certificate chain, its key, the pool's CA."""
+    """Paths of PEM files: our certificate chain, its key, the pool's CA; and of the list of partners."""
 
     certificate: str
     key: str
     ca: str
+    partners: str = ""
 
     @classmethod
     def of(cls, config: Any) -> ToolCredentials | None:
@@ -39,10 +40,13 @@ class ToolCredentials:
         made more than :data:`FRESH_S` ago.
         """
         ca = _path(config, "POOL_CA")
-        machine = cls(certificate=_path(config, "HOST_CERTIFICATE"), key=_path(config, "HOST_KEY"), ca=ca)
+        partners = _path(config, "POOL_PARTNERS")
+        machine = cls(certificate=_path(config, "HOST_CERTIFICATE"), key=_path(config, "HOST_KEY"), ca=ca,
+                      partners=partners)
         if machine.is_readable():
             return machine
-        own = cls(certificate=_path(config, "USER_CERTIFICATE"), key=_path(config, "USER_KEY"), ca=ca)
+        own = cls(certificate=_path(config, "USER_CERTIFICATE"), key=_path(config, "USER_KEY"), ca=ca,
+                  partners=partners)
         if not own.is_fresh():
             own.borrow(str(config.path("RUN")))
         return own if own.is_usable() else None
@@ -97,19 +101,36 @@ class ToolCredentials:
     def introduce(self, connection: ssl.SSLSocket, node: str) -> None:
         """Nothing remains to be shown: the handshake has shown the certificate."""
 
-    def context(self) -> ssl.SSLContext:
+    def context(self, realm: str = "") -> ssl.SSLContext:
         """A client's context: only the pool's CA, only TLS 1.3, names checked.
 
+        Args:
+            realm: the partner to whose machine it is; empty: this pool's.
+
         Raises:
-            NotTrusted: the files cannot be used.
+            NotTrusted: the files cannot be used, or there is no such partner.
         """
         try:
-            context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH, cafile=self.ca)
+            context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH, cafile=None if realm else self.ca,
+                                                 cadata=self._authority_of(realm) if realm else None)
             context.minimum_version = ssl.TLSVersion.TLSv1_3
             context.load_cert_chain(self.certificate, self.key)
         except (OSError, ssl.SSLError) as error:
             raise NotTrusted(f"{self.certificate}: {error}") from None
         return context
+
+    def _authority_of(self, realm: str) -> str:
+        from pathlib import Path
+
+        from condor_actors.wire.partners.partner_store import BadPartners, read_partners
+
+        try:
+            found = {each.name: each.ca.decode() for each in read_partners(Path(self.partners))}
+        except BadPartners as error:
+            raise NotTrusted(str(error)) from None
+        if realm not in found:
+            raise NotTrusted(f"the pool {realm} is no partner of this one (condor_flock list)")
+        return found[realm]
 
 
 def _path(config: Any, name: str) -> str:

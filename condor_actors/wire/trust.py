@@ -27,6 +27,7 @@ from pyasn1.codec.der import decoder, encoder
 from pyasn1.type import namedtype, univ
 
 from condor_actors.messages.envelope import Evidence, Identity
+from condor_actors.messages.realm import abroad
 
 PROXY_CERT_INFO = x509.ObjectIdentifier("1.3.6.1.5.5.7.1.14")
 POLICY_LANGUAGE = "2.25.187264012914071936871932764919046223431"
@@ -113,8 +114,12 @@ def _alternative_names(certificate: x509.Certificate) -> x509.SubjectAlternative
         return None
 
 
-def identity_of_machine(certificate: x509.Certificate) -> Identity:
+def identity_of_machine(certificate: x509.Certificate, realm: str = "") -> Identity:
     """The identity of a machine's certificate.
+
+    Args:
+        certificate: signed by the pool's authority, or a partner's.
+        realm: the partner; empty: this pool.
 
     Raises:
         BadCertificate: it has none.
@@ -125,17 +130,20 @@ def identity_of_machine(certificate: x509.Certificate) -> Identity:
     roles = frozenset(uri.removeprefix(ROLE_PREFIX) for uri in uris if uri.startswith(ROLE_PREFIX))
     if len(identities) != 1 or "@" not in identities[0]:
         raise BadCertificate("it has no name of a pool")
-    hosts = names_of(certificate)
+    if realm and identities[0].partition("@")[2] != realm:
+        raise BadCertificate(f"it is called {identities[0]}, and its authority is that of the pool {realm}")
+    hosts = tuple(abroad(host.lower(), realm) for host in names_of(certificate))
     return Identity(name=identities[0], roles=roles, host=hosts[0] if hosts else "", method="tls",
-                    hosts=frozenset(host.lower() for host in hosts))
+                    hosts=frozenset(hosts), realm=realm)
 
 
-def identity_of_chain(chain: Sequence[x509.Certificate], revoked: Collection[int] = ()) -> Identity:
-    """Who stands at the leaf of a chain that OpenSSL has verified up to the pool's CA.
+def identity_of_chain(chain: Sequence[x509.Certificate], revoked: Collection[int] = (), realm: str = "") -> Identity:
+    """Who stands at the leaf of a chain that OpenSSL has verified up to the pool's CA, or a partner's.
 
     Args:
         chain: the leaf first, the CA last.
         revoked: serial numbers that the CA has revoked.
+        realm: the partner whose CA it is; empty: the pool's own.
 
     Raises:
         BadCertificate: someone of another kind, or revoked.
@@ -149,16 +157,16 @@ def identity_of_chain(chain: Sequence[x509.Certificate], revoked: Collection[int
     if claimed is None:
         if len(chain) != 2:
             raise BadCertificate("there is someone between it and the pool's CA")
-        found = identity_of_machine(chain[0])
+        found = identity_of_machine(chain[0], realm)
     elif len(chain) != 3 or proxy_identity(chain[1]) is not None:
         raise BadCertificate("it is a proxy of something that may not sign proxies")
     else:
-        found = _delegated(claimed, chain[0], chain[1])
+        found = _delegated(claimed, chain[0], chain[1], realm)
     return attrs.evolve(found, evidence=Evidence(serials=frozenset(each.serial_number for each in chain[:-1])))
 
 
-def _delegated(claimed: str, proxy: x509.Certificate, signer: x509.Certificate) -> Identity:
-    machine = identity_of_machine(signer)
+def _delegated(claimed: str, proxy: x509.Certificate, signer: x509.Certificate, realm: str) -> Identity:
+    machine = identity_of_machine(signer, realm)
     if DELEGATING_ROLE not in machine.roles:
         raise BadCertificate(f"it was signed by {machine.host}, which has no role {DELEGATING_ROLE!r}")
     if proxy.not_valid_after_utc - proxy.not_valid_before_utc > MAX_PROXY_LIFE:
@@ -168,4 +176,5 @@ def _delegated(claimed: str, proxy: x509.Certificate, signer: x509.Certificate) 
     if not colon or role not in DELEGATED_ROLES or not _LOGIN.fullmatch(owner) or host not in names_of(signer):
         raise BadCertificate(f"{machine.host} may not say that someone is {claimed!r}")
     name = claimed if role == "shadow" else rest
-    return Identity(name=name, roles=frozenset({role}), host=host, method="tls")
+    return Identity(name=abroad(name, realm), roles=frozenset({role}), host=abroad(host, realm), method="tls",
+                    realm=realm)

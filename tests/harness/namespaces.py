@@ -51,10 +51,10 @@ class Wire:
         self.machines.append(made)
         return made
 
-    def manager(self, name: str = "manager", config: str = "") -> Machine:
+    def manager(self, name: str = "manager", config: str = "", pool: str = "trio") -> Machine:
         """One more host, the central manager of a new pool."""
         made = self.machine(name, config)
-        made.run("condor_pool", "create", "--name", "trio", "--interface", made.address)
+        made.run("condor_pool", "create", "--name", pool, "--interface", made.address)
         made.start()
         until((made.dir / "run" / "collector.address").exists, "the collector to listen")
         return made

@@ -17,10 +17,11 @@ from typing import Any
 import attrs
 
 from condor_actors.classads import ClassAd
+from condor_actors.durable import write_whole
 from condor_actors.messages.advertise import AdKind, InvalidateAd, UpdateAd
 from condor_actors.messages.envelope import Done
 from condor_actors.wire import joining
-from condor_actors.wire.authority import PoolFiles, key_pem, lend_proxy, make_key, make_request, write_whole
+from condor_actors.wire.authority import PoolFiles, key_pem, lend_proxy, make_key, make_request
 from condor_actors.wire.blocking import Client, RequestRefused, WireError, connect
 from condor_actors.wire.frames import ENROL_LINE
 from condor_actors.wire.nodes import tls_node

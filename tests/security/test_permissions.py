@@ -61,6 +61,7 @@ OWN_RIGHT = {
     },
     "the person at the machine, by uid and session": {"IdleReading", "PauseMachine", "QueryOwner", "ResumeMachine"},
     "a join token": {"EnrolMachine"},
+    "the level for the kind of the ad, which the collector asks for": {"UpdateAd", "InvalidateAd"},
     "anybody may know": {"Ping", "QueryRevocations"},
 }
 """Why a message that everybody with an identity may send is safe: what its right follows from."""

@@ -21,8 +21,6 @@ NOT_IN_FORCE: Final = frozenset(
         "DEFAULT_DOMAIN_NAME",
         "DEFAULT_USERLOG_FORMAT_OPTIONS",
         "EVENT_LOG_FORMAT_OPTIONS",
-        "FLOCK_FROM",
-        "FLOCK_TO",
         "GROUP_AUTOREGROUP_<GROUP>",
         "HISTORY_HELPER_MAX_HISTORY",
         "KEEP_POOL_HISTORY",

@@ -43,7 +43,8 @@ _GROUPS: Final = (
     (r"DOCKER.*|SINGULARITY.*|CONTAINER.*|.*_CONTAINER.*|APPTAINER.*", True, "containers are not started", ""),
     (r".*GPU.*|OFFLINE_MACHINE_RESOURCE_.*|ENVIRONMENT_(FOR|VALUE)_.*", True, "GPUs are not discovered",
      "Count them with MACHINE_RESOURCE_GPUs = 2."),
-    (r"FLOCK.*|MIN_FLOCK_LEVEL|COLLECTOR_FORWARD.*", True, "pools do not lend each other machines", ""),
+    (r"FLOCK_.*_HOSTS|FLOCK_BY_DEFAULT|MIN_FLOCK_LEVEL|COLLECTOR_FORWARD.*", False,
+     "pools are partners as a whole (condor_flock)", "Name the partners in FLOCK_TO and FLOCK_FROM."),
     (r".*CRED(D|MON).*|SEC_CREDENTIAL.*|CRED_.*|.*OAUTH.*|.*VAULT.*|.*PELICAN.*|LOCAL_CREDMON.*|KERBEROS.*|"
      r".*SCITOKENS.*|TRUSTED_VAULT.*|<>_(AUTHORIZATION_URL|CLIENT_ID|CLIENT_SECRET_FILE|RETURN_URL_SUFFIX|TOKEN_URL)",
      True, "no credentials are kept for users", ""),

@@ -32,6 +32,11 @@ ROWS = (
         "The authority's list of revoked certificates; none when it is not there.",
     ),
     path(
+        "POOL_PARTNERS",
+        "$(ETC)/pool/partners.json",
+        "The pools that this one trusts (condor_flock); none when it is not there.",
+    ),
+    path(
         "HOST_CERTIFICATE",
         "$(ETC)/pool/host.crt",
         "This machine's certificate, signed by the pool's authority.",

@@ -379,10 +379,22 @@ ROWS = (
     words(
         "FLOCK_TO",
         None,
-        "Other pools' central managers that jobs are offered to when this pool cannot serve them.",
+        "Other pools that jobs are offered to, one after the other, when this pool cannot serve them: names of partners"
+        " (condor_flock), or hosts of their central managers.",
         read_by=SCHEDD,
     ),
-    words("FLOCK_FROM", None, "Machines of other pools whose jobs are welcome."),
+    integer(
+        "FLOCK_INCREMENT",
+        1,
+        "To how many more pools of FLOCK_TO jobs are offered at a time.",
+        low=1,
+        read_by=SCHEDD,
+    ),
+    words(
+        "FLOCK_FROM",
+        None,
+        "Other pools whose jobs are welcome: names of partners (condor_flock), or patterns of their submit machines.",
+    ),
     expression(
         "PRIO",
         None,

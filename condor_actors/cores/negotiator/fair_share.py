@@ -20,6 +20,7 @@ import attrs
 
 from condor_actors.config.settings import setting
 from condor_actors.cores.negotiator.user_priority import PriorityPolicy, UserRecord
+from condor_actors.messages.realm import MARK
 
 __all__ = ["FLOOR", "NICE_PREFIX", "FairShare", "FairShareSettings"]
 
@@ -86,6 +87,8 @@ class FairShare(PriorityPolicy):
         settings = self.settings
         if name.lower().startswith(NICE_PREFIX):
             return settings.nice_factor
+        if MARK in name:
+            return settings.remote_factor
         account, _, domain = name.partition("@")
         group = account.lower()
         while "." in group:

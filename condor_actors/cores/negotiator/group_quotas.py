@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import attrs
 
 from condor_actors.classads import ClassAd, Expr
+from condor_actors.messages.realm import MARK
 
 __all__ = ["Group", "GroupBudget", "GroupTree", "NO_GROUP"]
 
@@ -55,7 +56,9 @@ class GroupTree:
                    allow_oversubscription=allow_oversubscription)
 
     def group_of(self, user: str) -> str:
-        """The lower-case name of a user's group; empty when it is in none."""
+        """The lower-case name of a user's group; empty when it is in none, as users of other pools are."""
+        if MARK in user:
+            return ""
         account = user.partition("@")[0].lower()
         while account:
             if account in self.groups:

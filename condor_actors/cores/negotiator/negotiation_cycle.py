@@ -31,6 +31,7 @@ import attrs
 
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, is_true
 from condor_actors.config.settings import setting
+from condor_actors.cores.flocking import foreign_job
 from condor_actors.cores.negotiator.concurrency_limits import ConcurrencyLimits, limits_of
 from condor_actors.cores.negotiator.cycle_trace import CycleTrace, TraceEntry
 from condor_actors.cores.negotiator.fair_share_allocator import FairShareAllocator, Placement, Rejected, UserTurn
@@ -52,12 +53,15 @@ from condor_actors.messages.negotiate import (
     RequestsRejected,
     ResourceRequests,
 )
+from condor_actors.messages.realm import MARK
 
 __all__ = ["CycleRules", "CycleSettings", "CycleState", "NegotiationCycle"]
 
 _T = TypeVar("_T")
 MATCHES_BYTES = 350 * 1024
 SOFT_REST = 20.0
+FOREIGN_PATIENCE_S = 0.5
+"""How long a decision waits for schedds of other pools, when those of this one have answered."""
 SCHEDD, STARTD = "schedd", "startd"
 
 
@@ -114,6 +118,7 @@ class _Gathering:
         taken: how many requests of a submitter have come.
         placed, rejected: what earlier rounds of the cycle decided.
         gained: weight by user in earlier rounds.
+        is_hurried: only schedds of other pools have not answered, and they are not waited for long.
     """
 
     number: int
@@ -126,6 +131,7 @@ class _Gathering:
     placed: list[Placement] = attrs.field(factory=list)
     rejected: list[Rejected] = attrs.field(factory=list)
     gained: dict[str, float] = attrs.field(factory=dict)
+    is_hurried: bool = False
 
 
 class NegotiationCycle:
@@ -267,9 +273,12 @@ class NegotiationCycle:
         elif isinstance(message, (Refused, AskFailed)):
             effects.append(Note(f"{submitter.schedd_name} did not say what {submitter.name} wants: "
                                 f"{getattr(message, 'text', '')}", "warn"))
-        if gathering.awaited:
-            return tuple(effects)
-        return (*effects, *self.decide(now_s))
+        if not gathering.awaited:
+            return (*effects, *self.decide(now_s))
+        if not gathering.is_hurried and all(MARK in gathering.submitters[key].name for key, _ in gathering.awaited):
+            gathering.is_hurried = True
+            effects.append(SetTimer("patience", FOREIGN_PATIENCE_S))
+        return tuple(effects)
 
     def _take_requests(self, gathering: _Gathering, submitter: Submitter, message: ResourceRequests) -> list[Effect]:
         requests = gathering.requests.setdefault(submitter.key, [])
@@ -282,6 +291,7 @@ class NegotiationCycle:
             except ClassAdSyntaxError as error:
                 effects.append(Note(f"the request {each.job_id} of {submitter.name} cannot be read: {error}", "warn"))
                 continue
+            foreign_job(ad, submitter.name)
             if each.count > 0 and (constraint is None or is_true(constraint.evaluate(ad))):
                 count = each.count if self.settings.use_counts else 1
                 requests.append(Request(each.autocluster, each.job_id, count, ad, submitter.name,

@@ -18,14 +18,15 @@ idle         nothing fits, and the last job wished to keep it (KeepClaimIdle)
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Protocol
 
 import attrs
 
-from condor_actors.classads import ClassAd, match_ads
+from condor_actors.classads import ClassAd, ClassAdSyntaxError, match_ads
 from condor_actors.cores.checkpoint_seals import key_of_owner
-from condor_actors.cores.rights import speaks_for_node
+from condor_actors.cores.flocking import FlockLevels, foreign_slot, home_name
+from condor_actors.cores.rights import host_of, speaks_for_node
 from condor_actors.cores.schedd.autoclusters import Autocluster
 from condor_actors.cores.schedd.job_queue import Job
 from condor_actors.cores.schedd.job_transitions import JobTransitions
@@ -53,6 +54,7 @@ from condor_actors.messages.negotiate import (
     ResourceRequest,
     ResourceRequests,
 )
+from condor_actors.messages.realm import abroad, node_abroad, realm_of_host
 
 __all__ = ["ClaimTable", "HeldClaim", "RunStarter"]
 
@@ -62,6 +64,8 @@ DOUBTED_PATIENCE_S = 5.0
 next cycle gives us another."""
 RELEASE_AGAIN_S = 30.0
 REQUEST_BYTES = 400_000
+MOST_SIGNIFICANT = 200
+"""Attributes that another pool's negotiator tells jobs apart by."""
 MOST_DIGITS = 12
 """Of a cursor: a longer one is none of ours."""
 CANDIDATES = 20
@@ -107,6 +111,11 @@ class HeldClaim:
     usable: bool = True
     worklife_ends_s: float = 0.0
     keep_idle_s: float = 0.0
+
+    @property
+    def realm(self) -> str:
+        """The pool of the startd; empty: ours."""
+        return realm_of_host(host_of(self.row.startd))
 
     @property
     def address(self) -> Address:
@@ -158,6 +167,9 @@ class ClaimTable:
         self._context = context
         self._transitions = transitions
         self.runs: RunStarter
+        self.flock: FlockLevels
+        self.flocked: dict[str, int] = {}
+        """How many runs each submitter has in other pools."""
         self.held: dict[str, HeldClaim] = {}
         self._asked: dict[int, _Asked] = {}
         self._given_back: dict[str, _GivenBack] = {}
@@ -167,7 +179,9 @@ class ClaimTable:
         self._idle: dict[str, HeldClaim] = {}
         """Those that nothing runs on."""
         self._paused: dict[str, HeldClaim] = {}
-        self._listings: dict[str, _Listing] = {}
+        self._listings: dict[tuple[str, str], _Listing] = {}
+        self._significant: dict[str, tuple[str, ...]] = {}
+        """What tells jobs apart to the negotiators of each pool."""
         self.unreachable = UnreachableStartds(context)
         self._starts_left = context.settings.job_start_count
         self._spaced: dict[str, float] = {}
@@ -188,12 +202,18 @@ class ClaimTable:
 
     def occupy(self, claim: HeldClaim, run_id: str) -> None:
         """A run begins on a claim."""
+        if claim.realm and not claim.run_id:
+            self.flocked[claim.row.submitter] = self.flocked.get(claim.row.submitter, 0) + 1
         claim.run_id = run_id
         self._idle.pop(claim.row.claim_id, None)
         self._paused.pop(claim.row.claim_id, None)
 
     def vacate(self, claim: HeldClaim) -> None:
         """The run on a claim is over."""
+        if claim.realm and claim.run_id:
+            self.flocked[claim.row.submitter] -= 1
+            if not self.flocked[claim.row.submitter]:
+                del self.flocked[claim.row.submitter]
         claim.run_id = ""
         if claim.row.claim_id in self.held:
             self._idle[claim.row.claim_id] = claim
@@ -209,20 +229,31 @@ class ClaimTable:
 
     # ---- the negotiator
 
-    def requests(self, question: NegotiateRequests) -> ResourceRequests:
-        """What a submitter wants, best first."""
+    def requests(self, question: NegotiateRequests, realm: str = "") -> ResourceRequests:
+        """What a submitter wants, best first.
+
+        Args:
+            question: of a negotiator.
+            realm: the pool that this serves; empty: ours.
+        """
         context = self._context
+        submitter = home_name(question.submitter, realm)
+        if not self.flock.reaches(submitter, realm):
+            return ResourceRequests(submitter=question.submitter, requests=())
+        key = submitter, realm
         settings, autoclusters = context.settings, context.autoclusters
         autoclusters.always, autoclusters.never = settings.more_significant, settings.less_significant
         autoclusters.only = settings.only_significant
-        self._transitions.offer_anew(autoclusters.learn(question.significant_attributes, context.queue.jobs()))
+        self._significant[realm] = question.significant_attributes[:MOST_SIGNIFICANT if realm else None]
+        significant = chain.from_iterable(self._significant.values())
+        self._transitions.offer_anew(autoclusters.learn(significant, context.queue.jobs()))
         page = question.cursor
-        listing = self._listing(question.submitter, int(page) if page.isdecimal() and len(page) < MOST_DIGITS else 0)
+        listing = self._listing(key, int(page) if page.isdecimal() and len(page) < MOST_DIGITS else 0)
         found: list[ResourceRequest] = []
         size = 0
         while listing.room > 0 and listing.next < len(listing.autoclusters):
             if len(found) >= question.limit or size > REQUEST_BYTES:
-                self._listings[question.submitter] = listing
+                self._listings[key] = listing
                 return ResourceRequests(submitter=question.submitter, requests=tuple(found), cursor=str(listing.next),
                                         avoided=self.unreachable.named())
             autocluster = listing.autoclusters[listing.next]
@@ -237,33 +268,35 @@ class ClaimTable:
             found.append(ResourceRequest(autocluster=autocluster.number, job_id=job.name, count=count, job_ad=text))
         return ResourceRequests(submitter=question.submitter, requests=tuple(found), avoided=self.unreachable.named())
 
-    def _listing(self, submitter: str, cursor: int) -> _Listing:
-        """Where the last page ended, or from the beginning."""
-        listing = self._listings.pop(submitter, None)
+    def _listing(self, key: tuple[str, str], cursor: int) -> _Listing:
+        """Where the last page for a submitter and a pool ended, or from the beginning."""
+        listing = self._listings.pop(key, None)
         if cursor and listing is not None and listing.next == cursor:
             return listing
         context = self._context
         room = context.settings.max_jobs_running - self.runs.running - len(self._asked) if self.accepting else 0
-        wanting = [autocluster for autocluster, _ in context.autoclusters.of_submitter(submitter)]
+        wanting = [autocluster for autocluster, _ in context.autoclusters.of_submitter(key[0])]
         return _Listing(wanting, cursor, room - sum(autocluster.waiting for autocluster in wanting[:cursor]))
 
-    def matched(self, message: MatchesMade) -> None:
-        """Ask for the slots we were matched with."""
+    def matched(self, message: MatchesMade, realm: str = "") -> None:
+        """Ask for the slots we were matched with, which are machines of the pool ``realm``; empty: ours."""
+        submitter = home_name(message.submitter, realm)
         for match in message.matches:
-            job = self._job_for(match, message.submitter)
-            if job is None or not self.accepting:
+            match = attrs.evolve(match, startd_address=node_abroad(match.startd_address, realm))
+            job = self._job_for(match, submitter)
+            if job is None or not self.accepting or not self.flock.reaches(submitter, realm):
                 continue
             self._transitions.withdraw(job)
             job.reserved = True
             self._serial += 1
-            self._asked[self._serial] = _Asked(job, match, message.submitter)
+            self._asked[self._serial] = _Asked(job, match, submitter)
             context = self._context
             context.queue.set(job, NumJobMatches=job.ad.get_int("NumJobMatches") + 1, LastMatchTime=int(context.now_s))
             patience_s = DOUBTED_PATIENCE_S if match.startd_address in self.unreachable else REQUEST_PATIENCE_S
             context.ask(
                 Address(match.startd_address, "startd"),
                 RequestClaim(slot_name=match.slot_name, capability=match.capability, job_ad=job.text,
-                             owner=job.cluster.user, submitter=message.submitter, schedd_name=context.settings.name,
+                             owner=job.cluster.user, submitter=submitter, schedd_name=context.settings.name,
                              lease_s=context.settings.claim_lease_s, schedd_node=context.my_address,
                              checkpoint_key=key_of_owner(context.checkpoint_key, job.cluster.user)),
                 patience_s, ("claim", self._serial),
@@ -275,7 +308,10 @@ class ClaimTable:
             return autocluster.head()
         cluster, _, proc = match.job_id.partition(".")
         job = self._context.queue.job(int(cluster), int(proc)) if proc.isdecimal() and cluster.isdecimal() else None
-        return job if job is not None and job.ready and job.order is not None else None
+        if job is None or not job.ready or job.order is None:
+            return None
+        own = self._context.autoclusters.by_number.get(job.autocluster)
+        return job if own is not None and own.submitter == submitter else None
 
     # ---- the startd
 
@@ -293,10 +329,17 @@ class ClaimTable:
             if isinstance(message, AskFailed):
                 self.unreachable.wish_cycle()
             return
-        row = SaveClaim(message.claim_id, message.secret, asked.match.startd_address, message.starter_node,
-                        message.slot_name, message.slot_ad, asked.submitter, message.lease_s,
-                        asked.job.cluster.user)
-        claim = self._holding(row)
+        realm = realm_of_host(host_of(asked.match.startd_address))
+        try:
+            row = SaveClaim(message.claim_id, message.secret, asked.match.startd_address,
+                            node_abroad(message.starter_node, realm), abroad(message.slot_name, realm),
+                            foreign_slot(message.slot_ad, realm), asked.submitter, message.lease_s,
+                            asked.job.cluster.user)
+            claim = self._holding(row)
+        except ClassAdSyntaxError as error:
+            self._context.note(f"{asked.match.slot_name} was granted with an ad that is none: {error}", "warn")
+            self._transitions.offer(asked.job)
+            return
         claim.autocluster, claim.limits = asked.match.autocluster, asked.job.ad.find("concurrencylimits")
         self._hold(claim)
         self._renewals.pop(row.startd, None)
@@ -488,21 +531,22 @@ class ClaimTable:
 
     def reconcile(self, question: ClaimsKept, identity: Identity) -> None:
         """A startd was started again: it is where it says now, and may forget what we do not hold."""
-        if not speaks_for_node(identity, question.startd):
+        if not speaks_for_node(identity, node_abroad(question.startd, identity.realm)):
             self._context.note(f"{identity.name} of {identity.host} speaks for the startd {question.startd}", "warn")
             self._context.reply(Refused(code="denied", text=f"{identity.host} is not the machine {question.startd}"))
             return
-        self.unreachable.trust(question.startd)
+        startd = node_abroad(question.startd, identity.realm)
+        self.unreachable.trust(startd)
         gone = []
         for claim_id, secret in question.claims:
             claim = self.held.get(claim_id)
             if claim is None or not matches(claim.row.secret, secret) or not speaks_for_node(identity,
                                                                                             claim.row.startd):
                 gone.append(claim_id)
-            elif claim.row.startd != question.startd:
+            elif claim.row.startd != startd:
                 self._renewals.pop(claim.row.startd, None)
-                claim.row = attrs.evolve(claim.row, startd=question.startd)
-                self._renewals.pop(question.startd, None)
+                claim.row = attrs.evolve(claim.row, startd=startd)
+                self._renewals.pop(startd, None)
                 self._context.persist(claim.row)
         self._context.reply(ClaimsRenewed(gone=tuple(gone)))
 

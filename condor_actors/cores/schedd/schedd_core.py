@@ -14,6 +14,7 @@ from typing import Any
 import attrs
 
 from condor_actors.classads import ClassAdSyntaxError
+from condor_actors.cores.flocking import home_name
 from condor_actors.cores.schedd import job_query
 from condor_actors.cores.schedd.claim_table import ClaimTable
 from condor_actors.cores.schedd.interactive_relay import InteractiveRelay
@@ -35,6 +36,7 @@ from condor_actors.messages.claim import ClaimRevoked, ClaimsKept
 from condor_actors.messages.envelope import Delivery, Identity, PeerDown, PeerUp, Refused, TimerFired
 from condor_actors.messages.interactive import ConnectToJob, ShellData, TailJob
 from condor_actors.messages.negotiate import MatchesMade, NegotiateRequests, RequestCycle, RequestsRejected
+from condor_actors.messages.pool import PartnersKnown
 from condor_actors.messages.queue import ActOnJobs, EditJobs, QueryJobs, QueryTotals
 from condor_actors.messages.shadow_host import NoticesWritten, RunEnded, RunUpdated, ShadowHostHello
 from condor_actors.messages.spool import FinishSpooling
@@ -97,6 +99,8 @@ class ScheddCore:
         self.submissions = Submissions(context, self.transitions, self.notices)
         self.demand = SubmitterAdvertiser(context, started_s, version)
         self.claims.unreachable.wish_cycle = self.demand.wish_cycle
+        self.claims.flock = self.demand.flock
+        self.demand.flocked = self.claims.flocked
         self.submissions.schedd_ad = self.runs.locals.schedd_ad = self.demand.schedd_ad
         self.relays = InteractiveRelay(context, self.hosts)
         self._finishing = False
@@ -121,6 +125,7 @@ class ScheddCore:
         """The configuration has changed."""
         self.context.settings = settings
         self.transitions.local.changed = True
+        self.demand.flock.configure(settings.flock_to, settings.flock_increment)
 
     def _messages(self) -> dict[type, Callable[[Any, Delivery], None]]:
         return {
@@ -136,7 +141,7 @@ class ScheddCore:
             ConnectToJob: self.relays.connect,
             ShellData: self.relays.shell_data,
             NegotiateRequests: self._requests,
-            MatchesMade: lambda message, _: self.claims.matched(message),
+            MatchesMade: lambda message, delivery: self.claims.matched(message, delivery.identity.realm),
             RequestsRejected: self._rejected,
             RequestCycle: lambda _, __: self.demand.reschedule(),
             ClaimRevoked: lambda message, delivery: self.claims.revoked(message, delivery.identity),
@@ -147,6 +152,7 @@ class ScheddCore:
             NoticesWritten: self._from_host(self._written),
             HostChecked: lambda message, _: self._host_event(message.host_id, message),
             HostStarted: lambda message, _: self.hosts.process_started(message),
+            PartnersKnown: lambda message, _: self.demand.know_partners(message.partners),
             PeerUp: lambda _, __: None,
             PeerDown: self._peer_down,
             Stop: self._stop,
@@ -160,6 +166,8 @@ class ScheddCore:
             "again": self._again,
             "offer-anew": self._offer_anew,
             "scheduled": self._wake,
+            "flock": self.demand.out_of_patience,
+            "flock-again": self.demand.say_abroad,
             "starts": self.claims.starts_again,
             "starts-of": self.claims.owner_starts_again,
             "renew": self.claims.renew,
@@ -251,6 +259,8 @@ class ScheddCore:
             self.claims.unreachable.probed(answer.tag[1], answer.message)
         elif kind == "released":
             self.claims.released(answer.tag[1], answer.message)
+        elif kind == "flocked":
+            self.demand.advertised(answer.tag[1], answer.tag[2], answer.message)
         elif kind == "relay":
             self.relays.answered(answer.tag[1], answer.message)
 
@@ -288,8 +298,9 @@ class ScheddCore:
         return tuple(out)
 
     def _requests(self, message: NegotiateRequests, delivery: Delivery) -> None:
-        self.demand.negotiators[delivery.identity.bearer] = delivery.sender
-        self.context.reply(self.claims.requests(message))
+        if not delivery.identity.realm:
+            self.demand.negotiators[delivery.identity.bearer] = delivery.sender
+        self.context.reply(self.claims.requests(message, delivery.identity.realm))
 
     def _again(self, cluster: int, proc: int) -> None:
         job = self.context.queue.job(cluster, proc)
@@ -314,6 +325,8 @@ class ScheddCore:
             if job is not None and job.ready:
                 job.ad.store("LastRejMatchReason", rejection.reason)
                 job.ad.store("LastRejMatchTime", int(self.context.now_s))
+        realm = delivery.identity.realm
+        self.demand.unserved(home_name(message.submitter, realm), realm)
 
     # ---- shadow hosts
 

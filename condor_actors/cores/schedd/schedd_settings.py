@@ -76,6 +76,8 @@ class ScheddSettings:
         trusts_everybody: every user may act on every job.
         start_local, start_scheduler: whether a job of that universe may start, over the schedd's ad and the job's.
         max_local_jobs, max_scheduler_jobs_per_owner: so many of them run at once.
+        flock_to: pools that take the jobs which this one does not serve, by name or central manager's host.
+        flock_increment: so many of them more at a time.
         alive_interval_s: the longest time between two renewals of a claim.
         more_significant, less_significant: job attributes, lower case, that always or never tell autoclusters apart;
             ``only_significant``: these and no others, where there are any.
@@ -125,6 +127,8 @@ class ScheddSettings:
     max_local_jobs: int = setting("START_LOCAL_UNIVERSE_MAX")
     max_scheduler_jobs_per_owner: int = setting("MAX_RUNNING_SCHEDULER_JOBS_PER_OWNER")
     alive_interval_s: float = setting("ALIVE_INTERVAL")
+    flock_to: tuple[str, ...] = ()
+    flock_increment: int = setting("FLOCK_INCREMENT")
     more_significant: frozenset[str] = frozenset()
     less_significant: frozenset[str] = frozenset()
     only_significant: frozenset[str] = frozenset()
@@ -190,7 +194,7 @@ def schedd_settings(config: Config, *, machine: str, account: str = "condor",
         more_significant=attributes("ADD_SIGNIFICANT_ATTRIBUTES"),
         less_significant=attributes("REMOVE_SIGNIFICANT_ATTRIBUTES"),
         only_significant=attributes("SIGNIFICANT_ATTRIBUTES"),
-        records_events=config.text("EVENT_LOG") is not None,
+        records_events=config.text("EVENT_LOG") is not None, flock_to=tuple(config.list_of("FLOCK_TO")),
     )
 
 

@@ -8,18 +8,25 @@ the one that was last said, the negotiator would see nothing new in it, and is a
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import Any
 
 from condor_actors.classads import ClassAd
+from condor_actors.cores.flocking import FlockLevels
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.messages.advertise import AdKind, InvalidateAd, UpdateAd
 from condor_actors.messages.codes import JobStatus
 from condor_actors.messages.envelope import Address, Done
 from condor_actors.messages.negotiate import RequestCycle
+from condor_actors.messages.pool import KnownPartner
 
 __all__ = ["SubmitterAdvertiser"]
 
 EAGER_GAP_S = 0.05
 LAZY_GAP_S = 2.0
+ABROAD_S, ABROAD_AGAIN_S = 20.0, 10.0
+"""So long another pool's collector has for an answer, and so long after a bad one it is told again."""
+FLOCK_PATIENCE_S = 5.0
+"""So long jobs are idle before they are offered to a further pool, where no negotiator sends them on sooner."""
 S = JobStatus
 
 
@@ -35,6 +42,14 @@ class SubmitterAdvertiser:
         self._seen: dict[str, int] = {}
         self._hidden = False
         self.negotiators: dict[Hashable, Address] = {}
+        self.flocked: dict[str, int] = {}
+        self._failed: dict[str, None] = {}
+        """Submitters of whom another pool has not heard, and is told again."""
+        self._refusals: dict[str, str] = {}
+        """Why a pool does not take our submitters, as it was last said."""
+        self._patient: set[str] = set()
+        """Submitters whose jobs are offered to a further pool after a while."""
+        self.flock = FlockLevels(context.settings.flock_to, context.settings.flock_increment)
         self._due_s = float("inf")
         self._last_s = 0.0
 
@@ -58,6 +73,8 @@ class SubmitterAdvertiser:
                 said = self._said.get(submitter)
                 self._hidden = self._hidden or (said is not None and idle <= said[S.IDLE])
             self._seen[submitter] = idle
+            if idle:
+                self._be_patient(submitter)
         if self._changed:
             self._plan(eager)
 
@@ -104,11 +121,80 @@ class SubmitterAdvertiser:
 
     def _say_submitter(self, submitter: str) -> None:
         counts = self._context.queue.by_submitter.get(submitter)
+        if counts is None or not counts[S.IDLE]:
+            self._withdraw(submitter)
         if counts is not None:
             self._said[submitter] = list(counts)
         elif self._said.pop(submitter, None) is None:
             return
-        self._tell(AdKind.SUBMITTER, self._submitter_ad(submitter, counts or [0] * 8))
+        ad = self._submitter_ad(submitter, counts or [0] * 8)
+        self._tell(AdKind.SUBMITTER, ad)
+        self._say_to(self.flock.pools(submitter), submitter, ad)
+
+    # ---- other pools
+
+    def know_partners(self, partners: tuple[KnownPartner, ...]) -> None:
+        """These pools are partners now."""
+        if not self.flock.learn(partners):
+            return
+        for submitter, idle in self._seen.items():
+            if idle:
+                self._be_patient(submitter)
+        for word in self.flock.unknown():
+            self._context.note(f"FLOCK_TO = {word}: that is no partner of this pool; condor_flock list shows them, and "
+                               "condor_flock accept makes one", "warn")
+
+    def _be_patient(self, submitter: str) -> None:
+        if submitter not in self._patient and self.flock.goes_on(submitter):
+            self._patient.add(submitter)
+            self._context.timer(("flock", submitter), FLOCK_PATIENCE_S)
+
+    def out_of_patience(self, submitter: str) -> None:
+        """Jobs of a submitter have been idle for a while."""
+        self._patient.discard(submitter)
+        self.unserved(submitter, None)
+        if self._seen.get(submitter, 0):
+            self._be_patient(submitter)
+
+    def unserved(self, submitter: str, realm: str | None) -> None:
+        """Some of a submitter's jobs found nothing in a pool, or (None) for a while."""
+        counts = self._context.queue.by_submitter.get(submitter)
+        if counts is not None and counts[S.IDLE] and self.flock.unserved(submitter, realm):
+            names = ", ".join(pool.name for pool in self.flock.pools(submitter))
+            self._context.note(f"jobs of {submitter} are offered to {names} as well")
+            self._changed[submitter] = None
+            self._plan(eager=True)
+
+    def say_abroad(self, submitter: str) -> None:
+        """Tell the other pools again what a submitter wants, as one of them has not heard it."""
+        self._failed.pop(submitter, None)
+        counts = self._context.queue.by_submitter.get(submitter)
+        if counts is not None:
+            self._say_to(self.flock.pools(submitter), submitter, self._submitter_ad(submitter, counts))
+
+    def _say_to(self, pools: tuple[KnownPartner, ...], submitter: str, ad: ClassAd) -> None:
+        for pool in pools:
+            self._context.ask(Address(pool.central, "collector"), self._update(AdKind.SUBMITTER, ad.to_bytes()),
+                              ABROAD_S, ("flocked", submitter, pool.name))
+
+    def advertised(self, submitter: str, pool: str, answer: Any) -> None:
+        """Another pool's collector has a submitter's ad, or not."""
+        if isinstance(answer, Done):
+            self._refusals.pop(pool, None)
+            return
+        text = getattr(answer, "text", str(answer))
+        if self._refusals.get(pool) != text:
+            self._refusals[pool] = text
+            self._context.note(f"the pool {pool} does not take our submitters: {text}", "warn")
+        if submitter not in self._failed:
+            self._failed[submitter] = None
+            self._context.timer(("flock-again", submitter), ABROAD_AGAIN_S)
+
+    def _withdraw(self, submitter: str) -> None:
+        """Nothing is wanted of other pools any more."""
+        for pool in self.flock.served(submitter):
+            self._context.tell(Address(pool.central, "collector"), InvalidateAd(
+                ad_kind=AdKind.SUBMITTER, names=(submitter,), my_address=self._context.my_address))
 
     def _submitter_ad(self, submitter: str, counts: list[int]) -> ClassAd:
         context = self._context
@@ -118,7 +204,7 @@ class SubmitterAdvertiser:
             "Machine": context.settings.machine, "MyAddress": context.my_address, "ScheddIpAddr": context.my_address,
             "RunningJobs": running, "IdleJobs": counts[S.IDLE], "HeldJobs": counts[S.HELD], "LocalJobsIdle": 0,
             "LocalJobsRunning": 0, "WeightedRunningJobs": running, "WeightedIdleJobs": counts[S.IDLE],
-            "FlockedJobs": 0, "SubmitterTag": "", "CondorVersion": self._version,
+            "FlockedJobs": self.flocked.get(submitter, 0), "SubmitterTag": "", "CondorVersion": self._version,
             "LastHeardFrom": int(context.now_s),
         })
 
@@ -135,21 +221,27 @@ class SubmitterAdvertiser:
             "TotalHeldJobs": counts[S.HELD], "TotalRemovedJobs": counts[S.REMOVED],
             "TotalCompletedJobs": counts[S.COMPLETED], "TotalJobAds": sum(counts),
             "NumUsers": len(context.queue.by_owner),
-            "MaxJobsRunning": settings.max_jobs_running, "TotalFlockedJobs": 0, "TotalLocalJobsIdle": 0,
-            "TotalLocalJobsRunning": 0, "TotalSchedulerJobsIdle": 0, "TotalSchedulerJobsRunning": 0,
+            "MaxJobsRunning": settings.max_jobs_running, "TotalFlockedJobs": sum(self.flocked.values()),
+            "TotalLocalJobsIdle": 0, "TotalLocalJobsRunning": 0, "TotalSchedulerJobsIdle": 0,
+            "TotalSchedulerJobsRunning": 0,
             "JobQueueBirthdate": int(self._started_s), "UpdateInterval": int(settings.advertise_interval_s),
             "MyCurrentTime": int(context.now_s),
         })
 
     def farewell(self) -> None:
         """The schedd ends: its ads are no longer true."""
+        for submitter in tuple(self._said):
+            self._withdraw(submitter)
         for kind in (AdKind.SCHEDD, AdKind.SUBMITTER):
             for node in self._context.settings.collectors:
                 self._context.tell(Address(node, "collector"),
                                 InvalidateAd(ad_kind=kind, my_address=self._context.my_address))
 
     def _tell(self, kind: AdKind, ad: ClassAd) -> None:
-        lifetime_s = max(60, int(self._context.settings.advertise_interval_s * 3))
-        text = ad.to_bytes()
+        update = self._update(kind, ad.to_bytes())
         for node in self._context.settings.collectors:
-            self._context.tell(Address(node, "collector"), UpdateAd(ad_kind=kind, ad=text, lifetime_s=lifetime_s))
+            self._context.tell(Address(node, "collector"), update)
+
+    def _update(self, kind: AdKind, text: bytes) -> UpdateAd:
+        lifetime_s = max(60, int(self._context.settings.advertise_interval_s * 3))
+        return UpdateAd(ad_kind=kind, ad=text, lifetime_s=lifetime_s)

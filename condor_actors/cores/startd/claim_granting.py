@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, match_ads, requirements_hold
+from condor_actors.cores.flocking import foreign_job
 from condor_actors.cores.rights import hosts_of
 from condor_actors.cores.secrets import matches
 from condor_actors.cores.startd import owner_policy as op
@@ -28,6 +29,7 @@ from condor_actors.cores.turn import Turn
 from condor_actors.effects import CancelTimer, Note, Persist, Reply, SetTimer
 from condor_actors.messages import claim, negotiate
 from condor_actors.messages.envelope import AskFailed, Delivery, Done, Refused
+from condor_actors.messages.realm import abroad, node_abroad
 
 __all__ = ["ClaimGranting"]
 
@@ -93,6 +95,7 @@ class ClaimGranting:
             job = ClassAd.from_bytes(request.job_ad)
         except ClassAdSyntaxError as error:
             return self._decline(event, f"the job's ad cannot be read: {error}")
+        foreign_job(job, abroad(request.submitter, event.identity.realm))
         share = self._admissible(slot, job)
         if isinstance(share, str):
             return self._decline(event, share)
@@ -161,7 +164,8 @@ class ClaimGranting:
         self._successors[slot.name] = event
         self._turn.do(SetTimer(("successor", slot.name), self._settings.successor_wait_s))
         why = "rank" if rank > old.record.rank else "user priority"
-        evict = op.EvictRequested(f"preempted by {event.message.submitter} ({why})", "retire")
+        newcomer = abroad(event.message.submitter, event.identity.realm)
+        evict = op.EvictRequested(f"preempted by {newcomer} ({why})", "retire")
         return self._controller.apply(slot, evict)
 
     # ---- granting
@@ -169,12 +173,14 @@ class ClaimGranting:
     def _grant(self, event: Delivery, request: claim.RequestClaim, slot: Slot, job: ClassAd) -> None:
         now_s = self._turn.now_s
         rank = slot.policy.rank(job, now_s)
+        realm = event.identity.realm
         record = ClaimRecord(
             claim_id=self._new_claim_id(), secret=self._new_secret(), slot_name=slot.name, share=slot.total,
-            submitter=request.submitter, schedd_name=request.schedd_name, lease_s=request.lease_s,
-            starter_node=self._starter.node, job_ad=request.job_ad, rank=rank, granted_s=now_s,
-            schedd_node=request.schedd_node, owner=request.owner, hosts=hosts_of(event.identity),
-            checkpoint_key=request.checkpoint_key)
+            submitter=abroad(request.submitter, realm), schedd_name=abroad(request.schedd_name, realm),
+            lease_s=request.lease_s, starter_node=self._starter.node,
+            job_ad=job.to_bytes() if realm else request.job_ad, rank=rank, granted_s=now_s,
+            schedd_node=node_abroad(request.schedd_node, realm), owner=abroad(request.owner, realm),
+            hosts=hosts_of(event.identity), checkpoint_key=request.checkpoint_key)
         slot.claim = Claim(record=record, schedd=event.sender, renewed_s=now_s)
         slot.job = job
         self._slots.write_worklife(slot, job, now_s)
@@ -248,6 +254,7 @@ class ClaimGranting:
     def _succeed(self, successor: Delivery, slot: Slot) -> None:
         request = successor.message
         job = ClassAd.from_bytes(request.job_ad)
+        foreign_job(job, abroad(request.submitter, successor.identity.realm))
         share = self._admissible(slot, job) if slot.machine.claimable else f"the slot is {slot.machine.state.value}"
         if isinstance(share, str) or not self._starter.is_up:
             self._decline(successor, share if isinstance(share, str) else "the starter host is gone")

@@ -19,6 +19,7 @@ from condor_actors.cores.turn import Turn
 from condor_actors.effects import Ask, Note, Persist, Reply, SetTimer
 from condor_actors.messages import claim
 from condor_actors.messages.envelope import Address, Delivery, Done
+from condor_actors.messages.realm import node_abroad
 
 __all__ = ["SCHEDD_ACTOR", "ClaimLeases"]
 
@@ -57,6 +58,7 @@ class ClaimLeases:
 
     def renew(self, event: Delivery, message: claim.RenewClaims) -> None:
         """A schedd renews its claims; it is told which of them are gone."""
+        schedd_node = node_abroad(message.schedd_node, event.identity.realm)
         gone = []
         for claim_id, secret in message.claims:
             slot = self._claims.owned(claim_id, secret)
@@ -66,8 +68,8 @@ class ClaimLeases:
             held = slot.claim
             held.schedd = event.sender
             self._idle_since_s.pop(claim_id, None)
-            if held.record.schedd_node != message.schedd_node:
-                held.record = attrs.evolve(held.record, schedd_node=message.schedd_node)
+            if held.record.schedd_node != schedd_node:
+                held.record = attrs.evolve(held.record, schedd_node=schedd_node)
                 self._turn.do(Persist(SaveClaim(held.record)))
             self.begin(held)
         self._turn.do(Reply(claim.ClaimsRenewed(gone=tuple(gone)) if gone else ALL_RENEWED, event))

@@ -48,6 +48,8 @@ from condor_actors.cores.turn import Turn
 from condor_actors.effects import Answer, Effect, Note, Persist, Reply, SetTimer
 from condor_actors.messages import admin, claim, negotiate, owner
 from condor_actors.messages.envelope import Address, Delivery, Done, TimerFired
+from condor_actors.messages.pool import PartnersKnown
+from condor_actors.messages.realm import parted
 
 __all__ = ["StartdCore"]
 
@@ -103,6 +105,7 @@ class StartdCore:
             admin.Drain: self._drain.drain,
             admin.CancelDrain: self._drain.cancel,
             admin.VacateSlots: self._vacate,
+            PartnersKnown: self._partners_known,
             admin.IdleReading: self.owner.idle_reading,
             owner.QueryOwner: self.owner.query,
             owner.PauseMachine: self.owner.pause,
@@ -216,6 +219,16 @@ class StartdCore:
         self._claims.add(record.claim_id, slot)
         self.slots.refresh(slot, self._turn.now_s)
         self._leases.begin(slot.claim)
+
+    def _partners_known(self, event: Any, message: PartnersKnown) -> None:
+        """Jobs of pools that are trusted no longer leave."""
+        known = {"", *(partner.name for partner in message.partners)}
+        for slot in self._claims.slots:
+            assert slot.claim is not None
+            realms = {parted(host)[1] for host in slot.claim.record.hosts}
+            if not realms <= known and slot.machine.state is not op.State.PREEMPTING:
+                pools = ", ".join(sorted(realms - known))
+                self._controller.apply(slot, op.EvictRequested(f"the pool {pools} is trusted no longer", "fast"))
 
     def _answered(self, event: Any, answer: Answer) -> None:
         about, what = answer.tag

@@ -17,7 +17,9 @@ import attrs
 from condor_actors.classads import UNDEFINED, ClassAd, Expr, is_true
 from condor_actors.config.settings import setting
 from condor_actors.cores.argument_quoting import UnbalancedQuote, split_raw
+from condor_actors.cores.flocking import foreign_job
 from condor_actors.messages.codes import CHECKPOINT_SIGNAL, Universe
+from condor_actors.messages.realm import parted
 
 __all__ = ["BadJob", "RunSettings", "RunSpec", "appends_output", "environment_of",
            "job_of_claim", "read_spec", "signal_number"]
@@ -208,17 +210,18 @@ def job_of_claim(job: ClassAd, owner: str) -> ClassAd:
 
     Args:
         job: what the shadow sent.
-        owner: for whom the schedd asked for the claim (``alice@dom``).
+        owner: for whom the schedd asked for the claim (``alice@dom``; ``alice@dom%pool``, where it is of another pool).
 
     Raises:
         BadJob: the ad says that the job is another's.
     """
     name = owner.rpartition("@")[0]
-    for attribute, own in (("Owner", name), ("User", owner)):
+    for attribute, own in (("Owner", name), ("User", parted(owner)[0])):
         said = job.evaluate(attribute)
         if isinstance(said, str) and said != own:
             raise BadJob(f"the claim is for jobs of {owner}; the {attribute} of this one is {said[:200]!r}")
     job["Owner"], job["User"] = name, owner
+    foreign_job(job, owner)
     return job
 
 

@@ -184,7 +184,7 @@ def _place_of_settings(config: Config, options: dict[str, Any]) -> Path | None:
 
 def _write_config(folder: Path, lines: dict[str, str]) -> Path:
     from condor_actors.config.loader import find_root_file
-    from condor_actors.wire.authority import write_whole
+    from condor_actors.durable import write_whole
 
     folder.mkdir(parents=True, exist_ok=True)
     if find_root_file(os.environ) is None:

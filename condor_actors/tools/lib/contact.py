@@ -219,7 +219,8 @@ def _certificate(config: Config, *, as_user: bool, is_anew: bool) -> ToolCredent
     from condor_actors.wire.tool_credentials import ToolCredentials
 
     if as_user:
-        paths = {"certificate": "USER_CERTIFICATE", "key": "USER_KEY", "ca": "POOL_CA"}
+        paths = {"certificate": "USER_CERTIFICATE", "key": "USER_KEY", "ca": "POOL_CA",
+                 "partners": "POOL_PARTNERS"}
         own = ToolCredentials(**{what: os.path.expanduser(config.text(name) or "") for what, name in paths.items()})
         if is_anew or not own.is_fresh():
             own.borrow(str(config.path("RUN")))
@@ -248,7 +249,8 @@ def collector(config: Config, *, pool: str = "") -> Client:
     problem = "Error: COLLECTOR_HOST is not configured"
     for host in hosts:
         try:
-            return connect(str(tls_node(host)), credentials(config))
+            node = _partner(config, host) if pool else ""
+            return connect(node or str(tls_node(host)), credentials(config))
         except (BadNode, WireError) as error:
             problem = unreachable(f"collector {host}", error)
     raise ToolError(problem + here)
@@ -275,6 +277,23 @@ def negotiator(config: Config, *, name: str = "", pool: str = "") -> Client:
     if not ads:
         raise ToolError(f"Error: Can't locate negotiator {name or 'in ' + (pool or 'the local pool')}")
     return dial(config, ads[0].get_str("MyAddress"), f"negotiator {ads[0].get_str('Name')}")
+def _partner(config: Config, pool: str) -> str:
+    """The central manager's node of the partner that is called ``pool``; empty: there is none."""
+    from pathlib import Path
+
+    path = Path(os.path.expanduser(str(config.path("POOL_PARTNERS"))))
+    if not path.exists():
+        return ""
+    from condor_actors.messages.pool import KnownPartner
+    from condor_actors.messages.realm import node_abroad
+    from condor_actors.wire.partners.partner_store import BadPartners, read_partners
+
+    try:
+        partners = [KnownPartner(name=each.name, central=node_abroad(each.central, each.name))
+                    for each in read_partners(path)]
+    except BadPartners as error:
+        raise ToolError(f"ERROR: {error}") from None
+    return next((each.central for each in partners if each.is_called(pool)), "")
 
 
 def query(
@@ -299,10 +318,22 @@ def query(
             except WireError as error:
                 raise ToolError(refused(error)) from None
             assert isinstance(page, AdsPage)
-            ads += [ClassAd.from_bytes(text) for text in page.ads]
+            ads += [_from_there(ClassAd.from_bytes(text), client.node) for text in page.ads]
             cursor = page.cursor
             if not cursor:
                 return ads
+
+
+def _from_there(ad: ClassAd, collector: str) -> ClassAd:
+    """An ad with addresses that can be dialled here, wherever the collector is that had it."""
+    if "%" in collector:
+        from condor_actors.messages.realm import node_abroad
+        from condor_actors.wire.nodes import TlsNode, parse_node
+
+        parsed = parse_node(collector)
+        if isinstance(parsed, TlsNode) and parsed.realm and ad.find("myaddress") is not None:
+            ad["MyAddress"] = node_abroad(ad.get_str("MyAddress"), parsed.realm)
+    return ad
 
 
 def unreachable(who: str, error: Exception) -> str:

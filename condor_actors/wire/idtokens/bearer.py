@@ -26,12 +26,14 @@ class TokenCredentials:
     ca: str
     tokens: Mapping[str, str] = attrs.field(repr=False)
 
-    def context(self) -> ssl.SSLContext:
+    def context(self, realm: str = "") -> ssl.SSLContext:
         """A client's context: only the pool's CA, only TLS 1.3, names checked, nothing of our own.
 
         Raises:
-            NotTrusted: the CA's certificate cannot be used.
+            NotTrusted: the CA's certificate cannot be used; or ``realm`` is another pool, where no token counts.
         """
+        if realm:
+            raise NotTrusted(f"a token of this pool does not count in the pool {realm}")
         if not os.path.isfile(self.ca):
             raise NotTrusted(f"{self.ca} is not here: copy it (POOL_CA) from a machine of the pool")
         try:

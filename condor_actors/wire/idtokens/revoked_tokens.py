@@ -14,7 +14,7 @@ from typing import Any
 import attrs
 
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, Expr, is_true, parse_expression
-from condor_actors.wire.authority import write_whole
+from condor_actors.durable import write_whole
 from condor_actors.wire.idtokens.signed_token import BadToken
 
 MAX_EXPRESSIONS = 1000

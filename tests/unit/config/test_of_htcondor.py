@@ -39,14 +39,14 @@ def test_a_sites_file_is_told_line_by_line(
 ) -> None:
     site = tmp_path / "site.conf"
     site.write_text("CCB_ADDRESS = $(COLLECTOR_HOST)\nSTART = TRUE\nNEGOTIATOR_INTERVALL = 20\nOUR_OWN = 1\n"
-                    "FLOCK_TO = other.example.org\n")
+                    "NEGOTIATOR_DEPTH_FIRST = true\n")
     empty = tmp_path / "condor_config"
     empty.write_text("")
     monkeypatch.setenv("CONDOR_CONFIG", str(empty))
     assert config_edit.check([site]) == 0
     told = capsys.readouterr().out
     for line, said in ((1, "CCB_ADDRESS of HTCondor is not needed here"), (3, "did you mean NEGOTIATOR_INTERVAL?"),
-                       (4, "nobody reads OUR_OWN"), (5, "FLOCK_TO is accepted but not in force yet")):
+                       (4, "nobody reads OUR_OWN"), (5, "NEGOTIATOR_DEPTH_FIRST is accepted but not in force yet")):
         assert any(f"{site}, line {line}:" in row and said in row for row in told.splitlines()), (line, said, told)
 
 

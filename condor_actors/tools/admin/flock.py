@@ -1,0 +1,216 @@
+"""``condor_flock``: which other pools this one trusts.
+
+    condor_flock invite [--address HOST[:PORT]]
+    condor_flock accept INVITATION|- [--fingerprint HEX]
+    condor_flock list
+    condor_flock revoke POOL...
+
+Two pools lend each other machines when each has accepted the other's invitation, and the configuration says what
+for: FLOCK_TO names the pools to which jobs go that this pool cannot serve, FLOCK_FROM those whose jobs are run here.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from condor_actors.tools.lib.command import ToolError, framed
+
+if TYPE_CHECKING:
+    from condor_actors.config import Config
+    from condor_actors.wire.authority import PoolFiles
+    from condor_actors.wire.partners.partner_store import Partner
+
+
+@framed
+def main(words: Sequence[str] | None = None) -> int:
+    """Entry of ``condor_flock``; the exit status."""
+    words = list(sys.argv[1:] if words is None else words)
+    commands = {"invite": invite, "accept": accept, "list": list_partners, "revoke": revoke}
+    if not words or words[0] in ("-h", "-help", "--help"):
+        sys.stdout.write(f"Usage:\n{__doc__.partition(chr(10) * 2)[2]}")
+        return 0 if words else 1
+    if words[0] not in commands:
+        sys.stderr.write(f"condor_flock: unknown command {words[0]!r}; one of {', '.join(commands)}\n")
+        return 1
+    try:
+        commands[words[0]](words[1:])
+    except (ToolError, ValueError) as error:
+        sys.stderr.write(f"condor_flock: {error}\n")
+        return 1
+    except OSError as error:
+        sys.stderr.write(f"condor_flock: {error.filename or ''}: {error.strerror or error}\n")
+        return 1
+    return 0
+
+
+def _setting() -> tuple[Config, PoolFiles]:
+    from condor_actors.config import load_config
+    from condor_actors.wire.authority import PoolFiles
+
+    config = load_config(subsystem="TOOL")
+    return config, PoolFiles.of(config)
+
+
+def _value(words: Sequence[str], option: str) -> tuple[str, list[str]]:
+    """The value of an option, empty without it, and the other words."""
+    value, rest = "", []
+    left = list(words)
+    while left:
+        word = left.pop(0)
+        name, equals, given = word.partition("=")
+        if option and name.lstrip("-") == option and name.startswith("-"):
+            if not equals and not left:
+                raise ToolError(f"--{option} needs a value")
+            value = given if equals else left.pop(0)
+        elif word.startswith("-") and word != "-":
+            raise ToolError(f"unknown option {word}")
+        else:
+            rest.append(word)
+    return value, rest
+
+
+def _own(config: Config, files: PoolFiles, address: str = "") -> Partner:
+    """This pool, as a partner of others."""
+    from cryptography import x509
+    from cryptography.x509.oid import NameOID
+
+    from condor_actors.messages.realm import is_realm
+    from condor_actors.wire.nodes import tls_node
+    from condor_actors.wire.partners.partner_store import Partner
+
+    try:
+        ca = files.ca.read_bytes()
+    except FileNotFoundError:
+        raise ToolError(f"this machine belongs to no pool ({files.ca} is not here): condor_pool create makes one, "
+                        "condor_pool join joins one") from None
+    name = str(x509.load_pem_x509_certificate(ca).subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)[0].value)
+    if not is_realm(name):
+        raise ToolError(f"a pool called {name!r} can have no partners: small letters, digits, and _ . - between them "
+                        "make a name that can (condor_pool create --name)")
+    hosts = config.list_of("COLLECTOR_HOST")
+    if not address and not hosts:
+        raise ToolError("COLLECTOR_HOST is not set: give the central manager's --address")
+    return Partner(name=name, central=str(tls_node(address or hosts[0], config.integer("COLLECTOR_PORT"))), ca=ca)
+
+
+def invite(words: Sequence[str]) -> None:
+    """Print what another pool needs to trust this one."""
+    from condor_actors.wire.nodes import is_address, parse_node
+    from condor_actors.wire.partners.invitation import fingerprint_text, invitation_text
+
+    address, rest = _value(words, "address")
+    if rest:
+        raise ToolError(f"invite takes no {rest[0]!r}")
+    config, files = _setting()
+    own = _own(config, files, address)
+    host = getattr(parse_node(own.central), "host", "")
+    print(invitation_text(own))
+    print(f"\nThis invites to the pool {own.name}, whose central manager is {own.central}.\n"
+          f"Give it to the administrators of the other pool, who say: condor_flock accept INVITATION\n"
+          f"Tell them by another way (the telephone, say) its fingerprint:\n  {fingerprint_text(own.ca)}",
+          file=sys.stderr)
+    if host == "localhost" or (is_address(host) and host.startswith("127.")):
+        print(f"WARNING: {own.central} reaches this machine alone; --address names one that reaches it from there.",
+              file=sys.stderr)
+
+
+def accept(words: Sequence[str]) -> None:
+    """Trust another pool."""
+    from condor_actors.machine.privilege.ownership import give_files
+    from condor_actors.machine.privilege.pool_account import pool_account
+    from condor_actors.wire.partners.invitation import fingerprint_text, parse_invitation
+    from condor_actors.wire.partners.partner_store import changed_partners
+
+    given, rest = _value(words, "fingerprint")
+    if len(rest) != 1:
+        raise ToolError("accept takes one invitation, or - to read it from standard input")
+    config, files = _setting()
+    own = _own(config, files)
+    _need_authority(files)
+    partner = parse_invitation(sys.stdin.read() if rest[0] == "-" else rest[0])
+    if partner.name == own.name:
+        raise ToolError(f"this pool is called {own.name}, too: pools that trust each other need names of their own")
+    print(f"The pool {partner.name}, with its central manager at {partner.central}, has the fingerprint\n"
+          f"  {fingerprint_text(partner.ca)}")
+    _compare(fingerprint_text(partner.ca), given)
+    with changed_partners(files.partners) as partners:
+        before = partners.get(partner.name)
+        if before is not None and before.ca != partner.ca:
+            raise ToolError(f"a partner called {partner.name} is known by another authority; condor_flock revoke "
+                            f"{partner.name} forgets it, if its authority was made anew")
+        partners[partner.name] = partner if before is None else type(partner)(
+            name=partner.name, central=partner.central, ca=partner.ca, crl=before.crl)
+    account = pool_account(config) if os.getuid() == 0 else None
+    if account is not None:
+        give_files((files.partners, files.partners.with_suffix(".lock"), files.partners.parent), account)
+    print(f"{partner.name} is a partner now; all machines of this pool know it within half a minute.\n"
+          f"To send jobs there, set FLOCK_TO = {partner.name}; to run its jobs here, FLOCK_FROM = {partner.name};\n"
+          "then condor_reconfig. There they need this pool's invitation: condor_flock invite.")
+
+
+def _need_authority(files: PoolFiles) -> None:
+    if not os.access(files.ca_key, os.R_OK):
+        raise ToolError(f"{files.ca_key} cannot be read: say this on the central manager, as its administrator")
+
+
+def _compare(fingerprint: str, given: str) -> None:
+    """Have somebody compare the fingerprint.
+
+    Raises:
+        ToolError: it is another, or nobody has.
+    """
+    if given:
+        if given.lower().replace(":", "") != fingerprint.replace(":", ""):
+            raise ToolError("that is not the fingerprint you gave: the invitation is another pool's, or was changed on "
+                            "its way")
+        return
+    if not sys.stdin.isatty():
+        raise ToolError("nobody is here to compare it: give it with --fingerprint, as the other pool's administrators "
+                        "told it to you")
+    if input("Is that what the other pool's administrators told you? [y/N] ").strip().lower() not in ("y", "yes"):
+        raise ToolError("not accepted")
+
+
+def list_partners(words: Sequence[str]) -> None:
+    """List the pools that this one trusts."""
+    from condor_actors.wire.partners.invitation import fingerprint_text
+    from condor_actors.wire.partners.partner_store import read_partners
+
+    if words:
+        raise ToolError(f"list takes no {words[0]!r}")
+    config, files = _setting()
+    to, source = config.list_of("FLOCK_TO"), config.list_of("FLOCK_FROM")
+    partners = read_partners(files.partners)
+    for partner in partners:
+        uses = [what for what, names in (("FLOCK_TO", to), ("FLOCK_FROM", source)) if partner.name in names]
+        print(f"{partner.name:<24} {partner.central:<28} {' '.join(uses) or 'in neither FLOCK_TO nor FLOCK_FROM'}\n"
+              f"    {fingerprint_text(partner.ca)}")
+    if not partners:
+        print("This pool trusts no other.")
+
+
+def revoke(words: Sequence[str]) -> None:
+    """Trust pools no longer."""
+    from condor_actors.wire.partners.partner_store import changed_partners
+
+    _, names = _value(words, "")
+    if not names:
+        raise ToolError("revoke takes the names of pools; condor_flock list shows them")
+    _, files = _setting()
+    _need_authority(files)
+    with changed_partners(files.partners) as partners:
+        unknown = [name for name in names if name not in partners]
+        if unknown:
+            raise ToolError(f"{unknown[0]} is no partner of this pool; condor_flock list shows them")
+        for name in names:
+            del partners[name]
+    for name in names:
+        print(f"{name} is trusted no longer; its links end within half a minute, and its jobs are taken off the "
+              "machines here. (There they begin again when their leases have run out.)")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
