@@ -32,7 +32,7 @@ FLOORS = {
 NO_TWISTED = {"classads", "durable", "effects", "messages", "config", "cores", "dag", "submit"}
 LARGEST_FOLDER = 25
 # Pieces that several daemons' cores read.
-SHARED_CORES = {"argument_quoting", "checkpoint_seals", "cron_schedule", "rights", "secrets", "state_table",
+SHARED_CORES = {"argument_quoting", "checkpoint_seals", "cron_schedule", "flocking", "rights", "secrets", "state_table",
                 "submit_commands", "turn"}
 # Sideways imports on one floor that are part of the design: config reads expressions; services build worlds.
 SIDEWAYS = {("config", "classads"), ("store", "wire"), ("transfer", "wire"), ("machine", "transfer"),

@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "threat-model.md").read_text()
 NAMED = sorted(set(re.findall(r"`([a-z_/0-9]+/test_[a-z_0-9]+\.py(?:::test_[a-z_0-9]+)?)`", PAGE)))
 ATTACKERS = ("user with a shell on the submit machine", "user with a shell on an execute machine", "vanilla job",
-             "standard job", "owner of an image", "stolen certificate", "submit machine", "gateway of another pool",
+             "standard job", "owner of an image", "stolen certificate", "submit machine", "partner pool",
              "stranger on the network", "yesterday's backup of SPOOL")
 
 

@@ -154,6 +154,8 @@ class _Reader:
                 self.fail("<a> needs a name n and one value")
             self.stack[-1][2].append((mark, children[0]))
             return
+        if any(isinstance(child, tuple) is not (tag == "c") for child in children) or (children and tag not in "cl"):
+            self.fail(f"<{tag}> holds elements that it cannot hold")
         value = self.value(tag, mark, children)
         self.text.clear()
         if self.stack:

@@ -277,6 +277,8 @@ def negotiator(config: Config, *, name: str = "", pool: str = "") -> Client:
     if not ads:
         raise ToolError(f"Error: Can't locate negotiator {name or 'in ' + (pool or 'the local pool')}")
     return dial(config, ads[0].get_str("MyAddress"), f"negotiator {ads[0].get_str('Name')}")
+
+
 def _partner(config: Config, pool: str) -> str:
     """The central manager's node of the partner that is called ``pool``; empty: there is none."""
     from pathlib import Path

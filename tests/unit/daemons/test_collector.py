@@ -108,7 +108,7 @@ def test_what_is_not_renewed_expires(net: LocalNetwork) -> None:
 
 
 def test_only_who_may_speak_for_a_table_is_heard(net: LocalNetwork) -> None:
-    allowed = (Level.DAEMON, Level.READ)
+    allowed = (Level.DAEMON, Level.READ, Level.CLIENT)
     start_collector(net, authorize=lambda who, level: who.name != "eve" or level in allowed)
     eve = net.probe(net.system("<eve:1>", identity=Identity(name="eve", method="tls", host="m")))
     refused = ask(net, eve, UpdateAd(ad_kind=AdKind.SLOT, ad=slot("s").to_bytes()))
