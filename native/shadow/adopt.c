@@ -33,7 +33,7 @@ static int reopen_plain(const struct session *s, const struct described_file *d,
 {
     char link[64];
     int flags = d->flags & ~(O_CREAT | O_EXCL | O_TRUNC), real = -1;
-    int pin = open(path, O_PATH | O_CLOEXEC | (flags & (O_NOFOLLOW | O_DIRECTORY)));
+    int pin = open_at(s, AT_FDCWD, path, O_PATH | O_CLOEXEC | (flags & (O_NOFOLLOW | O_DIRECTORY)), 0);
     if (pin < 0)
         return -1;
     long refused = flags & O_PATH ? 0 : check_proc(pin, flags);

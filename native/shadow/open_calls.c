@@ -2,9 +2,11 @@
 #include "serve.h"
 
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -101,6 +103,22 @@ static long park_open(struct work *w, int real)
     return PARKED;
 }
 
+/* Opens a name as the kernel's openat does, but follows no link under /proc that stands for a descriptor: the shadow's
+ * own are behind those of its threads. A name that job_root has pinned is such a link, and may. */
+int open_at(const struct session *s, int directory, const char *path, int flags, mode_t mode)
+{
+    const int known = O_ACCMODE | O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC | O_APPEND | O_NONBLOCK | O_SYNC | O_ASYNC |
+                      O_DIRECT | O_DIRECTORY | O_NOFOLLOW | O_NOATIME | O_CLOEXEC | O_PATH | O_TMPFILE;
+    flags &= known;
+    if (flags & O_PATH)
+        flags &= O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    bool makes = flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE;
+    struct open_how how = {.flags = (unsigned)flags, .mode = makes ? mode & 07777 : 0, .resolve = RESOLVE_NO_MAGICLINKS};
+    if (s->root->job_root)
+        return openat(directory, path, flags, mode);
+    return (int)syscall(SYS_openat2, directory, path, &how, sizeof how);
+}
+
 /* Both ends of a named pipe wait for each other. Returns the descriptor, -errno or PARKED. */
 static long open_there(struct work *w, int directory, const char *path, int flags)
 {
@@ -109,8 +127,8 @@ static long open_there(struct work *w, int directory, const char *path, int flag
     int real = w->held - 1;
     w->held = 0;
     if (real < 0)
-        real = openat(directory, path, flags | O_CLOEXEC | O_NOCTTY | (flags & O_PATH ? 0 : O_NONBLOCK),
-                      (mode_t)ARGUMENT(3));
+        real = open_at(w->session, directory, path,
+                       flags | O_CLOEXEC | O_NOCTTY | (flags & O_PATH ? 0 : O_NONBLOCK), (mode_t)ARGUMENT(3));
     if (real < 0 && errno == ENXIO)
         return awaits_reader(directory, path, flags) ? park_open(w, -1) : -ENXIO;
     if (real < 0)

@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 #include "../calls_format.h"
 #include "../guards.h"
@@ -187,6 +188,7 @@ void open_standard(struct session *s);
 
 /* open_calls.c */
 long check_proc(int real, int flags);
+int open_at(const struct session *s, int directory, const char *path, int flags, mode_t mode);
 
 /* serve.c */
 long serve(struct work *w);

@@ -147,7 +147,8 @@ def test_two_programs_of_one_name_have_a_checkpoint_each(compiled: Compile, tmp_
     for image, program in zip(images[:2], names[:2], strict=True):
         assert read_image(str(image)).program == program
         assert finished(tool("restart", str(image)), tmp_path, b"x")[:2] == (0, b"0 wrong\n")
-    assert not list(tmp_path.glob("*.lock"))
+    assert {path.name for path in tmp_path.iterdir()} <= {
+        "one", "two", "three", *(f"{image.name}{end}" for image in images for end in ("", ".undo"))}
 
 
 @pytest.mark.parametrize("count", [40, 3000])

@@ -20,7 +20,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import errno
-import fcntl
+import hashlib
 import inspect
 import json
 import os
@@ -29,6 +29,7 @@ import select
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -190,7 +191,7 @@ class _Run:
             self._plan_next(self._options.every_s)
 
     def wait(self) -> int:
-        """Serve until the end. Returns the exit status to end with; a death by signal is ours as well."""
+        """Serve until the end. Returns the exit status to end with, or the number of the signal, negative."""
         self._plan_next(self._options.every_s)
         while not self._over:
             left = None if self._next_s is None else max(0.0, self._next_s - time.monotonic())
@@ -208,15 +209,15 @@ class _Run:
         status = self._process.wait()
         if self._failure:
             _say(self._failure)
-        if status < 0:
-            _die_of(-status)
         return status
 
 
-def _die_of(number: int) -> None:
+def _end_as(status: int) -> int:
     """End as the program did: the parent is to see the same signal."""
-    signal.signal(number, signal.SIG_DFL) if number not in (signal.SIGKILL, signal.SIGSTOP) else None
-    os.kill(os.getpid(), number)
+    if status < 0:
+        signal.signal(-status, signal.SIG_DFL) if -status not in (signal.SIGKILL, signal.SIGSTOP) else None
+        os.kill(os.getpid(), -status)
+    return status
 
 
 def _say(words: str) -> None:
@@ -263,50 +264,41 @@ def _run(words: Sequence[str]) -> int:
         job_root=options.job_root,
     )
     with held:
-        return _start(runtime_path(), task, options)
+        status = _start(runtime_path(), task, options)
+    return _end_as(status)
 
 
-class _Held(contextlib.AbstractContextManager[None]):
-    """A lock that says that a program's checkpoints go to a file: beside it, while the program runs."""
+def _hold(image: str) -> socket.socket | None:
+    """Say on this machine that a program's checkpoints go to IMAGE, until that is closed; None: another's do.
 
-    def __init__(self, path: str, descriptor: int) -> None:
-        self._path = path
-        self._descriptor = descriptor
-
-    def __exit__(self, *_: object) -> None:
+    It is a socket without a name in any folder: the program's own folder has what it would have without us.
+    """
+    name = hashlib.sha256(f"{os.getuid()} {os.path.realpath(image)}".encode(errors="surrogateescape")).hexdigest()
+    lock = socket.socket(socket.AF_UNIX)
+    try:
+        lock.bind(f"\0condor_checkpoint/{name}")
+        lock.listen()
+    except OSError:
+        lock.close()
+        lock = socket.socket(socket.AF_UNIX)
+        lock.setblocking(False)
         with contextlib.suppress(OSError):
-            os.unlink(self._path)
-        os.close(self._descriptor)
+            lock.connect(f"\0condor_checkpoint/{name}")
+            holder = lock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+            if struct.unpack("3i", holder)[1] == os.getuid():  # a stranger's word does not count
+                lock.close()
+                return None
+    return lock
 
 
-def _hold(image: str) -> _Held | None:
-    """Take the lock of IMAGE; None: another program has it.  Where no file can be made there is nothing to protect."""
-    path = f"{image}.lock"
-    while True:
-        try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        except OSError:
-            return _Held(path, os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.path.samestat(os.fstat(descriptor), os.lstat(path)):
-                return _Held(path, descriptor)
-        except BlockingIOError:
-            os.close(descriptor)
-            return None
-        except FileNotFoundError:
-            pass
-        os.close(descriptor)  # its last holder has just removed it
-
-
-def _held(image: str) -> _Held:
+def _held(image: str) -> socket.socket:
     held = _hold(image)
     if held is None:
         raise _Refused(f"{image}: the checkpoints of a program that runs go there; name another file with --image")
     return held
 
 
-def _place(program: str, wanted: str | None) -> tuple[str, _Held]:
+def _place(program: str, wanted: str | None) -> tuple[str, socket.socket]:
     """Where checkpoints go: WANTED, or a file named after PROGRAM that is no other program's checkpoint."""
     if wanted is not None:
         image = os.path.abspath(wanted)
@@ -342,8 +334,9 @@ def _restart(words: Sequence[str]) -> int:
         journal_outlives=True,
         job_root=options.job_root,
     )
-    with held if place == path else _held(place):
-        return _start(path, task, options)
+    with held, contextlib.nullcontext() if place == path else _held(place):
+        status = _start(path, task, options)
+    return _end_as(status)
 
 
 def _now(words: Sequence[str]) -> int:
