@@ -114,9 +114,11 @@ int open_at(const struct session *s, int directory, const char *path, int flags,
         flags &= O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
     bool makes = flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE;
     struct open_how how = {.flags = (unsigned)flags, .mode = makes ? mode & 07777 : 0, .resolve = RESOLVE_NO_MAGICLINKS};
-    if (s->root->job_root)
-        return openat(directory, path, flags, mode);
-    return (int)syscall(SYS_openat2, directory, path, &how, sizeof how);
+    int real = -1;
+    errno = ENOSYS;
+    if (!s->root->job_root)
+        real = (int)syscall(SYS_openat2, directory, path, &how, sizeof how);
+    return real < 0 && errno == ENOSYS ? openat(directory, path, flags, mode) : real; /* before Linux 5.6 */
 }
 
 /* Both ends of a named pipe wait for each other. Returns the descriptor, -errno or PARKED. */

@@ -3,7 +3,7 @@
  * It stands in for a file system with quotas.  Refused are calls that allocate room, when one of their numbers is that
  * of no_room.h.  Everything that the program starts has the filter too, the shadow's threads and the runtime among it; of the
  * calls of a program under the runtime only the shadow's are met by it, as the trap of the runtime's own filter goes
- * before an errno. */
+ * before an errno.  A filter does not see what openat2 is asked for: it is one that this kernel does not have. */
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -35,9 +35,10 @@ enum { CALLS = sizeof refused / sizeof *refused };
 
 int main(int count, char **words)
 {
-    struct sock_filter rules[3 + 5 * CALLS + 1] = {LOAD(arch), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0),
-                                                   RETURN(SECCOMP_RET_ALLOW)};
-    unsigned used = 3;
+    struct sock_filter rules[6 + 5 * CALLS + 1] = {LOAD(arch), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0),
+                                                   RETURN(SECCOMP_RET_ALLOW), LOAD(nr), UNLESS(SYS_openat2, 1),
+                                                   RETURN(SECCOMP_RET_ERRNO | ENOSYS)};
+    unsigned used = 6;
     for (int i = 0; i < CALLS; i++) {
         const struct sock_filter rule[5] = {LOAD(nr), UNLESS(refused[i].call, 3), LOAD(args[refused[i].argument]),
                                             UNLESS(refused[i].value, 1), RETURN(SECCOMP_RET_ERRNO | EDQUOT)};
