@@ -97,6 +97,8 @@ def test_a_vanilla_job_of_hers(pool: SharedPool) -> None:
 
 def test_nobody_looks_into_her_shadow_host(pool: SharedPool) -> None:
     """Not even she: it has the secrets of claims."""
+    pool.submit_as(pool.alice, "universe = local\nexecutable = /bin/true\nlog = looks.log\nqueue")
+    pool.run_as(pool.alice, "condor_wait", "-wait", "90", "looks.log")
     (host,) = hosts(pool)
     for secret in ("mem", "environ", "fd/0"):
         done = subprocess.run(pool.alice.command("cat", f"/proc/{host}/{secret}"), capture_output=True, check=False)
