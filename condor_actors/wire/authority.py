@@ -229,11 +229,11 @@ class Authority:
         """
         try:
             parsed = x509.load_pem_x509_csr(request)
-        except ValueError as error:
+            is_signed, public = parsed.is_signature_valid, parsed.public_key()
+        except Exception as error:  # noqa: BLE001 - the door: cryptography has errors of its own for unknown algorithms
             raise AuthorityError(f"the request cannot be read: {error}") from None
-        if not parsed.is_signature_valid:
+        if not is_signed:
             raise AuthorityError("the request is not signed by its own key")
-        public = parsed.public_key()
         if not isinstance(public, ec.EllipticCurvePublicKey):
             raise AuthorityError("the request is not for an elliptic key")
         try:

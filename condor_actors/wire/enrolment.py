@@ -239,7 +239,7 @@ class EnrolmentDoor(Protocol):
                 raise ValueError("hosts")
             message = EnrolMachine(token_id=str(asked["token_id"]), secret=str(asked["secret"]),
                                    request=str(asked["request"]).encode(), hosts=hosts)
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             return {"error": "a request that cannot be read"}
         assert self.transport is not None
         answer = self._enrolment.enrol(message, getattr(self.transport.getPeer(), "host", ""))

@@ -11,7 +11,6 @@ import datetime
 import json
 import socket
 from collections.abc import Sequence
-from typing import Any
 
 import attrs
 from cryptography import x509
@@ -19,6 +18,7 @@ from cryptography.hazmat.primitives import hashes
 from OpenSSL import SSL
 
 from condor_actors.durable import write_whole
+from condor_actors.messages.pool import MachineEnrolled
 from condor_actors.wire.authority import PoolFiles, key_pem, make_key, make_request
 from condor_actors.wire.errors import NotTrusted, RequestRefused, Unreachable
 from condor_actors.wire.frames import ENROL_LINE
@@ -65,15 +65,13 @@ def join(token: Token, node: TlsNode, hosts: Sequence[str], files: PoolFiles) ->
         request = {"token_id": token.token_id, "secret": token.secret, "hosts": names,
                    "request": make_request(key, names[0]).decode()}
         connection.sendall(ENROL_LINE + json.dumps(request).encode() + b"\n")
-        answer = _answer(connection, node)
-    if "error" in answer:
-        raise RequestRefused("denied", str(answer["error"]))
+        answer = read_answer(_line(connection, node), str(node))
     write_whole(files.host_key, key_pem(key), 0o600)
-    write_whole(files.ca, str(answer["ca"]).encode())
-    if answer["crl"]:
-        write_whole(files.crl, str(answer["crl"]).encode())
-    write_whole(files.host, str(answer["certificate"]).encode())
-    return Joined(pool=str(answer["pool"]), roles=tuple(answer["roles"]), hosts=names, address=address)
+    write_whole(files.ca, answer.ca)
+    if answer.crl:
+        write_whole(files.crl, answer.crl)
+    write_whole(files.host, answer.certificate)
+    return Joined(pool=answer.pool, roles=answer.roles, hosts=names, address=address)
 
 
 def _handshake(plain: socket.socket, node: TlsNode) -> SSL.Connection:
@@ -116,7 +114,7 @@ def _check_dates(certificate: x509.Certificate, node: TlsNode) -> None:
         raise NotTrusted(f"the certificate of {node} does not count now; are both clocks right?")
 
 
-def _answer(connection: SSL.Connection, node: TlsNode) -> dict[str, Any]:
+def _line(connection: SSL.Connection, node: TlsNode) -> bytes:
     data = b""
     try:
         while not data.endswith(b"\n"):
@@ -125,10 +123,24 @@ def _answer(connection: SSL.Connection, node: TlsNode) -> dict[str, Any]:
                 raise NotTrusted(f"{node} answers too much")
     except (SSL.Error, OSError):
         raise Unreachable(f"{node} hung up; does it admit machines (condor_pool create was called there)?") from None
+    return data
+
+
+def read_answer(line: bytes, who: str) -> MachineEnrolled:
+    """What the central manager answers.
+
+    Raises:
+        RequestRefused: it refuses; NotTrusted: that is no answer.
+    """
     try:
-        found = json.loads(data)
-    except ValueError:
-        raise NotTrusted(f"{node} answers nonsense") from None
-    if not isinstance(found, dict):
-        raise NotTrusted(f"{node} answers nonsense")
-    return found
+        found = json.loads(line)
+        if isinstance(found, dict) and "error" in found:
+            raise RequestRefused("denied", str(found["error"])[:1000])
+        texts = [found[name] for name in ("certificate", "ca", "crl", "pool")]
+        roles = found["roles"]
+        if not isinstance(roles, list) or not all(isinstance(text, str) for text in (*texts, *roles)):
+            raise TypeError("only texts")
+        certificate, ca, crl = (text.encode("ascii") for text in texts[:3])
+        return MachineEnrolled(certificate=certificate, ca=ca, crl=crl, pool=texts[3], roles=tuple(roles))
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise NotTrusted(f"{who} answers nonsense") from None

@@ -27,9 +27,19 @@ from condor_actors.transfer.manifest import BadManifest, check_manifest, digest_
 from condor_actors.userlog.jobs_of_log import UnreadableLog, jobs_of_log
 from condor_actors.userlog.reader import EventReader
 from condor_actors.wire import banana, frames
+from condor_actors.wire.authority import AuthorityError
+from condor_actors.wire.errors import NotTrusted, RequestRefused
 from condor_actors.wire.nodes import BadNode, parse_node
 from condor_actors.wire.tokens import BadToken, Token
 from tests.fuzz.config.language import one_input as read_config
+from tests.fuzz.parsers.enrolling import (
+    ask_at_the_door,
+    join_answers,
+    join_requests,
+    read_join_answer,
+    sign_a_request,
+    signing_requests,
+)
 from tests.unit.submit.worlds import described
 
 __all__ = ["TARGETS", "Target"]
@@ -245,6 +255,9 @@ TARGETS: dict[str, Target] = {
     "config": Target(lambda: [b"A = $(B)\nB = 1 $(A:2)\nif $(B) == 1\nC = $INT(B)\nendif\nuse ROLE : Personal\n"],
                      read_config),
     "submit": Target(lambda: SUBMITS, lambda data: described(data.decode("utf-8", "surrogateescape")), (SubmitError,)),
+    "enrolment": Target(join_requests, ask_at_the_door),
+    "join_answer": Target(join_answers, read_join_answer, (NotTrusted, RequestRefused)),
+    "signing_request": Target(signing_requests, sign_a_request, (AuthorityError,)),
     "event_log": Target(lambda: [LOG, XML_LOG], _event_log, (UnreadableLog,)),
     "bulk": Target(_bulk_seeds, _bulk, (streams.BadStream,)),
     "standard_stream": Target(lambda: [standard_frames.message_frame(standard_frames.KEY, "run", "key"),
