@@ -20,12 +20,15 @@ make.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
 from condor_actors.classads.native import core
 from condor_actors.classads.values import ListValue
+
+if TYPE_CHECKING:
+    from condor_actors.classads import Expr
 
 DEFAULT_STEPS: Final = 300_000
 DEFAULT_BYTES: Final = 32 * 1024 * 1024
@@ -107,32 +110,47 @@ def weight(value: Any) -> int:
 class Meter:
     """Bounds what one question may spend, over however many ads it is put to.
 
+    An expression that is dear by itself is refused at once. One that is dear on some ad is an error there: the ad is
+    somebody else's perhaps, whose attributes must not spoil the questions of others.
+
     Args:
         what: Whose cost it is, for people: ``the constraint``.
+        expression: What is asked; None: nothing that could be dear by itself.
         steps: Steps it may take in one turn.
+
+    Raises:
+        TooCostly: The expression spends more than an evaluation may, whatever the ad.
     """
 
-    def __init__(self, what: str, steps: int = TURN_STEPS) -> None:
+    def __init__(self, what: str, expression: Expr | None = None, steps: int = TURN_STEPS) -> None:
         self._what = what
         self._most = steps
-        self._steps, self._exceeded = spent()
+        before = spent()[1]
+        if expression is not None:
+            expression.evaluate(None)
+        self._steps, exceeded = spent()
+        if exceeded != before:
+            raise TooCostly(
+                f"{what} takes more than {BUDGET.steps} steps (CLASSAD_EVALUATION_MAX_STEPS) or makes more than "
+                f"{BUDGET.bytes} bytes (CLASSAD_EVALUATION_MAX_BYTES); ask for less at once"
+            )
 
     def is_spent(self) -> bool:
         """Say whether the question has had its turn, so that others get theirs.
 
         Returns:
             True when all evaluations since this was made took more steps than a turn has.
+        """
+        return spent()[0] - self._steps > self._most
+
+    def refuse_when_spent(self) -> None:
+        """Have done with what cannot go on in another turn.
 
         Raises:
-            TooCostly: One of them spent more than an evaluation may.
+            TooCostly: All evaluations since this was made took more steps than it may.
         """
-        steps, exceeded = spent()
-        if exceeded != self._exceeded:
-            raise TooCostly(
-                f"{self._what} takes more than {BUDGET.steps} steps (CLASSAD_EVALUATION_MAX_STEPS) or makes more than "
-                f"{BUDGET.bytes} bytes (CLASSAD_EVALUATION_MAX_BYTES) on one ad; ask for less at once"
-            )
-        return steps - self._steps > self._most
+        if self.is_spent():
+            raise TooCostly(f"{self._what} takes more than {self._most} steps in all: ask for less at once")
 
 
 set_limits()

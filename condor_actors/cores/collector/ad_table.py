@@ -179,12 +179,12 @@ class AdTable:
 
         Raises:
             ValueError: the cursor is not one of ours.
-            TooCostly: the constraint takes more of an ad than it may.
+            TooCostly: the constraint takes more than it may, whatever the ad.
         """
         after = int(cursor) if cursor else 0
         found: list[bytes] = []
         size = 0
-        meter = Meter("the constraint")
+        meter = Meter("the constraint", constraint)
         for looked_at, record in enumerate(self._from(ad_kind, after), start=1):
             if constraint is None or is_true(constraint.evaluate(record.ad)):
                 text = record.ad.project(projection).to_bytes() if projection else record.text()

@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, Expr, is_true, parse_expression
-from condor_actors.classads.evaluation.budget import Meter
+from condor_actors.classads.evaluation.budget import TURN_STEPS, Meter
 from condor_actors.cores.schedd.autoclusters import Autoclusters
 from condor_actors.cores.schedd.job_attributes import JobSight
 from condor_actors.cores.schedd.job_queue import Cluster, Job, JobQueue
@@ -27,6 +27,8 @@ BATCH_BYTES = 250
 """What a line of the batch view takes, but for its names."""
 SCAN_JOBS = 2_000
 """Jobs looked at for one page when few match a constraint; then the page ends early, so that others get their turn."""
+COUNT_STEPS = 10 * TURN_STEPS
+"""What a constraint may take of the whole queue when jobs are counted, which is done in one turn."""
 SEPARATOR_BYTES = 8
 """What an ad takes in a message beside its text."""
 
@@ -37,19 +39,20 @@ class JobPage:
     Args:
         question: with its limit, and the cursor of the page before.
         most_jobs: it may hold.
+        constraint: what is asked of jobs.
 
     Raises:
         ValueError: the cursor is none.
     """
 
-    def __init__(self, question: QueryJobs, most_jobs: int) -> None:
+    def __init__(self, question: QueryJobs, most_jobs: int, constraint: Expr | None) -> None:
         given, _, self.after = question.cursor.partition("/")
         self._limit, self._most_jobs = question.limit, most_jobs
         self._count = int(given or 0)
         self._ads: list[bytes] = []
         self._size = 0
         self._looked = 0
-        self._meter = Meter("the constraint")
+        self._meter = Meter("the constraint", constraint)
 
     def add(self, text: bytes) -> bool:
         """Add an ad; whether the limit of the question is reached."""
@@ -59,11 +62,7 @@ class JobPage:
         return bool(self._limit) and self._count >= self._limit
 
     def looked(self) -> bool:
-        """One more job was looked at; whether the page ends here.
-
-        Raises:
-            ValueError: the constraint takes more of a job than it may.
-        """
+        """One more job was looked at; whether the page ends here."""
         self._looked += 1
         return (self._size >= PAGE_BYTES or len(self._ads) >= self._most_jobs or self._looked >= SCAN_JOBS
                 or self._meter.is_spent())
@@ -82,11 +81,11 @@ def page(queue: JobQueue, question: QueryJobs, sight: JobSight, now_s: float) ->
 
     Raises:
         ClassAdSyntaxError: the constraint is none.
-        ValueError: the cursor is none, or the constraint takes more of a job than it may.
+        ValueError: the cursor is none, or the constraint takes more than it may.
     """
     constraint = parse_expression(question.constraint) if question.constraint else None
     names = tuple(name.lower() for name in question.projection)
-    found = JobPage(question, PAGE_JOBS)
+    found = JobPage(question, PAGE_JOBS, constraint)
     for job in _from(queue, question, found.after):
         if _wanted(job, question.owner, constraint, sight, now_s) and found.add(
                 sight.text(job) if not names else _projected(job, sight.names(job, names))):
@@ -150,7 +149,7 @@ def autoclusters_page(
 
     Raises:
         ClassAdSyntaxError: the constraint is none.
-        ValueError: the cursor is none.
+        ValueError: the cursor is none, or the constraint takes more than it may.
     """
     constraint = parse_expression(question.constraint) if question.constraint else None
     members: dict[int, list[Job]] = {}
@@ -159,6 +158,7 @@ def autoclusters_page(
             members.setdefault(job.autocluster, []).append(job)
     ads: list[bytes] = []
     size = 0
+    meter = Meter("the constraint", constraint)
     for number in sorted(members):
         autocluster = autoclusters.by_number.get(number)
         if autocluster is None:
@@ -174,7 +174,7 @@ def autoclusters_page(
             size += len(ads[-1]) + 8
         if question.limit and len(ads) >= question.limit:
             break
-        if size >= PAGE_BYTES:
+        if size >= PAGE_BYTES or meter.is_spent():
             return JobsPage(ads=tuple(ads), cursor=str(number))
     return JobsPage(ads=tuple(ads))
 
@@ -184,11 +184,14 @@ def totals(queue: JobQueue, question: QueryTotals, sight: JobSight, now_s: float
 
     Raises:
         ClassAdSyntaxError: the constraint is none.
+        ValueError: the constraint takes more than it may.
     """
     if question.constraint:
         expression = parse_expression(question.constraint)
         mine, everybody = [0] * 8, [0] * 8
+        meter = Meter("the constraint", expression, COUNT_STEPS)
         for job in queue.jobs():
+            meter.refuse_when_spent()
             if is_true(expression.evaluate(sight.ad(job), None, now_s)):
                 everybody[job.status] += 1
                 mine[job.status] += not question.owner or job.cluster.owner == question.owner

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 import attrs
 
 from condor_actors.classads import UNDEFINED, ClassAd, ClassAdSyntaxError, Expr, is_true, parse_expression, unparse
+from condor_actors.classads.evaluation.budget import Meter
 from condor_actors.classads.forms.long_form import old_to_new
 from condor_actors.config.conditions import Conditions
 from condor_actors.config.errors import ConfigError
@@ -47,17 +48,20 @@ class JobTransforms:
     lookup: Callable[[str], str | None] = attrs.field(default=lambda name: None, eq=False)
     functions: Functions | None = attrs.field(default=None, eq=False)
 
-    def apply(self, cluster: ClassAd, jobs: Sequence[ClassAd], now_s: float) -> tuple[str, ...]:
+    def apply(self, cluster: ClassAd, jobs: Sequence[ClassAd], now_s: float, meter: Meter | None = None
+              ) -> tuple[str, ...]:
         """Transform a new cluster and the ads of its jobs, which are chained to it.
 
         Args:
             cluster: changed in place; so is each of ``jobs``.
+            meter: what all of it may take; None: whatever it takes.
 
         Returns:
             the titles of the transforms that applied to any of them.
 
         Raises:
             TransformFailed: one cannot be carried out.
+            TooCostly: they take more than they may.
         """
         if not self.transforms:
             return ()
@@ -66,6 +70,8 @@ class JobTransforms:
         common = _Transformation(self, cluster, now_s)
         applied.update(dict.fromkeys(common.run()))
         for job in jobs:
+            if meter is not None:
+                meter.refuse_when_spent()
             if not common.has_met(job.own):
                 continue
             own, whole = list(job.own), before.copy()

@@ -14,6 +14,7 @@ from typing import Any
 import attrs
 
 from condor_actors.classads import ClassAdSyntaxError
+from condor_actors.classads.evaluation.budget import TooCostly
 from condor_actors.cores.flocking import home_name
 from condor_actors.cores.schedd import job_query
 from condor_actors.cores.schedd.claim_table import ClaimTable
@@ -283,6 +284,8 @@ class ScheddCore:
             return job_query.page(self.context.queue, message, sight, now_s)
         except ClassAdSyntaxError as error:
             return Refused(code="invalid", text=job_query.syntax_error(error, message.constraint))
+        except TooCostly as error:
+            return Refused(code="invalid", text=str(error))
         except ValueError:
             return Refused(code="invalid", text=f"{getattr(message, 'cursor', '')!r} is not a cursor")
 

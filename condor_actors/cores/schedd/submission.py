@@ -15,6 +15,7 @@ from typing import Any
 import attrs
 
 from condor_actors.classads import UNDEFINED, ClassAd, ClassAdSyntaxError, is_true, unparse
+from condor_actors.classads.evaluation.budget import TURN_STEPS, Meter
 from condor_actors.cores.schedd.job_attributes import Hand, attribute
 from condor_actors.cores.schedd.job_notices import JobNotices
 from condor_actors.cores.schedd.job_queue import Cluster, Job
@@ -37,6 +38,9 @@ MOST_NUMBERS = 1_000
 """How many numbers may be reserved at once."""
 MAX_PENDING = 500_000
 MAX_SUBMISSION_BYTES = 64 << 20
+SUBMISSION_STEPS, JOB_STEPS = 10 * TURN_STEPS, 1_000
+"""What job transforms and submit requirements may take of a submission in all: so much, and so much a job.  It is
+queued in one turn, and attributes that they look at are the submitter's."""
 LOG_PATIENCE_S = 10.0
 """How long an answer waits for the submit events to be in the log."""
 
@@ -229,20 +233,22 @@ class Submissions:
                 self._check_hold(ad, page.spool)
                 rows.append((proc, ad))
                 proc += 1
-        self._transform(number, common, [ad for _, ad in rows])
+        meter = Meter("the administrator's rules", None, SUBMISSION_STEPS + JOB_STEPS * total)
+        self._transform(number, common, [ad for _, ad in rows], meter)
         self._check_commands(common, [ad for _, ad in rows])
         for _, ad in rows:
             self._check_requirements(ad)
+            meter.refuse_when_spent()
         cluster = Cluster(number, delivery.identity.user, common, total)
         if not rows or len({proc for proc, _ in rows}) != len(rows):
             raise _Invalid(f"cluster {number}: no jobs, or two of the same number")
         return cluster, rows
 
-    def _transform(self, number: int, common: ClassAd, jobs: list[ClassAd]) -> None:
+    def _transform(self, number: int, common: ClassAd, jobs: list[ClassAd], meter: Meter) -> None:
         """JOB_TRANSFORM_NAMES: the admin's changes, but for what the schedd alone says of a job."""
         context = self._context
         before = [self._ours(ad) for ad in (common, *jobs)]
-        applied = context.settings.transforms.apply(common, jobs, context.now_s)
+        applied = context.settings.transforms.apply(common, jobs, context.now_s, meter)
         for ad, ours in zip((common, *jobs), before, strict=True):
             for name in self._ours(ad).keys() - ours.keys():
                 del ad[name]

@@ -69,7 +69,7 @@ def history_page(reader: HistoryReader, question: QueryJobs, sight: JobSight) ->
     """
     constraint = parse_expression(question.constraint) if question.constraint else None
     since_id, since = _since(question.since)
-    found = JobPage(question, PAGE_JOBS)
+    found = JobPage(question, PAGE_JOBS, constraint)
     for row in reader.rows(question.ids, question.owner.partition("@")[0], int(found.after or 0)):
         ad = None
         is_partly_seen = not sight.sees_all_of(row.owner)

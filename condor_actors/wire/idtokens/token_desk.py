@@ -47,6 +47,8 @@ REQUEST_LIFE_S = 3600.0
 MOST_REQUESTS = 256
 MOST_REQUESTS_OF_ADDRESS = 8
 ASK_S = 20.0
+LONGEST_S = 1e10
+"""The longest life of a token that has an end, three hundred years; 0 asks for one without."""
 _DONE = Failure(ConnectionDone())
 
 
@@ -97,8 +99,8 @@ class TokenDesk:
         key_id = key_id or keys.default
         if key_id not in self.allowed_keys:
             raise BadToken(f"tokens are not signed with {key_id!r} here (SEC_TOKEN_FETCH_ALLOWED_SIGNING_KEYS)")
-        if lifetime_s < 0.0:
-            raise BadToken("a token cannot have run out when it is made")
+        if not 0.0 <= lifetime_s <= LONGEST_S:
+            raise BadToken("a token cannot have run out when it is made, nor last for ever by a number")
         life_s = min(lifetime_s or self.longest_s, self.longest_s) if self.longest_s else lifetime_s
         return sign(keys.secret(key_id), key_id, self.verifier.issuer, subject, now_s=self.verifier.clock(),
                     levels=levels_of(levels), life_s=life_s)
