@@ -50,11 +50,8 @@ class Intruder:
             asked = {"token_id": parsed.token_id, "secret": parsed.secret, "hosts": hosts,
                      "request": make_request(key, "evil").decode()}
             connection.sendall(ENROL_LINE + json.dumps(asked).encode() + b"\n")
-            answer = joining._answer(connection, node)
-        if "error" in answer:
-            raise RequestRefused("denied", str(answer["error"]))
-        for path, data in ((files.host_key, key_pem(key)), (files.ca, answer["ca"].encode()),
-                           (files.host, answer["certificate"].encode())):
+            answer = joining.read_answer(joining._line(connection, node), parsed.address)
+        for path, data in ((files.host_key, key_pem(key)), (files.ca, answer.ca), (files.host, answer.certificate)):
             write_whole(path, data, 0o600)
         return cls(files)
 
