@@ -86,13 +86,16 @@ def own_home() -> Path | None:
 def find_root_file(environ: Mapping[str, str]) -> str | None:
     """The first configuration file, or None when there is none (or ``ONLY_ENV`` says so).
 
+    CONDOR_CONFIG = /dev/null counts as not set: programs leave it to the tools that they call when they found no
+    configuration themselves.
+
     Raises:
         ConfigError: CONDOR_CONFIG names a file that is not there.
     """
     named = environ.get("CONDOR_CONFIG", "").strip()
     if named.upper() == "ONLY_ENV":
         return None
-    if named:
+    if named and named != os.devnull:
         if not named.endswith("|") and not os.path.isfile(named):
             raise ConfigError(
                 f"CONDOR_CONFIG names {named}, which is not a file that can be read",

@@ -203,6 +203,16 @@ def concurrency_limits(context: BuildContext) -> None:
     context.set("ConcurrencyLimits", ",".join(limits))
 
 
+def _told_if_unknown(context: BuildContext, group: str) -> None:
+    """Where this machine knows the groups of the pool, one that is none of them has no quota: say so."""
+    known = (context.setting("GROUP_NAMES") or "").replace(",", " ").split()
+    words = group.lower().split(".")
+    outer = {".".join(words[:count]) for count in range(1, len(words) + 1)}
+    if known and not outer & {name.lower() for name in known}:
+        context.warn(f"accounting_group = {group} is no group of this pool (GROUP_NAMES = {', '.join(known)}): "
+                     "the jobs have no group's quota")
+
+
 def accounting(context: BuildContext) -> None:
     """AcctGroup, AcctGroupUser, AccountingGroup."""
     group = context.text("accounting_group", "acctgroup", "AcctGroup")
@@ -222,6 +232,8 @@ def accounting(context: BuildContext) -> None:
         if word is not None and not re.fullmatch(r"[\w.@-]+", word):
             raise SubmitError(f"Invalid accounting group '{word}': expected letters, digits, '.', '_', '-', '@'")
     user = user or context.world.user
+    if group is not None and group != "nice-user":
+        _told_if_unknown(context, group)
     if group is not None:
         context.set("AcctGroup", group)
     context.set("AcctGroupUser", user)

@@ -93,7 +93,8 @@ class Charging:
         longer = (".".join((*words[first:], user)) for first in range(len(words)))
         if bare.endswith(f".{user}") and not any(is_user(each) for each in longer):
             return self._group(user, ".".join(words))
-        return f"{user} may not charge {charged}; the administrator allows that with CHARGE_ALLOW_USERS"
+        unknown = "" if is_user(bare.rpartition(".")[2]) else ", who is no user of this machine"
+        return f"{user} may not charge {charged}{unknown}; the administrator allows that with CHARGE_ALLOW_USERS"
 
     def _group(self, user: str, group: str) -> str:
         if self.groups is None:

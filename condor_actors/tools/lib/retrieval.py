@@ -11,6 +11,7 @@ from condor_actors.classads import ClassAd
 from condor_actors.messages.queue import QueryJobs
 from condor_actors.messages.spool import ListSpool, ReadSpool
 from condor_actors.tools.lib.command import ToolError
+from condor_actors.tools.lib.progress import CopyProgress
 
 if TYPE_CHECKING:
     from condor_actors.tools.lib.contact import Schedd
@@ -27,21 +28,24 @@ def fetch_jobs(there: Schedd, questions: list[QueryJobs]) -> int:
         WireError: it refuses or is silent.
         OSError: a file cannot be written.
     """
-    found = 0
-    for question in questions:
-        cursor = ""
-        while True:
-            page = there.ask(QueryJobs(ids=question.ids, constraint=question.constraint, cursor=cursor))
-            for text in page.ads:
-                _fetch_job(there, ClassAd.from_bytes(text))
-                found += 1
-            cursor = page.cursor
-            if not cursor:
-                break
+    found, progress = 0, CopyProgress("fetched")
+    try:
+        for question in questions:
+            cursor = ""
+            while True:
+                page = there.ask(QueryJobs(ids=question.ids, constraint=question.constraint, cursor=cursor))
+                for text in page.ads:
+                    _fetch_job(there, ClassAd.from_bytes(text), progress)
+                    found += 1
+                cursor = page.cursor
+                if not cursor:
+                    break
+    finally:
+        progress.end()
     return found
 
 
-def _fetch_job(there: Schedd, ad: ClassAd) -> None:
+def _fetch_job(there: Schedd, ad: ClassAd, progress: CopyProgress) -> None:
     cluster, proc = ad.get_int("ClusterId"), ad.get_int("ProcId")
     listing = there.ask(ListSpool(cluster_id=cluster, proc_id=proc))
     remaps = remaps_of(ad.get_str("TransferOutputRemaps") or ad.get_str("SUBMIT_TransferOutputRemaps"))
@@ -54,7 +58,7 @@ def _fetch_job(there: Schedd, ad: ClassAd) -> None:
             raise ToolError(f"the schedd named a file outside the job's folder: {name}")
         if os.path.dirname(target):
             os.makedirs(os.path.dirname(target), exist_ok=True)
-        _copy(there, (cluster, proc), name, size, target, mode)
+        _copy(there, (cluster, proc), name, size, target, mode, progress)
 
 
 def _inputs(ad: ClassAd) -> set[str]:
@@ -67,7 +71,8 @@ def _inputs(ad: ClassAd) -> set[str]:
     return names - wanted - {""}
 
 
-def _copy(there: Schedd, job: tuple[int, int], name: str, size: int, target: str, mode: int) -> None:
+def _copy(there: Schedd, job: tuple[int, int], name: str, size: int, target: str, mode: int,
+          progress: CopyProgress) -> None:
     fresh = target + ".condor-part"
     with open(fresh, "wb") as file:
         offset = 0
@@ -77,6 +82,7 @@ def _copy(there: Schedd, job: tuple[int, int], name: str, size: int, target: str
                 raise ToolError(f"{name} became shorter while it was fetched")
             file.write(data)
             offset += len(data)
+            progress.add(len(data), name)
     os.chmod(fresh, mode & 0o777 or 0o644)
     os.replace(fresh, target)
 

@@ -11,6 +11,7 @@ from condor_actors.messages.spool import FinishSpooling, SpoolChunk
 from condor_actors.messages.urls import local_path, travels_as_url
 from condor_actors.submit.build_context import listed
 from condor_actors.tools.lib.command import ToolError
+from condor_actors.tools.lib.progress import CopyProgress
 from condor_actors.wire.blocking import WireError
 
 if TYPE_CHECKING:
@@ -26,17 +27,20 @@ def spool_inputs(there: Schedd, cluster_id: int, cluster_ad: bytes, procs: list[
         ToolError: a file cannot be read, or the schedd refuses.
     """
     common = ClassAd.from_bytes(cluster_ad)
+    progress = CopyProgress("sent to the schedd")
     try:
         for proc_id, text in enumerate(procs):
             ad = ClassAd.from_bytes(text)
             ad.parent = common
             for local, name in inputs_of(ad):
-                _send(there, cluster_id, proc_id, local, name)
+                _send(there, cluster_id, proc_id, local, name, progress)
         there.ask(FinishSpooling(cluster_id=cluster_id))
     except OSError as error:
         raise ToolError(f"{error.filename}: {error.strerror}\nERROR: Failed to spool job files.") from None
     except WireError as error:
         raise ToolError(f"{error}\nERROR: Failed to spool job files.") from None
+    finally:
+        progress.end()
 
 
 def inputs_of(ad: ClassAd) -> Iterator[tuple[str, str]]:
@@ -64,7 +68,7 @@ def inputs_of(ad: ClassAd) -> Iterator[tuple[str, str]]:
                 yield os.path.join(folder, file), os.path.normpath(os.path.join(top, below, file))
 
 
-def _send(there: Schedd, cluster_id: int, proc_id: int, local: str, name: str) -> None:
+def _send(there: Schedd, cluster_id: int, proc_id: int, local: str, name: str, progress: CopyProgress) -> None:
     with open(local, "rb") as file:
         mode = os.fstat(file.fileno()).st_mode & 0o777
         offset = 0
@@ -76,5 +80,6 @@ def _send(there: Schedd, cluster_id: int, proc_id: int, local: str, name: str) -
                 SpoolChunk(cluster_id=cluster_id, proc_id=proc_id, path=name, offset=offset, data=data, mode=mode)
             )
             offset += len(data)
+            progress.add(len(data), name)
             if len(data) < CHUNK_BYTES:
                 return

@@ -61,3 +61,14 @@ def test_an_attribute_without_a_value_is_undefined() -> None:
 def test_a_misspelled_command_is_told_with_the_nearest(typo: str, meant: str) -> None:
     (sentence,) = described(f"{START}{typo} = 1\nqueue\n", world()).unused()
     assert f"Did you mean {meant}? (job.sub, line 2)" in sentence
+
+
+def test_a_group_that_is_none_is_told_where_the_groups_are_known() -> None:
+    text = "executable = /bin/true\naccounting_group = {group}\nqueue\n"
+    settings = {"GROUP_NAMES": "physics, physics.hep"}
+    (told,) = [each for each in described(text.format(group="chemistry"), World(
+        files={"/bin/true": 1}, settings=settings)).warnings if "GROUP_NAMES" in each]
+    assert "physics, physics.hep" in told
+    for group, known in (("physics", settings), ("Physics.new", settings), ("chemistry", {})):
+        made = described(text.format(group=group), World(files={"/bin/true": 1}, settings=known))
+        assert not [each for each in made.warnings if "GROUP_NAMES" in each]

@@ -1,0 +1,99 @@
+"""The pool is driven by its commands: what public programs write and read, in the forms in which they do it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.pool_fixture import PersonalPool, open_to_jobs, until
+
+
+def folder(pool: PersonalPool, name: str) -> Path:
+    made = pool.work / name
+    made.mkdir()
+    open_to_jobs(made)
+    return made
+
+
+def test_empty_requirements_an_empty_attribute_and_a_job_that_stays(pool: PersonalPool) -> None:
+    here = folder(pool, "block")
+    script = here / "block.1.script"
+    script.write_text("export BLOCK=1\necho $JOBNAME $BLOCK\n")
+    cluster = pool.submit(f"""
+        universe                = vanilla
+        should_transfer_files   = YES
+        when_to_transfer_output = ON_EXIT_OR_EVICT
+        Transfer_Executable     = false
+        transfer_input_files    = {script}
+        machine_count           = 1
+        output                  = {here}/block.1.stdout
+        error                   = {here}/block.1.stderr
+        log                     = {here}/block.1.log
+        executable              = /bin/bash
+        arguments               = block.1.script
+        requirements            =
+        +projectname            =
+        leave_in_queue          = TRUE
+        environment             = "JOBNAME='block.1'"
+        RequestMemory = 512.0
+        RequestCpus = 1
+        queue
+    """)
+    pool.wait(str(here / "block.1.log"))
+    assert (here / "block.1.stdout").read_text() == "block.1 1\n"
+    said = pool.run("condor_q", str(cluster), "-af:jr", "JobStatus").split()
+    assert said == [f"{cluster}.0", "4"]
+    pool.run("condor_rm", str(cluster))
+
+
+def test_numbers_that_are_made_of_other_attributes(pool: PersonalPool) -> None:
+    here = folder(pool, "worker")
+    description = here / "worker.sub"
+    description.write_text("""
+        MY.WorkerName = "cluster--$F(MY.JobId)--"
+        batch_name = some-name
+        RequestCpus = MY.WorkerCores
+        RequestMemory = floor(MY.WorkerMemory / 1048576)
+        RequestDisk = floor(MY.WorkerDisk / 1024)
+        MY.JobId = "$(ClusterId).$(ProcId)"
+        MY.WorkerCores = 1
+        MY.WorkerMemory = 100000000
+        MY.WorkerDisk = 100000000
+        Environment = "A=1 JOB_ID=$F(MY.JobId)"
+        Arguments = "-c 'echo $JOB_ID'"
+        Executable = /bin/sh
+        Output = worker.out
+        Log = worker.log
+        Queue
+    """)
+    said = pool.run("condor_submit", str(description), cwd=here)
+    cluster = said.rsplit("cluster ", 1)[1].strip().rstrip(".")
+    pool.wait(str(here / "worker.log"))
+    assert (here / "worker.out").read_text() == f"{cluster}.0\n"
+
+
+def test_a_server_that_begins_in_its_users_folder_and_is_found_by_its_host(pool: PersonalPool) -> None:
+    here, home = folder(pool, "server"), folder(pool, "home")
+    cluster = pool.submit(f"""
+Executable = /bin/sh
+RequestMemory = 100
+RequestCpus = 1
+Arguments = "-c 'pwd > {here}/where; exec sleep 600'"
+Remote_Initialdir = {home}
+Output = {home}/.server.out
+Error = {home}/.server.err
+ShouldTransferFiles = False
+GetEnv = True
+
+Queue
+""")
+    question = ("condor_q", str(cluster), "-format", "%s, ", "JobStatus", "-format", "%s", "RemoteHost", "-format",
+                "\n", "True")
+    until(lambda: pool.run(*question).startswith("2, slot"), "it runs")
+    until(lambda: (here / "where").exists() and (here / "where").read_text() == f"{home}\n", "it says where it began")
+    pool.run("condor_rm", str(cluster))
+    until(lambda: pool.run(*question).strip() == "", "it is gone")
+
+
+def test_a_configuration_that_is_the_empty_device_counts_as_not_set(pool: PersonalPool) -> None:
+    done = pool.tool("condor_config_val", "-config", environment={"CONDOR_CONFIG": "/dev/null"})
+    assert "/dev/null" not in done.stderr
