@@ -51,6 +51,16 @@ def test_a_cron_job_runs_at_full_minutes_and_goes_on(pool: PersonalPool) -> None
     assert 0.0 <= float((here / "out").read_text()) - job["DeferralTime"] < 30.0
 
 
+def test_the_analysis_says_until_when_a_job_waits(pool: PersonalPool) -> None:
+    here = folder(pool, "analysed")
+    cluster = pool.submit(f"initialdir = {here}\n{PROGRAM}deferral_time = QDate + 86400\nlog = log\nqueue\n")
+    said = pool.run("condor_q", "-better-analyze", str(cluster))
+    assert "Job waits for its time: it begins at 20" in said
+    pool.run("condor_qedit", f"{cluster}.0", "DeferralTime", str(int(time.time()) + 10))
+    pool.wait(str(here / "log"))
+    assert "waits for its time" not in pool.run("condor_q", "-better-analyze", str(cluster))
+
+
 def test_fields_that_name_no_time_are_refused(pool: PersonalPool) -> None:
     done = pool.tool("condor_submit", stdin="executable = /bin/true\ncron_hour = 24\nqueue\n")
     assert done.returncode == 1

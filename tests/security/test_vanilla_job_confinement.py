@@ -318,3 +318,17 @@ def test_a_shell_beside_a_job_is_shut_in_as_the_job_is(pool: PersonalPool) -> No
     assert numbers[0] <= 10
     assert not Path("/etc/condor-attack").exists()
     assert "unshare failed" in said
+
+
+def test_a_job_that_begins_among_the_sandboxes_sees_its_own_only(pool: PersonalPool) -> None:
+    """``remote_initialdir`` opens nothing that is shut."""
+    neighbour = pool.submit("executable = /bin/sleep\ntransfer_executable = false\narguments = 600\n"
+                            "should_transfer_files = YES\nlog = neighbour.log\nqueue\n")
+    until(lambda: "001 (" in (pool.work / "neighbour.log").read_text(), "the neighbour runs")
+    execute = pool.run("condor_config_val", "EXECUTE").strip()
+    pool.submit("executable = /bin/sh\ntransfer_executable = false\nshould_transfer_files = YES\nlog = among.log\n"
+                "arguments = \"-c 'pwd; ls | wc -l; ls -d $(basename $_CONDOR_SCRATCH_DIR) | wc -l'\"\n"
+                f"remote_initialdir = {execute}\noutput = among.out\nqueue\n")
+    pool.wait("among.log")
+    assert (pool.work / "among.out").read_text() == f"{execute}\n1\n1\n"
+    pool.run("condor_rm", str(neighbour))

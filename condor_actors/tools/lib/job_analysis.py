@@ -9,6 +9,7 @@ have to change for the nearest slot.  Slots that the job accepts are then asked 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -167,12 +168,22 @@ def _steps(tallies: list[Tally]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _date(when_s: int) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(when_s)) if 0 < when_s < 1e11 else str(when_s)
+
+
 def _why_not(job: ClassAd, name: str) -> str:
     status = job.get_int("JobStatus")
     if status == JobStatus.HELD:
         return f"\n{name}:  Job is held.\n\nHold reason: {job.get_str('HoldReason')}\n"
     if status in _WHY_NOT:
         return f"\n{name}:  {_WHY_NOT[status]}\n"
+    begins_s = job.evaluate("DeferralTime")
+    if isinstance(begins_s, int) and not isinstance(begins_s, bool):
+        offered_s = begins_s - job.get_int("DeferralPrepTime", 300)
+        if offered_s > time.time():
+            return (f"\n{name}:  Job waits for its time: it begins at {_date(begins_s)} (DeferralTime), and is matched "
+                    f"from {_date(offered_s)} on.\n")
     reason = job.get_str("LastRejMatchReason")
     if reason:
         return f"\nReason for last match failure: {reason}\n"
