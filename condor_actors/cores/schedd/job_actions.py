@@ -331,7 +331,9 @@ class JobActions:
     def _offer_again(self, job: Job) -> None:
         """An edited job may stand elsewhere in the queue, or begin at another time."""
         if self._transitions.scheduled.concerns(job):
-            self._transitions.offer(job)
+            if job.ready:
+                self._transitions.withdraw(job)
+                self._transitions.scheduled.sleep(job)
         elif job.order is not None:
             self._context.autoclusters.add(job)
 

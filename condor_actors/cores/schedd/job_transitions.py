@@ -116,8 +116,13 @@ class JobTransitions:
         self.local.remove(job)
         return True
 
-    def wake(self) -> None:
-        """Sleeping jobs whose date has come are offered, held as too late, or done without a run."""
+    def wake(self) -> bool:
+        """Sleeping jobs whose date has come are offered, held as too late, or done without a run.
+
+        Returns:
+            Whether any is offered now.
+        """
+        offered = False
         for job in self.scheduled.awake():
             if not job.ready:
                 continue
@@ -130,6 +135,8 @@ class JobTransitions:
                 self.hold(job, span.reason, span.code)
             else:
                 self.offer(job)
+                offered |= job.order is not None
+        return offered
 
     def withdraw(self, job: Job) -> None:
         """A job must not be started now."""

@@ -317,7 +317,8 @@ class ScheddCore:
             self.demand.wish_cycle()
 
     def _wake(self) -> None:
-        self.transitions.wake()
+        if self.transitions.wake():
+            self.demand.wish_cycle()
         if self.claims.has_idle:
             self.claims.offer_idle()
 

@@ -39,6 +39,16 @@ def test_a_job_is_offered_its_preparation_time_before_its_time(pool: SubmitPool)
     assert offered(pool)
 
 
+def test_a_job_that_wakes_asks_for_a_cycle(pool: SubmitPool) -> None:
+    wished: list[float] = []
+    pool.submit(at(pool, 1000.0))
+    pool.schedd.actor.core.demand.wish_cycle = lambda: wished.append(now_s(pool))
+    pool.run(690.0)
+    assert wished == []
+    pool.run(20.0)
+    assert len(wished) == 1
+
+
 def test_five_minutes_before_where_nothing_is_said(pool: SubmitPool) -> None:
     pool.submit(at(pool, 1000.0))
     pool.run(690.0)
