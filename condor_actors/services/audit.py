@@ -12,9 +12,9 @@ string in ASCII, so that no name of anybody's can end a line or begin a field::
 number is written, fewer of what is refused; the next line of his says how many were left out (``left_out=…``), or one
 of its own when nothing follows.
 
-Lines are written by a thread, which also syncs them, those of 20 ms together: nothing waits for the disk.  A line is
-handed over when the answer leaves, so what was answered is in the log unless the machine, or the process, dies within
-that moment; a process that is asked to end writes all there is.
+Lines are written by a thread, which also syncs them, those of a tenth of a second together: nothing waits for the disk.
+A line is handed over when the answer leaves, so what was answered is in the log unless machine or process dies
+within that moment; a process that is asked to end writes all there is.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ __all__ = ["AuditLog", "open_audit_log"]
 WAITING_LINES = 10_000
 SENDERS = 4_096
 LEFT_OUT_S = 10.0
-TOGETHER_S = 0.02
+TOGETHER_S = 0.1
 """Lines that come within this time are written and synced together."""
 
 

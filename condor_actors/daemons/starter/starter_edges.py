@@ -42,7 +42,7 @@ __all__ = ["StarterEdges", "StarterSettings"]
 
 MANIFEST_LIMIT = 1000
 SHARED_MEMORY = "/dev/shm"
-REMOVED_TOGETHER_S = 0.02
+REMOVED_TOGETHER_S = 0.1
 
 
 @attrs.frozen(kw_only=True)

@@ -103,8 +103,9 @@ def tasks_of(uid: int) -> int:
 def reachable(folders: Collection[str], needed: Collection[str]) -> tuple[str, ...]:
     """Those of ``folders`` that are there and in which nothing lies that is ``needed`` as it is; without those that lie
     in another one of them."""
-    seen = [f"{_real(path)}/" for path in set(needed)]
-    places = _places(tuple(folders), int(time.monotonic() / PLACES_S))
+    now_s = time.monotonic()
+    seen = [f"{_real(path, int(now_s))}/" for path in set(needed)]
+    places = _places(tuple(folders), int(now_s / PLACES_S))
     found = [place for place in places if not any(path.startswith(f"{place}/") for path in seen)]
     return tuple([place for place in found if not any(place.startswith(f"{other}/") for other in found)])
 
@@ -116,8 +117,10 @@ def _places(folders: tuple[str, ...], _when: int) -> tuple[str, ...]:
     return tuple(place for place in places if place != "/" and os.path.isdir(place))
 
 
-def _real(path: str) -> str:
-    """The path without links: by one look of the kernel's where it can be opened."""
+@lru_cache(maxsize=64)
+def _real(path: str, _when: int) -> str:
+    """The path without links: by one look of the kernel's where it can be opened.  A run asks twice, and the next one
+    has its program in the same place; whoever can turn a link there could have named another path as well."""
     try:
         opened = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
