@@ -235,6 +235,58 @@ def test_the_halt_file(dags: Workflows) -> None:
     assert "DONE A" in (dags.folder / "x.dag.rescue001").read_text()
 
 
+def test_a_provisioner_before_all_and_a_service_beside(dags: Workflows) -> None:
+    dags.begin('PROVISIONER P say.sub\nSERVICE S say.sub\nJOB A say.sub\nVARS P then="sleep 5"\n'
+               'VARS S then="sleep 300"\n')
+    dags.submit()
+
+    def running(node: str) -> list[str]:
+        return [f"{job['ClusterId']}.0" for job in dags.pool.jobs()
+                if job.get("DAGNodeName") == node and job["JobStatus"] == 2]
+
+    (job,) = until(lambda: running("P"), "the provisioner runs")
+    until(lambda: running("S"), "the service runs")
+    assert "A 0" not in dags.said()
+    dags.pool.run("condor_qedit", job, "ProvisionerState", "2")
+    assert dags.wait() == 0
+    assert dags.said()[-1] == "A 0"
+    until(lambda: not running("S"), "the service is removed")
+
+
+def test_several_files_each_in_its_folder(dags: Workflows) -> None:
+    folder = dags.begin("CONFIG x.cfg\nJOB A say.sub\n", x_cfg="DAGMAN_METRICS_FILE_VERSION = 1\n")
+    inner = folder / "d"
+    inner.mkdir()
+    inner.chmod(0o777)
+    (inner / "y.dag").write_text('JOB A say.sub\nJOB B say.sub\nPARENT A CHILD B\nVARS A then="test -e mended"\n')
+    (inner / "say.sub").write_text(SAY)
+    command = ("condor_submit_dag", "-usedagdir", "-dagman", str(dags.program), "x.dag", "d/y.dag")
+    dags.pool.run(*command, cwd=folder)
+    assert dags.wait() == 1
+    assert '"jobs":3' in (folder / "x.dag.metrics").read_text()
+    rescue = (folder / "x.dag_multi.rescue001").read_text()
+    assert [line for line in rescue.splitlines() if line.startswith("DONE")] == ["DONE 0.A"]
+    (inner / "mended").touch()
+    (folder / "x.dag.dagman.log").unlink()
+    dags.pool.run(*command, cwd=folder)
+    assert dags.wait() == 0
+    assert (dags.said(), (inner / "all").read_text().split("\n")[1:3]) == (["0.A 0"], ["1.A 0", "1.B 0"])
+
+
+def test_a_script_when_a_job_is_held(dags: Workflows) -> None:
+    dags.begin('JOB A say.sub\nVARS A then="test -e go || sleep 300"\nSCRIPT HOLD A ./note held $NODE\n',
+               note="#!/bin/sh\necho $* >> all\n")
+    dags.submit()
+    until(lambda: dags.said() == ["A 0"], "it runs")
+    (job,) = [f"{job['ClusterId']}.0" for job in dags.pool.jobs() if job.get("DAGNodeName") == "A"]
+    dags.pool.run("condor_hold", job)
+    until(lambda: dags.said() == ["A 0", "held A"], "the script has run")
+    (dags.folder / "go").touch()
+    dags.pool.run("condor_release", job)
+    assert dags.wait() == 0
+    assert dags.said() == ["A 0", "held A", "A 0"]
+
+
 def test_condor_q_shows_nodes(dags: Workflows) -> None:
     dags.begin(DIAMOND + 'VARS B then="while ! test -e go; do sleep 0.1; done"\nSUBDAG EXTERNAL E inner.dag\n'
                "PARENT A CHILD E\n", inner_dag='JOB I say.sub\nVARS I then="while ! test -e go; do sleep 0.1; done"\n')
