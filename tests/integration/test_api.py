@@ -15,7 +15,7 @@ import pytest_twisted
 from twisted.internet import reactor
 
 import condor_actors as condor
-from tests.pool_fixture import PersonalPool, fresh_folder
+from tests.pool_fixture import PersonalPool, fresh_folder, until
 
 END = {condor.JobEventType.JOB_TERMINATED, condor.JobEventType.JOB_ABORTED}
 
@@ -163,8 +163,9 @@ def test_the_pool_is_asked(pool: PersonalPool, work: Path) -> None:
     condor.Negotiator().delete("someone@here")
     startd = condor.Startd()
     request = startd.drain("fast", reason="test")
-    assert collector.query("Machine", "Draining =!= true") == []
+    until(lambda: not collector.query("Machine", "Draining =!= true"), "the collector to hear of it")
     startd.cancel_drain(request)
+    until(lambda: not collector.query("Machine", "Draining =?= true"), "the collector to hear of its end")
     startd.vacate(fast=True)
 
 
