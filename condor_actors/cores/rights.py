@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from condor_actors.addresses import BadAddress, split_address
 from condor_actors.messages.envelope import Identity
 
 __all__ = ["host_of", "hosts_of", "is_person", "is_shadow_of", "is_super_user", "is_user", "speaks_for_node"]
@@ -72,7 +73,11 @@ def host_of(node: str) -> str:
     """The host name or address in the node ``<host:port>``, in small letters; empty for any other kind of node."""
     if not (node.startswith("<") and node.endswith(">")):
         return ""
-    return node[1:-1].partition("?")[0].rpartition(":")[0].strip("[]").lower()
+    try:
+        host, port = split_address(node)
+    except BadAddress:
+        return ""
+    return host.lower() if port is not None else ""
 
 
 def speaks_for_node(identity: Identity, node: str) -> bool:

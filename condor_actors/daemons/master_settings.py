@@ -12,7 +12,6 @@ from condor_actors.config import Config, ConfigError, nearest_word, setting
 from condor_actors.config.collectors import collector_nodes
 from condor_actors.cores.master.supervisor_events import Obituary
 from condor_actors.machine.supervisor.master_host import last_lines
-from condor_actors.wire.nodes import BadNode, tls_node
 
 __all__ = ["Child", "MasterSettings", "children_of", "collectors_of", "obituary"]
 
@@ -128,11 +127,4 @@ def collectors_of(config: Config) -> tuple[str, ...]:
     """
     if "COLLECTOR" in (word.upper() for word in config.list_of("DAEMON_LIST")):
         return (f"unix:{config.path('RUN') / 'collector.sock'}",)
-    try:
-        for host in config.list_of("COLLECTOR_HOST"):
-            tls_node(host, config.integer("COLLECTOR_PORT"))
-    except BadNode as error:
-        file, line = config.where("COLLECTOR_HOST")
-        raise ConfigError(str(error), file=file, line=line or None, name="COLLECTOR_HOST", value=host,
-                          expected="host or host:port") from None
     return collector_nodes(config)

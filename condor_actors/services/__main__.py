@@ -31,7 +31,7 @@ def main(arguments: list[str]) -> int:
     from twisted.internet import reactor
 
     steady_timers(reactor)
-    Tenure().begin()
+    Tenure(reactor).begin()
     module = import_module(f"condor_actors.services.{arguments[0].replace('-', '_')}")
     options = module.Options()
     try:

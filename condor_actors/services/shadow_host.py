@@ -17,6 +17,7 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.logger import Logger
 from twisted.python import usage
 
+from condor_actors.actors.workers import Workers
 from condor_actors.config import load_config
 from condor_actors.daemons.schedd.shadow_processes import HOST_ID_VARIABLE
 from condor_actors.machine.privilege.pool_account import pool_account
@@ -91,7 +92,8 @@ class ShadowHostService(Service):
         real = self._real = real_world(self._config, "shadow-host", reactor=self._reactor, listens_locally=False,
                                        listens_publicly=False, machine=False,
                                        own_uid=pool.uid if pool is not None else None)
-        self._bulk = BulkClient(self._reactor, real.post.endpoint)
+        workers = Workers(self._reactor, self._config.seconds("USER_FILE_TIMEOUT"))
+        self._bulk = BulkClient(self._reactor, real.post.endpoint, in_worker=workers.run)
         self._daemon = make_shadow_host(
             self._config, real.world, schedd_socket=self._schedd_socket, host_id=self._host_id, bulk=self._bulk,
             use_credential=self._use_credential, leave=self._leave, reactor=self._reactor,

@@ -6,6 +6,7 @@ from typing import Any
 
 import attrs
 from twisted.application.service import IService
+from twisted.internet.threads import deferToThread
 
 from condor_actors.services.options import DaemonOptions
 from condor_actors.services.process import daemon_service
@@ -35,7 +36,7 @@ def makeService(options: Options, reactor: Any = None) -> IService:  # noqa: N80
 
     def make(config: Config, world: World) -> StarterHostDaemon:
         socket = options["startd-socket"] or str(config.path("RUN") / "startd.sock")
-        bulk = BulkService(world.reactor_time, world.log)
+        bulk = BulkService(world.reactor_time, world.log, deferToThread)
         services: Any = getattr(world.post, "services", None)
         if services is not None:
             services[BULK_LINE] = bulk.connection

@@ -23,9 +23,11 @@ from twisted.logger import Logger
 
 from condor_actors.actors import ActorSystem, World
 from condor_actors.actors.slow_edges import SlowEdges
+from condor_actors.addresses import BadAddress, is_ipv6, split_address
 from condor_actors.classads.builtins.choice import listen_to_debug
 from condor_actors.classads.evaluation.budget import DEFAULT_BYTES, set_limits
 from condor_actors.config import Config, ConfigError
+from condor_actors.config.collectors import collector_nodes
 from condor_actors.config.user_maps import use_user_maps
 from condor_actors.machine.privilege.pool_account import pool_uid
 from condor_actors.services.audit import AuditLog
@@ -94,7 +96,7 @@ class RealWorld:
             ports.insert(0, last)
         for port in ports:
             try:
-                node = self.post.listen_tls("0.0.0.0" if everywhere else own, port, public_host=public)
+                node = self.post.listen_tls(_any_like(own) if everywhere else own, port, public_host=public)
             except CannotListenError as error:
                 problem = error
                 continue
@@ -185,6 +187,11 @@ def _tell_debug(line: str) -> None:
     Logger("classads").info("Classad debug: {line}", line=line)
 
 
+def _any_like(address: str) -> str:
+    """All addresses of its family."""
+    return "::" if ":" in address else "0.0.0.0"
+
+
 def bind_address(config: Config) -> str:
     """Where to listen: NETWORK_INTERFACE, an address, a pattern of addresses, or an interface's name or pattern.
 
@@ -192,11 +199,15 @@ def bind_address(config: Config) -> str:
         ConfigError: no interface of this machine fits.
     """
     wanted = config.needed_text("NETWORK_INTERFACE")
+    family = socket.AF_INET
+    if ":" in wanted:
+        family = socket.AF_INET6
+        wanted = _bare(wanted)
     addresses = [
         (name, address.address)
         for name, many in psutil.net_if_addrs().items()
         for address in many
-        if address.family == socket.AF_INET
+        if address.family == family
     ]
     fitting = [ip for name, ip in addresses if fnmatchcase(ip, wanted) or fnmatchcase(name, wanted)]
     if not fitting and _is_loopback(wanted):
@@ -207,6 +218,15 @@ def bind_address(config: Config) -> str:
         raise ConfigError(f"no interface fits; this machine has {known}", file=file, line=line or None,
                           name="NETWORK_INTERFACE", value=wanted, expected="an address or interface of this machine")
     return min(fitting, key=lambda ip: (ipaddress.ip_address(ip).is_loopback, ipaddress.ip_address(ip).is_private))
+
+
+def _bare(address: str) -> str:
+    """An IPv6 address in its one spelling, without brackets; a pattern of addresses as it is."""
+    try:
+        host, port = split_address(address)
+    except BadAddress:
+        return address
+    return host if port is None and is_ipv6(host) else address
 
 
 def _is_loopback(wanted: str) -> bool:
@@ -225,8 +245,8 @@ def listening_port(config: Config, name: str) -> int:
     """The port of a daemon: the collector's is known to all (COLLECTOR_HOST or COLLECTOR_PORT), others take
     ``<NAME>_PORT`` or any free one."""
     if name == "collector":
-        _, _, port = next(iter(config.list_of("COLLECTOR_HOST")), "").rpartition(":")
-        return int(port) if port.isdecimal() else config.integer("COLLECTOR_PORT")
+        first = next(iter(collector_nodes(config)), "")
+        return split_address(first)[1] or 0 if first else config.integer("COLLECTOR_PORT")
     wanted = config.text(f"{name.upper().replace('-', '_')}_PORT")
     return int(wanted) if wanted else 0
 

@@ -38,6 +38,8 @@ from condor_actors.cores.schedd.queue_operations import (
 from condor_actors.store.database import Store, disk_fails, takes_nothing
 
 FILE_NAME = "job_queue.sqlite"
+TRIMMED_AT_ONCE = 1_000
+"""Jobs of the history that are forgotten in one transaction: it has to be a short one."""
 
 
 @attrs.frozen
@@ -132,19 +134,23 @@ class QueueStore(Store):
             raise StoreUnavailable(self.problem)
         return _SqliteHistory(self.database.reader())
 
-    def trim_history(self, keep: int) -> int:
-        """Forget all but the newest ``keep`` jobs of the history; returns how many went."""
+    def trim_history(self, keep: int, most: int = TRIMMED_AT_ONCE) -> int:
+        """Forget the oldest of what is more than ``keep`` jobs of the history, at most ``most``; returns how many
+        went."""
         self.open()
         with self.database.transaction() as connection:
             row = connection.execute(
                 "SELECT entry FROM history ORDER BY entry DESC LIMIT 1 OFFSET ?", (max(keep, 1) - 1,)).fetchone()
             if row is None:
                 return 0
-            gone = connection.execute("DELETE FROM history WHERE entry < ?", row).rowcount
-            if gone:
-                connection.execute(
-                    "DELETE FROM history_clusters WHERE cluster NOT IN (SELECT cluster FROM history)")
-            return gone
+            old = connection.execute("SELECT entry, cluster FROM history WHERE entry < ? ORDER BY entry LIMIT ?",
+                                     (row[0], most)).fetchall()
+            connection.executemany("DELETE FROM history WHERE entry = ?", [(entry,) for entry, _ in old])
+            connection.executemany(
+                "DELETE FROM history_clusters WHERE cluster = ?1"
+                " AND NOT EXISTS (SELECT 1 FROM history WHERE cluster = ?1)",
+                [(cluster,) for cluster in {cluster for _, cluster in old}])
+            return len(old)
 
 
 class _SqliteHistory:

@@ -33,6 +33,7 @@ from typing import BinaryIO
 
 import attrs
 
+from condor_actors.actors.workers import touching
 from condor_actors.transfer.manifest import CHUNK_BYTES, is_digest
 
 _FICLONE = 0x40049409
@@ -403,6 +404,7 @@ class Partial:
 
     Attributes:
         offset: how many bytes are there.
+        is_begun: an earlier attempt left a beginning, which has to be read (:meth:`read_back`) before all else.
     """
 
     def __init__(self, store: BlobStore, path: Path, digest: str, size_bytes: int, stream: BinaryIO) -> None:
@@ -410,6 +412,7 @@ class Partial:
         self._name = digest
         self.size_bytes = size_bytes
         self.offset = 0
+        self.is_begun = False
         self._store = store
         self._path = path
         self._stream = stream
@@ -437,12 +440,23 @@ class Partial:
             stream.close()
             return None
         partial = cls(store, path, digest, size_bytes, stream)
-        while chunk := stream.read(CHUNK_BYTES):
-            partial._hash.update(chunk)
-            partial.offset += len(chunk)
-        if partial.offset > size_bytes:
+        begun_bytes = os.fstat(stream.fileno()).st_size
+        if begun_bytes > size_bytes:
             partial.restart()
+        partial.is_begun = 0 < begun_bytes <= size_bytes
         return partial
+
+    def read_back(self) -> None:
+        """Read what an earlier attempt left, which may be gigabytes; before anything is written.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        while self.is_begun and (chunk := self._stream.read(CHUNK_BYTES)):
+            self._hash.update(chunk)
+            self.offset += len(chunk)
+            touching(str(self._path))
+        self.is_begun = False
 
     def restart(self) -> None:
         """Forget what is there."""
@@ -450,6 +464,7 @@ class Partial:
         self._stream.truncate()
         self._hash = hashlib.sha256()
         self.offset = 0
+        self.is_begun = False
 
     def write(self, data: bytes) -> None:
         """The next bytes.
@@ -458,6 +473,7 @@ class Partial:
             WrongContent: more than the blob's size.
             OSError: the disk is full.
         """
+        assert not self.is_begun
         if self.offset + len(data) > self.size_bytes:
             raise WrongContent(f"more than the {self.size_bytes} bytes announced")
         view = memoryview(data)
@@ -493,7 +509,7 @@ class Partial:
         """Leave it for a later attempt."""
         if not self._done:
             self._end()
-            if self.offset == 0:
+            if self.offset == 0 and not self.is_begun:
                 self._path.unlink(missing_ok=True)
 
     def _end(self) -> None:

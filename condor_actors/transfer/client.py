@@ -21,7 +21,7 @@ from twisted.internet.protocol import Factory, Protocol
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from condor_actors.actors.workers import open_plain
+from condor_actors.actors.workers import InWorker, NoAnswer, at_once, open_plain
 from condor_actors.transfer import streams
 from condor_actors.transfer.blob_store import BlobError, BlobStore
 from condor_actors.transfer.sending import FileSender
@@ -94,13 +94,13 @@ class Transfer:
         self.failures = 0
         self.result: Deferred[None] = Deferred(lambda _: self.cancel())
         self.over = False
+        self.is_committing = False
         self.connection: ClientConnection | None = None
 
     def cancel(self) -> None:
         """The one who wanted it gave up."""
         self.over = True
-        if self.sink is not None:
-            self.sink.close()
+        self._close()
         if self.connection is not None:
             self.connection.abort("a transfer was cancelled")
 
@@ -114,9 +114,44 @@ class Transfer:
         """It failed for good; ``number``: the errno of what happened here."""
         if not self.over:
             self.over = True
-            if self.sink is not None:
-                self.sink.close()
+            self._close()
             self.result.errback(TransferError(code, text, number))
+
+    def fail_here(self, error: BaseException | None, place: str = "") -> None:
+        """It failed for what happened on this machine."""
+        if isinstance(error, BlobError):
+            self.fail("changed", str(error))
+            return
+        number = getattr(error, "errno", None) or 0
+        reason = getattr(error, "strerror", None) or str(error)
+        self.fail("local", f"{place}: {reason}" if place else str(error), number)
+
+    def _close(self) -> None:
+        """Let go of what came; who puts it into its place just now does that afterwards."""
+        if self.sink is not None and not self.is_committing:
+            self.sink.close()
+
+    def commit(self, in_worker: InWorker) -> None:
+        """All is here: put it into its place, and tell."""
+        sink = self.sink
+        assert sink is not None
+        self.is_committing = True
+
+        def done(result: object) -> None:
+            self.is_committing = False
+            if not isinstance(result, Failure):
+                self.succeed()
+                return
+            error = result.value
+            late = error.late if isinstance(error, NoAnswer) else None
+            if late is not None:
+                self.is_committing = True  # by a thread that has not come back
+                late.addCallback(lambda _: sink.close())
+            elif self.over:
+                sink.close()
+            self.fail_here(error)
+
+        in_worker(sink.commit).addBoth(done)
 
 
 class BulkClient:
@@ -126,11 +161,13 @@ class BulkClient:
         clock: timers.
         endpoint: makes the endpoint of a node (``PostOffice.endpoint``).
         is_local: whether a node is this machine, where compression never pays.
+        in_worker: runs what waits for a disk: making files, syncing them, reading beginnings.
     """
 
     def __init__(self, clock: IReactorTime, endpoint: Callable[[str], IStreamClientEndpoint],
-                 log: Logger | None = None) -> None:
+                 log: Logger | None = None, in_worker: InWorker = at_once) -> None:
         self.clock = clock
+        self.in_worker = in_worker
         self.log = log or Logger("condor.transfer")
         self.endpoint = endpoint
         self._nodes: dict[str, _Node] = {}
@@ -149,9 +186,13 @@ class BulkClient:
             transfer.succeed()
             return transfer.result
         try:
-            transfer.sink = store.begin(digest, size_bytes)
+            partial = store.begin(digest, size_bytes)
         except (BlobError, OSError) as error:
             transfer.fail("full", str(error))
+            return transfer.result
+        transfer.sink = partial
+        if partial.is_begun:
+            self._begin_when(partial.read_back, node, transfer, lambda _: None)
             return transfer.result
         return self._start(node, transfer)
 
@@ -159,12 +200,30 @@ class BulkClient:
                    mode: int = 0o644) -> Deferred[None]:
         """Get a blob from ``node`` into a file, replaced at once when all is there."""
         transfer = Transfer(key, digest, size_bytes, None, None)
-        try:
-            transfer.sink = FileSink(target, digest, size_bytes, mode)
-        except OSError as error:
-            transfer.fail("local", f"{target}: {error.strerror}", error.errno or 0)
-            return transfer.result
-        return self._start(node, transfer)
+
+        def take(sink: FileSink) -> None:
+            if transfer.over:
+                sink.close()
+            transfer.sink = sink
+
+        self._begin_when(lambda: FileSink(target, digest, size_bytes, mode), node, transfer, take, target)
+        return transfer.result
+
+    def _begin_when(self, ready: Callable[[], Any], node: str, transfer: Transfer, take: Callable[[Any], None],
+                    place: str = "") -> None:
+        """Begin a transfer when a worker has done something for it."""
+
+        def begin(result: Any) -> None:
+            take(result)
+            if not transfer.over:
+                self._start(node, transfer)
+
+        def failed(failure: Failure) -> None:
+            if isinstance(failure.value, NoAnswer) and failure.value.late is not None:
+                failure.value.late.addCallback(lambda late: None if isinstance(late, Exception) else take(late))
+            transfer.fail_here(failure.value, place)
+
+        self.in_worker(ready).addCallbacks(begin, failed)
 
     def fetch_bytes(self, node: str, key: str, digest: str, limit_bytes: int) -> Deferred[bytes]:
         """Get a blob whose size is not known beforehand; fires with its content."""
@@ -361,7 +420,7 @@ class ClientConnection(Protocol):
         elif transfer.sink is not None and letter == streams.HEAD:
             self._head(transfer, fields[0])
         elif transfer.sink is not None and letter == streams.END and self._receiving:
-            self._fetched(transfer, transfer.sink)
+            self._fetched(transfer)
         elif transfer.sink is None and letter == streams.SEND and self._sender is None:
             self._send(transfer, fields[0])
         elif transfer.sink is None and letter == streams.HAVE:
@@ -393,15 +452,9 @@ class ClientConnection(Protocol):
             transfer.fail("local", str(error), error.errno or 0)
             self.abort("the blocks cannot be kept")
 
-    def _fetched(self, transfer: Transfer, sink: Sink) -> None:
-        try:
-            sink.commit()
-        except BlobError as error:
-            transfer.fail("changed", str(error))
-        except OSError as error:
-            transfer.fail("local", str(error), error.errno or 0)
-        else:
-            transfer.succeed()
+    def _fetched(self, transfer: Transfer) -> None:
+        if not transfer.over:
+            transfer.commit(self._node.client.in_worker)
         self._free()
 
     def _refused(self, transfer: Transfer, code: str, text: str) -> None:

@@ -20,6 +20,7 @@ from twisted.internet.protocol import Protocol
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from condor_actors.actors.workers import InWorker, at_once
 from condor_actors.messages.envelope import Identity
 from condor_actors.transfer import streams
 from condor_actors.transfer.beneath import needs_regular, open_at_once
@@ -61,10 +62,13 @@ class BulkService:
     """The grants of a process and the connections that use them.
 
     Give :meth:`connection` to the post office: ``office.services[streams.BULK_LINE] = service.connection``.
+
+    ``in_worker`` reads the beginnings that earlier attempts left.
     """
 
-    def __init__(self, clock: IReactorTime, log: Logger | None = None) -> None:
+    def __init__(self, clock: IReactorTime, log: Logger | None = None, in_worker: InWorker = at_once) -> None:
         self.clock = clock
+        self.in_worker = in_worker
         self.log = log or Logger("condor.transfer")
         self._grants: dict[str, Grant] = {}
         self.connections: set[BulkConnection] = set()
@@ -217,7 +221,23 @@ class BulkConnection(Protocol):
                 self._no("full", str(error))
                 return
             self._partial, self._grant, self._key = partial, grant, key
+            if partial.is_begun:
+                self._service.in_worker(partial.read_back).addBoth(self._read_back, partial)
+            else:
+                self._write(frame(streams.SEND, partial.offset))
+
+    def _read_back(self, result: object, partial: Partial) -> None:
+        """The beginning that an earlier attempt left was read: send the rest."""
+        if self._partial is not partial:
+            partial.close()  # the connection was lost meanwhile
+        elif isinstance(result, Failure):
+            partial.discard()
+            self._partial = None
+            self._no("full", result.getErrorMessage())
+            self._next_request()
+        else:
             self._write(frame(streams.SEND, partial.offset))
+            self._alive()
 
     def _block(self, letter: int, payload: bytes) -> None:
         if self._refusing:
@@ -265,7 +285,8 @@ class BulkConnection(Protocol):
     # ---- life
 
     def _alive(self) -> None:
-        busy = self._sender is not None or self._partial is not None
+        reads_back = self._partial is not None and self._partial.is_begun
+        busy = self._sender is not None or (self._partial is not None and not reads_back)
         if self._silence is not None and self._silence.active():
             if busy:
                 self._silence.reset(streams.SILENCE_S)
@@ -293,6 +314,6 @@ class BulkConnection(Protocol):
             self._silence.cancel()
         if self._sender is not None:
             self._sender.cancel()
-        if self._partial is not None:
+        if self._partial is not None and not self._partial.is_begun:
             self._partial.close()
         self._partial = self._sender = None

@@ -11,6 +11,7 @@ import hashlib
 import os
 from typing import BinaryIO, Protocol
 
+from condor_actors.actors.workers import touching
 from condor_actors.durable import open_beside, sync_folder
 from condor_actors.transfer.blob_store import BlobError
 
@@ -47,6 +48,7 @@ class FileSink:
         self._size_bytes = size_bytes
         self._mode = mode
         self._hash = hashlib.sha256()
+        touching(target)
         stream, self._path = open_beside(target, digest[:12])
         self._stream: BinaryIO | None = stream
 
@@ -88,8 +90,10 @@ class FileSink:
             self.close()
             raise BlobError(f"what came for {self._target} is not what was announced: the file changed while it"
                             " was sent")
+        touching(self._target)
         os.fchmod(self._stream.fileno(), self._mode)
         os.fsync(self._stream.fileno())
+        touching(self._target)
         os.replace(self._path, self._target)
         self._stream.close()
         self._stream = None

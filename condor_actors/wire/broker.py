@@ -10,6 +10,7 @@ but a byte string is ever unjellied, the security options allow no type at all.
 from __future__ import annotations
 
 import contextlib
+import socket
 from typing import Any, Protocol
 
 from twisted.internet.abstract import FileDescriptor
@@ -24,6 +25,10 @@ from condor_actors.wire.banana import BadBanana, Decoder, encode_call
 from condor_actors.wire.frames import ACTORS_LINE
 
 _DONE = Failure(ConnectionDone())
+
+TCP_RTO_MAX_MS = 44
+"""Linux's number of the option; Python has no name for it."""
+RESENT_WITHIN_MS = 3_000
 
 
 class NothingAllowed(jelly.SecurityOptions):
@@ -52,6 +57,16 @@ def _send_at_once(transport: Any) -> None:
     if set_no_delay is not None:
         with contextlib.suppress(OSError):  # a UNIX socket has nothing to set
             set_no_delay(True)
+
+
+def _come_back_soon(transport: Any) -> None:
+    """After a cut, what was not acknowledged is sent again within seconds; the kernel would wait as long again as the
+    cut has lasted."""
+    below = _descriptor_of(transport)
+    connected = getattr(below, "socket", None)
+    if connected is not None and connected.family in (socket.AF_INET, socket.AF_INET6):
+        with contextlib.suppress(OSError):  # a kernel before 6.15
+            connected.setsockopt(socket.IPPROTO_TCP, TCP_RTO_MAX_MS, RESENT_WITHIN_MS)
 
 
 def _descriptor_of(transport: Any) -> FileDescriptor | None:
@@ -112,6 +127,7 @@ class LinkBroker(pb.Broker):
         """The side that dialled says what the connection is for."""
         self._descriptor = _descriptor_of(self.transport)
         _send_at_once(self.transport)
+        _come_back_soon(self.transport)
         if self.isClient:
             self.transport.write(ACTORS_LINE)
         super().connectionMade()  # type: ignore[no-untyped-call]

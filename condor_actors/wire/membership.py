@@ -18,6 +18,7 @@ from cryptography import x509
 from twisted.logger import Logger
 
 from condor_actors.actors import Actor, ActorSystem
+from condor_actors.config.collectors import collector_nodes
 from condor_actors.durable import write_whole
 from condor_actors.messages.envelope import Address, Delivery, Identity, Level, Refused, TimerFired
 from condor_actors.messages.pool import (
@@ -54,7 +55,6 @@ from condor_actors.wire.idtokens import token_desk
 from condor_actors.wire.idtokens.revoked_tokens import RevokedTokens
 from condor_actors.wire.idtokens.signed_token import BadToken
 from condor_actors.wire.idtokens.signing_keys import SigningKeys
-from condor_actors.wire.nodes import tls_node
 from condor_actors.wire.partners.partner_store import read_partners
 from condor_actors.wire.partners.partner_watch import PartnerWatch
 from condor_actors.wire.post_office import PostOffice
@@ -272,8 +272,7 @@ def keep_membership(config: Any, name: str, office: PostOffice, system: ActorSys
     files = PoolFiles.of(config)
     if office.tls is None:
         return None
-    hosts = config.list_of("COLLECTOR_HOST")
-    authority = str(tls_node(hosts[0])) if hosts else ""
+    authority = next(iter(collector_nodes(config)), "")
 
     def cut() -> None:
         hosts = cut_the_revoked(office, office.log)

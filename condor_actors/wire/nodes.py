@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
+from condor_actors.addresses import BadAddress, joined_address, split_address
 from condor_actors.messages.realm import parted, realm_of_host
 
 DEFAULT_PORT = 9618
@@ -38,7 +39,7 @@ class TlsNode(NamedTuple):
         return parted(self.host)[0] if self.realm else self.host
 
     def __str__(self) -> str:
-        return f"<[{self.host}]:{self.port}>" if ":" in self.host else f"<{self.host}:{self.port}>"
+        return f"<{joined_address(self.host, self.port)}>"
 
 
 def parse_node(node: str) -> UnixNode | TlsNode:
@@ -50,11 +51,13 @@ def parse_node(node: str) -> UnixNode | TlsNode:
     if node.startswith("unix:/"):
         return UnixNode(node[5:])
     if node.startswith("<") and node.endswith(">"):
-        text = node[1:-1].partition("?")[0]
-        host, colon, port = text.rpartition(":")
-        if colon and host and _is_port(port):
-            return TlsNode(host.strip("[]"), int(port))
-    raise BadNode(f"{node!r} is no address; expected unix:/path or <host:port>")
+        try:
+            host, port = split_address(node)
+        except BadAddress:
+            port = None
+        if port:
+            return TlsNode(host, port)
+    raise BadNode(f"{node[:200]!r} is no address; expected unix:/path or <host:port>")
 
 
 def tls_node(text: str, default_port: int = DEFAULT_PORT) -> TlsNode:
@@ -63,32 +66,13 @@ def tls_node(text: str, default_port: int = DEFAULT_PORT) -> TlsNode:
     Raises:
         BadNode: none of these.
     """
-    if text.startswith("<"):
-        node = parse_node(text)
-        assert isinstance(node, TlsNode)
-        return node
-    if text.startswith("["):
-        host, _, rest = text[1:].partition("]")
-        return parse_tls(host, rest.removeprefix(":") or str(default_port), text)
-    if text.count(":") == 1:
-        host, _, port = text.partition(":")
-        return parse_tls(host, port, text)
-    return parse_tls(text, str(default_port), text)
-
-
-def _is_port(text: str) -> bool:
-    return text.isdecimal() and len(text) <= 5 and 0 < int(text) < 65536
-
-
-def parse_tls(host: str, port: str, text: str) -> TlsNode:
-    """A checked host and port.
-
-    Raises:
-        BadNode: naming ``text``.
-    """
-    if not host or not _is_port(port):
-        raise BadNode(f"{text!r} is no address; expected host or host:port")
-    return TlsNode(host, int(port))
+    try:
+        host, port = split_address(text)
+    except BadAddress as error:
+        raise BadNode(str(error)) from None
+    if port == 0 or (port is None and not default_port):
+        raise BadNode(f"{text[:200]!r} names no port")
+    return TlsNode(host, port or default_port)
 
 
 def is_address(host: str) -> bool:

@@ -43,7 +43,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         killed_by=("tests/unit/transfer/test_blob_store.py::test_a_blob_damaged_on_disk_is_found_out_and_dropped",)),
     Mutation(
         "partial-begins-anew-with-old-bytes", "condor_actors/transfer/blob_store.py",
-        "            partial._hash.update(chunk)\n",
+        "            self._hash.update(chunk)\n",
         "",
         why="no transfer that broke can ever be completed",
         killed_by=("tests/unit/transfer/test_blob_store.py::test_a_partial_blob_is_taken_up_by_the_next_process",)),

@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 import pytest_twisted
 from twisted.internet import reactor
-from twisted.internet.defer import CancelledError, gatherResults
+from twisted.internet.defer import CancelledError, Deferred, gatherResults
 from twisted.internet.endpoints import UNIXClientEndpoint, connectProtocol
+from twisted.internet.task import deferLater
+from twisted.internet.threads import deferToThread
 
 from condor_actors.transfer import streams
 from condor_actors.transfer.blob_store import BlobStore, Partial
@@ -162,7 +164,7 @@ async def test_a_cut_transfer_goes_on_from_where_it_was(ends: Ends) -> None:
 
     def watched(*arguments: Any, **options: Any) -> Any:
         partial = begin(*arguments, **options)
-        offsets.append(partial.offset)
+        offsets.append(os.fstat(partial._stream.fileno()).st_size if partial.is_begun else 0)
         if len(offsets) == 1:
             write = partial.write
 
@@ -264,3 +266,119 @@ async def test_a_disk_that_fills_up_is_said_and_left_as_it_was(ends: Ends, monke
     monkeypatch.undo()
     await ends.client.put(ends.node, KEY, digest, size, path)
     assert digest in ends.store
+
+
+class Slowly:
+    """Workers whose work is done when the test says so."""
+
+    def __init__(self) -> None:
+        self.waiting: list[tuple[Callable[[], Any], Deferred[Any]]] = []
+
+    def __call__(self, function: Callable[[], Any]) -> Deferred[Any]:
+        self.waiting.append((function, Deferred()))
+        return self.waiting[-1][1]
+
+    async def work(self) -> None:
+        """Do the next piece, on a thread of its own."""
+        while not self.waiting:
+            await deferLater(reactor, 0.01)
+        function, result = self.waiting.pop(0)
+        await deferToThread(function).addBoth(result.callback)
+
+
+@pytest_twisted.ensureDeferred
+async def test_files_are_made_and_synced_by_workers(ends: Ends) -> None:
+    digest, size, path = ends.file(b"output" * 10_000)
+    ends.service.open(KEY, Grant(sources={digest: path}))
+    slowly = ends.client.in_worker = Slowly()
+    target = ends.directory / "home"
+    fetching = ends.client.fetch_file(ends.node, KEY, digest, size, str(target))
+    assert list(ends.directory.glob(".home*")) == []
+    await slowly.work()
+    while not slowly.waiting:
+        await deferLater(reactor, 0.01)
+    assert not fetching.called
+    assert not target.exists()
+    again = ends.client.fetch_file(ends.node, KEY, digest, size, str(ends.directory / "other"))
+    await slowly.work()
+    await fetching
+    assert target.read_bytes() == b"output" * 10_000
+    await slowly.work()
+    await slowly.work()
+    await again
+
+
+@pytest_twisted.ensureDeferred
+async def test_who_gives_up_while_workers_are_at_it_leaves_nothing_open(ends: Ends) -> None:
+    digest, size, path = ends.file(b"output" * 10_000)
+    ends.service.open(KEY, Grant(sources={digest: path}))
+    slowly = ends.client.in_worker = Slowly()
+    for pieces in (1, 2):
+        fetching = ends.client.fetch_file(ends.node, KEY, digest, size, str(ends.directory / "home"))
+        for _ in range(pieces - 1):
+            await slowly.work()
+            while not slowly.waiting:
+                await deferLater(reactor, 0.01)
+        fetching.cancel()
+        with pytest.raises(CancelledError):
+            await fetching
+        await slowly.work()
+        assert list(ends.directory.glob(".home*")) == []
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_cannot_be_put_into_its_place_fails_here(ends: Ends) -> None:
+    digest, size, path = ends.file(b"output" * 10_000)
+    ends.service.open(KEY, Grant(sources={digest: path}))
+    slowly = ends.client.in_worker = Slowly()
+    target = ends.directory / "home"
+    fetching = ends.client.fetch_file(ends.node, KEY, digest, size, str(target))
+    await slowly.work()
+    target.mkdir()
+    await slowly.work()
+    with pytest.raises(TransferError) as caught:
+        await fetching
+    assert (caught.value.code, caught.value.number) == ("local", errno.EISDIR)
+    assert list(ends.directory.glob(".home*")) == []
+    slowly.waiting.clear()
+    lost = ends.client.fetch_file(ends.node, KEY, digest, size, str(ends.directory / "gone" / "x"))
+    await slowly.work()
+    with pytest.raises(TransferError, match="No such file") as caught:
+        await lost
+    assert caught.value.number == errno.ENOENT
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_beginning_of_an_earlier_attempt_is_read_by_a_worker(ends: Ends) -> None:
+    data = os.urandom(200_000)
+    digest, size, path = ends.file(data)
+    with ends.store.begin(digest, size) as begun:
+        begun.write(data[:150_000])
+    grant = Grant(store=ends.store, writable=None)
+    ends.service.open(KEY, grant)
+    slowly = ends.service.in_worker = Slowly()
+    putting = ends.client.put(ends.node, KEY, digest, size, path)
+    await slowly.work()
+    await putting
+    assert ends.store.read(digest) == data
+    assert grant.written_bytes == 50_000
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_connection_that_is_lost_while_a_beginning_is_read(ends: Ends) -> None:
+    data = os.urandom(200_000)
+    digest, size, path = ends.file(data)
+    with ends.store.begin(digest, size) as begun:
+        begun.write(data[:150_000])
+    ends.service.open(KEY, Grant(store=ends.store, writable=None))
+    slowly = ends.service.in_worker = Slowly()
+    putting = ends.client.put(ends.node, KEY, digest, size, path)
+    while not slowly.waiting:
+        await deferLater(reactor, 0.01)
+    ends.service.stop()
+    while ends.service.connections:
+        await deferLater(reactor, 0.01)
+    await slowly.work()
+    await slowly.work()
+    await putting
+    assert ends.store.read(digest) == data

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_twisted
+from twisted.internet import reactor
 
 from condor_actors.messages.admin import Ping
 from condor_actors.messages.envelope import Address, AskFailed, Done, Identity, PeerDown, PeerUp, Refused
 from condor_actors.wire.authority import Authority, PoolFiles, create_pool, lend_proxy
+from condor_actors.wire.broker import RESENT_WITHIN_MS, TCP_RTO_MAX_MS
 from condor_actors.wire.credentials import Credentials
 from tests.wire.conftest import Process
 
@@ -252,3 +255,22 @@ async def test_who_became_another_user_has_that_users_rights(processes: Make, sh
     server.office.reidentify(sender.node, Identity(name="alice@test.domain", method="local", uid=12345))
     answer = await client.box.ask(node, "echo", Done())
     assert answer.message.text == "alice@test.domain "
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_a_cut_has_swallowed_is_sent_again_soon_after_it(processes: Make, credentials: Credentials) -> None:
+    """The kernel's own time until it tries again grows to two minutes."""
+    with socket.socket() as probe:
+        try:
+            probe.setsockopt(socket.IPPROTO_TCP, TCP_RTO_MAX_MS, RESENT_WITHIN_MS)
+        except OSError:
+            pytest.skip("this kernel has no bound for that (before Linux 6.15)")
+    server, client = processes("server", credentials), processes("client", credentials)
+    node = server.office.listen_tls("127.0.0.1", 0)
+    await client.box.ask(node, "echo", Done())
+    ours = [each for each in reactor.getReaders() if getattr(each, "TLS", False) or hasattr(each, "getPeer")]
+    bounds = [each.socket.getsockopt(socket.IPPROTO_TCP, TCP_RTO_MAX_MS) for each in ours
+              if isinstance(getattr(each, "socket", None), socket.socket) and each.socket.type == socket.SOCK_STREAM
+              and each.socket.family == socket.AF_INET and not each.socket.getsockopt(socket.SOL_SOCKET,
+                                                                                       socket.SO_ACCEPTCONN)]
+    assert bounds == [RESENT_WITHIN_MS] * 2

@@ -20,7 +20,7 @@ from typing import Any
 from condor_actors.classads import ClassAd, Expr, unparse
 from condor_actors.cores.schedd.job_queue import Cluster, Job
 
-__all__ = ["ALWAYS_SIGNIFICANT", "Autocluster", "Autoclusters", "default_rank"]
+__all__ = ["ALWAYS_SIGNIFICANT", "Autocluster", "Autoclusters", "default_rank", "was_refused"]
 
 ALWAYS_SIGNIFICANT = frozenset({
     "requirements", "rank", "requestcpus", "requestmemory", "requestdisk", "requestgpus", "concurrencylimits",
@@ -321,3 +321,8 @@ def _text(value: Any) -> str:
         return ""
     return str(value) if isinstance(value, Expr) else f"{type(value).__name__}:{value}" if isinstance(
         value, (int, float, str)) else unparse(value)
+
+
+def was_refused(job: Job) -> bool:
+    """Whether no slot was found for jobs like this one when it was asked for last: then it keeps no room for itself."""
+    return job.ad.get_int("LastRejMatchTime") > job.ad.get_int("LastMatchTime")

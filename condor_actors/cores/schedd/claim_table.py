@@ -27,7 +27,7 @@ from condor_actors.classads import ClassAd, ClassAdSyntaxError, match_ads
 from condor_actors.cores.checkpoint_seals import key_of_owner
 from condor_actors.cores.flocking import FlockLevels, foreign_slot, home_name
 from condor_actors.cores.rights import host_of, speaks_for_node
-from condor_actors.cores.schedd.autoclusters import Autocluster
+from condor_actors.cores.schedd.autoclusters import Autocluster, was_refused
 from condor_actors.cores.schedd.job_queue import Job
 from condor_actors.cores.schedd.job_transitions import JobTransitions
 from condor_actors.cores.schedd.queue_operations import DropClaim, SaveClaim
@@ -161,7 +161,7 @@ class _GivenBack:
 
 
 class ClaimTable:
-    """Requests, renews, reuses and releases the claims of a schedd."""
+    """Requests, renews, reuses and releases claims; of those in ``cut`` not all that they wanted was told last time."""
 
     def __init__(self, context: ScheddContext, transitions: JobTransitions) -> None:
         self._context = context
@@ -182,6 +182,7 @@ class ClaimTable:
         self._listings: dict[tuple[str, str], _Listing] = {}
         self._significant: dict[str, tuple[str, ...]] = {}
         """What tells jobs apart to the negotiators of each pool."""
+        self.cut: set[str] = set()
         self.unreachable = UnreachableStartds(context)
         self._starts_left = context.settings.job_start_count
         self._spaced: dict[str, float] = {}
@@ -246,7 +247,8 @@ class ClaimTable:
         autoclusters.only = settings.only_significant
         self._significant[realm] = question.significant_attributes[:MOST_SIGNIFICANT if realm else None]
         significant = chain.from_iterable(self._significant.values())
-        self._transitions.offer_anew(autoclusters.learn(significant, context.queue.jobs()))
+        if displaced := autoclusters.learn(significant, context.queue.jobs()):
+            self._transitions.offer_anew(displaced)
         page = question.cursor
         listing = self._listing(key, int(page) if page.isdecimal() and len(page) < MOST_DIGITS else 0)
         found: list[ResourceRequest] = []
@@ -262,10 +264,12 @@ class ClaimTable:
             if job is None:
                 continue
             count = min(listing.room, autocluster.waiting)
-            listing.room -= count
+            listing.room -= 0 if was_refused(job) else count
             text = job.text
             size += len(text) + 40
             found.append(ResourceRequest(autocluster=autocluster.number, job_id=job.name, count=count, job_ad=text))
+        if listing.next < len(listing.autoclusters):
+            self.cut.add(key[0])
         return ResourceRequests(submitter=question.submitter, requests=tuple(found), avoided=self.unreachable.named())
 
     def _listing(self, key: tuple[str, str], cursor: int) -> _Listing:
@@ -284,7 +288,8 @@ class ClaimTable:
         for match in message.matches:
             match = attrs.evolve(match, startd_address=node_abroad(match.startd_address, realm))
             job = self._job_for(match, submitter)
-            if job is None or not self.accepting or not self.flock.reaches(submitter, realm):
+            has_room = self.runs.running + len(self._asked) < self._context.settings.max_jobs_running
+            if job is None or not (has_room and self.accepting and self.flock.reaches(submitter, realm)):
                 continue
             self._transitions.withdraw(job)
             job.reserved = True

@@ -83,11 +83,9 @@ class JobTransitions:
         """These jobs, and those of earlier calls, have lost their place: the first ones get another now.
 
         Returns:
-            Whether it was asked for and none is left; else the next follow at ``TimerFired(("offer-anew",))``.
+            Whether more are left, which get theirs at ``TimerFired(("offer-anew",))``.
         """
         anew = self._anew
-        if not jobs and not anew:
-            return False
         anew.extend(jobs)
         for _ in range(min(OFFERS, len(anew))):
             job = anew.popleft()
@@ -95,7 +93,7 @@ class JobTransitions:
                 self.offer(job)
         if anew:
             self._context.timer(("offer-anew",), OFFER_GAP_S)
-        return not anew
+        return bool(anew)
 
     def _has_to_wait(self, job: Job) -> bool:
         """Whether a job has another time to begin; one that will never run is dealt with in a turn of its own."""

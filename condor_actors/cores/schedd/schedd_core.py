@@ -313,7 +313,7 @@ class ScheddCore:
                 self.claims.offer_idle()
 
     def _offer_anew(self) -> None:
-        if self.transitions.offer_anew():
+        if not self.transitions.offer_anew():
             self.demand.wish_cycle()
 
     def _wake(self) -> None:
@@ -330,7 +330,11 @@ class ScheddCore:
                 job.ad.store("LastRejMatchReason", rejection.reason)
                 job.ad.store("LastRejMatchTime", int(self.context.now_s))
         realm = delivery.identity.realm
-        self.demand.unserved(home_name(message.submitter, realm), realm)
+        submitter = home_name(message.submitter, realm)
+        self.demand.unserved(submitter, realm)
+        if message.rejections and submitter in self.claims.cut:
+            self.claims.cut.discard(submitter)
+            self.demand.wish_cycle()
 
     # ---- shadow hosts
 

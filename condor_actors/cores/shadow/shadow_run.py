@@ -167,6 +167,14 @@ class ShadowRun:
             "NumJobStarts": job.get_int("NumJobStarts") + (not counted),
         })
 
+    def began_unheard(self, when_s: float) -> None:
+        """The program must have begun: it runs, or has ended; that it did was told to somebody who is gone, or while
+        the link was cut.  Who is gone has written the event; else nobody has."""
+        self.began = True
+        self.count_start(when_s)
+        if not self.order.reattach:
+            self.out.append(Log(JobEventType.EXECUTE, {}, when_s, False))
+
     def tell(self, event: str) -> None:
         """Report soon; what happens meanwhile goes along."""
         if not self.told:
@@ -249,8 +257,7 @@ class ShadowRun:
                 self.log(JobEventType.JOB_RECONNECTED)
                 self.report_now("reconnected")
             if message.pid > 0 and not self.began:
-                self.began = True
-                self.count_start(self.now_s)
+                self.began_unheard(self.now_s)
             if self.stopping is not None:
                 self.out.append(Send(self.starter, self.stopping))
             self.tell_wish()

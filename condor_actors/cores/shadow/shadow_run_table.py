@@ -305,6 +305,8 @@ def _bring(run: ShadowRun, event: RunExited) -> None:
     run.state = ShadowState.BRINGING
     run.out += [CancelTimer("update"), CancelTimer("lease")]
     run.note_usage(event.usage)
+    if not run.began and max(event.exit_code, event.exit_signal) >= 0:
+        run.began_unheard(event.when_s - event.usage.wall_s)
     size_bytes = sum(entry.size_bytes for entry in event.outputs)
     if event.cause == "exited" and run.too_much(
             "MaxTransferOutputMB", size_bytes, "output", HoldCode.MAX_TRANSFER_OUTPUT_SIZE_EXCEEDED):

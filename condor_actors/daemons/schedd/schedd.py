@@ -61,6 +61,8 @@ __all__ = ["ScheddDaemon", "ScheddEdges", "make_daemon"]
 
 INBOX_LIMIT = 20_000
 HISTORY_TRIM_S = 3600.0
+TRIM_GAP_S = 0.1
+"""Between two pieces of the history that are forgotten."""
 CLOCK_LOOK_S = 10.0
 CLOCK_SET_S = 60.0
 """A wall clock that went so far from the boot clock within a look was set."""
@@ -174,9 +176,10 @@ class ScheddActor(CoreActor):
             self._check_clock()
             return
         if isinstance(message, TimerFired) and message.key == ("trim-history",):
+            gone = 0
             with contextlib.suppress(StoreUnavailable):
-                self._edges.store.trim_history(self.core.context.settings.history_limit)
-            self.context.set_timer(("trim-history",), HISTORY_TRIM_S)
+                gone = self._edges.store.trim_history(self.core.context.settings.history_limit)
+            self.context.set_timer(("trim-history",), TRIM_GAP_S if gone else HISTORY_TRIM_S)
             return
         if isinstance(message, ReserveCluster):
             problem = self._cannot_serve(delivery.identity)

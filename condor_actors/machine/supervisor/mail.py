@@ -10,6 +10,7 @@ from typing import Any
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
+from condor_actors.addresses import BadAddress, split_address
 from condor_actors.config import Config
 
 __all__ = ["Mailer"]
@@ -59,8 +60,12 @@ class Mailer:
 
     def _server(self) -> tuple[str, int]:
         text = self._config.text("SMTP_SERVER") or ""
-        host, colon, port = text.rpartition(":")
-        return (host, int(port)) if colon and port.isdecimal() else (text, DEFAULT_PORT)
+        try:
+            host, port = split_address(text) if text else ("", None)
+        except BadAddress as error:
+            self._log.error("SMTP_SERVER: {error}", error=error)
+            return "", DEFAULT_PORT
+        return host, DEFAULT_PORT if port is None else port
 
     def _sender(self) -> str:
         return self._config.text("MAIL_FROM") or f"condor@{self._config.full_hostname}"

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+from condor_actors.addresses import BadAddress, split_address
 from condor_actors.machine.privilege.helper import process_helper, send_signal
 from condor_actors.machine.run.process_watch import ProcessWatch
 from condor_actors.machine.run.scheduling_starvation import ProcessorWait
@@ -131,8 +132,11 @@ class StarterProcess:
             node = (self._run / "starter-host.address").read_text().split()[0]
         except (OSError, IndexError):
             return ""
-        port = node.strip("<>").rpartition(":")[2]
-        return port if port.isdecimal() else ""
+        try:
+            port = split_address(node)[1]
+        except BadAddress:
+            port = None
+        return str(port) if port else ""
 
     def watch(self, pid: int, ended: Callable[[int], None]) -> None:
         """Have ``ended(pid)`` called when that process is gone."""

@@ -19,7 +19,7 @@ import attrs
 from condor_actors.cores.schedd import queue_operations as q
 from condor_actors.simulation.world.disk import Committer, Kept
 from condor_actors.store.database import Database, schema_steps
-from condor_actors.store.queue_store import HistoryReader, QueueStore
+from condor_actors.store.queue_store import TRIMMED_AT_ONCE, HistoryReader, QueueStore
 
 __all__ = ["QueueFile", "SimulatedQueueStore", "Tables"]
 
@@ -189,6 +189,6 @@ class SimulatedQueueStore(Committer):
         """A reader."""
         return self._kept.database.history()
 
-    def trim_history(self, keep: int) -> int:
-        """Forget all but the newest."""
-        return self._kept.database.trim_history(keep)
+    def trim_history(self, keep: int, most: int = TRIMMED_AT_ONCE) -> int:
+        """Forget the oldest of what is more than so many."""
+        return self._kept.database.trim_history(keep, most)

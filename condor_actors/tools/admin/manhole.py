@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from condor_actors.addresses import split_address
 from condor_actors.tools.lib.command import framed
 
 USAGE = """Usage: condor_manhole [-i KEYFILE] DAEMON [EXPRESSION]
@@ -102,9 +103,9 @@ def relay(where: str) -> int:
         connected = socket.socket(socket.AF_UNIX)
         target: str | tuple[str, int] = where[5:]
     else:
-        connected = socket.socket(socket.AF_INET)
-        host, _, port = where.rpartition(":")
-        target = (host, int(port))
+        host, port = split_address(where)
+        connected = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+        target = (host, port or 0)
     try:
         connected.connect(target)
     except OSError as error:

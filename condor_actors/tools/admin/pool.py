@@ -220,7 +220,8 @@ def token(words: Sequence[str]) -> None:
     if not address:
         raise PoolToolError("COLLECTOR_HOST is not set; say --address HOST[:PORT]")
     note_deed(config, "issue-join-token", f"roles={','.join(roles)} lifetime_s={life_s:.0f}")
-    made = TokenStore(files.tokens).issue(str(tls_node(address)), fingerprint(authority.certificate), life_s=life_s,
+    node = tls_node(address, config.integer("COLLECTOR_PORT"))
+    made = TokenStore(files.tokens).issue(str(node), fingerprint(authority.certificate), life_s=life_s,
                                           roles=roles)
     if os.getuid() == 0:
         _share_tokens(config, files)

@@ -250,7 +250,7 @@ def collector(config: Config, *, pool: str = "") -> Client:
     for host in hosts:
         try:
             node = _partner(config, host) if pool else ""
-            return connect(node or str(tls_node(host)), credentials(config))
+            return connect(node or str(tls_node(host, config.integer("COLLECTOR_PORT"))), credentials(config))
         except (BadNode, WireError) as error:
             problem = unreachable(f"collector {host}", error)
     raise ToolError(problem + here)

@@ -11,6 +11,7 @@ from typing import Final
 
 import attrs
 
+from condor_actors.addresses import split_address
 from condor_actors.config import Config, ConfigError, load_config, own_home
 
 __all__ = ["PersonalFiles", "Setup", "SetupError", "default_folder"]
@@ -132,9 +133,8 @@ class Setup:
             return 0, 0
         try:
             config = load_config(files=[self.files.config], environ={})
-            host = config.text("COLLECTOR_HOST") or ""
-            port = host.rpartition(":")[2]
-            return int(port) if port.isdecimal() else 0, int(config.text("PERSONAL_SLOTS") or 0)
+            _, port = split_address(config.text("COLLECTOR_HOST") or "")
+            return port or 0, int(config.text("PERSONAL_SLOTS") or 0)
         except (ConfigError, ValueError):
             return 0, 0
 
@@ -148,7 +148,7 @@ class Setup:
         for path in (files.ca, files.ca_key, files.host, files.host_key):
             path.unlink(missing_ok=True)
         name = self.files.load().full_hostname
-        hosts = dict.fromkeys((name, name.split(".")[0], "localhost", "127.0.0.1"))
+        hosts = dict.fromkeys((name, name.split(".")[0], "localhost", "127.0.0.1", "::1"))
         create_pool(files, "personal", tuple(hosts))
 
 

@@ -56,7 +56,7 @@ def _request(given: Sequence[Given]) -> int:
     identity = values.get("identity") or f"condor@{config.needed_text('TRUST_DOMAIN')}"
     host = values.get("pool") or next(iter(config.list_of("COLLECTOR_HOST")), "")
     try:
-        node = tls_node(host)
+        node = tls_node(host, config.integer("COLLECTOR_PORT"))
     except BadNode as error:
         raise ToolError(f"ERROR: {error}; say -pool HOST") from None
     guest = TokenCredentials(ca=os.path.expanduser(str(config.path("POOL_CA"))), tokens={})

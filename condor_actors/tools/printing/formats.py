@@ -25,6 +25,9 @@ import attrs
 from condor_actors.classads import UNDEFINED, ClassAd, ClassAdSyntaxError, Expr, parse_expression, unparse
 from condor_actors.classads.forms.long_form import old_to_new
 
+KNOWN_LINES = 20_000
+"""Lines that are kept in the form in which they are printed."""
+
 _NAME = re.compile(r"[A-Za-z_]\w*\Z")
 _CONVERSION = re.compile(r"%([-+ #0]*)(\d*)(?:\.(\d+))?(?:hh|h|ll|l|L|q|j|z|t)?([A-Za-z])")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v", "\\": "\\", '"': '"', "'": "'"}
@@ -325,15 +328,35 @@ def long_rows(ads: Iterable[ClassAd], attributes: Sequence[str] = ()) -> Iterato
 
 
 class _Lines:
-    """Lines of wire text in another form, each made once: most lines of a queue are those of other jobs."""
+    """Lines of wire text in another form, each made once: most lines of a queue are those of other jobs.
+
+    What an ad has in common with the one before (it comes first: the lines of its cluster) is looked at once.
+    """
 
     def __init__(self, form: Callable[[ClassAd], str], attributes: Sequence[str]) -> None:
         self._form = form
         self._wanted = frozenset(name.lower() for name in attributes)
         self._known: dict[bytes, tuple[str, str]] = {}
+        self._before = self._prefix = b""
+        self._shared: dict[str, str] = {}
+        self._orders: dict[tuple[str, ...], list[str]] = {}
 
     def of(self, text: bytes) -> list[str]:
         """The lines of an ad, sorted by attribute."""
+        if len(text) > 2 * len(self._prefix) or not text.startswith(self._prefix):
+            self._prefix = _common_lines(self._before, text)
+            self._shared = self._rows(self._prefix)
+            self._orders.clear()
+        self._before = text
+        own = self._rows(text[len(self._prefix) :])
+        rows = {**self._shared, **own}
+        names = tuple(own)
+        order = self._orders.get(names)
+        if order is None:
+            order = self._orders[names] = [key for key in sorted(rows) if not self._wanted or key in self._wanted]
+        return [rows[key] for key in order]
+
+    def _rows(self, text: bytes) -> dict[str, str]:
         rows: dict[str, str] = {}
         for line in text.split(b"\n"):
             known = self._known.get(line)
@@ -342,10 +365,22 @@ class _Lines:
                     continue
                 ad = ClassAd.from_bytes(line)
                 known = (next(iter(ad)).lower(), self._form(ad))
-                if len(self._known) < 100_000:
+                if len(self._known) < KNOWN_LINES:
                     self._known[line] = known
             rows[known[0]] = known[1]
-        return [rows[key] for key in sorted(rows) if not self._wanted or key in self._wanted]
+        return rows
+
+
+def _common_lines(one: bytes, other: bytes) -> bytes:
+    """The whole lines with which both begin."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return one[: one.rfind(b"\n", 0, low) + 1]
 
 
 def long_rows_of_texts(texts: Iterable[bytes], attributes: Sequence[str] = ()) -> Iterator[str]:
@@ -360,7 +395,8 @@ def json_rows_of_texts(texts: Iterable[bytes], attributes: Sequence[str] = ()) -
     lines = _Lines(lambda ad: ad.to_json()[2:-2], attributes)
     opening = "[\n"
     for text in texts:
-        yield opening + "{\n" + ",\n".join(lines.of(text)) + "\n}\n"
+        found = ",\n".join(lines.of(text))
+        yield f"{opening}{{\n{found}\n}}\n" if found else f"{opening}{{\n}}\n"
         opening = ",\n"
     if opening == ",\n":
         yield "]\n"

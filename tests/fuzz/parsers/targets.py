@@ -14,6 +14,7 @@ import attrs
 import msgpack
 import zstandard
 
+from condor_actors.addresses import BadAddress, joined_address, split_address
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, parse_expression
 from condor_actors.machine.native.image import ImageDamaged, is_image, read_image, verify_image
 from condor_actors.messages import codec
@@ -247,6 +248,11 @@ def _node(data: bytes) -> None:
     parse_node(data.decode("utf-8", "surrogateescape"))
 
 
+def _address(data: bytes) -> None:
+    host, port = split_address(data.decode("utf-8", "surrogateescape"))
+    assert split_address(joined_address(host, port or 0)) == (host, port or 0)
+
+
 TARGETS: dict[str, Target] = {
     "broker": Target(lambda: [banana.encode_call(1, frame) for frame in _frames()], _banana, (banana.BadBanana,)),
     "frames": Target(_frames, frames.unpack, (frames.BadFrame,)),
@@ -268,4 +274,6 @@ TARGETS: dict[str, Target] = {
     "image": Target(_image, _read_image),
     "token": Target(_tokens, _token, (BadToken,)),
     "node": Target(lambda: [b"<127.0.0.1:9618>", b"unix:/run/schedd.sock", b"<[::1]:1>"], _node, (BadNode,)),
+    "address": Target(lambda: [b"host.example.org", b"10.0.0.1:9618", b"::1", b"[::1]", b"[fe80::1%eth0]:9618",
+                               b"<[::1]:9618?addrs=10.0.0.1-9618&alias=x>"], _address, (BadAddress,)),
 }

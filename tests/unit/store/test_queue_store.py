@@ -93,7 +93,12 @@ def test_the_history_by_ids_owner_and_place(store: QueueStore) -> None:
     assert names((), "ann", 0) == [(1, 1), (1, 0)]
     assert names((), "", 3) == [(1, 1), (1, 0)]
     reader.close()
-    assert store.trim_history(1) == 3
+    assert store.trim_history(1, most=2) == 2
+    clusters = "SELECT cluster FROM history_clusters"
+    assert store.database.connection.execute(clusters).fetchall() == [(2,)]
+    assert store.trim_history(1, most=2) == 1
+    assert store.trim_history(1, most=2) == 0
+    assert store.database.connection.execute(clusters).fetchall() == [(2,)]
     assert [row.entry for row in store.history().rows((), "", 0)] == [4]
 
 

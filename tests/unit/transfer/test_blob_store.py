@@ -54,7 +54,9 @@ def test_a_partial_blob_is_taken_up_by_the_next_process(tmp_path: Path) -> None:
     store = BlobStore(tmp_path / "s")
     assert DIGEST not in store
     with store.begin(DIGEST, len(DATA)) as second:
-        assert second.offset == 4000
+        assert (second.offset, second.is_begun) == (0, True)
+        second.read_back()
+        assert (second.offset, second.is_begun) == (4000, False)
         second.write(DATA[4000:])
         second.commit()
     assert store.read(DIGEST) == DATA
@@ -133,6 +135,7 @@ def test_what_does_not_fit_on_the_disk_is_refused_before_it_fills_it(
     with store.begin(digest_bytes(b"n" * 30), 30) as partial:
         partial.write(b"n" * 20)
     with store.begin(digest_bytes(b"n" * 30), 30) as partial:
+        partial.read_back()
         assert partial.offset == 20
     with pytest.raises(OSError, match=r"31 bytes do not fit on the disk: 30 are free.*/s"):
         store.begin(digest_bytes(b"x" * 31), 31)
@@ -188,6 +191,7 @@ def test_a_digest_is_no_right_to_anothers_blob(tmp_path: Path) -> None:
     with bob.begin(digest, len(other)) as partial:
         assert partial.offset == 0
     with ann.begin(digest, len(other)) as partial:
+        partial.read_back()
         assert partial.offset == 16
         partial.write(other[16:])
         partial.commit()

@@ -174,19 +174,21 @@ def test_the_policies_of_many_jobs_take_many_turns(monkeypatch: pytest.MonkeyPat
 def test_new_significant_attributes_give_many_jobs_new_places(many: Many, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job_transitions, "OFFERS", 500)
     many.turn(EditJobs(attributes=b"Flavour = 2\n", ids=((2, 1_100),)))
-    effects = many.turn(NegotiateRequests(cycle=1, submitter="ann@dom", limit=50,
-                                          significant_attributes=("Flavour",)), CENTRAL)
+    question = NegotiateRequests(cycle=1, submitter="ann@dom", limit=50, significant_attributes=("Flavour",))
+    effects = many.turn(question, CENTRAL)
     assert [each.delay_s > 0.0 for each in effects if isinstance(each, SetTimer) and each.key == ("offer-anew",)]
     many.turn(ActOnJobs(action=JobAction.HOLD, ids=((2, 1_150),)))
+    many.turn(TimerFired(key=("advertise",)))
+    for _ in range(5):
+        many.turn(question, CENTRAL)
     turns = 0
     while any(isinstance(each, SetTimer) and each.key == ("offer-anew",) for each in effects):
         many.core.validate()
         effects = many.turn(TimerFired(key=("offer-anew",)))
         turns += 1
     assert turns == 2
-    (answer,) = [each.message for each in many.turn(
-        NegotiateRequests(cycle=2, submitter="ann@dom", limit=50, significant_attributes=("Flavour",)), CENTRAL)
-        if isinstance(each, Reply)]
+    assert any(isinstance(each, SetTimer) and each.key == ("advertise",) for each in effects), "a cycle is wished for"
+    (answer,) = [each.message for each in many.turn(question, CENTRAL) if isinstance(each, Reply)]
     assert isinstance(answer, ResourceRequests)
     assert sorted(request.count for request in answer.requests) == [1, MANY - 1]
     many.core.validate()

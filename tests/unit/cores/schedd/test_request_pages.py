@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from condor_actors.messages.envelope import Identity
-from condor_actors.messages.negotiate import NegotiateRequests, ResourceRequests
+from condor_actors.effects import SetTimer
+from condor_actors.messages.envelope import Address, Delivery, Identity, TimerFired
+from condor_actors.messages.negotiate import (
+    Match,
+    MatchesMade,
+    NegotiateRequests,
+    Rejection,
+    RequestsRejected,
+    ResourceRequests,
+)
 from tests.unit.cores.schedd.test_job_attributes import Queue
 
 CENTRAL = Identity(name="condor@pool", roles=frozenset({"negotiator"}), method="tls")
@@ -50,3 +58,32 @@ def test_a_cursor_that_is_none_begins_anew(cursor: str) -> None:
 def test_a_cursor_beyond_the_end() -> None:
     answer = page(wanting(), "99999")
     assert (answer.requests, answer.cursor) == ((), "")
+
+
+def test_jobs_that_fit_nowhere_keep_no_room_from_others_of_their_owner() -> None:
+    queue = Queue("RequestMemory = 1\n", max_jobs_running=2)
+    for memory in (2, 3):
+        queue.submit(f"RequestMemory = {memory}\n")
+
+    def asked() -> list[tuple[str, int]]:
+        return [(request.job_id, request.count) for request in page(queue).requests]
+
+    assert asked() == [("1.0", 1), ("2.0", 1)]
+    queue.send(TimerFired(key=("advertise",)))
+    out = queue.core.handle(Delivery(
+        message=RequestsRejected(cycle=1, submitter="ann@dom", rejections=(
+            Rejection(autocluster=1, job_id="1.0", reason="no"),
+            Rejection(autocluster=2, job_id="2.0", reason="no"))),
+        sender=Address("<n:1>", "negotiator"), identity=CENTRAL), 3.0)
+    assert any(isinstance(each, SetTimer) and each.key == ("advertise",) for each in out), "a cycle is wished for"
+    assert asked() == [("1.0", 1), ("2.0", 1), ("3.0", 1)]
+
+
+def test_no_more_slots_are_asked_for_than_jobs_may_run() -> None:
+    queue = Queue(max_jobs_running=1)
+    queue.submit("")
+    jobs = [queue.core.context.queue.job(number, 0) for number in (1, 2)]
+    matches = tuple(Match(autocluster=0, job_id=job.name, slot_name=f"slot{job.cluster.number}@m", slot_ad=b"",
+                          startd_address="<m:1>", capability="c") for job in jobs if job is not None)
+    queue.send(MatchesMade(cycle=1, submitter="ann@dom", matches=matches), CENTRAL)
+    assert [job is not None and job.reserved for job in jobs] == [True, False]

@@ -22,6 +22,7 @@ from condor_actors.messages.run import (
     Reattached,
     ReattachRun,
     RunBegan,
+    RunExited,
     RunProgress,
     StopRun,
     SuspendRun,
@@ -201,6 +202,43 @@ def test_a_start_that_is_told_twice_is_one_start() -> None:
     logged = [each for each in bench.out if isinstance(each, Log) and each.event == JobEventType.EXECUTE]
     assert [each.when_s for each in logged] == [1002.0]
     assert bench.run.attributes.get_int("NumJobStarts") == 1
+
+
+def executed(bench: Bench) -> list[float]:
+    return [each.when_s for each in bench.out if isinstance(each, Log) and each.event == JobEventType.EXECUTE]
+
+
+@pytest.mark.parametrize(("code", "starts"), [(0, 1), (3, 1), (-1, 0)])
+@pytest.mark.parametrize("reattach", [True, False])
+def test_a_program_that_is_heard_of_only_when_it_has_ended_was_started(reattach: bool, code: int, starts: int) -> None:
+    bench = Bench(reattach=reattach)
+    if not reattach:
+        bench.tell(InputsReady(entries=()))
+        bench.tell(Answer("activate", Activated(run_id="1.0#1")))
+    bench.tell(RunExited(run_id="1.0#1", cause="exited" if code >= 0 else "start-failed", usage=Usage(wall_s=5.0),
+                         when_s=1000.0, exit_code=code))
+    assert bench.run.attributes.get_int("NumJobStarts") == starts
+    assert executed(bench) == ([995.0] if starts and not reattach else [])
+    assert len(bench.ends) == 1
+
+
+def test_a_start_that_was_counted_before_the_schedd_died_is_not_counted_again() -> None:
+    bench = Bench()
+    bench.run.job.update({"NumJobStarts": 4, "JobCurrentStartDate": 900, "JobCurrentStartExecutingDate": 950})
+    bench.tell(RunExited(run_id="1.0#1", cause="exited", usage=Usage(wall_s=5.0), when_s=1000.0, exit_code=0))
+    assert bench.run.attributes.get_int("NumJobStarts") == 4
+
+
+def test_a_start_whose_news_was_lost_with_the_link_is_logged_when_the_run_is_found() -> None:
+    bench = Bench(reattach=False)
+    bench.tell(InputsReady(entries=()))
+    bench.tell(Answer("activate", Activated(run_id="1.0#1")))
+    bench.tell(PeerDown(node="<e:1>", reason="cut"))
+    bench.tell(TimerFired(key="reattach"))
+    bench.reattached()
+    assert (executed(bench), bench.run.attributes.get_int("NumJobStarts")) == ([1001.0], 1)
+    bench.tell(RunBegan(run_id="1.0#1", when_s=1002.0, pid=7, scratch_dir="/scratch"))
+    assert len(executed(bench)) == 1
 
 
 @pytest.mark.parametrize(("local", "outcome"), [(True, "hold"), (False, "failed")])

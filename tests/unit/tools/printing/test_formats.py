@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import xml.etree.ElementTree as ET
+from random import Random
 
 import pytest
 
@@ -136,3 +137,19 @@ def test_the_quick_ways_give_the_same() -> None:
 def test_json_lines_are_objects() -> None:
     lines = "".join(json_lines([AD, AD], ("Cmd", "L", "Q"))).splitlines()
     assert [json.loads(line) for line in lines] == [{"Cmd": "/bin/sleep", "L": [1, "a"], "Q": 'a"b'}] * 2
+
+
+def test_what_ads_have_in_common_is_looked_at_once_and_may_end_anywhere() -> None:
+    random = Random(1)
+    names = [f"Name{number}" for number in range(12)]
+    ads = []
+    for cluster in range(30):
+        common = {name: f"{cluster % 3} of {name}" for name in names[: random.randrange(1, 12)]}
+        for proc in range(random.randrange(1, 9)):
+            own = {name: random.choice((proc, "x", f"{proc} of {name}")) for name in random.sample(names, 3)}
+            ads.append((common, own))
+    texts = [ClassAd(common).to_bytes() + ClassAd(own).to_bytes() for common, own in ads]
+    whole = [ClassAd({**common, **own}) for common, own in ads]
+    for attributes in ((), ("Name3", "name1")):
+        assert "".join(long_rows_of_texts(texts, attributes)) == "".join(long_rows(whole, attributes))
+        assert "".join(json_rows_of_texts(texts, attributes)) == "".join(json_rows(whole, attributes))
