@@ -23,9 +23,6 @@ from condor_actors.store.queue_store import TRIMMED_AT_ONCE, HistoryReader, Queu
 
 __all__ = ["QueueFile", "SimulatedQueueStore", "Tables"]
 
-CHECKPOINT_KEY = bytes(range(32))
-"""The key of every simulated queue: a seed gives the same trace each time."""
-
 _steps = cache(schema_steps)
 _numbers = count(1)
 
@@ -50,7 +47,6 @@ class MemoryQueueStore(QueueStore):
 
     def __init__(self) -> None:
         self.database = MemoryDatabase("queue")
-        self.database.connection.execute("UPDATE keys SET key = ?", (CHECKPOINT_KEY,))
 
 CHECKPOINT_KEY = bytes(range(32))
 """A real database makes one at random, and no run would be the same as the last."""
