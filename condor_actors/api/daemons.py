@@ -23,7 +23,7 @@ from condor_actors.messages.admin import (
     Shutdown,
 )
 from condor_actors.tools.lib import contact
-from condor_actors.wire.blocking import Client, connect
+from condor_actors.wire.blocking import Client, WireError, connect
 
 if TYPE_CHECKING:
     from condor_actors.config import Config
@@ -64,6 +64,20 @@ def _pool_of(address: str) -> Config:
 def is_local(daemon: str, address: str) -> bool:
     """Whether an address is that of this machine's daemon of a name, which answers at its socket."""
     return contact.local_address(_pool_of(address), daemon) == address
+
+
+def local_ad(daemon: str) -> ClassAd | None:
+    """The ad of this machine's daemon of a name, from itself; None: it does not answer at its socket."""
+    address = contact.local_address(config(), daemon)
+    try:
+        with connect(contact.local_node(config(), daemon)) as client:
+            pong: Pong = client.ask(contact.ADMIN, Ping())
+    except WireError:
+        return None
+    met(address, config())
+    ad = ClassAd.from_bytes(pong.ad)
+    ad["MyAddress"] = address
+    return ad
 
 
 def own_name() -> str:

@@ -104,6 +104,9 @@ class Collector:
             return None
         with as_theirs():
             if name is None:
+                here = None if self._collector.pool else daemons.local_ad(daemon_type.name.lower())
+                if here is not None:  # the collector may not have heard of it yet
+                    return wrapped(here.project(LOCATION))
                 try:
                     return wrapped(self._collector.locate(KINDS[ad_type]))
                 except CondorError as error:
