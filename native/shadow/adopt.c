@@ -61,7 +61,14 @@ static int reopen(struct session *s, struct pairs *pairs, const struct described
     struct itimerspec setting;
     int real;
     switch (d->kind) {
-    case FILE_PLAIN: return path ? reopen_plain(s, d, path) : (errno = EINVAL, -1);
+    case FILE_PLAIN:
+        real = path ? reopen_plain(s, d, path) : (errno = EINVAL, -1);
+        if (real >= 0 && !retake_locks(real, d, content)) {
+            close(real);
+            errno = EAGAIN;
+            return -1;
+        }
+        return real;
     case FILE_TEXT: return reopen_nameless(d, content);
     case FILE_STANDARD:
         return d->number < 3 && s->task.standard[d->number] >= 0
@@ -90,7 +97,8 @@ static struct file *adopt_file(struct session *s, struct pairs *pairs, const str
     struct file *file = real < 0 ? NULL : file_new(real, d->flags);
     if (!file) {
         char text[200];
-        snprintf(text, sizeof text, "%s cannot be opened again", path ? path : "a nameless file");
+        snprintf(text, sizeof text, "%.150s %s", path ? path : "a nameless file",
+                 errno == EAGAIN ? "is locked by another program" : "cannot be opened again");
         tell(s, SHADOW_BROKEN, errno, 0, text);
         return NULL;
     }

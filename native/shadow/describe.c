@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -18,6 +19,7 @@ enum { MAX_CONTENT = (1 << 20) + (1 << 16), MAX_NAMELESS = MAX_BLOB };
 struct list {
     struct file *files[MAX_FILES + MAX_HANDLES];
     uint32_t count;
+    char why[256]; /* one of them cannot be described; empty: something else is wrong */
 };
 
 static uint32_t index_in(struct list *list, struct file *file)
@@ -93,8 +95,28 @@ static ssize_t content_of(struct list *list, struct file *file, struct described
             return -errno;
         memcpy(to, &setting, sizeof setting);
         return sizeof setting;
+    case FILE_PLAIN: return file->regular ? locks_content(file->real, to, room) : 0;
     default: return 0;
     }
+}
+
+/* What a restart would not find again by its name, or not with what is in it. Returns 0 or -errno. */
+static long cannot_return(struct list *list, const struct file *file, const struct stat *st, const char *path)
+{
+    struct stat named;
+    int waiting = 0;
+    if (file->kind != FILE_PLAIN || !(S_ISREG(st->st_mode) || S_ISDIR(st->st_mode) || S_ISFIFO(st->st_mode)) ||
+        strncmp(path, "/proc/", 6) == 0)
+        return 0;
+    if (stat(path, &named) < 0 || named.st_dev != st->st_dev || named.st_ino != st->st_ino) {
+        snprintf(list->why, sizeof list->why, "%.200s: it is open, and has that name no longer", path);
+        return -ESTALE;
+    }
+    if (S_ISFIFO(st->st_mode) && ioctl(file->real, FIONREAD, &waiting) == 0 && waiting) {
+        snprintf(list->why, sizeof list->why, "%.200s: there is something in that pipe", path);
+        return -EBUSY;
+    }
+    return 0;
 }
 
 static long describe_file(struct work *w, struct list *list, struct file *file)
@@ -108,10 +130,15 @@ static long describe_file(struct work *w, struct list *list, struct file *file)
     snprintf(link, sizeof link, "/proc/self/fd/%d", file->real);
     ssize_t length = readlink(link, path, sizeof path - 1);
     bool nameless = file->kind == FILE_TEXT || (file->kind == FILE_PLAIN && S_ISREG(st.st_mode) && st.st_nlink == 0);
+    long missing = nameless ? 0 : cannot_return(list, file, &st, path);
+    if (missing)
+        return missing;
+    const int seals = nameless ? fcntl(file->real, F_GET_SEALS) : -1;
     const size_t room = nameless ? MAX_NAMELESS : MAX_CONTENT;
     struct described_file d = {.kind = nameless ? FILE_TEXT : file->kind, .end = file->end, .sparse = nameless,
-                               .wants_nonblocking = file->wants_nonblocking, .number = file->number,
-                               .flags = file->flags, .mode = st.st_mode};
+                               .wants_nonblocking = file->wants_nonblocking,
+                               .number = nameless ? (uint32_t)(seals + 1) : file->number, .flags = file->flags,
+                               .mode = st.st_mode};
     off_t offset = file->regular ? lseek(file->real, 0, SEEK_CUR) : 0;
     d.offset = offset < 0 ? 0 : offset;
     uint8_t *content = malloc(room);
@@ -160,9 +187,9 @@ long serve_describe(struct work *w)
         if (file && !append(w, &one, sizeof one))
             result = -EFBIG;
     }
-    free(list);
     s->generation = head.generation;
     if (result)
-        tell(s, SHADOW_NO_IMAGE, -result, 0, "the open files cannot be described");
+        tell(s, SHADOW_NO_IMAGE, -result, 0, list->why[0] ? list->why : "the open files cannot be described");
+    free(list);
     return result ? result : (long)w->out_used;
 }

@@ -21,7 +21,7 @@ struct described {
 struct described_file {
     uint8_t kind, end, wants_nonblocking;
     uint8_t sparse; /* the content is the size of a file, and what it has besides zeros */
-    uint32_t number;
+    uint32_t number; /* of a pair; of a nameless file one more than its seals */
     int32_t flags;
     uint32_t mode;
     int64_t offset; /* or the event counter, or the timer's clock, or what a pair is */
@@ -44,6 +44,16 @@ struct pairs *pairs_new(void);
 void pairs_drop(struct pairs *pairs);
 ssize_t end_content(int real, struct described_file *d, uint8_t *to, size_t room); /* all of it, or -errno */
 int reopen_end(struct pairs *pairs, const struct described_file *d, const uint8_t *content);
+
+/* A lock that an open file has; content of ordinary files. */
+struct described_lock {
+    int64_t begin, end; /* its last byte; -1: whatever the file's end is */
+    uint32_t is_flock, is_exclusive;
+};
+
+/* locks.c */
+ssize_t locks_content(int real, uint8_t *to, size_t room); /* all that the file has */
+bool retake_locks(int real, const struct described_file *d, const uint8_t *content); /* false: errno */
 
 /* nameless.c */
 ssize_t nameless_content(const char *link, int64_t size, uint8_t *to, size_t room);

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { PIECE = 1 << 16 };
@@ -79,7 +80,8 @@ int reopen_nameless(const struct described_file *d, const void *content)
         return -1;
     bool whole = d->sparse ? write_pieces(real, content, d->content_size)
                            : write(real, content, d->content_size) == (ssize_t)d->content_size;
-    if (!whole || lseek(real, d->offset, SEEK_SET) < 0) {
+    bool unsealed = d->number && (d->number - 1) && fcntl(real, F_ADD_SEALS, (int)(d->number - 1)) < 0;
+    if (!whole || unsealed || fchmod(real, d->mode & 07777) < 0 || lseek(real, d->offset, SEEK_SET) < 0) {
         close(real);
         return -1;
     }

@@ -1,0 +1,130 @@
+"""What open files are after a move: locked as before, with the mode and the seals they had; or there is no image."""
+
+from __future__ import annotations
+
+import fcntl
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.native.conftest import DEADLINE_S, finished, tool
+from tests.native.test_standalone import checkpoint, line, running
+
+LOCKS = """
+import fcntl, os, sys
+whole, part, shared = open("whole", "w"), open("part", "w"), open("shared", "r")
+fcntl.flock(whole, fcntl.LOCK_EX)
+fcntl.lockf(part, fcntl.LOCK_EX, 10, 100)
+fcntl.flock(shared, fcntl.LOCK_SH)
+print("there", flush=True)
+for word in sys.stdin:
+    print(word, end="", flush=True)
+"""
+
+
+def may_lock(path: Path, how: int, *part: int) -> bool:
+    """Whether this process gets a lock, which it gives back."""
+    with path.open("r+") as file:
+        try:
+            if part:
+                fcntl.lockf(file, how | fcntl.LOCK_NB, *part)
+            else:
+                fcntl.flock(file, how | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+
+def locked(folder: Path) -> list[bool]:
+    """What others may have: the whole, the part, what is beside the part, the shared one alone, a share of it."""
+    return [may_lock(folder / "whole", fcntl.LOCK_SH), may_lock(folder / "part", fcntl.LOCK_EX, 1, 105),
+            may_lock(folder / "part", fcntl.LOCK_EX, 5, 110), may_lock(folder / "shared", fcntl.LOCK_EX),
+            may_lock(folder / "shared", fcntl.LOCK_SH)]
+
+
+def test_locks_are_taken_again(tmp_path: Path) -> None:
+    image = tmp_path / "image"
+    (tmp_path / "shared").touch()
+    with running(tmp_path, "run", "--statistics", "--image", str(image), "--", sys.executable, "-c", LOCKS) as first:
+        assert line(first) == b"there\n"
+        assert locked(tmp_path) == [False, False, True, False, True]
+        checkpoint(first, image)
+    assert locked(tmp_path) == [True] * 5
+    with running(tmp_path, "restart", str(image)) as again:
+        assert again.stdin is not None
+        again.stdin.write(b"again\n")
+        again.stdin.flush()
+        assert line(again) == b"again\n"
+        assert locked(tmp_path) == [False, False, True, False, True]
+        again.stdin.close()
+        assert again.wait(DEADLINE_S) == 0
+        again.stdin = None
+
+
+@pytest.mark.parametrize("name", ["whole", "part"])
+def test_a_lock_that_somebody_else_has_meanwhile_is_theirs(name: str, tmp_path: Path) -> None:
+    image = tmp_path / "image"
+    (tmp_path / "shared").touch()
+    with running(tmp_path, "run", "--statistics", "--image", str(image), "--", sys.executable, "-c", LOCKS) as first:
+        assert line(first) == b"there\n"
+        checkpoint(first, image)
+    with (tmp_path / name).open("r+") as file:
+        if name == "part":
+            fcntl.lockf(file, fcntl.LOCK_EX)
+        else:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        status, _, err = finished(tool("restart", str(image)), tmp_path)
+    assert status == 115
+    assert f"{tmp_path / name} is locked by another program".encode() in err
+    assert finished(tool("restart", str(image)), tmp_path, b"over\n")[:2] == (0, b"over\n")
+
+
+NAMELESS = """
+import fcntl, os, sys
+memory = os.memfd_create("x", os.MFD_ALLOW_SEALING)
+os.write(memory, b"sealed"); os.fchmod(memory, 0o642)
+fcntl.fcntl(memory, 1033, 2 | 4)
+gone = os.open("gone", os.O_RDWR | os.O_CREAT, 0o600); os.fchmod(gone, 0o640); os.unlink("gone")
+print("there", flush=True)
+sys.stdin.readline()
+print(*[oct(os.fstat(each).st_mode) for each in (memory, gone)], fcntl.fcntl(memory, 1034), os.pread(memory, 9, 0))
+try:
+    os.ftruncate(memory, 100)
+except PermissionError:
+    print("too long")
+"""
+
+
+def test_files_without_a_name_keep_mode_and_seals(tmp_path: Path) -> None:
+    image, command = tmp_path / "image", [sys.executable, "-c", NAMELESS]
+    native = finished(command, tmp_path, b"\n")[1].partition(b"\n")[2]
+    assert b"too long" in native
+    with running(tmp_path, "run", "--statistics", "--image", str(image), "--", *command) as first:
+        assert line(first) == b"there\n"
+        checkpoint(first, image)
+    assert finished(tool("restart", str(image)), tmp_path, b"\n") == (0, native, b"")
+
+
+CANNOT = {
+    "a deleted folder": ("os.mkdir('x'); os.open('x', os.O_RDONLY); os.rmdir('x')", "has that name no longer"),
+    "a deleted pipe": ("os.mkfifo('x'); os.open('x', os.O_RDWR); os.unlink('x')", "has that name no longer"),
+    "a pipe with something in it": ("os.mkfifo('x'); os.write(os.open('x', os.O_RDWR), b'!')",
+                                    "something in that pipe"),
+    "another name": ("open('x', 'w'); os.link('x', 'y'); os.open('x', os.O_RDONLY); os.unlink('x')",
+                     "has that name no longer"),
+}
+
+
+@pytest.mark.parametrize("what", CANNOT)
+def test_what_could_not_be_opened_again_is_said_before(what: str, tmp_path: Path) -> None:
+    """There is no image, with the name of what is in the way, and the program goes on."""
+    code, why = CANNOT[what]
+    program = f"import os, sys\n{code}\nprint('there', flush=True)\nsys.stdin.readline()\nprint('over')"
+    with running(tmp_path, "run", "--statistics", "--image", "image", "--", sys.executable, "-c", program) as process:
+        assert line(process) == b"there\n"
+        with pytest.raises(AssertionError, match=why):
+            checkpoint(process, tmp_path / "image")
+        assert process.communicate(b"\n")[0] == b"over\n"
+        assert process.returncode == 0
+    assert not (tmp_path / "image").exists()
