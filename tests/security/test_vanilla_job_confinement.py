@@ -332,3 +332,18 @@ def test_a_job_that_begins_among_the_sandboxes_sees_its_own_only(pool: PersonalP
     pool.wait("among.log")
     assert (pool.work / "among.out").read_text() == f"{execute}\n1\n1\n"
     pool.run("condor_rm", str(neighbour))
+
+
+def test_a_program_among_the_sandboxes_opens_none_of_them(pool: PersonalPool) -> None:
+    """``executable`` below EXECUTE, where the administrator or another job has put a program that lists the folder."""
+    execute = Path(pool.run("condor_config_val", "EXECUTE").strip())
+    program = execute / "lister"
+    program.write_text(f"#!/bin/sh\nls {execute}\n")
+    program.chmod(0o755)
+    cluster = pool.submit(f"executable = {program}\ntransfer_executable = false\nshould_transfer_files = YES\n"
+                          "output = lister.out\nlog = lister.log\nqueue\n")
+    until(lambda: pool.history(str(cluster)) or pool.status_of(f"{cluster}.0") == 5, "an end or a hold")
+    out = pool.work / "lister.out"
+    assert "lister" not in (out.read_text() if out.exists() else "")
+    pool.run("condor_rm", str(cluster))
+    program.unlink()

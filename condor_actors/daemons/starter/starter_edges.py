@@ -225,8 +225,7 @@ class StarterEdges:
         needed = (sandbox.path, plan.directory, plan.program)
         binds = [*sandbox.private(settings.private_folders, needed)] if settings.private_folders else []
         hide: tuple[str, ...] = ()
-        if "sandboxes" in settings.confine and spec.transfers and reachable(
-                [self.root.path], [path for path in needed if not f"{path}/".startswith(f"{sandbox.path}/")]):
+        if "sandboxes" in settings.confine and spec.transfers:  # whatever the job names as its program
             hide = (self.root.path,)
             binds.insert(0, (sandbox.path, sandbox.path))
         shared = (SHARED_MEMORY,) if settings.private_memory and os.path.isdir(SHARED_MEMORY) else ()
