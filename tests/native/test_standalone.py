@@ -110,8 +110,11 @@ def catches(pid: int) -> bool:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_what_ends_programs_is_the_programs_to_take(number: signal.Signals, tmp_path: Path) -> None:
+def test_what_ends_programs_is_the_programs_to_take(number: signal.Signals, tmp_path: Path,
+                                                    request: pytest.FixtureRequest) -> None:
     script = f"trap 'echo taken; exit 3' {number.name[3:]}; echo on; while :; do read word || :; done"
+    before = signal.signal(number, signal.SIG_DFL)  # what is ignored here (nohup) would be ignored there
+    request.addfinalizer(lambda: signal.signal(number, before))
     with running(tmp_path, "run", "--", "/bin/sh", "-c", script) as process:
         assert line(process) == b"on\n"
         process.send_signal(number)

@@ -20,7 +20,7 @@ COMMANDS = (
     "request_memory = $(n)MB", "request_cpus = $(n)", "+Extra = $(n) + 1", "transfer_input_files = in.$(x), common",
     "environment = X=$(x)", "requirements = Memory > $(n)", "priority = $(Process)", "hold = $(h)", "rank = $(n)",
     "initialdir = /home/alice", "max_retries = 3", "notify_user = $(y)", "should_transfer_files = YES",
-    "concurrency_limits = lic:$(n)", "stream_output = $(h)", "cron_minute = $(n)", "leave_in_queue = $(h)",
+    "concurrency_limits = lic:$(n)", "stream_output = $(h)", "deferral_time = $(n)", "leave_in_queue = $(h)",
     "accounting_group = g$(x)", "universe = vanilla", "request_disk = $(z)", "kill_sig = SIGTERM", "input = $(i)",
 )  # fmt: skip
 WORDS = st.text(alphabet="abc123", min_size=1, max_size=3)
