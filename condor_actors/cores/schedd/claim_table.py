@@ -334,6 +334,10 @@ class ClaimTable:
             if isinstance(message, AskFailed):
                 self.unreachable.wish_cycle()
             return
+        if message.claim_id in self.held or message.claim_id in self._given_back:
+            self._context.note(f"{asked.match.startd_address} grants a claim that another startd has granted", "warn")
+            self._transitions.offer(asked.job)
+            return
         realm = realm_of_host(host_of(asked.match.startd_address))
         try:
             row = SaveClaim(message.claim_id, message.secret, asked.match.startd_address,

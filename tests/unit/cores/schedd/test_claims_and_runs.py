@@ -109,6 +109,21 @@ def test_a_claim_is_stored_then_used() -> None:
     assert [each.run_id for each in schedd.stored(SaveRun)] == ["1.0#1@s"]
 
 
+def test_a_startd_cannot_grant_the_claim_of_another() -> None:
+    schedd = Schedd()
+    cluster = schedd.submit(2)
+    first, second = schedd.matched()
+    claim_id = schedd.granted(first)
+    held = schedd.core.claims.held[claim_id]
+    schedd.send(Answer(second, ClaimGranted(claim_id=claim_id, secret="forged", slot_name="slot1@f", slot_ad=SLOT,
+                                            starter_node="<f:2>", lease_s=LEASE_S)))
+    assert schedd.core.claims.held[claim_id] is held
+    assert held.row.secret == "s"
+    assert schedd.stored(SaveClaim) == []
+    assert [schedd.status(cluster, proc) for proc in (0, 1)] == ["RUNNING", "IDLE"]
+    schedd.core.validate()
+
+
 def test_one_run_at_a_time_on_a_claim() -> None:
     schedd = Schedd()
     claim_id = running(schedd, procs=3)
