@@ -17,10 +17,12 @@ from collections.abc import Callable, Iterable, Iterator
 from heapq import heapify, heappop, heappush
 from typing import Any
 
+import attrs
+
 from condor_actors.classads import ClassAd, Expr, unparse
 from condor_actors.cores.schedd.job_queue import Cluster, Job
 
-__all__ = ["ALWAYS_SIGNIFICANT", "Autocluster", "Autoclusters", "default_rank", "was_refused"]
+__all__ = ["ALWAYS_SIGNIFICANT", "Autocluster", "Autoclusters", "Listing", "default_rank", "was_refused"]
 
 ALWAYS_SIGNIFICANT = frozenset({
     "requirements", "rank", "requestcpus", "requestmemory", "requestdisk", "requestgpus", "concurrencylimits",
@@ -326,3 +328,18 @@ def _text(value: Any) -> str:
 def was_refused(job: Job) -> bool:
     """Whether no slot was found for jobs like this one when it was asked for last: then it keeps no room for itself."""
     return job.ad.get_int("LastRejMatchTime") > job.ad.get_int("LastMatchTime")
+
+
+@attrs.define
+class Listing:
+    """What a submitter wants, as it is told page by page.
+
+    Attributes:
+        autoclusters: best first.
+        next: the one that comes next.
+        room: how many more jobs may run.
+    """
+
+    autoclusters: list[Autocluster]
+    next: int
+    room: int

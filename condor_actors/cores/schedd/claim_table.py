@@ -27,7 +27,7 @@ from condor_actors.classads import ClassAd, ClassAdSyntaxError, match_ads
 from condor_actors.cores.checkpoint_seals import key_of_owner
 from condor_actors.cores.flocking import FlockLevels, foreign_slot, home_name
 from condor_actors.cores.rights import host_of, speaks_for_node
-from condor_actors.cores.schedd.autoclusters import Autocluster, was_refused
+from condor_actors.cores.schedd.autoclusters import Listing, was_refused
 from condor_actors.cores.schedd.job_queue import Job
 from condor_actors.cores.schedd.job_transitions import JobTransitions
 from condor_actors.cores.schedd.queue_operations import DropClaim, SaveClaim
@@ -136,21 +136,6 @@ class _Asked:
     submitter: str
 
 
-@attrs.define
-class _Listing:
-    """What a submitter wants, as it is told page by page.
-
-    Attributes:
-        autoclusters: best first.
-        next: the one that comes next.
-        room: how many more jobs may run.
-    """
-
-    autoclusters: list[Autocluster]
-    next: int
-    room: int
-
-
 @attrs.frozen
 class _GivenBack:
     """A claim that is ours no more, and whose startd may not know that yet."""
@@ -179,7 +164,7 @@ class ClaimTable:
         self._idle: dict[str, HeldClaim] = {}
         """Those that nothing runs on."""
         self._paused: dict[str, HeldClaim] = {}
-        self._listings: dict[tuple[str, str], _Listing] = {}
+        self._listings: dict[tuple[str, str], Listing] = {}
         self._significant: dict[str, tuple[str, ...]] = {}
         """What tells jobs apart to the negotiators of each pool."""
         self.cut: set[str] = set()
@@ -245,7 +230,10 @@ class ClaimTable:
         settings, autoclusters = context.settings, context.autoclusters
         autoclusters.always, autoclusters.never = settings.more_significant, settings.less_significant
         autoclusters.only = settings.only_significant
-        self._significant[realm] = question.significant_attributes[:MOST_SIGNIFICANT if realm else None]
+        named = question.significant_attributes
+        if realm:  # what another pool's negotiators have named stays: each change costs a look at all jobs
+            named = tuple(dict.fromkeys((*self._significant.get(realm, ()), *map(str.lower, named))))[:MOST_SIGNIFICANT]
+        self._significant[realm] = named
         significant = chain.from_iterable(self._significant.values())
         if displaced := autoclusters.learn(significant, context.queue.jobs()):
             self._transitions.offer_anew(displaced)
@@ -272,7 +260,7 @@ class ClaimTable:
             self.cut.add(key[0])
         return ResourceRequests(submitter=question.submitter, requests=tuple(found), avoided=self.unreachable.named())
 
-    def _listing(self, key: tuple[str, str], cursor: int) -> _Listing:
+    def _listing(self, key: tuple[str, str], cursor: int) -> Listing:
         """Where the last page for a submitter and a pool ended, or from the beginning."""
         listing = self._listings.pop(key, None)
         if cursor and listing is not None and listing.next == cursor:
@@ -280,7 +268,7 @@ class ClaimTable:
         context = self._context
         room = context.settings.max_jobs_running - self.runs.running - len(self._asked) if self.accepting else 0
         wanting = [autocluster for autocluster, _ in context.autoclusters.of_submitter(key[0])]
-        return _Listing(wanting, cursor, room - sum(autocluster.waiting for autocluster in wanting[:cursor]))
+        return Listing(wanting, cursor, room - sum(autocluster.waiting for autocluster in wanting[:cursor]))
 
     def matched(self, message: MatchesMade, realm: str = "") -> None:
         """Ask for the slots we were matched with, which are machines of the pool ``realm``; empty: ours."""

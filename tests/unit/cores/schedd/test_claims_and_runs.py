@@ -16,6 +16,7 @@ from condor_actors.effects import Answer, Ask, Effect, Persist, Reply, Send, Set
 from condor_actors.messages.claim import ClaimGranted, ClaimRefused, ReleaseClaim, RenewClaims
 from condor_actors.messages.envelope import Address, AskFailed, Delivery, Done, Identity, TimerFired
 from condor_actors.messages.negotiate import Match, MatchesMade, NegotiateRequests, ResourceRequest
+from condor_actors.messages.pool import KnownPartner
 from condor_actors.messages.queue import ActOnJobs, JobAction
 from condor_actors.messages.shadow_host import HostOrders, RunEnded, ShadowHostHello, StartRun
 from condor_actors.messages.submission import ReserveCluster, SubmitPage
@@ -122,6 +123,21 @@ def test_a_startd_cannot_grant_the_claim_of_another() -> None:
     assert schedd.stored(SaveClaim) == []
     assert [schedd.status(cluster, proc) for proc in (0, 1)] == ["RUNNING", "IDLE"]
     schedd.core.validate()
+
+
+def test_the_negotiator_of_another_pool_cannot_have_all_jobs_looked_at_for_ever() -> None:
+    schedd = Schedd()
+    schedd.submit(2)
+    claims, learned = schedd.core.claims, 0
+    claims.flock.configure(("far",), 1)
+    claims.flock.learn((KnownPartner(name="far", central="<cm%far:9618>"),))
+    claims.flock.unserved("ann@dom")
+    for number in range(600):
+        before = schedd.core.context.autoclusters.significant
+        claims.requests(NegotiateRequests(cycle=number, submitter="ann@dom%far",
+                                          significant_attributes=(f"x{number}",)), "far")
+        learned += schedd.core.context.autoclusters.significant is not before
+    assert learned == 200
 
 
 def test_one_run_at_a_time_on_a_claim() -> None:
