@@ -191,6 +191,13 @@ class Inbound:
         self._lanes[node] = identity, process, _lane(identity, process)
         self._watches.link_up(node, identity, self._lane_of(node, identity))
 
+    def reidentified(self, node: str, identity: Identity) -> None:
+        """A peer is another user from now on: it has that one's lane, and who watches it later hears of that one."""
+        known = self._lanes.get(node)
+        if known is not None:
+            self._lanes[node] = identity, known[1], _lane(identity, known[1])
+            self._watches.reidentified(node, identity, self._lanes[node][2])
+
     def link_down(self, node: str, reason: str) -> None:
         """A link was lost: forget what was asked over it, fail the questions that went over it and tell those who watch
         the node."""

@@ -32,6 +32,9 @@ class PostReceiver(Protocol):
     def link_up(self, node: str, identity: Identity, process: str = "") -> None:
         """The link to ``node`` is up: both sides said hello; the peer calls itself ``process``."""
 
+    def reidentified(self, node: str, identity: Identity) -> None:
+        """The peer of the link to ``node``, which is up, is another user from now on."""
+
     def link_down(self, node: str, reason: str) -> None:
         """The link to ``node`` was lost, or a watched node could not be reached."""
 

@@ -36,6 +36,10 @@ class Watches:
         for name in tuple(self._watchers.get(node, ())):
             self._mailboxes.notify(name, PeerUp(node=node, identity=identity), lane)
 
+    def reidentified(self, node: str, identity: Identity, lane: str) -> None:
+        """The peer of a link is another user from now on."""
+        self._up[node] = identity, lane
+
     def link_down(self, node: str, reason: str, lane: str = OWN) -> None:
         """A link was lost, behind what came over it; one that the other side had dialled is gone for good."""
         self._up.pop(node, None)

@@ -139,6 +139,7 @@ def _add_replay(commands: Any) -> None:
     replay.add_argument("--count", type=_positive, default=1, metavar="N", help="so many seeds from there on")
     replay.add_argument("--machines", type=_positive, default=20, metavar="N", help="of the pool (default 20)")
     replay.add_argument("--faults", type=int, metavar="N", help="how many (default: chance says)")
+    _add_raises(replay)
     replay.add_argument("--schedule", type=Path, metavar="FILE", help="these faults instead of chance's")
     replay.add_argument("--smallest", action="store_true", help="look for fewer faults that still fail")
     replay.add_argument("--trace", action="store_true", help="print each event")
@@ -150,11 +151,17 @@ def _add_replay(commands: Any) -> None:
                        help="how many (default 2000; with --seconds as many as there is time for)")
     seeds.add_argument("--machines", type=_numbers, default=[20], metavar="N,N",
                        help="of the pools; of several sizes each seed takes the one at its remainder (default 20)")
+    _add_raises(seeds)
     seeds.add_argument("--seconds", type=float, metavar="S", help="begin none after that")
     seeds.add_argument("--workers", type=_positive, default=1, metavar="N", help="processes (default 1)")
     seeds.add_argument("--keep", type=Path, metavar="FILE",
                        help="append what came of them to FILE, and do not run again what stands there for this commit")
     seeds.set_defaults(run=_seeds)
+
+
+def _add_raises(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--raises", action="store_true",
+                         help="turns and I/O edges of actors raise as well, more often than any other fault")
 
 
 def _replay(arguments: argparse.Namespace) -> int:
@@ -163,7 +170,8 @@ def _replay(arguments: argparse.Namespace) -> int:
     schedule = arguments.schedule.read_text(encoding="utf-8") if arguments.schedule is not None else None
     seeds = range(arguments.seed, arguments.seed + arguments.count)
     failed = replay(seeds, machines=arguments.machines, faults=arguments.faults, schedule=schedule,
-                    smallest=arguments.smallest, trace=print if arguments.trace else None, say=print)
+                    raises=arguments.raises, smallest=arguments.smallest, trace=print if arguments.trace else None,
+                    say=print)
     return 1 if failed else 0
 
 
@@ -173,7 +181,9 @@ def _seeds(arguments: argparse.Namespace) -> int:
     from condor_actors.simulation.faults.seeds import Sum, run_seeds
 
     of = commit()
-    kept = KeptSeeds(arguments.keep, of, arguments.machines) if arguments.keep is not None else None
+    kept = None
+    if arguments.keep is not None:
+        kept = KeptSeeds(arguments.keep, of, arguments.machines, arguments.raises)
     number = arguments.count or (2000 if arguments.seconds is None else None)
     progress, said = Progress("seeds"), 0
 
@@ -189,13 +199,13 @@ def _seeds(arguments: argparse.Namespace) -> int:
 
     began_s = time.monotonic()
     done = run_seeds(arguments.first, number, machines=arguments.machines, workers=arguments.workers,
-                     seconds=arguments.seconds, kept=kept, progress=show)
+                     raises=arguments.raises, seconds=arguments.seconds, kept=kept, progress=show)
     if kept is not None:
         kept.close()
     sizes = ", ".join(map(str, arguments.machines))
-    print(f"seeds {arguments.first} to {arguments.first + done.seeds - 1} with {sizes} machines"
-          f"{f', commit {of}' if of else ''}: {len(done.failures)} failed; {done.events:,} events, "
-          f"{done.cpu_s:.0f} s of processor time, {time.monotonic() - began_s:.0f} s")
+    of_what = f"{sizes} machines{', raising' if arguments.raises else ''}{f', commit {of}' if of else ''}"
+    print(f"seeds {arguments.first} to {arguments.first + done.seeds - 1} with {of_what}: {len(done.failures)} failed; "
+          f"{done.events:,} events, {done.cpu_s:.0f} s of processor time, {time.monotonic() - began_s:.0f} s")
     if done.failures:
         print("failed:", " ".join(str(seed) for seed, _ in done.failures))
     return 1 if done.failures else 0

@@ -361,11 +361,17 @@ class PostOffice:
         if dialled is not None:
             dialled.unwatch()
 
-    def reidentify(self, node: str, identity: Identity) -> None:
-        """Take the peer for ``identity`` from now on: it has become another user since it connected."""
+    def reidentify(self, node: str, name: str, uid: int) -> None:
+        """Take the peer for another user from now on, which it has become since it connected; the rest stays known.
+
+        Args:
+            node: of an inbound link; nothing happens where it has hung up.
+            name, uid: as in :class:`Identity`.
+        """
         link = self._inbound.get(node)
         if link is not None:
-            link.identity = identity
+            link.identity = attrs.evolve(link.identity, name=name, uid=uid)
+            self.receiver.reidentified(node, link.identity)
 
     def hang_up(self, node: str, reason: str) -> None:
         """Close the link to a node, if there is one."""

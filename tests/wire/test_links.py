@@ -8,12 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 import pytest_twisted
 from twisted.internet import reactor
 
 from condor_actors.messages.admin import Ping
-from condor_actors.messages.envelope import Address, AskFailed, Done, Identity, PeerDown, PeerUp, Refused
+from condor_actors.messages.envelope import Address, AskFailed, Done, PeerDown, PeerUp, Refused
 from condor_actors.wire.authority import Authority, PoolFiles, create_pool, lend_proxy
 from condor_actors.wire.broker import RESENT_WITHIN_MS, TCP_RTO_MAX_MS
 from condor_actors.wire.credentials import Credentials
@@ -252,9 +253,18 @@ async def test_who_became_another_user_has_that_users_rights(processes: Make, sh
     server.office.listen_unix(str(short_dir / "s"))
     client.box.context.tell(Address(node, "box"), Done())
     sender = (await server.box.first(Done)).sender
-    server.office.reidentify(sender.node, Identity(name="alice@test.domain", method="local", uid=12345))
+    server.box.context.watch(sender.node)
+    was = (await server.box.first(PeerUp)).message.identity
+    server.office.reidentify(sender.node, "alice@test.domain", 12345)
     answer = await client.box.ask(node, "echo", Done())
     assert answer.message.text == "alice@test.domain "
+    became = attrs.evolve(was, name="alice@test.domain", uid=12345)
+    assert server.office.links()[0].identity == became, "all else that the kernel said of it is known still"
+    assert became.pid == os.getpid()
+    server.box.deliveries.clear()
+    server.box.context.unwatch(sender.node)
+    server.box.context.watch(sender.node)  # as an actor does that is made again
+    assert (await server.box.first(PeerUp)).message.identity == became
 
 
 @pytest_twisted.ensureDeferred

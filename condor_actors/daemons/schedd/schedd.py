@@ -82,7 +82,7 @@ class ScheddEdges:
         mint: credentials.
         spool: spooled files.
         history: answers questions about the history.
-        reidentify: a node's process has become this identity (``PostOffice.reidentify``).
+        reidentify: a node's process has become the user of this name and uid (``PostOffice.reidentify``).
         uid: as whom this process runs.
         accounts: what a process that has dropped root orders of its helper; None: it has none.
         records: the event log of all jobs, histories as text.
@@ -94,7 +94,7 @@ class ScheddEdges:
     mint: Mint
     spool: Spool
     history: HistoryQuestions
-    reidentify: Callable[[str, Identity], None] = lambda node, identity: None
+    reidentify: Callable[[str, str, int], None] = lambda node, name, uid: None
     uid: int = attrs.field(factory=os.getuid)
     accounts: JobAccounts | None = None
     records: Records = attrs.field(factory=Records)
@@ -323,8 +323,7 @@ class ScheddActor(CoreActor):
             spool_dir=str(self._edges.spool.folder_of(effect.owner))))
         # It connected with our rights; from now on it has no more than its owner's.
         domain = self.core.context.settings.uid_domain
-        self._edges.reidentify(effect.address.node,
-                               Identity(name=f"{user.name}@{domain}", method="local", uid=user.uid))
+        self._edges.reidentify(effect.address.node, f"{user.name}@{domain}", user.uid)
 
     def story(self, job: str) -> tuple[str, ...]:
         """What happened to a job, for the manhole: as far as its ad tells, then what was seen since the start."""
@@ -448,7 +447,7 @@ def make_daemon(config: Config, world: World) -> Daemon:
         spool=Spool(spool, OrderedFolders(accounts) if accounts is not None else OwnFolders(),
                     questions.run, removals.run),
         history=HistoryQuestions(store.history),
-        reidentify=getattr(world.post, "reidentify", lambda node, identity: None),
+        reidentify=getattr(world.post, "reidentify", lambda node, name, uid: None),
         uid=world.uid, accounts=accounts,
         records=Records(record_settings(config), world.wall_clock), raw_clock=time.time,
     )

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 __all__ = ["AMBUSHES", "random_schedule"]
 
+RAISES = 15.0
+"""How often turns and edges raise where they may: more often than any other fault."""
+
 
 def random_schedule(random: Random, machines: Sequence[MachineSpec], begin_s: float, end_s: float,
                     count: int, raises: bool = False) -> tuple[Fault, ...]:
@@ -28,7 +31,7 @@ def random_schedule(random: Random, machines: Sequence[MachineSpec], begin_s: fl
         raises: whether turns and edges of actors may raise as well.
     """
     faults = []
-    chances = {**_CHANCES, "raise": (5.0, _raise), "ambush": (14.0, _raising_ambush)} if raises else _CHANCES
+    chances = {**_CHANCES, "raise": (RAISES, _raise), "ambush": (14.0, _raising_ambush)} if raises else _CHANCES
     for _ in range(count):
         when_s = round(random.uniform(begin_s, end_s * 0.85), 3)
         kind = random.choices(list(chances), [weight for weight, _ in chances.values()])[0]

@@ -42,15 +42,16 @@ class KeptSeeds:
 
     Args:
         path: of the file; made when it does not exist.
-        commit: which program this is; machines: sizes of the pools.  Only what was kept for both is found.
+        commit: which program this is; machines: sizes of the pools; raises: whether turns and edges of actors
+            raised as well.  Only what was kept for all three is found.
 
     Raises:
         BadKeptSeeds: the file holds something else.
         OSError: it cannot be read or written.
     """
 
-    def __init__(self, path: Path, commit: str, machines: Sequence[int]) -> None:
-        self._of = {"commit": commit, "machines": list(machines)}
+    def __init__(self, path: Path, commit: str, machines: Sequence[int], raises: bool = False) -> None:
+        self._of = {"commit": commit, "machines": list(machines), **({"raises": True} if raises else {})}
         self._known: dict[tuple[int, int], Outcome] = {}
         path.touch()
         end = 0
@@ -69,7 +70,8 @@ class KeptSeeds:
     def _learn(self, plain: dict[str, Any]) -> None:
         outcome = Outcome(plain["seeds"], plain["events"], plain["cpu_s"],
                           tuple((seed, said) for seed, said in plain["failures"]))
-        if {name: plain[name] for name in self._of} == self._of and not plain["commit"].endswith("-dirty"):
+        of = {name: plain[name] for name in ("commit", "machines")} | ({"raises": True} if "raises" in plain else {})
+        if of == self._of and not plain["commit"].endswith("-dirty"):
             self._known[plain["first"], outcome.seeds] = outcome
 
     def find(self, first: int, number: int) -> Outcome | None:

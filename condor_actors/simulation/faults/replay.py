@@ -27,17 +27,17 @@ def commit() -> str:
 
 
 def scenario_of(seed: int, machines: int, faults: int | None, schedule: str | None,
-                trace: Callable[[str], None] | None) -> Scenario:
+                trace: Callable[[str], None] | None, raises: bool = False) -> Scenario:
     """What a seed means.
 
     Args:
-        seed, machines, faults: see :func:`condor_actors.simulation.faults.chance.random_scenario`.
+        seed, machines, faults, raises: see :func:`condor_actors.simulation.faults.chance.random_scenario`.
         schedule: faults in their own language instead of those of chance; trace: takes each line of what happens.
 
     Raises:
         BadSchedule: the schedule is not understood.
     """
-    scenario = attrs.evolve(random_scenario(seed, machines, faults), trace=trace)
+    scenario = attrs.evolve(random_scenario(seed, machines, faults, raises), trace=trace)
     if schedule is None:
         return scenario
     parse_schedule(schedule, [spec.name for spec in scenario.machines])
@@ -61,7 +61,7 @@ def report_of(result: Result, minimal: Scenario | None) -> str:
 
 
 def replay(seeds: Iterable[int], *, machines: int = 20, faults: int | None = None, schedule: str | None = None,
-           smallest: bool = False, trace: Callable[[str], None] | None = None,
+           raises: bool = False, smallest: bool = False, trace: Callable[[str], None] | None = None,
            say: Callable[[str], None] = lambda text: None) -> int:
     """Run the seeds; returns how many of them violated anything.
 
@@ -72,7 +72,7 @@ def replay(seeds: Iterable[int], *, machines: int = 20, faults: int | None = Non
     """
     failed = 0
     for seed in seeds:
-        scenario = scenario_of(seed, machines, faults, schedule, trace)
+        scenario = scenario_of(seed, machines, faults, schedule, trace, raises)
         result = run(scenario)
         failed += bool(result.violations)
         say(report_of(result, shrink(attrs.evolve(scenario, trace=None)) if result.violations and smallest else None))

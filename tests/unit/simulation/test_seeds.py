@@ -9,6 +9,7 @@ import pytest
 from condor_actors.cores.schedd.run_table import RunTable
 from condor_actors.simulation.command import main
 from condor_actors.simulation.faults import seeds
+from condor_actors.simulation.faults.chance import random_scenario
 from condor_actors.simulation.faults.kept_seeds import KeptSeeds, Outcome
 from condor_actors.simulation.faults.seeds import Sum, run_seeds
 
@@ -52,6 +53,14 @@ def test_seeds_that_pass(capsys: pytest.CaptureFixture[str]) -> None:
     assert "0 failed" in said
 
 
+def test_turns_may_raise(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "kept.jsonl"
+    assert main(["seeds", "--first", "1", "--count", "4", "--machines", "4", "--raises", "--keep", str(path)]) == 0
+    assert "with 4 machines, raising" in capsys.readouterr().out
+    assert '"raises": true' in path.read_text()
+    assert any(" raise m" in random_scenario(seed, 4, raises=True).faults for seed in range(1, 5))
+
+
 def test_what_is_kept_is_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "kept.jsonl"
     kept = KeptSeeds(path, "c0ffee", (4,))
@@ -60,15 +69,15 @@ def test_what_is_kept_is_not_run_again(tmp_path: Path, monkeypatch: pytest.Monke
     with path.open("ab") as file:
         file.write(b'{"commit": "c0f')  # killed while it wrote
     run: list[int] = []
-    monkeypatch.setattr(seeds, "_some", lambda first, number, machines: run.append(first) or Outcome(number, 0, 0.0))
+    monkeypatch.setattr(seeds, "_some", lambda first, number, *_: run.append(first) or Outcome(number, 0, 0.0))
     again = KeptSeeds(path, "c0ffee", (4,))
     assert run_seeds(1, 6, machines=(4,), kept=again) == once
     assert not run
     run_seeds(1, 10, machines=(4,), kept=again)
     assert run == [5, 9]  # the last piece was of two seeds, and is of four now
     again.close()
-    for commit, machines in (("decaf", (4,)), ("c0ffee", (6,))):
-        other = KeptSeeds(path, commit, machines)
+    for commit, machines, raises in (("decaf", (4,), False), ("c0ffee", (6,), False), ("c0ffee", (4,), True)):
+        other = KeptSeeds(path, commit, machines, raises)
         assert other.find(1, 4) is None
         other.close()
     assert path.read_text().count("\n") == 4
