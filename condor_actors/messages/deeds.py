@@ -72,6 +72,7 @@ condor.pool.RenewMachine               renew-machine
 condor.pool.BorrowCertificate          borrow-certificate
 condor.tokens.FetchToken               fetch-token          levels lifetime_s key_id
 condor.tokens.ApproveTokenRequest      approve-token        request_id
+condor.tokens.AutoApproveTokenRequests auto-approve-tokens  netblock lifetime_s
 condor.tokens.RevokeTokens             revoke-tokens        ids expressions
 """
 

@@ -117,6 +117,24 @@ class ApproveTokenRequest:
 
 @message
 @attrs.frozen(kw_only=True)
+class AutoApproveTokenRequests:
+    """condor_token_request_auto_approve: approve what new daemons ask for, from a network, for a time.  Answer: Done.
+
+    Attributes:
+        netblock: the network, ``10.1.0.0/16``.
+        lifetime_s: for how long.
+    """
+
+    KIND: ClassVar[str] = "condor.tokens.AutoApproveTokenRequests"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "ADMINISTRATOR"
+
+    netblock: str
+    lifetime_s: float
+
+
+@message
+@attrs.frozen(kw_only=True)
 class RevokeTokens:
     """condor_token_revoke: these tokens, and those of which an expression is true, count no longer.  Answer: Done."""
 

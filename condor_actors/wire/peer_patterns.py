@@ -26,7 +26,7 @@ import attrs
 
 from condor_actors.messages.envelope import Identity
 
-__all__ = ["Entry", "parse_entry"]
+__all__ = ["Entry", "Network", "parse_entry", "parse_network"]
 
 Network = IPv4Network | IPv6Network
 LOOPBACK = IPv4Address("127.0.0.1")
@@ -80,16 +80,21 @@ def parse_entry(text: str) -> Entry:
     """
     lower = text.lower()
     if "@" not in text and _ADDRESS_LIKE.fullmatch(lower):
-        return Entry(text, "*", "", _network(lower))
+        return Entry(text, "*", "", parse_network(lower))
     user, slash, host = lower.partition("/")
     if not slash:
         return Entry(text, lower, "*") if "@" in text else Entry(text, "*", lower)
     if _ADDRESS_LIKE.fullmatch(host):
-        return Entry(text, user or "*", "", _network(host))
+        return Entry(text, user or "*", "", parse_network(host))
     return Entry(text, user or "*", host or "*")
 
 
-def _network(text: str) -> Network:
+def parse_network(text: str) -> Network:
+    """A network: ``10.1.0.0/16``, ``10.1.*``, ``fd00:1::/32``, one address.
+
+    Raises:
+        ValueError: it is none.
+    """
     four, six = _V4_PREFIX.fullmatch(text), _V6_PREFIX.fullmatch(text)
     if four is not None:
         octets = four[1].rstrip(".").split(".")

@@ -11,6 +11,7 @@ from pathlib import Path
 import attrs
 import pytest
 
+from condor_actors.wire.idtokens.signed_token import read_claims
 from tests.harness.namespaces import NEED_NAMESPACES, Machine
 from tests.pool_fixture import until
 from tests.security.conftest import AttackedPool
@@ -212,6 +213,43 @@ def test_a_request_waits_for_somebody_who_may_decide(laptop: Machine, attacked: 
     (laptop.dir / "tokens.d" / "asked").unlink()
 
 
+def test_a_rule_approves_new_daemons_of_a_network_and_nobody_else(laptop: Machine, attacked: AttackedPool) -> None:
+    manager = attacked.manager
+    asked = ("-identity", "condor@trio", "-authz", "ADVERTISE_STARTD", "-lifetime", "3600")
+    with holding(laptop, made(attacked, "games@trio")):  # no administrator makes no rule
+        done = laptop.tool("condor_token_request_auto_approve", "-netblock", "0.0.0.0/0", "-lifetime", "60",
+                           "-pool", f"{manager.address}:9618")
+        assert done.returncode != 0
+    said = manager.run("condor_token_request_auto_approve", "-netblock", f"{laptop.address}/32", "-lifetime", "100000")
+    assert "with lifetime of 1.00 hours" in said
+    assert "no un-approved requests" in said
+    token = laptop.run("condor_token_request", *asked).strip().splitlines()[-1]
+    claims = read_claims(token.rpartition(".")[0])
+    assert (claims.subject, claims.levels) == ("condor@trio", {"ADVERTISE_STARTD"})
+    with holding(laptop, token):
+        assert "ADVERTISE" not in whoami(laptop, attacked)  # it may not even look
+    waiting = [subprocess.Popen(machine.command("condor_token_request", *words), env=machine.environment,
+                                cwd=machine.work, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+               for machine, words in ((laptop, ("-identity", "root@trio", *asked[2:])),
+                                      (laptop, (*asked[:2], "-authz", "ADMINISTRATOR")),
+                                      (laptop, asked[:2]), (attacked.submit, asked))]
+    try:
+        until(lambda: manager.run("condor_token_request_list").count("RequestId") == 4, "four requests that wait")
+        manager.run("condor_reconfig")
+        waiting.append(subprocess.Popen(laptop.command("condor_token_request", *asked), env=laptop.environment,
+                                        cwd=laptop.work, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True))
+        until(lambda: manager.run("condor_token_request_list").count("RequestId") == 5, "another, without a rule")
+        # a rule made now reaches back a minute: it takes the last one, and those of the submit machine not
+        said = manager.run("condor_token_request_auto_approve", "-netblock", f"{laptop.address}/32", "-lifetime", "60")
+        assert "4 un-approved requests" in said
+        assert waiting[-1].communicate(timeout=30)[0].count(".") == 2
+        assert [each.poll() for each in waiting[:4]] == [None] * 4
+    finally:
+        for each in waiting:
+            each.kill()
+            each.communicate()
+
+
 def test_a_local_user_fetches_a_token_in_his_own_name_only(laptop: Machine, attacked: AttackedPool) -> None:
     manager = attacked.manager
     stranger = ("setpriv", "--reuid", "54321", "--regid", "54321", "--clear-groups")
@@ -261,8 +299,6 @@ except WireError as error:
 
 def test_a_revoked_token_is_cut_off_everywhere_within_a_minute(laptop: Machine, attacked: AttackedPool) -> None:
     token = made(attacked, "games@trio")
-    from condor_actors.wire.idtokens.signed_token import read_claims
-
     with holding(laptop, token):
         lines = [hold(laptop, attacked.collector), hold(laptop, attacked.node(attacked.submit, "schedd"))]
         attacked.manager.run("condor_token_revoke", read_claims(token.rpartition(".")[0]).token_id)

@@ -66,6 +66,12 @@ ROWS = (
         "The longest life of tokens that daemons give; -1: as long as is asked for.",
         low=-1,
     ),
+    seconds(
+        "TOKEN_REQUEST_AUTO_APPROVE_MAX_LIFETIME",
+        3600,
+        "The longest that a rule of condor_token_request_auto_approve is in force.",
+        low=1,
+    ),
     path(
         "SEC_TOKEN_REVOCATIONS",
         "$(ETC)/pool/revoked_tokens",

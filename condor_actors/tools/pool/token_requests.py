@@ -1,6 +1,7 @@
-"""condor_token_request, condor_token_request_list, condor_token_request_approve: a token for who has nothing to show.
+"""condor_token_request, condor_token_request_list, condor_token_request_approve, condor_token_request_auto_approve: a
+token for who has nothing to show.
 
-**Source**: the manual, condor_token_request, condor_token_request_list, condor_token_request_approve.
+**Source**: the manual's pages of these commands.
 """
 
 from __future__ import annotations
@@ -13,7 +14,13 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from condor_actors.messages.tokens import ApproveTokenRequest, QueryTokenRequests, TokenRequest, TokenRequests
+from condor_actors.messages.tokens import (
+    ApproveTokenRequest,
+    AutoApproveTokenRequests,
+    QueryTokenRequests,
+    TokenRequest,
+    TokenRequests,
+)
 from condor_actors.tools.lib.command import ToolError, Words, operands_of, run, values_of
 from condor_actors.tools.lib.contact import load
 from condor_actors.tools.lib.daemon_lines import PLACE_FLAGS, line_to
@@ -33,6 +40,10 @@ Show the requests that you may approve."""
 APPROVE_USAGE = """Usage: condor_token_request_approve [-reqid REQUEST-ID] [-yes] [-pool HOST] [-name NAME] [-type TYPE]
 Give the token that a request wants."""
 
+AUTO_USAGE = """Usage: condor_token_request_auto_approve -netblock NETWORK -lifetime SECONDS
+                                         [-pool HOST] [-name NAME] [-type TYPE]
+For a time, approve requests from a network by which new daemons ask for a token of condor that lets them advertise."""
+
 
 def request() -> int:
     """Entry of ``condor_token_request``."""
@@ -49,6 +60,12 @@ def approve() -> int:
     """Entry of ``condor_token_request_approve``."""
     flags = (*COMMON, *PLACE_FLAGS, Flag("reqid", 1, 1), Flag("requestid", 1, 1, alias="reqid"), Flag("yes", 1))
     return run(flags, APPROVE_USAGE, _approve, words=Words.of("condor_token_request_approve"))
+
+
+def auto_approve() -> int:
+    """Entry of ``condor_token_request_auto_approve``."""
+    flags = (*COMMON, *PLACE_FLAGS, Flag("netblock", 1, 1), Flag("lifetime", 1, 1))
+    return run(flags, AUTO_USAGE, _auto_approve, words=Words.of("condor_token_request_auto_approve"))
 
 
 def _request(given: Sequence[Given]) -> int:
@@ -132,4 +149,18 @@ def _approve(given: Sequence[Given]) -> int:
                     return 1
             client.ask(TOKENS, ApproveTokenRequest(request_id=each.request_id))
             print(f"Request {each.request_id} approved successfully.")
+    return 0
+
+
+def _auto_approve(given: Sequence[Given]) -> int:
+    values, life_s = values_of(given), asked_life(values_of(given))
+    netblock = values.get("netblock", "")
+    if not netblock or not life_s or operands_of(given):
+        raise ToolError(f"ERROR: from where, and for how long?\n{AUTO_USAGE}")
+    _, client = line_to(load(), values, "collector")
+    with client:
+        print(client.ask(TOKENS, AutoApproveTokenRequests(netblock=netblock, lifetime_s=life_s)).text)
+        waiting = client.ask(TOKENS, QueryTokenRequests())
+    assert isinstance(waiting, TokenRequests)
+    print(f"Remote daemon reports {len(waiting.requests) or 'no'} un-approved requests pending.")
     return 0

@@ -3,7 +3,8 @@ key is not here.
 
 Theory: a person gets a token in his own name only, and none by showing another one: what a token limits would be lost.
 Requests come from people who have nothing to show yet, over a connection of their own (:class:`TokenRequestDoor`) that
-stays open until somebody has decided; with it the request goes.
+stays open until somebody has decided; with it the request goes.  What the rules of an administrator approve
+(:mod:`condor_actors.wire.idtokens.approval_rules`) waits for nobody.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import attrs
@@ -27,6 +29,7 @@ from condor_actors.cores.rights import is_person
 from condor_actors.messages.envelope import Address, Delivery, Done, Identity, Level, Refused
 from condor_actors.messages.tokens import (
     ApproveTokenRequest,
+    AutoApproveTokenRequests,
     FetchToken,
     QueryTokenRequests,
     RevokeTokens,
@@ -36,6 +39,7 @@ from condor_actors.messages.tokens import (
     TokenVerified,
     VerifyToken,
 )
+from condor_actors.wire.idtokens.approval_rules import ApprovalRules
 from condor_actors.wire.idtokens.revoked_tokens import keep_revocations, kept_revocations
 from condor_actors.wire.idtokens.signed_token import BadToken, Claims, levels_of, read_claims, sign
 from condor_actors.wire.idtokens.verifier import TOKEN_METHOD, Shown, TokenVerifier
@@ -54,10 +58,12 @@ _DONE = Failure(ConnectionDone())
 
 @attrs.define(eq=False)
 class PendingRequest:
-    """A request that waits for somebody's decision; ``answer`` tells the requester."""
+    """A request that waits for somebody's decision; ``answer`` tells the requester, ``token`` is there when a rule has
+    approved it."""
 
     request: TokenRequest
     answer: Callable[[dict[str, str]], None]
+    token: str = attrs.field(default="", repr=False)
 
 
 @attrs.define(eq=False)
@@ -69,12 +75,17 @@ class TokenDesk:
         longest_s: the longest life of a token that is given here; 0: any.
         allowed_keys: that people may have theirs signed with.
         pending: requests by number.
+        rules: by which some need no person's approval.
     """
 
     verifier: TokenVerifier
     longest_s: float = 0.0
     allowed_keys: tuple[str, ...] = ()
     pending: dict[str, PendingRequest] = attrs.field(factory=dict)
+    rules: ApprovalRules = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.rules = ApprovalRules(self.verifier.issuer)
 
     @classmethod
     def of(cls, config: Config, verifier: TokenVerifier) -> TokenDesk:
@@ -88,6 +99,7 @@ class TokenDesk:
         self.verifier.reconfigure(config)
         self.longest_s = max(0.0, config.seconds("SEC_ISSUED_TOKEN_EXPIRATION"))
         self.allowed_keys = tuple(config.list_of("SEC_TOKEN_FETCH_ALLOWED_SIGNING_KEYS"))
+        self.rules = ApprovalRules(self.verifier.issuer, config.seconds("TOKEN_REQUEST_AUTO_APPROVE_MAX_LIFETIME"))
 
     def issue(self, subject: str, levels: Sequence[str], lifetime_s: float, key_id: str = "") -> str:
         """A token.
@@ -123,6 +135,27 @@ class TokenDesk:
                                lifetime_s=lifetime_s, address=address, asked_s=self.verifier.clock())
         self.pending[request_id] = PendingRequest(request, answer)
         return request
+
+    def approved_by_rule(self, request_id: str) -> PendingRequest | None:
+        """The request with its token, if it waits and a rule approves it; it waits no longer.
+
+        Raises:
+            BadToken: the token cannot be made.
+        """
+        pending = self.pending.get(request_id)
+        if pending is None or self.rules.approving(pending.request, self.verifier.clock()) is None:
+            return None
+        pending.token = self.issue_asked(pending.request)
+        del self.pending[request_id]
+        return pending
+
+    def issue_asked(self, request: TokenRequest) -> str:
+        """The token that a request wants.
+
+        Raises:
+            BadToken: it cannot be made.
+        """
+        return self.issue(request.identity, request.levels, request.lifetime_s)
 
 
 class TokenActor(Actor):
@@ -188,6 +221,8 @@ class TokenActor(Actor):
                                                 if self._decides(identity, each.request)))
         if isinstance(message, ApproveTokenRequest):
             return self._approve(message, identity)
+        if isinstance(message, AutoApproveTokenRequests):
+            return self._auto_approve(message, identity)
         if isinstance(message, RevokeTokens):
             return self._revoke(message, identity)
         return Refused(code="invalid", text="this actor does not take that")
@@ -214,13 +249,29 @@ class TokenActor(Actor):
         if pending is None or not self._decides(identity, pending.request):
             return Refused(code="not-found", text=f"there is no request {message.request_id} for you to decide")
         request = pending.request
-        token = self._desk.issue(request.identity, request.levels, request.lifetime_s)
+        token = self._desk.issue_asked(request)
         del self._desk.pending[message.request_id]
         self.context.log.info("{who} approved request {request}: {identity} at {address} is given a token",
                               who=identity.name, request=request.request_id, identity=request.identity,
                               address=request.address)
         self.context.after_commit(lambda: pending.answer({"token": token}))
         return Done(text=f"{request.identity} is given a token")
+
+    def _auto_approve(self, message: AutoApproveTokenRequests, identity: Identity) -> Done:
+        desk = self._desk
+        now_s = desk.verifier.clock()
+        rule = desk.rules.add(message.netblock, message.lifetime_s, now_s)
+        life_s = rule.until_s - now_s
+        self.context.log.info("{who} has requests of new daemons from {network} approved for {life:.0f} s",
+                              who=identity.name, network=rule.network, life=life_s)
+        for request_id in list(desk.pending):
+            approved = desk.approved_by_rule(request_id)
+            if approved is not None:
+                self.context.log.info("request {request} of {address} is approved by that rule", request=request_id,
+                                      address=approved.request.address)
+                self.context.after_commit(partial(approved.answer, {"token": approved.token}))
+        return Done(text=f"Successfully installed auto-approval rule for netblock {rule.network} with lifetime of "
+                         f"{life_s / 3600.0:.2f} hours")
 
     def _revoke(self, message: RevokeTokens, identity: Identity) -> Done:
         path = self._desk.verifier.revocations
@@ -288,6 +339,11 @@ class TokenRequestDoor(Protocol):
         if self._timeout is not None:
             self._timeout.reset(REQUEST_LIFE_S)
         self._say({"request_id": request.request_id})
+        approved = self._desk.approved_by_rule(request.request_id)
+        if approved is not None:
+            self._log.info("request {request} of {address} is approved by a rule of condor_token_request_auto_approve",
+                           request=request.request_id, address=address)
+            self._decided({"token": approved.token})
 
     def _decided(self, answer: dict[str, str]) -> None:
         self._say(answer)
