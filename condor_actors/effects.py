@@ -28,7 +28,9 @@ import attrs
 
 from condor_actors.messages.envelope import Address, Delivery
 
-__all__ = ["Answer", "Ask", "CancelTimer", "Effect", "GoOn", "Note", "Persist", "Reply", "Send", "SetTimer"]
+__all__ = [
+    "Answer", "Ask", "CancelTimer", "Effect", "GoOn", "Note", "Persist", "Reply", "Send", "SetTimer", "job_note",
+]
 
 
 class Effect:
@@ -110,6 +112,19 @@ class Note(Effect):
     text: str
     level: str = "info"
     fields: tuple[tuple[str, Any], ...] = ()
+
+
+def job_note(job: str, kind: str, text: str, level: str = "info") -> Note:
+    """A line of a job's story: it begins with the job's number, by which it is found in the logs of all daemons.
+
+    Args:
+        job: its number, or the id of one of its runs, which begins with it.
+        kind: what happened, one word for all jobs: of a kind a second has a bounded number of lines.
+        text: what happened to this one.
+        level: as of :class:`Note`.
+    """
+    number = job.partition("#")[0]
+    return Note(f"{number}: {text}", level, (("kind", kind), ("job", number)))
 
 
 @attrs.frozen

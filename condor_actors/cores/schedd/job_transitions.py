@@ -146,7 +146,7 @@ class JobTransitions:
         """Put a job on hold; its run, if it has one, is the caller's to stop."""
         queue = self._context.queue
         self.withdraw(job)
-        self._context.remember(job, f"held ({code}): {reason}")
+        self._context.remember(job, "held", f"held ({code}): {reason}")
         ad = job.ad
         known = ad.get("NumHoldsByReason")
         counts = {name: known.get_int(name) for name in known} if isinstance(known, ClassAd) else {}
@@ -164,7 +164,7 @@ class JobTransitions:
     def release(self, job: Job, reason: str) -> None:
         """Take a job off hold."""
         queue, ad = self._context.queue, job.ad
-        self._context.remember(job, f"released: {reason}")
+        self._context.remember(job, "released", f"released: {reason}")
         queue.set(job, ReleaseReason=reason, LastHoldReason=ad.get_str("HoldReason"),
                   LastHoldReasonCode=ad.get_int("HoldReasonCode"),
                   LastHoldReasonSubCode=ad.get_int("HoldReasonSubCode"))
@@ -178,7 +178,7 @@ class JobTransitions:
     def requeue(self, job: Job, delay_s: float = 0.0) -> None:
         """The job's run is over and it wants another."""
         context = self._context
-        context.remember(job, f"requeued, not before {delay_s:g} s")
+        context.remember(job, "requeued", f"idle again{f', for at least {delay_s:g} s' if delay_s else ''}")
         if job.status is not JobStatus.IDLE:
             context.queue.set_status(job, JobStatus.IDLE, context.now_s)
         job.not_before_s = context.now_s + delay_s if delay_s else 0.0
@@ -194,7 +194,7 @@ class JobTransitions:
     def mark_removed(self, job: Job, reason: str) -> None:
         """A job is to go; it stays as REMOVED while its run ends."""
         self.withdraw(job)
-        self._context.remember(job, f"removed: {reason}")
+        self._context.remember(job, "removed", f"removed: {reason}")
         self._context.queue.set(job, RemoveReason=reason)
         self._context.queue.set_status(job, JobStatus.REMOVED, self._context.now_s)
 
@@ -206,7 +206,7 @@ class JobTransitions:
     def complete(self, job: Job) -> None:
         """The job is done."""
         context = self._context
-        context.remember(job, "completed")
+        context.remember(job, "completed", "completed")
         context.queue.set(job, CompletionDate=int(context.now_s), JobFinishedHookDone=int(context.now_s))
         context.queue.set_status(job, JobStatus.COMPLETED, context.now_s)
         self._notices.due(job, JobEventType.JOB_TERMINATED)

@@ -151,7 +151,8 @@ class RunTable:
         job.run_id = run.run_id
         self.runs[run.run_id] = run
         self._starts.setdefault(run.owner, []).append(run)
-        context.remember(job, f"run {number} begins on {claim.row.slot_name if claim is not None else 'this machine'}")
+        where = claim.row.slot_name if claim is not None else "this machine"
+        context.remember(job, "run", f"run {number} begins on {where}")
         context.queue.set(job, NumShadowStarts=number, JobRunCount=ad.get_int("JobRunCount") + 1, ShadowBday=now,
                        JobCurrentStartDate=now, JobLastStartDate=ad.get_int("JobCurrentStartDate"), CurrentHosts=1,
                        LastJobLeaseRenewal=now, RemoteUserCpu=0.0, RemoteSysCpu=0.0)
@@ -268,8 +269,9 @@ class RunTable:
             return
         job, claim = run.job, run.claim
         starts = job.ad.get_int("NumShadowStarts")
-        self._context.remember(job, f"run {starts} ended: {message.outcome} {message.reason}")
         self._account(run, message)
+        level = "warn" if message.outcome in ("failed", "lost") else "info"
+        self._context.remember(job, "ended", f"run {starts} ended: {_end_of(message, job.ad)}", level)
         self._drop(run)
         verdict = self._judge(job, message)
         self._verdict(owner, message.run_id, verdict)
@@ -351,7 +353,6 @@ class RunTable:
         one that kills its own starter host."""
         lost, most = job.ad.get_int("NumLostRuns") + 1, self._context.settings.max_lost_runs
         self._context.queue.set(job, NumLostRuns=lost)
-        self._context.note(f"{job.name}: the run is lost: {reason}", "warn")
         if 0 < most <= lost:
             self._context.queue.set(job, NumLostRuns=0)  # once released it may try again
             why = f"its last {lost} runs were lost (MAX_LOST_RUNS): {reason}"
@@ -367,7 +368,6 @@ class RunTable:
         self._context.queue.set(job, NumFailedStarts=failures,
                              NumShadowExceptions=job.ad.get_int("NumShadowExceptions") + 1)
         self._notices.due(job, JobEventType.SHADOW_EXCEPTION, ExceptionReason=reason)
-        self._context.note(f"{job.name}: the run failed: {reason}", "warn")
         self._transitions.requeue(job, FAILURE_DELAYS_S[min(failures, len(FAILURE_DELAYS_S) - 1)])
         self._policy.evaluate(job)
         return "requeued"
@@ -482,6 +482,15 @@ class RunTable:
                 raise InvariantBroken(f"job {job.name} has the run {job.run_id}, which is over")
             if job.status in ALIVE and not job.run_id:
                 raise InvariantBroken(f"job {job.name} is {job.status.name}, and has no run")
+
+
+def _end_of(message: RunEnded, ad: ClassAd) -> str:
+    """How a run ended, in words."""
+    if message.outcome == "exited":
+        if ad.get_bool("ExitBySignal"):
+            return f"the program was ended by signal {ad.get_int('ExitSignal')}"
+        return f"the program has exited with status {ad.get_int('ExitCode')}"
+    return f"{message.outcome}{': ' if message.reason else ''}{message.reason}"
 
 
 def _weight(slot: ClassAd) -> float:

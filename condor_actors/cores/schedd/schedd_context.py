@@ -19,7 +19,7 @@ from condor_actors.cores.schedd.job_attributes import JobSight
 from condor_actors.cores.schedd.job_queue import Job, JobQueue
 from condor_actors.cores.schedd.queue_operations import QueueOperation
 from condor_actors.cores.schedd.schedd_settings import ScheddSettings
-from condor_actors.effects import Ask, Effect, Note, Persist, Reply, Send, SetTimer
+from condor_actors.effects import Ask, Effect, Note, Persist, Reply, Send, SetTimer, job_note
 from condor_actors.messages.envelope import Address, Delivery, Identity
 
 __all__ = ["ScheddContext"]
@@ -67,9 +67,17 @@ class ScheddContext:
 
     # ---- stories
 
-    def remember(self, job: Job, text: str) -> None:
-        """Something worth telling happened to a job."""
+    def remember(self, job: Job, kind: str, text: str, level: str = "info") -> None:
+        """Something worth telling happened to a job: it is part of its story, and a line of the log.
+
+        Args:
+            job: to which.
+            kind: what, as of :func:`~condor_actors.effects.job_note`.
+            text: the same with its particulars.
+            level: of the line.
+        """
         self._stories.append((self.now_s, job.name, text))
+        self.out.append(job_note(job.name, kind, text, level))
 
     def story(self, name: str) -> tuple[str, ...]:
         """What happened to a job lately, oldest first."""

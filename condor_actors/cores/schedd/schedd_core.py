@@ -327,6 +327,8 @@ class ScheddCore:
             cluster, _, proc = rejection.job_id.partition(".")
             job = self.context.queue.job(int(cluster), int(proc)) if cluster.isdecimal() and proc.isdecimal() else None
             if job is not None and job.ready:
+                if job.ad.find("lastrejmatchreason") != rejection.reason:
+                    self.context.remember(job, "no match", f"no match: {rejection.reason}")
                 job.ad.store("LastRejMatchReason", rejection.reason)
                 job.ad.store("LastRejMatchTime", int(self.context.now_s))
         realm = delivery.identity.realm

@@ -117,7 +117,7 @@ class ScheduledJobs:
         if line is None or (type(known) is int and context.now_s <= known + window_s):
             return
         at_s = next_time_s(line, context.now_s, context.settings.zone)
-        context.remember(job, f"its next time is {_date(at_s, context)}")
+        context.remember(job, "scheduled", f"its next time is {_date(at_s, context)}")
         context.queue.set(job, DeferralTime=at_s)
 
     # ---- sleep

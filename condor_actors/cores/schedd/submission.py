@@ -23,6 +23,7 @@ from condor_actors.cores.schedd.job_transitions import JobTransitions
 from condor_actors.cores.schedd.queue_operations import InsertJobs, SaveCounter
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.cores.submit_commands import objection
+from condor_actors.effects import job_note
 from condor_actors.messages.codes import HoldCode, JobStatus, Notification, Universe
 from condor_actors.messages.envelope import Delivery, Done, Refused
 from condor_actors.messages.spool import FinishSpooling
@@ -365,6 +366,8 @@ class Submissions:
         context.persist(InsertJobs(cluster.number, tuple([(job.proc, job.own) for job in jobs])))
         for job in jobs:
             self._transitions.offer(job)
+        last = f" and {len(jobs) - 1} more, up to {jobs[-1].name}," if len(jobs) > 1 else ""
+        context.out.append(job_note(jobs[0].name, "submitted", f"submitted by {cluster.user}{last}"))
         submitted = Submitted(cluster_id=cluster.number, first_proc=jobs[0].proc, last_proc=jobs[-1].proc)
         notices: set[str] = set() if spool else set(self._notices.submitted(cluster, jobs, self._submit_host()))
         if cluster.ad.find("userlog") is None and all(job.ad.own.get("userlog") is None for job in jobs):

@@ -39,7 +39,7 @@ from condor_actors.cores.shadow.shadow_events import (
 )
 from condor_actors.cores.shadow.shadow_run_table import ANSWER_PATIENCE_S, TABLE, Step
 from condor_actors.cores.state_table import EventKey, InvariantBroken, event_key, ignore
-from condor_actors.effects import Ask, CancelTimer, Effect, Note, Send, SetTimer
+from condor_actors.effects import Ask, CancelTimer, Effect, Note, Send, SetTimer, job_note
 from condor_actors.messages.codes import JobEventType, JobStatus
 from condor_actors.messages.envelope import Address, AskFailed, Refused
 from condor_actors.messages.run import ContinueRun, Reattached, ReattachRun, RunExited, StopRun, SuspendRun, Usage
@@ -140,6 +140,10 @@ class ShadowRun:
         out, self.out = self.out, []
         return tuple(out)
 
+    def note(self, kind: str, text: str, level: str = "info") -> None:
+        """A line of the job's story."""
+        self.out.append(job_note(self.order.run_id, kind, text, level))
+
     def too_much(self, limit: str, size_bytes: int, what: str, code: int) -> bool:
         """Whether more would travel than the job's ad allows; then the run is over, and the job held."""
         most_mb = self.job.get_int(limit, -1)
@@ -232,6 +236,7 @@ class ShadowRun:
         self.leave_removed()
         if self.state is not ShadowState.APART:
             return
+        self.note("apart", f"out of touch with {self.order.slot_name}: {reason}; it goes on for its lease")
         if self.began:
             self.log(JobEventType.JOB_DISCONNECTED, DisconnectReason=reason)
         self.out.append(SetTimer("lease", self.order.lease_s + NOTICE_S))
@@ -252,6 +257,7 @@ class ShadowRun:
         if isinstance(message, Reattached):
             self.state = ShadowState.RUNNING
             self._refusals = 0
+            self.note("found", f"found again on {self.order.slot_name}")
             self.out.append(CancelTimer("lease"))
             if self.began or self.order.reattach:
                 self.log(JobEventType.JOB_RECONNECTED)
@@ -289,7 +295,7 @@ class ShadowRun:
             return False
         if self.no_room_since_s is None:
             self.no_room_since_s = self.now_s
-            self.out.append(Note(f"run {self.order.run_id}: its outputs wait for room: {reason}", "warn"))
+            self.note("no room", f"its outputs wait for room: {reason}", "warn")
         if self.now_s - self.no_room_since_s >= ROOM_PATIENCE_S:
             return False
         self.out.append(SetTimer("room", ROOM_RETRY_S))
@@ -329,6 +335,9 @@ class ShadowRun:
     def end(self, outcome: str, reason: str, code: int = 0, subcode: int = 0, *, claim_usable: bool = True) -> None:
         """The run is over: tell the schedd until it has committed that."""
         self.state = ShadowState.ENDED
+        held = f" (hold code {code}, subcode {subcode})" if code else ""
+        where = self.order.slot_name
+        self.note("ended", f"the run on {where} is over: {outcome}{held}{': ' if reason else ''}{reason}")
         self.ended = RunEnded(run_id=self.order.run_id, outcome=outcome, attributes=self.attributes.to_bytes(),
                               reason=reason, hold_code=code, hold_subcode=subcode, claim_usable=claim_usable)
         self.out += [CancelTimer("update"), CancelTimer("lease"), CancelTimer("reattach"), CancelTimer("room"),

@@ -155,6 +155,7 @@ def _note_began(run: ShadowRun, event: RunBegan) -> None:
     if run.began:
         return
     run.began = True
+    run.note("began", f"the program runs on {run.order.slot_name}")
     if run.has_inputs:
         run.log(JobEventType.FILE_TRANSFER, TransferStep=FileTransferEventType.IN_FINISHED)
     run.count_start(event.when_s)
@@ -174,10 +175,12 @@ def _progress(run: ShadowRun, event: RunProgress) -> None:
     run.note_usage(event.usage)
     if event.state == "suspended" and not run.suspended:
         run.suspended = True
+        run.note("suspended", "stands still")
         run.log(JobEventType.JOB_SUSPENDED, NumPids=event.usage.processes or 1)
         run.report_now("suspended")
     elif event.state == "continued" and run.suspended:
         run.suspended = False
+        run.note("continued", "goes on")
         run.log(JobEventType.JOB_UNSUSPENDED)
         run.report_now("continued")
     else:

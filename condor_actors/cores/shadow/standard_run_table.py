@@ -24,7 +24,7 @@ from condor_actors.cores.shadow.standard_events import (
     Refusal,
 )
 from condor_actors.cores.state_table import EventKey, ignore, total_table
-from condor_actors.effects import CancelTimer, Note, Send, SetTimer
+from condor_actors.effects import CancelTimer, Send, SetTimer
 from condor_actors.messages.codes import HELPERS_RUN, JobEventType
 from condor_actors.messages.envelope import TimerFired
 from condor_actors.messages.run import CheckpointRun, InputsSent, RunExited, StopRun
@@ -169,7 +169,7 @@ def _not_taken(run: StandardRun, event: NotTaken) -> None:
         run.out.append(SetTimer("checkpoint", RETRY_S))
     else:
         run.wanted = 0
-        run.out.append(Note(f"run {run.order.run_id}: no checkpoint: {event.reason}"))
+        run.note("no checkpoint", f"no checkpoint: {event.reason}")
     run.attributes["LastCkptProblem"] = event.reason or f"error {event.number}"
     run.tell("")
 

@@ -126,6 +126,7 @@ class ClaimGranting:
     def _decline(self, event: Delivery, reason: str, retry_after_s: float = 0.0) -> None:
         name = event.message.slot_name
         self._turn.do(Reply(claim.ClaimRefused(slot_name=name, reason=reason, retry_after_s=retry_after_s), event))
+        self._turn.do(Note(f"{name} is refused to {event.message.submitter}: {reason}", fields=(("kind", "refused"),)))
         slot = self._slots.get(name)
         if slot is None:
             return

@@ -19,7 +19,7 @@ from condor_actors.cores.startd.slot_publisher import SlotPublisher
 from condor_actors.cores.startd.slots import Slot, Slots
 from condor_actors.cores.startd.starter_link import StarterLink
 from condor_actors.cores.turn import Turn
-from condor_actors.effects import CancelTimer, Note, Send, SetTimer
+from condor_actors.effects import CancelTimer, Note, Send, SetTimer, job_note
 from condor_actors.messages import claim
 from condor_actors.messages.codes import Universe
 
@@ -99,8 +99,10 @@ class SlotController:
         else:
             why = getattr(event, "reason", "") or getattr(event, "what", "") or getattr(event, "how", "")
         way = _name(before) if after == before else f"{_name(before)} -> {_name(after)}"
-        self._turn.do(Note(f"{slot.name}: {way} ({type(event).__name__}{': ' if why else ''}{why})",
-                           "debug" if often else "info"))
+        text = f"{slot.name}: {way} ({type(event).__name__}{': ' if why else ''}{why})"
+        level = "debug" if often else "info"
+        job = slot.claim.job_id if slot.claim is not None else ""
+        self._turn.do(job_note(job, way, text, level) if job else Note(text, level))
 
     def checkpoint_if_due(self, slot: Slot) -> None:
         """PERIODIC_CHECKPOINT of the machine, ``periodic_checkpoint`` of the job."""

@@ -21,7 +21,7 @@ from condor_actors.cores.startd.slots import Slot
 from condor_actors.cores.startd.startd_events import NeedStarter, StarterDied
 from condor_actors.cores.startd.starter_link import StarterLink
 from condor_actors.cores.turn import Turn
-from condor_actors.effects import CancelTimer, Note, Reply
+from condor_actors.effects import CancelTimer, Note, Reply, job_note
 from condor_actors.messages import claim
 from condor_actors.messages.envelope import Delivery, Done
 
@@ -126,6 +126,8 @@ class StarterReports:
         held.cpu_s, held.memory_mib, held.disk_kib = message.cpu_s, message.memory_mib, message.disk_kib
         if message.activity in ("busy", "suspended"):
             if message.job_id != held.job_id:
+                self._turn.do(job_note(message.job_id, "begins", f"begins on {slot.name} ({held.record.submitter} of "
+                                                                 f"{held.record.schedd_name})"))
                 held.job_id, held.job_began_s, held.checkpoint_s = message.job_id, self._turn.now_s, 0.0
                 held.jobs += 1
                 if message.job_ad:
@@ -136,6 +138,8 @@ class StarterReports:
             if message.by_user != slot.machine.user_suspended:
                 self._controller.apply(slot, op.UserSuspended(message.by_user))
         elif message.activity == "idle":
+            if held.job_id:
+                self._turn.do(job_note(held.job_id, "leaves", f"has left {slot.name}"))
             held.job_id = ""
             self._leases.idle(held)
             self._controller.apply(slot, op.RunFinished())

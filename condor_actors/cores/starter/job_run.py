@@ -63,7 +63,7 @@ from condor_actors.cores.starter.run_events import (
 )
 from condor_actors.cores.starter.run_spec import RunSpec
 from condor_actors.cores.state_table import InvariantBroken, event_key
-from condor_actors.effects import CancelTimer, Effect, Note, SetTimer
+from condor_actors.effects import CancelTimer, Effect, Note, SetTimer, job_note
 from condor_actors.messages.envelope import TimerFired
 from condor_actors.messages.run import RunCheckpointed, RunExited, RunProgress, StopRun, Usage
 
@@ -149,6 +149,10 @@ class JobRun:
         step(self, event)
         return tuple(self.out)
 
+    def note(self, kind: str, text: str, level: str = "info") -> None:
+        """A line of the job's story."""
+        self.out.append(job_note(self.run_id, kind, text, level))
+
     def follow(self, event: HasToGo | WishChanged) -> None:
         """What a step means for the state in which it leaves the run."""
         TABLE[self.state, type(event)](self, event)
@@ -177,6 +181,7 @@ class JobRun:
     def freeze(self) -> None:
         """Let the tree stand still."""
         self.suspended = True
+        self.note("suspended", f"stands still: {'its user' if self.by_user else 'the owner of the machine'} wants it")
         self.out += [Freeze(), Activity("suspended"),
                      Tell(RunProgress(run_id=self.run_id, usage=self.usage, state="suspended"))]
 
@@ -188,6 +193,7 @@ class JobRun:
     def go_on(self) -> None:
         """Thaw, and say so."""
         self.thaw()
+        self.note("continued", "goes on")
         self.out += [Activity("busy"), Tell(RunProgress(run_id=self.run_id, usage=self.usage, state="continued"))]
 
     def exit(self, outputs: Gathered) -> None:
@@ -213,6 +219,9 @@ class JobRun:
         self.state = StarterState.ENDED
         self.exited = message
         self.saved = None
+        self.note("ended", f"the run is over: {_end_of(message)}; {message.usage.wall_s:.1f} s, "
+                           f"{message.usage.user_cpu_s + message.usage.system_cpu_s:.1f} s of processor time, "
+                           f"{max(message.usage.peak_memory_kib, message.usage.memory_kib) // 1024} MiB")
         self.out += [Tell(message, lasting=True), Activity("idle")]
         if self.closing is not None:
             self.out.append(SetTimer("keep", UNCLAIMED_KEEP_S))
@@ -240,3 +249,10 @@ class JobRun:
                                   f"{'a' if self.saved is not None else 'no'} checkpoint on its way home")
         if self.closing is None and not self.claim_open:
             raise InvariantBroken(f"the claim of run {self.run_id} is over, and it was never asked to go")
+
+
+def _end_of(message: RunExited) -> str:
+    """How a run ended, in words."""
+    if message.cause == "exited":
+        return f"signal {message.exit_signal}" if message.exit_signal > 0 else f"exit status {message.exit_code}"
+    return f"{message.cause}{': ' if message.reason else ''}{message.reason}"

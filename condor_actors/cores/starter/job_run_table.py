@@ -42,7 +42,7 @@ from condor_actors.cores.starter.run_events import (
     too_much,
 )
 from condor_actors.cores.state_table import EventKey, ignore, total_table
-from condor_actors.effects import CancelTimer, Note, SetTimer
+from condor_actors.effects import CancelTimer, SetTimer
 from condor_actors.messages.codes import CHECKPOINT_SIGNAL, HoldCode, HoldSubCode
 from condor_actors.messages.envelope import TimerFired
 from condor_actors.messages.run import (
@@ -119,6 +119,7 @@ def _begin(run: JobRun, event: Began) -> None:
     """The program executes; what was wanted of it meanwhile counts now."""
     run.pid = event.pid
     run.state = StarterState.RUNNING
+    run.note("began", f"the program runs, pid {event.pid}, in {event.scratch_dir}")
     run.out.append(Tell(RunBegan(run_id=run.run_id, when_s=run.now_s, pid=event.pid, scratch_dir=event.scratch_dir)))
     run.out.append(SetTimer("measure", run.first_update_s))
     if run.stopping is not None or run.closing is not None:
@@ -137,6 +138,7 @@ def _remember_pid(run: JobRun, event: Began) -> None:
 def _stop_wanted(run: JobRun, event: StopRun) -> None:
     """The shadow wants the run to end."""
     run.stopping = event
+    run.note("to go", f"its user's side wants it to go ({event.how}): {event.reason}")
     if run.closing is None:
         run.cause = "evicted" if event.how == "vacate" else "killed"
         run.reason = event.reason
@@ -147,6 +149,8 @@ def _close(run: JobRun, event: CloseRun) -> None:
     """The startd wants the claim back."""
     run.claim_open = False
     run.closing = event
+    run.note("evicted", f"the machine wants it to go{' and be held' if event.hold else ''} within {event.grace_s:g} s: "
+                        f"{event.reason}")
     run.cause, run.reason = "evicted", event.reason
     if event.hold:
         run.cause, run.hold = "hold", (event.hold_code, event.hold_subcode)
@@ -176,7 +180,7 @@ def _lease_over(run: JobRun, event: TimerFired) -> None:
     """Its shadow did not come back in time."""
     if run.connected:
         return
-    run.out.append(Note(f"run {run.run_id}: its shadow did not come back within the lease", "warn"))
+    run.note("lease", "its shadow did not come back within the lease", "warn")
     run.closing = CloseRun(grace_s=0.0, reason="the job's lease ran out")
     run.cause, run.reason = "evicted", "the job's lease ran out"
     run.follow(HasToGo())

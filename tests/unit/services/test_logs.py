@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 
-from twisted.logger import Logger
+from twisted.logger import Logger, LogLevel, globalLogPublisher
 
 from condor_actors.config import Config, load_config
-from condor_actors.services.logs import log_name, start_logging
+from condor_actors.effects import Note, job_note
+from condor_actors.services.logs import BURST, log_name, start_logging
 
 
 def config(folder: Path, **values: str) -> Config:
@@ -61,3 +63,58 @@ def test_another_file_put_aside_at_its_size(tmp_path: Path) -> None:
     write(settings, times=30)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["queue.log", "queue.log.1", "queue.log.2"]
     assert (tmp_path / "queue.log.1").stat().st_size < 400
+
+
+def lines_of(folder: Path) -> list[str]:
+    return [line[18:] for line in (folder / "ScheddLog").read_text().splitlines()]
+
+
+def test_a_burst_of_one_kind_is_summed_up_and_other_kinds_are_told(tmp_path: Path) -> None:
+    later: list[float] = []
+    stop = start_logging(config(tmp_path), "schedd", later=lambda delay_s, function: later.append(delay_s))
+    log = Logger("condor")
+    for number in range(5_000):
+        globalLogPublisher(event_at(7.5, log, job_note(f"{number}.0", "held", f"held by hand {number}")))
+    globalLogPublisher(event_at(7.9, log, job_note("1.0", "released", "released")))
+    globalLogPublisher(event_at(8.0, log, job_note("2.0", "held", "held again")))
+    stop()
+    lines = lines_of(tmp_path)
+    assert lines[:2] == ["0.0: held by hand 0", "1.0: held by hand 1"]
+    assert lines[BURST - 1:] == [
+        f"{BURST - 1}.0: held by hand {BURST - 1}", "1.0: released",
+        f"4000 more lines like the last {BURST} of this kind, in the same second; the last of them: "
+        "4999.0: held by hand 4999",
+        "2.0: held again",
+    ]
+    assert later == [1.0]
+
+
+def test_a_burst_is_summed_up_when_nothing_follows(tmp_path: Path) -> None:
+    later: list[Callable[[], None]] = []
+    stop = start_logging(config(tmp_path), "schedd", later=lambda delay_s, function: later.append(function))
+    for _ in range(BURST + 3):
+        globalLogPublisher(event_at(7.5, Logger("condor"), job_note("1.0", "held", "held")))
+    later[0]()
+    assert lines_of(tmp_path)[-1].startswith("3 more lines like the last")
+    stop()
+
+
+def test_nothing_is_summed_up_where_everything_is_wanted(tmp_path: Path) -> None:
+    stop = start_logging(config(tmp_path, SCHEDD_DEBUG="D_FULLDEBUG"), "schedd")
+    for _ in range(BURST + 3):
+        globalLogPublisher(event_at(7.5, Logger("condor"), job_note("1.0", "held", "held")))
+    stop()
+    assert len(lines_of(tmp_path)) == BURST + 3
+
+
+def test_a_users_words_are_no_lines_of_their_own(tmp_path: Path) -> None:
+    stop = start_logging(config(tmp_path), "schedd")
+    forged = "mine\n11/23/26 10:00:00 ERROR: the machine burns"
+    globalLogPublisher(event_at(7.5, Logger("condor"), job_note("1.0", "held", f"held (1): {forged}")))
+    stop()
+    assert lines_of(tmp_path) == ["1.0: held (1): mine 11/23/26 10:00:00 ERROR: the machine burns"]
+
+
+def event_at(when_s: float, log: Logger, note: Note) -> dict[str, object]:
+    return {"log_logger": log, "log_level": LogLevel.levelWithName(note.level), "log_namespace": "condor",
+            "log_source": None, "log_format": "{text}", "log_time": when_s, "text": note.text, **dict(note.fields)}
