@@ -238,4 +238,4 @@ def start_logging(config: Config, daemon: str, *, suffix: str = "", into: int | 
 def _by_reactor(delay_s: float, function: Callable[[], None]) -> None:
     from twisted.internet import reactor  # noqa: PLC0415 - a process logs before it has chosen its reactor
 
-    reactor.callLater(delay_s, function)  # type: ignore[attr-defined]
+    reactor.callLater(delay_s, function)
