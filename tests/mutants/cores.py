@@ -129,25 +129,25 @@ STARTD: tuple[Mutation, ...] = (
 
 SUBMIT_SIDE: tuple[Mutation, ...] = (
     Mutation(
-        "two-runs-on-one-claim", "condor_actors/cores/schedd/claim_table.py",
+        "two-runs-on-one-claim", "condor_actors/cores/schedd/claims/claim_table.py",
         "        if claim.run_id:\n            return\n        if not claim.usable",
         "        if not claim.usable",
         why="two jobs are sent to one slot",
         killed_by=("tests/unit/cores/schedd/test_claims_and_runs.py::test_one_run_at_a_time_on_a_claim",)),
     Mutation(
-        "claims-are-not-renewed", "condor_actors/cores/schedd/claim_table.py",
+        "claims-are-not-renewed", "condor_actors/cores/schedd/claims/claim_table.py",
         '        self._context.timer(("renew",), self._renew_s())\n',
         "        pass\n",
         why="every job that lasts longer than a lease is killed",
         killed_by=("tests/unit/cores/schedd/test_claims_and_runs.py::test_claims_are_renewed_again_and_again",)),
     Mutation(
-        "refused-job-is-not-offered", "condor_actors/cores/schedd/claim_table.py",
+        "refused-job-is-not-offered", "condor_actors/cores/schedd/claims/claim_table.py",
         "            self._transitions.offer(asked.job)\n            if isinstance(message, AskFailed):",
         "            if isinstance(message, AskFailed):",
         why="a job whose claim was refused never runs",
         killed_by=("tests/unit/cores/schedd/test_claims_and_runs.py::test_a_job_whose_claim_was_refused_wants_another",)),
     Mutation(
-        "max-jobs-running-is-not-heeded", "condor_actors/cores/schedd/claim_table.py",
+        "max-jobs-running-is-not-heeded", "condor_actors/cores/schedd/claims/claim_table.py",
         "if self.runs.running >= self._context.settings.max_jobs_running:",
         "if self.runs.running > 10**9:",
         why="the submit machine starts more shadows than it has memory for",

@@ -10,7 +10,7 @@ import pytest
 
 from condor_actors.actors.inbound import Inbound
 from condor_actors.actors.turn_loop import TurnLoop
-from condor_actors.cores.schedd.claim_table import ClaimTable
+from condor_actors.cores.schedd.claims.claim_table import ClaimTable
 from condor_actors.cores.schedd.queue_operations import ArchiveJob, SaveCounter
 from condor_actors.cores.schedd.run_table import RunTable
 from condor_actors.cores.startd.claim_leases import ClaimLeases

@@ -15,7 +15,8 @@ import attrs
 
 from condor_actors.classads import UNDEFINED, ClassAd, ClassAdSyntaxError
 from condor_actors.cores.checkpoint_seals import Generation, key_of_owner, make_ticket
-from condor_actors.cores.schedd.claim_table import ClaimTable, HeldClaim
+from condor_actors.cores.schedd.claims.claim_table import ClaimTable
+from condor_actors.cores.schedd.claims.held_claim import HeldClaim
 from condor_actors.cores.schedd.job_attributes import reported
 from condor_actors.cores.schedd.job_notices import JobNotices
 from condor_actors.cores.schedd.job_policy import JobPolicy

@@ -17,7 +17,8 @@ from condor_actors.classads import ClassAdSyntaxError
 from condor_actors.classads.evaluation.budget import TooCostly
 from condor_actors.cores.flocking import home_name
 from condor_actors.cores.schedd import job_query
-from condor_actors.cores.schedd.claim_table import ClaimTable
+from condor_actors.cores.schedd.claims.claim_table import ClaimTable
+from condor_actors.cores.schedd.claims.request_pages import RequestPages
 from condor_actors.cores.schedd.interactive_relay import InteractiveRelay
 from condor_actors.cores.schedd.job_actions import ActionRest, JobActions
 from condor_actors.cores.schedd.job_notices import JobNotices
@@ -90,7 +91,10 @@ class ScheddCore:
         context.now_s = started_s
         self.notices = JobNotices(context)
         self.transitions = JobTransitions(context, self.notices)
-        self.claims = ClaimTable(context, self.transitions)
+        self.demand = SubmitterAdvertiser(context, started_s, version)
+        self.claims = ClaimTable(context, self.transitions, self.demand.flock)
+        self.requests = RequestPages(context, self.transitions, self.demand.flock, self.claims.unreachable,
+                                     lambda: self.claims.room)
         self.hosts = ShadowHosts(context)
         self.policy = JobPolicy(context, self.transitions)
         self.runs = RunTable(context, self.transitions, self.notices, self.claims, self.hosts, self.policy)
@@ -98,9 +102,7 @@ class ScheddCore:
         self.policy.runs = self.runs
         self.actions = JobActions(context, self.transitions, self.runs)
         self.submissions = Submissions(context, self.transitions, self.notices)
-        self.demand = SubmitterAdvertiser(context, started_s, version)
         self.claims.unreachable.wish_cycle = self.demand.wish_cycle
-        self.claims.flock = self.demand.flock
         self.demand.flocked = self.claims.flocked
         self.submissions.schedd_ad = self.runs.locals.schedd_ad = self.demand.schedd_ad
         self.relays = InteractiveRelay(context, self.hosts)
@@ -303,7 +305,7 @@ class ScheddCore:
     def _requests(self, message: NegotiateRequests, delivery: Delivery) -> None:
         if not delivery.identity.realm:
             self.demand.negotiators[delivery.identity.bearer] = delivery.sender
-        self.context.reply(self.claims.requests(message, delivery.identity.realm))
+        self.context.reply(self.requests.page(message, delivery.identity.realm))
 
     def _again(self, cluster: int, proc: int) -> None:
         job = self.context.queue.job(cluster, proc)
@@ -334,8 +336,8 @@ class ScheddCore:
         realm = delivery.identity.realm
         submitter = home_name(message.submitter, realm)
         self.demand.unserved(submitter, realm)
-        if message.rejections and submitter in self.claims.cut:
-            self.claims.cut.discard(submitter)
+        if message.rejections and submitter in self.requests.cut:
+            self.requests.cut.discard(submitter)
             self.demand.wish_cycle()
 
     # ---- shadow hosts

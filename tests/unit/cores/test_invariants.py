@@ -10,7 +10,8 @@ import attrs
 import pytest
 
 from condor_actors.classads import ClassAd
-from condor_actors.cores.schedd.claim_table import HeldClaim, _Asked
+from condor_actors.cores.schedd.claims.claim_table import _Asked
+from condor_actors.cores.schedd.claims.held_claim import HeldClaim
 from condor_actors.cores.schedd.job_status import JobStatus
 from condor_actors.cores.schedd.queue_operations import QueueSnapshot, SaveClaim
 from condor_actors.cores.schedd.schedd_core import ScheddCore

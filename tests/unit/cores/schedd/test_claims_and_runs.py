@@ -128,14 +128,14 @@ def test_a_startd_cannot_grant_the_claim_of_another() -> None:
 def test_the_negotiator_of_another_pool_cannot_have_all_jobs_looked_at_for_ever() -> None:
     schedd = Schedd()
     schedd.submit(2)
-    claims, learned = schedd.core.claims, 0
-    claims.flock.configure(("far",), 1)
-    claims.flock.learn((KnownPartner(name="far", central="<cm%far:9618>"),))
-    claims.flock.unserved("ann@dom")
+    flock, learned = schedd.core.demand.flock, 0
+    flock.configure(("far",), 1)
+    flock.learn((KnownPartner(name="far", central="<cm%far:9618>"),))
+    flock.unserved("ann@dom")
     for number in range(600):
         before = schedd.core.context.autoclusters.significant
-        claims.requests(NegotiateRequests(cycle=number, submitter="ann@dom%far",
-                                          significant_attributes=(f"x{number}",)), "far")
+        schedd.core.requests.page(NegotiateRequests(cycle=number, submitter="ann@dom%far",
+                                                    significant_attributes=(f"x{number}",)), "far")
         learned += schedd.core.context.autoclusters.significant is not before
     assert learned == 200
 

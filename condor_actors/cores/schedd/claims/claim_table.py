@@ -18,7 +18,7 @@ idle         nothing fits, and the last job wished to keep it (KeepClaimIdle)
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import chain, islice
+from itertools import islice
 from typing import Any, Protocol
 
 import attrs
@@ -27,12 +27,13 @@ from condor_actors.classads import ClassAd, ClassAdSyntaxError, match_ads
 from condor_actors.cores.checkpoint_seals import key_of_owner
 from condor_actors.cores.flocking import FlockLevels, foreign_slot, home_name
 from condor_actors.cores.rights import host_of, speaks_for_node
-from condor_actors.cores.schedd.autoclusters import Listing, was_refused
+from condor_actors.cores.schedd.claims.held_claim import HeldClaim
+from condor_actors.cores.schedd.claims.start_pacing import StartPacing
+from condor_actors.cores.schedd.claims.unreachable_startds import UnreachableStartds
 from condor_actors.cores.schedd.job_queue import Job
 from condor_actors.cores.schedd.job_transitions import JobTransitions
 from condor_actors.cores.schedd.queue_operations import DropClaim, SaveClaim
 from condor_actors.cores.schedd.schedd_context import ScheddContext
-from condor_actors.cores.schedd.unreachable_startds import UnreachableStartds
 from condor_actors.cores.secrets import matches
 from condor_actors.cores.state_table import InvariantBroken
 from condor_actors.effects import Ask, Note, job_note
@@ -47,27 +48,16 @@ from condor_actors.messages.claim import (
     RequestClaim,
 )
 from condor_actors.messages.envelope import Address, AskFailed, Identity, Refused
-from condor_actors.messages.negotiate import (
-    Match,
-    MatchesMade,
-    NegotiateRequests,
-    ResourceRequest,
-    ResourceRequests,
-)
+from condor_actors.messages.negotiate import Match, MatchesMade
 from condor_actors.messages.realm import abroad, node_abroad, realm_of_host
 
-__all__ = ["ClaimTable", "HeldClaim", "RunStarter"]
+__all__ = ["ClaimTable", "RunStarter"]
 
 REQUEST_PATIENCE_S = 30.0
 DOUBTED_PATIENCE_S = 5.0
 """For a match that was made before the negotiator heard of the doubt; its slot is kept for us longer than that, so the
 next cycle gives us another."""
 RELEASE_AGAIN_S = 30.0
-REQUEST_BYTES = 400_000
-MOST_SIGNIFICANT = 200
-"""Attributes that another pool's negotiator tells jobs apart by."""
-MOST_DIGITS = 12
-"""Of a cursor: a longer one is none of ours."""
 CANDIDATES = 20
 """Autoclusters tried for a free claim before it is given back."""
 REUSE_PATIENCE_S = 30.0
@@ -86,45 +76,6 @@ class RunStarter(Protocol):
 
     def claim_gone(self, run_id: str, reason: str) -> None:
         """The claim of a run is over, or nothing is left of the run."""
-
-
-@attrs.define(eq=False)
-class HeldClaim:
-    """A claim that was granted.
-
-    Attributes:
-        row: the claim as it was granted.
-        ad: the slot.
-        autocluster: which jobs it fits for certain.
-        limits: the concurrency limits it was counted for.
-        run_id: what runs on it.
-        worklife_ends_s: from then on it takes no further job; 0: never.
-        usable: False once it is being vacated: nothing more may start on it.
-        keep_idle_s: how long it is kept when nothing fits, as its last job wishes (KeepClaimIdle).
-    """
-
-    row: SaveClaim
-    ad: ClassAd
-    autocluster: int = 0
-    limits: Any = None
-    run_id: str = ""
-    usable: bool = True
-    worklife_ends_s: float = 0.0
-    keep_idle_s: float = 0.0
-
-    @property
-    def realm(self) -> str:
-        """The pool of the startd; empty: ours."""
-        return realm_of_host(host_of(self.row.startd))
-
-    @property
-    def address(self) -> Address:
-        """The startd."""
-        return Address(self.row.startd, "startd")
-
-    def serves(self, job: Job) -> bool:
-        """Whether a job is of the owner for whom the startd granted it."""
-        return job.cluster.user == self.row.owner
 
 
 @attrs.frozen
@@ -146,13 +97,13 @@ class _GivenBack:
 
 
 class ClaimTable:
-    """Requests, renews, reuses and releases claims; of those in ``cut`` not all that they wanted was told last time."""
+    """Asks for claims, renews, reuses and releases them."""
 
-    def __init__(self, context: ScheddContext, transitions: JobTransitions) -> None:
+    def __init__(self, context: ScheddContext, transitions: JobTransitions, flock: FlockLevels) -> None:
         self._context = context
         self._transitions = transitions
+        self._flock = flock
         self.runs: RunStarter
-        self.flock: FlockLevels
         self.flocked: dict[str, int] = {}
         """How many runs each submitter has in other pools."""
         self.held: dict[str, HeldClaim] = {}
@@ -164,13 +115,8 @@ class ClaimTable:
         self._idle: dict[str, HeldClaim] = {}
         """Those that nothing runs on."""
         self._paused: dict[str, HeldClaim] = {}
-        self._listings: dict[tuple[str, str], Listing] = {}
-        self._significant: dict[str, tuple[str, ...]] = {}
-        """What tells jobs apart to the negotiators of each pool."""
-        self.cut: set[str] = set()
         self.unreachable = UnreachableStartds(context)
-        self._starts_left = context.settings.job_start_count
-        self._spaced: dict[str, float] = {}
+        self._pacing = StartPacing(context)
         self.accepting = True
 
     def _holding(self, row: SaveClaim) -> HeldClaim:
@@ -215,60 +161,12 @@ class ClaimTable:
 
     # ---- the negotiator
 
-    def requests(self, question: NegotiateRequests, realm: str = "") -> ResourceRequests:
-        """What a submitter wants, best first.
-
-        Args:
-            question: of a negotiator.
-            realm: the pool that this serves; empty: ours.
-        """
-        context = self._context
-        submitter = home_name(question.submitter, realm)
-        if not self.flock.reaches(submitter, realm):
-            return ResourceRequests(submitter=question.submitter, requests=())
-        key = submitter, realm
-        settings, autoclusters = context.settings, context.autoclusters
-        autoclusters.always, autoclusters.never = settings.more_significant, settings.less_significant
-        autoclusters.only = settings.only_significant
-        named = question.significant_attributes
-        if realm:  # what another pool's negotiators have named stays: each change costs a look at all jobs
-            named = tuple(dict.fromkeys((*self._significant.get(realm, ()), *map(str.lower, named))))[:MOST_SIGNIFICANT]
-        self._significant[realm] = named
-        significant = chain.from_iterable(self._significant.values())
-        if displaced := autoclusters.learn(significant, context.queue.jobs()):
-            self._transitions.offer_anew(displaced)
-        page = question.cursor
-        listing = self._listing(key, int(page) if page.isdecimal() and len(page) < MOST_DIGITS else 0)
-        found: list[ResourceRequest] = []
-        size = 0
-        while listing.room > 0 and listing.next < len(listing.autoclusters):
-            if len(found) >= question.limit or size > REQUEST_BYTES:
-                self._listings[key] = listing
-                return ResourceRequests(submitter=question.submitter, requests=tuple(found), cursor=str(listing.next),
-                                        avoided=self.unreachable.named())
-            autocluster = listing.autoclusters[listing.next]
-            listing.next += 1
-            job = autocluster.head()
-            if job is None:
-                continue
-            count = min(listing.room, autocluster.waiting)
-            listing.room -= 0 if was_refused(job) else count
-            text = job.text
-            size += len(text) + 40
-            found.append(ResourceRequest(autocluster=autocluster.number, job_id=job.name, count=count, job_ad=text))
-        if listing.next < len(listing.autoclusters):
-            self.cut.add(key[0])
-        return ResourceRequests(submitter=question.submitter, requests=tuple(found), avoided=self.unreachable.named())
-
-    def _listing(self, key: tuple[str, str], cursor: int) -> Listing:
-        """Where the last page for a submitter and a pool ended, or from the beginning."""
-        listing = self._listings.pop(key, None)
-        if cursor and listing is not None and listing.next == cursor:
-            return listing
-        context = self._context
-        room = context.settings.max_jobs_running - self.runs.running - len(self._asked) if self.accepting else 0
-        wanting = [autocluster for autocluster, _ in context.autoclusters.of_submitter(key[0])]
-        return Listing(wanting, cursor, room - sum(autocluster.waiting for autocluster in wanting[:cursor]))
+    @property
+    def room(self) -> int:
+        """How many more claims may be asked for."""
+        if not self.accepting:
+            return 0
+        return self._context.settings.max_jobs_running - self.runs.running - len(self._asked)
 
     def matched(self, message: MatchesMade, realm: str = "") -> None:
         """Ask for the slots we were matched with, which are machines of the pool ``realm``; empty: ours."""
@@ -276,8 +174,7 @@ class ClaimTable:
         for match in message.matches:
             match = attrs.evolve(match, startd_address=node_abroad(match.startd_address, realm))
             job = self._job_for(match, submitter)
-            has_room = self.runs.running + len(self._asked) < self._context.settings.max_jobs_running
-            if job is None or not (has_room and self.accepting and self.flock.reaches(submitter, realm)):
+            if job is None or self.room <= 0 or not self._flock.reaches(submitter, realm):
                 continue
             self._transitions.withdraw(job)
             job.reserved = True
@@ -391,32 +288,20 @@ class ClaimTable:
         if job is None:
             self._rest(claim)
             return
-        if self._may_not_yet(job) or not self._may_start():
+        if not self._pacing.may_start(job):
             self._paused[claim.row.claim_id] = claim
             return
         self._transitions.withdraw(job)
         claim.autocluster = job.autocluster
         claim.keep_idle_s = job.ad.get_float("KeepClaimIdle", self._context.settings.keep_claim_idle_s)
         self.runs.start(job, claim)
-        self._space_starts(job)
-
-    def _space_starts(self, job: Job) -> None:
-        """``next_job_start_delay``: the owner's next job starts so many seconds later."""
-        most_s = self._context.settings.max_start_gap_s
-        value = job.ad.evaluate("NextJobStartDelay") if job.ad.find("nextjobstartdelay") is not None else 0
-        if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0:
-            gap_s = min(float(value), most_s)
-            self._spaced[job.cluster.owner] = self._context.now_s + gap_s
-            self._context.timer(("starts-of", job.cluster.owner), gap_s)
-
-    def _may_not_yet(self, job: Job) -> bool:
-        return self._spaced.get(job.cluster.owner, 0.0) > self._context.now_s
+        self._pacing.started(job)
 
     def owner_starts_again(self, owner: str) -> None:
         """The time after a job of an owner is over: his next ones may start, up to one that spaces them again."""
-        self._spaced.pop(owner, None)
+        self._pacing.spaced.pop(owner, None)
         for claim_id, claim in tuple(self._paused.items()):
-            if owner in self._spaced:
+            if owner in self._pacing.spaced:
                 break
             if claim.row.owner.partition("@")[0] == owner and self._paused.pop(claim_id, None) is not None:
                 self.use(claim)
@@ -455,24 +340,12 @@ class ClaimTable:
         """Whether any claim has neither a run nor is paused."""
         return bool(self._idle)
 
-    def _may_start(self) -> bool:
-        """JOB_START_COUNT starts per JOB_START_DELAY."""
-        delay_s = self._context.settings.job_start_delay_s
-        if delay_s <= 0.0:
-            return True
-        if self._starts_left == self._context.settings.job_start_count:
-            self._context.timer(("starts",), delay_s)
-        if self._starts_left <= 0:
-            return False
-        self._starts_left -= 1
-        return True
-
     def starts_again(self) -> None:
         """A JOB_START_DELAY is over: use the claims that wait, or give them back when no job is left, up to a start
         that has to wait again."""
-        self._starts_left = self._context.settings.job_start_count
+        self._pacing.delay_over()
         for claim_id in tuple(self._paused):
-            if self._starts_left > 0 and claim_id in self._paused:
+            if not self._pacing.exhausted and claim_id in self._paused:
                 self.use(self._paused.pop(claim_id))
 
     # ---- the end

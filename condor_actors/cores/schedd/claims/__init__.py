@@ -1,0 +1,1 @@
+"""The claims of a schedd, and what it asks for."""

@@ -1,0 +1,55 @@
+"""A claim that a schedd holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from condor_actors.classads import ClassAd
+from condor_actors.cores.rights import host_of
+from condor_actors.cores.schedd.job_queue import Job
+from condor_actors.cores.schedd.queue_operations import SaveClaim
+from condor_actors.messages.envelope import Address
+from condor_actors.messages.realm import realm_of_host
+
+__all__ = ["HeldClaim"]
+
+
+@attrs.define(eq=False)
+class HeldClaim:
+    """A claim that was granted.
+
+    Attributes:
+        row: the claim as it was granted.
+        ad: the slot.
+        autocluster: which jobs it fits for certain.
+        limits: the concurrency limits it was counted for.
+        run_id: what runs on it.
+        worklife_ends_s: from then on it takes no further job; 0: never.
+        usable: False once it is being vacated: nothing more may start on it.
+        keep_idle_s: how long it is kept when nothing fits, as its last job wishes (KeepClaimIdle).
+    """
+
+    row: SaveClaim
+    ad: ClassAd
+    autocluster: int = 0
+    limits: Any = None
+    run_id: str = ""
+    usable: bool = True
+    worklife_ends_s: float = 0.0
+    keep_idle_s: float = 0.0
+
+    @property
+    def realm(self) -> str:
+        """The pool of the startd; empty: ours."""
+        return realm_of_host(host_of(self.row.startd))
+
+    @property
+    def address(self) -> Address:
+        """The startd."""
+        return Address(self.row.startd, "startd")
+
+    def serves(self, job: Job) -> bool:
+        """Whether a job is of the owner for whom the startd granted it."""
+        return job.cluster.user == self.row.owner
