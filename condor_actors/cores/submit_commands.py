@@ -27,8 +27,8 @@ import attrs
 from condor_actors.classads import UNDEFINED, ClassAd
 from condor_actors.messages.codes import Universe
 
-__all__ = ["BY_ATTRIBUTE", "BY_COMMAND", "COMMANDS", "Standing", "SubmitCommand", "objection", "objections",
-           "universe_objection"]  # fmt: skip
+__all__ = ["BY_ATTRIBUTE", "BY_COMMAND", "COMMANDS", "MAY_BE_REFUSED", "Standing", "SubmitCommand",
+           "objection", "objections", "universe_objection"]  # fmt: skip
 
 
 class Standing(enum.Enum):
@@ -195,6 +195,8 @@ COMMANDS: tuple[SubmitCommand, ...] = (
 BY_COMMAND = {command.name.lower(): command for command in COMMANDS}
 BY_ATTRIBUTE = {command.attribute.lower(): command for command in COMMANDS if command.attribute}
 _REFUSED_ATTRIBUTES = frozenset(key for key, row in BY_ATTRIBUTE.items() if row.standing is Standing.REFUSED)
+MAY_BE_REFUSED = _REFUSED_ATTRIBUTES | {"jobuniverse"}
+"""The attributes, lower case, that `objections` looks at."""
 
 _UNIVERSES = {
     int(Universe.GRID): BY_COMMAND["grid_resource"],

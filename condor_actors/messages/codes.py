@@ -97,10 +97,10 @@ class HoldCode(enum.IntEnum):
 
 def hold_label(code: int) -> str:
     """The name of a hold code in the manual's table and in ``NumHoldsByReason``: ``UserRequest``."""
-    try:
-        return "".join(word.capitalize() for word in HoldCode(code).name.split("_"))
-    except ValueError:
-        return f"Code{code}"
+    return _HOLD_LABELS.get(code) or f"Code{code}"
+
+
+_HOLD_LABELS = {int(code): "".join(word.capitalize() for word in code.name.split("_")) for code in HoldCode}
 
 
 class HoldSubCode(enum.IntEnum):

@@ -100,6 +100,17 @@ class _Heads:
     def __init__(self) -> None:
         self.all: dict[int, Autocluster] = {}
         self._heap: list[tuple[Entry, int, Autocluster]] = []
+        self._lost: dict[int, Autocluster] = {}
+        """Those whose first job has left; its follower is looked for when somebody asks."""
+
+    def forget(self, autocluster: Autocluster) -> None:
+        """It wants nothing any more."""
+        del self.all[autocluster.number]
+        self._lost.pop(autocluster.number, None)
+
+    def lost(self, autocluster: Autocluster) -> None:
+        """Its first job has left."""
+        self._lost[autocluster.number] = autocluster
 
     def note(self, autocluster: Autocluster) -> None:
         """Its first job is another one now."""
@@ -117,6 +128,9 @@ class _Heads:
 
         The heap is walked from its root: the next one is among the children of those that came.
         """
+        for autocluster in self._lost.values():
+            self.note(autocluster)
+        self._lost.clear()
         heap = self._heap
         while heap and not _is_first(*heap[0]):
             heappop(heap)
@@ -218,7 +232,7 @@ class Autoclusters:
         if autocluster.waiting == 0:
             autocluster.heap.clear()
         elif autocluster.heap[0][1] is job:
-            self._by_submitter[autocluster.submitter].note(autocluster)
+            self._by_submitter[autocluster.submitter].lost(autocluster)
 
     def _of(self, job: Job) -> Autocluster:
         cluster = job.cluster
@@ -272,7 +286,7 @@ class Autoclusters:
             del self.by_number[autocluster.number]
             del self._by_signature[autocluster.signature]
             heads = self._by_submitter[autocluster.submitter]
-            del heads.all[autocluster.number]
+            heads.forget(autocluster)
             if not heads.all:
                 del self._by_submitter[autocluster.submitter]
 

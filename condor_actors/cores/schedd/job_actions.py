@@ -32,7 +32,7 @@ __all__ = ["ActionRest", "JobActions", "RunStopper"]
 LOOK = 1
 PLACE = 2
 ACT = 10
-SLICE = 2_000
+SLICE = 5_000
 """What one turn may cost: jobs that are only looked at, put in their place anew, acted on."""
 MOST_RESULTS = 10_000
 """Jobs that are named one by one in the answer about a constraint; the others are only counted."""

@@ -22,7 +22,7 @@ from condor_actors.cores.schedd.job_queue import Cluster, Job
 from condor_actors.cores.schedd.job_transitions import JobTransitions
 from condor_actors.cores.schedd.queue_operations import InsertJobs, SaveCounter
 from condor_actors.cores.schedd.schedd_context import ScheddContext
-from condor_actors.cores.submit_commands import objection
+from condor_actors.cores.submit_commands import MAY_BE_REFUSED, objection
 from condor_actors.effects import job_note
 from condor_actors.messages.codes import HoldCode, JobStatus, Notification, Universe
 from condor_actors.messages.envelope import Delivery, Done, Refused
@@ -248,6 +248,8 @@ class Submissions:
     def _transform(self, number: int, common: ClassAd, jobs: list[ClassAd], meter: Meter) -> None:
         """JOB_TRANSFORM_NAMES: the admin's changes, but for what the schedd alone says of a job."""
         context = self._context
+        if not context.settings.transforms.transforms:
+            return
         before = [self._ours(ad) for ad in (common, *jobs)]
         applied = context.settings.transforms.apply(common, jobs, context.now_s, meter)
         for ad, ours in zip((common, *jobs), before, strict=True):
@@ -264,6 +266,8 @@ class Submissions:
     def _without_foreign(self, ad: ClassAd, delivery: Delivery) -> None:
         """What only the schedd says of a job (the table of job attributes, SECURE_JOB_ATTRS) is passed over or refused;
         nobody submits in another's name, or has another charged without leave."""
+        if not ad.own:
+            return
         settings, user = self._context.settings, delivery.identity.user
         denied = self._context.charge_objection(delivery.identity, ad)
         if denied:
@@ -288,13 +292,13 @@ class Submissions:
     def _check_commands(common: ClassAd, jobs: list[ClassAd]) -> None:
         """What would have no effect is refused, by whatever client it was submitted."""
         for ad in (common, *jobs):
-            problem = objection(ad, ad.own)
+            problem = None if MAY_BE_REFUSED.isdisjoint(ad.own) else objection(ad, ad.own)
             if problem is not None:
                 raise _Invalid(problem)
 
     @staticmethod
     def _check_status(ad: ClassAd) -> None:
-        if ad.get_int("JobStatus", JobStatus.IDLE) not in (JobStatus.IDLE, JobStatus.HELD):
+        if "jobstatus" in ad.own and ad.get_int("JobStatus", JobStatus.IDLE) not in (JobStatus.IDLE, JobStatus.HELD):
             raise _Invalid("a job can be submitted idle (JobStatus 1) or held (5) only")
 
     def _check_requirements(self, ad: ClassAd) -> None:

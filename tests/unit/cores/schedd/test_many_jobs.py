@@ -18,7 +18,7 @@ from condor_actors.messages.queue import ActionResult, ActionResults, ActOnJobs,
 from condor_actors.messages.submission import ReserveCluster, SubmitPage
 from tests.unit.cores.schedd.test_job_attributes import ANN, BOB, Queue
 
-MANY = 1_200
+MANY = 3_000
 CENTRAL = Identity(name="condor@pool", roles=frozenset({"negotiator"}), method="tls")
 
 
