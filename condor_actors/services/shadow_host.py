@@ -21,7 +21,7 @@ from condor_actors.actors.workers import Workers
 from condor_actors.config import load_config
 from condor_actors.daemons.schedd.shadow_processes import HOST_ID_VARIABLE
 from condor_actors.machine.privilege.pool_account import pool_account
-from condor_actors.machine.privilege.secret_memory import keep_private
+from condor_actors.machine.privilege.secret_memory import give_up_rights, keep_private
 from condor_actors.services.logs import start_logging
 from condor_actors.services.world import RealWorld, real_world, watch_edges
 
@@ -59,6 +59,7 @@ def makeService(options: Options, reactor: Any = None) -> IService:  # noqa: N80
 def begin_as_owner() -> None:
     """Make oneself at home in the account that one was started with: the helper's environment is root's."""
     keep_private()
+    give_up_rights()  # those that have kept the owner's other processes away until now
     entry = pwd.getpwuid(os.getuid())
     os.environ.update({"USER": entry.pw_name, "LOGNAME": entry.pw_name, "HOME": entry.pw_dir})
     os.umask(0o022)

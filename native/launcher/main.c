@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 static void unveil(char **variables)
@@ -26,6 +27,9 @@ int main(int count, char **words)
     close_descriptors(&plan);
     join_cgroups(&plan);
     enter_namespaces(&plan);
+    /* From here on processes of the job's account may be near: none of them traces what is not shut in yet, or is never.
+     * What is executed in the end begins as any program does. */
+    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     if (plan.first) {
         fork_from_first(&plan);
     } else if (plan.isolate & CLONE_NEWPID) {

@@ -242,7 +242,8 @@ void start_program(struct request *request, const struct program *program)
     (void)strtok_r(request->order.text, " ", &rest);
     for (char *word; (word = strtok_r(NULL, " ", &rest));)
         putenv(word);
-    if (program->as_root ? !use_rights(true) : !become_account(request->policy, request->order.uid, &stage))
+    if (program->as_root ? !use_rights(true)
+                         : !become_account_with(request->policy, request->order.uid, guard_rights, true, &stage))
         failed(output, stage, program->name);
     setsid();
     as_new(request->policy, false);

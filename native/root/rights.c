@@ -22,6 +22,11 @@
  * drops them before it becomes the job.  None of them opens a file or signals a process of somebody else's. */
 const uint64_t launch_rights = RIGHT(SYS_ADMIN) | RIGHT(SYS_CHROOT) | RIGHT(NET_ADMIN) | RIGHT(SETPCAP);
 const uint64_t chown_right = RIGHT(CHOWN);
+/* A program that begins as a user has these for its first moments, and nothing to do with them: the kernel lets no process
+ * trace one, or look into its memory, that has rights which it has not itself.  So the user's other processes cannot,
+ * until the program has made itself untraceable and given them up.  (Containers have the second where they lack the
+ * first.) */
+const uint64_t guard_rights = RIGHT(WAKE_ALARM) | RIGHT(NET_BIND_SERVICE);
 
 static bool set_rights(uint64_t permitted, uint64_t effective, uint64_t inheritable)
 {
@@ -104,7 +109,7 @@ static uint64_t rights_of(const struct policy *policy)
         [TAKE] = RIGHT(SETUID) | RIGHT(SETGID) | RIGHT(CHOWN) | RIGHT(KILL),
         [REMOVE] = RIGHT(SETUID) | RIGHT(SETGID) | RIGHT(KILL),
         [MEASURE] = RIGHT(SETUID) | RIGHT(SETGID) | RIGHT(KILL),
-        [PROGRAM] = RIGHT(SETUID) | RIGHT(SETGID),
+        [PROGRAM] = RIGHT(SETUID) | RIGHT(SETGID) | RIGHT(WAKE_ALARM) | RIGHT(NET_BIND_SERVICE),
         [WATCH] = RIGHT(DAC_READ_SEARCH),
     };
     uint64_t rights = 0;

@@ -122,7 +122,7 @@ gid_t group_of(const struct policy *policy, uid_t uid);
 bool become_account(const struct policy *policy, uid_t uid, const char **stage);
 bool become_account_with(const struct policy *policy, uid_t uid, uint64_t rights, bool for_exec, const char **stage);
 bool become_pool_to_give(const struct policy *policy);
-extern const uint64_t launch_rights, chown_right;
+extern const uint64_t launch_rights, chown_right, guard_rights;
 
 /* orders.c: what the processes do that are forked for one order each. */
 struct request {

@@ -1,4 +1,6 @@
-/* job_root: of home, the program gets at one directory, and to read at what every program needs.
+/* What the names in a program's calls stand for: no link under /proc is followed to what this process or another one has
+ * open (openat2, RESOLVE_NO_MAGICLINKS; before Linux 5.6 only job_root keeps it from there).  With job_root, of home the
+ * program gets at one directory, and to read at what every program needs.
  *
  * Names stay what they are.  The kernel resolves a name as the owner, into a descriptor that stands for what was found
  * (O_PATH); if that lies where the program may be, the call is done through the descriptor, under its name
@@ -8,6 +10,7 @@
 #include "serve.h"
 
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -136,10 +139,13 @@ static bool changes_descriptor(const struct request *r)
 
 static int pin_allowed(const struct session *s, int directory, const char *path, int flags, enum use use)
 {
-    int pin = openat(directory, path, O_PATH | O_CLOEXEC | flags);
+    struct open_how how = {.flags = O_PATH | O_CLOEXEC | (unsigned)flags, .resolve = RESOLVE_NO_MAGICLINKS};
+    int pin = (int)syscall(SYS_openat2, directory, path, &how, sizeof how);
+    if (pin < 0 && errno == ENOSYS)
+        pin = openat(directory, path, (int)how.flags);
     if (pin < 0)
         return -errno;
-    if (may_reach(s, pin, use))
+    if (!s->root->job_root || may_reach(s, pin, use))
         return pin;
     close(pin);
     return -EACCES;
@@ -196,7 +202,7 @@ static int pin_name(struct work *w, const struct name *name, const char *path, c
         if (slash)
             return -EISDIR;
     }
-    if (name->use == LOOKS) { /* who may look at a directory on the way may not look at what else is in it */
+    if (name->use == LOOKS && s->root->job_root) { /* who may look at a directory on the way may not look at what else is in it */
         int pin = pin_allowed(s, directory, path, O_NOFOLLOW, LOOKS);
         if (pin == -EACCES)
             return pin;
@@ -224,11 +230,12 @@ long confine(struct work *w, struct confined *before)
     int count = names_of(&w->head, names);
     size_t at = 0, used = 0;
     *before = (struct confined){.head = w->head, .payload = w->payload, .pins = {-1, -1}};
-    if (changes_descriptor(&w->head)) {
+    bool rooted = w->session->root->job_root;
+    if (rooted && changes_descriptor(&w->head)) {
         int real = real_of(w->session, ARGUMENT(0));
         return real < 0 || may_use(w->session, real, WRITES) ? 0 : -EACCES;
     }
-    if (!count)
+    if (!count || (!rooted && w->head.call == __NR_openat)) /* open_at looks after that itself */
         return 0;
     uint8_t *fresh = before->fresh = malloc(w->head.size + 2 * (PINNED_NAME + PATH_LIMIT));
     if (!fresh)
@@ -243,7 +250,7 @@ long confine(struct work *w, struct confined *before)
         char to[PINNED_NAME + PATH_LIMIT] = "";
         if (!path)
             return -EFAULT;
-        if (!path[0] && !may_change(w->session, &w->head, &names[i]))
+        if (!path[0] && rooted && !may_change(w->session, &w->head, &names[i]))
             return -EACCES;
         if (path[0]) {
             before->pins[i] = pin_name(w, &names[i], path, to);
@@ -281,7 +288,8 @@ void confine_end(struct work *w, struct confined *before)
 bool confined_name(const struct work *w, const char *name, char *to)
 {
     char *end;
-    if (!w->session->root->job_root || strncmp(name, "/proc/self/fd/", PINNED_FRONT) != 0)
+    bool pinned = w->session->root->job_root || w->head.call != __NR_openat;
+    if (!pinned || strncmp(name, "/proc/self/fd/", PINNED_FRONT) != 0)
         return false;
     strtoul(name + PINNED_FRONT, &end, 10);
     ssize_t length = *end ? -1 : readlink(name, to, PATH_LIMIT - 1);
@@ -289,14 +297,11 @@ bool confined_name(const struct work *w, const char *name, char *to)
     return length > 0;
 }
 
-/* Whether a file of this name may be brought back; then *NAME is one that means the same until *PIN, unless that is
- * negative, is closed: another program with the same root may be running. TO: room for it. */
+/* Whether a file of this name may be brought back; then *NAME is one that means the same until *PIN is closed: another
+ * program of the owner's may be running. TO: room for it. */
 bool may_bring_back(const struct session *s, const char **name, char to[PINNED_NAME + PATH_LIMIT], int *pin)
 {
     size_t length = strlen(*name);
-    *pin = -1;
-    if (!s->root->job_root)
-        return true;
     *pin = length && length < PATH_LIMIT ? pin_directory(s, AT_FDCWD, *name, length, WRITES, to) : -1;
     *name = to;
     return *pin >= 0;

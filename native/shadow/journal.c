@@ -302,20 +302,23 @@ static long before_write(struct work *w, struct journal *j, int real, bool posit
 
 static long before_open(struct work *w, struct journal *j)
 {
-    char path[PATH_LIMIT];
+    char path[PATH_LIMIT], link[64];
     struct stat st;
     int flags = (int)w->head.arguments[2];
     if (!(flags & (O_CREAT | O_TRUNC)) || (flags & O_PATH) || !name_of(w, 0, 0, path))
         return 0;
-    if (stat(path, &st) < 0) {
+    int found = open_at(w->session, directory_of(w, 0), string_at(w, 0), O_PATH | O_CLOEXEC | (flags & O_NOFOLLOW), 0);
+    if (found < 0) { /* what leads nowhere, or where it may not, is for the call to refuse */
         w->made_now = errno == ENOENT && (flags & O_CREAT);
         return w->made_now ? save_made(j, path) : 0;
     }
-    if (!(flags & O_TRUNC) || !S_ISREG(st.st_mode) || (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL))
-        return 0;
-    int real = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    snprintf(link, sizeof link, "/proc/self/fd/%d", found);
+    bool saves = fstat(found, &st) == 0 && S_ISREG(st.st_mode) && (flags & O_TRUNC) &&
+                 (flags & (O_CREAT | O_EXCL)) != (O_CREAT | O_EXCL);
+    int real = saves ? open(link, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+    close(found);
     if (real < 0)
-        return -EACCES; /* what cannot be read cannot be brought back */
+        return saves ? -EACCES : 0; /* what cannot be read cannot be brought back */
     long result = before_descriptor(w, j, real, 0, UINT64_MAX);
     close(real);
     return result;

@@ -208,8 +208,7 @@ static void undo_content(const struct record *r, const char *path, const void *d
     close(real);
 }
 
-static void undo(const struct session *s, const struct journal *j, const struct record *r, const char *path,
-                 const char *other, const void *data)
+static void undo(const struct journal *j, const struct record *r, const char *path, const char *other, const void *data)
 {
     struct stat st;
     const struct timespec times[2] = {{r->times[0], r->times[1]}, {r->times[2], r->times[3]}};
@@ -228,16 +227,16 @@ static void undo(const struct session *s, const struct journal *j, const struct 
     case RECORD_STATUS:
         if (lchown(path, r->uid, r->gid) < 0)
             errno = 0;
-        fchmodat(AT_FDCWD, path, r->mode & 07777, s->root->job_root ? AT_SYMLINK_NOFOLLOW : 0);
+        fchmodat(AT_FDCWD, path, r->mode & 07777, AT_SYMLINK_NOFOLLOW);
         utimensat(AT_FDCWD, path, times, AT_SYMLINK_NOFOLLOW);
         break;
     default: break;
     }
 }
 
-/* Where the program is confined, names are looked up once and stay what they were then. */
-static void undo_confined(const struct session *s, const struct journal *j, const struct record *r, const char *path,
-                          const char *other, const void *data)
+/* Names are looked up once, through no link to what a process has open, and stay what they were then. */
+static void undo_pinned(const struct session *s, const struct journal *j, const struct record *r, const char *path,
+                        const char *other, const void *data)
 {
     char safe_path[PINNED_NAME + PATH_LIMIT], safe_other[PINNED_NAME + PATH_LIMIT];
     int pin = -1, other_pin = -1;
@@ -245,7 +244,7 @@ static void undo_confined(const struct session *s, const struct journal *j, cons
     if (allowed && r->kind == RECORD_MOVED)
         allowed = r->other_size && may_bring_back(s, &other, safe_other, &other_pin);
     if (allowed)
-        undo(s, j, r, path, other, data);
+        undo(j, r, path, other, data);
     if (pin >= 0)
         close(pin);
     if (other_pin >= 0)
@@ -281,7 +280,7 @@ static long go_back(const struct session *s, struct journal *j, const uint8_t *b
     while (count--) {
         memcpy(&r, bytes + starts[count], sizeof r);
         const char *path = (const char *)bytes + starts[count] + sizeof r, *other = path + r.path_size;
-        undo_confined(s, j, &r, path, r.other_size ? other : "", other + r.other_size);
+        undo_pinned(s, j, &r, path, r.other_size ? other : "", other + r.other_size);
     }
     free(starts);
     return 0;

@@ -192,6 +192,17 @@ def test_isolated_jobs_end_is_relayed(script: str, status: int) -> None:
 
 
 @isolating
+def test_who_stands_before_a_job_is_not_the_jobs_to_trace() -> None:
+    """It has the job's account, and no filter."""
+    code = ("import ctypes\nfound = [ctypes.CDLL(None).ptrace(0x4206, 1, None, None)]\n"
+            "for name in ('mem', 'environ', 'maps'):\n"
+            "    try: open('/proc/1/' + name).read(1) if name != 'mem' else open('/proc/1/mem', 'r+b')\n"
+            "    except OSError as error: found.append(error.errno)\n"
+            "print(json.dumps([os.getpid() > 1, *found]))")
+    assert report(*namespaces(), "--filter", "job-traceable", code=code) == [True, -1] + [errno.EACCES] * 3
+
+
+@isolating
 def test_isolated_job_gets_signals_and_dies_with_its_relay() -> None:
     words = [
         launcher_path(),

@@ -35,6 +35,7 @@ from condor_actors.daemons.shadow.standard_shadow import StandardEdges, Standard
 from condor_actors.daemons.shadow.strangers import refuse_stranger
 from condor_actors.daemons.shadow.submit_files import FileCache
 from condor_actors.machine.native.sessions import NativeSessions
+from condor_actors.machine.privilege.secret_memory import keep_private
 from condor_actors.machine.run.launch import Launcher
 from condor_actors.machine.run.users import Account, account_of_uid
 from condor_actors.messages.codes import HoldCode, Universe
@@ -414,6 +415,7 @@ def become_user(name: str, uid: int, gid: int) -> None:
     os.initgroups(name, gid)
     os.setresgid(gid, gid, gid)
     os.setresuid(uid, uid, uid)
+    keep_private()  # the user's other processes are kept away, whatever fs.suid_dumpable says
     os.umask(0o022)
     os.environ.update({"USER": name, "LOGNAME": name, "HOME": home})
 
