@@ -125,6 +125,7 @@ class JobEventType(enum.IntEnum):
     JOB_TERMINATED = 5
     IMAGE_SIZE = 6
     SHADOW_EXCEPTION = 7
+    GENERIC = 8
     JOB_ABORTED = 9
     JOB_SUSPENDED = 10
     JOB_UNSUSPENDED = 11

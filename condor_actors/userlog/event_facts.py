@@ -256,6 +256,7 @@ _READERS: dict[int, Callable[[str, Rows, str], Facts]] = {
     JobEventType.JOB_TERMINATED: _terminated,
     JobEventType.IMAGE_SIZE: _grows,
     JobEventType.SHADOW_EXCEPTION: _excepted,
+    JobEventType.GENERIC: lambda words, rows, text: {"Info": words.strip()},
     JobEventType.JOB_ABORTED: _reasoned,
     JobEventType.JOB_SUSPENDED: _suspended,
     JobEventType.JOB_HELD: _held,

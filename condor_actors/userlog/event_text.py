@@ -25,6 +25,7 @@ EVENT_NAMES: dict[int, str] = {
     JobEventType.JOB_TERMINATED: "JobTerminatedEvent",
     JobEventType.IMAGE_SIZE: "JobImageSizeEvent",
     JobEventType.SHADOW_EXCEPTION: "ShadowExceptionEvent",
+    JobEventType.GENERIC: "GenericEvent",
     JobEventType.JOB_ABORTED: "JobAbortedEvent",
     JobEventType.JOB_SUSPENDED: "JobSuspendedEvent",
     JobEventType.JOB_UNSUSPENDED: "JobUnsuspendedEvent",
@@ -274,6 +275,7 @@ _BODIES: dict[int, Callable[[ClassAd], Lines]] = {
     JobEventType.JOB_TERMINATED: _terminated,
     JobEventType.IMAGE_SIZE: _image_size,
     JobEventType.SHADOW_EXCEPTION: _exception,
+    JobEventType.GENERIC: lambda facts: [_line(facts.get_str("Info"))],
     JobEventType.JOB_ABORTED: _aborted,
     JobEventType.JOB_SUSPENDED: _suspended,
     JobEventType.JOB_UNSUSPENDED: lambda _: ["Job was unsuspended."],
@@ -308,6 +310,7 @@ _XML_FACTS: dict[int, tuple[tuple[str, str], ...]] = {
     JobEventType.SHADOW_EXCEPTION: (
         ("Message", "ExceptionReason"), ("SentBytes", "RunBytesSent"), ("ReceivedBytes", "RunBytesRecvd"),
     ),
+    JobEventType.GENERIC: (("Info", "Info"),),
     JobEventType.JOB_ABORTED: (("Reason", "RemoveReason"),),
     JobEventType.JOB_SUSPENDED: (("NumberOfPIDs", "NumPids"),),
     JobEventType.JOB_HELD: (

@@ -413,6 +413,40 @@ print("four")
     assert job.text("out") == "one\ntwo\nthree\nfour\n"
 
 
+def test_a_job_that_cannot_be_checkpointed_now_says_so_everywhere(pool: PersonalPool) -> None:
+    program = """
+import os, subprocess, sys, time
+print("one", flush=True)
+subprocess.run(["/bin/sh", "-c", "while ! test -e go-on-0; do sleep 0.1; done"])
+print("two", flush=True)
+while not os.path.exists("go-on-1"): time.sleep(0.05)
+print("three")
+"""
+    job = Job(pool, "stuck", "", program)
+    job.until_lines(1)
+    asked = pool.tool("condor_checkpoint", "job", job.id)
+    assert asked.returncode == 1
+    assert asked.stdout == ""
+    assert asked.stderr.startswith(f"Job {job.id} could not be checkpointed now: ")
+    problem = pool.jobs(job.id)[0]["LastCkptProblem"]
+    assert problem in asked.stderr
+    job.until_logged(f"Job cannot be checkpointed now: {problem}")
+    assert problem in pool.run("condor_q", "-hold", "-wide", job.id).partition("Running jobs that could not be")[2]
+    assert "could not be checkpointed at" in pool.run("condor_q", "-better-analyze", job.id)
+    vacated = pool.tool("condor_vacate_job", job.id)
+    assert vacated.stdout == f"Job {job.id} vacated\n"
+    assert f"could not be checkpointed now: {problem}; it leaves as soon as it can be" in vacated.stderr
+    job.go_on(0)
+    job.until_logged("(1) Job was checkpointed.")
+    pool.until_status(job.id, 2)
+    job.until_lines(2)
+    again = pool.tool("condor_checkpoint", "job", job.id)
+    assert (again.returncode, again.stdout, again.stderr) == (0, f"Job {job.id} asked for a checkpoint\n", "")
+    assert "Running jobs" not in pool.run("condor_q", "-hold", job.id)
+    job.go_on(1)
+    job.wait()
+
+
 @pytest.mark.soak
 def test_many_moves_and_deaths_change_nothing() -> None:
     chance = random.Random(1988)

@@ -89,7 +89,8 @@ schedd administrator -      all    PreviousCkptGeneration
 # what a run tells of itself
 schedd administrator shadow all    NumJobStarts JobCurrentStartExecutingDate JobCurrentFinishTransferOutputDate
 schedd administrator shadow all    NumCkpts NumCkpts_RAW NumRestarts LastCkptTime LastCkptDigest LastCkptSeconds
-schedd administrator shadow all    LastCkptProblem CkptCpuLevel CkptArch CkptOpSys CkptSize CkptStoredSize CkptThreads
+schedd administrator shadow all    LastCkptProblem LastCkptProblemTime CkptCpuLevel CkptArch CkptOpSys CkptSize
+schedd administrator shadow all    CkptStoredSize CkptThreads
 schedd administrator shadow all    CkptBytesSent VacatedWithCheckpoint TerminationPending JobCoreDumped JobPid
 schedd administrator shadow all    LastCkptGeneration ExitBySignal ExitStatus ExitCode ExitSignal
 schedd administrator shadow all    DataflowJobSkipped

@@ -77,6 +77,7 @@ class StandardRun(ShadowRun):
         self.problem = 0
         self.why = ""
         self.wanted = 0
+        self.problem_told = ""
         self.base = job.copy()
         self.received_bytes = 0
         self.vacated_with_checkpoint = False

@@ -145,7 +145,7 @@ def _checkpoint_again(run: StandardRun, event: TimerFired) -> None:
 def _checkpointed(run: StandardRun, event: Checkpointed) -> None:
     """A checkpoint is whole: the queue and the log hear of it."""
     facts, job = event.facts, run.job
-    run.wanted = 0
+    run.wanted, run.problem_told = 0, ""
     count = run.attributes.get_int("NumCkpts", job.get_int("NumCkpts")) + 1
     run.attributes.update({
         "NumCkpts": count, "NumCkpts_RAW": count, "LastCkptTime": int(run.now_s),
@@ -163,14 +163,18 @@ def _checkpointed(run: StandardRun, event: Checkpointed) -> None:
 
 
 def _not_taken(run: StandardRun, event: NotTaken) -> None:
-    """Asked for again soon when helpers run, else told."""
+    """Asked for again soon when helpers run; why it cannot be is said once, to its user as well."""
+    reason = event.reason or f"error {event.number}"
     if event.number == HELPERS_RUN and run.wanted > 0:
         run.wanted -= 1
         run.out.append(SetTimer("checkpoint", RETRY_S))
     else:
         run.wanted = 0
-        run.note("no checkpoint", f"no checkpoint: {event.reason}")
-    run.attributes["LastCkptProblem"] = event.reason or f"error {event.number}"
+    if reason != run.problem_told:
+        run.problem_told = reason
+        run.note("no checkpoint", f"no checkpoint: {reason}")
+        run.log(JobEventType.GENERIC, Info=f"Job cannot be checkpointed now: {reason}")
+    run.attributes.update({"LastCkptProblem": reason, "LastCkptProblemTime": round(run.now_s, 3)})
     run.tell("")
 
 

@@ -39,6 +39,11 @@ REFUSED = {
 }
 """Functions of the C library, with what they are for and the errno that the program gets."""
 
+_STARTS = frozenset({"execl", "execle", "execlp", "execv", "execve", "execvp", "fork", "popen", "posix_spawn",
+                     "posix_spawnp", "system", "vfork"})
+"""Calls of a program that starts others."""
+_WITH_CHILDREN = ("it starts other programs: while one of them lives, a checkpoint may have to wait for its end "
+                  "(condor_q -hold and the event log tell when one cannot be taken)")
 SHELLS = frozenset({"sh", "bash", "dash", "ash", "zsh", "ksh", "ksh93", "mksh", "csh", "tcsh", "fish"})
 _DYNSYM, _DYNAMIC = 11, 6
 _NEEDED, _RPATH, _RUNPATH = 1, 15, 29
@@ -190,6 +195,8 @@ def _examine_elf(path: str, data: bytes) -> Verdict:
         if names:
             (remarks if "listen" in names else quiet).append(
                 f"{os.path.basename(place)}: {', '.join(names)}: {_whys(names)}")
+    if own.imports & _STARTS:
+        quiet.insert(0, _WITH_CHILDREN)
     summary = "can run; these of its calls would be refused, should it make them" if remarks else "can run"
     summary += "; what it loads while it runs is not seen" if loads else ""
     return Verdict(True, summary, tuple(remarks), tuple(quiet))
@@ -226,7 +233,7 @@ def examine(program: str, depth: int = 0) -> Verdict:
         inner = examine(found, depth + 1)
         remarks = inner.remarks
         if os.path.basename(found) in SHELLS:
-            remarks = (*remarks, "while a program that it has started lives, no checkpoint is taken")
+            remarks = tuple(dict.fromkeys((*remarks, _WITH_CHILDREN)))
         return Verdict(inner.runs, f"a script of {found}, which {inner.summary}", remarks, inner.libraries)
     if not data.startswith(b"\x7fELF") or len(data) < 64:
         return Verdict(False, "cannot run: neither a program nor a script")

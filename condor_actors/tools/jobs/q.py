@@ -9,6 +9,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from condor_actors.classads import ClassAd
@@ -155,6 +156,8 @@ class Answer:
                 JobStatus.RUNNING, JobStatus.TRANSFERRING_OUTPUT, JobStatus.SUSPENDED)),
             "hold": f"JobStatus == {JobStatus.HELD}", "hold-codes": f"JobStatus == {JobStatus.HELD}",
             "idle": f"JobStatus == {JobStatus.IDLE}",
+            "unsaved": f"JobUniverse == {Universe.STANDARD} && JobStatus == {JobStatus.RUNNING} && "
+                       "LastCkptProblemTime >= 0",
         }.get(self.question.view, "")
         grid = f"JobUniverse == {Universe.GRID}" if self.question.is_of_grid else ""
         return self.question.conjunction(whose, view_wants, grid)
@@ -272,11 +275,29 @@ class Answer:
                 body = body.replace("OWNER         ", "OWNER/NODENAME", 1) if question.is_dag else body
             totals = self._totals(self.me) if self.there is not None else None
         rows = [self.header(), body]
+        if question.view == "hold":
+            rows.append(self._unsaved())
         if question.view not in ("run", "idle", "hold-codes"):
             everybody = dict(totals.everybody) if totals is not None else query
             mine = (self.me, dict(totals.mine)) if totals is not None and self.owner == self.me else None
             rows.append(queue_views.totals(query, everybody, mine))
         return ad_output.write(rows)
+
+
+    def _unsaved(self) -> str:
+        """Below the held jobs: those that run, and could not be checkpointed when that was last tried."""
+        from condor_actors.tools.lib.checkpoint_outcome import PROBLEM_NAMES, standing_problem
+        from condor_actors.tools.printing import queue_views
+
+        others = copy(self.question)
+        others.view = "unsaved"
+        answer = Answer(others, self.config, self.there, self._held)
+        names = (*queue_views.attributes_of("unsaved"), *PROBLEM_NAMES)
+        stuck = [ad for ad in answer.ads(names) if standing_problem(ad)]
+        if not stuck:
+            return ""
+        return "\nRunning jobs that could not be checkpointed when that was last tried:\n" + queue_views.job_table(
+            stuck, "unsaved", time.time(), self.question.is_wide)
 
 
 def _appended(options: list[tuple[str, tuple[str, ...]]]) -> tuple[list[Column], set[str]]:

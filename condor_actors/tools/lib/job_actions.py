@@ -64,6 +64,13 @@ WORDS = {
     ),
 }
 
+_SAVING = {
+    JobAction.CHECKPOINT: "",
+    JobAction.VACATE: "; it leaves as soon as it can be, or when its time to go is over, without its work since the "
+                      "last checkpoint",
+}
+"""The actions that mean a checkpoint, and what follows when there is none."""
+
 COMMON = (
     Flag("debug", 1, colon=True, idle=NO_DEBUG),
     Flag("constraint", 1, 1),
@@ -199,6 +206,27 @@ def _act(there: Schedd, action: JobAction, wanted: _Wanted, reason: str) -> int:
 
 
 def _ask(there: Schedd, message: ActOnJobs) -> ActionResults:
+    watched = _SAVING.get(message.action)
+    if watched is None:
+        return _answer(there, message)
+    from condor_actors.tools.lib.checkpoint_outcome import CheckpointOutcome
+
+    outcome = CheckpointOutcome(there, message.ids, message.constraint)
+    answer = _answer(there, message)
+    done = [(cluster, proc) for cluster, proc, result in answer.results if result is ActionResult.SUCCESS]
+    whole = {cluster for cluster, proc in done if proc < 0}
+    problems = outcome.problems([] if whole else done) if done or answer.count else []
+    for name, problem in problems:
+        print(f"Job {name} could not be checkpointed now: {problem}{watched}", file=sys.stderr)
+    if problems and message.action is JobAction.CHECKPOINT:
+        answer = attrs.evolve(answer, count=answer.count - len(problems), text="", results=tuple(
+            row for row in answer.results if f"{row[0]}.{row[1]}" not in dict(problems)))
+        if not answer.results and answer.count <= 0:
+            raise SystemExit(1)
+    return answer
+
+
+def _answer(there: Schedd, message: ActOnJobs) -> ActionResults:
     try:
         answer = there.ask(message, ACTION_TIMEOUT_S)
     except RequestRefused as error:

@@ -18,6 +18,7 @@ import attrs
 from condor_actors.classads import ClassAd, is_true, parse_expression
 from condor_actors.classads.matching.explain import Tally, explain_many
 from condor_actors.messages.codes import JobStatus
+from condor_actors.tools.lib.checkpoint_outcome import standing_problem
 from condor_actors.tools.printing.ad_output import ads_of_file, checked
 
 if TYPE_CHECKING:
@@ -177,7 +178,10 @@ def _why_not(job: ClassAd, name: str) -> str:
     if status == JobStatus.HELD:
         return f"\n{name}:  Job is held.\n\nHold reason: {job.get_str('HoldReason')}\n"
     if status in _WHY_NOT:
-        return f"\n{name}:  {_WHY_NOT[status]}\n"
+        problem = standing_problem(job) if status == JobStatus.RUNNING else ""
+        unsaved = (f"\nIt could not be checkpointed at {_date(int(job.get_float('LastCkptProblemTime')))}: {problem}.  "
+                   f"{_last_checkpoint(job)}\n") if problem else ""
+        return f"\n{name}:  {_WHY_NOT[status]}\n{unsaved}"
     begins_s = job.evaluate("DeferralTime")
     if isinstance(begins_s, int) and not isinstance(begins_s, bool):
         offered_s = begins_s - job.get_int("DeferralPrepTime", 300)
@@ -190,6 +194,12 @@ def _why_not(job: ClassAd, name: str) -> str:
     if job.get_int("LastMatchTime"):
         return "\nLast successful match recorded.\n"
     return "\nNo successful match recorded.\n"
+
+
+def _last_checkpoint(job: ClassAd) -> str:
+    when_s = job.get_int("LastCkptTime")
+    return (f"Its last checkpoint is of {_date(when_s)}." if when_s
+            else "It has none: on another machine it would begin anew.")
 
 
 def _advice(tallies: list[Tally], refusing: list[ClassAd], job: ClassAd, count: int) -> str:

@@ -16,6 +16,7 @@ from condor_actors.messages.admin import Ping
 from condor_actors.messages.advertise import AdKind, QueryAds
 from condor_actors.tools.lib.command import ToolError, Words, run, values_of
 from condor_actors.tools.lib.contact import ADMIN, dial, load, local_address, local_node, query
+from condor_actors.tools.lib.daemon_watch import DaemonWatch
 from condor_actors.tools.lib.flags import LIST, NO_DEBUG, Flag, Given
 from condor_actors.tools.lib.machine_commands import ask
 from condor_actors.tools.lib.running_programs import add_programs
@@ -41,8 +42,6 @@ FLAGS = (
     Flag("wide", 1, colon=True, idle="lines are never cut"),
     Flag("banner-format", 3, 1, refused=OWN_VIEW), Flag("ospool", 3, refused=OWN_VIEW),
 )
-LOOK_S = 0.2
-"""How often ``-wait-for-ready`` looks."""
 DAEMONS = ("master", "collector", "negotiator", "schedd", "startd")
 USAGE = """Usage: condor_who [-daemons | -quickdaemons | -wait-for-ready[:SECONDS] EXPR | -owner]
        condor_who [-address ADDR] [-startd | -snapshot] [-verbose] [-constraint EXPR] [-limit N]
@@ -157,12 +156,15 @@ def _wait(config: Config, item: Given) -> int:
         raise ToolError(f"Error: {item.word}: expected a number of seconds, not {seconds}")
     wanted = parse_expression(ad_output.checked(item.values[0]))
     deadline_s = time.monotonic() + int(seconds)
-    while True:
-        value = wanted.evaluate(_readiness(config))
-        if is_true(value) or time.monotonic() >= deadline_s:
-            print(unparse(value))
-            return 0 if is_true(value) else 1
-        time.sleep(LOOK_S)
+    with DaemonWatch(config.path("RUN")) as watch:
+        while True:
+            ready = _readiness(config)
+            value = wanted.evaluate(ready)
+            if is_true(value) or time.monotonic() >= deadline_s:
+                print(unparse(value))
+                return 0 if is_true(value) else 1
+            alive = [ready.get_int(name) for name in ready if name.upper().endswith("_PID")]
+            watch.wait(alive, deadline_s - time.monotonic())
 
 
 def _owner(config: Config) -> int:

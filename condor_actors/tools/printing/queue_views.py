@@ -298,6 +298,13 @@ VIEWS: dict[str, tuple[Column, ...]] = {
         Column("CODE/SUB", _code, -8),
         Column("HOLD_REASON", _text("HoldReason"), 0),
     ),
+    "unsaved": (
+        _ID,
+        _OWNER,
+        Column("TRIED      ", lambda ad, _: day(int(ad.get_float("LastCkptProblemTime"))), 11),
+        Column("LAST_CKPT  ", lambda ad, _: day(ad.evaluate("LastCkptTime")) if "LastCkptTime" in ad else "never", 11),
+        Column("WHY_NOT", _text("LastCkptProblem"), 0),
+    ),
     "idle": (
         _ID,
         _OWNER,
