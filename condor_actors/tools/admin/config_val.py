@@ -57,7 +57,7 @@ FLAGS: Final = (
     Flag("host", 4, takes=1, alias="name"),
     Flag("tilde"),
     Flag("owner"),
-    Flag("trace", 2),
+    Flag("trace", 2, idle="-verbose shows where a value comes from"),
     *(Flag(name, 2 if name[0] in "ms" else 3) for name in DAEMONS),
 )
 USAGE: Final = """\

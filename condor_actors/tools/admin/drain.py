@@ -11,13 +11,15 @@ from collections.abc import Sequence
 from condor_actors.messages.admin import CancelDrain, Drain
 from condor_actors.tools.lib.command import ToolError, Words, operands_of, run, values_of
 from condor_actors.tools.lib.contact import load
-from condor_actors.tools.lib.flags import Flag, Given
+from condor_actors.tools.lib.flags import NO_DEBUG, Flag, Given
 from condor_actors.tools.lib.machine_commands import STARTD, ask, startds
 
+COMPLETIONS = {"resume-on-completion": "resume", "restart-on-completion": "restart",
+               "reconfig-on-completion": "reconfig", "exit-on-completion": "exit"}
 FLAGS = (
     Flag("help"),
     Flag("version", 1),
-    Flag("debug", 1),
+    Flag("debug", 1, idle=NO_DEBUG),
     Flag("pool", 1, 1),
     Flag("cancel", 1),
     Flag("fast", 1),
@@ -72,7 +74,7 @@ def _problem(values: dict[str, str], machines: list[str]) -> str:
         for name in ("check", "start", "reason"):
             if name in values:
                 return f"-{name} may not be used with -cancel"
-        if any(name.endswith("on-completion") for name in values):
+        if COMPLETIONS.keys() & values.keys():
             return "cannot use an -on-completion option with -cancel"
     elif "request-id" in values:
         return "-request-id may only be used with -cancel"
@@ -83,7 +85,7 @@ def _problem(values: dict[str, str], machines: list[str]) -> str:
 
 def _drain(given: Sequence[Given], values: dict[str, str], machine: str) -> int:
     how = next((name for name in ("fast", "quick") if name in values), "graceful")
-    done = next((name.partition("-")[0] for name in values if name.endswith("on-completion")), "nothing")
+    done = next((word for name, word in COMPLETIONS.items() if name in values), "nothing")
     for name, address, client in startds(load(), names=(machine,), pool=values.get("pool", "")):
         with client:
             if "cancel" in values:

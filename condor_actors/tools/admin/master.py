@@ -15,13 +15,14 @@ from collections.abc import Sequence
 
 from condor_actors.tools.lib import contact
 from condor_actors.tools.lib.command import framed
-from condor_actors.tools.lib.flags import Flag, MissingValue, UnknownFlag, parse
+from condor_actors.tools.lib.flags import Flag, MissingValue, RefusedFlag, UnknownFlag, parse
 
 __all__ = ["main"]
 
 START_S = 60.0
 FLAGS = (
-    Flag("help"), Flag("version"), Flag("f"), Flag("foreground", 2, alias="f"), Flag("t"), Flag("b"),
+    Flag("help"), Flag("version"), Flag("f"), Flag("foreground", 2, alias="f"), Flag("b"),
+    Flag("t", refused="a daemon writes to its log; -f keeps the master in the foreground, and tail -f shows the log"),
     Flag("n", takes=1), Flag("local-name", 2, takes=1), Flag("config", takes=1),
 )  # fmt: skip
 USAGE = """\
@@ -29,7 +30,7 @@ Usage: condor_master [-f] [-n NAME] [-config FILE]
 
 Starts the master of this machine, which keeps the daemons of DAEMON_LIST running.
 
-    -f              stay in the foreground
+    -f | -b         stay in the foreground, or go to the background (the default)
     -n NAME         the master's name, in place of MASTER_NAME
     -config FILE    the configuration, in place of CONDOR_CONFIG
     -help, -version
@@ -43,6 +44,12 @@ def main(words: Sequence[str] | None = None) -> int:
         given = {item.name: item.values for item in parse(sys.argv[1:] if words is None else words, FLAGS)}
     except (UnknownFlag, MissingValue) as error:
         print(f"condor_master: cannot read {error.word}\n{USAGE}", file=sys.stderr)
+        return 1
+    except RefusedFlag as error:
+        print(f"condor_master: {error}", file=sys.stderr)
+        return 1
+    if {"b", "f"} <= given.keys():
+        print("condor_master: -b is the opposite of -f", file=sys.stderr)
         return 1
     if "help" in given or "" in given:
         print(USAGE, end="")

@@ -9,9 +9,9 @@ import sys
 from collections.abc import Sequence
 
 from condor_actors.messages.admin import VacateSlots
-from condor_actors.tools.lib.command import Words, run, values_of
+from condor_actors.tools.lib.command import ToolError, Words, run, values_of
 from condor_actors.tools.lib.contact import load
-from condor_actors.tools.lib.flags import Flag, Given
+from condor_actors.tools.lib.flags import NO_DEBUG, Flag, Given
 from condor_actors.tools.lib.machine_commands import STARTD, ask, startds
 
 FLAGS = (
@@ -19,7 +19,7 @@ FLAGS = (
     Flag("version", 1),
     Flag("graceful", 1),
     Flag("fast", 1),
-    Flag("debug", 1),
+    Flag("debug", 1, idle=NO_DEBUG),
     Flag("pool", 1, 1),
     Flag("name", 1, 1),
     Flag("addr", 2, 1),
@@ -39,6 +39,8 @@ def main() -> int:
 
 def _vacate(given: Sequence[Given]) -> int:
     values = values_of(given)
+    if {"fast", "graceful"} <= values.keys():
+        raise ToolError("only one of -graceful and -fast may be given")
     names = tuple(item.values[0] for item in given if item.name in ("", "name"))
     constraint = values.get("constraint", "true" if "all" in values else "")
     word = "VACATE_ALL_FAST" if "fast" in values else "VACATE_ALL_CLAIMS"

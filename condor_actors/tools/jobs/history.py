@@ -77,8 +77,8 @@ def _understand(given: Sequence[Given]) -> Question:
             take_operand(value, question.ids, question.owners)
         elif question.take(item):
             continue
-        elif item.name == "forwards":
-            question.is_forwards = True
+        elif item.name in ("forwards", "backwards"):
+            question.is_forwards = item.name == "forwards"
         elif item.name == "wide":
             question.width = _number(item.word, item.qualifier) if item.qualifier else sys.maxsize
         elif item.name in ("since", "file", "userlog", "name", "pool", "search", "extract"):

@@ -9,24 +9,26 @@ import sys
 import time
 from collections.abc import Sequence
 
+from condor_actors.messages.queue import ActOnJobs, JobAction
 from condor_actors.tools.lib.command import ToolError, Words, operands_of, run, values_of
-from condor_actors.tools.lib.contact import load, schedd
-from condor_actors.tools.lib.flags import Flag, Given, match, parse
+from condor_actors.tools.lib.contact import Schedd, load, schedd
+from condor_actors.tools.lib.flags import NO_DEBUG, Flag, Given, match, parse
 from condor_actors.tools.lib.job_ids import parse_id
 
 RETRY_S = 5.0
 FLAGS = (
     Flag("help"),
     Flag("version", 4),
-    Flag("debug", 1),
+    Flag("debug", 1, idle=NO_DEBUG),
     Flag("name", 1, 1),
     Flag("pool", 1, 1),
-    Flag("ssh", 2, 1),
-    Flag("keygen-options", 1, 1),
-    Flag("shells", 2, 1),
+    Flag("ssh", 2, 1, refused="the shell comes over the pool's own connections, without ssh; "
+                              "'condor_ssh_to_job JOB cat FILE' copies a file"),
+    Flag("keygen-options", 1, 1, idle="no keys are made"),
+    Flag("shells", 2, 1, refused="name the shell as the remote command: condor_ssh_to_job JOB /bin/zsh"),
     Flag("auto-retry", 1),
     Flag("remove-on-interrupt", 1),
-    Flag("x", 1),
+    Flag("x", 1, refused="windows of the job's machine are not shown here"),
 )
 USAGE = """Usage: condor_ssh_to_job [OPTIONS] cluster.proc [remote-command]
 
@@ -48,17 +50,27 @@ def _answer(given: Sequence[Given]) -> int:
     job = parse_id(words[0]) if words else None
     if job is None:
         raise ToolError(f"condor_ssh_to_job: expected a job id\n{USAGE}")
+    with schedd(load(), name=values.get("name", ""), pool=values.get("pool", "")) as there:
+        try:
+            return _run(there, (job[0], max(job[1], 0)), words[1:], "auto-retry" in values)
+        except KeyboardInterrupt:
+            if "remove-on-interrupt" in values:
+                there.ask(ActOnJobs(action=JobAction.REMOVE, ids=((job[0], max(job[1], 0)),),
+                                    reason="condor_ssh_to_job was interrupted"))
+            raise
+
+
+def _run(there: Schedd, job: tuple[int, int], command: Sequence[str], retries: bool) -> int:
     from condor_actors.tools.lib.job_shell import NotRunning, run_shell
 
-    with schedd(load(), name=values.get("name", ""), pool=values.get("pool", "")) as there:
-        while True:
-            try:
-                return run_shell(there, (job[0], max(job[1], 0)), words[1:])
-            except NotRunning as error:
-                if "auto-retry" not in values:
-                    raise
-                print(error.text, file=sys.stderr)
-                time.sleep(RETRY_S)
+    while True:
+        try:
+            return run_shell(there, job, command)
+        except NotRunning as error:
+            if not retries:
+                raise
+            print(error.text, file=sys.stderr)
+            time.sleep(RETRY_S)
 
 
 def _split(words: Sequence[str]) -> list[Given]:

@@ -19,7 +19,7 @@ from condor_actors.classads import quote
 from condor_actors.submit import Cluster, Description, Options, SubmitError
 from condor_actors.tools.lib.command import ToolError, Words, run
 from condor_actors.tools.lib.contact import load
-from condor_actors.tools.lib.flags import MANY, Flag, Given
+from condor_actors.tools.lib.flags import MANY, NO_DEBUG, Flag, Given
 from condor_actors.tools.lib.submission import Submission, environment
 from condor_actors.wire.blocking import WireError
 
@@ -31,21 +31,22 @@ FLAGS = (
     Flag("terse", 3),
     Flag("disable"),
     Flag("dry-run", 3, 1, colon=True),
-    Flag("debug", 2),
+    Flag("debug", 2, idle=NO_DEBUG),
     Flag("dump", 2, 1),
     Flag("append", 1, 1),
     Flag("address", 2, 1),
     Flag("allow-crlf-script", 2),
     Flag("batch-name", 1, 1),
     Flag("batch-id", 7, 1),
-    Flag("capabilities", 3),
-    Flag("factory", 2),
+    Flag("capabilities", 3, refused="a schedd takes what this condor_submit writes; what it refuses it says when it is "
+                                    "asked to take it"),
+    Flag("factory", 2, refused="all jobs of a description are queued at once; leave it out: waiting jobs are cheap"),
     Flag("file", 2, 1),
     Flag("help"),
     Flag("interactive"),
     Flag("maxjobs", 3, 1),
     Flag("name", 1, 1),
-    Flag("password", 3, 1),
+    Flag("password", 3, 1, idle="nobody is known by a password"),
     Flag("pool", 2, 1),
     Flag("queue", 1, MANY),
     Flag("remote", 1, 1),

@@ -14,7 +14,7 @@ from condor_actors.classads import quote
 from condor_actors.messages.queue import QueryJobs
 from condor_actors.tools.lib.command import ToolError, Words, run
 from condor_actors.tools.lib.contact import Schedd, load, refused, schedd
-from condor_actors.tools.lib.flags import Flag, Given
+from condor_actors.tools.lib.flags import NO_DEBUG, Flag, Given
 from condor_actors.tools.lib.job_ids import parse_id
 from condor_actors.tools.lib.retrieval import fetch_jobs
 from condor_actors.tools.printing.ad_output import checked
@@ -23,7 +23,7 @@ from condor_actors.wire.blocking import WireError
 FLAGS = (
     Flag("help"),
     Flag("version"),
-    Flag("debug", 1, colon=True),
+    Flag("debug", 1, colon=True, idle=NO_DEBUG),
     Flag("constraint", 1, 1),
     Flag("addr", 2, 1),
     Flag("all", 2),

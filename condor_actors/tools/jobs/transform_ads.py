@@ -26,7 +26,8 @@ FLAGS = (
     Flag("help", 1), Flag("version", 3), Flag("rules", 1, 1), Flag("jobtransforms", 2, 1),
     Flag("jobroute", 4, 1, refused="there is no job router; -jobtransforms takes what the configuration has"),
     Flag("in", 1, 1, colon=True), Flag("out", 1, 1, colon=True), Flag("long", 1), Flag("json", 2), Flag("xml", 1),
-    Flag("verbose", 4), Flag("terse", 1), Flag("debug", 1, idle=NO_DEBUG),
+    Flag("verbose", 4), Flag("terse", 1, idle="nothing but the ads is printed, unless -verbose is given"),
+    Flag("debug", 1, idle=NO_DEBUG),
 )  # fmt: skip
 USAGE = """Usage: condor_transform_ads -rules FILE | -jobtransforms NAME[,NAME...]  [options] [KEY=VALUE ...] [FILE ...]
 

@@ -14,7 +14,7 @@ import attrs
 
 from condor_actors.messages.admin import DaemonCommand
 from condor_actors.tools.lib import command, contact
-from condor_actors.tools.lib.flags import Flag, Given
+from condor_actors.tools.lib.flags import NO_DEBUG, Flag, Given
 from condor_actors.wire.blocking import Client, RequestRefused, WireError, connect
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ ANSWER_S: Final = 120.0
 TARGETS: Final = (
     Flag("help"),
     Flag("version"),
-    Flag("debug", colon=True),
+    Flag("debug", colon=True, idle=NO_DEBUG),
     Flag("pool", takes=1),
     Flag("name", takes=1),
     Flag("addr", takes=1),

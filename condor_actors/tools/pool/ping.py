@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -13,13 +14,13 @@ from condor_actors.messages.envelope import Level
 from condor_actors.tools.lib.command import ToolError, Words, run, values_of
 from condor_actors.tools.lib.contact import ADMIN, load, unreachable
 from condor_actors.tools.lib.daemon_lines import PLACE_FLAGS, line_to
-from condor_actors.tools.lib.flags import Flag, Given
+from condor_actors.tools.lib.flags import NO_DEBUG, Flag, Given
 from condor_actors.wire.blocking import WireError
 
 FLAGS = (
     Flag("help", 1),
     Flag("version", 4),
-    Flag("debug", 1),
+    Flag("debug", 1, idle=NO_DEBUG),
     Flag("config", 1, 1),
     *PLACE_FLAGS,
     Flag("quiet", 1),
@@ -39,6 +40,8 @@ def main() -> int:
 
 def _answer(given: Sequence[Given]) -> int:
     values = values_of(given)
+    if "config" in values:
+        os.environ["CONDOR_CONFIG"] = os.path.abspath(values["config"])
     tokens = [item.values[0].upper() for item in given if not item.name] or ["WRITE"]
     levels = [level.value for level in Level]
     unknown = [token for token in tokens if token not in levels and token != "ALL"]

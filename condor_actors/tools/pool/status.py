@@ -170,8 +170,8 @@ def _more(question: Question, name: str, value: str) -> None:
         question.view = "normal" if name == "slots" else name
     elif name == "any":
         question.view, question.is_any = "any", True
-    elif name == "compact":
-        question.is_compact = True
+    elif name in ("compact", "nocompact"):
+        question.is_compact = name == "compact"
     elif name == "totals":
         question.is_totals = True
     elif name == "sort":

@@ -16,7 +16,7 @@ from condor_actors.messages.tokens import FetchToken, RevokeTokens, TokenIssued
 from condor_actors.tools.lib.command import ToolError, Words, operands_of, run, values_of
 from condor_actors.tools.lib.contact import load
 from condor_actors.tools.lib.daemon_lines import PLACE_FLAGS, line_to
-from condor_actors.tools.lib.flags import Flag, Given
+from condor_actors.tools.lib.flags import NO_DEBUG, Flag, Given
 from condor_actors.tools.lib.own_deeds import note_deed
 from condor_actors.wire.idtokens.private_files import write_private
 from condor_actors.wire.idtokens.signed_token import BadToken, levels_of, parted, read_claims, sign
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 TOKENS = "tokens"
 """The actor that gives them."""
 ASKED = (Flag("authz", 1, 1), Flag("lifetime", 1, 1), Flag("token", 1, 1))
-COMMON = (Flag("help", 1), Flag("version", 4), Flag("debug", 1))
+COMMON = (Flag("help", 1), Flag("version", 4), Flag("debug", 1, idle=NO_DEBUG))
 CREATE_USAGE = """Usage: condor_token_create -identity USER@DOMAIN [-key KEYID] [-authz LEVEL]... [-lifetime SECONDS]
                           [-token FILE]
 Make a token with a signing key of this machine (root, or the account of the daemons)."""

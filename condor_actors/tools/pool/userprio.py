@@ -205,6 +205,8 @@ def _show(given: Sequence[Given]) -> int:
         and (users or _is_active(ad, since_s))
     ]
     ads = _ordered(ads, names)
+    if {"legacy", "modular"} <= set(names):
+        raise ToolError("Error: -legacy and -modular are two forms of -long")
     if "long" in names and "legacy" in names:
         sys.stdout.writelines(_numbered(ads))
         return 0
