@@ -11,6 +11,7 @@ Several queue statements fill one cluster, unless executable or universe changed
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Callable, Sequence
 
@@ -244,7 +245,9 @@ class Description:
             return
         directive = _DIRECTIVE.match(line.text)
         if directive is None:
-            raise _wrong(f"{line.text.strip()[:80]!r}: expected NAME = VALUE or queue", line, reader)
+            first = line.text.split(None, 1)[0].lower() if line.text.strip() else ""
+            meant = "; did you mean queue?" if difflib.get_close_matches(first, ("queue",), 1, 0.75) else ""
+            raise _wrong(f"{line.text.strip()[:80]!r}: expected NAME = VALUE or queue{meant}", line, reader)
         self._direct(directive.group(1).lower(), directive.group(2), directive.group(3), line, reader, depth)
 
     def _assign(self, name: str, value: str, place: tuple[str, int] = ("", 0)) -> None:

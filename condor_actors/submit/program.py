@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 import signal
 
 from condor_actors.cores.argument_quoting import join_raw
+from condor_actors.cores.submit_commands import universe_objection
 from condor_actors.messages.codes import Universe
 from condor_actors.messages.urls import is_url
 from condor_actors.submit.build_context import UNIVERSE_IDS, BuildContext
@@ -26,9 +28,10 @@ def universe(context: BuildContext) -> None:
     if name.isdecimal():
         name = next((word for word, number in UNIVERSE_IDS.items() if str(number) == name), name)
     if name not in UNIVERSE_IDS:
-        raise SubmitError(
-            f"I don't know about the '{name}' universe; expected one of {', '.join(sorted(UNIVERSE_IDS))}."
-        )
+        run = [word for word, number in UNIVERSE_IDS.items() if universe_objection(number) is None]
+        meant = difflib.get_close_matches(name, run, 1)
+        hint = f"; did you mean {meant[0]}?" if meant else f"; expected one of {', '.join(sorted(run))}."
+        raise SubmitError(f"I don't know about the '{name}' universe{hint}", command="universe")
     context.universe = UNIVERSE_IDS[name]
     context.topping = name if name in ("docker", "container") else ""
     image, docker_image = (

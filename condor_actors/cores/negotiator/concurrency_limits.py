@@ -64,13 +64,19 @@ class ConcurrencyLimits:
         for name, amount in wanted.items():
             limit = self._limit_of(name)
             used = self.in_use.get(name, 0.0)
+            if amount > limit:
+                return f"the job asks for {_shown(amount)} of the concurrency limit {name}, which is {_shown(limit)}"
             if used + amount > limit:
-                return f"the concurrency limit {name} is reached ({used:g} of {limit:g} in use)"
+                return f"the concurrency limit {name} is reached ({_shown(used)} of {_shown(limit)} in use)"
         return ""
 
     def take(self, wanted: Mapping[str, float]) -> None:
         """A job of these limits got a slot."""
         self._add(wanted)
+
+
+def _shown(amount: float) -> str:
+    return f"{amount:,.10g}"
 
 
 def limits_of(job: ClassAd) -> dict[str, float]:

@@ -116,7 +116,12 @@ def _submit(call: Call) -> int:
             sys.stdout.flush()
             name = source or "(stdin)"
             print(f'\nWARNING: "{name}" has only empty "queue" commands -- no jobs queued', file=sys.stderr)
-        return _Report(call, submission).queue(clusters)
+        status = _Report(call, submission).queue(clusters)
+        from condor_actors.tools.jobs.pool_size import too_large
+
+        for sentence in too_large(config, clusters, call.pool):
+            print(f"\nWARNING: {sentence}", file=sys.stderr)
+        return status
 
 
 class _Report:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import sys
 import time
+from textwrap import wrap
 from typing import Any
 
 from condor_actors.classads import ClassAd
@@ -28,6 +29,7 @@ pause    nothing of the pool runs here for TIME (90s, 20m, 1h, 2d); up to ten mi
 resume   the pause is over
 
 Exit status: 0; 1 it could not be done; 2 the command line makes no sense."""
+WIDTH = 79
 UNITS = {"": 60.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
@@ -97,8 +99,9 @@ def report(view: OwnerView) -> list[str]:
     lines += [_slot(slot, now_s) for slot in taken] or ["  nothing of the pool"]
     load = f"{ad.get_float('OwnerLoad'):.2f} yours, {ad.get_float('PoolLoad'):.2f} the pool's"
     idle = elapsed(ad.get_int("KeyboardIdle")) if "KeyboardIdle" in ad else "unknown"
-    lines += ["", f"Load {load}.  You have been away for {idle}, as the sensors say:"]
-    return [*lines, *sensor_lines(ad, now_s)]
+    lines += ["", f"Load {load}.", f"You have been away for {idle}, as the sensors say:"]
+    rows = [wrap(line, WIDTH, subsequent_indent="    ") if len(line) > WIDTH else [line] for line in lines]
+    return [*(row for parts in rows for row in parts), *sensor_lines(ad, now_s)]
 
 
 def _slot(slot: ClassAd, now_s: int) -> str:
@@ -113,8 +116,8 @@ def _slot(slot: ClassAd, now_s: int) -> str:
 
 
 def sensor_lines(ad: ClassAd, now_s: int) -> list[str]:
-    """One line a sensor; terminals and devices of one kind that say the same share one."""
-    rows = [("Sensor", "Idle", "Accuracy", "Says")]
+    """A line or two a sensor; terminals and devices of one kind that say the same share one."""
+    rows = [("Sensor", "Idle", "Accuracy", "what it says")]
     alike: dict[tuple[str, ...], list[str]] = {}
     for sensor in records(ad, "Sensors"):
         idle = elapsed(max(0, now_s - sensor.get_int("LastInput"))) if "LastInput" in sensor else "unknown"
@@ -125,9 +128,13 @@ def sensor_lines(ad: ClassAd, now_s: int) -> list[str]:
     for (kind, idle, accuracy, says), names in alike.items():
         first = ":".join(filter(None, (kind, names[0])))
         rows.append((first if len(names) == 1 else f"{first} and {len(names) - 1} more", idle, accuracy, says))
-    widths = [max(len(row[n]) for row in rows) for n in range(3)]
-    return ["  " + "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]]).rstrip()
-            for row in rows]
+    widths = [max(len(row[n]) for row in rows) for n in range(2)]
+    lines: list[str] = []
+    for name, idle, accuracy, says in rows:
+        margin = f"  {name:<{widths[0]}}  {idle:<{widths[1]}}  "
+        text = "; ".join(filter(None, (accuracy, says)))
+        lines += wrap(text, WIDTH, initial_indent=margin, subsequent_indent=" " * len(margin)) or [margin.rstrip()]
+    return lines
 
 
 def records(ad: ClassAd, name: str) -> list[ClassAd]:
