@@ -1,7 +1,7 @@
 """Requests that no machine of the pool can meet are said when jobs are submitted, not found out by waiting.
 
-Theory: to ask the collector costs as much as a small submission, so only requests that this machine could not meet itself
-are asked about.
+Theory: to ask the collector costs as much as a small submission, so only requests that this machine could not meet
+itself are asked about.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ def too_large(config: Config, clusters: Iterable[Cluster], pool: str) -> Iterato
                 return
             for asked_cpus, asked_mib in large:
                 if not has(FITS.format(cpus=asked_cpus, memory=asked_mib)):
-                    yield (f"no slot of the pool has request_cpus = {asked_cpus} and request_memory = {asked_mib} MB now; "
-                           "the jobs wait until one does (condor_status -af Name TotalSlotCpus TotalSlotMemory shows "
-                           "what there is)")
+                    yield (f"no slot of the pool has request_cpus = {asked_cpus} and request_memory = {asked_mib} MB "
+                           "now; the jobs wait until one does (condor_status -af Name TotalSlotCpus TotalSlotMemory "
+                           "shows what there is)")
     except (ToolError, WireError):
         return
 
