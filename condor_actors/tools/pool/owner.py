@@ -93,7 +93,7 @@ def report(view: OwnerView) -> list[str]:
     elif view.may_pause:
         lines.append("The pool may use it as its policy says; condor_owner pause 1h pauses it.")
     else:
-        lines.append("The pool may use it as its policy says; you cannot pause it from afar.")
+        lines.append("The pool may use it as its policy says; you do not sit at it, so you cannot pause it.")
     lines += ["", "What runs:"]
     taken = [slot for slot in records(ad, "Slots") if slot.get_str("RemoteUser")]
     lines += [_slot(slot, now_s) for slot in taken] or ["  nothing of the pool"]
