@@ -18,7 +18,7 @@ from condor_actors.messages.queue import ActionResult, ActionResults, ActOnJobs,
 from condor_actors.messages.submission import ReserveCluster, SubmitPage
 from tests.unit.cores.schedd.test_job_attributes import ANN, BOB, Queue
 
-MANY = 3_000
+MANY = 1_200
 CENTRAL = Identity(name="condor@pool", roles=frozenset({"negotiator"}), method="tls")
 
 
@@ -64,7 +64,8 @@ class Many(Queue):
 
 
 @pytest.fixture
-def many() -> Many:
+def many(monkeypatch: pytest.MonkeyPatch) -> Many:
+    monkeypatch.setattr(job_actions, "SLICE", 2_000)
     return Many()
 
 
