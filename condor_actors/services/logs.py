@@ -70,14 +70,20 @@ class Lines:
         self._stamp = ""
 
     def __call__(self, event: LogEvent) -> str:
-        """The line of an event, without its end; what an actor notes is one line, whatever its words contain."""
+        """The line of an event, without its end: one line, whatever its words contain, but for a traceback."""
         second = int(event.get("log_time", 0.0))
         if second != self._second:
             self._second, self._stamp = second, datetime.fromtimestamp(second).strftime("%m/%d/%y %H:%M:%S")
         word = WORDS.get(event.get("log_level", LogLevel.info), "")
         if event.get("log_format") == "{text}":
-            return f"{self._stamp} {word}{str(event.get('text')).replace(chr(10), ' ')}"
-        return f"{self._stamp} {word}{eventAsText(event, includeSystem=False, includeTimestamp=False)}"
+            return f"{self._stamp} {word}{one_line(str(event.get('text')))}"
+        text = eventAsText(event, includeSystem=False, includeTimestamp=False)
+        return f"{self._stamp} {word}{text if 'log_failure' in event else one_line(text)}"
+
+
+def one_line(text: str) -> str:
+    """A text as one line that does nothing to a terminal: much of what is logged was said by strangers."""
+    return text if text.isprintable() else "".join(each if each.isprintable() else " " for each in text)
 
 
 def as_json(event: LogEvent) -> str:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from twisted.logger import Logger, LogLevel, globalLogPublisher
 
 from condor_actors.config import Config, load_config
@@ -107,12 +108,17 @@ def test_nothing_is_summed_up_where_everything_is_wanted(tmp_path: Path) -> None
     assert len(lines_of(tmp_path)) == BURST + 3
 
 
-def test_a_users_words_are_no_lines_of_their_own(tmp_path: Path) -> None:
+@pytest.mark.parametrize("end", ["\n", "\r", "\x1b[2K\r", "\u2028", "\x85"])
+@pytest.mark.parametrize("log_format", ["{text}", "of a user: {text}"])
+def test_a_users_words_are_no_lines_of_their_own(tmp_path: Path, end: str, log_format: str) -> None:
     stop = start_logging(config(tmp_path), "schedd")
-    forged = "mine\n11/23/26 10:00:00 ERROR: the machine burns"
-    globalLogPublisher(event_at(7.5, Logger("condor"), job_note("1.0", "held", f"held (1): {forged}")))
+    forged = f"mine{end}11/23/26 10:00:00 ERROR: the machine burns"
+    event = event_at(7.5, Logger("condor"), job_note("1.0", "held", f"held (1): {forged}"))
+    globalLogPublisher({**event, "log_format": log_format})
     stop()
-    assert lines_of(tmp_path) == ["1.0: held (1): mine 11/23/26 10:00:00 ERROR: the machine burns"]
+    (line,) = (tmp_path / "ScheddLog").read_text().splitlines()
+    assert line.isprintable()
+    assert "held (1): mine" in line
 
 
 def event_at(when_s: float, log: Logger, note: Note) -> dict[str, object]:
