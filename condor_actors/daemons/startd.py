@@ -41,6 +41,7 @@ from condor_actors.daemons.advertiser import ADVERTISER, Advertise, Advertiser, 
 from condor_actors.daemons.startd_settings import machine_ad, machine_share, slot_plans, slot_settings, startd_name
 from condor_actors.effects import Effect
 from condor_actors.machine.privilege.pool_account import pool_uid
+from condor_actors.machine.run.confinement import wanted_parts
 from condor_actors.machine.sensors.benchmarks import Benchmarks
 from condor_actors.machine.sensors.readings import HostReadings, IdleNow, Readings
 from condor_actors.machine.sensors.sensors import HostSensors
@@ -320,7 +321,7 @@ class Startd:
         self.own_uids = {world.uid, pool_uid(config)}
         self.started_s = world.wall_clock()
         self.readings: Readings = world.readings or HostReadings(
-            config.list_of("CONSOLE_DEVICES"), confine=config.list_of("JOB_CONFINEMENT"))
+            config.list_of("CONSOLE_DEVICES"), confine=wanted_parts(config))
         self.sensors = None if world.readings is not None else HostSensors(
             [word.lower() for word in config.list_of("OWNER_SENSORS")], memory=config.path("RUN") / "owner_seen")
         self.benchmarks = Benchmarks(config.list_of("BENCHMARKS_JOBLIST") if world.readings is None else (),

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from condor_actors.machine.native.programs import launcher_path
 from tests.harness.readable_python import python_for_all
 from tests.pool_fixture import PersonalPool, fresh_folder
 
@@ -20,24 +21,33 @@ TOOL = ("import sys; from importlib.metadata import entry_points; name = sys.arg
 
 
 class UserPool(PersonalPool):
-    """Everything in it is that user's."""
+    """Everything in it is that user's.
 
-    def __init__(self, folder: Path, user: str, *, config: str = "") -> None:
+    Args:
+        shut: daemons are refused namespaces, as by a kernel that gives users none.
+    """
+
+    def __init__(self, folder: Path, user: str, *, config: str = "", shut: bool = False) -> None:
         self.user = user
+        self.shut = shut
         super().__init__(folder, config=config)
 
     def command(self, *words: str) -> list[str]:
         """As that user, by a Python that he can read."""
+        shut = []
+        if self.shut and words[0] == "condor_personal":
+            launcher = shutil.copy(launcher_path(), self.folder)  # where that user can read it
+            shut = [launcher, "--filter", "job", "--"]
         if not self.user:
-            return super().command(*words)
-        own = ["setpriv", f"--reuid={self.user}", f"--regid={self.user}", "--init-groups", "env",
+            return [*shut, *super().command(*words)]
+        own = ["setpriv", f"--reuid={self.user}", f"--regid={self.user}", "--init-groups", *shut, "/usr/bin/env",
                f"HOME={self.folder}", f"USER={self.user}"]
         tool = [*python_for_all().words, "-c", TOOL] if words[0].startswith("condor_") else []
         return [*own, *tool, *words]
 
 
 @contextmanager
-def user_pool(config: str = "") -> Iterator[UserPool]:
+def user_pool(config: str = "", *, shut: bool = False) -> Iterator[UserPool]:
     """A pool, stopped in the end."""
     user = ""
     if os.geteuid() == 0:
@@ -49,7 +59,7 @@ def user_pool(config: str = "") -> Iterator[UserPool]:
         with fresh_folder() as folder:
             if user:
                 shutil.chown(folder, user, user)
-            pool = UserPool(folder, user, config=config)
+            pool = UserPool(folder, user, config=config, shut=shut)
             try:
                 yield pool
             finally:

@@ -248,8 +248,9 @@ ROWS = (
     boolean(
         "USE_PID_NAMESPACES",
         True,
-        "Whether jobs of a pool without root see and signal their own processes only, so that none of them reaches the"
-        " pool's, where the kernel lets users make namespaces. In there all files of others seem to be nobody's.",
+        "Whether jobs of a pool without root are shut in by namespaces (JOB_CONFINEMENT, MOUNT_UNDER_SCRATCH,"
+        " MOUNT_PRIVATE_DEV_SHM), where the kernel lets users make them: none of them reaches the pool's processes or"
+        " files. In there all files of others seem to be nobody's.",
         read_by=STARTER,
     ),
     integer(
@@ -263,15 +264,14 @@ ROWS = (
     words(
         "MOUNT_UNDER_SCRATCH",
         "/tmp,/var/tmp",
-        "Folders of which each job has its own, below its scratch directory, where daemons run as root; not one in"
-        " which EXECUTE or the job's own files are. Jobs of the standard universe see no folder of the machine.",
+        "Folders of which each job has its own, below its scratch directory; not one in which"
+        " EXECUTE or the job's own files are. Jobs of the standard universe see no folder of the machine.",
         read_by=STARTER,
     ),
     boolean(
         "MOUNT_PRIVATE_DEV_SHM",
         True,
-        "Whether each job has a /dev/shm and System V memory, queues and semaphores of its own, which go when it does;"
-        " where daemons run as root.",
+        "Whether each job has a /dev/shm and System V memory, queues and semaphores of its own, which go when it does.",
         read_by=STARTER,
     ),
     boolean(
@@ -382,7 +382,7 @@ ROWS = (
     words(
         "JOB_CONFINEMENT",
         "processes, host_name, system_calls, read_only, sandboxes",
-        "How ordinary jobs are shut in where daemons run as root: processes (they see no others), host_name (one of"
+        "How ordinary jobs are shut in: processes (they see no others), host_name (one of"
         " their own), system_calls (no mounts, namespaces, modules, keys …), read_only (JOB_READ_ONLY), sandboxes"
         " (other jobs' scratch directories are not there). What the kernel does not allow is told in the log; the slot"
         " ads say in JobConfinement what is in force.",

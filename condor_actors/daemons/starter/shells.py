@@ -28,7 +28,7 @@ __all__ = ["Shells"]
 BLOCK_BYTES = 16 * 1024
 PENDING_BYTES = 1 << 20
 STEPS_TO_JOB = 1
-"""In a pid namespace: from the launcher to its first process, and to the job."""
+"""In a pid namespace: from its first process to the job; with a namespace of users a relay is before them."""
 FIRST_PID = 2
 """Of a job, in a pid namespace of its own: the first process of all is the launcher's."""
 NAMESPACE_FILES = {"mount": "mnt"}
@@ -135,7 +135,8 @@ class Shell:
             OSError: there is none any more.
         """
         pid = self._run.core.pid
-        for _ in range(STEPS_TO_JOB if "pid" in isolate else 0):
+        steps = STEPS_TO_JOB + ("user" in isolate)
+        for _ in range(steps if "pid" in isolate else 0):
             below = children_of(pid)
             if not below:
                 raise OSError("the job has ended")

@@ -264,7 +264,6 @@ class Starter(Actor):
             processes.leader_ended()
             program_ended(how)
 
-        plan = self.edges.in_own_pids(plan)
         launched = self.edges.launcher.launch(plan, as_turn(self._began), failed, ended)
         processes.leader(launched.pid)
         return launched

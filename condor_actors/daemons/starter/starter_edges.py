@@ -22,7 +22,6 @@ from condor_actors.daemons.starter.run_resources import RunResources
 from condor_actors.machine.run.cgroups import Cgroups
 from condor_actors.machine.run.confinement import NAMESPACES, reachable
 from condor_actors.machine.run.launch import Launcher, LaunchPlan
-from condor_actors.machine.run.own_pids import OWN_PIDS
 from condor_actors.machine.run.run_host import RunHost
 from condor_actors.machine.run.run_processes import RunProcesses
 from condor_actors.machine.run.sandbox import Sandbox
@@ -56,7 +55,8 @@ class StarterSettings:
         enforce_disk: whether a run may use no more disk than it asked for.
         private_folders, private_memory: what is a run's alone.
         confine: the parts of JOB_CONFINEMENT that are in force; read_only: JOB_READ_ONLY.
-        own_pids: jobs have this process's account, and are kept from its processes.
+        namespaces: whether jobs may have any.
+        hidden: the pool's own folders, which jobs do not see that have its account.
     """
 
     run: RunSettings
@@ -68,7 +68,8 @@ class StarterSettings:
     private_memory: bool = False
     confine: tuple[str, ...] = ()
     read_only: tuple[str, ...] = ()
-    own_pids: bool = False
+    namespaces: bool = True
+    hidden: tuple[str, ...] = ()
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -188,7 +189,7 @@ class StarterEdges:
     def isolation(self, spec: RunSpec) -> tuple[str, ...]:
         """Namespaces of an ordinary job; empty: it shares all with the machine."""
         settings, allowed = self.settings, self.host.mount_isolation
-        if not allowed:
+        if not allowed or not settings.namespaces:
             return ()
         found = [NAMESPACES[part] for part in settings.confine if part in NAMESPACES]
         if settings.private_memory:
@@ -197,7 +198,7 @@ class StarterEdges:
             found.append("net")
         if found or settings.private_folders or set(settings.confine) & {"read_only", "sandboxes"}:
             found.append("mount")
-        return tuple(found)
+        return ("user", *found) if found and "user" in allowed else tuple(found)
 
     def make_places(self, sandbox: Sandbox, spec: RunSpec, needed: Collection[str]) -> None:
         """Make the private folders of a run (MOUNT_UNDER_SCRATCH), while nobody else is in its scratch directory.
@@ -228,11 +229,14 @@ class StarterEdges:
         if "sandboxes" in settings.confine and spec.transfers:  # whatever the job names as its program
             hide = (self.root.path,)
             binds.insert(0, (sandbox.path, sandbox.path))
+        if "sandboxes" in settings.confine:
+            hide += reachable(settings.hidden, needed)
         shared = (SHARED_MEMORY,) if settings.private_memory and os.path.isdir(SHARED_MEMORY) else ()
         shut: tuple[str, ...] = ()
         if "read_only" in settings.confine:
-            shut = reachable(settings.read_only, [] if spec.transfers else needed)
-            if not hide:
+            own = () if self.host.may_change_user() else (self.host.own_account.home,)
+            shut = reachable(settings.read_only, own if spec.transfers else (*own, *needed))
+            if self.root.path not in hide:
                 binds.insert(0, (sandbox.path, sandbox.path))
         return attrs.evolve(plan, isolate=isolate, binds=binds, tmpfs=shared, read_only=shut, hide=hide,
                             filter=self.filter_of(isolate))
@@ -255,10 +259,6 @@ class StarterEdges:
         if processes and (claim.cgroup is None or not claim.cgroup.counts_processes):
             found["nproc"] = self.host.process_limit(account, processes)
         return found
-
-    def in_own_pids(self, plan: LaunchPlan) -> LaunchPlan:
-        """The same, with processes of its own in a pool without root."""
-        return attrs.evolve(plan, isolate=OWN_PIDS) if self.settings.own_pids and not plan.isolate else plan
 
     # ---- manifests
 

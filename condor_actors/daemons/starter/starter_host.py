@@ -19,7 +19,7 @@ from condor_actors.daemons.starter.starter_edges import StarterEdges, StarterSet
 from condor_actors.daemons.starter.starter_events import EndAllRuns
 from condor_actors.machine.run.before_drop import group_base
 from condor_actors.machine.run.cgroups import Cgroups
-from condor_actors.machine.run.confinement import PARTS
+from condor_actors.machine.run.confinement import PARTS, folders_of_pool, wanted_parts
 from condor_actors.machine.run.launch import Launcher, PosixLauncher
 from condor_actors.machine.run.run_host import RunHost
 from condor_actors.machine.run.users import Account
@@ -53,7 +53,6 @@ class StarterHostDaemon:
         self.config = config
         self.world = world
         self.startd = startd
-        self._told_pids = False
         self.system = world.make_system()
         self._told_confinement = False
         self.host: RunHost = world.host or RunHost()
@@ -85,32 +84,26 @@ class StarterHostDaemon:
             enforce_disk=config.boolean("STARTD_ENFORCE_DISK_LIMITS"),
             private_folders=tuple(word.strip('"') for word in config.list_of("MOUNT_UNDER_SCRATCH")),
             private_memory=config.boolean("MOUNT_PRIVATE_DEV_SHM"), confine=self._confinement(config),
-            read_only=tuple(config.list_of("JOB_READ_ONLY")), own_pids=self._own_pids(config))
+            read_only=tuple(config.list_of("JOB_READ_ONLY")), hidden=folders_of_pool(config),
+            namespaces=self.host.may_change_user() or config.boolean("USE_PID_NAMESPACES"))
 
     def _confinement(self, config: Config) -> tuple[str, ...]:
         """The parts of JOB_CONFINEMENT that work here; told once where some do not."""
-        wanted = frozenset(config.list_of("JOB_CONFINEMENT"))
+        wanted = frozenset(wanted_parts(config))
         unknown = sorted(wanted - set(PARTS))
         if unknown:
             self.world.log.warn("JOB_CONFINEMENT knows {parts}, and no {unknown}", parts=", ".join(PARTS),
                                 unknown=", ".join(unknown))
         found: tuple[str, ...] = self.host.confinement(wanted)
         missing = sorted(wanted & set(PARTS) - set(found))
-        if missing and self.host.may_change_user() and not self._told_confinement:
+        if missing and not self._told_confinement:
             self._told_confinement = True
             self.world.log.warn("the kernel does not allow these parts of JOB_CONFINEMENT: {missing}",
                                 missing=", ".join(missing))
+            if "processes" in missing and not self.host.may_change_user():
+                self.world.log.warn("the kernel gives this user no namespaces: jobs can reach the processes of the "
+                                    "pool (USE_PID_NAMESPACES)")
         return found
-
-    def _own_pids(self, config: Config) -> bool:
-        """Whether jobs are kept from this process where they have its account; said once where they cannot be."""
-        if self.host.may_change_user() or not config.boolean("USE_PID_NAMESPACES"):
-            return False
-        if not self.host.own_pids_allowed and not self._told_pids:
-            self._told_pids = True
-            self.world.log.warn("the kernel gives this user no namespaces: jobs can reach the processes of the pool "
-                                "(USE_PID_NAMESPACES)")
-        return self.host.own_pids_allowed
 
     def _run_settings(self, config: Config) -> RunSettings:
         variables: dict[str, tuple[str, ...]] = {}

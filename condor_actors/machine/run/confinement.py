@@ -10,6 +10,10 @@
 
 JOB_CONFINEMENT names those that are wanted.  What the kernel does not allow is left out, once told in the log, and the
 slot ads say what is in force (``JobConfinement``).
+
+In a pool of an ordinary user a job has the rights of its starter host, and could end it or use its keys.  Where the
+kernel lets users make namespaces, all parts work there too: in a namespace of users in which the job is itself, and
+nobody else is anybody.  The pool's own folders are then as little there as others' scratch directories.
 """
 
 from __future__ import annotations
@@ -21,9 +25,13 @@ import time
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 
+from condor_actors.config import Config
 from condor_actors.machine.native.programs import NativeProgramMissing, launcher_path
 
-__all__ = ["NAMESPACES", "PARTS", "allowed_isolation", "confinement_here", "open_files_limit", "reachable", "tasks_of"]
+__all__ = [
+    "NAMESPACES", "PARTS", "allowed_isolation", "confinement_here", "folders_of_pool", "open_files_limit", "reachable",
+    "tasks_of", "wanted_parts",
+]
 
 PARTS = ("processes", "host_name", "system_calls", "read_only", "sandboxes")
 NAMESPACES = {"processes": "pid", "host_name": "uts"}
@@ -32,6 +40,11 @@ PROBE_S = 20
 PLACES_S = 30.0
 """How long a folder of the configuration is taken to be where it was."""
 NO_PROGRAM = "/condor-no-such-program"
+WITHOUT_NAMESPACES = ("system_calls",)
+PROBED = ("/etc", "/sys", "/usr", "/var")
+"""Folders whose mounts a user may not be allowed to change."""
+POOL_FOLDERS = ("RUN", "SPOOL", "LOG")
+POOL_KEYS = ("HOST_KEY", "POOL_CA_KEY", "POOL_TOKENS", "SEC_TOKEN_POOL_SIGNING_KEY_FILE")
 
 
 def _works(words: Sequence[str]) -> bool:
@@ -58,22 +71,44 @@ def allowed_isolation(*choices: tuple[str, ...], empty_root: bool = False) -> tu
 
 
 @lru_cache(maxsize=1)
+def _lacks_root() -> bool:
+    """Whether this process never was root; asked first before one that was has dropped it."""
+    return os.geteuid() != 0
+
+
+@lru_cache(maxsize=1)
 def _working_parts() -> tuple[str, ...]:
-    """Those that work on this machine: asked once, as root, which a daemon may not be later."""
-    if os.geteuid() != 0:
-        return ()
+    """Those that work on this machine: asked once, with the rights that jobs are started with."""
+    user = "user," if _lacks_root() else ""
     with tempfile.TemporaryDirectory(prefix="condor-probe-") as folder:
+        shut = [word for place in (folder, *filter(os.path.isdir, PROBED)) for word in ("--read-only", place)]
         tries = {
-            "processes": ("--isolate", "mount,pid"), "host_name": ("--isolate", "uts"),
-            "system_calls": ("--filter", "job"), "read_only": ("--isolate", "mount", "--read-only", folder),
-            "sandboxes": ("--isolate", "mount", "--hide", folder),
+            "processes": ("--isolate", f"{user}mount,pid,ipc"), "host_name": ("--isolate", f"{user}uts"),
+            "system_calls": ("--filter", "job"), "read_only": ("--isolate", f"{user}mount", *shut),
+            "sandboxes": ("--isolate", f"{user}mount", "--hide", folder),
         }
         return tuple(part for part in PARTS if _works(tries[part]))
 
 
 def confinement_here(wanted: Collection[str]) -> tuple[str, ...]:
-    """Those parts of ``wanted`` that work here; none for a process that was not root when this was asked first."""
+    """Those parts of ``wanted`` that work here."""
     return tuple(part for part in _working_parts() if part in wanted)
+
+
+def wanted_parts(config: Config) -> tuple[str, ...]:
+    """JOB_CONFINEMENT, but for what takes namespaces where a user does not want any (USE_PID_NAMESPACES)."""
+    wanted = config.list_of("JOB_CONFINEMENT")
+    if _lacks_root() and not config.boolean("USE_PID_NAMESPACES"):
+        return tuple(part for part in wanted if part in WITHOUT_NAMESPACES)
+    return tuple(wanted)
+
+
+def folders_of_pool(config: Config) -> tuple[str, ...]:
+    """Where a user's own daemons keep what no job has to do with: sockets, queue, logs, keys; empty: root's pool."""
+    if not _lacks_root():
+        return ()
+    keys = [os.path.dirname(text) for name in POOL_KEYS if (text := config.text(name))]
+    return tuple(dict.fromkeys([*(str(config.path(name)) for name in POOL_FOLDERS), *keys]))
 
 
 @lru_cache(maxsize=1)

@@ -16,7 +16,6 @@ from pathlib import Path
 from condor_actors.machine.run import process_tree
 from condor_actors.machine.run.cgroups import JobCgroup
 from condor_actors.machine.run.confinement import allowed_isolation, confinement_here, open_files_limit, tasks_of
-from condor_actors.machine.run.own_pids import own_pids_allowed
 from condor_actors.machine.run.run_processes import RunProcesses
 from condor_actors.machine.run.sandbox import SandboxRoot, remove_leftover
 from condor_actors.machine.run.users import Account, NoAccount, account_of_uid, may_change_user, named_account
@@ -94,7 +93,7 @@ class RunHost:
     @cached_property
     def mount_isolation(self) -> tuple[str, ...]:
         """Namespaces in which a job can have folders and shared memory of its own; empty: none."""
-        return allowed_isolation(("mount", "ipc")) if may_change_user() else ()
+        return allowed_isolation(("mount", "ipc") if may_change_user() else ("user", "mount", "ipc"))
 
     def confinement(self, wanted: Collection[str]) -> tuple[str, ...]:
         """Those parts of the confinement of ordinary jobs that work here (:mod:`.confinement`)."""
@@ -107,11 +106,6 @@ class RunHost:
     def process_limit(self, account: Account, processes: int) -> str:
         """So many processes more than the account has now, where no control group counts them."""
         return str(tasks_of(account.uid) + processes)
-
-    @cached_property
-    def own_pids_allowed(self) -> bool:
-        """Whether jobs that have this process's account can be kept from its processes."""
-        return not may_change_user() and own_pids_allowed()
 
     def become_parent_of_orphans(self) -> None:
         """Have what jobs leave behind re-parented to this process."""

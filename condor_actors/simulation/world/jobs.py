@@ -437,7 +437,6 @@ class SimulatedRunHost:
         self._process = process
         self.pid = process.pid
         self.own_account = Account("root", 0, 0, "/root")
-        self.own_pids_allowed = False
 
     def may_change_user(self) -> bool:
         """Accounts are not played."""
