@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["StarterEdges", "StarterSettings"]
 
 MANIFEST_LIMIT = 1000
-SHARED_MEMORY = "/dev/shm"
+SHARED_MEMORY, MESSAGE_QUEUES = "/dev/shm", "/dev/mqueue"
 REMOVED_TOGETHER_S = 0.1
 
 
@@ -232,6 +232,8 @@ class StarterEdges:
         if "sandboxes" in settings.confine:
             hide += reachable(settings.hidden, needed)
         shared = (SHARED_MEMORY,) if settings.private_memory and os.path.isdir(SHARED_MEMORY) else ()
+        if settings.private_memory and os.path.isdir(MESSAGE_QUEUES):  # the machine's; its own it finds by name
+            hide += (MESSAGE_QUEUES,)
         shut: tuple[str, ...] = ()
         if "read_only" in settings.confine:
             own = () if self.host.may_change_user() else (self.host.own_account.home,)
