@@ -88,6 +88,8 @@ cron_minute CronMinute; cron_hour CronHour; cron_day_of_month CronDayOfMonth; cr
 cron_day_of_week CronDayOfWeek; cron_window; cron_prep_time; noop_job IsNoopJob; noop_job_exit_code NoopJobExitCode;
 noop_job_exit_signal NoopJobExitSignal; next_job_start_delay NextJobStartDelay; output_directory OutputDirectory;
 preserve_relative_paths PreserveRelativePaths; skip_if_dataflow SkipIfDataflow; stack_size StackSize;
+retry_request_memory RetryRequestMemory; retry_request_memory_increase NextRequestMemory;
+retry_request_memory_max MaxRequestMemory; retry_request_disk RetryRequestDisk;
 ulog_execute_attrs UserLogExecuteEventAttrs; remote_initialdir RemoteIwd; erase_output_and_error_on_restart DontAppend
 """
 
@@ -95,6 +97,7 @@ _IGNORED: tuple[tuple[str, str], ...] = (
     ("dont_encrypt_input_files DontEncryptInputFiles; dont_encrypt_output_files DontEncryptOutputFiles",
      "every transfer between machines is encrypted"),
     ("want_remote_io WantRemoteIO", "every job has its files of the submit machine brought, and there is no proxy"),
+    ("stream_input StreamIn", "the whole input is sent before the program begins, which reads the same"),
     ("match_list_length LastMatchListLength", "job_machine_attrs keeps the machines that a job ran on"),
     ("load_profile LoadProfile", "there are no profiles outside Windows"),
     ("buffer_block_size BufferBlockSize; buffer_files BufferFiles; buffer_size BufferSize; "
@@ -128,8 +131,11 @@ _REFUSED: tuple[tuple[str, str, str], ...] = (
     ("container_image ContainerImage; docker_image DockerImage; container_target_dir ContainerTargetDir; "
      "container_service_names ContainerServiceNames; <service-name>_container_port; <service-name>_HostPort; "
      "container_is_common; transfer_container TransferContainer; docker_network_type DockerNetworkType; "
-     "docker_override_entrypoint DockerOverrideEntrypoint; docker_pull_policy DockerPullPolicy; "
-     "mount_under_scratch JobMountUnderScratch", _CONTAINER, _CONTAINER_INSTEAD),
+     "docker_override_entrypoint DockerOverrideEntrypoint; docker_pull_policy DockerPullPolicy",
+     _CONTAINER, _CONTAINER_INSTEAD),
+    ("mount_under_scratch JobMountUnderScratch", "the machine's administrator says which folders a job has of its own",
+     "A job has its own /tmp, /var/tmp and /dev/shm (MOUNT_UNDER_SCRATCH) where the daemons run as root; everywhere it "
+     "may write to $TMPDIR."),
     ("require_gpus RequireGPUs; gpus_minimum_capability GPUsMinCapability; gpus_maximum_capability GPUsMaxCapability; "
      "gpus_minimum_memory GPUsMinMemory; gpus_minimum_runtime GPUsMinRuntime; cuda_version CUDAVersion",
      _GPU, _GPU_INSTEAD),
@@ -148,10 +154,6 @@ _REFUSED: tuple[tuple[str, str, str], ...] = (
     ("max_materialize JobMaterializeLimit; max_idle JobMaterializeMaxIdle; materialize_max_idle",
      "all jobs of a description are queued at once", "Drop it: waiting jobs are cheap here."),
     ("jobset JobSetName", "jobs are not gathered in sets", "Use batch_name to see them together."),
-    ("retry_request_memory RetryRequestMemory; retry_request_memory_increase; retry_request_memory_max; "
-     "retry_request_disk RetryRequestDisk", "a request is not raised after a hold",
-     "Write the request as an expression, for example request_memory = ifThenElse(NumSystemHolds > 0, 4096, 1024) "
-     "with a periodic_release."),
     ("checkpoint_destination CheckpointDestination", "checkpoints are kept by the submit machine",
      "Leave it out: transfer_checkpoint_files go to the spool folder of the schedd."),
     ("output_destination OutputDestination", "output is brought to the submit machine",
@@ -160,21 +162,23 @@ _REFUSED: tuple[tuple[str, str, str], ...] = (
      "Fetch the file in the job, or use http and https URLs."),
     ("public_input_files PublicInputFiles", "no public cache is kept",
      "Use transfer_input_files: equal files are sent to a machine once."),
-    ("manifest JobManifestDesired; manifest_dir JobManifestDir", "no manifests are written", ""),
+    ("manifest JobManifestDesired; manifest_dir JobManifestDir", "no manifests are written",
+     "Have a wrapper script list the folder (sha256sum *) before and after, into a file of transfer_output_files."),
     ("starter_log JobStarterLog; starter_debug JobStarterDebug", "starters keep no log for the job",
-     "The administrator of the machine has the starters' log."),
+     "The event log (log = …) has what its user needs; the administrator of the machine has the starters' log."),
     ("submit_event_notes_attrs SubmitEventNotesAttrs; job_ad_information_attrs JobAdInformationAttrs",
      "attributes of the job are not added to events", "Ask for them with condor_q or condor_history."),
     ("primary_unix_group JobPrimaryUnixGroup", "a job runs with the account's own groups",
      "Call newgrp(1) or sg(1) in a wrapper script."),
-    ("encrypt_execute_directory EncryptExecuteDirectory", "a job's folder is not encrypted",
-     "Ask for a machine whose disk is encrypted."),
-    ("stream_input StreamIn", "standard input is not read from afar", "Leave it out: the file is sent beforehand."),
+    ("encrypt_execute_directory EncryptExecuteDirectory", "a job's folder is not encrypted: that takes a key in the "
+     "kernel and a file system made for it, which root sets up",
+     "Have the administrator put EXECUTE on an encrypted disk and advertise that; ask for it in requirements."),
     ("tool_daemon_cmd ToolDaemonCmd; tool_daemon_args; tool_daemon_arguments; tool_daemon_input ToolDaemonInput; "
      "tool_daemon_output; tool_daemon_error", "no second program is started beside the job",
      "Start it in a wrapper script."),
     ("want_io_proxy WantIOProxy", "there is no proxy for condor_chirp", ""),
-    ("suspend_job_at_exec SuspendJobAtExec", "a job is not stopped at its first instruction", ""),
+    ("suspend_job_at_exec SuspendJobAtExec", "a job is not stopped at its first instruction",
+     "Start the program with a debugger or a shell that waits, and enter it with condor_ssh_to_job."),
     ("append_files AppendFiles; file_remaps FileRemaps; local_files LocalFiles",
      "the standard universe reads and writes the files of the submit machine as they are",
      "Give the program the paths it is to use."),

@@ -28,7 +28,8 @@ def universe(context: BuildContext) -> None:
     if name.isdecimal():
         name = next((word for word, number in UNIVERSE_IDS.items() if str(number) == name), name)
     if name not in UNIVERSE_IDS:
-        run = [word for word, number in UNIVERSE_IDS.items() if universe_objection(number) is None]
+        run = [word for word, number in UNIVERSE_IDS.items()
+               if universe_objection(number) is None and word not in ("container", "docker")]
         meant = difflib.get_close_matches(name, run, 1)
         hint = f"; did you mean {meant[0]}?" if meant else f"; expected one of {', '.join(sorted(run))}."
         raise SubmitError(f"I don't know about the '{name}' universe{hint}", command="universe")

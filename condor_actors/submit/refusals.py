@@ -8,7 +8,6 @@ attribute and is only told about.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from condor_actors.cores.submit_commands import (
@@ -27,7 +26,6 @@ __all__ = ["is_macro_only", "refuse", "row_of", "told"]
 
 _NOTHING = frozenset({"", "false", "no", "f", "n", "0", "undefined", '""'})
 _HOSTS = frozenset({"machine_count", "node_count", "nodecount"})  # one machine is what every job gets
-_COMMA = re.compile(r"\s*[\d.]+\s*\w*\s*,")
 _PATTERNS = tuple(
     (name.partition("<")[0].lower(), name.partition(">")[2].lower(), row)
     for name, row in ((row.name, row) for row in BY_COMMAND.values())
@@ -81,11 +79,6 @@ def refuse(scope: Scope, universe: int) -> None:
     if row is not None:
         word = scope.expand(scope.assigned.get("universe", str(universe))).strip()
         raise SubmitError(refusal(f"universe = {word}", row), command="universe")
-    for key in ("request_memory", "request_disk"):
-        raw = scope.assigned.get(key, "")
-        if _COMMA.match(raw):
-            raise SubmitError(f"{key} = {raw} names another amount behind the comma for a second attempt, and requests "
-                              "are not raised.", command=key, remedy="Write numbers without a comma: 4000MB, 4GB.")
     for key, row in _given(scope):
         if row.standing is Standing.REFUSED and key not in scope.referenced:
             name = scope.spellings.get(key, key)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import difflib
 import re
+from itertools import pairwise
 
-from condor_actors.classads import Expr
-from condor_actors.submit.build_context import BuildContext
+from condor_actors.classads import ClassAd, Expr
+from condor_actors.submit.build_context import BuildContext, parsed
 from condor_actors.submit.errors import SubmitError
 
 _QUANTITY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(?:([KMGTP])?(?:I?B?)|B)\s*$", re.IGNORECASE)
@@ -79,9 +80,11 @@ def _amount(context: BuildContext, tag: str) -> None:
     amount = quantity(first if comma else value, scale)
     if amount is None:
         context.set_expression(attribute, value, f"request_{tag}")
-        return
-    context.set(attribute, amount)
-    _retries(context, tag, rest if comma else context.text(f"retry_request_{tag}"))
+    else:
+        context.set(attribute, amount)
+    comma = "" if amount is None else comma
+    _retries(context, tag, amount, f"request_{tag}" if comma else f"retry_request_{tag}",
+             rest if comma else context.text(f"retry_request_{tag}"))
 
 
 def _missing_unit(context: BuildContext, command: str, value: str, unit_name: str) -> None:
@@ -93,15 +96,56 @@ def _missing_unit(context: BuildContext, command: str, value: str, unit_name: st
         context.warn(f"{sentence}, but should contain a units suffix (i.e K, M, G or T)")
 
 
-def _retries(context: BuildContext, tag: str, amounts_text: str | None) -> None:
-    """``request_memory = 1GB, 2GB``: what to ask for after an eviction for want of it (RetryRequest<Tag>)."""
-    if not amounts_text:
-        return
+def _retries(context: BuildContext, tag: str, first: int | None, command: str, amounts_text: str | None) -> None:
+    """``request_memory = 1GB, 2GB``: what to ask for after the job has used too much (RetryRequest<Tag>), or by which
+    rule (Next…, MaxRequest<Tag>)."""
     attribute, scale, _ = _WITH_UNITS[tag]
-    amounts = [quantity(part, scale) for part in amounts_text.split(",")]
-    if any(amount is None for amount in amounts):
-        raise SubmitError(f"retry_request_{tag}={amounts_text} is invalid, expected amounts such as 2GB, 8GB")
-    context.set_expression(f"Retry{attribute}", "{ " + ", ".join(str(amount) for amount in amounts) + " }")
+    increase, most = context.text(f"retry_request_{tag}_increase"), context.text(f"retry_request_{tag}_max")
+    if increase is None and most is not None:
+        command, amounts_text, most = f"retry_request_{tag}_max", amounts_text or most, None
+    if amounts_text:
+        amounts = [quantity(part, scale) for part in amounts_text.split(",")]
+        if any(amount is None for amount in amounts):
+            raise SubmitError(f"{command} = {amounts_text} is invalid, expected amounts such as 2GB, 8GB",
+                              command=command)
+        steps = [first or 0, *(amount for amount in amounts if amount is not None)]
+        if any(low >= high for low, high in pairwise(steps)):
+            said = ", ".join(str(step) for step in steps)
+            raise SubmitError(f"{command}: the amounts for another attempt must grow, and are {said}", command=command,
+                              remedy="Write numbers without a comma: 4000MB, 4GB.")
+        context.set_expression(f"Retry{attribute}", "{ " + ", ".join(str(amount) for amount in steps[1:]) + " }")
+    if increase is not None:
+        if first is None:
+            raise SubmitError(f"retry_request_{tag}_increase needs a request_{tag} that is an amount such as 2GB",
+                              command=f"retry_request_{tag}_increase")
+        _growing(context, tag, first, increase, most)
+
+
+def _growing(context: BuildContext, tag: str, first: int, increase: str, most: str | None) -> None:
+    """By how much a request grows: an amount, or an expression for the next request; once, unless there is a most."""
+    attribute, scale, _ = _WITH_UNITS[tag]
+    command = f"retry_request_{tag}_increase"
+    step = quantity(increase, scale)
+    if step is None and attribute.lower() not in increase.lower():
+        raise SubmitError(f"{command} = {increase} is invalid, expected an amount such as 2GB or an expression of "
+                          f"{attribute}", command=command)
+    if step is not None and step <= 0:
+        raise SubmitError(f"{command} = {increase} is invalid, expected more than 0", command=command)
+    context.set_expression(f"Next{attribute}", increase if step is None else f"{attribute} + {step}", command)
+    limit = quantity(most, scale) if most is not None else None
+    if most is not None and (limit is None or limit <= first):
+        raise SubmitError(f"retry_request_{tag}_max = {most} is invalid, expected an amount of more than {first}",
+                          command=f"retry_request_{tag}_max")
+    if limit is not None:
+        context.set(f"Max{attribute}", limit)
+    elif step is not None:
+        context.set(f"Max{attribute}", first + step)
+    else:
+        once = ClassAd({attribute: first, "Next": parsed(increase)}).evaluate("Next")
+        if isinstance(once, bool) or not isinstance(once, (int, float)) or once <= first:
+            raise SubmitError(f"{command} = {increase} is invalid: it comes to {once}, expected more than {first}",
+                              command=command)
+        context.set(f"Max{attribute}", int(once))
 
 
 def _gpus(context: BuildContext) -> None:

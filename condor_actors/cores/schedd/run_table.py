@@ -25,6 +25,7 @@ from condor_actors.cores.schedd.job_status import ALIVE
 from condor_actors.cores.schedd.job_transitions import JobTransitions
 from condor_actors.cores.schedd.local_jobs import LocalStarts
 from condor_actors.cores.schedd.queue_operations import DropRun, SaveRun
+from condor_actors.cores.schedd.raised_requests import larger_request
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.cores.schedd.shadow_hosts import ShadowHosts
 from condor_actors.cores.state_table import InvariantBroken
@@ -330,6 +331,9 @@ class RunTable:
         if outcome == "exited":
             return self._policy.on_exit(job)
         if outcome == "hold":
+            more = larger_request(job.ad, message.hold_code, message.hold_subcode)
+            if more is not None:
+                return self._ask_for_more(job, message.reason, *more)
             self._transitions.hold(job, message.reason or "put on hold by the shadow",
                              message.hold_code or HoldCode.STARTD_HELD_JOB, message.hold_subcode)
             return "held"
@@ -347,6 +351,15 @@ class RunTable:
         self._context.queue.set(job, NumFailedStarts=0, NumLostRuns=0)
         self._transitions.requeue(job)
         self._policy.evaluate(job)
+        return "requeued"
+
+    def _ask_for_more(self, job: Job, reason: str, attribute: str, amount: int) -> str:
+        """The job was over a limit, and has said what it needs then."""
+        self._notices.due(job, JobEventType.JOB_EVICTED,
+                          EvictReason=f"{reason}; it asks for {attribute} = {amount} from now on")
+        self._context.remember(job, "raised", f"asks for {attribute} = {amount} from now on")
+        self._context.queue.set(job, NumFailedStarts=0, NumLostRuns=0, **{attribute: amount})
+        self._transitions.requeue(job)
         return "requeued"
 
     def _lost(self, job: Job, reason: str) -> str:

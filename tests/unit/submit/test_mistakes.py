@@ -21,7 +21,7 @@ def world() -> World:
     ('request_cpus = "2"', "at least 1"),
     ("request_memory = -5", "an amount such as 2GB"),
     ("request_memory = lots", "lots is no number"),
-    ("request_memory = 4,000", "behind the comma"),
+    ("request_memory = 4,000", "must grow, and are 4, 0"),
     ("request_disk = -1", "an amount such as 2GB"),
     ("request_gpus = -1", "at least 0"),
     ("request_memry = 4GB", "did you mean request_memory?"),

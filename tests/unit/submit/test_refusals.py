@@ -71,7 +71,7 @@ def test_the_attribute_is_refused_too(row: object) -> None:
 
 
 @pytest.mark.parametrize("value", ["", "false", "False", "0", "no"])
-@pytest.mark.parametrize("name", ["noop_job", "jobset", "manifest", "stream_input"])
+@pytest.mark.parametrize("name", ["noop_job", "jobset", "manifest"])
 def test_a_value_that_asks_for_nothing_is_taken(name: str, value: str) -> None:
     jobs_of(f"{START}{name} = {value}\nqueue\n", world())
 
@@ -106,7 +106,8 @@ def test_a_dry_run_tells_instead_of_refusing() -> None:
     assert any("would be refused: jobset" in warning for warning in made.warnings)
 
 
-@pytest.mark.parametrize("text", ["JobUniverse = 9", "JobUniverse = 11", "StreamIn = true", 'DockerImage = "x"'])
+@pytest.mark.parametrize("text", ["JobUniverse = 9", "JobUniverse = 11", "JobManifestDesired = true",
+                                  'DockerImage = "x"'])
 def test_the_schedd_refuses_what_other_clients_send(text: str) -> None:
     ad = ClassAd.from_text(text)
     assert "would have no effect" in str(objection(ad, ad))
@@ -139,3 +140,35 @@ def test_one_machine_is_what_every_job_gets() -> None:
     for text in ("machine_count = 2", "node_count = 2", "+WantParallelScheduling = true"):
         with pytest.raises(SubmitError, match="several machines are not claimed"):
             described(f"{START}{text}\nqueue\n", world())
+
+
+@pytest.mark.parametrize(("lines", "attributes"), [
+    ("request_memory = 1GB\nretry_request_memory = 2GB, 8GB", {"RetryRequestMemory": [2048, 8192]}),
+    ("request_memory = 1GB, 4GB", {"RequestMemory": 1024, "RetryRequestMemory": [4096]}),
+    ("request_memory = 1GB\nretry_request_memory_max = 4GB", {"RetryRequestMemory": [4096]}),
+    ("request_memory = 1GB\nretry_request_memory_increase = 1GB",
+     {"NextRequestMemory": 2048, "MaxRequestMemory": 2048}),
+    ("request_memory = 1GB\nretry_request_memory_increase = RequestMemory * 4\nretry_request_memory_max = 8GB",
+     {"NextRequestMemory": 4096, "MaxRequestMemory": 8192}),
+    ("request_memory = 1GB\nretry_request_memory_increase = RequestMemory * 4",
+     {"NextRequestMemory": 4096, "MaxRequestMemory": 4096}),
+    ("request_disk = 1GB\nretry_request_disk = 2GB", {"RetryRequestDisk": [2 << 20]}),
+])
+def test_requests_that_are_raised(lines: str, attributes: dict[str, object]) -> None:
+    (job,) = jobs_of(f"{START}{lines}\nqueue\n", world())
+    made = {name: job.evaluate(name) for name in attributes}
+    plain = {name: list(value) if isinstance(value, (list, tuple)) else value for name, value in made.items()}
+    assert plain == attributes
+
+
+@pytest.mark.parametrize(("lines", "problem"), [
+    ("request_memory = 4GB\nretry_request_memory = 2GB", "must grow, and are 4096, 2048"),
+    ("request_memory = 4GB\nretry_request_memory = much", "expected amounts such as 2GB, 8GB"),
+    ("request_memory = 4GB\nretry_request_memory_increase = 7 * 8", "or an expression of RequestMemory"),
+    ("request_memory = 4GB\nretry_request_memory_increase = 1GB\nretry_request_memory_max = 2GB", "more than 4096"),
+    ("request_memory = 4GB\nretry_request_memory_increase = RequestMemory / 2", "comes to 2048, expected more"),
+    ("request_memory = Foo\n+Foo = 3\nretry_request_memory_increase = 1GB", "needs a request_memory that is an"),
+])
+def test_requests_that_cannot_be_raised(lines: str, problem: str) -> None:
+    with pytest.raises(SubmitError, match=problem):
+        jobs_of(f"{START}{lines}\nqueue\n", world())
