@@ -71,6 +71,10 @@ def test_a_person_on_a_laptop_submits_and_looks(laptop: Machine, attacked: Attac
         assert "games@trio" in whoami(laptop, attacked)
         assert "games@trio" in whoami(laptop, attacked, "schedd")
         (laptop.work / "input").write_text("x")
+        bare = laptop.tool("condor_submit", *pool, stdin="executable = /bin/true\nqueue\n")
+        assert (bare.returncode, bare.stdout) == (1, "")
+        assert "is on submit.trio, which lacks the files of this machine" in bare.stderr
+        assert "condor_submit -spool -name submit.trio sends them along" in bare.stderr
         laptop.run("condor_submit", "-spool", "-remote", "submit.trio", pool[2], pool[3], stdin="""
             executable = /bin/cat
             transfer_executable = false

@@ -25,6 +25,7 @@ from condor_actors.wire.blocking import WireError
 
 if TYPE_CHECKING:
     from condor_actors.config import Config
+    from condor_actors.tools.lib.contact import Schedd
 
 FLAGS = (
     Flag("verbose"),
@@ -102,6 +103,11 @@ def _submit(call: Call) -> int:
     from condor_actors.tools.lib.contact import schedd
 
     with schedd(config, name=call.name, pool=call.pool, address=call.address) as there:
+        if _lacks_files(config, there) and not (call.options.spool or call.options.disable):
+            return _fail(f"the schedd {there.name} is on {there.machine}, which lacks the files of this machine.\n"
+                         f"    condor_submit -spool -name {there.name} sends them along, and condor_transfer_data "
+                         f"-name {there.name} fetches the results.\n    Where the machines share their files, "
+                         "FILESYSTEM_DOMAIN says so; -disable submits all the same.")
         if not call.is_terse and not call.is_verbose:
             print("Submitting job(s)", end="", flush=True)
         submission = Submission(there, lambda: schedd(config, name=call.name, pool=call.pool, address=call.address),
@@ -122,6 +128,12 @@ def _submit(call: Call) -> int:
         for sentence in too_large(config, clusters, call.pool):
             print(f"\nWARNING: {sentence}", file=sys.stderr)
         return status
+
+
+def _lacks_files(config: Config, there: Schedd) -> bool:
+    """Whether a schedd is on another machine, and no file system is known to be shared."""
+    own = config.full_hostname.lower()
+    return bool(there.machine) and there.machine.lower() != own and config.text("FILESYSTEM_DOMAIN").lower() == own
 
 
 class _Report:
