@@ -133,8 +133,8 @@ def _submit(call: Call) -> int:
 def _lacks_files(config: Config, there: Schedd) -> bool:
     """Whether a schedd is on another machine, and no file system is known to be shared."""
     own = config.full_hostname.lower()
-    domain = (config.text("FILESYSTEM_DOMAIN") or own).lower()
-    return bool(there.machine) and there.machine.lower() != own and domain == own
+    domain = (config.text("FILESYSTEM_DOMAIN") or "").lower()
+    return bool(there.machine) and there.machine.lower() != own and domain in ("", own)
 
 
 class _Report:
