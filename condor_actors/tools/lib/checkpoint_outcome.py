@@ -42,10 +42,14 @@ class CheckpointOutcome:
     Args:
         there: their schedd.
         ids, constraint: the jobs, as in ``ActOnJobs``.
+
+    Attributes:
+        unheard: the jobs of which nothing was heard while :meth:`problems` waited: theirs take long.
     """
 
     def __init__(self, there: Schedd, ids: tuple[Job, ...], constraint: str) -> None:
         self._there = there
+        self.unheard: list[str] = []
         self._ids = ids
         terms = f"({constraint}) && {_RUNS}" if constraint else _RUNS
         self._before = self._ads(ids, terms)
@@ -78,5 +82,5 @@ class CheckpointOutcome:
                         and ad.get_int("JobStatus") == JobStatus.RUNNING:
                     continue
                 del waiting[job]
-        unheard = f"nothing was heard of it within {PATIENCE_S:g} s; its event log tells when it is taken"
-        return found + [(f"{cluster}.{proc}", unheard) for cluster, proc in waiting]
+        self.unheard = [f"{cluster}.{proc}" for cluster, proc in waiting]
+        return found

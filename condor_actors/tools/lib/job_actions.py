@@ -218,6 +218,9 @@ def _ask(there: Schedd, message: ActOnJobs) -> ActionResults:
     problems = outcome.problems([] if whole else done) if done or answer.count else []
     for name, problem in problems:
         print(f"Job {name} could not be checkpointed now: {problem}{watched}", file=sys.stderr)
+    for name in outcome.unheard:
+        print(f"Job {name} takes long to be checkpointed; its event log, and condor_q -hold, tell what becomes of it",
+              file=sys.stderr)
     if problems and message.action is JobAction.CHECKPOINT:
         answer = attrs.evolve(answer, count=answer.count - len(problems), text="", results=tuple(
             row for row in answer.results if f"{row[0]}.{row[1]}" not in dict(problems)))
