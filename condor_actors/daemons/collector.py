@@ -21,7 +21,6 @@ from condor_actors.classads import ClassAd, ClassAdSyntaxError, Expr, is_true, p
 from condor_actors.config import Config
 from condor_actors.config.settings import setting
 from condor_actors.cores.collector.ad_table import AdRecord, AdTable, TooManyAds, ad_key
-from condor_actors.cores.collector.pool_totals import pool_totals
 from condor_actors.cores.flocking import foreign_submitter
 from condor_actors.cores.rights import host_of
 from condor_actors.daemons.admin import package_version
@@ -135,11 +134,7 @@ class CollectorMemory:
             "MyCurrentTime": int(now_s), "UpdatesTotal": table.updates,
             "MonitorSelfTime": int(now_s), "DetectedCpus": os.cpu_count() or 1,
         })
-        ad.update(pool_totals(
-            [record.ad for record in table.tables[AdKind.SLOT].values()],
-            [record.ad for record in table.tables[AdKind.SCHEDD].values()],
-            len(table.tables[AdKind.SUBMITTER]),
-        ))
+        ad.update(table.totals.attributes())
         return ad
 
 

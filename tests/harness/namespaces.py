@@ -33,11 +33,21 @@ def ip(*words: str) -> str:
     return subprocess.run(["ip", *words], check=True, capture_output=True, text=True).stdout
 
 
-class Wire:
-    """A bridge in a namespace of its own, and the machines that hang on it."""
+NOTHING_PASSES = ("root", "tbf", "rate", "8bit", "burst", "1", "limit", "1")
+"""A queue whose bucket is smaller than any packet: it drops them all, and the sender hears of nothing."""
 
-    def __init__(self, folder: Path) -> None:
+
+class Wire:
+    """A bridge in a namespace of its own, and the machines that hang on it.
+
+    Args:
+        folder: for the machines' folders.
+        cgroups: whether the machines see this one's control groups, as they see its files and processes.
+    """
+
+    def __init__(self, folder: Path, *, cgroups: bool = False) -> None:
         self.folder = folder
+        self.cgroups = cgroups
         self.tag = f"ca{os.getpid() % 100000}"
         self.hub = f"{self.tag}hub"
         self.machines: list[Machine] = []
@@ -100,7 +110,7 @@ class Machine(Host):
         self.name = name
         self.address = f"10.88.7.{number}"
         self.namespace = f"{wire.tag}{name}"
-        inner, outer = f"{wire.tag}i{number}", f"{wire.tag}o{number}"
+        inner, outer = self._inner, self._outer = f"{wire.tag}i{number}", f"{wire.tag}o{number}"
         ip("netns", "add", self.namespace)
         ip("link", "add", inner, "netns", self.namespace, "type", "veth", "peer", "name", outer, "netns", wire.hub)
         ip("-n", wire.hub, "link", "set", outer, "master", "br0", "up")
@@ -119,7 +129,9 @@ class Machine(Host):
 
     def command(self, *words: str) -> list[str]:
         """The command line that runs ``words`` on this machine."""
-        return ["ip", "netns", "exec", self.namespace, "unshare", "--uts", "sh", "-c",
+        enter = ["nsenter", f"--net=/run/netns/{self.namespace}"] if self.wire.cgroups else \
+            ["ip", "netns", "exec", self.namespace]
+        return [*enter, "unshare", "--uts", "sh", "-c",
                 f'hostname {self.name}.trio && exec "$@"', "sh", *super().command(*words)]
 
     def pids(self) -> list[int]:
@@ -136,6 +148,19 @@ class Machine(Host):
         self.master = subprocess.Popen(command, env=self.environment, cwd=self.work, start_new_session=True,
                                        stdin=subprocess.DEVNULL)
 
+    def cut(self, *, hears: bool = False, speaks: bool = False) -> None:
+        """Have what is sent to or from this machine vanish on the way: connections stay, half-open.
+
+        Args:
+            hears, speaks: what goes on as before; both: nothing is cut any more.
+        """
+        for namespace, device, passes in ((self.wire.hub, self._outer, hears), (self.namespace, self._inner, speaks)):
+            words = ["tc", "-n", namespace, "qdisc"]
+            if passes:
+                subprocess.run([*words, "del", "dev", device, "root"], check=False, capture_output=True)
+            else:
+                subprocess.run([*words, "replace", "dev", device, *NOTHING_PASSES], check=True, capture_output=True)
+
     def stop(self) -> None:
         """Stop the master and, through it, its daemons."""
         if self.master is None:
@@ -149,10 +174,10 @@ class Machine(Host):
 
 
 @contextmanager
-def a_wire() -> Iterator[Wire]:
+def a_wire(*, cgroups: bool = False) -> Iterator[Wire]:
     """A wire without machines yet; they and it are gone afterwards."""
     with fresh_folder() as folder:
-        made = Wire(folder)
+        made = Wire(folder, cgroups=cgroups)
         try:
             yield made
         finally:

@@ -7,23 +7,30 @@ no answer to a query and no constraint can probe it.
 A query walks a table in the order in which the ads came.  Each record has a number that only grows, and a page's
 cursor is the last number looked at, so pages neither repeat nor skip an ad that stays.  A page ends at
 ``PAGE_BYTES`` or after :data:`ADS_PER_PAGE` ads looked at, whichever comes first; so no question, however wide, stops
-the collector for long.
+the collector for long.  Nothing else walks a table either: ads are found by key, by the daemon's address, by the number
+where a page ended and by when they expire, and the totals of the pool are kept as ads come and go.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from heapq import heapify, heappop, heappush
+from itertools import count, islice
 
 import attrs
 
 from condor_actors.classads import ClassAd, Expr, is_true
 from condor_actors.classads.evaluation.budget import Meter
+from condor_actors.cores.collector.pool_totals import PoolTotals
 from condor_actors.messages.advertise import AdChange, AdKind, AdsPage
 from condor_actors.messages.codec import PAGE_BYTES
 
 __all__ = ["PRIVATE_ATTRIBUTES", "AdRecord", "AdTable", "TooManyAds", "ad_key"]
 
 ADS_PER_PAGE = 4000
+MOST_GONE = 1000
+"""Records that are gone and still listed, beside as many as are there."""
 PRIVATE_ATTRIBUTES = frozenset({"capability", "claimid", "claimids", "childclaimids", "pairedclaimid", "transferkey"})
 """Never kept in the public part of an ad, no matter who put them there."""
 
@@ -42,6 +49,8 @@ class AdRecord:
         data, ad: the public part as text and parsed; private: the rest.
         heard_s, expires_s: wall clock.
         host: of the machine that sent it, by its certificate; empty: this one.
+        due_s: when it is looked at whether it has expired.
+        gone: whether it is in no table any more.
     """
 
     ad_kind: AdKind
@@ -55,6 +64,8 @@ class AdRecord:
     heard_s: float
     expires_s: float
     host: str = ""
+    due_s: float = 0.0
+    gone: bool = False
 
     def text(self) -> bytes:
         """The public ad with when it was last heard of."""
@@ -81,7 +92,14 @@ class AdTable:
         self.limit = limit
         self.tables: dict[AdKind, dict[str, AdRecord]] = {kind: {} for kind in AdKind}
         self.updates = 0
+        self.totals = PoolTotals()
         self._next = 1
+        self._numbered: dict[AdKind, list[AdRecord]] = {kind: [] for kind in AdKind}
+        """Each table in the order of the numbers; some may be gone."""
+        self._of_daemon: dict[tuple[AdKind, str], dict[str, AdRecord]] = {}
+        self._looks = count()
+        self._expiring: list[tuple[float, int, AdRecord]] = []
+        """A heap of when to look at each record; by then it may have been renewed, or be looked at earlier."""
 
     def __len__(self) -> int:
         return sum(len(table) for table in self.tables.values())
@@ -121,6 +139,7 @@ class AdTable:
         if record is not None and record.data == data and record.private == private:
             record.heard_s, record.expires_s = now_s, now_s + lifetime_s
             record.ad["LastHeardFrom"] = int(now_s)
+            self._look_in_time(record)
             return record, False
         ad["LastHeardFrom"] = int(now_s)
         if record is None:
@@ -129,39 +148,95 @@ class AdTable:
             record = AdRecord(ad_kind, key, ad.get_str("Name"), ad.get_str("MyAddress"), self._next, data, ad, private,
                               now_s, now_s + lifetime_s, host)
             self._next += 1
-            self.tables[ad_kind][key] = record
+            self._enter(record)
         else:
+            self.totals.count(ad_kind, record.ad, -1)
+            self.totals.count(ad_kind, ad, 1)
             record.data, record.ad, record.private = data, ad, private
-            record.my_address = ad.get_str("MyAddress")
+            self._move(record, ad.get_str("MyAddress"))
             record.heard_s, record.expires_s, record.host = now_s, now_s + lifetime_s, host
+            self._look_in_time(record)
         return record, True
+
+    def _enter(self, record: AdRecord) -> None:
+        """A record is new."""
+        self.tables[record.ad_kind][record.key] = record
+        self._numbered[record.ad_kind].append(record)
+        self._of_daemon.setdefault((record.ad_kind, record.my_address), {})[record.key] = record
+        self._look_at(record)
+        self.totals.count(record.ad_kind, record.ad, 1)
+
+    def _look_at(self, record: AdRecord) -> None:
+        record.due_s = record.expires_s
+        heappush(self._expiring, (record.due_s, next(self._looks), record))
+
+    def _look_in_time(self, record: AdRecord) -> None:
+        """A record was renewed, perhaps for less than it had."""
+        if record.expires_s < record.due_s:
+            self._look_at(record)
+
+    def _move(self, record: AdRecord, my_address: str) -> None:
+        """A record belongs to the daemon at this address now."""
+        if my_address != record.my_address:
+            self._leave_daemon(record)
+            record.my_address = my_address
+            self._of_daemon.setdefault((record.ad_kind, my_address), {})[record.key] = record
+
+    def _leave_daemon(self, record: AdRecord) -> None:
+        mine = self._of_daemon[record.ad_kind, record.my_address]
+        del mine[record.key]
+        if not mine:
+            del self._of_daemon[record.ad_kind, record.my_address]
+
+    def _drop(self, record: AdRecord) -> None:
+        """A record goes."""
+        kind = record.ad_kind
+        del self.tables[kind][record.key]
+        record.gone = True
+        self._leave_daemon(record)
+        self.totals.count(kind, record.ad, -1)
+        numbered = self._numbered[kind]
+        if len(numbered) > 2 * len(self.tables[kind]) + MOST_GONE:
+            self._numbered[kind] = [each for each in numbered if not each.gone]
+        if len(self._expiring) > 2 * len(self) + MOST_GONE:
+            self._expiring = [each for each in self._expiring if each[0] == each[2].due_s and not each[2].gone]
+            heapify(self._expiring)
 
     def invalidate(self, ad_kind: AdKind, names: Sequence[str], my_address: str,
                    may: Callable[[AdRecord], bool] = lambda _: True) -> list[AdRecord]:
         """Drop ads by name, by daemon, or by both, as far as ``may`` allows; returns what was dropped."""
         table = self.tables[ad_kind]
         wanted = set(names)
-        gone = [
-            record for record in table.values()
-            if (not wanted or record.name in wanted) and (not my_address or record.my_address == my_address)
-            and may(record)
-        ] if wanted or my_address else []
+        if my_address:
+            found: Iterable[AdRecord] = self._of_daemon.get((ad_kind, my_address), {}).values()
+        elif ad_kind is AdKind.SUBMITTER:  # one of the name may be at each schedd
+            found = table.values() if wanted else ()
+        else:
+            found = [table[name] for name in wanted if name in table]
+        gone = [record for record in found if (not wanted or record.name in wanted) and may(record)]
         for record in gone:
-            del table[record.key]
+            self._drop(record)
         return gone
 
     def drop_hosts(self, hosts: Collection[str]) -> list[AdRecord]:
         """Drop what machines with these host names sent; returns it."""
         gone = [record for table in self.tables.values() for record in table.values() if record.host in hosts]
         for record in gone:
-            del self.tables[record.ad_kind][record.key]
+            self._drop(record)
         return gone
 
     def expire(self, now_s: float) -> list[AdRecord]:
         """Drop what was not renewed in time; returns it."""
-        gone = [record for table in self.tables.values() for record in table.values() if record.expires_s <= now_s]
-        for record in gone:
-            del self.tables[record.ad_kind][record.key]
+        gone = []
+        while self._expiring and self._expiring[0][0] <= now_s:
+            due_s, _, record = heappop(self._expiring)
+            if record.gone or due_s != record.due_s:
+                continue
+            if record.expires_s <= now_s:
+                gone.append(record)
+                self._drop(record)
+            else:
+                self._look_at(record)
         return gone
 
     # ---- questions
@@ -198,9 +273,9 @@ class AdTable:
 
     def _from(self, ad_kind: AdKind, after: int) -> Iterator[AdRecord]:
         """A table's records whose number is greater than ``after``."""
-        if not after:
-            return iter(tuple(self.tables[ad_kind].values()))
-        return (record for record in self.tables[ad_kind].values() if record.number > after)
+        numbered = self._numbered[ad_kind]
+        first = bisect_right(numbered, after, key=lambda record: record.number)
+        return (record for record in islice(numbered, first, None) if not record.gone)
 
     def changes(self, kinds: Iterable[AdKind]) -> Iterator[AdChange]:
         """Every ad of these kinds, as a subscriber gets it."""

@@ -2,45 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
 
 from condor_actors.classads import ClassAd
+from condor_actors.messages.advertise import AdKind
 
-__all__ = ["pool_totals"]
+__all__ = ["PoolTotals"]
 
 STATES = ("Owner", "Unclaimed", "Matched", "Claimed", "Preempting", "Backfill", "Drained")
+NAMES = ("HostsTotal", *(f"Hosts{state}" for state in STATES), "TotalCpus", "CpusInUse", "TotalMemory", "MemoryInUse",
+         "NumSchedds", "NumSubmitters", "RunningJobs", "IdleJobs", "HeldJobs")
 
 
-def pool_totals(slots: Iterable[ClassAd], schedds: Iterable[ClassAd], submitters: int) -> dict[str, int]:
-    """Sum up a pool.
+class PoolTotals:
+    """Sums that follow each ad as it comes, changes and goes; nobody walks over all of them."""
 
-    Args:
-        slots: the ads of all slots.
-        schedds: the ads of all schedds.
-        submitters: how many submitter ads there are.
+    def __init__(self) -> None:
+        self._sums: Counter[str] = Counter()
 
-    Returns:
-        Attributes of the collector's ad.
-    """
-    by_state = dict.fromkeys(STATES, 0)
-    total = cpus = cpus_used = memory_mib = memory_used_mib = 0
-    for slot in slots:
-        total += 1
-        state = slot.get_str("State")
-        if state in by_state:
-            by_state[state] += 1
+    def attributes(self) -> dict[str, int]:
+        """Those of the collector's ad."""
+        return {name: self._sums[name] for name in NAMES}
+
+    def count(self, ad_kind: AdKind, ad: ClassAd, sign: int) -> None:
+        """Add an ad, or take out what it had added.
+
+        Args:
+            ad_kind: its table; ad: as it was when it was added; sign: 1 or -1.
+        """
+        if ad_kind is AdKind.SLOT:
+            self._count_slot(ad, sign)
+        elif ad_kind is AdKind.SCHEDD:
+            self._sums["NumSchedds"] += sign
+            for status in ("Running", "Idle", "Held"):
+                self._sums[f"{status}Jobs"] += sign * ad.get_int(f"Total{status}Jobs")
+        elif ad_kind is AdKind.SUBMITTER:
+            self._sums["NumSubmitters"] += sign
+
+    def _count_slot(self, slot: ClassAd, sign: int) -> None:
+        sums, state = self._sums, slot.get_str("State")
+        sums["HostsTotal"] += sign
+        if state in STATES:
+            sums[f"Hosts{state}"] += sign
         if slot.get_str("SlotType", "Static") != "Dynamic":
-            cpus += slot.get_int("TotalSlotCpus", slot.get_int("Cpus"))
-            memory_mib += slot.get_int("TotalSlotMemory", slot.get_int("Memory"))
+            sums["TotalCpus"] += sign * slot.get_int("TotalSlotCpus", slot.get_int("Cpus"))
+            sums["TotalMemory"] += sign * slot.get_int("TotalSlotMemory", slot.get_int("Memory"))
         if state == "Claimed":
-            cpus_used += slot.get_int("Cpus")
-            memory_used_mib += slot.get_int("Memory")
-    schedds = tuple(schedds)
-    totals = {f"Hosts{state}": count for state, count in by_state.items()}
-    return {
-        "HostsTotal": total, **totals, "TotalCpus": cpus, "CpusInUse": cpus_used, "TotalMemory": memory_mib,
-        "MemoryInUse": memory_used_mib, "NumSchedds": len(schedds), "NumSubmitters": submitters,
-        "RunningJobs": sum(ad.get_int("TotalRunningJobs") for ad in schedds),
-        "IdleJobs": sum(ad.get_int("TotalIdleJobs") for ad in schedds),
-        "HeldJobs": sum(ad.get_int("TotalHeldJobs") for ad in schedds),
-    }
+            sums["CpusInUse"] += sign * slot.get_int("Cpus")
+            sums["MemoryInUse"] += sign * slot.get_int("Memory")

@@ -78,8 +78,14 @@ def random_scenario(seed: int, machines: int = 20, faults: int | None = None, ra
     return Scenario(
         seed=seed, machines=tuple(specs), submissions=submissions, wishes=wishes, release_s=97.0,
         faults="\n".join(map(str, schedule)),
-        span_s=end_s + 4 * 3600.0, config=config,
+        span_s=end_s + _enough_s(specs, submissions), config=config,
         delay_s=random.choice((0.0002, 0.0002, 0.005, 0.05)))
+
+
+def _enough_s(machines: Sequence[MachineSpec], submissions: Sequence[Submission]) -> float:
+    """How long all jobs may take when the faults are over: twice their work on all cores, and four hours at least."""
+    cores = sum(spec.cpus for spec in machines if spec.executes)
+    return max(4 * 3600.0, 2.0 * sum(each.count * each.cpu_s for each in submissions) / max(cores, 1))
 
 
 def _time(random: Random) -> dict[str, str]:
