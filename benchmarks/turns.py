@@ -1,8 +1,9 @@
-"""What one turn of the schedd's core costs as the queue grows: it should be the same, or grow with a logarithm.
+"""What one turn of a daemon's core costs as its pool grows: it should be the same, or grow with a logarithm.
 
 Usage: python benchmarks/turns.py [--sizes 100,10000,100000] [ROW...]
 
-One process, no network, no disk: the core alone, with jobs, autoclusters, claims or owners made beforehand.  Each
+One process, no network, no disk: the core alone, with jobs, autoclusters, claims, owners, slots or ads made beforehand
+(the schedd's rows are here, the others' in ``turns_pool.py``).  Each
 figure is the median of many equal turns, in microseconds of processor time, and the last column the largest size's by
 the smallest's.
 """
@@ -20,6 +21,7 @@ from random import Random
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.turns_pool import POOL_ROWS
 from condor_actors.classads import ClassAd
 from condor_actors.config import load_config
 from condor_actors.cores.schedd.job_queue import Cluster, Job
@@ -75,7 +77,7 @@ class Bench:
         self.core.handle(Delivery(sender=Address("", "x"), identity=SELF, message=message), NOW_S + 1.0)
 
 
-def microseconds(turn: Callable[[], None]) -> float:
+def microseconds(turn: Callable[[], object]) -> float:
     """The median of many equal turns, processor time."""
     turn()
     gc.collect()
@@ -169,13 +171,14 @@ def priorities(size: int) -> Callable[[], None]:
     return turn
 
 
-ROWS: dict[str, tuple[str, Callable[[int], Callable[[], None]]]] = {
+ROWS: dict[str, tuple[str, Callable[[int], Callable[[], object]]]] = {
     "jobs": ("a turn, by idle jobs", waiting_jobs),
     "locals": ("a turn, by jobs of the local universe that wait", waiting_local_jobs),
     "autoclusters": ("a claim is used again, by autoclusters of its owner", freed_claim),
     "claims": ("a claim is used again, by claims in use", idle_claims),
     "owners": ("a job comes, by owners with jobs", owners),
     "prio": ("a job's priority changes, by jobs beside it", priorities),
+    **POOL_ROWS,
 }
 
 
@@ -192,7 +195,7 @@ def measure(names: list[str], sizes: list[int]) -> Iterator[str]:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description="What one turn of the schedd's core costs as the queue grows.")
+    parser = argparse.ArgumentParser(description="What one turn of a daemon's core costs as its pool grows.")
     parser.add_argument("--sizes", default="100,10000,100000", help="how many jobs, autoclusters, claims, owners")
     parser.add_argument("rows", nargs="*", metavar="ROW", help=f"of {' '.join(ROWS)} (default: all)")
     options = parser.parse_args()

@@ -7,7 +7,7 @@ administrator changes one, and at the end; after ``kill -9`` the usage of the la
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import attrs
 
@@ -20,6 +20,8 @@ from condor_actors.messages.envelope import Done, Refused
 from condor_actors.messages.negotiate import SetPriority
 
 __all__ = ["Accountant", "ForgetUsers", "SaveUsers"]
+
+NOTHING = (0, 0)
 
 
 @attrs.frozen
@@ -49,29 +51,21 @@ class Accountant:
         self.policy = policy
         self.save_every_s = save_every_s
         self._saved: dict[str, tuple[object, ...]] = {}
-        self._held: dict[str, tuple[float, int]] = {}
-        self._requested: dict[str, float] = {}
+        self._demand: Mapping[str, tuple[int, int]] = {}
         self._pool_weight = 0.0
         self.groups = GroupTree()
 
     # ---- holding
 
     def learn(self, view: PoolView, now_s: float) -> None:
-        """Learn from the slots who holds what."""
-        requested: dict[str, float] = {}
-        idle: set[str] = set()
-        for submitter in view.submitters.values():
-            wanted = submitter.idle + submitter.running
-            if wanted:
-                requested[submitter.name] = requested.get(submitter.name, 0.0) + wanted
-            if submitter.idle:
-                idle.add(submitter.name)
-        self._requested = requested
-        self._pool_weight = view.total_weight
-        self.policy.has_enough(idle, now_s)
-        if view.held != self._held:
-            self._held = dict(view.held)
-            self.policy.holds(self._held, now_s)
+        """Learn of the users whose slots or wishes have changed what they hold and want."""
+        self._demand, self._pool_weight = view.demand, view.total_weight
+        users, view.users = view.users, {}
+        self.policy.has_enough([name for name in users if not view.demand.get(name, NOTHING)[0]], now_s)
+        self.policy.holds({name: view.held.get(name, (0.0, 0)) for name in users}, now_s)
+
+    def _requested(self, name: str) -> float:
+        return float(self._demand.get(name, NOTHING)[1])
 
     # ---- saving
 
@@ -137,7 +131,7 @@ class Accountant:
                 of_group = sums[group.name.lower()]
                 of_group[0] += record.holding
                 of_group[1] += record.weighted_usage_s
-                of_group[2] += self._requested.get(record.name, 0.0)
+                of_group[2] += self._requested(record.name)
         return [ClassAd({
             "MyType": "Accounting", "TargetType": "none", "Name": self.groups.groups[name].name,
             "IsAccountingGroup": True, "AccountingGroup": self.groups.groups[name].name,
@@ -156,7 +150,7 @@ class Accountant:
             "ResourcesUsed": record.slots, "WeightedResourcesUsed": record.holding,
             "WeightedAccumulatedUsage": record.weighted_usage_s, "AccumulatedUsage": record.usage_s,
             "BeginUsageTime": int(record.begin_s), "LastUsageTime": int(record.last_s),
-            "Requested": self._requested.get(record.name, 0.0), "UnchargedTime": 0, "WeightedUnchargedTime": 0.0,
+            "Requested": self._requested(record.name), "UnchargedTime": 0, "WeightedUnchargedTime": 0.0,
             "Ceiling": record.ceiling, "Floor": record.floor, "IsAccountingGroup": False,
             "AccountingGroup": _group(record.name), "LastUpdate": int(record.updated_s),
         })

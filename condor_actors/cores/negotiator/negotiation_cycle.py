@@ -24,7 +24,7 @@ Source: T89 section 9.3, HTCondor's manual, "Negotiation".
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 import attrs
@@ -207,15 +207,14 @@ class NegotiationCycle:
         self._due_s = due_s
         return (SetTimer("cycle", max(0.0, due_s - now_s)),)
 
-    def _wanting(self) -> list[Submitter]:
+    def _wanting(self) -> Iterator[Submitter]:
         """The submitters with idle jobs that this negotiator serves."""
         constraint = self._match_settings.submitter_constraint
-        wanting = self.view.wanting()
-        return wanting if constraint is None else [each for each in wanting if is_true(constraint.evaluate(each.ad))]
+        return (each for each in self.view.wanting() if constraint is None or is_true(constraint.evaluate(each.ad)))
 
     def _worth_it(self, now_s: float) -> bool:
         """Whether anyone wants something and anything could be given."""
-        if not self._wanting():
+        if next(self._wanting(), None) is None:
             return False
         self._matchmaker.begin(self.view, now_s)
         return len(self._matchmaker.candidates) > 0
@@ -348,7 +347,8 @@ class NegotiationCycle:
         self._ended_s = now_s
         placed, rejected = gathering.placed, gathering.rejected
         effects: list[Effect] = [CancelTimer("patience"), *self._note_trace(gathering, placed, rejected, now_s)]
-        self.priorities.wants({each.turn.name for each in rejected}, now_s)
+        idle = {name for each in rejected if self.view.demand.get(name := each.turn.name, (0, 0))[0]}
+        self.priorities.wants(idle, now_s)
         effects += self._tell(gathering, placed, rejected)
         self.last = {
             "LastNegotiationCycleNumber0": float(gathering.number), "LastNegotiationCycleTime0": gathering.began_s,

@@ -115,6 +115,8 @@ class PoolView:
         changed: keys of slots that came, changed or went since the candidates were brought up to date.
         fresh: the same since the significant attributes were.
         held: weight and number of slots that each user holds.
+        demand: idle jobs, and idle and running ones, of each user at all schedds.
+        users: whose holding or demand has changed since the accountant learned of it.
         total_weight: of all slots that can be claimed or are.
         weighs: whether slots count by their weight.
     """
@@ -126,6 +128,9 @@ class PoolView:
         self.changed: dict[str, None] = {}
         self.fresh: dict[str, None] = {}
         self.held: dict[str, tuple[float, int]] = {}
+        self.demand: dict[str, tuple[int, int]] = {}
+        self.users: dict[str, None] = {}
+        self._wanting: dict[str, Submitter] = {}
         self.total_weight = 0.0
         self._handed: dict[str, None] = {}
 
@@ -133,7 +138,8 @@ class PoolView:
         """Forget everything before a snapshot; returns the slots, whose handouts the new ones take over."""
         old, self.slots, self.submitters = self.slots, {}, {}
         self.changed.update(dict.fromkeys(old))
-        self.held, self.total_weight = {}, 0.0
+        self.users.update(dict.fromkeys((*self.held, *self.demand)))
+        self.held, self.demand, self._wanting, self.total_weight = {}, {}, {}, 0.0
         return old
 
     def apply(self, changes: Iterable[AdChange], old: Mapping[str, Slot] | None = None) -> int:
@@ -156,12 +162,18 @@ class PoolView:
 
     def _submitter_changed(self, change: AdChange) -> int:
         old = self.submitters.pop(change.name, None)
+        self._wanting.pop(change.name, None)
+        if old is not None:
+            self._demand(old, -1)
         if not change.ad:
             return NONE
         ad = ClassAd.from_bytes(change.ad)
         new = Submitter(change.name, ad.get_str("Name"), ad.get_str("ScheddName"), ad.get_str("MyAddress"),
                         ad.get_int("IdleJobs"), ad.get_int("RunningJobs"), ad)
         self.submitters[change.name] = new
+        self._demand(new, 1)
+        if new.idle > 0:
+            self._wanting[change.name] = new
         return HARD if new.idle > (old.idle if old is not None else 0) else NONE
 
     def _slot_changed(self, change: AdChange, before: Mapping[str, Slot]) -> int:
@@ -187,11 +199,22 @@ class PoolView:
             return HARD
         return NONE if any(new.amount(name) < old.amount(name) for name in new.resources) else SOFT
 
+    def _demand(self, submitter: Submitter, sign: int) -> None:
+        """Add what a submitter wants to the sums, or take it out."""
+        idle, wanted = self.demand.get(submitter.name, (0, 0))
+        idle, wanted = idle + sign * submitter.idle, wanted + sign * (submitter.idle + submitter.running)
+        if wanted or idle:
+            self.demand[submitter.name] = idle, wanted
+        else:
+            self.demand.pop(submitter.name, None)
+        self.users[submitter.name] = None
+
     def _count(self, slot: Slot, sign: int) -> None:
         """Add a slot to the sums, or take it out."""
         if slot.capability or slot.user:
             self.total_weight += sign * slot.weight()
         if slot.holds:
+            self.users[slot.user] = None
             weight, count = self.held.get(slot.user, (0.0, 0))
             if count + sign:
                 self.held[slot.user] = (weight + sign * slot.weight(), count + sign)
@@ -201,6 +224,7 @@ class PoolView:
     def weigh(self, weighs: bool) -> None:
         """Count slots by their weight, or each as one, from now on."""
         self.weighs = weighs
+        self.users.update(dict.fromkeys(self.held))
         self.held, self.total_weight = {}, 0.0
         for slot in self.slots.values():
             slot.weighed, slot._weight = weighs, None
@@ -228,9 +252,9 @@ class PoolView:
                 next_s = each.until_s if next_s is None else min(next_s, each.until_s)
         return next_s
 
-    def wanting(self) -> list[Submitter]:
+    def wanting(self) -> Iterable[Submitter]:
         """The submitters that have idle jobs."""
-        return [each for each in self.submitters.values() if each.idle > 0]
+        return self._wanting.values()
 
 
 def slot_of(change: AdChange) -> Slot:

@@ -19,7 +19,7 @@ asked for, so nothing needs a timer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
 import attrs
@@ -109,17 +109,16 @@ class PriorityPolicy:
 
     # ---- what is told
 
-    def holds(self, held: Mapping[str, tuple[float, int]], now_s: float) -> None:
-        """Who holds which weight and how many slots from now on; who is not named holds nothing."""
-        for record in self.users.values():
-            if record.slots and record.name not in held:
-                self._bring_up(record, now_s)
-                record.holding, record.slots = 0.0, 0
-        for name, (weight, slots) in held.items():
+    def holds(self, changes: Mapping[str, tuple[float, int]], now_s: float) -> None:
+        """Who holds which weight and how many slots from now on; for all others nothing changes."""
+        for name, (weight, slots) in changes.items():
+            if not slots and name not in self.users:
+                continue
             record = self.user(name, now_s)
             record.holding, record.slots = weight, slots
-            record.begin_s = record.begin_s or now_s
-            record.last_s = now_s
+            if slots:
+                record.begin_s = record.begin_s or now_s
+                record.last_s = now_s
 
     def wants(self, names: set[str], now_s: float) -> None:
         """Who wanted more in a cycle and did not get it."""
@@ -130,10 +129,11 @@ class PriorityPolicy:
                 self._bring_up(record, now_s)
                 record.wanting = record.name in names
 
-    def has_enough(self, idle: set[str], now_s: float) -> None:
-        """Who has no idle job (is not among ``idle``) wants no more."""
-        for record in self.users.values():
-            if record.wanting and record.name not in idle:
+    def has_enough(self, names: Iterable[str], now_s: float) -> None:
+        """These users have no idle job, and want no more."""
+        for name in names:
+            record = self.users.get(name)
+            if record is not None and record.wanting:
                 self._bring_up(record, now_s)
                 record.wanting = False
 

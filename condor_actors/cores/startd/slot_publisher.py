@@ -58,5 +58,6 @@ class SlotPublisher:
         for name in names:
             slot = self._slots.get(name)
             if slot is not None:
+                self._slots.name_children(slot)
                 self._slots.refresh(slot, self._turn.now_s)
                 self._turn.do(Show(slot))

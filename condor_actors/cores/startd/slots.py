@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from heapq import heappop, heappush
 
 import attrs
 
@@ -95,6 +96,7 @@ class Slot:
         children: the dynamic slots of a partitionable one, by number.
         claim: who has it.
         number: of a dynamic slot.
+        highest: up to which numbers were given to dynamic slots in order, and returned: those that came back of these.
     """
 
     name: str
@@ -110,6 +112,8 @@ class Slot:
     claim: Claim | None = None
     job: ClassAd | None = None
     number: int = 0
+    highest: int = 0
+    returned: list[int] = attrs.field(factory=list)
 
     @property
     def partitionable(self) -> bool:
@@ -176,7 +180,7 @@ class Slots:
     def carve(self, parent: Slot, share: Share, now_s: float, number: int = 0) -> Slot:
         """Make a dynamic slot out of what ``parent`` has free."""
         if not number:
-            number = next(each for each in range(1, len(parent.children) + 2) if each not in parent.children)
+            number = _free_number(parent)
         bare, _, host = parent.name.partition("@")
         slot = self._make(f"{bare}_{number}@{host}", parent.plan, share, parent, number, now_s)
         slot.machine.evaluation = parent.machine.evaluation
@@ -191,6 +195,10 @@ class Slots:
         assert parent is not None
         del self._slots[slot.name]
         del parent.children[slot.number]
+        if not parent.children:
+            parent.highest, parent.returned = 0, []
+        elif slot.number <= parent.highest:
+            heappush(parent.returned, slot.number)
         self._set_free(parent, parent.free.plus(slot.total))
         self.refresh(parent, now_s)
         return parent
@@ -246,12 +254,16 @@ class Slots:
             ad["ConcurrencyLimits"] = slot.job.get_str("ConcurrencyLimits", "", ad)
         if slot.partitionable:
             ad["NumDynamicSlots"] = len(slot.children)
-            ad.insert_text("ChildName", _strings(child.name for child in slot.children.values()))
         for name in self.settings.job_attributes:
             if slot.job is not None and slot.claim is not None and slot.claim.job_id and name in slot.job:
                 ad[name] = slot.job[name]
             elif name.lower() in ad.own:
                 del ad[name]
+
+    def name_children(self, slot: Slot) -> None:
+        """Write the names of the dynamic slots into the ad of the one that they are carved from, before it is sent."""
+        if slot.partitionable:
+            slot.ad.insert_text("ChildName", _strings(child.name for child in slot.children.values()))
 
     def start_instead(self, expression: Expr | None) -> None:
         """Put ``expression`` in the place of every START; None: the owner's own are in force again."""
@@ -335,6 +347,18 @@ def _rounded(expression: Expr | None, job: ClassAd, slot: ClassAd, exact: int) -
     """What a request is rounded to; as it is where the expression gives no number."""
     value = expression.evaluate(job, slot) if expression is not None else exact
     return max(exact, math.ceil(value)) if isinstance(value, (int, float)) and math.isfinite(value) else exact
+
+
+def _free_number(parent: Slot) -> int:
+    """The least number that no dynamic slot has."""
+    while parent.returned:
+        number = heappop(parent.returned)
+        if number not in parent.children:
+            return number
+    parent.highest += 1
+    while parent.highest in parent.children:
+        parent.highest += 1
+    return parent.highest
 
 
 def _strings(names: Iterator[str]) -> str:

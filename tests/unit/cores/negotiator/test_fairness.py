@@ -107,8 +107,8 @@ class Month:
             ad = ClassAd({"Name": user, "ScheddName": "s", "MyAddress": "<s:1>", "IdleJobs": len(jobs)})
             changes.append(AdChange(ad_kind=AdKind.SUBMITTER, name=user, ad=ad.to_bytes()))
         self.view.apply(changes)
-        self.policy.holds(self.view.held, self.now_s)
-        self.policy.has_enough({user for user, jobs in self.waiting.items() if jobs}, self.now_s)
+        self.policy.holds({**dict.fromkeys(self.policy.users, (0.0, 0)), **self.view.held}, self.now_s)
+        self.policy.has_enough([user for user in self.policy.users if not self.waiting.get(user)], self.now_s)
 
     def _negotiate(self) -> None:
         effects = self.cycle.begin(self.now_s)

@@ -19,7 +19,7 @@ def test_fair_share_follows_what_is_held_with_the_half_life() -> None:
     policy = FairShare(FairShareSettings(half_life_s=100.0))
     policy.holds({ALICE: (10.0, 10)}, 0.0)
     assert policy.effective(ALICE, 100.0) == pytest.approx((0.5 * 0.5 + 0.5 * 10.0) * 1000.0)
-    policy.holds({}, 100.0)
+    policy.holds({ALICE: (0.0, 0)}, 100.0)
     assert policy.effective(ALICE, 200.0) == pytest.approx(0.5 * (0.5 * 0.5 + 0.5 * 10.0) * 1000.0)
     assert policy.effective(ALICE, 1e6) == pytest.approx(500.0)
     record = policy.users[ALICE]
@@ -85,7 +85,7 @@ def test_update_prio_is_the_expression_between_its_bounds() -> None:
     assert policy.effective(ALICE, 20.0) == 4.0, "the highest Prio is served first: the effective one is its negative"
     assert policy.effective(BOB, 20.0) == -2.0
     assert policy.effective(ALICE, 1e5) == 50.0
-    policy.holds({}, 1e5)
+    policy.holds({ALICE: (0.0, 0)}, 1e5)
     assert policy.effective(ALICE, 1e5 + 20.0) == 48.0
 
 

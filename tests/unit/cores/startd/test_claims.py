@@ -294,3 +294,21 @@ def test_a_grant_says_how_long_the_claim_takes_jobs() -> None:
     startd.core.slots.reconfigure(attrs.evolve(startd.core.slots.settings, worklife=worklife))
     granted = startd.claim()
     assert ClassAd.from_bytes(granted.slot_ad).get_int("ClaimWorklife") == 60
+
+
+def test_a_dynamic_slot_gets_the_least_number_that_is_free() -> None:
+    startd = Startd()
+    granted = [startd.claim() for _ in range(3)]
+    startd.hear(ReleaseClaim(claim_id=granted[1].claim_id, secret=granted[1].secret))
+    startd.closed(granted[1])
+    startd.hear(ReleaseClaim(claim_id=granted[0].claim_id, secret=granted[0].secret))
+    startd.closed(granted[0])
+    assert [startd.claim().slot_name for _ in range(3)] == ["slot1_1@h", "slot1_2@h", "slot1_4@h"]
+
+
+def test_numbers_of_claims_that_the_store_had_are_taken() -> None:
+    first = Startd()
+    for _ in range(3):
+        first.claim()
+    again = Startd(records=(first.slot("slot1_2").claim.record,))
+    assert [again.claim().slot_name for _ in range(3)] == ["slot1_1@h", "slot1_3@h", "slot1_4@h"]
