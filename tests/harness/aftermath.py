@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -10,7 +11,7 @@ from pathlib import Path
 
 from tests.harness.mixed_jobs import KINDS, Batch
 from tests.harness.namespaces import Machine, Wire
-from tests.pool_fixture import Host, until
+from tests.pool_fixture import Host
 
 __all__ = ["left_over", "tracebacks", "wrong_history"]
 
@@ -55,10 +56,10 @@ def left_over(wire: Wire) -> list[str]:
     wrong: list[str] = []
 
     def settled(what: str, look: Callable[[], list[str]]) -> None:
-        try:
-            until(lambda: not look(), what, SETTLED_WITHIN_S)
-        except AssertionError:
-            left = look()
+        end_s = time.monotonic() + SETTLED_WITHIN_S
+        while (left := look()) and time.monotonic() < end_s:
+            time.sleep(0.5)
+        if left:
             wrong.append(f"left: {len(left)} {what}: {left[:10]}")
 
     settled("scratch directories", lambda: [f"{machine.name}/{name.name}" for machine in wire.machines
