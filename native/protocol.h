@@ -66,7 +66,7 @@ enum {
     OP_EPOLL_WAIT = 1004,  /* descriptor, most events, timeout in ns; out: events */
     OP_TEXT = 1005,        /* in: the content of a synthetic file; result: a new descriptor */
     OP_DESCRIBE = 1006,    /* out: the blob that describes all open files; argument 0: capacity */
-    OP_ADOPT = 1007,       /* in: such a blob, after a restart */
+    OP_ADOPT = 1007,       /* in: such a blob, after a restart; argument 0: how many processes come back, 0: one */
     OP_IMAGE_BEGIN = 1008, /* a new image is to be written: its descriptor comes beside the answer; argument 0:
                             * generation of a whole image before it; result 1: only what changed since then */
     OP_IMAGE_END = 1009,   /* argument 0: 1 good, 0 given up; argument 1: bytes; result 1: end here */
@@ -74,18 +74,67 @@ enum {
     OP_HOLD = 1011,        /* fd: keep its file under a handle of the runtime's, for mappings */
     OP_RELEASE = 1012,     /* handle: forget it */
     OP_FORK = 1013,        /* a channel for a new member of the family comes beside the answer; argument 0: it may be
-                            * one that goes straight home (CONTROL_MEMBER) */
-    OP_WAIT = 1014,        /* pid, options; out: int status */
-    OP_KILL = 1015,        /* pid, signal: to another member */
+                            * one that goes straight home (CONTROL_MEMBER); argument 1: how many processes come back.
+                            * -EINPROGRESS: a checkpoint of the family begins; after it */
+    OP_REAL_PID = 1015,    /* pid of another member; result: its number where it runs */
     OP_EXEC = 1016,        /* close the descriptors marked close-on-exec */
     OP_PATH_OF = 1017,     /* fd; out: its path at home */
-    OP_BEGIN = 1018,       /* a restarted program is about to go on */
+    OP_BEGIN = 1018,       /* a restarted program is about to go on; argument 0: how many processes come back: answered
+                            * when all are here */
     OP_FACTS = 1019,       /* fd; result: its position; out: struct stat; hints FACT_... */
     OP_TAKE = 1021,        /* ticket, descriptor: a foreseen file is open under that number; no answer */
     OP_PLAN_END = 1022,    /* the other foreseen files are not needed; argument 0: answers used; no answer */
     OP_LIMIT_FILES = 1023, /* argument 0: descriptors are below it from now on (RLIMIT_NOFILE) */
     OP_MEMBER_GONE = 1020, /* pid of a member that a signal ended; answered when its last call is done */
+    /* A checkpoint of a family, in this order; see shadow/family.c. */
+    OP_GATHER = 1024,       /* of the first process, GATHER_...; out: real pids that are to be signalled, before it asks
+                             * again; result: their number, GATHER_ALONE, or 0: all are parked */
+    OP_PARKED = 1025,       /* answered when all are parked; -EAGAIN: no checkpoint is being taken */
+    OP_COMMONS = 1026,      /* in: struct common of each piece of shared memory; out: a byte for each: 1: write it */
+    OP_PART = 1027,         /* bytes of this process's part, or -errno; in: struct kin, struct kin_child ...; result: where
+                             * it begins in the image, whose file comes beside the answer */
+    OP_PART_WRITTEN = 1028, /* errno or 0, digest; of the first process: answered when all are written, out: struct
+                             * family_image ...; of others: when all is over: 0: go on, 1: end here, -errno: go on */
 };
+
+/* Arguments of OP_GATHER, and an answer. */
+enum { GATHER_FIRST = 1 /* argument 1: it has children */, GATHER_MORE = 2, GATHER_OVER = 3 /* argument 1: result */,
+       GATHER_ALONE = 1 << 20, MOST_GATHERED = 512, MOST_COMMONS = 1024 };
+
+/* A piece of memory that members may share: of the kernel's object with that number. */
+struct common {
+    uint64_t object, offset, size;
+};
+
+/* Who a member is, and the children that it has not waited for. */
+struct kin {
+    int32_t virtual_pid, parent_pid;
+    uint32_t children, reserved;
+};
+
+struct kin_child {
+    int32_t virtual_pid, has_ended, status, reserved; /* as wait4 tells it */
+};
+
+/* At the end of a family's image: its members, children that have ended and were not waited for among them, and the
+ * memory that they share.  The image's header says where (FAMILY_AT: magic, offset). */
+struct family_image {
+    uint64_t magic;
+    uint32_t members, living, objects, reserved;
+};
+
+struct member_image {
+    uint64_t base; /* of its part in the file */
+    int32_t virtual_pid, parent_pid;
+    int32_t has_ended, status;
+};
+
+struct object_image {
+    uint64_t object, size;
+};
+
+enum { FAMILY_AT = 0x10f80, MOST_MEMBERS = 1024 /* also of those that have ended */ };
+#define FAMILY_MAGIC 0x31796c696d614643ull /* "CFamily1" */
 
 /* After the answer to a fresh program's greeting: what such a program asked the last time it began, answered now.
  * Each is a frame with ID_PLAN: this, the path, the answer's payload.  One with no payload at all is the last.
@@ -123,7 +172,8 @@ struct start {
 
 /* Descriptors of the runtime's process: the program's own ones exist at home only. */
 enum { CHANNEL_FD = 3, MAPS_FD = 4, PAGEMAP_FD = 5, OLD_IMAGE_FD = 6, PASSED_FD = 7, FAULT_FD = 8, CONTROL_FD = 9,
-       OTHER_CONTROL_FD = 10 /* of a helper whose parent has the one before, and so on in turns */ };
+       OTHER_CONTROL_FD = 10 /* of a helper whose parent has the one before, and so on in turns */,
+       BROKER_FD = 11 /* see runtime/broker.c */ };
 
 /* A channel that goes straight home cannot carry descriptors.  The runtime's first process then has a second
  * socket, to its starter ("control=FD"), for what would come beside answers and what a relay would see. */
@@ -134,7 +184,8 @@ struct control {
 
 enum {
     CONTROL_BEGAN = 1,   /* signals are safe from now on; no answer */
-    CONTROL_FILE = 2,    /* a checkpoint is to be written (value 1: an increment): its file comes beside the answer */
+    CONTROL_FILE = 2,    /* a checkpoint is to be written (value 1: an increment): its file comes beside the answer; of a
+                          * helper: the file of the checkpoint that the first process writes */
     CONTROL_WRITTEN = 3, /* it is complete: answered when it is at home, before home is told of its end */
     CONTROL_DROPPED = 4, /* it is given up; no answer */
     CONTROL_REFUSED = 5, /* value: errno; home takes no checkpoint now; no answer */

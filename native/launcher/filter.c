@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -204,7 +205,7 @@ static const uint16_t runtimes[] = {
     __NR_munmap, __NR_pread64, __NR_prlimit64, __NR_pwrite64, __NR_read, __NR_readlinkat, __NR_recvmsg,
     __NR_restart_syscall, __NR_rt_sigaction, __NR_rt_sigpending,
     __NR_rt_sigprocmask, __NR_rt_sigreturn, __NR_rt_sigsuspend, __NR_rt_sigtimedwait, __NR_rt_tgsigqueueinfo,
-    __NR_sched_getaffinity, __NR_sched_yield, __NR_seccomp, __NR_set_robust_list, __NR_set_tid_address,
+    __NR_sched_getaffinity, __NR_sched_yield, __NR_seccomp, __NR_sendmsg, __NR_set_robust_list, __NR_set_tid_address,
     __NR_setitimer, __NR_sigaltstack, __NR_sysinfo, __NR_tgkill, __NR_timer_create, __NR_timer_delete,
     __NR_timer_getoverrun, __NR_timer_gettime, __NR_timer_settime, __NR_times, __NR_wait4, __NR_waitid, __NR_write,
     __NR_writev,
@@ -221,6 +222,8 @@ static void runtime_calls(void)
     answer_for(__NR_clone, SECCOMP_RET_ALLOW);
     only_bits(__NR_openat, 2, 02000000 /* O_CLOEXEC: to read, and nothing made */);
     only_value(__NR_prctl, 0, PR_SET_NO_NEW_PRIVS);
+    only_value(__NR_socketpair, 0, AF_UNIX); /* and that it tells who sends: runtime/broker.c */
+    only_value(__NR_setsockopt, 2, SO_PASSCRED);
     emit(BPF_JMP | BPF_JEQ | BPF_K, 0, 4, __NR_userfaultfd);
     load(offsetof(struct seccomp_data, args[0]));
     emit(BPF_JMP | BPF_JSET | BPF_K, 1, 0, USER_FAULTS);

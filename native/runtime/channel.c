@@ -458,7 +458,7 @@ static long ask_and_wait(struct thread *self, struct trap *interruptible, const 
     struct waiter *w = &self->waiter;
     memcpy(w->out, out, (size_t)out_count * sizeof *out);
     w->out_count = out_count;
-    fd_awaited = request->call == OP_FORK || request->call == OP_IMAGE_BEGIN;
+    fd_awaited = request->call == OP_FORK || request->call == OP_IMAGE_BEGIN || request->call == OP_PART;
     __atomic_store_n(&w->state, WAITER_ASKED, __ATOMIC_RELEASE);
     long failed = send_request((unsigned)self->slot, request, in, in_count);
     if (failed) {

@@ -23,16 +23,10 @@
 volatile bool is_image GUARDED_BY(one_thread);
 struct region late[MOST_LATE] GUARDED_BY(one_thread);
 size_t late_count GUARDED_BY(one_thread);
-struct region shared_memory[MOST_SHARED] GUARDED_BY(one_thread);
+struct shared_region shared_memory[MOST_SHARED] GUARDED_BY(one_thread);
 size_t shared_count GUARDED_BY(one_thread);
 uint8_t files[MAX_BLOB] GUARDED_BY(one_thread);
 size_t files_size GUARDED_BY(one_thread);
-
-static void *scratch_memory(size_t size) /* where the kernel likes: beyond what an image covers */
-{
-    long at = SYSTEM(__NR_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_FRESH, -1, 0);
-    return is_error(at) ? NULL : (void *)at;
-}
 
 /* From now on pages tell whether they changed; those that cannot be written now may become writable. */
 static void protect_all(const struct mapping *list, long count) REQUIRES(one_thread);
@@ -48,8 +42,7 @@ static void protect_all(const struct mapping *list, long count)
         dirty_begin(image_generation());
 }
 
-static long describe_files(struct thread *self) REQUIRES(one_thread);
-static long describe_files(struct thread *self)
+long describe_files(struct thread *self)
 {
     struct request request = {.call = OP_DESCRIBE, .arguments = {sizeof files}};
     struct vector out = {files, sizeof files};
@@ -61,49 +54,27 @@ static long describe_files(struct thread *self)
     return size < 0 ? size : 0;
 }
 
-/* A child that has ended and was not waited for is the kernel's to remember, and would be lost. */
-static bool has_children(void)
+/* One process, without helpers. */
+static void write_alone(struct thread *self) REQUIRES(one_thread);
+static void write_alone(struct thread *self)
 {
-    struct siginfo info;
-    return SYSTEM(__NR_waitid, P_ALL, 0, &info, WNOHANG | WEXITED | WNOWAIT, 0) != -ECHILD;
-}
-
-static long write_checkpoint(struct thread *self) REQUIRES(one_thread);
-static long write_checkpoint(struct thread *self)
-{
-    struct memory {
-        struct writer writer;
-        struct plan plan;
-        uint64_t pagemap[PAGEMAP_ENTRIES];
-        uint8_t bounce[BOUNCE_BYTES], header[HEADER_BYTES];
-        struct mapping list[MOST_REGIONS];
-        char room[MAPS_ROOM];
-        struct same same[MOST_SAME];
-        struct run runs[MOST_RUNS];
-    } *memory;
     long failed = describe_files(self), count = 0;
     if (failed)
-        return failed;
+        return;
     struct request begin = {.call = OP_IMAGE_BEGIN, .arguments = {(int64_t)base_generation}};
     failed = ask(self, &begin, NULL, 0, NULL, 0, NULL);
     if (failed < 0) {
         tell_starter(CONTROL_REFUSED, -failed);
-        return failed;
+        return;
     }
     lock(&passed_fd_lock);
     long no_file = ask_starter(CONTROL_FILE, failed);
-    memory = scratch_memory(sizeof *memory);
-    if (no_file < 0) {
-        failed = no_file;
-    } else if (has_children()) {
-        failed = -EAGAIN;
-    } else if (memory) {
-        memory->writer = (struct writer){.increment = failed == 1, .pagemap = memory->pagemap, .same = memory->same,
-                                         .runs = memory->runs, .bounce = memory->bounce, .header = memory->header};
-        failed = write_image(&memory->writer, &memory->plan, memory->list, memory->room, &count);
-    } else {
-        failed = -ENOMEM;
-    }
+    struct image_room *m = image_room(failed == 1);
+    failed = no_file < 0 ? no_file : !m ? -ENOMEM : plan_image(m, NULL, &count);
+    if (!failed)
+        failed = write_part(m, count);
+    if (!failed)
+        failed = finish_image(m);
     if (!no_file)
         SYSTEM(__NR_close, PASSED_FD);
     if (!failed)
@@ -112,17 +83,16 @@ static long write_checkpoint(struct thread *self)
         tell_starter(CONTROL_DROPPED, 0);
     unlock(&passed_fd_lock);
     struct request end = {.call = OP_IMAGE_END,
-                          .arguments = {!failed, failed ? -failed : (int64_t)memory->writer.offset}};
+                          .arguments = {!failed, failed ? -failed : (int64_t)m->writer.offset}};
     long told = ask(self, &end, NULL, 0, NULL, 0, NULL);
     if (told == 1)
         die(EXIT_MOVED); /* the program goes on elsewhere: it must not do another step here */
     if (failed || told < 0)
         dirty_forget();
-    else if (!memory->writer.increment)
-        protect_all(memory->list, count);
-    if (memory)
-        SYSTEM(__NR_munmap, memory, sizeof *memory);
-    return failed;
+    else if (!m->writer.increment)
+        protect_all(m->list, count);
+    if (m)
+        SYSTEM(__NR_munmap, m, sizeof *m);
 }
 
 void take_checkpoint(struct thread *self, struct ucontext *frame, struct siginfo *info)
@@ -151,6 +121,12 @@ void take_checkpoint(struct thread *self, struct ucontext *frame, struct siginfo
     shared_write_all(self);
     save_timers();
     self->state = THREAD_PARKED;
-    write_checkpoint(self);
+    long gathered = gather_family(self);
+    if (gathered == GATHER_ALONE)
+        write_alone(self);
+    else if (!gathered)
+        write_with_family(self, !process.helper);
+    else if (!process.helper)
+        tell_starter(CONTROL_REFUSED, -gathered);
     release_others(phase);
 }

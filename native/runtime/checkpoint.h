@@ -11,7 +11,15 @@ struct region {
     bool in_image;
 };
 
-enum { MOST_LATE = 4096, MOST_SHARED = 256 };
+/* A piece of memory that members may share, of the kernel's object with that number. */
+struct shared_region {
+    unsigned long from, to;
+    uint64_t object, offset;
+    int protection;
+    bool in_image; /* of this member; else of another's */
+};
+
+enum { MOST_LATE = 4096, MOST_SHARED = 1024 };
 
 void take_checkpoint(struct thread *self, struct ucontext *frame, struct siginfo *info);
 __attribute__((noreturn)) void restart(unsigned long *stack);
@@ -20,7 +28,7 @@ extern volatile bool is_image GUARDED_BY(one_thread); /* true in the data of an 
 extern struct region late[MOST_LATE] GUARDED_BY(one_thread);
 extern size_t late_count GUARDED_BY(one_thread);
 /* What the family shares; at a restart it is made sharable again. */
-extern struct region shared_memory[MOST_SHARED] GUARDED_BY(one_thread);
+extern struct shared_region shared_memory[MOST_SHARED] GUARDED_BY(one_thread);
 extern size_t shared_count GUARDED_BY(one_thread);
 extern uint8_t files[MAX_BLOB] GUARDED_BY(one_thread); /* the open files, as the shadow describes them */
 extern size_t files_size GUARDED_BY(one_thread);

@@ -1,6 +1,7 @@
 /* Where the kernel enters the runtime: at its start, and at each system call of the program. */
 #include "trap.h"
 
+#include "broker.h"
 #include "checkpoint.h"
 #include "channel.h"
 #include "control.h"
@@ -238,6 +239,8 @@ void take_descriptors(unsigned long *stack)
     SYSTEM(__NR_close_range, CONTROL_FD + process.direct, ~0u, 0);
     process.control = CONTROL_FD;
     SYSTEM(__NR_dup3, MAPS_FD, FAULT_FD, O_CLOEXEC); /* not free either, with or without what belongs there */
+    process.own_lists = true;
+    broker_start();
     dirty_prepare();
 }
 

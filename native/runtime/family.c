@@ -3,8 +3,7 @@
  * fork, vfork and posix_spawn make a real child process with a copy of the memory and a channel of its
  * own, which the shadow hands over beside its answer.  The child's descriptors are a copy of the parent's
  * table at home, so pipes between the two work.  Waiting is the kernel's: helpers are real children.
- * A checkpoint has to wait until the family is one process again; the shadow, who knows all members,
- * refuses it until then.
+ * How a checkpoint is taken of all of them is in teller.c, how they come back in kin.c.
  */
 #include "family.h"
 
@@ -12,6 +11,7 @@
 #include "control.h"
 #include "dirty.h"
 #include "identity.h"
+#include "kin.h"
 #include "memory.h"
 #include "own_proc.h"
 #include "plan.h"
@@ -69,9 +69,54 @@ static struct child *free_child(void)
 static int new_virtual_id(int real_id) REQUIRES(children_lock);
 static int new_virtual_id(int real_id)
 {
-    while (child_of(real_id) || real_id == process.start.virtual_pid)
+    while (child_of(real_id) || real_id == process.start.virtual_pid || kin_has(real_id))
         real_id += VIRTUAL_STEP;
     return real_id;
+}
+
+/* What there is of children: each lives, or has ended and was not waited for. Returns their number or -errno. */
+long list_children(struct kin_child *list, uint32_t most)
+{
+    enum { STATUS_SHIFT = 8, DUMPED = 0x80 };
+    uint32_t count = 0;
+    lock(&children_lock);
+    for (size_t i = 0; i < CHILDREN; i++) {
+        struct siginfo info;
+        memset(&info, 0, sizeof info);
+        if (!children[i].real_id)
+            continue;
+        if (SYSTEM(__NR_waitid, P_PID, children[i].real_id, &info, WEXITED | WNOHANG | WNOWAIT, 0) < 0) {
+            children[i].real_id = 0; /* the kernel has reaped it */
+            continue;
+        }
+        if (count == most)
+            break;
+        int status = info._sifields._sigchld._status;
+        if (info.si_code == CLD_EXITED)
+            status <<= STATUS_SHIFT;
+        else if (info.si_code == CLD_DUMPED)
+            status |= DUMPED;
+        list[count++] = (struct kin_child){children[i].virtual_id, info._sifields._sigchld._pid != 0, status, 0};
+    }
+    unlock(&children_lock);
+    return count < most ? (long)count : -E2BIG;
+}
+
+bool adopt_child(int virtual_id, int real_id)
+{
+    lock(&children_lock);
+    struct child *child = free_child();
+    if (child)
+        *child = (struct child){virtual_id, real_id};
+    unlock(&children_lock);
+    return child;
+}
+
+void forget_children(void)
+{
+    lock(&children_lock);
+    memset(children, 0, sizeof children);
+    unlock(&children_lock);
 }
 
 static int virtual_child_id(int real_id, bool forget)
@@ -151,6 +196,7 @@ static void begin_member(struct thread *self, unsigned long flags, const unsigne
     memset(children, 0, sizeof children);
     unlock(&children_lock);
     process.helper = true;
+    process.own_lists = false;
     process.parent_real_id = process.real_id;
     process.real_id = (int)SYSTEM(__NR_getpid);
     self->real_id = process.real_id;
@@ -212,6 +258,10 @@ long start_member(struct trap *t, unsigned long flags)
     process.forked = true;
     struct birth birth = {.views_until = shared_moment()};
     long result = ask(self, &request, NULL, 0, NULL, 0, NULL);
+    if (result == -EINPROGRESS) { /* a checkpoint of the family is about to reach this process */
+        unlock(&passed_fd_lock);
+        return -RESTART_ALWAYS;
+    }
     share_positions(); /* what another thread has learned meanwhile may be of before */
     long way = result < 0 ? result : ask_starter(CONTROL_MEMBER, result);
     birth.number = result;
@@ -300,7 +350,7 @@ long do_waitid(struct trap *t)
     return t->a[2] && copy_user((void *)t->a[2], &info, sizeof info) ? -EFAULT : 0;
 }
 
-/* A signal to another member: its parent knows it, and so may its children. */
+/* A signal to another member: its parent knows it, and so may its children; else home does. */
 long signal_member(int virtual_id, int number)
 {
     if (!process.family || virtual_id <= 1)
@@ -308,7 +358,10 @@ long signal_member(int virtual_id, int number)
     int real = real_child_id(virtual_id);
     if (!real && process.helper && virtual_id == process.start.parent_pid)
         real = process.parent_real_id;
+    struct request request = {.call = OP_REAL_PID, .arguments = {virtual_id}};
     if (!real)
+        real = (int)ask(current_thread(), &request, NULL, 0, NULL, 0, NULL);
+    if (real <= 1)
         return -ESRCH;
     settle_writes(current_thread());
     return SYSTEM(__NR_kill, real, number);

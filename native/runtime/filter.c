@@ -38,7 +38,7 @@ static void emit(uint16_t op, uint8_t yes, uint8_t no, uint32_t k)
 #define SKIP_IF_EQUAL(value, steps) emit(BPF_JMP | BPF_JEQ | BPF_K, steps, 0, value)
 
 /* What the runtime's text may call. A condition looks at one argument; all must hold. */
-enum test { ANY, IS, IS_OR_CONTROL, IS_OR_FORK, IS_DIRTY_SCAN, HAS_ONLY, HAS_ALL };
+enum test { ANY, IS, IS_OR_CONTROL, IS_OR_FORK, IS_OWN, IS_DIRTY_SCAN, HAS_ONLY, HAS_ALL };
 struct condition {
     uint8_t test, argument;
     uint32_t value;
@@ -98,7 +98,7 @@ static const struct permission permissions[] = {
     /* Helpers, and the channel of a new one. */
     {__NR_wait4, {{0}}},
     {__NR_waitid, {{0}}},
-    {__NR_dup3, {{IS, 0, PASSED_FD}, {IS, 1, CHANNEL_FD}}},
+    {__NR_dup3, {{IS, 0, PASSED_FD}, {IS_OWN, 1, CHANNEL_FD}}},
     /* The checkpoint. */
     {__NR_pread64, {{HAS_ONLY, 0, OWN_FILES}}},
     {__NR_lseek, {{IS, 0, OLD_IMAGE_FD}}},
@@ -122,13 +122,19 @@ static void emit_condition(const struct condition *c)
     switch (c->test) {
     case IS: SKIP_IF_EQUAL(c->value, 1); break;
     case IS_OR_CONTROL:
-        SKIP_IF_EQUAL(c->value, 3);
+        SKIP_IF_EQUAL(c->value, 4);
+        SKIP_IF_EQUAL(process.family ? BROKER_FD : c->value, 3);
         SKIP_IF_EQUAL(process.direct ? CONTROL_FD : c->value, 2);
         SKIP_IF_EQUAL(process.direct ? OTHER_CONTROL_FD : c->value, 1);
         break;
     case IS_OR_FORK:
         SKIP_IF_EQUAL(c->value, 2);
         SKIP_IF_EQUAL(process.family ? FORK_FLAGS : THREAD_FLAGS, 1);
+        break;
+    case IS_OWN: /* the channel, and the lists of its memory */
+        SKIP_IF_EQUAL(c->value, 3);
+        SKIP_IF_EQUAL(process.family ? MAPS_FD : c->value, 2);
+        SKIP_IF_EQUAL(process.family ? PAGEMAP_FD : c->value, 1);
         break;
     case IS_DIRTY_SCAN:
         SKIP_IF_EQUAL(DIRTY_SCAN, 2);

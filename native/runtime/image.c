@@ -138,6 +138,8 @@ static size_t make_note(const struct writer *w, char *room, uint64_t bytes)
     put_signed(&text, process.start.virtual_pid);
     put(&text, "\nthreads=");
     put_number(&text, threads_live, 10);
+    put(&text, "\nprocesses=");
+    put_number(&text, w->processes, 10);
     put(&text, "\nwritten=");
     put_signed(&text, now.tv_sec);
     put(&text, "\nbytes=");
@@ -181,11 +183,11 @@ static void write_header(struct writer *w, struct plan *plan)
 {
     uint8_t *room = w->header;
     struct elf64_note *note = (void *)(room + NOTE_AT);
-    size_t size = make_note(w, (char *)note + sizeof *note + NOTE_NAME_ROOM, plan->end);
+    size_t size = make_note(w, (char *)note + sizeof *note + NOTE_NAME_ROOM, w->end);
     *note = (struct elf64_note){.n_namesz = sizeof NOTE_NAME, .n_descsz = (uint32_t)size, .n_type = 1};
     memcpy((char *)note + sizeof *note, NOTE_NAME, sizeof NOTE_NAME);
     plan->segments[plan->count++] = (struct elf64_phdr){
-        .p_type = PT_NOTE, .p_flags = PF_R, .p_offset = NOTE_AT, .p_filesz = sizeof *note + NOTE_NAME_ROOM + size, .p_align = 4};
+        .p_type = PT_NOTE, .p_flags = PF_R, .p_offset = w->base + NOTE_AT, .p_filesz = sizeof *note + NOTE_NAME_ROOM + size, .p_align = 4};
     plan->segments[plan->count++] = (struct elf64_phdr){.p_type = PT_GNU_STACK, .p_flags = PF_R | PF_W};
     extern void runtime_entry(void);
     struct elf64_hdr head = {
@@ -197,10 +199,11 @@ static void write_header(struct writer *w, struct plan *plan)
     memcpy(room + sizeof head, plan->segments, plan->count * sizeof *plan->segments);
     for (size_t at = 0; at < HEADER_BYTES; at += PAGE)
         if (!digest_is_zero((uint64_t *)(room + at)))
-            w->digest += digest_page((uint64_t *)(room + at), at);
+            w->digest += digest_page((uint64_t *)(room + at), w->base + at);
     const uint64_t seal[2] = {DIGEST_MAGIC, w->digest};
-    memcpy(room + DIGEST_AT, seal, sizeof seal);
-    put_file(w, room, HEADER_BYTES, 0);
+    if (!w->base)
+        memcpy(room + DIGEST_AT, seal, sizeof seal);
+    put_file(w, room, HEADER_BYTES, w->base);
 }
 
 /* What is to be found in the base stands behind the regions. */
@@ -238,37 +241,85 @@ static long write_segments(struct writer *w, struct plan *plan, const struct map
     return w->failed;
 }
 
-long write_image(struct writer *w, struct plan *plan, struct mapping *list, char *room, long *mappings)
+struct image_room *image_room(bool increment)
 {
-    long count = read_mappings(room, list), failed = 0;
+    long at = SYSTEM(__NR_mmap, 0, sizeof(struct image_room), PROT_READ | PROT_WRITE, MAP_FRESH, -1, 0);
+    struct image_room *m = is_error(at) ? NULL : (struct image_room *)at; /* beyond what an image covers */
+    if (m)
+        m->writer = (struct writer){.increment = increment, .pagemap = m->pagemap, .same = m->same, .runs = m->runs,
+                                    .bounce = m->bounce, .header = m->header, .processes = 1};
+    return m;
+}
+
+/* What goes where. FAMILY: the thread that asks home what others write; NULL: there are none. */
+long plan_image(struct image_room *m, struct thread *family, long *mappings)
+{
+    long count = read_mappings(m->room, m->list), failed = 0;
     if (count < 0)
         return count;
     *mappings = count;
-    plan->count = 0;
-    plan->end = HEADER_BYTES;
-    late_count = shared_count = 0;
-    if (!w->increment)
+    m->plan.count = 0;
+    m->plan.end = HEADER_BYTES;
+    late_count = 0;
+    if (!m->writer.increment)
         dirty_forget();
-    for (long i = 0; i < count; i++) {
-        plan->reserved += is_runtimes(&list[i]);
-        if (list[i].shared && shared_count == MOST_SHARED)
-            return -E2BIG;
-        if (list[i].shared)
-            shared_memory[shared_count++] =
-                (struct region){list[i].from, list[i].to, 0, list[i].protection, false};
-    }
+    for (long i = 0; i < count; i++)
+        m->plan.reserved += is_runtimes(&m->list[i]);
+    failed = commons_note(m, family, count);
     for (long i = 0; i < count && !failed; i++)
-        failed = plan_mapping(w, plan, &list[i]);
-    if (failed || w->failed)
-        return failed ? failed : w->failed;
+        failed = plan_mapping(&m->writer, &m->plan, &m->list[i]);
+    m->writer.end = m->plan.end;
+    return failed ? failed : m->writer.failed;
+}
+
+/* The part begins at BASE, it has turned out. */
+void move_plan(struct image_room *m, uint64_t base)
+{
+    for (size_t i = 0; i < m->plan.count; i++)
+        m->plan.segments[i].p_offset += base;
+    for (size_t i = 0; i < late_count; i++)
+        if (late[i].in_image)
+            late[i].offset += base;
+    m->writer.base = base;
+    m->writer.end = m->plan.end += base;
+}
+
+long write_part(struct image_room *m, long mappings)
+{
+    struct writer *w = &m->writer;
     is_image = true;
-    failed = write_segments(w, plan, list, count);
+    long failed = write_segments(w, &m->plan, m->list, mappings);
     is_image = false;
     if (failed)
         return failed;
     if (w->increment)
-        write_same(w, plan->end);
-    write_header(w, plan);
-    w->offset = plan->end + (w->increment ? page_up(w->same_count * sizeof *w->same) : 0);
+        write_same(w, m->plan.end);
+    w->offset = m->plan.end + (w->increment ? page_up(w->same_count * sizeof *w->same) : 0);
+    if (w->base) /* the first process finishes the file, and writes its own header last */
+        write_header(w, &m->plan);
+    return w->failed;
+}
+
+/* The table of a family's members behind all parts, whose digest is DIGEST. */
+long write_table(struct image_room *m, size_t size, uint64_t offset, uint64_t digest, uint32_t processes)
+{
+    struct writer *w = &m->writer;
+    const uint64_t where[] = {FAMILY_MAGIC, offset};
+    size_t whole = page_up(size);
+    memset(m->table + size, 0, whole - size);
+    w->digest += digest;
+    for (size_t at = 0; at < whole; at += PAGE)
+        if (!digest_is_zero((uint64_t *)(m->table + at)))
+            put_pages(w, m->table + at, PAGE, offset + at);
+    memcpy(m->header + FAMILY_AT, where, sizeof where);
+    w->processes = processes;
+    w->offset = w->end = offset + whole;
+    return w->failed;
+}
+
+long finish_image(struct image_room *m)
+{
+    struct writer *w = &m->writer;
+    write_header(w, &m->plan);
     return SYSTEM(__NR_ftruncate, PASSED_FD, w->offset) < 0 ? -EIO : w->failed;
 }

@@ -10,7 +10,7 @@
 enum {
     MOST_SEGMENTS = 1100, HEADER_BYTES = 0x12000, NOTE_AT = 0x11000, NOTE_BYTES = 0x1000,
     MAPS_ROOM = 8 << 20, MOST_SAME = 1 << 20, MOST_RUNS = 1 << 20, BOUNCE_BYTES = 64 << 10, GENERATION_AT = 24, MOST_REGIONS = 60000,
-    PAGEMAP_ENTRIES = 4096, LARGEST_WRITE = 4 << 20,
+    PAGEMAP_ENTRIES = 4096, TABLE_BYTES = 64 << 10, LARGEST_WRITE = 4 << 20,
 };
 
 /* A mapping as /proc/self/maps shows it. */
@@ -35,6 +35,9 @@ struct run {
 
 struct writer {
     uint64_t offset; /* of the region being written */
+    uint64_t base;   /* of this part in the file; 0: it begins with it */
+    uint64_t end;    /* of the file */
+    uint32_t processes;
     uint64_t digest;
     long failed;
     bool increment;    /* only what changed since the base */
@@ -64,9 +67,41 @@ void each_run(struct writer *w, const struct mapping *m, take_run *each) REQUIRE
 bool is_runtimes(const struct mapping *m);
 long plan_mapping(struct writer *w, struct plan *plan, const struct mapping *m) REQUIRES(one_thread);
 
+/* Memory for writing an image. */
+struct image_room {
+    struct writer writer;
+    struct plan plan;
+    uint64_t pagemap[PAGEMAP_ENTRIES];
+    uint8_t bounce[BOUNCE_BYTES], header[HEADER_BYTES], table[TABLE_BYTES];
+    struct mapping list[MOST_REGIONS];
+    char room[MAPS_ROOM];
+    struct same same[MOST_SAME];
+    struct run runs[MOST_RUNS];
+    struct common commons[MOST_COMMONS];
+    uint8_t writes[MOST_COMMONS];
+    struct kin kin;
+    struct kin_child children[MOST_MEMBERS];
+};
+
 /* image.c */
-long write_image(struct writer *w, struct plan *plan, struct mapping *list, char *room, long *mappings)
+struct image_room *image_room(bool increment);
+long plan_image(struct image_room *m, struct thread *family, long *mappings) REQUIRES(one_thread);
+void move_plan(struct image_room *m, uint64_t base) REQUIRES(one_thread);
+long write_part(struct image_room *m, long mappings) REQUIRES(one_thread);
+long write_table(struct image_room *m, size_t size, uint64_t offset, uint64_t digest, uint32_t processes)
     REQUIRES(one_thread);
+long finish_image(struct image_room *m) REQUIRES(one_thread);
+
+/* commons.c */
+long commons_note(struct image_room *m, struct thread *family, long mappings) REQUIRES(one_thread);
+const struct shared_region *commons_elsewhere(unsigned long from) REQUIRES(one_thread);
+
+/* teller.c */
+long gather_family(struct thread *self) REQUIRES(one_thread);
+void write_with_family(struct thread *self, bool first) REQUIRES(one_thread);
+
+/* checkpoint.c */
+long describe_files(struct thread *self) REQUIRES(one_thread);
 uint64_t image_generation(void) REQUIRES(one_thread);
 
 #endif

@@ -242,7 +242,7 @@ long plan_mapping(struct writer *w, struct plan *plan, const struct mapping *m)
     extent.first = extent.last = 0;
     if (is_runtimes(m))
         extent.first = m->from, extent.last = m->to;
-    else
+    else if (!m->shared || !commons_elsewhere(m->from))
         look_through(w, m, false, measure_run);
     if (!extent.last)
         return add_late(m->from, m->to, m, 0, false) ? 0 : -E2BIG;

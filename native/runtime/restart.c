@@ -8,6 +8,7 @@
 
 #include "ahead.h"
 #include "checkpoint.h"
+#include "commons.h"
 #include "control.h"
 #include "cpu.h"
 #include "family.h"
@@ -18,6 +19,7 @@
 #include "park.h"
 #include "plan.h"
 #include "process.h"
+#include "restart.h"
 #include "shared.h"
 #include "signals.h"
 #include "text.h"
@@ -78,40 +80,18 @@ static void map_late(void)
     unlock(&memory_lock);
 }
 
-/* What members of the family are to share is an image's private memory now: it becomes sharable again. */
-static void share_again(void) REQUIRES(one_thread);
-static void share_again(void)
-{
-    lock(&memory_lock);
-    for (size_t i = 0; i < shared_count; i++) {
-        const struct region *r = &shared_memory[i];
-        size_t size = r->to - r->from;
-        long at = SYSTEM(__NR_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-        if (is_error(at))
-            die(EXIT_CANNOT_START);
-        if (!(r->protection & PROT_READ))
-            SYSTEM(__NR_mprotect, r->from, size, PROT_READ);
-        memcpy((void *)at, (void *)r->from, size);
-        SYSTEM(__NR_mprotect, at, size, r->protection);
-        if (SYSTEM(__NR_mremap, at, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, r->from) != (long)r->from)
-            die(EXIT_CANNOT_START);
-        intervals_remove(&from_image, r->from, r->to);
-    }
-    unlock(&memory_lock);
-}
-
 /* The image's own headers say what the kernel mapped from it. */
-static void note_image(void) REQUIRES(one_thread);
-static void note_image(void)
+static void note_image(uint64_t base) REQUIRES(one_thread);
+static void note_image(uint64_t base)
 {
     struct elf64_hdr head;
     struct elf64_phdr p;
     lock(&memory_lock);
     from_image.count = image_code.count = 0;
-    if (SYSTEM(__NR_pread64, OLD_IMAGE_FD, &head, sizeof head, 0) != sizeof head)
+    if (SYSTEM(__NR_pread64, OLD_IMAGE_FD, &head, sizeof head, base) != sizeof head)
         die(EXIT_CANNOT_START);
     for (int i = 0; i < head.e_phnum; i++) {
-        if (SYSTEM(__NR_pread64, OLD_IMAGE_FD, &p, sizeof p, head.e_phoff + (unsigned)i * sizeof p) != sizeof p)
+        if (SYSTEM(__NR_pread64, OLD_IMAGE_FD, &p, sizeof p, base + head.e_phoff + (unsigned)i * sizeof p) != sizeof p)
             die(EXIT_CANNOT_START);
         if (p.p_type == PT_LOAD && p.p_vaddr < THREAD_PLACE)
             intervals_add(&from_image, p.p_vaddr, p.p_vaddr + p.p_memsz);
@@ -121,18 +101,18 @@ static void note_image(void)
     unlock(&memory_lock);
 }
 
-static void greet(struct thread *self) REQUIRES(one_thread);
-static void greet(struct thread *self)
+static void greet(struct thread *self, const struct revival *r) REQUIRES(one_thread);
+static void greet(struct thread *self, const struct revival *r)
 {
     struct start start;
-    struct hello hello = {.version = PROTOCOL_VERSION, .kind = HELLO_RESTARTED,
+    struct hello hello = {.version = PROTOCOL_VERSION, .kind = process.helper ? HELLO_MEMBER : HELLO_RESTARTED,
                           .real_pid = (uint32_t)process.real_id,
                           .virtual_pid = (uint32_t)process.start.virtual_pid};
     struct request request = {.call = OP_HELLO};
     struct vector in = {&hello, sizeof hello}, out = {&start, sizeof start};
     if (ask(self, &request, &in, 1, &out, 1, NULL) < 0)
         die(EXIT_CANNOT_START);
-    struct request adopt = {.call = OP_ADOPT};
+    struct request adopt = {.call = OP_ADOPT, .arguments = {r->family ? r->family->living : 0}};
     struct vector blob = {files, files_size};
     if (ask(self, &adopt, &blob, 1, NULL, 0, NULL) < 0)
         die(EXIT_CANNOT_START);
@@ -182,18 +162,14 @@ static void forget_locks(void)
         forget_lock(all[i]);
 }
 
-void restart(unsigned long *stack)
+/* The process is made from its part of the image, which is mapped; its children are started; it goes on. */
+void revive(struct revival *r)
 {
-    static const uint64_t mask = RUNTIME_MASK;
-    if (stack[0] < 2)
-        find_help(stack);
-    no_other_thread_runs();
     forget_locks();
-    SYSTEM(__NR_rt_sigprocmask, SIG_SETMASK, &mask, 0, MASK_BYTES);
-    take_descriptors(stack);
-    note_image();
+    note_image(r->base);
     map_late();
-    share_again();
+    if (!commons_again(r))
+        die(EXIT_CANNOT_START);
     shared_restart();
     channel_reset();
     ahead_reset(false);
@@ -212,10 +188,16 @@ void restart(unsigned long *stack)
     if (!first)
         die(EXIT_RUNTIME_FAULT);
     first->waiter.state = WAITER_IDLE;
-    greet(first);
+    greet(first, r);
     restore_clock();
+    if (process.helper) /* all have the clock of the first */
+        process.monotonic_offset_ns = r->clock_offset_ns;
+    r->clock_offset_ns = process.monotonic_offset_ns;
+    kin_start(r, first);
+    commons_drop(r);
     install_actions();
-    tell_starter(CONTROL_BEGAN, 0);
+    if (!process.helper)
+        tell_starter(CONTROL_BEGAN, 0);
     install_filter();
     for (int slot = 0; slot < MAX_THREADS && thread_slot_exists(slot); slot++) {
         struct thread *t = thread_at(slot);
@@ -227,4 +209,20 @@ void restart(unsigned long *stack)
     }
     switch_stack(come_back, first, stack_of(first));
     die(EXIT_RUNTIME_FAULT);
+}
+
+void restart(unsigned long *stack)
+{
+    static const uint64_t mask = RUNTIME_MASK;
+    if (stack[0] < 2)
+        find_help(stack);
+    no_other_thread_runs();
+    forget_locks();
+    SYSTEM(__NR_rt_sigprocmask, SIG_SETMASK, &mask, 0, MASK_BYTES);
+    process.real_id = (int)SYSTEM(__NR_getpid);
+    take_descriptors(stack);
+    struct revival *r = kin_load();
+    if (!r || (r->family && !commons_make(r)))
+        die(EXIT_CANNOT_START);
+    revive(r);
 }

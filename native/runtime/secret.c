@@ -65,6 +65,17 @@ void secret_forget(void)
     secret = NULL;
 }
 
+/* The same process with other data of the runtime's. */
+void *secret_keep(void)
+{
+    return secret;
+}
+
+void secret_again(void *kept)
+{
+    secret = kept;
+}
+
 /* Gathers PARTS into records and hands each to SEND. The caller holds the lock. */
 void secret_send(const struct vector *parts, int count, void (*send)(const struct vector *parts, int count))
 {

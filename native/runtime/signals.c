@@ -224,8 +224,6 @@ void on_signal(int number, struct siginfo *info, void *context)
     if (number == CHECKPOINT_SIGNAL) {
         if (must_leave())
             leave(self, 0);
-        if (process.helper)
-            return;
         take_checkpoint(self, frame, info);
         return;
     }

@@ -3,6 +3,7 @@
  * They travelled inside the image, and are hostile.
  */
 #include "described.h"
+#include "serve.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,6 +14,76 @@
 #include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
+
+/* What members of a family have in common until all are back: each file is opened once. */
+struct adopted {
+    struct pairs *pairs;
+    struct {
+        uint64_t id;
+        struct file *file;
+    } *files;
+    size_t count;
+};
+
+static pthread_mutex_t adopting = PTHREAD_MUTEX_INITIALIZER; /* members come back side by side */
+
+void adopted_forget(struct session *root)
+{
+    pthread_mutex_lock(&adopting);
+    struct adopted *all = root->adopted;
+    root->adopted = NULL;
+    for (size_t i = 0; all && i < all->count; i++)
+        file_drop(all->files[i].file);
+    if (all) {
+        pairs_drop(all->pairs);
+        free(all->files);
+    }
+    free(all);
+    pthread_mutex_unlock(&adopting);
+}
+
+static bool adopted_begin(struct session *root) REQUIRES(adopting);
+static bool adopted_begin(struct session *root)
+{
+    if (root->adopted)
+        return true;
+    struct adopted *all = calloc(1, sizeof *all);
+    if (all && !(all->pairs = pairs_new())) {
+        free(all);
+        all = NULL;
+    }
+    root->adopted = all;
+    return all;
+}
+
+/* The file of that number, if another member has it already. */
+static struct file *adopted_file(struct session *root, uint64_t id) REQUIRES(adopting);
+static struct file *adopted_file(struct session *root, uint64_t id)
+{
+    const struct adopted *all = root->adopted;
+    for (size_t i = 0; id && i < all->count; i++)
+        if (all->files[i].id == id) {
+            file_keep(all->files[i].file);
+            return all->files[i].file;
+        }
+    return NULL;
+}
+
+static bool adopted_note(struct session *root, uint64_t id, struct file *file) REQUIRES(adopting);
+static bool adopted_note(struct session *root, uint64_t id, struct file *file)
+{
+    struct adopted *all = root->adopted;
+    void *more = id ? realloc(all->files, (all->count + 1) * sizeof *all->files) : NULL;
+    if (!id)
+        return true;
+    if (!more)
+        return false;
+    all->files = more;
+    all->files[all->count].id = id;
+    all->files[all->count++].file = file;
+    file_keep(file);
+    return true;
+}
 
 struct reader {
     const uint8_t *at, *end;
@@ -71,8 +142,8 @@ static int reopen(struct session *s, struct pairs *pairs, const struct described
         return real;
     case FILE_TEXT: return reopen_nameless(d, content);
     case FILE_STANDARD:
-        return d->number < 3 && s->task.standard[d->number] >= 0
-                   ? fcntl(s->task.standard[d->number], F_DUPFD_CLOEXEC, 3)
+        return d->number < 3 && s->root->task.standard[d->number] >= 0
+                   ? fcntl(s->root->task.standard[d->number], F_DUPFD_CLOEXEC, 3)
                    : open("/dev/null", O_RDWR | O_CLOEXEC);
     case FILE_PIPE:
     case FILE_PAIR: return reopen_end(pairs, d, content);
@@ -104,7 +175,7 @@ static struct file *adopt_file(struct session *s, struct pairs *pairs, const str
     }
     file->kind = d->kind;
     file->end = d->end;
-    file->number = d->number;
+    file->number = d->kind == FILE_PIPE || d->kind == FILE_PAIR ? pair_number(pairs, d->number) : d->number;
     file->wants_nonblocking = d->wants_nonblocking;
     file->inherited = d->kind == FILE_STANDARD;
     if (file->inherited)
@@ -125,12 +196,23 @@ static void adopt_interests(struct file **files, uint32_t count, const struct de
     }
 }
 
-static long adopt_files(struct session *s, struct reader *r, struct file **files, uint32_t count)
+/* The numbers at the end of a description; an older one has none. */
+static const uint8_t *find_ids(const struct reader *r, uint32_t count)
 {
-    struct pairs *pairs = pairs_new();
+    size_t bytes = count * sizeof(uint64_t);
+    return (size_t)(r->end - r->at) > bytes ? r->end - bytes : NULL;
+}
+
+static long adopt_files(struct session *s, struct reader *r, struct file **files, uint32_t count, bool numbered)
+    REQUIRES(adopting);
+static long adopt_files(struct session *s, struct reader *r, struct file **files, uint32_t count, bool numbered)
+{
+    struct pairs *pairs = s->root->adopted->pairs;
+    const uint8_t *ids = numbered ? find_ids(r, count) : NULL;
     const struct described_file **described = calloc(count + 1, sizeof *described);
     const uint8_t **contents = calloc(count + 1, sizeof *contents);
-    long result = pairs && described && contents ? 0 : -ENOMEM;
+    bool *known = calloc(count + 1, sizeof *known);
+    long result = known && described && contents ? 0 : -ENOMEM;
     for (uint32_t i = 0; i < count && !result; i++) {
         struct described_file copy;
         const void *d = take(r, sizeof copy);
@@ -147,19 +229,27 @@ static long adopt_files(struct session *s, struct reader *r, struct file **files
         }
         described[i] = d;
         contents[i] = content;
-        files[i] = adopt_file(s, pairs, &copy, path, content);
+        uint64_t id = 0;
+        if (ids)
+            memcpy(&id, ids + i * sizeof id, sizeof id);
+        files[i] = adopted_file(s->root, id);
+        known[i] = files[i];
+        if (!files[i])
+            files[i] = adopt_file(s, pairs, &copy, path, content);
         if (!files[i])
             result = errno ? -errno : -EIO;
+        else if (!known[i] && !adopted_note(s->root, id, files[i]))
+            result = -ENOMEM;
     }
     for (uint32_t i = 0; i < count && !result; i++) {
         struct described_file copy;
         memcpy(&copy, described[i], sizeof copy);
-        if (copy.kind == FILE_EPOLL)
+        if (copy.kind == FILE_EPOLL && !known[i])
             adopt_interests(files, count, &copy, files[i], contents[i]);
     }
-    pairs_drop(pairs);
     free(described);
     free(contents);
+    free(known);
     return result;
 }
 
@@ -187,6 +277,19 @@ static long adopt_entries(struct session *s, struct reader *r, struct file **fil
     return 0;
 }
 
+/* Those that a new member has of its parent, and the standard ones of a program that begins. */
+static void forget_files_of(struct session *s)
+{
+    for (int i = 0; i < MAX_FILES; i++)
+        if (s->entries[i].file)
+            close_entry(s, i);
+    for (int i = 0; i < MAX_HANDLES; i++)
+        if (s->handles[i]) {
+            file_drop(s->handles[i]);
+            s->handles[i] = NULL;
+        }
+}
+
 long serve_adopt(struct work *w)
 {
     struct session *s = w->session;
@@ -200,7 +303,7 @@ long serve_adopt(struct work *w)
     if (head.magic != DESCRIBED_MAGIC || head.files > MAX_FILES + MAX_HANDLES || head.entries > MAX_FILES ||
         head.handles > MAX_HANDLES || !directory || !head.directory_size || directory[head.directory_size - 1])
         return -EPROTO;
-    long gone_back = journal_apply(s, head.generation); /* a copied image has no journal beside it */
+    long gone_back = s->root == s ? journal_apply(s, head.generation) : 0; /* a copied image has no journal beside it */
     if (gone_back && gone_back != -ENOENT)
         return gone_back;
     int here = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -211,17 +314,26 @@ long serve_adopt(struct work *w)
     if (refused)
         return refused;
     umask(head.umask & 0777);
-    for (int i = 0; i < 3; i++)
-        close_entry(s, i);
+    forget_files_of(s);
     struct file **files = calloc(head.files + 1, sizeof *files);
     if (!files)
         return -ENOMEM;
-    long result = adopt_files(s, &r, files, head.files);
+    pthread_mutex_lock(&adopting);
+    const bool family = s->root != s || ARGUMENT(0) > 1;
+    long result = adopted_begin(s->root) ? adopt_files(s, &r, files, head.files, family) : -ENOMEM;
+    pthread_mutex_unlock(&adopting);
     if (!result)
         result = adopt_entries(s, &r, files, &head);
     for (uint32_t i = 0; i < head.files; i++)
         if (files[i])
             file_drop(files[i]);
     free(files);
-    return result ? result : journal_reset(s, head.generation);
+    if (!result && s->root == s && family) {
+        pthread_mutex_lock(&table_lock);
+        s->awaited = ARGUMENT(0) < MOST_MEMBERS ? (uint32_t)ARGUMENT(0) : MOST_MEMBERS;
+        pthread_mutex_unlock(&table_lock);
+    }
+    if (!result && !family)
+        adopted_forget(s);
+    return result || s->root != s ? result : journal_reset(s, head.generation);
 }

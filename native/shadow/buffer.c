@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <unistd.h>
 
 enum { IDLE_S = 2, PAGE = 4096, STACK_KEPT = 2 * PAGE };
 
@@ -37,11 +38,14 @@ struct session *session_new(void)
     if (s == MAP_FAILED)
         return NULL;
     s->most_files = MAX_FILES;
+    s->bell = -1;
     return s;
 }
 
 void session_free(struct session *s)
 {
+    if (s->bell >= 0)
+        close(s->bell);
     munmap(s, sizeof *s);
 }
 

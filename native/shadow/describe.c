@@ -2,7 +2,7 @@
  *
  * A file is described once and may have several descriptors.  Ordinary files will be opened again by name at their
  * position; what has no name (deleted files, pipes, socket pairs) is saved with its content, event counters, timers
- * and epoll sets with their state.
+ * and epoll sets with their state.  A number at the end of the description tells which files of several members are one.
  */
 #include "described.h"
 
@@ -187,9 +187,12 @@ long serve_describe(struct work *w)
         if (file && !append(w, &one, sizeof one))
             result = -EFBIG;
     }
+    for (uint32_t i = 0; i < head.files && !result; i++)
+        if (!append(w, &list->files[i]->id, sizeof list->files[i]->id))
+            result = -EFBIG;
     s->generation = head.generation;
     if (result)
-        tell(s, SHADOW_NO_IMAGE, -result, 0, list->why[0] ? list->why : "the open files cannot be described");
+        tell(s->root, SHADOW_NO_IMAGE, -result, 0, list->why[0] ? list->why : "the open files cannot be described");
     free(list);
     return result ? result : (long)w->out_used;
 }

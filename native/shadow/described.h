@@ -43,6 +43,7 @@ struct pairs;
 struct pairs *pairs_new(void);
 void pairs_drop(struct pairs *pairs);
 ssize_t end_content(int real, struct described_file *d, uint8_t *to, size_t room); /* all of it, or -errno */
+uint32_t pair_number(struct pairs *pairs, uint32_t old);
 int reopen_end(struct pairs *pairs, const struct described_file *d, const uint8_t *content);
 
 /* A lock that an open file has; content of ordinary files. */

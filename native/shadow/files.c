@@ -22,6 +22,8 @@ static bool on_ordinary_system(int real)
     return false;
 }
 
+static atomic_ullong file_ids ATOMIC;
+
 struct file *file_new(int real, int flags)
 {
     struct stat st;
@@ -32,6 +34,7 @@ struct file *file_new(int real, int flags)
         return NULL;
     }
     file->references = 1;
+    file->id = ++file_ids;
     file->real = real;
     file->flags = flags;
     file->regular = S_ISREG(st.st_mode) || S_ISDIR(st.st_mode) || S_ISBLK(st.st_mode);

@@ -83,6 +83,8 @@ static void *run(void *argument)
     if (s->state != SHADOW_EXITED)
         tell(s, SHADOW_LOST, 0, 0, "the channel ended");
     note_processor_time(s);
+    family_release(s, -EAGAIN); /* of whatever checkpoint was being taken */
+    adopted_forget(s);
     end_family(s);
     return NULL;
 }

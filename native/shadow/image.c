@@ -30,13 +30,10 @@ static bool name_image(struct session *s, bool increment)
 long serve_image_begin(struct work *w)
 {
     struct session *s = w->session;
-    if (s->root->members > 1) {
-        tell(s, SHADOW_NO_IMAGE, EAGAIN, s->root->members - 1, "the program waits for its helpers");
-        return -EAGAIN;
-    }
-    if (!s->image || s->image_fd >= 0)
+    bool family = !family_may_grow(s->root); /* a checkpoint of all is being taken */
+    if (!s->image || s->image_fd >= 0 || (s->root->members > 1 && !family))
         return -EBUSY;
-    if (!name_image(s, increment_is_better(s, ARGUMENT(0))))
+    if (!name_image(s, !family && increment_is_better(s, ARGUMENT(0))))
         return -ENOMEM;
     unlink(s->image_temporary);
     s->image_fd = open(s->image_temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
@@ -92,8 +89,13 @@ long serve_image_end(struct work *w)
     s->image_fd = -1;
     if (!result && rename(s->image_temporary, s->image_final) < 0)
         result = -errno;
-    if (!result)
-        return complete(s, &st);
+    if (!result) {
+        if (family_may_grow(s))
+            s->processes = 1;
+        result = complete(s, &st);
+        family_release(s, result);
+        return result;
+    }
     unlink(s->image_temporary);
     tell(s, SHADOW_NO_IMAGE, -result, 0, "the image could not be completed");
     return result;

@@ -41,6 +41,7 @@ static void *run_member(void *argument)
     for (int i = 0; i < 512; i++)
         root->statistics.by_call[i] += s->statistics.by_call[i];
     pthread_mutex_unlock(&table_lock);
+    family_left(root, s);
     session_free(s);
     end_family(root);
     return NULL;
@@ -187,6 +188,8 @@ long serve_fork(struct work *w)
     bool never;
     if (s->root->members > 500)
         return -EAGAIN;
+    if (!ARGUMENT(1) && !w->again && !family_may_grow(s->root))
+        return -EINPROGRESS;
     if (!s->task.direct || !ARGUMENT(0))
         return start_near(s, &w->passed_fd);
     if (take_spare(s->root, &channel, &label, &never)) {

@@ -1,6 +1,7 @@
 /* Pipes and pairs of sockets in a checkpoint: what lies in them is described without being taken out, and they are made
  * again, both ends at once, when the first is met. */
 #include "described.h"
+#include "serve.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -87,7 +88,7 @@ ssize_t end_content(int real, struct described_file *d, uint8_t *to, size_t room
 
 struct pairs {
     struct pair {
-        uint32_t number;
+        uint32_t number, fresh; /* as the image has it, and as no other pair here has it */
         int real[2];
     } list[512];
     size_t count;
@@ -123,8 +124,18 @@ static struct pair *pair_of(struct pairs *pairs, const struct described_file *d)
     if (failed)
         return NULL;
     pair->number = d->number;
+    pair->fresh = new_pair_number();
     pairs->count++;
     return pair;
+}
+
+/* The number of a pair that was made again: its old one may be another pair's by now. */
+uint32_t pair_number(struct pairs *pairs, uint32_t old)
+{
+    for (size_t i = 0; i < pairs->count; i++)
+        if (pairs->list[i].number == old)
+            return pairs->list[i].fresh;
+    return new_pair_number();
 }
 
 /* Where room is refused, not all can be written. */

@@ -12,10 +12,15 @@
 /* Pipes and the like live here: they work between all members of a program's family. */
 static atomic_uint pair_numbers ATOMIC = 1;
 
+uint32_t new_pair_number(void)
+{
+    return pair_numbers++;
+}
+
 static long install_pair(struct work *w, const int real[2], int flags, uint8_t kind)
 {
     struct session *s = w->session;
-    uint32_t number = pair_numbers++;
+    uint32_t number = new_pair_number();
     int found[2] = {-1, -1};
     for (int i = 0; i < 2; i++) {
         int mode = kind == FILE_PIPE ? (i ? O_WRONLY : O_RDONLY) : O_RDWR;

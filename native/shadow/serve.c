@@ -148,8 +148,12 @@ static long serve_hello(struct work *w)
     memcpy(&hello, w->payload, sizeof hello);
     if (hello.version != PROTOCOL_VERSION)
         return -EPROTO;
-    s->greeted = true;
+    pthread_mutex_lock(&table_lock);
     s->real_pid = (int)hello.real_pid;
+    s->virtual_pid = (int)(hello.kind == HELLO_FRESH ? hello.real_pid : hello.virtual_pid);
+    s->greeted = true;
+    pthread_mutex_unlock(&table_lock);
+    family_joined(s->root);
     start.virtual_pid = start.group = start.session = (int32_t)hello.real_pid;
     start.parent_pid = 1;
     start.uid = getuid();
@@ -314,7 +318,13 @@ static long serve_operation(struct work *w)
     case OP_RELEASE: return serve_release(w);
     case OP_PATH_OF: return serve_path_of(w);
     case OP_EXEC: return serve_exec(w);
-    case OP_BEGIN: tell(w->session, SHADOW_STARTED, w->session->real_pid, 1, NULL); return 0;
+    case OP_BEGIN: return serve_begin(w);
+    case OP_GATHER: return serve_gather(w);
+    case OP_PARKED: return serve_parked(w);
+    case OP_COMMONS: return serve_commons(w);
+    case OP_PART: return serve_part(w);
+    case OP_PART_WRITTEN: return serve_part_written(w);
+    case OP_REAL_PID: return serve_real_pid(w);
     case OP_FACTS: return serve_facts(w);
     case OP_TAKE: return serve_take(w);
     case OP_PLAN_END: return serve_plan_end(w);

@@ -23,12 +23,24 @@ long would_wait(struct work *w, const struct file *file, short events);
 /* open_calls.c */
 long serve_facts(struct work *w);
 
+/* pipe_calls.c */
+uint32_t new_pair_number(void);
+
 /* plan.c */
 long serve_take(struct work *w);
 long serve_plan_end(struct work *w);
 
 /* members.c */
 long serve_fork(struct work *w);
+
+/* family.c */
+long serve_gather(struct work *w);
+long serve_parked(struct work *w);
+long serve_commons(struct work *w);
+long serve_part(struct work *w);
+long serve_part_written(struct work *w);
+long serve_real_pid(struct work *w);
+long serve_begin(struct work *w);
 
 /* waits.c */
 long serve_poll_all(struct work *w);

@@ -34,6 +34,7 @@ struct file {
     bool inherited;   /* standard input, output, error: not saved, given again */
     uint8_t kind;     /* FILE_... */
     uint8_t end;      /* of a pipe: which pair, see pairs.c */
+    uint64_t id;      /* no other file of this process has it */
     int flags;        /* as opened */
     uint32_t number;  /* of a pair */
 };
@@ -121,6 +122,16 @@ struct session {
     struct file **tickets; /* files opened before they were asked for */
     size_t ticket_count;
     struct session *next_member; /* guarded by the table's lock; of the root: the first helper */
+    int virtual_pid;             /* as are all from here to the statistics, but the bell, which is its thread's to make */
+    int bell;                    /* rings when something happens in the family; -1: it was never listened to */
+    int stage;                   /* MEMBER_... of a checkpoint, see family.c */
+    bool begun;                  /* after a restart: it is ready to go on */
+    uint32_t gathered;           /* of the root: how many checkpoints are over; of others: when its part was written */
+    struct gathering *gathering; /* of the root, as are the next four */
+    long gather_result;
+    uint32_t awaited;            /* members that are to come back */
+    uint32_t processes;          /* in the last image */
+    struct adopted *adopted;     /* files that members share, until all are back */
     atomic_int untold;    /* of the root: events that the host has not taken yet */
     atomic_int members;   /* of the root: sessions of the family that are alive, itself included */
     int64_t noted_ns;
@@ -169,6 +180,12 @@ ssize_t secret_receive(struct session *s);
 void plan_begin(struct session *s);
 void plan_learn(struct work *w, long result);
 void plan_forget(struct session *s);
+
+/* family.c */
+void family_release(struct session *root, long result);
+void family_joined(struct session *root);
+void family_left(struct session *root, struct session *s);
+bool family_may_grow(struct session *root);
 
 /* members.c */
 void drop_spares(struct session *root);
@@ -222,5 +239,6 @@ long serve_describe(struct work *w);
 
 /* adopt.c */
 long serve_adopt(struct work *w);
+void adopted_forget(struct session *root);
 
 #endif

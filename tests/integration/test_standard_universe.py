@@ -393,7 +393,7 @@ def test_a_checkpoint_server_keeps_what_spool_need_not() -> None:
             pool.stop()
 
 
-def test_a_job_with_helpers_leaves_when_they_have_ended(pool: PersonalPool) -> None:
+def test_a_job_leaves_with_its_helpers(pool: PersonalPool) -> None:
     program = """
 import os, subprocess, sys, time
 print("one", flush=True)
@@ -405,9 +405,9 @@ print("four")
     job = Job(pool, "family", "", program)
     job.until_lines(1)
     pool.run("condor_vacate_job", job.id)
-    until(lambda: "LastCkptProblem" in pool.jobs(job.id)[0], "a checkpoint that helpers prevent")
-    job.go_on(0)
     job.until_logged("(1) Job was checkpointed.")
+    until(lambda: pool.jobs(job.id)[0].get("CkptProcesses") == 2, "a checkpoint of both processes")
+    job.go_on(0)
     job.go_on(1)
     job.wait()
     assert job.text("out") == "one\ntwo\nthree\nfour\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 import signal
@@ -236,7 +235,7 @@ WAITING = "cat one; read word < two; echo $word; exit 3"
 """A helper that waits for somebody to write into a pipe, then the shell itself waits for another."""
 
 
-def test_a_checkpoint_waits_for_the_family_to_be_one_process_and_says_so(tmp_path: Path) -> None:
+def test_a_program_moves_with_a_helper_that_waits_in_a_long_call(tmp_path: Path) -> None:
     for name in ("one", "two"):
         os.mkfifo(tmp_path / name)
     chain = Chain(["/bin/sh", "-c", WAITING], tmp_path, seed=0)
@@ -244,24 +243,16 @@ def test_a_checkpoint_waits_for_the_family_to_be_one_process_and_says_so(tmp_pat
     assert chain.process
     chain.expect(EventKind.STARTED)
     writer = os.open(tmp_path / "one", os.O_WRONLY)  # opens when the helper does
-    chain.process.send_signal(CHECKPOINT_SIGNAL)
-    event = chain.expect(EventKind.IMAGE, EventKind.NO_IMAGE)
-    assert (event.kind, event.value, event.text) == (
-        EventKind.NO_IMAGE,
-        errno.EAGAIN,
-        "the program waits for its helpers",
-    )
-    os.write(writer, b"helped\n")
-    os.close(writer)
     chain.host.vacate(chain.session)
-    while event.kind is EventKind.NO_IMAGE:
-        assert event.value == errno.EAGAIN
-        chain.process.send_signal(CHECKPOINT_SIGNAL)
-        event = chain.expect(EventKind.IMAGE, EventKind.NO_IMAGE)
+    chain.process.send_signal(CHECKPOINT_SIGNAL)
+    chain.expect(EventKind.IMAGE)
     chain.expect(EventKind.ENDED)
     assert chain.process.wait(DEADLINE_S) == MOVED
+    assert read_image(str(chain.image)).note["processes"] == "2"
     chain.start(str(chain.image))
     chain.expect(EventKind.STARTED)
+    os.write(writer, b"helped\n")
+    os.close(writer)
     (tmp_path / "two").write_text("moved\n")
     chain.expect(EventKind.ENDED)
     assert chain.process.wait(DEADLINE_S) == 3
@@ -271,13 +262,22 @@ def test_a_checkpoint_waits_for_the_family_to_be_one_process_and_says_so(tmp_pat
 
 def test_whoever_asks_for_a_checkpoint_hears_why_there_is_none_yet(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "one")
-    words = tool("run", "--image", str(tmp_path / "image"), "--", "/bin/sh", "-c", "cat one; exit 3")
+    script = (
+        "sh -c 'echo $$ > pid; exec sleep 0.1' & until [ -s pid ]; do :; done; "
+        "kill -STOP $!; kill -CONT $(cat one); wait $!; exit 3"
+    )
+    words = tool("run", "--image", str(tmp_path / "image"), "--", "/bin/bash", "-c", script)
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     with subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, env=environment, text=True) as run:
         assert run.stderr
-        writer = os.open(tmp_path / "one", os.O_WRONLY)
+        writer = os.open(tmp_path / "one", os.O_WRONLY)  # opens when the helper is stopped
+        pid = (tmp_path / "pid").read_text().strip()
         assert finished(tool("now", str(run.pid)))[0] == 0
-        assert run.stderr.readline() == "condor_checkpoint: no checkpoint yet: the program waits for its helpers\n"
+        assert run.stderr.readline() == (
+            f"condor_checkpoint: no checkpoint yet: process {pid} of the program does not stop: "
+            "it is suspended, or in a long call\n"
+        )
+        os.write(writer, pid.encode() + b"\n")
         os.close(writer)
         assert run.wait(DEADLINE_S) == 3
 

@@ -90,7 +90,7 @@ schedd administrator -      all    PreviousCkptGeneration
 schedd administrator shadow all    NumJobStarts JobCurrentStartExecutingDate JobCurrentFinishTransferOutputDate
 schedd administrator shadow all    NumCkpts NumCkpts_RAW NumRestarts LastCkptTime LastCkptDigest LastCkptSeconds
 schedd administrator shadow all    LastCkptProblem LastCkptProblemTime CkptCpuLevel CkptArch CkptOpSys CkptSize
-schedd administrator shadow all    CkptStoredSize CkptThreads
+schedd administrator shadow all    CkptStoredSize CkptThreads CkptProcesses
 schedd administrator shadow all    CkptBytesSent VacatedWithCheckpoint TerminationPending JobCoreDumped JobPid
 schedd administrator shadow all    LastCkptGeneration ExitBySignal ExitStatus ExitCode ExitSignal
 schedd administrator shadow all    DataflowJobSkipped

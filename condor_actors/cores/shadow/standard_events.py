@@ -54,7 +54,7 @@ class CheckpointFacts:
     Attributes:
         digest: names it; generation: number of the run and of the checkpoint in it, as its seal has them.
         size_bytes: with holes; stored_bytes: without; sent_bytes: over the wire.
-        cpu_level: of the processor it needs; threads: of the program; took_s: how long the program waited.
+        cpu_level: of the processor it needs; threads, processes: of the program; took_s: how long the program waited.
     """
 
     digest: str
@@ -64,6 +64,7 @@ class CheckpointFacts:
     sent_bytes: int
     cpu_level: int
     threads: int
+    processes: int = 1
     took_s: float
 
 

@@ -152,6 +152,7 @@ def _checkpointed(run: StandardRun, event: Checkpointed) -> None:
         "LastCkptDigest": facts.digest, "LastCkptGeneration": facts.generation, "CkptCpuLevel": facts.cpu_level,
         "CkptArch": "X86_64", "CkptOpSys": "LINUX", "CkptSize": facts.size_bytes // 1024,
         "CkptStoredSize": facts.stored_bytes // 1024, "CkptThreads": facts.threads,
+        "CkptProcesses": facts.processes,
         "LastCkptSeconds": round(facts.took_s, 3),
         "CkptBytesSent": run.attributes.get_int("CkptBytesSent", job.get_int("CkptBytesSent")) + facts.sent_bytes,
     })

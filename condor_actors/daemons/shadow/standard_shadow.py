@@ -464,10 +464,10 @@ class StandardShadow(Shadow):
         sent = stream.images_in_bytes - self._checkpoint_bytes if stream is not None else 0
         self._checkpoint_bytes += sent
         self._count()
-        level = threads = 1
+        level = threads = processes = 1
         try:
             image = read_image(self._folder.image if event.kind is EventKind.IMAGE else self._folder.delta)
-            level, threads = image.cpu_level, image.threads
+            level, threads, processes = image.cpu_level, image.threads, image.processes
         except (ImageDamaged, OSError) as error:
             self.context.log.error("{run}: the checkpoint cannot be read: {error}", run=self.core.order.run_id,
                                    error=error)
@@ -484,7 +484,7 @@ class StandardShadow(Shadow):
             digest=pieces.digest if pieces is not None else "", size_bytes=event.value,
             generation=str(pieces.seal.generation) if pieces is not None and pieces.seal is not None else "",
             stored_bytes=stored, sent_bytes=sent,
-            cpu_level=level, threads=threads, took_s=event.detail / 1e9), self._vacating))
+            cpu_level=level, threads=threads, processes=processes, took_s=event.detail / 1e9), self._vacating))
 
     # ---- statistics
 

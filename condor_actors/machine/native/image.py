@@ -7,6 +7,9 @@
     0x11000  note "CONDOR": key=value lines (program, pid, threads, bytes, where the files are described …)
     0x12000  the regions; pages of zeros are holes
 
+The image of a family is that of its first process; the other processes' follow it, each an image with headers of its own
+whose offsets count from the beginning of the file, then a table of who is whose child.
+
 The digest of all pages stands at 0x10ff0, so that any damage is found (``verify_image``).
 
 An *increment* (``Image.base``) has only the pages that changed since a whole image, at the places where they are
@@ -124,6 +127,11 @@ class Image:
     def threads(self) -> int:
         """How many threads the program has."""
         return int(self.note.get("threads", "1"))
+
+    @property
+    def processes(self) -> int:
+        """How many processes of the program are in it."""
+        return int(self.note.get("processes", "1"))
 
 
 def _exactly(data: bytes, size: int, what: str) -> bytes:

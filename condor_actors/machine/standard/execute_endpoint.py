@@ -22,9 +22,11 @@ from condor_actors.machine.standard.channel import FarChannel
 from condor_actors.machine.standard.channel_socket import (
     OP_EXIT,
     OP_FORK,
+    OP_GATHER,
     OP_HELLO,
     OP_IMAGE_BEGIN,
     OP_IMAGE_END,
+    OP_PART,
     AnswerFollower,
     ChannelSocket,
     RequestFollower,
@@ -100,6 +102,7 @@ class ExecuteEndpoint(StandardStream):
         self._straight: dict[int, int] = {}
         self._awaited: dict[int, _Control] = {}
         self._image_fd = -1
+        self._written_fd = -1
         self._image_path = ""
         self._increment = False
         self._added: tuple[str, ImageList] | None = None
@@ -153,7 +156,7 @@ class ExecuteEndpoint(StandardStream):
 
     def _open(self, number: int) -> int:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        calls = {OP_HELLO, OP_EXIT, OP_IMAGE_BEGIN, OP_IMAGE_END, OP_FORK}
+        calls = {OP_HELLO, OP_EXIT, OP_IMAGE_BEGIN, OP_IMAGE_END, OP_FORK, OP_GATHER, OP_PART}
         self._requests[number] = RequestFollower(frozenset(calls))
         self._answers[number] = AnswerFollower()
         self.add_member(number, ours, partial(self._requested, number))
@@ -192,8 +195,10 @@ class ExecuteEndpoint(StandardStream):
             if call == OP_IMAGE_BEGIN and result >= 0:
                 passed_fd = self._new_image()
                 self._increment = result == 1
-            elif call == OP_IMAGE_BEGIN:
+            elif call == OP_IMAGE_BEGIN or (call == OP_GATHER and result < 0):
                 self._run.image_refused(-result)
+            elif call == OP_PART and result >= 0 and member != 0:
+                passed_fd = self._members_file()
             elif call == OP_FORK and result >= 0 and self._newborn:
                 number, self._newborn = self._newborn, 0
                 passed_fd = self._open(number)
@@ -234,7 +239,10 @@ class ExecuteEndpoint(StandardStream):
             else:
                 control.answer(-EAGAIN)
         elif control is not self._control:
-            return  # a helper has no say in the rest
+            if what == FILE:  # a helper writes its part of the family's checkpoint
+                passed_fd = self._members_file()
+                control.answer(0, passed_fd)
+            return  # it has no say in the rest
         elif what == BEGAN:
             self.began = True
         elif what == EXITED:
@@ -250,6 +258,18 @@ class ExecuteEndpoint(StandardStream):
             path, self._image_path = self._image_path, ""
             self._run.drop_image(path)
 
+    def _members_file(self) -> int:
+        """One more descriptor of the file that the first process has begun."""
+        if self._written_fd < 0:
+            return os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)  # its part will be missing, and no image made
+        return os.dup(self._written_fd)
+
+    def _keep_file(self, descriptor: int) -> None:
+        """Keep what helpers are to write to, until it is complete; -1: it is."""
+        if self._written_fd >= 0:
+            os.close(self._written_fd)
+        self._written_fd = os.dup(descriptor) if descriptor >= 0 else -1
+
     def _answer_control(self, value: int, passed_fd: int = -1) -> None:
         if self._control is not None:
             self._control.answer(value, passed_fd)
@@ -262,6 +282,7 @@ class ExecuteEndpoint(StandardStream):
         except OSError as error:
             self._answer_control(-(error.errno or EIO))
         else:
+            self._keep_file(descriptor)
             self._answer_control(0, descriptor)
 
     def spare(self, channel: FarChannel, label: int) -> bool:
@@ -295,6 +316,7 @@ class ExecuteEndpoint(StandardStream):
             self._image_path, descriptor = self._run.new_image()
         except OSError:
             return os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)  # its end will be a failure
+        self._keep_file(descriptor)
         return int(descriptor)
 
     def _image_written(self, end_frame: bytes) -> None:
@@ -310,6 +332,7 @@ class ExecuteEndpoint(StandardStream):
     def _bring_home(self, brought: Callable[[int], None]) -> None:
         """A checkpoint is whole here: it goes home before the shadow hears of it; ``brought(errno)``."""
         path, self._image_path = self._image_path, ""
+        self._keep_file(-1)
         increment = self._increment
         if not path:
             brought(EIO)
@@ -394,6 +417,7 @@ class ExecuteEndpoint(StandardStream):
         if self._image_fd >= 0:
             os.close(self._image_fd)
             self._image_fd = -1
+        self._keep_file(-1)
         control, self._control = self._control, None
         if control is not None:
             self._helpers.add(control)

@@ -389,6 +389,8 @@ def _info(words: Sequence[str]) -> int:
             print(json.dumps(attrs.asdict(image, filter=lambda a, _: a.name != "segments"), indent=2, default=list))
             continue
         print(f"{path}: checkpoint of {image.program}, pid {image.note.get('pid')}, {image.threads} thread(s)")
+        if image.processes > 1:
+            print(f"  {image.processes} processes; what follows is of the first")
         print(f"  written {time.strftime('%F %T', time.localtime(int(image.note.get('written', '0'))))}")
         print(f"  {image.size_bytes} bytes, {image.stored_bytes} on disk, {len(image.segments)} regions")
         print(f"  needs x86-64-v{image.cpu_level}; working directory {image.directory}")

@@ -1,0 +1,30 @@
+/* Processes of a program, and how they come back: see kin.c. */
+#ifndef RUNTIME_KIN_H
+#define RUNTIME_KIN_H
+
+#include "channel.h"
+
+struct image_room;
+struct thread;
+
+/* How a process comes back from its part of an image. It lies where no image does. */
+struct revival {
+    const struct family_image *family; /* NULL: it is alone */
+    const struct member_image *members;
+    struct object_image *objects;
+    long places[MOST_COMMONS]; /* of the objects */
+    uint64_t base;             /* of its part */
+    long parent_pid;           /* where it runs; 0: of the first */
+    int control;
+    bool direct;
+    void *secret;
+    volatile uint32_t *broker;
+    int64_t clock_offset_ns; /* of the first */
+};
+
+long kin_list(struct image_room *m) REQUIRES(one_thread);
+bool kin_has(int virtual_id);
+struct revival *kin_load(void) REQUIRES(one_thread);
+void kin_start(struct revival *r, struct thread *self) REQUIRES(one_thread);
+
+#endif

@@ -1,0 +1,121 @@
+"""Programs that start programs, moved with all their processes: the result is the native one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from condor_actors.machine.native.image import verify_image
+from condor_actors.machine.native.programs import runtime_path
+from condor_actors.machine.native.shadow import EventKind
+from condor_actors.messages.codes import CHECKPOINT_SIGNAL
+
+from .chain import Chain
+from .conftest import finished, tool
+
+FAMILIES = {
+    "a parent that waits for one child": (
+        "for i in 1 2 3 4 5; do sleep 0.2; echo $i; done; (sleep 0.2; exit 7); echo $?"
+    ),
+    "a pipeline": "seq 1 200000 | sed s/1/x/ | sort -n | md5sum; sleep 0.5; echo done",
+    "a slow pipeline": (
+        "(for i in 1 2 3 4 5 6 7 8; do echo line $i; sleep 0.1; done) | while read l; do echo got $l; done"
+    ),
+    "children that ended and were not waited for": (
+        'sh -c "sleep 0.6; exit 3" & p=$!; (exit 5) & q=$!; sh -c "kill -9 \\$\\$" & k=$!; sleep 1.2;'
+        "wait $p; echo $?; wait $q; echo $?; wait $k; echo $?"
+    ),
+    "grandchildren, and one whose parent has gone": (
+        "((sleep 0.8; echo orphan > orphan) & ); sh -c 'sh -c \"sleep 0.5; echo deep\"; echo middle';"
+        "sleep 0.8; until [ -s orphan ]; do sleep 0.1; done; cat orphan"
+    ),
+    "signals between members": (
+        "sh -c 'trap \"echo heard; exit 4\" TERM; while :; do sleep 0.05; done' & p=$!;"
+        "sleep 1; kill -TERM $p; wait $p; echo $?"
+    ),
+    "files with a shared position": (
+        "exec 3> out; for i in 1 2 3 4 5 6; do sh -c 'echo line $0 >&3; sleep 0.1' $i; done; echo end >&3; cat out"
+    ),
+}
+POOL = """
+import multiprocessing, sys
+
+def work(number):
+    return sum(i * number % 7 for i in range(120000))
+
+if __name__ == "__main__":
+    multiprocessing.set_start_method(sys.argv[1])
+    with multiprocessing.Pool(2) as pool:
+        print(pool.map(work, range(12)))
+    total = multiprocessing.Value("q", 0)
+    def add(value):
+        for i in range(2000):
+            with value.get_lock():
+                value.value += i
+    if sys.argv[1] == "fork":
+        members = [multiprocessing.Process(target=add, args=(total,)) for _ in range(3)]
+        [m.start() for m in members]
+        [m.join() for m in members]
+    print(total.value, [m.exitcode for m in multiprocessing.active_children()])
+"""
+PLACES = {"here": 1.0, "sooner": 0.25, "at once": 0.0}
+MAKEFILE = "all: a b c d\n\techo all\na b c d:\n\t@sleep 0.2; seq 1 20000 | md5sum > $@; cat $@ >> log; echo $@ done\n"
+
+
+def moved(command: list[str], folder: Path, links: int = 4, pause_s: float = 0.35) -> None:
+    """Run COMMAND natively and in LINKS links: both end alike. Is it faster than its first checkpoint, then again."""
+    for place in ("native", *PLACES):
+        (folder / place).mkdir()
+        (folder / place / "pool.py").write_text(POOL)
+        (folder / place / "Makefile").write_text(MAKEFILE)
+    native = folder / "native"
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=native, check=False)
+    for place, share in PLACES.items():
+        life = Chain(command, folder / place, seed=links).live(links, pause_s * share)
+        assert (life.status, sorted(life.output.splitlines())) == (done.returncode, sorted(done.stdout.splitlines()))
+        if life.links:
+            return
+    raise AssertionError("the program was always faster than a checkpoint")
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_family_moves(family: str, tmp_path: Path) -> None:
+    moved(["/bin/sh", "-c", FAMILIES[family]], tmp_path)
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_processes_of_python_move(method: str, tmp_path: Path) -> None:
+    moved([sys.executable, "pool.py", method], tmp_path, pause_s=0.6)
+
+
+def test_make_moves(tmp_path: Path) -> None:
+    moved(["/usr/bin/make", "-j2"], tmp_path)
+
+
+def test_an_image_of_a_family_is_whole_and_says_so(tmp_path: Path) -> None:
+    chain = Chain(["/bin/sh", "-c", "sleep 30 | cat; echo never"], tmp_path, seed=1)
+    chain.start(runtime_path())
+    assert chain.process
+    chain.expect(EventKind.STARTED)
+    chain.process.send_signal(CHECKPOINT_SIGNAL)
+    chain.expect(EventKind.IMAGE)
+    image = verify_image(str(chain.image))
+    assert int(image.note["processes"]) >= 1
+    chain.host.close(chain.session)
+    chain.expect(EventKind.ENDED)
+    assert chain.process.wait(60) == 113
+
+
+def test_forks_without_end_are_no_hindrance(tmp_path: Path) -> None:
+    """A loop of short children does not outrun the wish for a checkpoint."""
+    loop = "i=0; while [ $i -lt 400 ]; do /bin/true; i=$((i+1)); done; echo $i"
+    moved(["/bin/sh", "-c", loop], tmp_path, pause_s=0.3)
+
+
+def test_the_command_takes_one_of_a_family(tmp_path: Path) -> None:
+    words = [*tool("run", "--every", "0.2s", "--image", "x.ckpt", "--"), "/bin/sh", "-c", "sleep 1 | cat; echo over"]
+    assert finished(words, tmp_path) == (0, b"over\n", b"")
+    assert int(verify_image(str(tmp_path / "x.ckpt")).note["processes"]) == 3
