@@ -7,8 +7,8 @@
     0x11000  note "CONDOR": key=value lines (program, pid, threads, bytes, where the files are described …)
     0x12000  the regions; pages of zeros are holes
 
-The image of a family is that of its first process; the other processes' follow it, each an image with headers of its own
-whose offsets count from the beginning of the file, then a table of who is whose child.
+The image of a family is that of its first process; the other processes' follow it, each an image with headers of its
+own whose offsets count from the beginning of the file, then a table of who is whose child.
 
 The digest of all pages stands at 0x10ff0, so that any damage is found (``verify_image``).
 
