@@ -207,7 +207,8 @@ class NegotiatorDaemon:
         policy = priority_policy(self._config, self._outage.load())
         view = PoolView(weighs=self._config.boolean("NEGOTIATOR_USE_SLOT_WEIGHTS"))
         rules = cycle_rules(self._config)
-        cycle = NegotiationCycle(cycle_settings(self._config), match_settings(self._config), view, policy, rules)
+        cycle = NegotiationCycle(cycle_settings(self._config), match_settings(self._config), view, policy, rules,
+                                self._world.stopwatch)
         cycle.keep(Reservations(self._store.reservations()))
         accountant = Accountant(policy)
         accountant.groups = rules.groups

@@ -23,7 +23,7 @@ anything else             all ads
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from condor_actors.classads.ad import ClassAd
@@ -136,13 +136,15 @@ class AdIndex:
         self._exact = not self._changed
         return (self._clause(rest) | self._changed) & self._all
 
-    def matching(self, my: ClassAd, now_s: float | None = None, limit: int | None = None) -> Iterator[int]:
+    def matching(self, my: ClassAd, now_s: float | None = None, limit: int | None = None,
+                 go_on: Callable[[], bool] | None = None) -> Iterator[int]:
         """The ads that match an ad, both demands true.
 
         Args:
             my: The ad.
             now_s: The time, the clock's by default.
             limit: Stop after as many, not before all when None.
+            go_on: Asked before each pair that is evaluated; stop when it says no.
 
         Returns:
             Their positions, ascending within groups of equal ads.
@@ -155,6 +157,8 @@ class AdIndex:
         found = 0
         for members in self._grouped(my, possible):
             if limit is not None and found >= limit:
+                return
+            if go_on is not None and not go_on():
                 return
             other = self.ads[members[0]]
             self.evaluated += 1

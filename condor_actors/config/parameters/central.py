@@ -68,12 +68,16 @@ ROWS = (
         read_by=NEGOTIATOR,
     ),
     seconds(
-        "NEGOTIATOR_MAX_TIME_PER_CYCLE", 1200, "The longest a cycle may take.", low=1, read_by=NEGOTIATOR
+        "NEGOTIATOR_MAX_TIME_PER_CYCLE",
+        1200,
+        "How long a cycle goes on for submitters whose requests take long.",
+        low=1,
+        read_by=NEGOTIATOR,
     ),
     seconds(
         "NEGOTIATOR_MAX_TIME_PER_SUBMITTER",
         60,
-        "The longest a cycle spends on one submitter.",
+        "How long a cycle works on one submitter's requests, a second at a time; others hear of their matches before.",
         low=1,
         read_by=NEGOTIATOR,
     ),

@@ -12,7 +12,7 @@ A candidate's *version* counts its changes; what was computed for an older versi
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import attrs
 
@@ -225,23 +225,38 @@ class CandidateSet:
 
     # ---- fitting
 
-    def fitting(self, job: ClassAd) -> list[Candidate]:
-        """The candidates whose Requirements and those of the job are both true."""
+    def fitting(self, job: ClassAd, go_on: Callable[[], bool] | None = None) -> list[Candidate]:
+        """The candidates whose Requirements and those of the job are both true.
+
+        Args:
+            job: the job.
+            go_on: asked before each pair that is evaluated; the rest is not looked at when it says no.
+        """
         at = self._at
-        found = [at[position] for position in self._index.matching(job, self.now_s)]
+        found = [at[position] for position in self._index.matching(job, self.now_s, go_on=go_on)]
         return [candidate for candidate in found if candidate is not None]
 
     def fits(self, job: ClassAd, candidate: Candidate) -> bool:
         """Whether both Requirements are true."""
         return match_ads(job, candidate.ad, self.now_s)
 
-    def refusals(self, job: ClassAd, not_fitting: int) -> tuple[int, int]:
-        """Of the candidates that do not fit: how many the job refuses, and how many only refuse the job."""
+    def refusals(self, job: ClassAd, not_fitting: int, go_on: Callable[[], bool] = lambda: True) -> tuple[int, int]:
+        """Of the candidates that do not fit: how many the job refuses, and how many only refuse the job.
+
+        Args:
+            job: the job.
+            not_fitting: how many do not fit.
+            go_on: asked before each that is evaluated; the rest is in neither figure when it says no.
+        """
         if not not_fitting:
             return 0, 0
         total = len(self.by_key)
         if total <= 200:
-            refused = sum(1 for each in self.by_key.values() if not requirements_hold(job, each.ad, self.now_s))
+            refused = 0
+            for looked_at, each in enumerate(self.by_key.values()):
+                if not go_on():
+                    return min(refused, not_fitting), max(0, looked_at - refused - total + not_fitting)
+                refused += not requirements_hold(job, each.ad, self.now_s)
         else:
             refused = total - min(total, self._index.possible(job).bit_count())
         return min(refused, not_fitting), max(0, not_fitting - refused)

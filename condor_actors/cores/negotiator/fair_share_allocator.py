@@ -10,6 +10,9 @@ otherwise small shares would never be served.
 Theory, by index (UP_DOWN, UPDATE_PRIO): the user with the lowest index gets one slot, which makes its index worse by a
 step for the rest of the cycle; then the next.
 
+A user whose purse (:mod:`condor_actors.cores.negotiator.purse`) is empty is put off: what is left is neither served nor
+refused, and the others go on.  One who was put off before is served after the others of a spin.
+
 Where there are accounting groups, both are done in two rounds (:mod:`condor_actors.cores.negotiator.group_quotas`).
 
 Source: HTCondor's manual, "User Priorities and Negotiation".
@@ -27,7 +30,8 @@ import attrs
 from condor_actors.cores.negotiator.candidates import Candidate
 from condor_actors.cores.negotiator.concurrency_limits import ConcurrencyLimits
 from condor_actors.cores.negotiator.group_quotas import GroupBudget
-from condor_actors.cores.negotiator.matchmaking import SHARE_USED_UP, Matchmaker, Pick, Request
+from condor_actors.cores.negotiator.matchmaking import PUT_OFF, SHARE_USED_UP, Matchmaker, Pick, Request
+from condor_actors.cores.negotiator.purse import Purse
 from condor_actors.cores.negotiator.user_priority import PriorityPolicy
 
 __all__ = ["Placement", "Rejected", "FairShareAllocator", "UserTurn"]
@@ -50,6 +54,8 @@ class UserTurn:
         requests: (where from, request) in the order in which they are to be served.
         gained: weight won in this cycle; slots: how many.
         at: the request that is served next.
+        purse: what serving it may take now; put_off: it was not enough.
+        is_slow: it was not enough in an earlier turn or cycle.
     """
 
     name: str
@@ -60,11 +66,14 @@ class UserTurn:
     gained: float = 0.0
     slots: int = 0
     at: int = 0
+    purse: Purse = attrs.field(factory=Purse)
+    put_off: bool = False
+    is_slow: bool = False
 
     @property
     def done(self) -> bool:
-        """Whether every request is served or refused."""
-        return self.at >= len(self.requests)
+        """Whether every request is served, refused or put off."""
+        return self.put_off or self.at >= len(self.requests)
 
 
 @attrs.frozen
@@ -125,13 +134,14 @@ class FairShareAllocator:
             budget.surplus_round = True
         spin(turns, pie)
         for turn in turns:
-            for source, request in turn.requests[turn.at:]:
+            for source, request in () if turn.put_off else turn.requests[turn.at:]:
                 self._reject(turn, source, request, SHARE_USED_UP if self.matchmaker.candidates else NOTHING_LEFT)
 
     # ---- orders
 
     def _by_shares(self, turns: Iterable[UserTurn], pie: float) -> None:
-        active = sorted((turn for turn in turns if not turn.done), key=lambda turn: (turn.priority, turn.name))
+        active = sorted((turn for turn in turns if not turn.done),
+                        key=lambda turn: (turn.is_slow, turn.priority, turn.name))
         first = True
         left = pie
         while active and self.matchmaker.candidates:
@@ -172,16 +182,20 @@ class FairShareAllocator:
                 return False
             return given + weight <= allowance + EPSILON or (at_least_one and given == 0.0)
 
-        while not turn.done and most > 0:
-            source, request = turn.requests[turn.at]
-            pick, waits = self._pick(turn, source, request, permitted)
-            if pick is not None:
-                given += pick.weight
-                most -= 1
-            elif waits:
-                break
-            else:
-                turn.at += 1
+        with turn.purse as purse:
+            while not turn.done and most > 0:
+                if not purse.has_more():
+                    turn.put_off = True
+                    break
+                source, request = turn.requests[turn.at]
+                pick, waits = self._pick(turn, source, request, permitted)
+                if pick is not None:
+                    given += pick.weight
+                    most -= 1
+                elif waits:
+                    break
+                else:
+                    turn.at += 1
         return given
 
     def _pick(self, turn: UserTurn, source: str, request: Request,
@@ -194,11 +208,15 @@ class FairShareAllocator:
             if why:
                 self._reject(turn, source, request, why)
                 return None, False
-        pick, causes = self.matchmaker.choose(request, permitted, lambda candidate: self._may_displace(turn, candidate))
+        pick, causes = self.matchmaker.choose(request, permitted, lambda candidate: self._may_displace(turn, candidate),
+                                              turn.purse)
         if pick is None:
             if causes.get(SHARE_USED_UP):
                 return None, True
-            causes = self.matchmaker.why_not(request)
+            if causes.get(PUT_OFF):
+                turn.put_off = True
+                return None, True
+            causes = self.matchmaker.why_not(request, turn.purse)
             self._reject(turn, source, request, _sentence(causes), causes)
             return None, False
         self._take(turn, source, request, pick)

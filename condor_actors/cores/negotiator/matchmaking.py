@@ -27,13 +27,17 @@ from condor_actors.classads import ClassAd, Expr, is_true, rank
 from condor_actors.cores.negotiator.candidates import NO_PREEMPTION, Candidate, CandidateSet, Entry, number
 from condor_actors.cores.negotiator.match_settings import MatchSettings
 from condor_actors.cores.negotiator.pool_view import COUNTED, Handout, PoolView
+from condor_actors.cores.negotiator.purse import Purse
 from condor_actors.cores.negotiator.reservations import Reservations
 
-__all__ = ["SHARE_USED_UP", "MatchSettings", "Matchmaker", "Pick", "Request"]
+__all__ = ["PUT_OFF", "SHARE_USED_UP", "MatchSettings", "Matchmaker", "Pick", "Request"]
 
 PREEMPT_FOR_PRIORITY, PREEMPT_FOR_RANK = 0, 1
 OUT_OF_REACH = "do not answer your schedd"
 SHARE_USED_UP = "the submitter's share of the pool is used up"
+PUT_OFF = "the submitter's requests took too long in this cycle (NEGOTIATOR_MAX_TIME_PER_SUBMITTER)"
+NOT_COUNTED = "do not fit your job"
+NOT_LOOKED_AT = "were not looked at, since that takes too long for your job's requirements"
 REFUSED_BY_JOB = "are rejected by your job's requirements"
 OWN_JOBS = "run your own jobs"
 OWNER_PREFERS = "serve a job that their owner prefers"
@@ -58,6 +62,7 @@ class Request:
         causes: slots by why they do not fit.
         limits: the concurrency limits that each of its jobs holds.
         avoided: startds that the schedd cannot reach.
+        hurried: the purse ended the look at the candidates.
         costs: what the job takes, by the resources a slot counts, where that does not depend on the slot.
     """
 
@@ -75,6 +80,7 @@ class Request:
     costs: dict[tuple[str, ...], Cost | None] = attrs.field(factory=dict)
     limits: Mapping[str, float] = attrs.field(factory=dict)
     avoided: frozenset[str] = frozenset()
+    hurried: bool = False
     rank: Expr | None = None
     dependent: frozenset[frozenset[str]] = frozenset()
 
@@ -118,19 +124,23 @@ class Matchmaker:
 
     # ---- choosing
 
-    def choose(self, request: Request, permitted: Callable[[float], bool],
-               may_displace: Callable[[Candidate], bool]) -> tuple[Pick | None, Counter[str]]:
+    def choose(self, request: Request, permitted: Callable[[float], bool], may_displace: Callable[[Candidate], bool],
+               purse: Purse | None = None) -> tuple[Pick | None, Counter[str]]:
         """The best slot for one job of a request.
 
         Args:
             request: the job.
             permitted: whether the submitter may have another piece of that weight.
             may_displace: asked once more before someone is displaced.
+            purse: the submitter's; None: as long as it takes.
 
         Returns:
-            The pick and, when there is none, how many slots were refused for which cause.
+            The pick and, when there is none, how many slots were refused for which cause; ``PUT_OFF`` when the purse
+            did not do.
         """
-        heap = self._heap_of(request)
+        heap = self._heap_of(request, purse or Purse())
+        if heap is None:
+            return None, Counter({PUT_OFF: 1})
         aside: list[Entry] = []
         least_refused = math.inf
         found: Pick | None = None
@@ -174,26 +184,13 @@ class Matchmaker:
     def _may_have(self, request: Request, candidate: Candidate) -> bool:
         return self.reservations.may_use(candidate.ad.get_str("Machine"), request.submitter)
 
-    def _heap_of(self, request: Request) -> list[Entry]:
+    def _heap_of(self, request: Request, purse: Purse) -> list[Entry] | None:
+        """The candidates that fit; None: the purse did not do for a look at all of them, a full one may."""
         candidates = self.candidates
         if request.heap is None:
-            self._prepare(request)
-            fitting = candidates.fitting(request.ad)
-            request.fitted, request.looked_at = len(fitting), len(candidates)
-            heap: list[Entry] = []
-            if request.rank is None and not request.dependent:
-                heap = [each.entry for each in fitting if each.entry is not None]
-                fitting = [each for each in fitting if each.entry is None] if len(heap) < len(fitting) else []
-            for each in fitting:
-                entry = self._judge(request, each)
-                if entry is not None:
-                    heap.append(entry)
-            heapify(heap)
-            request.heap = heap
-            request.seen = len(candidates.changes)
-            return heap
+            return self._first_look(request, purse)
         heap = request.heap
-        while request.seen < len(candidates.changes):
+        while request.seen < len(candidates.changes) and purse.has_more():
             changed = candidates.changes[request.seen]
             request.seen += 1
             if not changed.gone and candidates.fits(request.ad, changed):
@@ -202,10 +199,41 @@ class Matchmaker:
                     heappush(heap, entry)
         return heap
 
-    def why_not(self, request: Request) -> Counter[str]:
-        """Slots by why they do not fit, counted when a request found nothing."""
+    def _first_look(self, request: Request, purse: Purse) -> list[Entry] | None:
+        """Judge the candidates; where not even a full purse does for all, those looked at must do."""
+        candidates = self.candidates
+        is_fresh = purse.is_fresh()
+        self._prepare(request)
+        fitting = candidates.fitting(request.ad, purse.has_more)
+        request.fitted, request.looked_at = len(fitting), len(candidates)
+        heap: list[Entry] = []
+        if request.rank is None and not request.dependent:
+            heap = [each.entry for each in fitting if each.entry is not None]
+            fitting = [each for each in fitting if each.entry is None] if len(heap) < len(fitting) else []
+        for each in fitting:
+            if not purse.has_more():
+                break
+            entry = self._judge(request, each)
+            if entry is not None:
+                heap.append(entry)
+        request.hurried = not purse.has_more()
+        if request.hurried and not is_fresh:
+            return None
+        heapify(heap)
+        request.heap = heap
+        request.seen = len(candidates.changes)
+        return heap
+
+    def why_not(self, request: Request, purse: Purse | None = None) -> Counter[str]:
+        """Slots by why they do not fit, counted when a request found nothing, as far as the purse does for that."""
         causes = Counter(request.causes)
-        by_job, by_slot = self.candidates.refusals(request.ad, request.looked_at - request.fitted)
+        not_fitting = request.looked_at - request.fitted
+        if request.hurried:  # another look would take as long
+            causes[NOT_LOOKED_AT] += not_fitting
+            return causes
+        by_job, by_slot = self.candidates.refusals(request.ad, not_fitting, (purse or Purse()).has_more)
+        if by_job + by_slot < not_fitting:
+            causes[NOT_COUNTED] += not_fitting - by_job - by_slot
         if by_job:
             causes[REFUSED_BY_JOB] += by_job
         if by_slot:

@@ -12,7 +12,9 @@ state          what begins or ends it
                NEGOTIATOR_INTERVAL
 ``GATHERING``  until all asked have answered, or the timer ``patience`` runs out; what happens meanwhile asks for
                another cycle afterwards.  A schedd is asked for as many requests as there are slots to give; when
-               these are decided and slots are left, the cycle goes on with a further round
+               these are decided and slots are left, the cycle goes on with a further round; and so it does for
+               users whose requests take long (:mod:`condor_actors.cores.negotiator.purse`), when the others have
+               been told (timer ``further``)
 =============  ===================================================================================================
 
 A cycle that has nobody to serve or nothing to give is not begun.  The time that a decision takes delays the next, so
@@ -37,8 +39,9 @@ from condor_actors.cores.negotiator.cycle_trace import CycleTrace, TraceEntry
 from condor_actors.cores.negotiator.fair_share_allocator import FairShareAllocator, Placement, Rejected, UserTurn
 from condor_actors.cores.negotiator.group_quotas import GroupBudget, GroupTree
 from condor_actors.cores.negotiator.match_settings import MatchSettings
-from condor_actors.cores.negotiator.matchmaking import SHARE_USED_UP, Matchmaker, Request
+from condor_actors.cores.negotiator.matchmaking import PUT_OFF, SHARE_USED_UP, Matchmaker, Request
 from condor_actors.cores.negotiator.pool_view import HANDOUT_S, HARD, NONE, PoolView, Slot, Submitter
+from condor_actors.cores.negotiator.purse import SLICE_S, Purse
 from condor_actors.cores.negotiator.reservations import Reservations
 from condor_actors.cores.negotiator.significant_attributes import SignificantAttributes
 from condor_actors.cores.negotiator.user_priority import PriorityPolicy
@@ -82,6 +85,8 @@ class CycleSettings:
         most_requests: of one submitter in one cycle.
         inform_startd: whether startds hear of matches from the negotiator too.
         trace_cycles: for how many cycles a request's fate is kept.
+        longest_s: how long a cycle may go on; submitter_s: how much time of it one submitter's requests may take,
+            slice_s: and how much of one turn.
         use_counts: whether a request may get a slot for each of its jobs in one cycle, or for the first alone.
     """
 
@@ -96,6 +101,9 @@ class CycleSettings:
     inform_startd: bool = True
     trace_cycles: int = setting("NEGOTIATOR_TRACE_CYCLES")
     use_counts: bool = setting("USE_RESOURCE_REQUEST_COUNTS")
+    longest_s: float = setting("NEGOTIATOR_MAX_TIME_PER_CYCLE")
+    submitter_s: float = setting("NEGOTIATOR_MAX_TIME_PER_SUBMITTER")
+    slice_s: float = SLICE_S
 
 
 @attrs.frozen(kw_only=True)
@@ -117,7 +125,8 @@ class _Gathering:
         more: where the requests of a submitter go on, when there were enough for now.
         taken: how many requests of a submitter have come.
         placed, rejected: what earlier rounds of the cycle decided.
-        gained: weight by user in earlier rounds.
+        gained: weight by user in earlier rounds; used_s: time that its requests took.
+        told: of how many placed and rejected the schedds were told.
         is_hurried: only schedds of other pools have not answered, and they are not waited for long.
     """
 
@@ -131,6 +140,8 @@ class _Gathering:
     placed: list[Placement] = attrs.field(factory=list)
     rejected: list[Rejected] = attrs.field(factory=list)
     gained: dict[str, float] = attrs.field(factory=dict)
+    used_s: dict[str, float] = attrs.field(factory=dict)
+    told: tuple[int, int] = (0, 0)
     is_hurried: bool = False
 
 
@@ -141,11 +152,15 @@ class NegotiationCycle:
         settings, match_settings: the configuration.
         view: the pool; priorities: the policy in force.
         rules: accounting groups and concurrency limits.
+        stopwatch: seconds, for what a user's requests take beside the steps of their evaluations.
     """
 
     def __init__(self, settings: CycleSettings, match_settings: MatchSettings, view: PoolView,
-                 priorities: PriorityPolicy, rules: CycleRules | None = None) -> None:
+                 priorities: PriorityPolicy, rules: CycleRules | None = None,
+                 stopwatch: Callable[[], float] = lambda: 0.0) -> None:
         self.settings = settings
+        self._stopwatch = stopwatch
+        self._slow: set[str] = set()
         self.view = view
         self.priorities = priorities
         self.state = CycleState.IDLE
@@ -326,10 +341,37 @@ class NegotiationCycle:
         self._matchmaker.begin(self.view, now_s)
         turns = self._turns(gathering, now_s)
         self._spin(gathering, turns, now_s)
+        late = self._put_off(gathering, turns, now_s)
         questions = self._further(gathering, turns) if len(self._matchmaker.candidates) else []
+        gathering.requests = late
         if questions:
-            return (*questions, SetTimer("patience", self.settings.patience_s))
+            return (*self._tell(gathering), *questions, SetTimer("patience", self.settings.patience_s))
+        if late:
+            return (*self._tell(gathering), SetTimer("further", 0.0))
         return self._finish(gathering, now_s)
+
+    def go_on(self, now_s: float) -> tuple[Effect, ...]:
+        """The timer ``further`` ran out: serve those who were put off."""
+        gathering = self._gathering
+        return () if gathering is None or gathering.awaited else self.decide(now_s)
+
+    def _put_off(self, gathering: _Gathering, turns: list[UserTurn], now_s: float) -> dict[str, list[Request]]:
+        """What waits for a further turn, by submitter: nothing of who has had enough, or whom others would wait for."""
+        settings = self.settings
+        late: dict[str, list[Request]] = {}
+        over = self._wished == HARD or now_s - gathering.began_s >= settings.longest_s
+        for turn in turns:
+            used_s = gathering.used_s[turn.name] = gathering.used_s.get(turn.name, 0.0) + turn.purse.used_s
+            if not turn.put_off:
+                continue
+            self._slow.add(turn.name)
+            for source, request in turn.requests[turn.at:]:
+                if over or used_s >= settings.submitter_s:
+                    gathering.rejected.append(Rejected(turn, source, request, PUT_OFF, ()))
+                else:
+                    request.heap, request.seen, request.hurried = None, 0, False
+                    late.setdefault(source, []).append(request)
+        return late
 
     def _further(self, gathering: _Gathering, turns: list[UserTurn]) -> list[Effect]:
         """Questions for the requests of submitters that could take more than they had asked for so far."""
@@ -349,7 +391,8 @@ class NegotiationCycle:
         effects: list[Effect] = [CancelTimer("patience"), *self._note_trace(gathering, placed, rejected, now_s)]
         idle = {name for each in rejected if self.view.demand.get(name := each.turn.name, (0, 0))[0]}
         self.priorities.wants(idle, now_s)
-        effects += self._tell(gathering, placed, rejected)
+        self._slow &= {name for name, used_s in gathering.used_s.items() if used_s >= self.settings.slice_s}
+        effects += self._tell(gathering)
         self.last = {
             "LastNegotiationCycleNumber0": float(gathering.number), "LastNegotiationCycleTime0": gathering.began_s,
             "LastNegotiationCycleEnd0": now_s, "LastNegotiationCycleMatches0": float(len(placed)),
@@ -393,7 +436,8 @@ class NegotiationCycle:
                     submitter.name, self.priorities.effective(submitter.name, now_s),
                     holding=(record.holding if record is not None else 0.0)
                     + gathering.gained.get(submitter.name, 0.0),
-                    ceiling=record.ceiling if record is not None else -1.0,
+                    ceiling=record.ceiling if record is not None else -1.0, is_slow=submitter.name in self._slow,
+                    purse=Purse(min(self.settings.slice_s, self.settings.submitter_s), self._stopwatch),
                 )
             for request in requests:
                 request.priority = turn.priority
@@ -426,7 +470,10 @@ class NegotiationCycle:
 
     # ---- telling
 
-    def _tell(self, gathering: _Gathering, placed: list[Placement], rejected: list[Rejected]) -> list[Effect]:
+    def _tell(self, gathering: _Gathering) -> list[Effect]:
+        """Tell schedds, and startds, what was decided since they were told last."""
+        placed, rejected = gathering.placed[gathering.told[0]:], gathering.rejected[gathering.told[1]:]
+        gathering.told = len(gathering.placed), len(gathering.rejected)
         effects: list[Effect] = []
         for key, submitter in gathering.submitters.items():
             to = Address(submitter.schedd, SCHEDD)

@@ -6,7 +6,7 @@ event                  what it does
 ``AdsChanged``         the view; the accountant learns who holds what; perhaps a cycle
 ``RequestCycle``       a cycle soon
 ``Answer``             a schedd's requests, part of the cycle that gathers
-``TimerFired``         ``cycle``, ``interval``, ``patience``, ``handouts``, ``save``
+``TimerFired``         ``cycle``, ``interval``, ``patience``, ``further``, ``handouts``, ``save``
 ``QueryTrace``         answered from the cycles' trace
 ``QueryPriorities``,   the accountant's
 ``SetPriority``
@@ -99,6 +99,8 @@ class NegotiatorCore:
             return self.cycle.begin(now_s)
         if event.key == "interval":
             return self.cycle.regularly(now_s)
+        if event.key == "further":
+            return self.cycle.go_on(now_s)
         if event.key == "patience":
             return self.cycle.out_of_patience(now_s)
         if event.key == "handouts":
