@@ -20,7 +20,7 @@ from condor_actors.submit import Cluster, Description, Options, SubmitError
 from condor_actors.tools.lib.command import ToolError, Words, run
 from condor_actors.tools.lib.contact import load
 from condor_actors.tools.lib.flags import MANY, NO_DEBUG, Flag, Given
-from condor_actors.tools.lib.submission import Submission, environment
+from condor_actors.tools.lib.submission import Submission, environment, make_logs
 from condor_actors.wire.blocking import WireError
 
 if TYPE_CHECKING:
@@ -160,6 +160,8 @@ class _Report:
                 self._report(cluster)
         else:
             self._submission.send(clusters)
+            if not (call.name or call.pool or call.address):
+                make_logs(clusters)
             for cluster in clusters:
                 self._report(cluster)
         sys.stdout.flush()

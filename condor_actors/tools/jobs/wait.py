@@ -175,17 +175,24 @@ class _Watch:
         return None
 
 
+BEGIN_S = 10.0
+"""How long the first event of a log may take that condor_submit has just made."""
+
+
 def _wait(call: Call) -> int:
     try:
         log = GrowingFile(call.log)
     except OSError as error:
         return _say(f"Couldn't open {call.log}: {error.strerror}")
+    begin_s = time.monotonic() + BEGIN_S
     deadline_s = None if call.wait_s is None else time.monotonic() + call.wait_s
     reader, watch = EventReader(), _Watch(call)
     is_first = True
     with log:
         while True:
             data = log.read()
+            if is_first and not data and call.wait_s is None and log.wait(begin_s):
+                continue
             for event in reader.feed(data):
                 watch.take(event)
             if reader.stranger:

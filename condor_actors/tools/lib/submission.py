@@ -11,6 +11,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from condor_actors.submit import Cluster, Environment
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 PAGE_BYTES = 384 * 1024
 MOST_NUMBERS = 1000
 """Cluster numbers that a schedd gives away at once."""
+MOST_LOGS = 1000
+"""Event logs that are made before the first event is written."""
 RETURN_S = 60.0
 """How long a schedd that went away during a submission is given to come back and say what became of it."""
 
@@ -178,3 +181,30 @@ def environment(config: Config, *, submit_method: int = 0) -> Environment:
         },
         submit_method=submit_method,
     )
+
+
+def make_logs(clusters: Sequence[Cluster]) -> None:
+    """Make the event logs of jobs that were just queued on this machine, empty, where there are none.
+
+    The first event is written by a shadow host, which may have to start; whoever looks for the log at once
+    (``condor_submit job.sub && condor_wait job.log``) finds it all the same.
+    """
+    from condor_actors.classads import ClassAd
+    from condor_actors.userlog.writer import log_paths
+
+    made: set[str] = set()
+    for cluster in clusters:
+        common = ClassAd.from_bytes(cluster.ad)
+        for text in cluster.procs:
+            if len(made) >= MOST_LOGS:
+                return
+            ad = common
+            if b"UserLog" in text or b"Iwd" in text:
+                ad = ClassAd.from_bytes(text)
+                ad.parent = common
+            for path in set(log_paths(ad)) - made:
+                made.add(path)
+                with suppress(OSError, ValueError):  # the shadow host says what is wrong with it
+                    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644))
+            if ad is common and b"UserLog" in cluster.ad:
+                break
