@@ -247,8 +247,8 @@ NEGOTIATOR: tuple[Mutation, ...] = (
         killed_by=("tests/unit/cores/negotiator/test_negotiation_cycle.py::test_nobody_gets_more_than_his_ceiling",)),
     Mutation(
         "bad-users-first", "condor_actors/cores/negotiator/fair_share_allocator.py",
-        "key=lambda turn: (turn.priority, turn.name))",
-        "key=lambda turn: (-turn.priority, turn.name))",
+        "key=lambda turn: (turn.is_slow, turn.priority, turn.name))",
+        "key=lambda turn: (turn.is_slow, -turn.priority, turn.name))",
         why="who has used most is served first",
         killed_by=("tests/unit/cores/negotiator/test_negotiation_cycle.py::test_who_has_used_least_gets_the_last_slot",)),
     Mutation(
