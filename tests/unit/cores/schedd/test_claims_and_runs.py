@@ -110,6 +110,16 @@ def test_a_claim_is_stored_then_used() -> None:
     assert [each.run_id for each in schedd.stored(SaveRun)] == ["1.0#1@s"]
 
 
+def test_thousands_of_claims_may_take_longer_to_be_granted_than_one() -> None:
+    schedd = Schedd()
+    schedd.submit(3000)
+    schedd.matched()
+    patience_s = [each.timeout_s for each in schedd.out if isinstance(each, Ask) and each.tag[0] == "claim"]
+    assert patience_s == sorted(patience_s)
+    assert patience_s[0] < 31.0
+    assert patience_s[-1] > 60.0
+
+
 def test_a_startd_cannot_grant_the_claim_of_another() -> None:
     schedd = Schedd()
     cluster = schedd.submit(2)
