@@ -1,4 +1,4 @@
-"""Where the pool's collectors are."""
+"""Where the pool's collectors and gateways are."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from condor_actors.addresses import BadAddress, joined_address, split_address
 from condor_actors.config.config import Config
 from condor_actors.config.errors import ConfigError
 
-__all__ = ["collector_nodes"]
+__all__ = ["collector_nodes", "gateway_nodes"]
 
 
 def collector_nodes(config: Config) -> tuple[str, ...]:
@@ -15,13 +15,26 @@ def collector_nodes(config: Config) -> tuple[str, ...]:
     Raises:
         ConfigError: one of them is no address.
     """
+    return _nodes(config, "COLLECTOR_HOST", "COLLECTOR_PORT")
+
+
+def gateway_nodes(config: Config) -> tuple[str, ...]:
+    """The nodes of the pool's gateways that GATEWAY_HOST names; GATEWAY_PORT where it names none.
+
+    Raises:
+        ConfigError: one of them is no address.
+    """
+    return _nodes(config, "GATEWAY_HOST", "GATEWAY_PORT")
+
+
+def _nodes(config: Config, name: str, port_name: str) -> tuple[str, ...]:
     nodes = []
-    for word in config.list_of("COLLECTOR_HOST"):
+    for word in config.list_of(name):
         try:
             host, port = split_address(word)
         except BadAddress as error:
-            file, line = config.where("COLLECTOR_HOST")
-            raise ConfigError(str(error), file=file, line=line or None, name="COLLECTOR_HOST", value=word,
+            file, line = config.where(name)
+            raise ConfigError(str(error), file=file, line=line or None, name=name, value=word,
                               expected="host or host:port") from None
-        nodes.append(f"<{joined_address(host, config.integer('COLLECTOR_PORT') if port is None else port)}>")
+        nodes.append(f"<{joined_address(host, config.integer(port_name) if port is None else port)}>")
     return tuple(dict.fromkeys(nodes))

@@ -106,10 +106,17 @@ class HostsRevoked:
 
 @attrs.frozen(kw_only=True)
 class KnownPartner:
-    """Another pool that this one trusts: its name, and the node of its central manager as this pool dials it."""
+    """Another pool that this one trusts.
+
+    Attributes:
+        name: what it is called.
+        central: the node of its central manager, as this pool dials it.
+        gateways: the nodes of its gateways, likewise; none: it has none that could be dialled.
+    """
 
     name: str
     central: str
+    gateways: tuple[str, ...] = ()
 
     def is_called(self, word: str) -> bool:
         """Whether FLOCK_TO or FLOCK_FROM means it: by its name, or by its central manager's host or address."""

@@ -18,12 +18,13 @@ from twisted.logger import Logger
 from twisted.python import usage
 
 from condor_actors.actors.workers import Workers
-from condor_actors.config import load_config
+from condor_actors.config import ConfigError, load_config
 from condor_actors.daemons.schedd.shadow_processes import HOST_ID_VARIABLE
 from condor_actors.machine.privilege.pool_account import pool_account
 from condor_actors.machine.privilege.secret_memory import give_up_rights, keep_private
 from condor_actors.services.logs import start_logging
-from condor_actors.services.world import RealWorld, real_world, watch_edges
+from condor_actors.services.world import RealWorld, gateways_of, real_world, watch_edges
+from condor_actors.wire.post_office import PostOffice
 
 STOP_PATIENCE_S = 10.0
 """How long an end waits for logs that do not answer: the schedd has their events sent again."""
@@ -131,6 +132,15 @@ class ShadowHostService(Service):
             post.tls = TlsDoor(credentials)
         else:
             post.tls.renew(credentials)
+        self._take_gateways(post)
+
+    def _take_gateways(self, post: PostOffice) -> None:
+        """Reach other pools as the configuration says by now: this process may have waited long for its owner."""
+        try:
+            config = load_config(subsystem="SHADOW", reads_user_file=not self._as_owner)
+            post.gateways = gateways_of(config, "shadow-host")
+        except (ConfigError, OSError) as error:
+            self.log.error("GATEWAY_HOST is not read again: {error}", error=error)
 
     def _leave(self) -> None:
         if self._reactor.running:

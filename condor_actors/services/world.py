@@ -27,7 +27,7 @@ from condor_actors.addresses import BadAddress, is_ipv6, split_address
 from condor_actors.classads.builtins.choice import listen_to_debug
 from condor_actors.classads.evaluation.budget import DEFAULT_BYTES, set_limits
 from condor_actors.config import Config, ConfigError
-from condor_actors.config.collectors import collector_nodes
+from condor_actors.config.collectors import collector_nodes, gateway_nodes
 from condor_actors.config.user_maps import use_user_maps
 from condor_actors.machine.privilege.pool_account import pool_uid
 from condor_actors.services.audit import AuditLog
@@ -38,6 +38,7 @@ from condor_actors.wire.authorization import Authorization
 from condor_actors.wire.credentials import Credentials
 from condor_actors.wire.identity_map import IdentityMap
 from condor_actors.wire.idtokens.verifier import TokenVerifier
+from condor_actors.wire.nodes import TlsNode, tls_node
 from condor_actors.wire.post_office import PostOffice
 
 TAKE_TOKENS = frozenset({"master", "collector", "negotiator", "schedd", "startd"})
@@ -117,6 +118,7 @@ class RealWorld:
         if self.post.identity_map is not None:
             self.post.identity_map = IdentityMap.of(config)
         self.post.trusted_user_hosts = frozenset(host.lower() for host in config.list_of("TRUSTED_USER_HOSTS"))
+        self.post.gateways = gateways_of(config, self.name)
         classads_of(config)
 
     def close(self) -> Deferred[Any]:
@@ -161,12 +163,18 @@ def real_world(config: Config, name: str, *, reactor: Any, credentials: Credenti
         config.integer("SEC_MAX_LINKS"), config.integer("SEC_MAX_LINKS_PER_SOURCE"),
         config.integer("SEC_MAX_SILENT_LINKS"), frozenset({0, os.getuid(), pool_uid(config)}))
     post.trusted_user_hosts = frozenset(host.lower() for host in config.list_of("TRUSTED_USER_HOSTS"))
+    post.gateways = gateways_of(config, name)
     authorization = Authorization(config, own_uid=pool_uid(config) if own_uid is None else own_uid,
                                   partners=post.partners)
     world = World(reactor_time=reactor, wall_clock=SteadyClock(), random=random, post=post, log=log,
                   authorize=authorization.allows, witness=witness)
     return RealWorld(name=name, config=config, world=world, post=post, authorization=authorization,
                      listens_locally=listens_locally, listens_publicly=listens_publicly)
+
+
+def gateways_of(config: Config, name: str) -> tuple[TlsNode, ...]:
+    """The gateways through which a daemon reaches machines of other pools; a gateway itself dials its partners."""
+    return () if name == "gateway" else tuple(map(tls_node, gateway_nodes(config)))
 
 
 def watch_edges(system: ActorSystem, reactor: Any, log: Logger) -> None:
@@ -242,11 +250,13 @@ def _is_loopback(wanted: str) -> bool:
 
 
 def listening_port(config: Config, name: str) -> int:
-    """The port of a daemon: the collector's is known to all (COLLECTOR_HOST or COLLECTOR_PORT), others take
-    ``<NAME>_PORT`` or any free one."""
+    """The port of a daemon: the collector's (COLLECTOR_HOST or COLLECTOR_PORT) and the gateway's are known to all;
+    others take ``<NAME>_PORT`` or any free one."""
     if name == "collector":
         first = next(iter(collector_nodes(config)), "")
         return split_address(first)[1] or 0 if first else config.integer("COLLECTOR_PORT")
+    if name == "gateway":
+        return config.integer("GATEWAY_PORT")
     wanted = config.text(f"{name.upper().replace('-', '_')}_PORT")
     return int(wanted) if wanted else 0
 

@@ -40,9 +40,10 @@ BACKLOG = 512
 class Doorway(Protocol):
     """Reads the first line and hands the connection over."""
 
-    def __init__(self, office: PostOffice, tls: TlsDoor | None) -> None:
+    def __init__(self, office: PostOffice, tls: TlsDoor | None, realm: str = "") -> None:
         self._office = office
         self._tls = tls
+        self._realm = realm
         self._buffer = b""
         self._inner: IProtocol | None = None
         self._timeout: IDelayedCall | None = None
@@ -53,7 +54,7 @@ class Doorway(Protocol):
 
     def connectionMade(self) -> None:  # noqa: N802 - Twisted's
         """Wait for the line, but not forever; hang up at once on a source that has too many connections."""
-        source = source_of(self.transport)
+        source = f"pool {self._realm}" if self._realm else source_of(self.transport)
         if not self._office.admission.enter(source):
             _abort(self.transport)
             return
@@ -88,7 +89,7 @@ class Doorway(Protocol):
         identity = self._bearer or self._identify()
         if identity is not None and identity is not _NOBODY:
             identity = self._office.known_here(attrs.evolve(identity, address=self._address()))
-        inner = self._office.accept(line, identity) if identity is not _NOBODY else None
+        inner = self._office.accept(line, identity) if self._may_enter(identity) else None
         if inner is None:
             self._office.log.info("a connection from {peer} ({who}) wants {line!r}: refused",
                                   peer=self._peer(), who=getattr(identity, "name", "a stranger"), line=line)
@@ -103,12 +104,18 @@ class Doorway(Protocol):
         if rest:
             inner.dataReceived(rest)
 
+    def _may_enter(self, identity: Identity | None) -> bool:
+        """Whether somebody is let in here; through the gateway only those of the pool from which it says they come."""
+        if self._realm:
+            return identity is not None and identity.realm == self._realm
+        return identity is not _NOBODY
+
     # ---- tokens
 
     def _takes_token(self, rest: bytes) -> bool:
         """Let the peer show a token, once, where one counts: on TLS, since a local socket tells who it is."""
         verifier = self._office.tokens
-        if self._tls is None or verifier is None or rest or self._bearer is not None:
+        if self._tls is None or self._realm or verifier is None or rest or self._bearer is not None:
             return False
         transport: Any = self.transport
         own = transport.getHandle().get_certificate()
@@ -219,14 +226,15 @@ class UnixDoor(_Few, unix.Port):
 
 
 class DoorFactory(Factory):
-    """Makes a :class:`Doorway` for each connection."""
+    """Makes a :class:`Doorway` for each connection; with ``realm`` for those of that pool, through a gateway."""
 
     noisy = False
 
-    def __init__(self, office: PostOffice, tls: TlsDoor | None) -> None:
+    def __init__(self, office: PostOffice, tls: TlsDoor | None, realm: str = "") -> None:
         self._office = office
         self._tls = tls
+        self._realm = realm
 
     def buildProtocol(self, addr: object) -> Doorway:  # noqa: N802 - Twisted's
         """A doorway."""
-        return Doorway(self._office, self._tls)
+        return Doorway(self._office, self._tls, self._realm)

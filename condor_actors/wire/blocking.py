@@ -127,13 +127,15 @@ def connect_tls(node: TlsNode, credentials: ToolCredentials | TokenCredentials, 
     import ssl
     from socket import IPPROTO_TCP, TCP_NODELAY, create_connection
 
+    context = credentials.context(node.realm)
     try:
-        plain = create_connection((node.name, node.port), timeout=timeout_s)
+        plain = (_through_gateway(node, credentials, timeout_s) if node.realm and credentials.gateways
+                 else create_connection((node.name, node.port), timeout=timeout_s))
     except OSError as error:
         raise Unreachable(f"nobody answers at {node}: {_reason(error)}") from None
     plain.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
     try:
-        return credentials.context(node.realm).wrap_socket(plain, server_hostname=node.name)
+        return context.wrap_socket(plain, server_hostname=node.name)
     except ssl.SSLCertVerificationError as error:
         plain.close()
         pool = f"the pool {node.realm}" if node.realm else "this pool"
@@ -141,6 +143,12 @@ def connect_tls(node: TlsNode, credentials: ToolCredentials | TokenCredentials, 
     except OSError as error:
         plain.close()
         raise Unreachable(f"{node}: {_reason(error)}") from None
+
+
+def _through_gateway(node: TlsNode, credentials: Any, timeout_s: float) -> Any:
+    from condor_actors.wire.relays.tool_way import way_to
+
+    return way_to(node, credentials, timeout_s)
 
 
 def _reason(error: OSError) -> str:

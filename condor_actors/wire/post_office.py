@@ -14,13 +14,7 @@ from typing import Any
 
 import attrs
 from twisted.internet.defer import Deferred, DeferredList, fail
-from twisted.internet.endpoints import (
-    HostnameEndpoint,
-    TCP4ClientEndpoint,
-    TCP6ClientEndpoint,
-    UNIXClientEndpoint,
-    wrapClientTLS,
-)
+from twisted.internet.endpoints import UNIXClientEndpoint, wrapClientTLS
 from twisted.internet.error import ConnectError
 from twisted.internet.interfaces import IListeningPort, IProtocol, IReactorTime, IStreamClientEndpoint
 from twisted.internet.protocol import Factory
@@ -30,7 +24,6 @@ from condor_actors.actors.post import PostReceiver
 from condor_actors.messages.codec import kinds
 from condor_actors.messages.envelope import SELF, TOOL, Address, Envelope, Identity
 from condor_actors.messages.pool import KnownPartner
-from condor_actors.messages.realm import node_abroad
 from condor_actors.wire import frames
 from condor_actors.wire.acceptor import BACKLOG, DoorFactory, Doorway, TcpDoor, UnixDoor
 from condor_actors.wire.admission import Admission
@@ -43,15 +36,15 @@ from condor_actors.wire.nodes import (
     BadNode,
     TlsNode,
     UnixNode,
-    is_address,
     parse_node,
     short_socket_path,
     somebody_listens,
 )
 from condor_actors.wire.peers import local_identity
+from condor_actors.wire.relays.lines import RELAYED_LINE
+from condor_actors.wire.relays.ways import CONNECT_S, ThroughGateway, direct, take_relayed
 from condor_actors.wire.trust import BadCertificate
 
-CONNECT_S = 15.0
 MAX_CONNECTIONS = 20_000
 MAX_OF_ONE_SOURCE = 2_000
 MAX_SILENT = 128
@@ -82,6 +75,7 @@ class PostOffice:
         trusted_user_hosts: machines whose users are the users of the same name here; small letters.
         tokens: judges the tokens that peers show; None: none counts here.
         identity_map: the names here of those who proved others; None: everybody keeps his.
+        gateways: through which machines of other pools are reached; none: they are dialled.
     """
 
     def __init__(self, reactor: Any, *, random: Random, process: str, uid_domain: str,
@@ -98,6 +92,7 @@ class PostOffice:
         self.trusted_user_hosts: frozenset[str] = frozenset()
         self.tokens: TokenVerifier | None = None
         self.identity_map: IdentityMap | None = None
+        self.gateways: tuple[TlsNode, ...] = ()
         self.doorways: set[Doorway] = set()
         self._reactor = reactor
         self._process = process
@@ -211,6 +206,8 @@ class PostOffice:
             assert identity is not None
             self._last_inbound += 1
             return self._new_link(f"in:{self._last_inbound}", identity, is_client=False).broker
+        if line == RELAYED_LINE:
+            return take_relayed(self, identity)
         service = self.services.get(line)
         return service(identity or Identity(name="guest@nowhere", method="tls")) if service is not None else None
 
@@ -246,14 +243,9 @@ class PostOffice:
             raise BadNode(f"{node} needs TLS, and this process has no certificate")
         if self.tls.revoked(parsed.realm) is None:
             raise BadNode(f"{node} is in the pool {parsed.realm}, which is no partner of this one (condor_flock list)")
-        plain: IStreamClientEndpoint
-        if not is_address(parsed.name):
-            plain = HostnameEndpoint(self._reactor, parsed.name.encode("idna"), parsed.port, timeout=CONNECT_S)
-        elif ":" in parsed.name:
-            plain = TCP6ClientEndpoint(self._reactor, parsed.name, parsed.port, timeout=CONNECT_S)
-        else:
-            plain = TCP4ClientEndpoint(self._reactor, parsed.name, parsed.port, timeout=CONNECT_S)
-        return plain
+        if parsed.realm and self.gateways:
+            return ThroughGateway(self._reactor, self.tls, self.gateways, parsed)
+        return direct(self._reactor, parsed)
 
     def connect(self, node: str) -> Deferred[IProtocol]:
         """Dial for a :class:`Dialled`."""
@@ -463,8 +455,7 @@ class PostOffice:
 
     def partners(self) -> tuple[KnownPartner, ...]:
         """The pools that are trusted now."""
-        return tuple(KnownPartner(name=each.name, central=node_abroad(each.central, each.name))
-                     for each in (self.tls.credentials.partners if self.tls is not None else ()))
+        return tuple(each.known() for each in (self.tls.credentials.partners if self.tls is not None else ()))
 
     def stop(self) -> Deferred[Any]:
         """Stop listening, say goodbye on every link after what is queued; fires when all is closed."""

@@ -14,6 +14,7 @@ from typing import Any
 
 import attrs
 
+from condor_actors.config.collectors import gateway_nodes
 from condor_actors.wire.errors import NotTrusted, WireError
 
 FRESH_S = 7 * 3600.0
@@ -25,12 +26,19 @@ LENDERS = ("master", "schedd", "startd", "collector")
 
 @attrs.frozen(kw_only=True)
 class ToolCredentials:
-    """Paths of PEM files: our certificate chain, its key, the pool's CA; and of the list of partners."""
+    """What a tool shows, and whom it believes.
+
+    Attributes:
+        certificate, key, ca: paths of PEM files: our certificate chain, its key, the pool's CA.
+        partners: path of the list of partners.
+        gateways: nodes of this pool's gateways, through which machines of partners are reached; none: directly.
+    """
 
     certificate: str
     key: str
     ca: str
     partners: str = ""
+    gateways: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, config: Any) -> ToolCredentials | None:
@@ -40,13 +48,13 @@ class ToolCredentials:
         made more than :data:`FRESH_S` ago.
         """
         ca = _path(config, "POOL_CA")
-        partners = _path(config, "POOL_PARTNERS")
+        partners, gateways = _path(config, "POOL_PARTNERS"), gateway_nodes(config)
         machine = cls(certificate=_path(config, "HOST_CERTIFICATE"), key=_path(config, "HOST_KEY"), ca=ca,
-                      partners=partners)
+                      partners=partners, gateways=gateways)
         if machine.is_readable():
             return machine
         own = cls(certificate=_path(config, "USER_CERTIFICATE"), key=_path(config, "USER_KEY"), ca=ca,
-                  partners=partners)
+                  partners=partners, gateways=gateways)
         if not own.is_fresh():
             own.borrow(str(config.path("RUN")))
         return own if own.is_usable() else None

@@ -117,6 +117,56 @@ def test_the_administration_page_makes_a_pool_of_bare_machines(bare: tuple[Bare,
     assert (manager.work / "out").read_text() == "new.trio\n"
 
 
+def flock_lines() -> list[tuple[str, str]]:
+    """(machine, command) of each line that the flocking page has typed to get from nothing to lending."""
+    page = (ROOT / "docs/flocking.md").read_text()
+    part = page.partition("from nothing to lending")[2].partition("## Without gateways")[0]
+    return re.findall(r"^ {8}([a-z-]+)\$ (.+)$", part, re.MULTILINE)
+
+
+@pytest.mark.root
+@pytest.mark.skipif(NEED_NAMESPACES[1].args[0], reason="needs root and iproute2 for network namespaces")
+def test_the_flocking_page_takes_two_departments_from_nothing_to_lending() -> None:
+    with a_wire("m") as first, a_wire("p") as second, a_wire("z") as outside:
+        machines = {}
+        for wire, pool in ((first, "math"), (second, "physics")):
+            for number, role in ((1, "cm"), (2, "gw")):
+                machine = machines[f"{pool}-{role}"] = Bare(wire, f"{pool}-{role}", number)
+                wire.machines.append(machine)
+                machine.type(next(line for line in lines_of("all") if line.startswith("useradd")))
+            machines[f"{pool}-gw"].plug_in(outside)
+        follow(machines)
+        math = machines["math-cm"]
+        until(lambda: "reached: it has dialled" in math.type("condor_flock status"), "the gateways to meet")
+        math.submit("executable = /usr/bin/uname\narguments = -n\ntransfer_executable = false\noutput = out\n"
+                    'log = log\nrequirements = Machine == "physics-cm.trio"\nshould_transfer_files = YES\nqueue\n')
+        math.wait("log")
+        assert (math.work / "out").read_text() == "physics-cm.trio\n"
+
+
+def follow(machines: dict[str, Bare]) -> None:
+    """Type what the flocking page says, with the tokens, fingerprints and addresses that there are."""
+    token = fingerprint = ""
+    for name, line in flock_lines():
+        machine, pool = machines[name], name.partition("-")[0]
+        line = re.sub(r"condor1\.\S+", token, line)
+        line = re.sub(r"--fingerprint \S+", f"--fingerprint {fingerprint}", line)
+        for address, real in (("10.0.0.1", machines[f"{pool}-cm"].address),
+                              ("10.0.0.9", machines[f"{pool}-gw"].address),
+                              ("192.0.2.10", machines["math-gw"].outside)):
+            line = line.replace(address, real)
+        for other in machines.values():
+            for invitation in other.work.glob("*.invitation"):
+                if "<" in line and invitation.name in line and other is not machine:
+                    (machine.work / invitation.name).write_text(invitation.read_text())
+        done = machine.tool("sh", "-c", line)
+        assert done.returncode == 0, f"{name}$ {line}\n{done.stdout}{done.stderr}"
+        if "condor_pool token" in line:
+            token = done.stdout.strip()
+        elif "condor_flock invite" in line:
+            fingerprint = done.stderr.strip().splitlines()[-1].strip()
+
+
 def test_the_readme_runs_as_printed() -> None:
     personal, moving = (block for block in blocks("README.md", "sh") if "<<'END'" in block)
     with fresh_folder() as folder:

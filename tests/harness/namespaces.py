@@ -42,15 +42,17 @@ class Wire:
 
     Args:
         folder: for the machines' folders.
+        letter: tells it from others of the same test.
         cgroups: whether the machines see this one's control groups, as they see its files and processes.
     """
 
-    def __init__(self, folder: Path, *, cgroups: bool = False) -> None:
+    def __init__(self, folder: Path, letter: str = "", *, cgroups: bool = False) -> None:
         self.folder = folder
         self.cgroups = cgroups
-        self.tag = f"ca{os.getpid() % 100000}"
+        self.tag = f"ca{os.getpid() % 100000}{letter}"
         self.hub = f"{self.tag}hub"
         self.machines: list[Machine] = []
+        self.guests: list[Machine] = []
         ip("netns", "add", self.hub)
         ip("-n", self.hub, "link", "add", "br0", "type", "bridge")
         ip("-n", self.hub, "link", "set", "br0", "up")
@@ -69,10 +71,13 @@ class Wire:
         until((made.dir / "run" / "collector.address").exists, "the collector to listen")
         return made
 
-    def member(self, manager: Machine, name: str, roles: str, config: str = "") -> Machine:
-        """One more host, which joins the pool with a token."""
+    def member(self, manager: Machine, name: str, roles: str, config: str = "", outside: Wire | None = None) -> Machine:
+        """One more host, which joins the pool with a token; ``outside`` is another wire on which it hangs."""
         made = self.machine(name, config)
-        made.run("condor_pool", "join", manager.run("condor_pool", "token", "--roles", roles).strip())
+        if outside is not None:
+            made.plug_in(outside)
+        hosts = ("--host", made.outside) if outside is not None else ()
+        made.run("condor_pool", "join", manager.run("condor_pool", "token", "--roles", roles).strip(), *hosts)
         made.start()
         return made
 
@@ -85,6 +90,16 @@ class Wire:
               "both execute machines in the collector")
         until((submit.dir / "run" / "schedd.address").exists, "the schedd to listen")
         return manager, submit, execute
+
+    @contextmanager
+    def cut(self, guest: Machine) -> Iterator[None]:
+        """Meanwhile nothing gets from a guest of this wire to the others, and nobody is told."""
+        port = f"{guest.wire.tag}y{self.guests.index(guest)}"
+        ip("-n", self.hub, "link", "set", port, "nomaster")
+        try:
+            yield
+        finally:
+            ip("-n", self.hub, "link", "set", port, "master", "br0")
 
     def logs(self, lines: int = 12) -> str:
         """The ends of all machines' logs."""
@@ -109,6 +124,7 @@ class Machine(Host):
         self.wire = wire
         self.name = name
         self.address = f"10.88.7.{number}"
+        self.outside = ""
         self.namespace = f"{wire.tag}{name}"
         inner, outer = self._inner, self._outer = f"{wire.tag}i{number}", f"{wire.tag}o{number}"
         ip("netns", "add", self.namespace)
@@ -126,6 +142,16 @@ class Machine(Host):
         )
         self.environment["CONDOR_CONFIG"] = str(folder / "condor_config")
         self.master: subprocess.Popen[bytes] | None = None
+
+    def plug_in(self, other: Wire) -> None:
+        """Hang the machine on another wire as well; nothing is forwarded between the two."""
+        self.outside = f"10.99.0.{len(other.guests) + 1}"
+        inner, outer = f"{self.wire.tag}x{len(other.guests)}", f"{self.wire.tag}y{len(other.guests)}"
+        ip("link", "add", inner, "netns", self.namespace, "type", "veth", "peer", "name", outer, "netns", other.hub)
+        ip("-n", other.hub, "link", "set", outer, "master", "br0", "up")
+        ip("-n", self.namespace, "addr", "add", f"{self.outside}/24", "dev", inner)
+        ip("-n", self.namespace, "link", "set", inner, "up")
+        other.guests.append(self)
 
     def command(self, *words: str) -> list[str]:
         """The command line that runs ``words`` on this machine."""
@@ -174,10 +200,10 @@ class Machine(Host):
 
 
 @contextmanager
-def a_wire(*, cgroups: bool = False) -> Iterator[Wire]:
+def a_wire(letter: str = "", *, cgroups: bool = False) -> Iterator[Wire]:
     """A wire without machines yet; they and it are gone afterwards."""
     with fresh_folder() as folder:
-        made = Wire(folder, cgroups=cgroups)
+        made = Wire(folder, letter, cgroups=cgroups)
         try:
             yield made
         finally:

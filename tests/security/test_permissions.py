@@ -50,9 +50,9 @@ IMPLIES = {
 OWN_RIGHT = {
     "answer to a question of ours, over the link on which it went out": {
         "ActionResults", "Activated", "AdsPage", "CertificateLent", "CheckpointKept", "ConfigValues", "ClusterReserved",
-        "Done", "JobsPage", "MachineEnrolled", "OwnerView", "Pong", "Reattached", "Refused", "Revocations",
-        "RunFileBytes", "SpoolBytes", "SpoolListing", "Submitted", "TokenIssued", "TokenRequests", "TokenVerified",
-        "Totals", "PrioritiesPage", "TracePage", "Reservations",
+        "Done", "GatewayState", "JobsPage", "MachineEnrolled", "OwnerView", "Pong", "Reattached", "Refused",
+        "Revocations", "RunFileBytes", "SpoolBytes", "SpoolListing", "Submitted", "TokenIssued", "TokenRequests",
+        "TokenVerified", "Totals", "PrioritiesPage", "TracePage", "Reservations",
     },
     "the claim and its secret, or the very link of the shadow or starter of a run": {
         "ActivateClaim", "CheckpointRun", "ContinueRun", "InputsSent", "OpenShell", "OutputsReceived", "ReadRunFile",
@@ -61,6 +61,7 @@ OWN_RIGHT = {
     },
     "the person at the machine, by uid and session": {"IdleReading", "PauseMachine", "QueryOwner", "ResumeMachine"},
     "a join token": {"EnrolMachine"},
+    "the certificate of a partner's gateway": {"AnnounceGateway", "OpenWay"},
     "the level for the kind of the ad, which the collector asks for": {"UpdateAd", "InvalidateAd"},
     "anybody may know": {"Ping", "QueryRevocations"},
 }

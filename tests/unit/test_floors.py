@@ -37,8 +37,8 @@ SHARED_CORES = {"argument_quoting", "checkpoint_seals", "cron_schedule", "flocki
                 "submit_commands", "turn"}
 # Sideways imports on one floor that are part of the design: config reads expressions; services build worlds.
 SIDEWAYS = {("config", "addresses"), ("config", "classads"), ("store", "wire"), ("transfer", "wire"),
-            ("machine", "transfer"), ("submit", "cores"), ("dag", "cores"), ("effects", "messages"),
-            ("simulation", "services"), ("api", "tools"), ("compat", "api")}
+            ("machine", "transfer"), ("machine", "wire"), ("submit", "cores"), ("dag", "cores"),
+            ("effects", "messages"), ("simulation", "services"), ("api", "tools"), ("compat", "api")}
 BANNED = {"manager", "handler", "processor", "utils", "helpers", "misc", "base"}
 
 

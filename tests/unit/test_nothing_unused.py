@@ -28,6 +28,7 @@ CALLED_BY_TWISTED = {
     "buildProtocol", "clientConnectionForTLS", "serverConnectionForTLS", "connectionReady", "closeStdin", "eofReceived",
     "execCommand", "isClassAllowed", "isModuleAllowed", "isTypeAllowed", "logPrefix", "postOptions", "requestAvatarId",
     "resumeProducing", "stopProducing", "pauseProducing", "signalProcess", "windowChanged",
+    "readConnectionLost", "writeConnectionLost",
 }
 CALLED_BY_A_MADE_NAME = {
     "_bad", "_disk_full", "_disk_sick", "_kill_job",  # faults, by the word of the schedule

@@ -28,6 +28,10 @@ condor_defrag = ServiceMaker(
     "condor-defrag", "condor_actors.services.defrag", "Condor: drain machines so that large jobs find whole ones",
     "condor-defrag"
 )
+condor_gateway = ServiceMaker(
+    "condor-gateway", "condor_actors.services.gateway", "Condor: carry what pools say to each other",
+    "condor-gateway"
+)
 condor_shadow_host = ServiceMaker(
     "condor-shadow-host", "condor_actors.services.shadow_host", "Condor: the shadows of one owner's running jobs",
     "condor-shadow-host"

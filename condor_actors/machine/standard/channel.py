@@ -23,9 +23,9 @@ from twisted.internet.error import ConnectionDone
 from twisted.internet.protocol import Protocol
 from twisted.python.failure import Failure
 
-from condor_actors.machine.standard.socket_handover import raw_transport, take_socket
 from condor_actors.transfer import standard_frames as ss
 from condor_actors.transfer.streams import BadStream
+from condor_actors.wire.relays.socket_handover import raw_transport, take_socket
 
 __all__ = ["FarChannel", "HomeChannel"]
 

@@ -30,10 +30,10 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from condor_actors.machine.standard.channel_socket import ChannelSocket
-from condor_actors.machine.standard.socket_handover import raw_transport
 from condor_actors.transfer import standard_frames as ss
 from condor_actors.transfer.image_pieces import ImageList, ImageSink, decode_numbers, encode_numbers, take_over
 from condor_actors.transfer.streams import BadStream
+from condor_actors.wire.relays.socket_handover import raw_transport
 
 __all__ = ["ImageRefused", "StandardStream"]
 

@@ -31,7 +31,8 @@ from twisted.logger import Logger
 from condor_actors.messages.envelope import Envelope, Identity
 from condor_actors.simulation.world.clock import HeapClock
 from condor_actors.wire.link import Link
-from condor_actors.wire.post_office import CONNECT_S, PostOffice
+from condor_actors.wire.post_office import PostOffice
+from condor_actors.wire.relays.ways import CONNECT_S
 
 if TYPE_CHECKING:
     from condor_actors.simulation.world.process import Process

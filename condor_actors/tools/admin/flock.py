@@ -1,12 +1,17 @@
 """``condor_flock``: which other pools this one trusts.
 
-    condor_flock invite [--address HOST[:PORT]]
+    condor_flock invite [--address HOST[:PORT]] [--gateway HOST[:PORT]|none]
     condor_flock accept INVITATION|- [--fingerprint HEX]
     condor_flock list
     condor_flock revoke POOL...
+    condor_flock status
+    condor_flock report
 
 Two pools lend each other machines when each has accepted the other's invitation, and the configuration says what
 for: FLOCK_TO names the pools to which jobs go that this pool cannot serve, FLOCK_FROM those whose jobs are run here.
+Where GATEWAY_HOST names a gateway, an invitation says where other pools dial it: there, or at --gateway; with
+"--gateway none" this pool's gateway dials theirs. What the gateways reach and carry, status says; what the
+pools have lent each other, report.
 """
 
 from __future__ import annotations
@@ -19,6 +24,7 @@ from typing import TYPE_CHECKING
 from condor_actors.tools.lib.command import ToolError, framed
 
 if TYPE_CHECKING:
+    from condor_actors.classads import ClassAd
     from condor_actors.config import Config
     from condor_actors.wire.authority import PoolFiles
     from condor_actors.wire.partners.partner_store import Partner
@@ -28,7 +34,8 @@ if TYPE_CHECKING:
 def main(words: Sequence[str] | None = None) -> int:
     """Entry of ``condor_flock``; the exit status."""
     words = list(sys.argv[1:] if words is None else words)
-    commands = {"invite": invite, "accept": accept, "list": list_partners, "revoke": revoke}
+    commands = {"invite": invite, "accept": accept, "list": list_partners, "revoke": revoke, "status": status,
+                "report": report}
     if not words or words[0] in ("-h", "-help", "--help"):
         sys.stdout.write(f"Usage:\n{__doc__.partition(chr(10) * 2)[2]}")
         return 0 if words else 1
@@ -54,25 +61,26 @@ def _setting() -> tuple[Config, PoolFiles]:
     return config, PoolFiles.of(config)
 
 
-def _value(words: Sequence[str], option: str) -> tuple[str, list[str]]:
-    """The value of an option, empty without it, and the other words."""
-    value, rest = "", []
-    left = list(words)
+def _values(words: Sequence[str], *options: str) -> tuple[dict[str, str], list[str]]:
+    """The values of the options that are given, and the other words."""
+    values: dict[str, str] = {}
+    rest, left = [], list(words)
     while left:
         word = left.pop(0)
         name, equals, given = word.partition("=")
-        if option and name.lstrip("-") == option and name.startswith("-"):
+        option = name.lstrip("-")
+        if option in options and name.startswith("-"):
             if not equals and not left:
                 raise ToolError(f"--{option} needs a value")
-            value = given if equals else left.pop(0)
+            values[option] = given if equals else left.pop(0)
         elif word.startswith("-") and word != "-":
             raise ToolError(f"unknown option {word}")
         else:
             rest.append(word)
-    return value, rest
+    return values, rest
 
 
-def _own(config: Config, files: PoolFiles, address: str = "") -> Partner:
+def _own(config: Config, files: PoolFiles, address: str = "", gateway: str | None = None) -> Partner:
     """This pool, as a partner of others."""
     from cryptography import x509
     from cryptography.x509.oid import NameOID
@@ -93,7 +101,18 @@ def _own(config: Config, files: PoolFiles, address: str = "") -> Partner:
     hosts = config.list_of("COLLECTOR_HOST")
     if not address and not hosts:
         raise ToolError("COLLECTOR_HOST is not set: give the central manager's --address")
-    return Partner(name=name, central=str(tls_node(address or hosts[0], config.integer("COLLECTOR_PORT"))), ca=ca)
+    return Partner(name=name, central=str(tls_node(address or hosts[0], config.integer("COLLECTOR_PORT"))), ca=ca,
+                   gateways=_gateways(config, gateway))
+
+
+def _gateways(config: Config, given: str | None) -> tuple[str, ...]:
+    """Where other pools dial this one's gateways: those of GATEWAY_HOST, the one that is given, or none."""
+    from condor_actors.config.collectors import gateway_nodes
+    from condor_actors.wire.nodes import tls_node
+
+    if given is None:
+        return gateway_nodes(config)
+    return () if given == "none" else (str(tls_node(given, config.integer("GATEWAY_PORT"))),)
 
 
 def invite(words: Sequence[str]) -> None:
@@ -101,19 +120,22 @@ def invite(words: Sequence[str]) -> None:
     from condor_actors.wire.nodes import is_address, parse_node
     from condor_actors.wire.partners.invitation import fingerprint_text, invitation_text
 
-    address, rest = _value(words, "address")
+    given, rest = _values(words, "address", "gateway")
     if rest:
         raise ToolError(f"invite takes no {rest[0]!r}")
     config, files = _setting()
-    own = _own(config, files, address)
-    host = getattr(parse_node(own.central), "host", "")
+    own = _own(config, files, given.get("address", ""), given.get("gateway"))
+    reached = own.gateways[0] if own.gateways else own.central
+    host = getattr(parse_node(reached), "host", "")
+    gateways = f", and its gateway {', '.join(own.gateways)}" if own.gateways else ""
     print(invitation_text(own))
-    print(f"\nThis invites to the pool {own.name}, whose central manager is {own.central}.\n"
+    print(f"\nThis invites to the pool {own.name}, whose central manager is {own.central}{gateways}.\n"
           f"Give it to the administrators of the other pool, who say: condor_flock accept INVITATION\n"
           f"Tell them by another way (the telephone, say) its fingerprint:\n  {fingerprint_text(own.ca)}",
           file=sys.stderr)
     if host == "localhost" or (is_address(host) and host.startswith("127.")):
-        print(f"WARNING: {own.central} reaches this machine alone; --address names one that reaches it from there.",
+        option = "--gateway" if own.gateways else "--address"
+        print(f"WARNING: {reached} reaches this machine alone; {option} names one that reaches it from there.",
               file=sys.stderr)
 
 
@@ -124,7 +146,7 @@ def accept(words: Sequence[str]) -> None:
     from condor_actors.wire.partners.invitation import fingerprint_text, parse_invitation
     from condor_actors.wire.partners.partner_store import changed_partners
 
-    given, rest = _value(words, "fingerprint")
+    options, rest = _values(words, "fingerprint")
     if len(rest) != 1:
         raise ToolError("accept takes one invitation, or - to read it from standard input")
     config, files = _setting()
@@ -135,14 +157,14 @@ def accept(words: Sequence[str]) -> None:
         raise ToolError(f"this pool is called {own.name}, too: pools that trust each other need names of their own")
     print(f"The pool {partner.name}, with its central manager at {partner.central}, has the fingerprint\n"
           f"  {fingerprint_text(partner.ca)}")
-    _compare(fingerprint_text(partner.ca), given)
+    _compare(fingerprint_text(partner.ca), options.get("fingerprint", ""))
     with changed_partners(files.partners) as partners:
         before = partners.get(partner.name)
         if before is not None and before.ca != partner.ca:
             raise ToolError(f"a partner called {partner.name} is known by another authority; condor_flock revoke "
                             f"{partner.name} forgets it, if its authority was made anew")
         partners[partner.name] = partner if before is None else type(partner)(
-            name=partner.name, central=partner.central, ca=partner.ca, crl=before.crl)
+            name=partner.name, central=partner.central, ca=partner.ca, crl=before.crl, gateways=partner.gateways)
     account = pool_account(config) if os.getuid() == 0 else None
     if account is not None:
         give_files((files.partners, files.partners.with_suffix(".lock"), files.partners.parent), account)
@@ -187,7 +209,8 @@ def list_partners(words: Sequence[str]) -> None:
     for partner in partners:
         uses = [what for what, names in (("FLOCK_TO", to), ("FLOCK_FROM", source)) if partner.name in names]
         print(f"{partner.name:<24} {partner.central:<28} {' '.join(uses) or 'in neither FLOCK_TO nor FLOCK_FROM'}\n"
-              f"    {fingerprint_text(partner.ca)}")
+              f"    {fingerprint_text(partner.ca)}"
+              + (f"\n    gateway {', '.join(partner.gateways)}" if partner.gateways else ""))
     if not partners:
         print("This pool trusts no other.")
 
@@ -196,7 +219,7 @@ def revoke(words: Sequence[str]) -> None:
     """Trust pools no longer."""
     from condor_actors.wire.partners.partner_store import changed_partners
 
-    _, names = _value(words, "")
+    _, names = _values(words)
     if not names:
         raise ToolError("revoke takes the names of pools; condor_flock list shows them")
     _, files = _setting()
@@ -210,6 +233,76 @@ def revoke(words: Sequence[str]) -> None:
     for name in names:
         print(f"{name} is trusted no longer; its links end within half a minute, and its jobs are taken off the "
               "machines here. (There they begin again when their leases have run out.)")
+
+
+def status(words: Sequence[str]) -> None:
+    """Say what the gateways of this pool reach and carry."""
+    from condor_actors.messages.flock import GatewayState, QueryGateway
+    from condor_actors.tools.lib.contact import credentials
+    from condor_actors.wire.blocking import connect
+    from condor_actors.wire.errors import WireError
+
+    if words:
+        raise ToolError(f"status takes no {words[0]!r}")
+    config, _ = _setting()
+    gateways = _gateways(config, None)
+    if not gateways:
+        raise ToolError("GATEWAY_HOST is not set: this pool has no gateway, and other pools' machines are dialled")
+    for node in gateways:
+        try:
+            with connect(node, credentials(config)) as client:
+                state = client.ask("gateway", QueryGateway())
+        except WireError as error:
+            print(f"{node}: {error}")
+            continue
+        assert isinstance(state, GatewayState)
+        print(f"The gateway {node} knows {len(state.partners)} partner{'s' * (len(state.partners) != 1)}.")
+        for each in state.partners:
+            print(f"{each.name:<24} {'reached' if each.is_reached else 'NOT REACHED'}: {each.route}\n"
+                  f"    {each.streams} connections now, {each.opening} in the making; {each.carried} so far, "
+                  f"{each.refused} refused; {each.bytes_out:,} bytes there, {each.bytes_in:,} back")
+
+
+def report(words: Sequence[str]) -> None:
+    """Say what this pool has lent to each partner, and borrowed from it."""
+    from condor_actors.tools.lib.flock_report import Flow, flow_of, report_text
+    from condor_actors.wire.partners.partner_store import read_partners
+
+    if words:
+        raise ToolError(f"report takes no {words[0]!r}")
+    config, files = _setting()
+    own, ours = _own(config, files, "localhost").name, _accounts(config, "")
+    flows: list[tuple[str, Flow, Flow | str]] = []
+    for partner in read_partners(files.partners):
+        borrowed: Flow | str
+        try:
+            borrowed = flow_of(_accounts(config, partner.name), own)
+        except ToolError as error:
+            borrowed = " ".join(str(error).split())
+        flows.append((partner.name, flow_of(ours, partner.name), borrowed))
+    print(report_text(own, flows) if flows else "This pool trusts no other.")
+
+
+def _accounts(config: Config, pool: str) -> list[ClassAd]:
+    """The accountant's records of a pool; empty: of this one."""
+    from condor_actors.classads import ClassAd
+    from condor_actors.messages.advertise import AdsPage
+    from condor_actors.messages.negotiate import QueryPriorities
+    from condor_actors.tools.lib.contact import negotiator
+    from condor_actors.wire.errors import WireError
+
+    ads, cursor = [], ""
+    with negotiator(config, pool=pool) as client:
+        while True:
+            try:
+                page = client.ask("negotiator", QueryPriorities(cursor=cursor))
+            except WireError as error:
+                raise ToolError(str(error)) from None
+            assert isinstance(page, AdsPage)
+            ads += [ClassAd.from_bytes(text) for text in page.ads]
+            cursor = page.cursor
+            if not cursor:
+                return ads
 
 
 if __name__ == "__main__":

@@ -289,7 +289,7 @@ def _wanted_daemons(options: dict[str, Any], roles: Sequence[str]) -> list[str]:
     forbidden = [role for role in asked if role not in roles]
     if forbidden:
         raise PoolToolError(f"the token does not allow a {forbidden[0]}; this machine joined as {', '.join(roles)}")
-    return [role.upper() for role in asked or ("schedd", "startd") if role in roles]
+    return [role.upper() for role in asked or ("schedd", "startd", "gateway") if role in roles]
 
 
 # ---- list, revoke, show

@@ -216,12 +216,14 @@ def _tokens(config: Config) -> TokenCredentials | None:
 
 
 def _certificate(config: Config, *, as_user: bool, is_anew: bool) -> ToolCredentials | None:
+    from condor_actors.config.collectors import gateway_nodes
     from condor_actors.wire.tool_credentials import ToolCredentials
 
     if as_user:
         paths = {"certificate": "USER_CERTIFICATE", "key": "USER_KEY", "ca": "POOL_CA",
                  "partners": "POOL_PARTNERS"}
-        own = ToolCredentials(**{what: os.path.expanduser(config.text(name) or "") for what, name in paths.items()})
+        own = ToolCredentials(**{what: os.path.expanduser(config.text(name) or "") for what, name in paths.items()},
+                              gateways=gateway_nodes(config))
         if is_anew or not own.is_fresh():
             own.borrow(str(config.path("RUN")))
         if own.is_usable():
@@ -286,13 +288,10 @@ def _partner(config: Config, pool: str) -> str:
     path = Path(os.path.expanduser(str(config.path("POOL_PARTNERS"))))
     if not path.exists():
         return ""
-    from condor_actors.messages.pool import KnownPartner
-    from condor_actors.messages.realm import node_abroad
     from condor_actors.wire.partners.partner_store import BadPartners, read_partners
 
     try:
-        partners = [KnownPartner(name=each.name, central=node_abroad(each.central, each.name))
-                    for each in read_partners(path)]
+        partners = [each.known() for each in read_partners(path)]
     except BadPartners as error:
         raise ToolError(f"ERROR: {error}") from None
     return next((each.central for each in partners if each.is_called(pool)), "")

@@ -21,10 +21,12 @@ class TokenCredentials:
     Attributes:
         ca: path of the CA's certificate (PEM).
         tokens: by the file that each is in.
+        gateways: none: tokens count in this pool only.
     """
 
     ca: str
     tokens: Mapping[str, str] = attrs.field(repr=False)
+    gateways: tuple[str, ...] = ()
 
     def context(self, realm: str = "") -> ssl.SSLContext:
         """A client's context: only the pool's CA, only TLS 1.3, names checked, nothing of our own.

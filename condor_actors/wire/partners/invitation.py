@@ -1,4 +1,5 @@
-"""What one pool gives to another so that this trusts it: its name, its authority, and where its central manager is.
+"""What one pool gives to another so that this trusts it: its name, its authority, and where its central manager
+and its gateways are.
 
 An invitation holds no secret, and whoever could change it on its way could put a pool of his own in the place of the
 one that is meant.  So people compare the fingerprint over another way, as with a key of SSH.
@@ -18,7 +19,7 @@ from cryptography.x509.oid import NameOID
 
 from condor_actors.messages.realm import is_realm
 from condor_actors.wire.nodes import BadNode, tls_node
-from condor_actors.wire.partners.partner_store import Partner
+from condor_actors.wire.partners.partner_store import Partner, gateways_in
 
 __all__ = ["BadInvitation", "fingerprint_text", "invitation_text", "parse_invitation"]
 
@@ -38,7 +39,8 @@ def fingerprint_text(ca: bytes) -> str:
 
 def invitation_text(partner: Partner) -> str:
     """An invitation to a pool, as one word."""
-    data = json.dumps([partner.name, partner.central, partner.ca.decode("ascii")]).encode()
+    data = json.dumps([partner.name, partner.central, partner.ca.decode("ascii"), *([list(partner.gateways)]
+                       if partner.gateways else [])]).encode()
     return PREFIX + base64.urlsafe_b64encode(data).decode().rstrip("=")
 
 
@@ -54,8 +56,9 @@ def parse_invitation(text: str) -> Partner:
     body = word[len(PREFIX):]
     try:
         fields: Any = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
-        name, central, ca = (str(field) for field in fields)
-        partner = Partner(name=name, central=str(tls_node(central)), ca=ca.encode("ascii"))
+        name, central, ca, *gateways = fields
+        partner = Partner(name=str(name), central=str(tls_node(str(central))), ca=str(ca).encode("ascii"),
+                          gateways=gateways_in(*gateways) if gateways else ())
     except (ValueError, TypeError, binascii.Error, BadNode, RecursionError):
         raise BadInvitation("the invitation is damaged or incomplete; have it printed and copied again") from None
     _check_authority(partner)

@@ -16,12 +16,16 @@ from typing import Any
 import attrs
 
 from condor_actors.durable import write_whole
-from condor_actors.messages.realm import is_realm
+from condor_actors.messages.pool import KnownPartner
+from condor_actors.messages.realm import is_realm, node_abroad
 from condor_actors.wire.nodes import BadNode, tls_node
 
-__all__ = ["BadPartners", "Partner", "changed_partners", "parse_partners", "partners_text", "read_partners"]
+__all__ = [
+    "BadPartners", "Partner", "changed_partners", "gateways_in", "parse_partners", "partners_text", "read_partners",
+]
 
 MOST_PARTNERS = 256
+MOST_GATEWAYS = 8
 MOST_BYTES = 4 << 20
 
 
@@ -38,12 +42,19 @@ class Partner:
         central: node of its central manager, as that pool names it (``<host:port>``).
         ca: the certificate of its authority (PEM).
         crl: its revocation list (PEM); empty: none is known.
+        gateways: nodes of its gateways, as this pool dials them; none: it has none, or these dial.
     """
 
     name: str
     central: str
     ca: bytes
     crl: bytes = b""
+    gateways: tuple[str, ...] = ()
+
+    def known(self) -> KnownPartner:
+        """As daemons know it: with nodes that this pool dials."""
+        return KnownPartner(name=self.name, central=node_abroad(self.central, self.name),
+                            gateways=tuple(node_abroad(each, self.name) for each in self.gateways))
 
 
 def parse_partners(data: bytes, where: str) -> tuple[Partner, ...]:
@@ -69,12 +80,24 @@ def _partner(name: str, entry: Mapping[str, Any]) -> Partner:
     if not is_realm(name):
         raise ValueError(f"{name!r} is no name of a pool that can be a partner")
     return Partner(name=name, central=str(tls_node(str(entry["central"]))), ca=str(entry["ca"]).encode("ascii"),
-                   crl=str(entry.get("crl", "")).encode("ascii"))
+                   crl=str(entry.get("crl", "")).encode("ascii"), gateways=gateways_in(entry.get("gateways", [])))
+
+
+def gateways_in(listed: Any) -> tuple[str, ...]:
+    """The nodes in a list of gateways.
+
+    Raises:
+        ValueError: it is none, or a long one.
+    """
+    if not isinstance(listed, list) or len(listed) > MOST_GATEWAYS:
+        raise ValueError(f"expected at most {MOST_GATEWAYS} gateways")
+    return tuple(str(tls_node(str(each))) for each in listed)
 
 
 def partners_text(partners: Mapping[str, Partner]) -> bytes:
     """The opposite of :func:`parse_partners`."""
-    return json.dumps({name: {"central": each.central, "ca": each.ca.decode(), "crl": each.crl.decode()}
+    return json.dumps({name: {"central": each.central, "ca": each.ca.decode(), "crl": each.crl.decode(),
+                              "gateways": list(each.gateways)}
                        for name, each in sorted(partners.items())}, indent=1).encode() + b"\n"
 
 

@@ -1,0 +1,293 @@
+"""The ways that a gateway makes: who asks for them, what they are made of, and their end.
+
+Theory: a way is asked for on one connection and leads over another; when both are bare, they are spliced.  Everything
+before that is *opening*, counted for who asked, with a time limit; whoever hangs up ends the rest.
+
+=====================  ==================================  ====================================================
+asked for by           leads to                            made by
+=====================  ==================================  ====================================================
+a member of the pool   a partner's machine                 dialling the partner's gateway; or asking it over its
+                                                           link to dial us, and waiting for that (``way_back``)
+a partner's gateway    a daemon of this pool               dialling that (``relayed``)
+a partner's gateway,   a daemon of this pool               dialling that, and the partner's gateway
+over a link of ours
+=====================  ==================================  ====================================================
+
+The ways belong to the process, not to its actor: when that is built anew they stay.
+"""
+
+from __future__ import annotations
+
+import secrets
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+from twisted.internet.defer import CancelledError, Deferred, fail, inlineCallbacks
+from twisted.internet.interfaces import IProtocol
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from condor_actors.cores.gateway.routes import AskBack, Dial, NoRoute, OwnHosts, Routes
+from condor_actors.cores.gateway.standing import Standing
+from condor_actors.messages.envelope import Identity
+from condor_actors.wire.nodes import BadNode, TlsNode, parse_node
+from condor_actors.wire.post_office import PostOffice
+from condor_actors.wire.relays.hop import Asked, NoWay, hop
+from condor_actors.wire.relays.lines import BACK_LINE, RELAYED_LINE, WAY_LINE, partner_of, target_here, words
+from condor_actors.wire.relays.splice import Splice
+from condor_actors.wire.relays.ways import GATEWAY_ROLE, direct
+
+__all__ = ["Ways"]
+
+HOP_S = 10.0
+BACK_S = 15.0
+NOBODY_THERE = "no daemon of this pool answers there"
+"""What a partner hears of a machine that it may not reach, and of one that is not there: it learns nothing from it."""
+
+
+@attrs.define(eq=False)
+class _Way:
+    """One way: for whom it is counted, to which pool it leads or from which it comes, and what it is by now."""
+
+    client: str
+    realm: str
+    making: Deferred[Any] | None = None
+    splice: Splice | None = None
+
+    def to_and_from(self) -> tuple[int, int]:
+        """The bytes to the partner and from it."""
+        first, second = self.splice.carried if self.splice is not None else (0, 0)
+        return (first, second) if self.client != self.realm else (second, first)
+
+
+class Ways:
+    """The ways of one gateway.
+
+    Args:
+        reactor: Twisted's.
+        office: dials, and knows who is trusted.
+        routes, hosts, standing: what decides.
+        may_ask: whether somebody of this pool may have ways.
+        ask_back: asks the gateway at a link to bring a way: (link, number, node, refused(reason)).
+        look: has the collector asked for the pool's machines, one of which may be a host that was asked for.
+    """
+
+    def __init__(self, reactor: Any, office: PostOffice, routes: Routes, hosts: OwnHosts, standing: Standing,
+                 may_ask: Callable[[Identity], bool], ask_back: Callable[[str, str, str, Callable[[str], None]], None],
+                 look: Callable[[str], Deferred[None]], log: Logger) -> None:
+        self._reactor = reactor
+        self._office = office
+        self._routes = routes
+        self._hosts = hosts
+        self._standing = standing
+        self._may_ask = may_ask
+        self._ask_back = ask_back
+        self._look = look
+        self._log = log
+        self._ways: set[_Way] = set()
+        self._awaited: dict[str, tuple[str, Deferred[socket.socket]]] = {}
+
+    # ---- doors
+
+    def way(self, identity: Identity) -> IProtocol:
+        """The protocol of who wants a way."""
+        asked = self._of_partner if identity.realm else self._of_member
+        return Asked(self._reactor, identity, asked)
+
+    def way_back(self, identity: Identity) -> IProtocol:
+        """The protocol of a partner's gateway that brings a way."""
+        return Asked(self._reactor, identity, self._brought)
+
+    def _of_member(self, asked: Asked, text: str) -> None:
+        identity = asked.identity
+        client = f"{identity.name} at {identity.host}"
+        try:
+            realm, node = partner_of(text)
+        except BadNode as error:
+            asked.refuse(str(error))
+            return
+        if not self._may_ask(identity):
+            asked.refuse(f"{identity.name} may not reach other pools (READ at the gateway)")
+            return
+        self._make(asked, _Way(client, realm), lambda: self._outward(realm, node))
+
+    def _of_partner(self, asked: Asked, text: str) -> None:
+        realm = asked.identity.realm
+        if GATEWAY_ROLE not in asked.identity.roles:
+            asked.refuse("only the gateway of a pool may ask for ways here")
+            return
+        self._make(asked, _Way(realm, realm), lambda: self._inward(realm, text))
+
+    def _make(self, asked: Asked, way: _Way, second: Callable[[], Deferred[socket.socket]]) -> None:
+        """Make the second half of a way, then join it to the first, if that may be."""
+        reason = self._admitted(way)
+        if reason:
+            asked.refuse(reason)
+            return
+        making = way.making = second()
+        asked.gone = making.cancel
+
+        def made(sock: socket.socket) -> None:
+            first = asked.accept()
+            if first is None:
+                sock.close()
+                self._over(way)
+            else:
+                self._join(way, first, sock)
+
+        def failed(failure: Failure) -> None:
+            self._over(way)
+            if not failure.check(CancelledError):
+                asked.refuse(_reason(failure))
+
+        making.addCallbacks(made, failed)
+
+    def _admitted(self, way: _Way) -> str:
+        """Why there is no such way; empty: it is being made."""
+        now_s = self._reactor.seconds()
+        reason = self._routes.objection(way.realm) or self._standing.ask(way.client, way.realm, now_s)
+        count = self._standing.to_tell(way.client, now_s)
+        if count:
+            self._log.warn("{count} ways of {client} refused: {reason}", count=count, client=way.client, reason=reason)
+        if not reason:
+            self._ways.add(way)
+        return reason
+
+    # ---- second halves
+
+    def _outward(self, realm: str, node: str) -> Deferred[socket.socket]:
+        """A connection that ends at a partner's machine."""
+        route = self._routes.route(realm)
+        if isinstance(route, Dial):
+            return self._hop(route.node, words(WAY_LINE, node), GATEWAY_ROLE)
+        if isinstance(route, AskBack):
+            return self._awaited_from(realm, route.link, node)
+        assert isinstance(route, NoRoute)
+        return _failed(route.reason)
+
+    def _awaited_from(self, realm: str, link: str, node: str) -> Deferred[socket.socket]:
+        number = secrets.token_hex(16)
+        found: Deferred[socket.socket] = Deferred(lambda _: None)
+        self._awaited[number] = realm, found
+
+        def settled(result: Any) -> Any:
+            self._awaited.pop(number, None)
+            return result
+
+        def refused(reason: str) -> None:
+            if number in self._awaited:
+                found.errback(NoWay(reason))
+
+        found.addBoth(settled)
+        found.addTimeout(BACK_S, self._reactor, lambda result, _: _late(result, realm))
+        self._ask_back(link, number, node, refused)
+        return found
+
+    def _brought(self, asked: Asked, number: str) -> None:
+        realm, found = self._awaited.get(number, ("", None))
+        if found is None or asked.identity.realm != realm or GATEWAY_ROLE not in asked.identity.roles:
+            asked.refuse("nobody waits for that way")
+            return
+        sock = asked.accept()
+        if sock is not None:
+            found.callback(sock)
+
+    @inlineCallbacks
+    def _inward(self, realm: str, text: str) -> Any:
+        """A connection that ends at a daemon of this pool."""
+        try:
+            node = target_here(text)
+        except BadNode as error:
+            raise NoWay(str(error)) from None
+        if not self._hosts.has(node.host):
+            yield self._look(node.host)
+        if not self._hosts.has(node.host):
+            raise NoWay(NOBODY_THERE)
+        try:
+            return (yield self._hop(str(node), words(RELAYED_LINE, realm), ""))
+        except NoWay as error:
+            self._log.info("a way of {realm} to {node} failed: {error}", realm=realm, node=node, error=error)
+            raise NoWay(NOBODY_THERE) from None
+
+    def _hop(self, node: str, said: bytes, role: str) -> Deferred[socket.socket]:
+        parsed, tls = parse_node(node), self._office.tls
+        assert isinstance(parsed, TlsNode)
+        if tls is None:
+            return _failed("this gateway has no certificate")
+        return hop(self._reactor, tls, parsed, direct(self._reactor, parsed), said, role=role, patience_s=HOP_S)
+
+    # ---- brought by us
+
+    def bring(self, realm: str, gateway: str, number: str, text: str) -> Deferred[None]:
+        """Bring a way to one of our daemons to the partner's gateway that has asked for it over our link to it.
+
+        Args:
+            realm: the partner.
+            gateway: the node at which we dialled it.
+            number: of the way.
+            text: the daemon's node.
+        """
+        way = _Way(realm, realm)
+        reason = self._admitted(way)
+        if reason:
+            return _failed(reason)
+        making: Deferred[Any] = self._bring(way, gateway, number, text)
+        way.making = making
+        return making
+
+    @inlineCallbacks
+    def _bring(self, way: _Way, gateway: str, number: str, text: str) -> Any:
+        target = None
+        try:
+            target = yield self._inward(way.realm, text)
+            first = yield self._hop(gateway, words(BACK_LINE, number), GATEWAY_ROLE)
+        except BaseException:
+            if target is not None:
+                target.close()
+            self._over(way)
+            raise
+        self._join(way, first, target)
+
+    # ---- joined
+
+    def _join(self, way: _Way, first: socket.socket, second: socket.socket) -> None:
+        """Splice what asked with where it leads."""
+        self._standing.opened(way.client, way.realm)
+        way.making = None
+        way.splice = Splice(self._reactor, first, second, lambda: self._over(way))
+
+    def _over(self, way: _Way) -> None:
+        if way in self._ways:
+            self._ways.discard(way)
+            out, back = way.to_and_from()
+            self._standing.ended(way.client, way.realm, was_open=way.splice is not None, bytes_out=out, bytes_in=back)
+
+    def open_bytes(self, realm: str) -> tuple[int, int]:
+        """The bytes to a partner and from it on the ways that are open now."""
+        both = [way.to_and_from() for way in self._ways if way.realm == realm]
+        return sum(out for out, _ in both), sum(back for _, back in both)
+
+    def cut(self, keeps: Callable[[str], bool]) -> None:
+        """End the ways of partners for which nothing is carried any more."""
+        for way in tuple(self._ways):
+            if keeps(way.realm):
+                continue
+            if way.splice is not None:
+                way.splice.cut()
+            elif way.making is not None:
+                way.making.cancel()
+
+
+def _failed(reason: str) -> Deferred[Any]:
+    return fail(NoWay(reason))
+
+
+def _reason(failure: Failure) -> str:
+    """Why there is no way, for who asked."""
+    return str(failure.value) if failure.check(NoWay) else "this gateway has failed"
+
+
+def _late(result: Any, realm: str) -> Any:
+    raise NoWay(f"the gateway of {realm} has brought no way in time")

@@ -1,0 +1,1 @@
+"""Ways through gateways: asking for one, and being one."""

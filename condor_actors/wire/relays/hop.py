@@ -1,0 +1,251 @@
+"""One hop of a way: a TLS connection on which one thing is asked, and which then is a bare one.
+
+Theory: both ends are known by their certificates before a byte is said.  The one that dialled says two lines and waits.
+The other answers; with a yes it stops reading before that leaves, and takes the connection out of TLS as soon as it
+has.  The first does so when it has read it, and nothing it says before that could be meant for anybody else.  So
+neither loses or mistakes a byte.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.error import ConnectError, ConnectionDone
+from twisted.internet.interfaces import IDelayedCall, IProtocol, IStreamClientEndpoint
+from twisted.internet.protocol import Factory, Protocol
+from twisted.python.failure import Failure
+
+from condor_actors.messages.envelope import Identity
+from condor_actors.wire.credentials import TlsDoor, TlsFactory
+from condor_actors.wire.nodes import TlsNode
+from condor_actors.wire.relays.lines import MOST_BYTES, YES, answer_of, no
+from condor_actors.wire.relays.socket_handover import raw_transport, take_socket
+from condor_actors.wire.trust import BadCertificate
+
+__all__ = ["Asked", "NoWay", "adopt", "hop"]
+
+_DONE = Failure(ConnectionDone())
+FIRST_WORDS_S = 10.0
+"""Who asks has so long to say what for."""
+
+SILENT_S, PROBE_S, PROBES, UNACKNOWLEDGED_MS = 20, 10, 3, 60_000
+"""A bare connection without a word for so long is asked whether it is alive, so often; and what was sent over it and is
+not acknowledged for so long ends it."""
+
+
+class NoWay(ConnectError):
+    """There is no way; says why."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(string=reason)  # type: ignore[no-untyped-call]
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+def hop(reactor: Any, tls: TlsDoor, node: TlsNode, plain: IStreamClientEndpoint, said: bytes, *,
+        role: str = "", patience_s: float) -> Deferred[socket.socket]:
+    """Ask a machine for something that ends in a bare connection.
+
+    Args:
+        reactor: Twisted's.
+        tls: what we show, and whom we believe.
+        node: the machine; its certificate must name it.
+        plain: connects to it.
+        said: the two lines.
+        role: what its certificate must allow it to be; empty: any machine will do.
+        patience_s: how long the answer may take, the connection included.
+
+    Returns:
+        Fires with the connected socket, or fails with :class:`NoWay`; may be cancelled.
+    """
+    asking = _Asking(reactor, tls, str(node), said, role, patience_s)
+    connecting = plain.connect(TlsFactory(tls.dialling(node), True, _Only(asking)))
+    asking.connecting = connecting
+    connecting.addErrback(asking.not_connected)
+    return asking.found
+
+
+class _Only(Factory):
+    """Makes one protocol's connection."""
+
+    noisy = False
+
+    def __init__(self, protocol: IProtocol) -> None:
+        self._protocol = protocol
+
+    def buildProtocol(self, addr: object) -> Any:  # noqa: N802 - Twisted's
+        """The one."""
+        return self._protocol
+
+
+class _Asking(Protocol):
+    """The end that asks."""
+
+    def __init__(self, reactor: Any, tls: TlsDoor, node: str, said: bytes, role: str, patience_s: float) -> None:
+        self._tls = tls
+        self._node = node
+        self._said = said
+        self._role = role
+        self._line = b""
+        self._over = False
+        self._clock: IDelayedCall = reactor.callLater(patience_s, self._fail, "it does not answer")
+        self.connecting: Deferred[Any] | None = None
+        self.found: Deferred[socket.socket] = Deferred(lambda _: self._end())
+
+    def connectionMade(self) -> None:  # noqa: N802 - Twisted's
+        """Ask; it leaves when the handshake has shown who is there."""
+        assert self.transport is not None
+        if self._over:
+            self._abort()
+        else:
+            self.transport.write(self._said)
+
+    def dataReceived(self, data: bytes) -> None:  # noqa: N802
+        """The answer."""
+        if self._over:
+            return
+        self._line += data
+        if not self._line.endswith(b"\n"):
+            if len(self._line) > MOST_BYTES:
+                self._fail("it is no gateway")
+            return
+        reason = self._stranger() or answer_of(self._line)
+        if reason:
+            self._fail(reason)
+            return
+        self._over = True
+        self._clock.cancel()
+        self.found.callback(take_socket(self.transport))
+
+    def _stranger(self) -> str:
+        """Why the other end is not whom we mean; empty: it is."""
+        transport: Any = self.transport
+        try:
+            identity = self._tls.identify(transport.getHandle())
+        except BadCertificate as error:
+            return str(error)
+        if self._role and (identity is None or self._role not in identity.roles):
+            return f"its certificate does not allow it to be a {self._role}"
+        return ""
+
+    def not_connected(self, failure: Failure) -> None:
+        """Nobody answers there."""
+        if not failure.check(CancelledError):
+            self._fail(failure.getErrorMessage())
+
+    def connectionLost(self, reason: Failure = _DONE) -> None:  # noqa: N802
+        """It has hung up instead of answering, or the socket is taken."""
+        self._fail("it hung up" if reason.check(ConnectionDone) else reason.getErrorMessage())
+
+    def _fail(self, reason: str) -> None:
+        if not self._over:
+            self._end()
+            self.found.errback(NoWay(f"{self._node}: {reason}"))
+
+    def _end(self) -> None:
+        self._over = True
+        if self._clock.active():
+            self._clock.cancel()
+        if self.connecting is not None:
+            self.connecting.cancel()
+        self._abort()
+
+    def _abort(self) -> None:
+        transport: Any = self.transport
+        if transport is not None:
+            transport.abortConnection()
+
+
+class Asked(Protocol):
+    """The end that is asked.
+
+    Args:
+        reactor: Twisted's.
+        identity: who asks.
+        asked: called once, with this and the second line; :meth:`accept` or :meth:`refuse` is to follow.
+
+    Attributes:
+        gone: called when who asked hangs up before there is an answer.
+    """
+
+    def __init__(self, reactor: Any, identity: Identity, asked: Callable[[Asked, str], None]) -> None:
+        self.identity = identity
+        self.gone: Callable[[], None] = lambda: None
+        self._asked: Callable[[Asked, str], None] | None = asked
+        self._line = b""
+        self._answered = False
+        self._clock: IDelayedCall = reactor.callLater(FIRST_WORDS_S, self._abort)
+
+    def dataReceived(self, data: bytes) -> None:  # noqa: N802 - Twisted's
+        """The second line, and nothing beyond it."""
+        self._line += data
+        text, newline, rest = self._line.partition(b"\n")
+        if rest or len(text) > MOST_BYTES or self._asked is None:
+            self._abort()
+        elif newline:
+            self._calm()
+            asked, self._asked = self._asked, None
+            asked(self, text.decode(errors="replace"))
+
+    def accept(self) -> socket.socket | None:
+        """Say yes; the bare connection.  None: who asked is gone."""
+        transport: Any = self.transport
+        if self._answered:
+            return None
+        self._answered = True
+        raw = raw_transport(transport)
+        raw.pauseProducing()
+        transport.write(YES)
+        raw.doWrite()  # to the kernel, now: what comes next is not for TLS
+        if raw.dataBuffer or raw._tempDataBuffer:  # noqa: SLF001 - Twisted has no other name for what is left
+            self._abort()
+            return None
+        return take_socket(transport)
+
+    def refuse(self, reason: str) -> None:
+        """Say no."""
+        transport: Any = self.transport
+        if not self._answered:
+            self._answered = True
+            transport.write(no(reason))
+            transport.loseConnection()
+
+    def connectionLost(self, reason: Failure = _DONE) -> None:  # noqa: N802
+        """Whoever asked is gone, or the connection is taken."""
+        self._calm()
+        if not self._answered:
+            self._answered = True
+            self.gone()
+
+    def _calm(self) -> None:
+        if self._clock.active():
+            self._clock.cancel()
+
+    def _abort(self) -> None:
+        transport: Any = self.transport
+        self._calm()
+        transport.abortConnection()
+
+
+def adopt(reactor: Any, sock: socket.socket, factory: Any) -> Any:
+    """Give a bare connection back to the reactor.
+
+    Args:
+        reactor: Twisted's.
+        sock: connected; closed here, the reactor has it under another number.
+        factory: makes its protocol.
+
+    Returns:
+        The transport; its ``protocol`` is what the factory made.
+    """
+    with sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for option, value in ((socket.TCP_KEEPIDLE, SILENT_S), (socket.TCP_KEEPINTVL, PROBE_S),
+                              (socket.TCP_KEEPCNT, PROBES), (socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED_MS)):
+            sock.setsockopt(socket.IPPROTO_TCP, option, value)
+        return reactor.adoptStreamConnection(sock.fileno(), sock.family, factory)

@@ -1,0 +1,78 @@
+"""What is said on the way through gateways.  Imports little: the tools load it.
+
+==================================  ===========================================  ===================================
+first line                          second line                                  who says it to whom
+==================================  ===========================================  ===================================
+``condor way 1``                    ``<host%pool:port>``                         a machine of a pool to its gateway
+``condor way 1``                    ``<host:port>``, in the names of the asked   a gateway to a partner's
+``condor way-back 1``               the number of the way                        a gateway to a partner's that wanted
+                                                                                 a way and cannot dial
+``condor relayed 1``                the partner's name                           a gateway to a daemon of its own pool
+==================================  ===========================================  ===================================
+
+The answer is ``+``, or ``-`` and a reason.  After a ``+`` both sides take the connection out of TLS, and it is a bare
+one: what follows is between the two true ends, which begin TLS of their own.
+"""
+
+from __future__ import annotations
+
+from condor_actors.addresses import is_ipv6
+from condor_actors.messages.realm import MARK, is_realm
+from condor_actors.wire.nodes import BadNode, TlsNode, parse_node
+
+__all__ = [
+    "BACK_LINE", "MOST_BYTES", "RELAYED_LINE", "WAY_LINE", "YES", "answer_of", "no", "partner_of", "target_here",
+    "words",
+]
+
+WAY_LINE = b"condor way 1\n"
+BACK_LINE = b"condor way-back 1\n"
+RELAYED_LINE = b"condor relayed 1\n"
+YES = b"+\n"
+MOST_BYTES = 600
+"""A second line, or an answer, that is longer is none."""
+
+
+def words(line: bytes, text: str) -> bytes:
+    """A first line and the second."""
+    return line + text.encode() + b"\n"
+
+
+def no(reason: str) -> bytes:
+    """The answer that there is no way."""
+    text = " ".join(reason.split())
+    return b"-" + text.encode(errors="replace")[:MOST_BYTES - 2] + b"\n"
+
+
+def answer_of(line: bytes) -> str:
+    """Why there is no way; empty: here it begins."""
+    if line == YES:
+        return ""
+    if not line.startswith(b"-"):
+        return "it is no gateway"
+    text = line[1:].decode(errors="replace").strip()
+    return "".join(letter for letter in text if letter.isprintable()) or "no reason given"
+
+
+def target_here(text: str) -> TlsNode:
+    """The machine of this pool that a partner means.
+
+    Raises:
+        BadNode: it means none.
+    """
+    node = parse_node(text)
+    if not isinstance(node, TlsNode) or node.realm or (MARK in node.host and not is_ipv6(node.host)):
+        raise BadNode(f"{text[:100]!r} is no address of this pool")
+    return node
+
+
+def partner_of(text: str) -> tuple[str, str]:
+    """The pool of a foreign node, and what that pool calls the node.
+
+    Raises:
+        BadNode: it is no foreign node.
+    """
+    node = parse_node(text)
+    if not isinstance(node, TlsNode) or not is_realm(node.realm) or MARK in node.name:
+        raise BadNode(f"{text[:100]!r} is no address in another pool")
+    return node.realm, str(TlsNode(node.name, node.port))

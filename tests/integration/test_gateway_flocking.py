@@ -1,0 +1,206 @@
+"""Two pools whose machines cannot reach one another lend each other machines through two gateways.
+
+Each pool has a wire of its own, and the same private addresses as the other; only the two gateways hang on a third
+wire.  Nothing is forwarded between the wires: a packet from a machine of one pool cannot get to one of the other.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+
+import attrs
+import pytest
+
+from tests.harness.namespaces import NEED_NAMESPACES, Machine, Wire, a_wire
+from tests.harness.packets import PacketWatch
+from tests.harness.standard_jobs import NEED_RUNTIME, Job
+from tests.pool_fixture import until
+
+pytestmark = NEED_NAMESPACES
+
+JOB = """executable = /bin/sh
+arguments = "-c 'cat word; hostname; {then}'"
+transfer_input_files = word
+transfer_executable = false
+should_transfer_files = yes
+output = out.$(Process)
+error = err.$(Process)
+log = {log}
+queue {count}
+"""
+
+
+@attrs.frozen(kw_only=True)
+class Federation:
+    """Two pools and their gateways; ``math`` sends jobs, ``physics`` runs them."""
+
+    inside: Wire
+    outside: Wire
+    math: Machine
+    math_gateway: Machine
+    physics: Machine
+    physics_gateway: Machine
+
+    def machines(self) -> tuple[Machine, ...]:
+        return self.math, self.math_gateway, self.physics, self.physics_gateway
+
+    def logs(self, lines: int = 12) -> str:
+        """The ends of all logs."""
+        return "\n".join(f"=== {machine.name}\n{machine.logs(lines)}" for machine in self.machines())
+
+
+@pytest.fixture(scope="module")
+def pools() -> Iterator[Federation]:
+    """Of the gateways only that of physics dials: math's is behind a firewall that lets it in, so to say."""
+    with a_wire("m") as first, a_wire("p") as second, a_wire("z") as outside:
+        own = "GATEWAY_HOST = 10.88.7.2\n"
+        math = first.manager("math", f"DAEMON_LIST = MASTER COLLECTOR NEGOTIATOR SCHEDD\nFLOCK_TO = physics\n{own}",
+                             "math")
+        physics = second.manager("physics", f"FLOCK_FROM = math\n{own}", "physics")
+        both = "GATEWAY.BIND_ALL_INTERFACES = true\n"
+        made = Federation(
+            inside=first, outside=outside, math=math, physics=physics,
+            math_gateway=first.member(math, "mathgate", "master,gateway", f"{own}{both}FLOCK_TO = physics\n", outside),
+            physics_gateway=second.member(physics, "physgate", "master,gateway", f"{own}{both}FLOCK_FROM = math\n",
+                                          outside))
+        introduce(physics, math, "--gateway", made.math_gateway.outside)
+        introduce(math, physics, "--gateway", "none")
+        (math.work / "word").write_text("hello\n")
+        yield made
+
+
+def introduce(host: Machine, guest: Machine, *options: str) -> None:
+    """Have one pool trust another."""
+    invited = guest.tool("condor_flock", "invite", *options)
+    fingerprint = invited.stderr.strip().splitlines()[-1].strip()
+    host.run("condor_flock", "accept", invited.stdout.strip(), "--fingerprint", fingerprint)
+
+
+def test_jobs_run_where_their_pool_cannot_reach(pools: Federation) -> None:
+    math, physics = pools.math, pools.physics
+    with PacketWatch(pools.outside.hub) as between:
+        until(lambda: "has dialled" in math.run("condor_flock", "status"), "the gateways to meet")
+        cluster = math.submit(JOB.format(count=3, log="job.log", then="true"))
+        math.wait("job.log")
+        for number in range(3):
+            assert (math.work / f"out.{number}").read_text().split() == ["hello", "physics.trio"]
+        (ad,) = math.history(f"{cluster}.0")
+        assert ad["LastRemoteHost"].endswith("@physics.trio%physics")
+        assert "physics.trio" in math.run("condor_status", "-pool", "physics", "-af", "Machine")
+        users = physics.run("condor_userprio", "-all", "-af", "Name")
+        assert "@trio%math" in users
+    gates = {pools.math_gateway.outside, pools.physics_gateway.outside}
+    assert between.pairs
+    assert {address for pair in between.pairs for address in pair} == gates
+
+
+def long_job(math: Machine, log: str) -> str:
+    """A job that runs until there is a file ``stop`` beside it; it runs when this returns."""
+    then = "echo at it; while [ ! -e stop ]; do sleep 0.2; done; echo done"
+    job = f"{math.submit(JOB.format(count=1, log=log, then=then))}.0"
+    math.until_status(job, 2)
+    return job
+
+
+def finish(math: Machine, job: str, log: str) -> None:
+    """Have a long job end, and see that it ran once, to its end."""
+    until(lambda: math.tool("condor_ssh_to_job", job, "touch", "stop", stdin="").returncode == 0, "a way into the job")
+    math.wait(log)
+    assert (math.work / "out.0").read_text().split() == ["hello", "physics.trio", "at", "it", "done"]
+    text = (math.work / log).read_text()
+    assert text.count("005 (") == 1
+    assert (ended := math.history(job)[0])["NumShadowStarts"] == 1, ended["NumShadowStarts"]
+
+
+def test_its_user_looks_into_a_job_out_there_and_stops_it(pools: Federation) -> None:
+    math, physics = pools.math, pools.physics
+    job = long_job(math, "seen.log")
+    until(lambda: "at it" in math.tool("condor_tail", job).stdout, "its output")
+    assert "%physics" in math.run("condor_q", "-run")
+    assert math.run("condor_ssh_to_job", job, "cat", "word", stdin="") == "hello\n"
+    math.run("condor_suspend", job)
+    math.until_status(job, 7)
+    math.run("condor_continue", job)
+    math.until_status(job, 2)
+    math.run("condor_vacate_job", job)
+    until(lambda: "004 (" in (math.work / "seen.log").read_text(), "it to be evicted")
+    math.until_status(job, 2)
+    math.run("condor_hold", job)
+    math.until_status(job, 5)
+    until(lambda: "Claimed" not in physics.run("condor_status", "-af", "Activity", "-constraint", 'Activity == "Busy"'),
+          "nothing to run there")
+    math.run("condor_release", job)
+    math.until_status(job, 2)
+    math.run("condor_rm", job)
+    until(lambda: "Claimed" not in physics.run("condor_status", "-af", "State"), "the machine to be free")
+
+
+def kill_gateway(machine: Machine) -> None:
+    """Kill a gateway without a word, and wait for the one that its master starts."""
+    before = gateway_pid(machine)
+    os.kill(before, signal.SIGKILL)
+    until(lambda: gateway_pid(machine) not in (0, before), "a new gateway")
+
+
+def gateway_pid(machine: Machine) -> int:
+    """The process of a machine's gateway; 0: there is none."""
+    address = machine.dir / "run" / "gateway.address"
+    pid = int(address.read_text().split()[1]) if address.exists() else 0
+    return pid if pid in machine.pids() else 0
+
+
+@pytest.mark.parametrize("whose", [("math_gateway",), ("physics_gateway",), ("math_gateway", "physics_gateway")])
+def test_a_running_job_outlives_its_gateways(pools: Federation, whose: tuple[str, ...]) -> None:
+    math = pools.math
+    log = f"{'-'.join(whose)}.log"
+    job = long_job(math, log)
+    for name in whose:
+        kill_gateway(getattr(pools, name))
+    until(lambda: "has dialled" in math.run("condor_flock", "status"), "the gateways to meet again")
+    finish(math, job, log)
+
+
+def test_a_running_job_outlives_a_cut_between_the_gateways(pools: Federation) -> None:
+    math = pools.math
+    job = long_job(math, "cut.log")
+    with pools.outside.cut(pools.physics_gateway):
+        kill_gateway(pools.math_gateway)  # so the other one holds connections that are dead, and does not know
+        until(lambda: "NOT REACHED" in math.run("condor_flock", "status"), "the other pool to be out of reach")
+        refused = math.tool("condor_status", "-pool", "physics")
+        assert "has not dialled this one" in refused.stderr
+    finish(math, job, "cut.log")
+
+
+def where(job: Job) -> str:
+    """The slot that it runs on; empty while it does not."""
+    return str(job.pool.jobs(job.id)[0].get("RemoteHost", ""))
+
+
+@NEED_RUNTIME[0]
+@NEED_RUNTIME[1]
+def test_a_standard_job_comes_home_and_goes_out_again(pools: Federation) -> None:
+    math = pools.math
+    job = Job(math, "wanderer", "14 3 8 11")
+    job.until_lines(4)
+    assert where(job).endswith("@physics.trio%physics")
+    pools.inside.member(math, "desk", "master,startd", "GATEWAY_HOST = 10.88.7.2\n")
+    until(lambda: "desk.trio" in math.run("condor_status", "-af", "Machine"), "a machine at home")
+    math.run("condor_qedit", job.id, "Requirements", 'Machine == "desk.trio"')
+    math.run("condor_vacate_job", job.id)
+    job.until_logged("(1) Job was checkpointed.")
+    until(lambda: where(job).endswith("@desk.trio"), "it to run at home")
+    job.go_on(3)
+    job.until_lines(9)
+    math.run("condor_qedit", job.id, "Requirements", 'Machine == "physics.trio"')
+    math.run("condor_vacate_job", job.id)
+    job.until_logged("(1) Job was checkpointed.", 2)
+    until(lambda: where(job).endswith("@physics.trio%physics"), "it to be out again")
+    job.go_on(8)
+    job.until_lines(12)
+    job.go_on(11)
+    job.wait()
+    job.check(14)
+    report = math.run("condor_flock", "report")
+    assert float(report.splitlines()[1].split()[5]) > 0.0, report

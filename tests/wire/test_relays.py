@@ -1,0 +1,207 @@
+"""Ways through gateways, of real post offices over real sockets; two pools that are both at 127.0.0.1."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import attrs
+import pytest
+import pytest_twisted
+from twisted.internet import reactor
+from twisted.internet.defer import Deferred, succeed
+from twisted.internet.threads import deferToThread
+from twisted.logger import Logger
+
+from condor_actors.cores.gateway.routes import OwnHosts, Routes
+from condor_actors.cores.gateway.standing import GatewaySettings, Standing
+from condor_actors.daemons.gateway.ways import Ways
+from condor_actors.messages.admin import Ping
+from condor_actors.messages.envelope import AskFailed, Done
+from condor_actors.wire.authority import PoolFiles, create_pool
+from condor_actors.wire.blocking import Unreachable, connect
+from condor_actors.wire.credentials import Credentials
+from condor_actors.wire.nodes import tls_node
+from condor_actors.wire.partners.partner_store import Partner, partners_text
+from condor_actors.wire.relays.lines import WAY_LINE
+from condor_actors.wire.relays.splice import Splice
+from condor_actors.wire.tool_credentials import ToolCredentials
+from tests.wire.conftest import Process
+
+Make = Callable[..., Process]
+MEBIBYTE = 1 << 20
+
+
+@attrs.frozen
+class Pools:
+    """``math``, whose process asks, and ``physics``, whose process answers; and what lies between them."""
+
+    files: dict[str, PoolFiles]
+    math: Process
+    node: str
+    gateway: str
+    standings: tuple[Standing, Standing]
+
+
+def credentials(files: dict[str, PoolFiles], own: str, other: str) -> Credentials:
+    """Those of a pool that trusts another."""
+    found = files[own].credentials()
+    assert found is not None
+    partner = Partner(name=other, central="<127.0.0.1:1>", ca=files[other].ca.read_bytes())
+    files[own].partners.write_bytes(partners_text({other: partner}))
+    return attrs.evolve(found, partners=(partner,))
+
+
+def gateway(process: Process, other: str, at: str, known: tuple[str, ...]) -> tuple[str, Standing]:
+    """Make a process its pool's gateway; its node, and its accounts."""
+    routes, hosts = Routes(), OwnHosts()
+    routes.configure((other,), ())
+    routes.learn(attrs.evolve(each, gateways=(at,)) for each in process.office.partners())
+    hosts.learn(known)
+    standing = Standing(GatewaySettings(), 1000)
+    ways = Ways(reactor, process.office, routes, hosts, standing, lambda identity: True,
+                lambda link, number, node, refused: refused("nobody dials here"), lambda host: succeed(None), Logger())
+    process.office.services[WAY_LINE] = ways.way
+    return process.office.listen_tls("127.0.0.1", 0), standing
+
+
+@pytest.fixture
+def pools(processes: Make, tmp_path: Path) -> Pools:
+    """Two pools with a gateway each."""
+    files = {name: PoolFiles.below(tmp_path / name) for name in ("math", "physics")}
+    for name, each in files.items():
+        each.ca.parent.mkdir(parents=True, exist_ok=True)
+        create_pool(each, name, ["127.0.0.1"])
+    server = processes("server", credentials(files, "physics", "math"))
+    node = server.office.listen_tls("127.0.0.1", 0)
+    far, theirs = gateway(processes("far", credentials(files, "physics", "math")), "math", "<127.0.0.1%math:1>",
+                          ("127.0.0.1",))
+    near, ours = gateway(processes("near", credentials(files, "math", "physics")), "physics", abroad(far), ())
+    math = processes("math", credentials(files, "math", "physics"))
+    math.office.gateways = (tls_node(near),)
+    return Pools(files, math, node, near, (ours, theirs))
+
+
+def abroad(node: str) -> str:
+    """A node of physics, as math has it."""
+    return node.replace(":", "%physics:")
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_true_ends_know_each_other(pools: Pools) -> None:
+    answer = await pools.math.box.ask(abroad(pools.node), "echo", Done(text="hello"))
+    assert answer.message == Done(text="condor@math hello")
+    assert answer.identity.name == "condor@physics"
+    assert answer.identity.hosts == {"127.0.0.1%physics"}
+    assert [standing.between(name).streams for standing, name in zip(pools.standings, ("physics", "math"),
+                                                                     strict=True)] == [1, 1]
+
+
+@pytest_twisted.ensureDeferred
+async def test_who_asked_hears_why_there_is_no_way(pools: Pools) -> None:
+    host, _, port = abroad(pools.node).rpartition(":")
+    answer = await pools.math.box.ask(f"{host}:{int(port[:-1]) % 60000 + 1024}>", "echo", Done())
+    assert isinstance(answer.message, AskFailed)
+    assert "no daemon of this pool answers there" in answer.message.text
+    other = await pools.math.box.ask(abroad(pools.node).replace("127.0.0.1", "10.9.8.7"), "echo", Done())
+    assert isinstance(other.message, AskFailed)
+    assert "no daemon of this pool answers there" in other.message.text
+    pools.math.office.gateways = (tls_node("127.0.0.1:1"),)
+    nobody = await pools.math.box.ask(abroad(pools.node).replace("127.0.0.1", "10.9.8.8"), "echo", Done())
+    assert isinstance(nobody.message, AskFailed)
+    assert "through the gateway <127.0.0.1:1>" in nobody.message.text
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_second_gateway_stands_by(pools: Pools) -> None:
+    pools.math.office.gateways = (tls_node("127.0.0.1:1"), tls_node(pools.gateway))
+    answer = await pools.math.box.ask(abroad(pools.node), "echo", Done())
+    assert isinstance(answer.message, Done)
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_tool_goes_the_same_way(pools: Pools) -> None:
+    files = pools.files["math"]
+    shown = ToolCredentials(certificate=str(files.host), key=str(files.host_key), ca=str(files.ca),
+                            partners=str(files.partners), gateways=(pools.gateway,))
+
+    def asked(node: str) -> Any:
+        with connect(node, shown) as client:
+            return client.ask("echo", Ping())
+
+    assert await deferToThread(asked, abroad(pools.node)) == Done(text="condor@math ")
+    with pytest.raises(Unreachable, match="no daemon of this pool"):
+        await deferToThread(asked, "<10.9.8.7%physics:1>")
+
+
+def connection() -> tuple[socket.socket, socket.socket]:
+    """Both ends of a TCP connection."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        there = socket.create_connection(listening.getsockname())
+        return there, listening.accept()[0]
+
+
+def spliced() -> tuple[socket.socket, socket.socket, Splice, Deferred[None]]:
+    """Two connections as one: its outer ends, the splice, and its end."""
+    (first, inner), (second, other) = connection(), connection()
+    ended: Deferred[None] = Deferred()
+    return first, second, Splice(reactor, inner, other, lambda: ended.callback(None)), ended
+
+
+@pytest_twisted.ensureDeferred
+async def test_bytes_go_both_ways_and_a_slow_reader_loses_none() -> None:
+    first, second, splice, ended = spliced()
+    sent = Random(1).randbytes(32 * MEBIBYTE)
+
+    def read(sock: socket.socket) -> bytes:
+        parts = []
+        while part := sock.recv(MEBIBYTE):
+            parts.append(part)
+        return b"".join(parts)
+
+    def exchange() -> tuple[bytes, bytes]:
+        second.sendall(b"back")
+        first.sendall(sent[:MEBIBYTE])  # the other end reads nothing yet
+        second.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 << 10)
+        import threading
+
+        writing = threading.Thread(target=lambda: (first.sendall(sent[MEBIBYTE:]), first.shutdown(socket.SHUT_WR)))
+        writing.start()
+        there = read(second)
+        writing.join()
+        second.sendall(b" and more, when all is said")
+        second.close()
+        return there, read(first)
+
+    there, back = await deferToThread(exchange)
+    assert there == sent
+    assert back == b"back and more, when all is said"
+    first.close()
+    await ended
+    assert splice.carried == [len(sent), len(back)]
+
+
+@pytest_twisted.ensureDeferred
+@pytest.mark.parametrize("number", [0, 1])
+async def test_the_end_of_one_is_the_end_of_both(number: int) -> None:
+    ends = (*spliced(),)
+    outer = (ends[0], ends[1])
+    outer[number].sendall(b"last words")
+    outer[number].close()
+    assert await deferToThread(outer[1 - number].recv, 100) == b"last words"
+    assert await deferToThread(outer[1 - number].recv, 100) == b""
+    outer[1 - number].close()
+    await ends[3]
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_reset_ends_both() -> None:
+    first, second, _, ended = spliced()
+    first.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, bytes([1, 0, 0, 0, 0, 0, 0, 0]))
+    first.close()
+    await deferToThread(second.recv, 1)
+    second.close()
+    await ended
