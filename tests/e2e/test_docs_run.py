@@ -125,6 +125,7 @@ def flock_lines() -> list[tuple[str, str]]:
 
 
 @pytest.mark.root
+@pytest.mark.timeout(900)
 @pytest.mark.skipif(NEED_NAMESPACES[1].args[0], reason="needs root and iproute2 for network namespaces")
 def test_the_flocking_page_takes_two_departments_from_nothing_to_lending() -> None:
     with a_wire("m") as first, a_wire("p") as second, a_wire("z") as outside:
