@@ -59,7 +59,7 @@ KINDS = {
     "long": Kind(14, f"sleep $(( $1 % 7 )); {RESULT}"),
     "standard": Kind(6, "", {"universe": "standard", "executable": PYTHON, "arguments": f"program.py {STEPS}",
                              "initialdir": "{folder}/$(Process)", "input": "in", "output": "out",
-                             "periodic_checkpoint": "time() - LastPeriodicCheckpoint > 3"},
+                             "periodic_checkpoint": "time() - LastPeriodicCheckpoint > 15"},
                      "{}/out", lambda number: expected(STEPS)),
     "local": Kind(6, commands={"universe": "local"}),
     "scheduler": Kind(4, commands={"universe": "scheduler"}),
@@ -158,11 +158,6 @@ class Batch:
             action = chance.choice(("condor_hold", "condor_release", "condor_vacate_job", "condor_suspend",
                                     "condor_continue"))
             self.host.tool(action, "-constraint", f"{self.mine} && ProcId % 5 == {chance.randrange(5)}")
-
-    def calm(self) -> None:
-        """What users have stopped or held goes on."""
-        self.host.tool("condor_continue", "-constraint", f"{self.mine} && JobStatus == 7")
-        self.host.tool("condor_release", "-constraint", f"{self.mine} && JobStatus == 5 && HoldReasonCode == 1")
 
     def _all_completed(self) -> bool:
         done = self.host.tool("condor_q", "-all", str(self.cluster), "-af", "JobStatus")

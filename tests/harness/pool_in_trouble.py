@@ -92,12 +92,12 @@ class Chaos:
             if f"held: {line}" not in self.wrong:
                 self.wrong.append(f"held: {line}")
         self.home.tool("condor_release", "-constraint", NOT_HELD_BY_USERS)
+        self.home.tool("condor_continue", "-constraint", "JobStatus == 7")
+        self.home.tool("condor_release", "-constraint", "JobStatus == 5 && HoldReasonCode == 1")
         waiting = set(self.home.tool("condor_q", "-all", "-af", "ChaosBatch").stdout.split())
         for batch in self.batches:
-            if batch.name in waiting:
-                batch.calm()
-                if batch.kind in ("held", "removed", "spooled"):
-                    batch.attend(self._random)
+            if batch.name in waiting and batch.kind in ("held", "removed", "spooled"):
+                batch.attend(self._random)
         return self.queued() == 0
 
     def run(self, minutes: float, seed: int) -> list[str]:
