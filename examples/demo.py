@@ -23,6 +23,7 @@ from collections import Counter
 from pathlib import Path
 
 import owner
+import page_pictures
 
 HERE = Path(__file__).resolve().parent
 BIN = Path(sys.prefix) / "bin"
@@ -69,6 +70,11 @@ class Pool:
             name, _, value = line.removeprefix("export ").partition("=")
             os.environ[name.strip()] = value.strip().strip(";").strip("'\"")
         return self
+
+    @property
+    def page(self) -> str:
+        """The address of its page."""
+        return (self.folder / "run" / "web.url").read_text().strip()
 
     def __exit__(self, *failure: object) -> None:
         run(["condor_personal", "stop", "--dir", str(self.folder)])
@@ -184,9 +190,14 @@ def demo(folder: Path, slots: int) -> None:
         total = len(run(["condor_history", *map(str, clusters), "-af", "ProcId"], quiet=True).split())
         results(out)
         run(["condor_userprio"])
+        address = pool.page
+        pictures = page_pictures.take(address, out, clusters[0])
     say()
     say(f"{total} jobs of 4 clusters completed in {time.monotonic() - started:.0f} s, the schedd killed in between.")
     say(f"Look at {out / 'picture.png'} and the other files in {out}.")
+    if pictures:
+        say(f"The pool's page, as a browser here showed it: {' and '.join(str(each) for each in pictures)}.")
+    say(f"The page itself was at {address}; condor_personal start says where the page of your own pool is.")
 
 
 def second_act(folder: Path) -> None:

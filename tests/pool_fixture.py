@@ -155,16 +155,16 @@ class Host:
 
 
 class PersonalPool(Host):
-    """A personal pool in ``folder``; ``stop()`` also checks that nothing is left."""
+    """A personal pool in ``folder``, with a page where asked for; ``stop()`` also checks that nothing is left."""
 
-    def __init__(self, folder: Path, *, slots: int = 4, config: str = "") -> None:
+    def __init__(self, folder: Path, *, slots: int = 4, config: str = "", web: bool = False) -> None:
         super().__init__(folder / "p", folder / "work")
         self.folder = folder
         arguments = ["start", "--dir", str(self.dir), "--slots", str(slots)]
-        if config:
-            extra = folder / "extra.config"
-            extra.write_text(config)
-            arguments += ["--config", str(extra)]
+        daemons = f"MASTER COLLECTOR NEGOTIATOR SCHEDD STARTD{' WEB' if web else ''}"
+        extra = folder / "extra.config"
+        extra.write_text(f"DAEMON_LIST = {daemons}\n{config}")
+        arguments += ["--config", str(extra)]
         self.run("condor_personal", *arguments)
         for line in self.run("condor_personal", "env", "--dir", str(self.dir)).splitlines():
             name, _, value = line.removeprefix("export ").partition("=")

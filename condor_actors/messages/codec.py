@@ -30,7 +30,7 @@ PAGE_BYTES = 400 * 1024
 
 CONVERSATIONS = (
     "admin", "advertise", "claim", "flock", "interactive", "negotiate", "owner", "pool", "queue", "run", "shadow_host",
-    "spool", "submission", "tokens")
+    "spool", "submission", "tokens", "watch")
 """The modules of this package that hold messages; ``condor.<conversation>.<Name>`` is defined in one of them."""
 
 Encoder = Callable[[Any], Any]

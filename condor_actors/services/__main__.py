@@ -17,7 +17,7 @@ from condor_actors.services.tenure import Tenure
 
 NAMES = (
     "master", "collector", "negotiator", "schedd", "startd", "kbdd", "shadow-host", "starter-host",
-    "ckpt_server", "defrag", "gateway",
+    "ckpt_server", "defrag", "gateway", "web",
 )
 CONFIG_ERROR = 44
 """The exit status of a daemon whose configuration is not valid: its master does not start it again and again."""

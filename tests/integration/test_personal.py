@@ -48,7 +48,8 @@ def test_a_pool_from_nothing_to_nothing(pool: Pool) -> None:
     said = pool.run("start", "--slots", "3")
     assert "It serves 3 slots" in said
     assert "condor_personal env --dir" in said
-    assert set(pool.pids()) == {"COLLECTOR", "NEGOTIATOR", "SCHEDD", "STARTD"}
+    assert set(pool.pids()) == {"COLLECTOR", "NEGOTIATOR", "SCHEDD", "STARTD", "WEB"}
+    assert f"Its page:               {pool.files.page}\n" in said
     status = pool.run("status")
     assert all(f"pid {pid}" in status for pid in pool.pids().values())
     environment = dict(

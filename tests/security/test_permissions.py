@@ -50,8 +50,8 @@ IMPLIES = {
 OWN_RIGHT = {
     "answer to a question of ours, over the link on which it went out": {
         "ActionResults", "Activated", "AdsPage", "CertificateLent", "CheckpointKept", "ConfigValues", "ClusterReserved",
-        "Done", "GatewayState", "JobsPage", "MachineEnrolled", "OwnerView", "Pong", "Reattached", "Refused",
-        "Revocations", "RunFileBytes", "SpoolBytes", "SpoolListing", "Submitted", "TokenIssued", "TokenRequests",
+        "Changes", "Done", "GatewayState", "JobsPage", "MachineEnrolled", "OwnerView", "Pong", "Reattached", "Refused",
+        "Revocations", "RunFileBytes", "SpoolBytes", "SpoolListing", "Story", "Submitted", "TokenIssued", "TokenRequests",
         "TokenVerified", "Totals", "PrioritiesPage", "TracePage", "Reservations",
     },
     "the claim and its secret, or the very link of the shadow or starter of a run": {

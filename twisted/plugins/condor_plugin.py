@@ -32,6 +32,9 @@ condor_gateway = ServiceMaker(
     "condor-gateway", "condor_actors.services.gateway", "Condor: carry what pools say to each other",
     "condor-gateway"
 )
+condor_web = ServiceMaker(
+    "condor-web", "condor_actors.services.web", "Condor: the pool as a web page", "condor-web"
+)
 condor_shadow_host = ServiceMaker(
     "condor-shadow-host", "condor_actors.services.shadow_host", "Condor: the shadows of one owner's running jobs",
     "condor-shadow-host"

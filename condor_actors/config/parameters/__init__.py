@@ -27,6 +27,7 @@ from condor_actors.config.parameters import (
     pool,
     security,
     submit,
+    web,
 )
 
 __all__ = ["SECTIONS", "all_parameters", "default_text", "find_parameter", "plain_names"]
@@ -42,6 +43,7 @@ SECTIONS = {
     "Workflows": dagman.ROWS,
     "Execute machines": execute.ROWS,
     "Defragmentation": defrag.ROWS,
+    "The web page": web.ROWS,
     "The owner's policy": policy.ROWS,
 }
 """The rows by the heading under which the reference shows them."""

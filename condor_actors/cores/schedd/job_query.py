@@ -14,12 +14,13 @@ from condor_actors.classads import ClassAd, ClassAdSyntaxError, Expr, is_true, p
 from condor_actors.classads.evaluation.budget import TURN_STEPS, Meter
 from condor_actors.cores.schedd.autoclusters import Autoclusters
 from condor_actors.cores.schedd.job_attributes import JobSight
-from condor_actors.cores.schedd.job_queue import Cluster, Job, JobQueue
+from condor_actors.cores.schedd.job_queue import CHANGES_A_PAGE, Cluster, Job, JobQueue, Position
 from condor_actors.messages.codec import PAGE_BYTES
 from condor_actors.messages.codes import Universe
 from condor_actors.messages.queue import JobsPage, QueryJobs, QueryTotals, Totals
+from condor_actors.messages.watch import Changes, QueryChanges
 
-__all__ = ["JobPage", "autoclusters_page", "batches", "page", "totals"]
+__all__ = ["JobPage", "autoclusters_page", "batches", "changes", "page", "totals"]
 
 PAGE_JOBS = 5_000
 CLUSTERS_A_PAGE = 5_000
@@ -254,6 +255,60 @@ def batches(queue: JobQueue, owner: str, after: int = 0) -> tuple[tuple[bytes, .
             ad["JobBatchName"] = name
         found.append(ad.to_bytes())
     return tuple(found), cursor
+
+
+def changes(queue: JobQueue, question: QueryChanges, sight: JobSight, now_s: float) -> Changes:
+    """What has changed since a follower's token; see :class:`~condor_actors.cores.schedd.job_queue.ChangeJournal`."""
+    journal = queue.changes
+    position = Position.of(question.since)
+    if position is None or not journal.is_known(position):
+        position = Position(journal.life, journal.number)
+        return _all_jobs(queue, question, sight, position, begins=True)
+    if position.after:
+        return _all_jobs(queue, question, sight, position, begins=False)
+    names = (*(name.lower() for name in question.projection), "clusterid", "procid")
+    ads: list[bytes] = []
+    gone: list[tuple[int, int]] = []
+    size = 0
+    number = position.number
+    for (cluster_id, proc), changed in journal.since(position.number):
+        cluster = queue.clusters.get(cluster_id)
+        job = cluster.jobs.get(proc) if cluster is not None else None
+        jobs = [job] if job is not None else []
+        if cluster is None or (proc >= 0 and job is None):
+            gone.append((cluster_id, proc))
+        elif proc < 0:
+            jobs = list(cluster.jobs.values())
+            if len(jobs) > CHANGES_A_PAGE:  # all of it anew costs no more
+                return _all_jobs(queue, question, sight, Position(journal.life, journal.number), begins=True)
+        if ads and len(ads) + len(jobs) > CHANGES_A_PAGE:
+            return Changes(token=str(Position(journal.life, number)), ads=tuple(ads), gone=tuple(gone), more=True)
+        for each in jobs:
+            ads.append(_projected(each, sight.names(each, names)))
+            size += len(ads[-1])
+            if size >= PAGE_BYTES and len(jobs) > 1:
+                return _all_jobs(queue, question, sight, Position(journal.life, journal.number), begins=True)
+        number = changed
+        if size >= PAGE_BYTES or len(gone) >= CHANGES_A_PAGE:
+            return Changes(token=str(Position(journal.life, number)), ads=tuple(ads), gone=tuple(gone), more=True)
+    return Changes(token=str(Position(journal.life, journal.number)), ads=tuple(ads), gone=tuple(gone))
+
+
+def _all_jobs(queue: JobQueue, question: QueryChanges, sight: JobSight, position: Position, *,
+              begins: bool) -> Changes:
+    """A page of all jobs, after the job that the position names."""
+    names = (*(name.lower() for name in question.projection), "clusterid", "procid")
+    ads: list[bytes] = []
+    size = 0
+    whole = QueryJobs()
+    for job in _from(queue, whole, position.after):
+        ads.append(_projected(job, sight.names(job, names)))
+        size += len(ads[-1])
+        if len(ads) >= CHANGES_A_PAGE or size >= PAGE_BYTES:
+            token = str(Position(position.life, position.number, job.name))
+            return Changes(token=token, ads=tuple(ads), begins=begins, more=True)
+    return Changes(token=str(Position(position.life, position.number)), ads=tuple(ads), begins=begins,
+                   more=queue.changes.number != position.number)
 
 
 def _nodes(cluster: Cluster) -> tuple[int, int] | None:

@@ -23,10 +23,15 @@ from condor_actors.cores.schedd.queue_operations import (
 from condor_actors.cores.state_table import InvariantBroken
 from condor_actors.messages.codes import JobStatus
 
-__all__ = ["Cluster", "Job", "JobQueue", "own_text"]
+__all__ = ["CHANGES_A_PAGE", "ChangeJournal", "Cluster", "Job", "JobQueue", "Position", "own_text"]
 
 FEW_JOBS = 1_000
 """Jobs of a cluster that are looked through for those after one of them; of more, the numbers are counted up."""
+
+CHANGES_KEPT = 50_000
+"""Jobs and clusters whose last change is known."""
+CHANGES_A_PAGE = 1_000
+"""Jobs in one answer to a follower: some ten milliseconds of the schedd."""
 
 Counts = list[int]
 """Number of jobs per JobStatus; index 0 is unused."""
@@ -152,6 +157,89 @@ class Job:
         return self.status is JobStatus.IDLE and not self.run_id and not self.reserved
 
 
+class Position:
+    """How far a follower of the queue has come, as his token says.
+
+    ========================  ============================================
+    token                     the next answer has
+    ========================  ============================================
+    ``life/number``           what changed after the number
+    ``life/number/12.3``      all jobs after 12.3; afterwards as above
+    anything else             all jobs from the first on
+    ========================  ============================================
+    """
+
+    __slots__ = ("after", "life", "number")
+
+    def __init__(self, life: str, number: int, after: str = "") -> None:
+        self.life = life
+        self.number = number
+        self.after = after
+
+    @classmethod
+    def of(cls, token: str) -> Position | None:
+        """The position that a token names; None: it is none."""
+        life, _, rest = token.partition("/")
+        number, _, after = rest.partition("/")
+        if not life or not number.isdecimal() or len(token) > 100:
+            return None
+        cluster, _, proc = after.partition(".")
+        if after and not (cluster.isdecimal() and proc.isdecimal()):
+            return None
+        return cls(life, int(number), after)
+
+    def __str__(self) -> str:
+        return f"{self.life}/{self.number}" + (f"/{self.after}" if self.after else "")
+
+
+class ChangeJournal:
+    """The last change of each job and cluster, so that a follower of a hundred thousand jobs pays only for changes.
+
+    Theory: each change of a job or of a cluster's ad gives that job or cluster the next number; the journal keeps for
+    each the last number only, in order.  A follower's token names the queue's life (a schedd started again begins
+    another one) and the last number that he has seen.  Who is too far behind, or of another life, begins anew.
+
+    Args:
+        life: names this life of the queue; no two queues of a schedd have the same.
+        kept: the most that are remembered.
+    """
+
+    def __init__(self, life: str, kept: int = CHANGES_KEPT) -> None:
+        self.life = life
+        self.number = 0
+        self._kept = kept
+        self._floor = 0
+        self._last: dict[tuple[int, int], int] = {}
+
+    def note(self, cluster: int, proc: int) -> None:
+        """A job, or with -1 the ad of a cluster, has changed, come or gone."""
+        self.number += 1
+        key = (cluster, proc)
+        self._last.pop(key, None)
+        self._last[key] = self.number
+        if len(self._last) > self._kept:
+            oldest = next(iter(self._last))
+            self._floor = self._last.pop(oldest)
+
+    def note_jobs(self, jobs: Iterable[Job]) -> None:
+        """Several jobs have changed."""
+        for job in jobs:
+            self.note(job.cluster.number, job.proc)
+
+    def is_known(self, position: Position | None) -> bool:
+        """Whether the changes since a position are all here."""
+        return position is not None and position.life == self.life and self._floor <= position.number <= self.number
+
+    def since(self, number: int) -> list[tuple[tuple[int, int], int]]:
+        """What changed after a number, oldest first, with the numbers."""
+        found = []
+        for key in reversed(self._last):
+            if self._last[key] <= number:
+                break
+            found.append((key, self._last[key]))
+        return found[::-1]
+
+
 class JobQueue:
     """All jobs of a schedd; see the module.
 
@@ -159,9 +247,11 @@ class JobQueue:
         clusters: by number.
         by_owner, by_submitter: job counts of those who have any; everybody: over all.
         next_cluster: the next number to give; stored_cluster: the one that a schedd started again would give.
+        changes: what followers have not seen yet.
     """
 
     def __init__(self) -> None:
+        self.changes = ChangeJournal("1")
         self.clusters: dict[int, Cluster] = {}
         self.by_owner: dict[str, Counts] = {}
         self.by_submitter: dict[str, Counts] = {}
@@ -207,6 +297,7 @@ class JobQueue:
         job = Job(cluster, proc, ad, status)
         cluster.jobs[proc] = job
         self._count(cluster, status, 1)
+        self.changes.note(cluster.number, proc)
         return job
 
     def _count(self, cluster: Cluster, status: int, step: int) -> None:
@@ -273,6 +364,7 @@ class JobQueue:
         cluster = job.cluster
         del cluster.jobs[job.proc]
         self._count(cluster, job.status, -1)
+        self.changes.note(cluster.number, job.proc)
         self._dirty.pop(job, None)
         archived = ArchiveJob(cluster.number, job.proc, cluster.owner, cluster.version, now_s, job.own, cluster.text)
         if cluster.jobs:
@@ -287,6 +379,7 @@ class JobQueue:
         if not self._dirty:
             return []
         dirty, self._dirty = self._dirty, {}
+        self.changes.note_jobs(dirty)
         return [SaveJob(job.cluster.number, job.proc, job.own) for job in dirty if job.proc in job.cluster.jobs]
 
     def take_touched(self) -> Iterable[str]:
@@ -297,7 +390,8 @@ class JobQueue:
         return touched
 
     def cluster_row(self, cluster: Cluster) -> SaveCluster:
-        """The row of a cluster."""
+        """The row of a cluster, whose ad is new or has changed."""
+        self.changes.note(cluster.number, -1)
         return SaveCluster(cluster.number, cluster.owner, cluster.total, cluster.version, cluster.text)
 
     # ---- what always holds

@@ -130,3 +130,7 @@ class ScheddContext:
     def sight(self, identity: Identity) -> JobSight:
         """What the caller sees of jobs: all of his own."""
         return JobSight(self.settings.private, lambda owner: self.may_touch(identity, owner))
+
+    def strangers_sight(self) -> JobSight:
+        """What of jobs may be shown to anybody."""
+        return JobSight(self.settings.private, lambda owner: False)

@@ -43,6 +43,7 @@ from condor_actors.messages.queue import ActOnJobs, EditJobs, QueryJobs, QueryTo
 from condor_actors.messages.shadow_host import NoticesWritten, RunEnded, RunUpdated, ShadowHostHello
 from condor_actors.messages.spool import FinishSpooling
 from condor_actors.messages.submission import ReserveCluster, SubmitPage
+from condor_actors.messages.watch import QueryChanges
 
 __all__ = ["AtRest", "Finish", "HostHello", "Stop", "ScheddCore"]
 
@@ -137,6 +138,7 @@ class ScheddCore:
             FinishSpooling: self.submissions.finish_spooling,
             QueryJobs: self._query,
             QueryTotals: self._query,
+            QueryChanges: self._query,
             ActOnJobs: self.actions.act,
             EditJobs: self.actions.edit,
             ActionRest: lambda rest, _: self.actions.go_on(rest),
@@ -274,10 +276,12 @@ class ScheddCore:
         if message.last and self.claims.has_idle:
             self.claims.offer_idle()
 
-    def look_up(self, message: QueryJobs | QueryTotals, identity: Identity, now_s: float) -> Any:
+    def look_up(self, message: QueryJobs | QueryTotals | QueryChanges, identity: Identity, now_s: float) -> Any:
         """The answer to somebody's question about the queue; nothing changes by it."""
         sight = self.context.sight(identity)
         try:
+            if isinstance(message, QueryChanges):
+                return job_query.changes(self.context.queue, message, self.context.strangers_sight(), now_s)
             if isinstance(message, QueryTotals):
                 return job_query.totals(self.context.queue, message, sight, now_s)
             if message.source == "autoclusters":
@@ -285,13 +289,13 @@ class ScheddCore:
                                                    now_s)
             return job_query.page(self.context.queue, message, sight, now_s)
         except ClassAdSyntaxError as error:
-            return Refused(code="invalid", text=job_query.syntax_error(error, message.constraint))
+            return Refused(code="invalid", text=job_query.syntax_error(error, getattr(message, "constraint", "")))
         except TooCostly as error:
             return Refused(code="invalid", text=str(error))
         except ValueError:
             return Refused(code="invalid", text=f"{getattr(message, 'cursor', '')!r} is not a cursor")
 
-    def _query(self, message: QueryJobs | QueryTotals, delivery: Delivery) -> None:
+    def _query(self, message: QueryJobs | QueryTotals | QueryChanges, delivery: Delivery) -> None:
         self.context.reply(self.look_up(message, delivery.identity, self.context.now_s))
 
     def keep_claims(self, now_s: float) -> tuple[Effect, ...]:

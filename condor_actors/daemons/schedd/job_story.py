@@ -12,7 +12,11 @@ import math
 from condor_actors.classads import ClassAd
 from condor_actors.messages.codes import JobStatus
 
-__all__ = ["story_of_ad", "whole_story"]
+__all__ = ["story_of_ad", "told", "whole_story"]
+
+TOLD_LINES = 500
+TOLD_LETTERS = 500
+"""What a message has of a story: its last lines, each so long at most."""
 
 
 def story_of_ad(ad: ClassAd) -> list[tuple[float, str]]:
@@ -56,7 +60,7 @@ def _status(ad: ClassAd) -> str:
 
 
 def whole_story(ad: ClassAd | None, remembered: tuple[str, ...]) -> tuple[str, ...]:
-    """The ad's part up to the first line that is remembered, then those.
+    """The ad's part up to the first line that is remembered, and always how it began, then those.
 
     Args:
         ad: the job's; None when nobody knows it any more.
@@ -64,4 +68,11 @@ def whole_story(ad: ClassAd | None, remembered: tuple[str, ...]) -> tuple[str, .
     """
     first_s = float(remembered[0].partition(".")[0]) if remembered else math.inf
     before = story_of_ad(ad) if ad is not None else []
-    return (*(f"{when_s:.3f} {text}" for when_s, text in before if when_s < first_s), *remembered)
+    return (*(f"{when_s:.3f} {text}" for when_s, text in before
+              if when_s < first_s or text.startswith("submitted")), *remembered)
+
+
+def told(ad: ClassAd, remembered: tuple[str, ...]) -> tuple[tuple[float, str], ...]:
+    """A story as it crosses in a message: (seconds since 1970, what), oldest first."""
+    lines = [line.partition(" ") for line in whole_story(ad, remembered)[-TOLD_LINES:]]
+    return tuple((float(when), text[:TOLD_LETTERS]) for when, _, text in lines)

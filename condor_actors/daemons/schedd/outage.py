@@ -17,6 +17,7 @@ from condor_actors.actors.supervision import StoreUnavailable
 from condor_actors.cores.schedd.queue_operations import SaveCounter
 from condor_actors.messages.envelope import Delivery, Refused, TimerFired
 from condor_actors.messages.queue import QueryJobs, QueryTotals
+from condor_actors.messages.watch import QueryChanges
 
 if TYPE_CHECKING:
     from condor_actors.actors.context import Context
@@ -95,7 +96,7 @@ class StoreOutage:
             return self._try_store(context)
         if isinstance(message, TimerFired) and message.key == RENEW:
             context.perform(core.keep_claims(context.now_s()))
-        elif isinstance(message, (QueryJobs, QueryTotals)) and not self.is_ignorant:
+        elif isinstance(message, (QueryJobs, QueryTotals, QueryChanges)) and not self.is_ignorant:
             context.reply(delivery, core.look_up(message, delivery.identity, context.now_s()))
         else:
             context.reply(delivery, Refused(

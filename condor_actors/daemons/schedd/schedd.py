@@ -40,7 +40,7 @@ from condor_actors.cores.schedd.shadow_host import (
 from condor_actors.daemons.admin import package_version
 from condor_actors.daemons.schedd.history import HistoryQuestions
 from condor_actors.daemons.schedd.job_accounts import JobAccounts, job_accounts
-from condor_actors.daemons.schedd.job_story import whole_story
+from condor_actors.daemons.schedd.job_story import told, whole_story
 from condor_actors.daemons.schedd.outage import StoreOutage
 from condor_actors.daemons.schedd.records import Records, record_settings
 from condor_actors.daemons.schedd.shadow_processes import HostProcesses, RealHostProcesses, own_account
@@ -55,6 +55,7 @@ from condor_actors.messages.queue import QueryJobs
 from condor_actors.messages.shadow_host import BecomeOwner, SayHello, ShadowHostHello
 from condor_actors.messages.spool import FinishSpooling
 from condor_actors.messages.submission import ReserveCluster
+from condor_actors.messages.watch import QueryStory, Story
 from condor_actors.store.queue_store import QueueStore
 
 __all__ = ["ScheddDaemon", "ScheddEdges", "make_daemon"]
@@ -168,6 +169,9 @@ class ScheddActor(CoreActor):
             self.context.defer_to_turn(self._edges.history.answer(message, self.core.context.sight(delivery.identity)),
                                        lambda answer: self._history_answered(delivery, answer))
             return
+        if isinstance(message, QueryStory):
+            self._tell_story(delivery, message)
+            return
         if isinstance(message, SPOOL_MESSAGES):
             self.context.defer_to_turn(self._edges.spool.answer(self.core.context, message, delivery.identity),
                                        lambda answer: self._file_answer(delivery, answer))
@@ -224,7 +228,8 @@ class ScheddActor(CoreActor):
     @staticmethod
     def _may_be_read(message: Any) -> bool:
         """What is answered from files that only this daemon reads, whether or not anything can be stored."""
-        return isinstance(message, SPOOL_READS) or (isinstance(message, QueryJobs) and message.source == "history")
+        return (isinstance(message, (QueryStory, *SPOOL_READS))
+                or (isinstance(message, QueryJobs) and message.source == "history"))
 
     def event(self, delivery: Delivery) -> Delivery:
         """The core must know who asks."""
@@ -271,6 +276,29 @@ class ScheddActor(CoreActor):
             self.context.reply(delivery, answer)
         else:
             self.context.reply(delivery, Refused(code="invalid", text=answer.getErrorMessage()))
+
+    def _tell_story(self, delivery: Delivery, message: QueryStory) -> None:
+        """A job's story to a stranger: of the queue at once, of the history by a worker."""
+        core = self.core
+        job = core.context.queue.job(message.cluster, message.proc)
+        if job is not None:
+            ad = ClassAd.from_bytes(core.context.strangers_sight().text(job))
+            self.context.reply(delivery, Story(ad=ad.to_bytes(), lines=told(ad, core.context.story(job.name))))
+            return
+        name = f"{message.cluster}.{message.proc}"
+        question = QueryJobs(source="history", ids=((message.cluster, message.proc),), limit=1)
+
+        def found(page: Any) -> None:
+            ads = getattr(page, "ads", ())
+            if not ads:
+                self.context.reply(delivery, Refused(code="not-found", text=f"there is no job {name}"))
+                return
+            ad = ClassAd.from_bytes(ads[0])
+            lines = told(ad, self.core.context.story(name))
+            self.context.reply(delivery, Story(ad=ads[0], lines=lines, has_left=True))
+
+        self.context.after_commit(lambda: self.context.defer_to_turn(  # it may have left in the turn before
+            self._edges.history.answer(question, core.context.strangers_sight()), found))
 
     # ---- effects of this daemon
 
@@ -344,6 +372,7 @@ class ScheddDaemon:
         self._settings = settings
         self._edges = edges
         self._started_s = world.wall_clock()
+        self._lives = 0
         self._outage = StoreOutage(edges.store, settings.spool, edges.spool.has_room)
         self._host_nodes: dict[str, Address] = {}
         self._at_rest: list[Callable[[], None]] = []
@@ -355,7 +384,10 @@ class ScheddDaemon:
         self._edges.records.archived(operations)
 
     def _make_core(self) -> ScheddCore:
-        return ScheddCore(self._settings, self._edges.store.load(), self._world.random, self._started_s, self._version)
+        core = ScheddCore(self._settings, self._edges.store.load(), self._world.random, self._started_s, self._version)
+        self._lives += 1
+        core.context.queue.changes.life = f"{self._started_s:.3f}-{self._lives}"
+        return core
 
     def _make_actor(self) -> ScheddActor:
         return ScheddActor(self._make_core, self._edges, lambda: self._world.post.public_node, self._outage,

@@ -54,6 +54,7 @@ def random_scenario(seed: int, machines: int = 20, faults: int | None = None, ra
         desk = executes and random.random() < 0.4
         specs.append(MachineSpec(
             f"m{number}", central=central, submits=submits, executes=executes, kbdd=desk,
+            web=central and seed % 4 == 3,
             cpus=random.choice((1, 1, 1, 2, 4)) if executes else 1, memory_mib=4096,
             drift=random.choice((0.0, 0.0, random.uniform(-2e-4, 2e-4))),
             offset_s=random.choice((0.0, 0.0, random.uniform(-30.0, 30.0))), config=DESKTOP if desk else {}))

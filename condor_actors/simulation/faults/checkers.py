@@ -21,6 +21,7 @@ invariants of the cores              schedd, startd, starter and shadow: each tu
 no message is taken twice            each envelope that a process's door lets in
 no two claims have one secret        each claim that becomes durable
 a machine is not overcommitted       each program that starts
+the page shows the queue             each page that has been told of the last change, each round
 ===================================  ===========================================================================
 """
 
@@ -37,10 +38,12 @@ from condor_actors.cores.startd.claim import ClaimRecord
 from condor_actors.cores.startd.startd_core import StartdCore
 from condor_actors.cores.starter.job_run import JobRun
 from condor_actors.cores.state_table import InvariantBroken
+from condor_actors.cores.web.rows import MOST_ROWS, STATES, View
 from condor_actors.daemons.collector import Collector
 from condor_actors.daemons.schedd.schedd import ScheddActor
 from condor_actors.daemons.startd import StartdActor
 from condor_actors.daemons.starter.starter import Starter
+from condor_actors.daemons.web.pool_watch import PoolWatch
 from condor_actors.messages.codes import JobStatus
 from condor_actors.messages.envelope import Envelope, Identity
 from condor_actors.simulation.world.disk import ClaimsOnDisk, LogOnDisk
@@ -80,6 +83,7 @@ class Checkers:
         self._known: dict[str, dict[tuple[int, int], str]] = {name: {} for name in pool.machines}
         self._logged: set[tuple[str, bytes]] = set()
         self._secrets: dict[str, str] = {}
+        self.pages_compared = 0
 
     def start(self) -> None:
         """The first round."""
@@ -212,6 +216,8 @@ class Checkers:
                     self._look_at_schedd(machine, actor)
                 elif isinstance(actor, Collector):
                     self._look_at_collector(actor)
+                elif isinstance(actor, PoolWatch):
+                    self._look_at_page(process.title, actor)
 
     def _look_at_startd(self, machine: SimulatedMachine, actor: StartdActor) -> None:
         core = actor.core
@@ -267,6 +273,28 @@ class Checkers:
             for record in table.values():
                 if SECRET in record.data:
                     self._pool.violate(f"a secret is in an ad of the collector: {record.ad.get_str('Name')}")
+
+    def _look_at_page(self, title: str, actor: PoolWatch) -> None:
+        """What it shows of a schedd whose last change it knows is that queue, no more and no less."""
+        rows = actor.known.rows
+        shown: dict[str, dict[tuple[int, int], str]] = {}
+        for row in rows.page(View(), 0, MOST_ROWS).rows:
+            shown.setdefault(row[0], {})[row[1], row[2]] = row[4]
+        for schedd in actor.known.schedds.values():
+            machine = self._pool.machines.get(schedd.name.rpartition("@")[2])
+            for process in machine.processes.values() if machine is not None else ():
+                desk = process.system.actor("schedd") if process.system is not None else None
+                if not isinstance(desk, ScheddActor):
+                    continue
+                queue = desk.core.context.queue
+                if (not schedd.is_whole or len(rows) > MOST_ROWS
+                        or schedd.token != f"{queue.changes.life}/{queue.changes.number}"):
+                    continue
+                real = {(job.cluster.number, job.proc): STATES[job.status] for job in queue.jobs()}
+                if shown.get(schedd.name, {}) != real:
+                    differ = sorted(set(shown.get(schedd.name, {}).items()) ^ set(real.items()))[:5]
+                    self._pool.violate(f"{title} shows another queue than that of {schedd.name}: {differ}")
+                self.pages_compared += 1
 
     # ---- owners
 

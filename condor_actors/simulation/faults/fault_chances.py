@@ -50,7 +50,7 @@ def _daemons_of(spec: MachineSpec) -> list[str]:
         found += ["schedd", "schedd", "shadow-host", "shadow-host"]
     if spec.executes:
         found += ["startd", "startd", "starter-host"]
-    return found + (["kbdd"] if spec.kbdd else [])
+    return found + (["kbdd"] if spec.kbdd else []) + (["web"] if spec.web else [])
 
 
 def _some(random: Random, machines: Sequence[MachineSpec]) -> MachineSpec:

@@ -5,6 +5,7 @@ Each builder makes the daemon exactly as ``services/`` does, on edges of the sim
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ from condor_actors.daemons.schedd.spool import Spool
 from condor_actors.daemons.shadow.shadow_host import HostEdges, ShadowHostDaemon
 from condor_actors.daemons.shadow.submit_files import FileCache
 from condor_actors.daemons.starter.starter_host import StarterHostDaemon
+from condor_actors.daemons.web import web
 from condor_actors.messages.envelope import Address
 from condor_actors.simulation.world.disk import Disk, SimulatedLogs
 from condor_actors.simulation.world.jobs import SimulatedLauncher, SimulatedRunHost
@@ -185,6 +187,12 @@ def _kbdd(process: Process, config: Config, argument: str) -> Any:
     return kbdd.make_daemon(config, _world(process, config, readings=SimulatedScreens(process.machine)))
 
 
+def _web(process: Process, config: Config, argument: str) -> Any:
+    daemon = web.make_daemon(config, _world(process, config))
+    daemon.known.wanted_s = math.inf  # a page is open, behind a door that is not there
+    return daemon
+
+
 def _starter_host(process: Process, config: Config, argument: str) -> Any:
     machine = process.machine
     world = _world(process, config, processes=SimulatedLauncher(machine, process),
@@ -208,5 +216,5 @@ def _shadow_host(process: Process, config: Config, argument: str) -> Any:
 
 _BUILDERS: dict[str, Callable[[Process, Config, str], Any]] = {
     "collector": _collector, "negotiator": _negotiator, "master": _master, "schedd": _schedd, "startd": _startd,
-    "kbdd": _kbdd, "starter-host": _starter_host, "shadow-host": _shadow_host,
+    "kbdd": _kbdd, "web": _web, "starter-host": _starter_host, "shadow-host": _shadow_host,
 }

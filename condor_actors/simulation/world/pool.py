@@ -123,7 +123,7 @@ class Pool:
             spec = machine.spec
             daemons = ["MASTER", *(["COLLECTOR", "NEGOTIATOR"] if spec.central else []),
                        *(["SCHEDD"] if spec.submits else []), *(["STARTD"] if spec.executes else []),
-                       *(["KBDD"] if spec.kbdd else [])]
+                       *(["KBDD"] if spec.kbdd else []), *(["WEB"] if spec.web else [])]
             overrides = {
                 "FULL_HOSTNAME": machine.name, "HOSTNAME": machine.name, "UID_DOMAIN": self.domain,
                 "FILESYSTEM_DOMAIN": machine.name, "COLLECTOR_HOST": f"<{self.central}:9618>",

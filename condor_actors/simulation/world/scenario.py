@@ -36,7 +36,7 @@ class MachineSpec:
         name: of the host.
         cpus, memory_mib, disk_kib: its size; speed: 1 computes a second of demand in a second.
         central: collector and negotiator run there; submits: a schedd; executes: a startd; kbdd: someone watches its
-            keyboard.
+            keyboard; web: the page's daemon, with a page that is always open.
         drift: how much faster its clock runs (0.0001: 100 ppm); offset_s: how wrong it is at the start.
         config: parameters of this machine.
     """
@@ -50,6 +50,7 @@ class MachineSpec:
     submits: bool = False
     executes: bool = True
     kbdd: bool = False
+    web: bool = False
     drift: float = 0.0
     offset_s: float = 0.0
     config: Mapping[str, str] = attrs.field(factory=dict)

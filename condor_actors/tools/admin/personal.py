@@ -116,6 +116,8 @@ def start(files: PersonalFiles, slots: int | None, extra: Path | None) -> int:
     else:
         print(f"It serves {count} slots, {time.monotonic() - began_s:.1f} s after the start.")
     chosen = "" if files.folder == default_folder() else f" --dir {shlex.quote(str(files.folder))}"
+    if files.page:
+        print(f"Its page:               {files.page}")
     print(f'Point the tools at it:  eval "$(condor_personal env{chosen})"')
     print("Then for example:       condor_submit job.sub; condor_q; condor_status")
     print(f"Stop it:                condor_personal stop{chosen}")
@@ -265,6 +267,8 @@ def status(files: PersonalFiles) -> int:
         state = ad.get_str(f"{name}_State", "off")
         pid = ad.get_int(f"{name}_Pid", 0)
         print(f"  {name:<12}{state:<10}" + (f"pid {pid}" if pid else ""))
+    if files.page:
+        print(f"Its page: {files.page}")
     return 0
 
 

@@ -57,6 +57,14 @@ class PersonalFiles:
         """Held by the process that starts or stops the pool."""
         return self.folder / ".lock"
 
+    @property
+    def page(self) -> str:
+        """The address of the pool's page; empty when it has none now."""
+        try:
+            return (self.run / "web.url").read_text().strip()
+        except OSError:
+            return ""
+
     def socket(self, daemon: str) -> str:
         """A daemon's node for tools."""
         return f"unix:{self.run}/{daemon}.sock"
@@ -196,7 +204,11 @@ POOL_CRL = $(LOCAL_DIR)/pool/revoked.crl
 CONDOR_HOST = 127.0.0.1
 COLLECTOR_HOST = $(CONDOR_HOST):{port}
 NETWORK_INTERFACE = 127.0.0.1
-DAEMON_LIST = MASTER COLLECTOR NEGOTIATOR SCHEDD STARTD
+DAEMON_LIST = MASTER COLLECTOR NEGOTIATOR SCHEDD STARTD WEB
+
+# The page: for this machine only, at a port that stays the same once it is chosen.
+WEB_HTTP_PORT = 0
+WEB_INTERFACE = 127.0.0.1
 
 # One core each, whatever the machine has: a personal pool is for trying things out.
 NUM_CPUS = $(PERSONAL_SLOTS)

@@ -27,7 +27,7 @@ def test_every_daemon_is_a_plugin_and_none_is_imported() -> None:
     assert names == [
         f"condor-{name}" for name in
         ("ckpt-server", "collector", "defrag", "gateway", "kbdd", "master", "negotiator", "schedd", "shadow-host",
-         "startd", "starter-host")
+         "startd", "starter-host", "web")
     ]
     assert loaded == []
 

@@ -1,0 +1,1 @@
+"""The web page: asks the pool, serves what it knows."""
