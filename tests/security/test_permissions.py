@@ -51,8 +51,8 @@ OWN_RIGHT = {
     "answer to a question of ours, over the link on which it went out": {
         "ActionResults", "Activated", "AdsPage", "CertificateLent", "CheckpointKept", "ConfigValues", "ClusterReserved",
         "Changes", "Done", "GatewayState", "JobsPage", "MachineEnrolled", "OwnerView", "Pong", "Reattached", "Refused",
-        "Revocations", "RunFileBytes", "SpoolBytes", "SpoolListing", "Story", "Submitted", "TokenIssued", "TokenRequests",
-        "TokenVerified", "Totals", "PrioritiesPage", "TracePage", "Reservations",
+        "Revocations", "RunFileBytes", "SpoolBytes", "SpoolListing", "Story", "Submitted", "TokenIssued",
+        "TokenRequests", "TokenVerified", "Totals", "PrioritiesPage", "TracePage", "Reservations",
     },
     "the claim and its secret, or the very link of the shadow or starter of a run": {
         "ActivateClaim", "CheckpointRun", "ContinueRun", "InputsSent", "OpenShell", "OutputsReceived", "ReadRunFile",
