@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import pwd
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from condor_actors import accounts
 from condor_actors.api.errors import as_condor_errors
 from condor_actors.api.settings import config
 from condor_actors.classads import ClassAd
@@ -82,7 +81,7 @@ def local_ad(daemon: str) -> ClassAd | None:
 
 def own_name() -> str:
     """The caller's name."""
-    return pwd.getpwuid(os.getuid()).pw_name
+    return accounts.own_name()
 
 
 def _line(address: str) -> Client:

@@ -6,11 +6,12 @@ Each is worked out only when something asks for it, since most tools need none.
 from __future__ import annotations
 
 import os
-import pwd
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from condor_actors import accounts
 
 __all__ = ["Detected", "home_of_condor"]
 
@@ -18,9 +19,10 @@ __all__ = ["Detected", "home_of_condor"]
 def home_of_condor() -> str | None:
     """The home folder of the user ``condor``, None when there is no such user."""
     try:
-        return pwd.getpwnam("condor").pw_dir
-    except KeyError:
+        found = accounts.named("condor")
+    except accounts.NotYet:
         return None
+    return found.home if found is not None else None
 
 
 @cache
@@ -84,9 +86,10 @@ def _memory_mib() -> int:
 
 def _user() -> str:
     try:
-        return pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:
-        return str(os.geteuid())
+        found = accounts.numbered(os.geteuid())
+    except accounts.NotYet:
+        found = None
+    return found.name if found is not None else str(os.geteuid())
 
 
 @cache

@@ -11,12 +11,12 @@ Source: HTCondor manual, Introduction to Configuration, "Ordered Evaluation to S
 from __future__ import annotations
 
 import os
-import pwd
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from condor_actors import accounts
 from condor_actors.config.conditions import Conditions
 from condor_actors.config.config import Config
 from condor_actors.config.detected import Detected, home_of_condor
@@ -78,9 +78,10 @@ def load_config(
 def own_home() -> Path | None:
     """The caller's home folder as the user database has it, whatever ``HOME`` says."""
     try:
-        return Path(pwd.getpwuid(os.geteuid()).pw_dir)
-    except KeyError:
+        found = accounts.numbered(os.geteuid())
+    except accounts.NotYet:
         return None
+    return Path(found.home) if found is not None else None
 
 
 def find_root_file(environ: Mapping[str, str]) -> str | None:

@@ -19,6 +19,7 @@ from twisted.internet import task
 from twisted.internet.defer import Deferred, inlineCallbacks, maybeDeferred
 from twisted.logger import Logger
 
+from condor_actors import accounts
 from condor_actors.actors import Daemon, World
 from condor_actors.config import Config, ConfigError
 from condor_actors.daemons.admin import AdminActor, AdminEdges
@@ -135,6 +136,7 @@ class DaemonService(Service):
         self._tokens = keep_membership(self.config, self.daemon_name, real.post, daemon.system, real.world.authorize)
         real.listen()
         daemon.start()
+        self._reactor.callWhenRunning(accounts.impatient)
         self._catch_signals()
         if self.config.text("MANHOLE") not in (None, "off"):
             from condor_actors.services.manhole import open_manhole

@@ -8,7 +8,6 @@ error.  In the end it is the owner, and shows a proxy certificate that says so.
 from __future__ import annotations
 
 import os
-import pwd
 import signal
 from typing import Any
 
@@ -17,6 +16,7 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.logger import Logger
 from twisted.python import usage
 
+from condor_actors import accounts
 from condor_actors.actors.workers import Workers
 from condor_actors.config import ConfigError, load_config
 from condor_actors.daemons.schedd.shadow_processes import HOST_ID_VARIABLE
@@ -28,6 +28,9 @@ from condor_actors.wire.post_office import PostOffice
 
 STOP_PATIENCE_S = 10.0
 """How long an end waits for logs that do not answer: the schedd has their events sent again."""
+
+BEGIN_S = 5.0
+"""How long a host that begins waits for the user database, of which it may do without all but its owner."""
 
 
 class Options(usage.Options):
@@ -52,6 +55,7 @@ def makeService(options: Options, reactor: Any = None) -> IService:  # noqa: N80
         from twisted.internet import reactor as default_reactor
 
         reactor = default_reactor
+    accounts.impatient(BEGIN_S)
     if options["as-owner"]:
         begin_as_owner()
     return ShadowHostService(options["schedd-socket"], options["host-id"], reactor, as_owner=bool(options["as-owner"]))
@@ -61,8 +65,9 @@ def begin_as_owner() -> None:
     """Make oneself at home in the account that one was started with: the helper's environment is root's."""
     keep_private()
     give_up_rights()  # those that have kept the owner's other processes away until now
-    entry = pwd.getpwuid(os.getuid())
-    os.environ.update({"USER": entry.pw_name, "LOGNAME": entry.pw_name, "HOME": entry.pw_dir})
+    entry = accounts.numbered(os.getuid())
+    assert entry is not None, "the helper starts hosts for users of this machine only"
+    os.environ.update({"USER": entry.name, "LOGNAME": entry.name, "HOME": entry.home})
     os.umask(0o022)
 
 
@@ -106,6 +111,7 @@ class ShadowHostService(Service):
             self._config.path("POOL_CRL"), self._config.path("POOL_PARTNERS"), real.post))
         self._daemon.start()
         self._reactor.callWhenRunning(self._catch_signals)
+        self._reactor.callWhenRunning(accounts.impatient)
         self.log.info("** shadow host (pid {pid}) started", pid=os.getpid())
 
     def _catch_signals(self) -> None:

@@ -23,13 +23,13 @@ condor_q, ``-userlog``.
 from __future__ import annotations
 
 import os
-import pwd
 import re
 import time
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
+from condor_actors import accounts
 from condor_actors.classads import ClassAd, ClassAdSyntaxError
 from condor_actors.classads.forms.xml_form import read_xml
 from condor_actors.messages.codes import HoldCode, JobEventType, JobStatus
@@ -90,10 +90,8 @@ def jobs_of_log(path: str) -> list[ClassAd]:
 
 
 def _name(uid: int) -> str:
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)
+    found = accounts.numbered(uid)
+    return found.name if found is not None else str(uid)
 
 
 # ---- events into facts

@@ -19,6 +19,7 @@ from twisted.internet.interfaces import IDelayedCall, IProtocol, ITransport
 from twisted.internet.protocol import Factory, Protocol
 from twisted.python.failure import Failure
 
+from condor_actors.accounts import NotYet
 from condor_actors.messages.envelope import Identity
 from condor_actors.wire.credentials import TlsDoor
 from condor_actors.wire.frames import TOKEN_LINE
@@ -35,6 +36,7 @@ FIRST_LINE_S = 10.0
 MAX_LINE_BYTES = 32
 ACCEPTS_AT_ONCE = 16
 BACKLOG = 512
+ASK_AGAIN_S = 0.1
 
 
 class Doorway(Protocol):
@@ -47,6 +49,7 @@ class Doorway(Protocol):
         self._buffer = b""
         self._inner: IProtocol | None = None
         self._timeout: IDelayedCall | None = None
+        self._asking: IDelayedCall | None = None
         self._exchange: TokenExchange | None = None
         self._bearer: Identity | None = None
         self.identity: Identity | None = None
@@ -83,10 +86,24 @@ class Doorway(Protocol):
         elif len(self._buffer) > MAX_LINE_BYTES:
             _abort(self.transport)
 
+    def _ask_again(self) -> None:
+        """The user database may have said by now who this is."""
+        self._asking = None
+        transport: Any = self.transport
+        transport.resumeProducing()
+        line, newline, rest = self._buffer.partition(b"\n")
+        self._hand_over(line + newline, rest)
+
     def _hand_over(self, line: bytes, rest: bytes) -> None:
         if line == TOKEN_LINE and self._takes_token(rest):
             return
-        identity = self._bearer or self._identify()
+        try:
+            identity = self._bearer or self._identify()
+        except NotYet:
+            transport: Any = self.transport
+            transport.pauseProducing()
+            self._asking = self._office.clock.callLater(ASK_AGAIN_S, self._ask_again)
+            return
         if identity is not None and identity is not _NOBODY:
             identity = self._office.known_here(attrs.evolve(identity, address=self._address()))
         inner = self._office.accept(line, identity) if self._may_enter(identity) else None
@@ -164,6 +181,9 @@ class Doorway(Protocol):
         return str(self.transport.getPeer())
 
     def _stop_clock(self) -> None:
+        if self._asking is not None:
+            self._asking.cancel()
+            self._asking = None
         if self._timeout is not None:
             self._timeout.cancel()
             self._timeout = None

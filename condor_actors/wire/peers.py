@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import pwd
 import socket
 import struct
 import sys
 
+from condor_actors import accounts
 from condor_actors.messages.envelope import Identity
 
 _CREDENTIALS = struct.Struct("3i")
@@ -17,11 +17,13 @@ _UID_OFFSET = 16 + 4 + 48 + 12
 
 
 def user_name(uid: int) -> str:
-    """The login name of a uid; ``uid1234`` when it has none."""
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return f"uid{uid}"
+    """The login name of a uid; ``uid1234`` when it has none.
+
+    Raises:
+        NotYet: the user database has not said so far.
+    """
+    found = accounts.numbered(uid)
+    return found.name if found is not None else f"uid{uid}"
 
 
 def peer_uid(connected: socket.socket) -> int:
@@ -37,6 +39,9 @@ def local_identity(connected: socket.socket, uid_domain: str) -> Identity:
     Args:
         connected: the socket.
         uid_domain: what follows the ``@``.
+
+    Raises:
+        NotYet: the user database has not said who it is.
     """
     data = connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     pid, uid, _ = _CREDENTIALS.unpack(data)

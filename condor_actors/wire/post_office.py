@@ -20,6 +20,7 @@ from twisted.internet.interfaces import IListeningPort, IProtocol, IReactorTime,
 from twisted.internet.protocol import Factory
 from twisted.logger import Logger, LogLevel
 
+from condor_actors.accounts import NotYet
 from condor_actors.actors.post import PostReceiver
 from condor_actors.messages.codec import kinds
 from condor_actors.messages.envelope import SELF, TOOL, Address, Envelope, Identity
@@ -284,7 +285,11 @@ class PostOffice:
         if not link.is_client:
             return True
         if link.node.startswith("unix:"):
-            link.identity = local_identity(transport.socket, self.uid_domain)
+            try:
+                link.identity = local_identity(transport.socket, self.uid_domain)
+            except NotYet as error:
+                link.abort(str(error))
+                return False
             return True
         assert self.tls is not None
         try:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import pwd
 import re
 
+from condor_actors import accounts
 from condor_actors.classads.builtins.registry import eager
 from condor_actors.classads.builtins.user_maps import groups_of
 from condor_actors.classads.values import ERROR, UNDEFINED, Value
@@ -120,9 +120,10 @@ def _user_home(user: Value, default: Value = UNDEFINED) -> Value:
     if not isinstance(user, str):
         return ERROR if fallback is UNDEFINED and user is not UNDEFINED else fallback
     try:
-        return pwd.getpwnam(user).pw_dir
-    except (KeyError, ValueError):
+        found = accounts.named(user, by_stranger=True)
+    except accounts.NotYet:
         return fallback
+    return found.home if found is not None else fallback
 
 
 @eager("userMap", least=2, most=4)

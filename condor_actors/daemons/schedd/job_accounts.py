@@ -7,10 +7,10 @@ NOBODY_USER.  Root is nobody there: what root submits has nobody's rights, at ho
 from __future__ import annotations
 
 import os
-import pwd
 
 import attrs
 
+from condor_actors import accounts
 from condor_actors.config import Config
 from condor_actors.machine.privilege.helper import RootHelper, process_helper
 
@@ -27,12 +27,13 @@ class User:
 
 
 def user_ids(name: str) -> User | None:
-    """The user of that name; None when this machine has none."""
-    try:
-        entry = pwd.getpwnam(name)
-    except KeyError:
-        return None
-    return User(name, entry.pw_uid, entry.pw_gid)
+    """The user of that name; None when this machine has none.
+
+    Raises:
+        NotYet: the user database has not said so far.
+    """
+    found = accounts.named(name)
+    return User(name, found.uid, found.gid) if found is not None else None
 
 
 @attrs.frozen

@@ -19,6 +19,7 @@ import attrs
 from twisted.internet.defer import Deferred, succeed
 from twisted.python.failure import Failure
 
+from condor_actors.accounts import NotYet
 from condor_actors.actors import ActorSystem, CoreActor, Daemon, World
 from condor_actors.actors.supervision import StoreUnavailable
 from condor_actors.actors.workers import Workers
@@ -66,6 +67,8 @@ TRIM_GAP_S = 0.1
 """Between two pieces of the history that are forgotten."""
 CLOCK_LOOK_S = 10.0
 CLOCK_SET_S = 60.0
+USERS_AGAIN_S = 0.5
+"""After how long the user database is asked again whose a shadow host is to be."""
 """A wall clock that went so far from the boot clock within a look was set."""
 
 
@@ -128,8 +131,15 @@ class ScheddActor(CoreActor):
 
     def _make_core(self) -> ScheddCore:
         core = self._core_maker()
-        core.context.has_user = lambda name: self._edges.processes.find_user(name) is not None
+        core.context.has_user = self._has_user
         return core
+
+    def _has_user(self, name: str) -> bool:
+        """Whether this machine has a user; the benefit of the doubt goes to those of whom nothing is known yet."""
+        try:
+            return self._edges.processes.find_user(name) is not None
+        except NotYet:
+            return True
 
     def started(self) -> None:
         """The first turn."""
@@ -178,6 +188,9 @@ class ScheddActor(CoreActor):
             return
         if isinstance(message, TimerFired) and message.key == ("clock",):
             self._check_clock()
+            return
+        if isinstance(message, TimerFired) and isinstance(message.key, tuple) and message.key[0] == "host":
+            self.perform_own(message.key[1], None)
             return
         if isinstance(message, TimerFired) and message.key == ("trim-history",):
             gone = 0
@@ -241,7 +254,10 @@ class ScheddActor(CoreActor):
         if not is_user(identity, name, domain):
             return (f"{identity.name} is no user of {domain}: jobs are submitted on this machine, or from the machines "
                     "that its administrator lists in TRUSTED_USER_HOSTS")
-        user = self._edges.processes.find_user(name)
+        try:
+            user = self._edges.processes.find_user(name)
+        except NotYet as error:
+            return str(error)
         if user is None:
             machine = self.core.context.settings.machine
             return f"there is no user {name} on {machine}, so nobody could own the jobs' files"
@@ -256,7 +272,10 @@ class ScheddActor(CoreActor):
         if identity.uid is None or identity.uid in (0, self._edges.uid):
             return identity.method in ("local", "self")
         owner = message.owner or self.core.hosts.owner_of(message.host_id)
-        user = self._edges.processes.find_user(owner) if owner else None
+        try:
+            user = self._edges.processes.find_user(owner) if owner else None
+        except NotYet:  # who connects is known by now, unless it is somebody else
+            return False
         return user is not None and user.uid == identity.uid
 
     def _file_answer(self, delivery: Delivery, answer: Any) -> None:
@@ -330,6 +349,9 @@ class ScheddActor(CoreActor):
     def _start_host(self, effect: StartHost) -> None:
         try:
             pid = self._edges.processes.start(effect.host_id, effect.owner)
+        except NotYet:
+            self.context.set_timer(("host", effect), USERS_AGAIN_S)
+            return
         except OSError as error:
             self.context.log.error("cannot start a shadow host: {error}", error=error)
             return
@@ -337,7 +359,11 @@ class ScheddActor(CoreActor):
         self.context.defer_to_turn(succeed(started), self._to_core)
 
     def _assign_host(self, effect: AssignHost) -> None:
-        user = self._edges.processes.find_user(effect.owner)
+        try:
+            user = self._edges.processes.find_user(effect.owner)
+        except NotYet:
+            self.context.set_timer(("host", effect), USERS_AGAIN_S)
+            return
         if user is None:
             self.context.log.error("user {owner} does not exist on this machine: no shadow host for it",
                                    owner=effect.owner)

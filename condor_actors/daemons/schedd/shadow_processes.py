@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import errno
 import os
-import pwd
 import signal
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from typing import Protocol
 
 from twisted.logger import Logger
 
+from condor_actors import accounts
 from condor_actors.daemons.schedd.job_accounts import JobAccounts, User, user_ids
 from condor_actors.machine.privilege.helper import send_signal
 
@@ -34,10 +34,8 @@ HOST_ID_VARIABLE = "_CONDOR_SHADOW_HOST_ID"
 
 def own_account() -> str:
     """The name of the account of this process; its number, when it has none."""
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        return str(os.getuid())
+    found = accounts.numbered(os.getuid())
+    return found.name if found is not None else str(os.getuid())
 
 
 class HostProcesses(Protocol):
@@ -57,7 +55,11 @@ class HostProcesses(Protocol):
         """Kill it, if it is still the same."""
 
     def find_user(self, name: str) -> User | None:
-        """The user whose account a host has in the end; None when this machine has none."""
+        """The user whose account a host has in the end; None when this machine has none.
+
+        Raises:
+            NotYet: the user database has not said so far.
+        """
 
 
 def forget_old_logs(folder: Path, kept: int = LOGS_OF_THE_GONE) -> None:

@@ -9,8 +9,8 @@ another takes the run up as it would a dead host's: its program goes on.
 
 from __future__ import annotations
 
+import errno
 import os
-import pwd
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -21,6 +21,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IStreamClientEndpoint
 from twisted.python.failure import Failure
 
+from condor_actors import accounts
 from condor_actors.actors import Actor, ActorSystem, ChildDown, World
 from condor_actors.actors.workers import InWorker, Workers
 from condor_actors.actors.world import make_secret
@@ -63,6 +64,7 @@ UNSETTLED_PATIENCE_S = 2400.0
 
 NOTICES_REMEMBERED = 10_000
 MAX_CRASHES = 3
+BECOME_AGAIN_S = 0.5
 """A run whose shadow has crashed more often is given up."""
 
 
@@ -135,6 +137,8 @@ class ShadowHostActor(Actor):
         self._record = record
         self._runs, self._ended, self._shells = record.runs, record.ended, record.shells
         self._connected = False
+        self._becoming: BecomeOwner | None = None
+        self._held: list[Delivery] = []
 
     def started(self) -> None:
         """Dial the schedd and keep dialling; after a crash of this actor, go on with the shadows that live."""
@@ -150,7 +154,11 @@ class ShadowHostActor(Actor):
     def receive(self, delivery: Delivery) -> None:
         """One message of the schedd, or an event."""
         message = delivery.message
-        if delivery.sender.node not in ("", self._edges.schedd.node):
+        if self._becoming is not None:
+            self._held.append(delivery)
+            if isinstance(message, TimerFired) and message.key == "become":
+                self._go_on_becoming()
+        elif delivery.sender.node not in ("", self._edges.schedd.node):
             refuse_stranger(self.context, delivery, "this shadow host")
         elif isinstance(message, HostOrders):
             self._orders(message)
@@ -207,6 +215,16 @@ class ShadowHostActor(Actor):
         """End the process when the logs are written."""
         self._edges.logs.flush().addCallback(lambda _: self._edges.leave())
 
+    def _go_on_becoming(self) -> None:
+        """Ask once more, and then take what came meanwhile."""
+        becoming, self._becoming = self._becoming, None
+        assert becoming is not None
+        self._become(becoming)
+        if self._becoming is None:
+            held, self._held = self._held, []
+            for delivery in held:
+                self.receive(delivery)
+
     def _become(self, message: BecomeOwner) -> None:
         if message.credential:
             self._edges.use_credential(message.credential)
@@ -215,7 +233,11 @@ class ShadowHostActor(Actor):
             return
         try:
             self._edges.become(message.owner, message.uid, message.gid)
-        except (OSError, KeyError) as error:
+        except accounts.NotYet:
+            self._becoming = message
+            self.context.set_timer("become", BECOME_AGAIN_S)
+            return
+        except OSError as error:
             record.problem = f"the shadow host cannot become {message.owner}: {error}"
             self.context.log.error("{problem}", problem=record.problem)
             return
@@ -362,9 +384,10 @@ class ShadowHostActor(Actor):
 
 def _is_root(owner: str) -> bool:
     try:
-        return pwd.getpwnam(owner).pw_uid == 0
-    except KeyError:
-        return False
+        found = accounts.named(owner)
+    except accounts.NotYet:
+        return False  # root is always known
+    return found is not None and found.uid == 0
 
 
 def _shadow(run_id: str) -> Address:
@@ -407,12 +430,16 @@ def become_user(name: str, uid: int, gid: int) -> None:
     """Make this process the user's for good; nothing to do when it is already.
 
     Raises:
-        OSError: this process may not.
+        OSError: this process may not, or there is no such user.
+        NotYet: the user database has not said so far what groups the user is in.
     """
     if os.getuid() == uid and os.geteuid() == uid:
         return
-    home = pwd.getpwuid(uid).pw_dir
-    os.initgroups(name, gid)
+    entry = accounts.numbered(uid)
+    if entry is None:
+        raise OSError(errno.ESRCH, f"there is no user {uid} on this machine")
+    groups, home = accounts.groups_of(attrs.evolve(entry, name=name, gid=gid)), entry.home
+    os.setgroups(groups)
     os.setresgid(gid, gid, gid)
     os.setresuid(uid, uid, uid)
     keep_private()  # the user's other processes are kept away, whatever fs.suid_dumpable says
@@ -422,8 +449,11 @@ def become_user(name: str, uid: int, gid: int) -> None:
 
 def _nobody(config: Config) -> tuple[int, int]:
     """As whom root's jobs do their calls at home: nothing of the pool's runs as root."""
-    entry = pwd.getpwnam(config.needed_text("NOBODY_USER"))
-    return entry.pw_uid, entry.pw_gid
+    name = config.needed_text("NOBODY_USER")
+    entry = accounts.named(name)
+    if entry is None:
+        raise KeyError(name)
+    return entry.uid, entry.gid
 
 
 def make_shadow_host(config: Config, world: World, *, schedd_socket: str, host_id: str, bulk: Bulk,

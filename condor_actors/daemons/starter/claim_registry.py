@@ -247,6 +247,7 @@ class StarterHost(Actor):
                     memory_mib=ad.get_int("Memory", 0), disk_kib=ad.get_int("Disk", 0), assigned=message.assigned,
                     checkpoint_key=message.checkpoint_key)
                 claim.cgroup = self._make_group(claim)
+                self.edges.expect(message.owner)
             except (ClassAdSyntaxError, OSError) as error:
                 self.context.reply(delivery, Refused(code="internal", text=str(error)))
                 return

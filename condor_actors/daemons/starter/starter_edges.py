@@ -6,6 +6,7 @@ and what each run holds here (:class:`~condor_actors.daemons.starter.run_resourc
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 from collections.abc import Callable, Collection, Sequence
@@ -165,6 +166,12 @@ class StarterEdges:
 
     def _leaders(self) -> list[int]:
         return [held.processes.pid for held in self.runs.values() if held.processes is not None and held.processes.pid]
+
+    def expect(self, owner: str) -> None:
+        """Jobs of a user (``alice@dom``) may come: have the user database asked in time."""
+        if self.settings.allow_owner and self.host.may_change_user():
+            with contextlib.suppress(OSError):
+                self.host.account(owner.partition("@")[0])
 
     def account_for(self, spec: RunSpec, claim: ActiveClaim) -> Account | None:
         """As whom a run is run; None: as this process's user.

@@ -7,7 +7,6 @@ job ever runs as it.
 from __future__ import annotations
 
 import os
-import pwd
 import re
 import sys
 from collections.abc import Iterable
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import attrs
 
+from condor_actors import accounts
 from condor_actors.config import Config, ConfigError
 
 __all__ = ["PoolAccount", "out_of_reach", "pool_account", "pool_uid"]
@@ -40,28 +40,27 @@ def pool_account(config: Config) -> PoolAccount | None:
     """
     ids = (config.text("CONDOR_IDS") or "").strip()
     if not ids:
-        try:
-            found = pwd.getpwnam(DEFAULT_NAME)
-        except KeyError:
-            return None
-        return PoolAccount(found.pw_uid, found.pw_gid, found.pw_name, found.pw_dir)
+        found = accounts.named(DEFAULT_NAME)
+        return PoolAccount(found.uid, found.gid, found.name, found.home) if found is not None else None
     match = re.fullmatch(r"(\d+)\.(\d+)", ids)
     if match is None or "0" in (match[1].lstrip("0") or "0", match[2].lstrip("0") or "0"):
         file, line = config.where("CONDOR_IDS")
         raise ConfigError(f"CONDOR_IDS = {ids} names no account that daemons could have", file=file, line=line or None,
                           name="CONDOR_IDS", value=ids, expected="uid.gid, neither of them root's")
     uid, gid = int(match[1]), int(match[2])
-    try:
-        known = pwd.getpwuid(uid)
-    except KeyError:
+    known = accounts.numbered(uid)
+    if known is None:
         return PoolAccount(uid, gid, f"uid {uid}")
-    return PoolAccount(uid, gid, known.pw_name, known.pw_dir)
+    return PoolAccount(uid, gid, known.name, known.home)
 
 
 def pool_uid(config: Config) -> int:
     """Whose processes the pool's daemons are on this machine: this process's user, or where that is root the pool's
     account."""
-    account = pool_account(config) if os.geteuid() == 0 else None
+    try:
+        account = pool_account(config) if os.geteuid() == 0 else None
+    except accounts.NotYet:  # this process's own user has no fewer rights
+        account = None
     return account.uid if account is not None else os.geteuid()
 
 

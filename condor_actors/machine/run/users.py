@@ -12,13 +12,13 @@ import contextlib
 import ctypes
 import os
 import platform
-import pwd
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
 import attrs
 
+from condor_actors import accounts
 from condor_actors.machine.privilege.helper import process_helper
 
 KEEP = -1
@@ -43,27 +43,23 @@ class Account:
     groups: tuple[int, ...] = ()
 
 
-@lru_cache(maxsize=1024)
 def named_account(name: str) -> Account:
     """The account ``name``.
 
     Raises:
         NoAccount: there is none.
+        NotYet: the user database has not said so far.
     """
-    try:
-        found = pwd.getpwnam(name)
-    except KeyError:
-        raise NoAccount(f"there is no user {name!r} on this machine") from None
-    groups = tuple(sorted(os.getgrouplist(name, found.pw_gid)))
-    return Account(found.pw_name, found.pw_uid, found.pw_gid, found.pw_dir, groups)
+    found = accounts.named(name)
+    if found is None:
+        raise NoAccount(f"there is no user {name!r} on this machine")
+    return Account(found.name, found.uid, found.gid, found.home, accounts.groups_of(found))
 
 
 def account_of_uid(uid: int) -> Account:
     """The account with this number; one without a name gets its number as its name."""
-    try:
-        return named_account(pwd.getpwuid(uid).pw_name)
-    except KeyError:
-        return Account(str(uid), uid, os.getgid(), "/")
+    found = accounts.numbered(uid)
+    return named_account(found.name) if found is not None else Account(str(uid), uid, os.getgid(), "/")
 
 
 def may_change_user() -> bool:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import pwd
 import time
 from collections.abc import Callable, Collection
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
+from condor_actors import accounts
 from condor_actors.machine.sensors.input_devices import InputDevices
 from condor_actors.machine.sensors.readings import IdleNow, processes_below
 from condor_actors.machine.sensors.terminals import TerminalWatch
@@ -173,8 +173,10 @@ class HostSensors:
                         found.add(os.stat(f"{self._dev}/{name}").st_uid)
         for user in psutil.users():
             if (user.terminal or "").startswith("tty") or (user.host or "").startswith(":"):
-                with contextlib.suppress(KeyError):
-                    found.add(pwd.getpwnam(user.name).pw_uid)
+                with contextlib.suppress(accounts.NotYet):
+                    known = accounts.named(user.name)
+                    if known is not None:
+                        found.add(known.uid)
         return frozenset(found)
 
     def stop(self) -> None:

@@ -22,7 +22,6 @@ import contextlib
 import fcntl
 import json
 import os
-import pwd
 import re
 import signal
 import sys
@@ -33,6 +32,7 @@ from typing import Any
 
 import attrs
 
+from condor_actors import accounts
 from condor_actors.classads import ClassAd, quote, unparse
 from condor_actors.config import Config
 from condor_actors.dag.dag_run import DagRun
@@ -293,7 +293,7 @@ def _settings(options: DagOptions, config: Config) -> RunSettings:
 def _nodes_log(primary: str, ad: ClassAd, config: Config) -> str:
     """The absolute path of the nodes' event log."""
     values = {"DAG_DIR": os.path.dirname(primary) or ".", "DAG_FILE": os.path.basename(primary),
-              "CLUSTER": str(_own_cluster()), "OWNER": pwd.getpwuid(os.getuid()).pw_name,
+              "CLUSTER": str(_own_cluster()), "OWNER": accounts.own_name(),
               "NODE_NAME": ad.get_str("DAGNodeName", "undef")}
     path = config.needed_text("DAGMAN_DEFAULT_NODE_LOG")
     for name, value in values.items():

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -342,12 +341,9 @@ def _plain(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _user() -> str:
-    import pwd
+    from condor_actors import accounts
 
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        return str(os.getuid())
+    return accounts.own_name()
 
 
 if __name__ == "__main__":

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import pwd
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from condor_actors import accounts
 from condor_actors.config import ConfigError
 from condor_actors.store.audit_file import AuditFile, audit_line
 from condor_actors.wire.peers import user_name
@@ -75,8 +75,9 @@ def _give(config: Config, path: Path) -> None:
 
 def _login_name(uid: int) -> str:
     """Who logged in, by the kernel's word, where that is another than the user; empty: nobody knows."""
-    with contextlib.suppress(OSError, ValueError, KeyError):
+    with contextlib.suppress(OSError, ValueError):
         number = int(Path("/proc/self/loginuid").read_text())
         if number not in (uid, 0xFFFFFFFF):
-            return pwd.getpwuid(number).pw_name
+            found = accounts.numbered(number)
+            return found.name if found is not None else ""
     return ""

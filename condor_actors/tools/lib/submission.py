@@ -160,14 +160,13 @@ def pages_of(cluster: Cluster) -> Iterator[tuple[bytes, ...]]:
 
 def environment(config: Config, *, submit_method: int = 0) -> Environment:
     """The caller's world."""
-    import pwd
-
+    from condor_actors import accounts
     from condor_actors.tools.lib.submit_files import LocalFiles
 
     return Environment(
         cwd=os.getcwd(),
         environ=os.environ,
-        user=pwd.getpwuid(os.getuid()).pw_name,
+        user=accounts.own_name(),
         now_s=int(time.time()),
         arch=config.needed_text("ARCH"),
         opsys=config.needed_text("OPSYS"),
