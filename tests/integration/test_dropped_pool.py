@@ -1,0 +1,236 @@
+"""A pool in which every daemon has dropped root, used as people use one: files, spool, workflows, checkpoints, mail.
+
+Its machines share nothing but a wire.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shlex
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from tests.harness.namespaces import NEED_NAMESPACES, Machine, a_wire
+from tests.harness.readable_python import python_for_all
+from tests.harness.root_helper import POOL, status_of
+from tests.harness.root_pool import CONFIG
+from tests.harness.standard_jobs import NEED_RUNTIME, Job
+from tests.harness.user_pool import TOOL
+from tests.integration.masters import MailServer
+from tests.pool_fixture import ToolFailed, until
+from tests.security.local_users import NEED_USERS, Person, a_person
+
+pytestmark = [*NEED_NAMESPACES, *NEED_USERS, *NEED_RUNTIME]
+
+CKPT_PORT = 5651
+NEW_NETWORK = 0x40000000
+RIGHTS = ("CapInh", "CapPrm", "CapEff", "CapAmb")
+SAY = """universe = vanilla
+executable = /bin/sh
+arguments = "-c 'echo $(JOB) `id -un` `uname -n`'"
+output = out.$(JOB)
+error = err.$(JOB)
+should_transfer_files = YES
+queue
+"""
+DIAMOND = "JOB A say.sub\nJOB B say.sub\nJOB C say.sub\nJOB D say.sub\nPARENT A CHILD B C\nPARENT B C CHILD D\n"
+
+
+class Hers(Machine):
+    """A machine as one of its users has it: she runs the commands, in a folder of hers.
+
+    Args:
+        machine: with daemons of its own.
+        person: the user.
+    """
+
+    def __init__(self, machine: Machine, person: Person) -> None:  # another view of a machine that is there
+        self.__dict__.update(machine.__dict__)
+        self.person = person
+        self.work = person.home
+        self.environment = {**machine.environment, "HOME": str(person.home), "USER": person.name,
+                            "LOGNAME": person.name}
+
+    def command(self, *words: str) -> list[str]:
+        """As she runs it, by a Python that she can read."""
+        tool = [*python_for_all().words, "-c", TOOL] if words[0].startswith("condor_") else []
+        return super().command(*self.person.command(), *tool, *words)
+
+    def write(self, name: str, text: str, mode: int = 0o644) -> Path:
+        """A file of hers."""
+        path = self.work / name
+        for folder in reversed(path.parents[: len(path.relative_to(self.work).parts) - 1]):
+            if not folder.exists():
+                folder.mkdir()
+                os.chown(folder, self.person.uid, self.person.gid)
+        path.write_text(text)
+        path.chmod(mode)
+        os.chown(path, self.person.uid, self.person.gid)
+        return path
+
+
+class HerJob(Job):
+    """A job of the standard universe that a user submits who is not the one that runs the tests."""
+
+    pool: Hers
+
+    def __init__(self, pool: Hers, name: str, arguments: str, **commands: str) -> None:
+        pool.write(f"{name}/there", "")
+        super().__init__(pool, name, arguments, **commands)
+
+    @property
+    def checkpoints(self) -> Path:
+        """Where its checkpoints lie at home."""
+        return self.pool.dir / "spool" / "owners" / self.pool.person.name / "checkpoints" / self.id
+
+
+@attrs.frozen
+class Dropped:
+    """The pool: a central manager with the checkpoint server, a machine to submit from, one to execute on."""
+
+    manager: Machine
+    submit: Machine
+    execute: Machine
+    alice: Hers
+    mails: MailServer
+
+
+def in_namespace(machine: Machine, make: Any) -> Any:
+    """What ``make`` returns, called in the machine's network."""
+    made: list[Any] = []
+
+    def there() -> None:
+        with open(f"/var/run/netns/{machine.namespace}") as network:
+            assert ctypes.CDLL(None, use_errno=True).setns(network.fileno(), NEW_NETWORK) == 0
+        made.append(make())
+
+    thread = threading.Thread(target=there)
+    thread.start()
+    thread.join()
+    return made[0]
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[Dropped]:
+    with a_wire() as wire, a_person(f"ca{os.urandom(3).hex()}", wire.folder) as alice:
+        manager = wire.manager(config=f"{CONFIG}DAEMON_LIST = MASTER COLLECTOR NEGOTIATOR CKPT_SERVER\n"
+                                      f"CKPT_SERVER_PORT = {CKPT_PORT}\n")
+        submit = wire.machine("submit")
+        mails: MailServer = in_namespace(submit, MailServer)
+        (submit.dir / "config.d" / "zz.config").write_text(
+            f"{CONFIG}CKPT_SERVER_HOST = {manager.address}:{CKPT_PORT}\nSMTP_SERVER = 127.0.0.1:{mails.port}\n"
+            "MAIL_FROM = condor@example.org\n")
+        submit.run("condor_pool", "join", manager.run("condor_pool", "token", "--roles", "master,schedd").strip())
+        submit.start()
+        execute = wire.member(manager, "execute", "master,startd", CONFIG)
+        until(lambda: "execute.trio" in manager.run("condor_status", "-af", "Machine"), "the execute machine")
+        until((submit.dir / "run" / "schedd.address").exists, "the schedd to listen")
+        until((execute.dir / "run" / "starter-host.address").exists, "the starter host to listen")
+        yield Dropped(manager, submit, execute, Hers(submit, alice), mails)
+        mails.close()
+
+
+def of_root(pool: Dropped) -> list[tuple[str, dict[str, str]]]:
+    """The daemons, and those of them that have anything of root's."""
+    found, seen = [], set()
+    for machine in (pool.manager, pool.submit, pool.execute):
+        for pid in machine.pids():
+            words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+            name = words[words.index("condor_actors.services") + 1] if "condor_actors.services" in words else "master"
+            if name == "master" or words[0].endswith("condor_root"):
+                continue
+            seen.add(name)
+            status = status_of(pid)
+            if status["Uid"].split() != [str(POOL)] * 4 or any(int(status[each], 16) for each in RIGHTS):
+                found.append((name, status))
+    assert seen >= {"collector", "negotiator", "ckpt_server", "schedd", "startd", "starter-host"}
+    return found
+
+
+def test_no_daemon_has_anything_of_root(pool: Dropped) -> None:
+    until(lambda: not of_root(pool), lambda: f"{of_root(pool)} to drop root")  # a starter host begins as root
+
+
+def test_a_job_with_files_and_a_mail(pool: Dropped) -> None:
+    alice = pool.alice
+    alice.write("input.txt", "input ")
+    alice.write("tree/below/leaf", "leaf\n")
+    alice.write("work.sh", "#!/bin/sh\nmkdir made\ncat input.txt tree/below/leaf > result\nuname -n > made/where\n"
+                           "exit 4\n", 0o755)
+    cluster = alice.submit("executable = work.sh\ntransfer_input_files = input.txt, tree\nlog = files.log\n"
+                           "should_transfer_files = YES\noutput = files.out\nerror = files.err\n"
+                           "transfer_output_files = result, made\n"
+                           "notification = complete\nnotify_user = ann@example.org\nqueue")
+    alice.wait("files.log")
+    result = alice.work / "result"
+    assert (result.read_text(), result.stat().st_uid) == ("input leaf\n", alice.person.uid)
+    assert (alice.work / "made/where").read_text() == "execute.trio\n"
+    mail = until(lambda: next((each for each in pool.mails.mails if f"Job {cluster}.0" in each), None), "the mail")
+    assert "To: ann@example.org" in mail
+    assert "exited with status 4" in mail
+
+
+def test_spooled_files_come_back(pool: Dropped) -> None:
+    alice = pool.alice
+    alice.write("spooled/input", "spooled\n")
+    alice.write("spooled/spool.sub", "executable = /bin/sh\narguments = \"-c 'tr a-z A-Z < input > output; id -un'\"\n"
+                                     "transfer_input_files = input\nshould_transfer_files = YES\nlog = job.log\n"
+                                     "output = who\ntransfer_executable = false\nqueue\n")
+    folder = alice.work / "spooled"
+    said = alice.run("condor_submit", "-spool", "spool.sub", cwd=folder)
+    cluster = said.rsplit("cluster ", 1)[1].strip().rstrip(".")
+    alice.until_status(f"{cluster}.0", 4)
+    assert not (folder / "output").exists()
+    alice.run("condor_transfer_data", cluster, cwd=folder)
+    assert (folder / "output").read_text() == "SPOOLED\n"
+    assert (folder / "output").stat().st_uid == alice.person.uid
+    kept = pool.submit.dir / "spool" / cluster
+    alice.run("condor_rm", cluster)
+    until(lambda: not kept.exists(), "its spool folder goes with the job")
+
+
+def test_a_workflow(pool: Dropped) -> None:
+    alice = pool.alice
+    program = alice.write("dagman", "#!/bin/sh\nexec " + shlex.join(python_for_all().words)
+                          + ' -m condor_actors.tools.dag.dagman "$@"\n', 0o755)
+    alice.write("dag/x.dag", DIAMOND)
+    alice.write("dag/say.sub", SAY)
+    folder = alice.work / "dag"
+    alice.run("condor_submit_dag", "-dagman", str(program), "x.dag", cwd=folder)
+    try:
+        alice.run("condor_wait", "-wait", "120", "x.dag.dagman.log", cwd=folder)
+    except ToolFailed as error:
+        out = folder / "x.dag.dagman.out"
+        raise AssertionError(f"{error}\n{out.read_text() if out.exists() else 'no dagman.out'}") from None
+    assert "EXITING WITH STATUS 0" in (folder / "x.dag.dagman.out").read_text()
+    said = [(folder / f"out.{node}").read_text().split() for node in "ABCD"]
+    assert said == [[node, alice.person.name, "execute.trio"] for node in "ABCD"]
+    assert {each.stat().st_uid for each in folder.iterdir()} == {alice.person.uid}
+
+
+def test_a_checkpointed_job_goes_on_by_the_checkpoint_server(pool: Dropped) -> None:
+    job = HerJob(pool.alice, "standard", "14 4 9")
+    kept = pool.manager.dir / "spool" / "ckpt_server"
+    job.until_lines(5)
+    job.checkpoint()
+    until(lambda: list(kept.glob("u-*/j-*/image")), "the image at the server")
+    pool.alice.run("condor_hold", job.id)
+    job.until_logged("012 (")
+    until(lambda: not (job.checkpoints / "image").exists(), "no image at home")
+    job.go_on(4)
+    pool.alice.run("condor_release", job.id)
+    job.until_lines(10)
+    pool.alice.run("condor_vacate_job", job.id)
+    job.until_logged("(1) Job was checkpointed.")
+    job.go_on(9)
+    job.wait()
+    assert job.text("err") == ""
+    job.check(14)
+    until(lambda: not list(kept.glob("u-*/j-*/image")), "nothing left at the server")
+    assert job.text("job.log").count("001 (") == 3
