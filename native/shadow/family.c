@@ -19,7 +19,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define GATHER_NS 10000000000ll
+#define GATHER_NS 5000000000ll
 #define LOOK_NS 20000000ll
 
 enum { MEMBER_RUNS, MEMBER_SIGNALLED, MEMBER_PARKED, MEMBER_SIZED, MEMBER_WRITTEN };

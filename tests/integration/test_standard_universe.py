@@ -415,9 +415,14 @@ print("four")
 
 def test_a_job_that_cannot_be_checkpointed_now_says_so_everywhere(pool: PersonalPool) -> None:
     program = """
-import os, subprocess, sys, time
+import os, signal, subprocess, sys, time
+helper = subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+helper.stdin.write(b"here\\n"); helper.stdin.flush(); helper.stdout.readline()
+helper.send_signal(signal.SIGSTOP)
 print("one", flush=True)
-subprocess.run(["/bin/sh", "-c", "while ! test -e go-on-0; do sleep 0.1; done"])
+while not os.path.exists("go-on-0"): time.sleep(0.05)
+helper.send_signal(signal.SIGCONT)
+helper.communicate()
 print("two", flush=True)
 while not os.path.exists("go-on-1"): time.sleep(0.05)
 print("three")

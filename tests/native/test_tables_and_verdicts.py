@@ -74,7 +74,7 @@ def test_verdicts(compiled: Compile, tmp_path: Path) -> None:
     script = tmp_path / "script"
     script.write_text("#!/usr/bin/env -S sh -e\necho on\n")
     assert examine(str(script)).runs
-    assert "no checkpoint is taken" in examine(str(script)).remarks[-1]
+    assert "a checkpoint covers them all" in examine(str(script)).remarks[-1]
     script.write_text(f"#!{script}\n")
     assert "too many scripts" in examine(str(script)).summary
     other = bytearray(Path(compiled("worker")).read_bytes())
