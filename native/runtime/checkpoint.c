@@ -95,6 +95,20 @@ static void write_alone(struct thread *self)
         SYSTEM(__NR_munmap, m, sizeof *m);
 }
 
+/* All who have asked meanwhile have had their answer: else a program that two ask time and again would do nothing more.
+ * What one thread of the program told this one is told once more. */
+static void drop_wishes(struct thread *self)
+{
+    const uint64_t set = SIGNAL_BIT(CHECKPOINT_SIGNAL);
+    const struct __kernel_timespec now = {0, 0};
+    struct siginfo info;
+    bool of_own = false;
+    while (SYSTEM(__NR_rt_sigtimedwait, &set, &info, &now, MASK_BYTES) == CHECKPOINT_SIGNAL)
+        of_own |= info.si_code == SI_TKILL && info._sifields._kill._pid == process.real_id;
+    if (of_own)
+        SYSTEM(__NR_tgkill, process.real_id, self->real_id, CHECKPOINT_SIGNAL);
+}
+
 void take_checkpoint(struct thread *self, struct ucontext *frame, struct siginfo *info)
 {
     uint32_t phase = __atomic_load_n(&checkpoint_phase, __ATOMIC_ACQUIRE);
@@ -128,5 +142,7 @@ void take_checkpoint(struct thread *self, struct ucontext *frame, struct siginfo
         write_with_family(self, !process.helper);
     else if (!process.helper)
         tell_starter(CONTROL_REFUSED, -gathered);
+    if (gathered < 0)
+        drop_wishes(self);
     release_others(phase);
 }

@@ -163,8 +163,9 @@ def page(entries: Sequence[Entry]) -> str:
         "program runs natively (twice), under the runtime, and then through checkpoints at random moments: it is",
         "killed at each and continued from the image. *Same* means: standard output, exit status and every file that",
         "it wrote, byte for byte; what could not be compared is said beside it. *Waited* counts how often a",
-        "checkpoint was put off: one of the program's processes did not stop in time. The seconds are of a machine that had other work, and say only that a program is not too short to be",
-        "moved. The moments come from the *seed*: `CONDOR_CORPUS_SEED=N python -m tests.native.corpus_run NAME` tries",
+        "checkpoint was put off: one of the program's processes did not stop in time. The seconds are of a machine",
+        "that had other work, and say only that a program is not too short to be moved. The moments come from",
+        "the *seed*: `CONDOR_CORPUS_SEED=N python -m tests.native.corpus_run NAME` tries",
         "the same ones again.",
         "",
         f"Begun {first}, last program begun {last} UTC, {whole_s / 60:.0f} minutes of programs; "
