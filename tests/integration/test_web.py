@@ -156,7 +156,8 @@ def test_the_story_of_a_job_has_its_runs(page: Page) -> None:
 def test_figures_grow_and_are_kept(page: Page) -> None:
     before = until(lambda: page.data("/api/figures?span=hour")["points"], "a point")
     assert set(before[-1]) >= {"running", "owner", "idle_jobs", "wait_ratio", "leverage"}
-    page.pool.kill("web", 15)
+    old = page.pool.kill("web", 15)
+    page.pool.until_restarted("web", old)
     until((page.pool.dir / "spool" / "web_figures.json").exists, "the file of the figures")
     after = until(lambda: answered(page, "/api/figures?span=hour"), "the page is there again, at the same port")
     assert after["points"][0]["at"] == before[0]["at"]
