@@ -127,7 +127,9 @@ class UserDatabase:
         self._wait_s = wait_s
         for uid in {0, os.getuid()}:
             with contextlib.suppress(NotYet):
-                self.answer(_ask_number, uid)
+                found = self.answer(_ask_number, uid)
+                if isinstance(found, Entry):
+                    self.answer(_ask_groups, (found.name, found.gid))
         self._impatient.add(threading.get_ident())
 
     def answer(self, ask: Callable[..., object], key: object, *, by_stranger: bool = False) -> object:
