@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 _DONE = Failure(ConnectionDone())
 FIRST_LINE_S = 10.0
+FIRST_LINE_ABROAD_S = 30.0
+"""Through gateways: the true end can speak only when the rest of its way is made, too."""
+
 MAX_LINE_BYTES = 32
 ACCEPTS_AT_ONCE = 16
 BACKLOG = 512
@@ -62,11 +65,13 @@ class Doorway(Protocol):
             _abort(self.transport)
             return
         self._source = source
-        self._timeout = self._office.clock.callLater(FIRST_LINE_S, self._too_slow)
+        patience_s = FIRST_LINE_ABROAD_S if self._realm else FIRST_LINE_S
+        self._timeout = self._office.clock.callLater(patience_s, self._too_slow)
         self._office.doorways.add(self)
 
     def _too_slow(self) -> None:
         self._timeout = None
+        self._office.log.info("a connection from {peer} does not say what it wants", peer=self._peer())
         _abort(self.transport)
 
     def dataReceived(self, data: bytes) -> None:  # noqa: N802
