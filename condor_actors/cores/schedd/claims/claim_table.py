@@ -54,9 +54,10 @@ from condor_actors.messages.realm import abroad, node_abroad, realm_of_host
 __all__ = ["ClaimTable", "RunStarter"]
 
 REQUEST_PATIENCE_S = 30.0
-ANSWER_S = 0.02
-"""What each claim that is asked for already adds to the patience: a cycle may match thousands of jobs at once, and the
-answers wait here for one another."""
+CROWD, CROWD_S = 250, 5.0
+"""So many claims that are asked for at once add so much to the patience: a cycle may match thousands of jobs, and the
+answers wait here for one another.  In steps, so that those of one cycle that fail do so together and wish for one other
+cycle."""
 DOUBTED_PATIENCE_S = 5.0
 """For a match that was made before the negotiator heard of the doubt; its slot is kept for us longer than that, so the
 next cycle gives us another."""
@@ -186,7 +187,7 @@ class ClaimTable:
             context = self._context
             context.queue.set(job, NumJobMatches=job.ad.get_int("NumJobMatches") + 1, LastMatchTime=int(context.now_s))
             patience_s = DOUBTED_PATIENCE_S if match.startd_address in self.unreachable else REQUEST_PATIENCE_S
-            patience_s += ANSWER_S * len(self._asked)
+            patience_s += CROWD_S * (len(self._asked) // CROWD)
             context.ask(
                 Address(match.startd_address, "startd"),
                 RequestClaim(slot_name=match.slot_name, capability=match.capability, job_ad=job.text,
