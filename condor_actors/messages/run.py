@@ -13,6 +13,9 @@ import attrs
 from condor_actors.messages.codec import message
 from condor_actors.messages.manifest import FileEntry
 
+PERIODIC = "periodic"
+"""The reason of a :class:`CheckpointRun` that the machine's or the job's policy wants."""
+
 
 @message
 @attrs.frozen(kw_only=True)
@@ -59,7 +62,12 @@ class ContinueRun:
 @message
 @attrs.frozen(kw_only=True)
 class CheckpointRun:
-    """Schedd to shadow host, shadow to starter: take a checkpoint of a standard-universe job now."""
+    """Schedd to shadow host, shadow to starter: take a checkpoint of a standard-universe job now.
+
+    Attributes:
+        run_id: which run.
+        reason: why; a :data:`PERIODIC` one waits until the program has computed for as long as its last one took.
+    """
 
     KIND: ClassVar[str] = "condor.run.CheckpointRun"
     VERSION: ClassVar[int] = 1

@@ -51,7 +51,7 @@ from condor_actors.messages.claim import (
     SuspendClaim,
 )
 from condor_actors.messages.envelope import Address, AskFailed, Delivery, Done, PeerDown, PeerUp, Refused, TimerFired
-from condor_actors.messages.run import ActivateClaim, CheckpointRun, ReattachRun, RunExited, Usage
+from condor_actors.messages.run import PERIODIC, ActivateClaim, CheckpointRun, ReattachRun, RunExited, Usage
 from condor_actors.messages.shadow_host import SayHello
 from condor_actors.transfer.manifest import BadManifest, check_manifest
 
@@ -300,7 +300,7 @@ class StarterHost(Actor):
             return
         run_id = claim.run_id
         self.context.tell(_starter(run_id), LowerRun(message.on) if isinstance(message, LowerClaim)
-                          else CheckpointRun(run_id=run_id, reason="periodic"))
+                          else CheckpointRun(run_id=run_id, reason=PERIODIC))
 
     def _mark(self, claim_id: str) -> None:
         """Tell the startd at the end of this iteration; changes in between are one message."""

@@ -47,6 +47,7 @@ class RunStreams:
         self._channel: Callable[..., None] = as_turn(starter.channelled)
         self._spare: Callable[..., None] = as_turn(starter.spared)
         self.image_written: Callable[[], None] = as_turn(starter.image_written)
+        self.image_sent: Callable[[], None] = as_turn(starter.image_sent)
         self.image_refused: Callable[[int], None] = as_turn(starter.image_refused)
         self.image_received: Callable[[str], None] = as_turn(starter.image_received)
         self._detached: Callable[..., None] = as_turn(starter.detached)

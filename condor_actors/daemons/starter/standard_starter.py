@@ -18,6 +18,7 @@ import attrs
 
 from condor_actors.cores.starter import job_run as jr
 from condor_actors.cores.starter.checkpoint_guard import CheckpointGuard
+from condor_actors.cores.starter.checkpoint_pace import CheckpointPace
 from condor_actors.daemons.starter.run_streams import RunStreams
 from condor_actors.daemons.starter.starter import Starter
 from condor_actors.effects import Effect
@@ -30,7 +31,7 @@ from condor_actors.machine.standard.execute_endpoint import ExecuteEndpoint
 from condor_actors.messages.codes import CHECKPOINT_SIGNAL, HELPERS_RUN, LauncherExit
 from condor_actors.messages.envelope import Delivery, Refused, TimerFired
 from condor_actors.messages.interactive import OpenShell, ReadRunFile
-from condor_actors.messages.run import StopRun
+from condor_actors.messages.run import PERIODIC, CheckpointRun, StopRun
 
 if TYPE_CHECKING:
     from condor_actors.cores.starter.run_spec import RunSpec
@@ -70,6 +71,7 @@ class StandardStarter(Starter):
         self._exit_said = False
         self._lost = ""
         self._kept: tuple[int, ...] = ()
+        self._pace = CheckpointPace()
 
     def started(self) -> None:
         """Answer the activation; the shadow dials, and says when to begin."""
@@ -130,6 +132,9 @@ class StandardStarter(Starter):
         elif isinstance(delivery.message, TimerFired) and delivery.message.key == "checkpoint":
             if self.core.state is jr.StarterState.STOPPING and self.processes is not None:
                 self.processes.signal_leader(CHECKPOINT_SIGNAL)
+        elif isinstance(delivery.message, CheckpointRun) and delivery.message.reason == PERIODIC:
+            if self._pace.may_ask(self.context.now_s()):
+                super().receive(delivery)
         elif isinstance(delivery.message, (ReadRunFile, OpenShell)):
             self.context.reply(delivery, Refused(code="invalid", text="a standard universe job has no files here"))
         else:
@@ -139,8 +144,13 @@ class StandardStarter(Starter):
         """A checkpoint is complete here and on its way: home hears what the run has used until now."""
         self._measure()
 
+    def image_sent(self) -> None:
+        """It is at home, or lost: the program goes on."""
+        self._pace.over(self.context.now_s())
+
     def image_refused(self, number: int) -> None:
         """Home takes none now: helpers run.  A program that has to go is asked again."""
+        self._pace.over(self.context.now_s())
         if number == HELPERS_RUN and self.core.state is jr.StarterState.STOPPING:
             self.context.set_timer("checkpoint", RETRY_S)
 
@@ -240,6 +250,7 @@ class StandardStarter(Starter):
         else:
             if self.core.state is jr.StarterState.STOPPING:
                 self._home.vacate()
+            self._pace.asked(self.context.now_s())
             super()._signal(effect)
 
     def _program_ended(self, ended: Ended) -> None:

@@ -348,6 +348,7 @@ class ExecuteEndpoint(StandardStream):
 
         def sent(number: int, text: str) -> None:
             self._run.drop_image(path)
+            self._run.image_sent()
             brought(number)
 
         self.in_thread(list_image, path).addBoth(listed)
