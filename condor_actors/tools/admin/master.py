@@ -6,16 +6,15 @@ In the background it waits until the master listens, so that a configuration tha
 from __future__ import annotations
 
 import os
-import secrets
-import select
-import socket
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 
 from condor_actors.tools.lib import contact
 from condor_actors.tools.lib.command import framed
 from condor_actors.tools.lib.flags import Flag, MissingValue, RefusedFlag, UnknownFlag, parse
+from condor_actors.tools.lib.ready_channel import ReadyChannel
 
 __all__ = ["main"]
 
@@ -76,22 +75,21 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def _in_background(command: list[str], environ: dict[str, str]) -> int:
     """Start it and wait for its first word; what it says before that is shown."""
-    name = f"condor-master-{secrets.token_hex(16)}"
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
-        channel.bind("\0" + name)
+    with ReadyChannel("condor-master") as channel:
         process = subprocess.Popen(
-            command, env={**environ, "NOTIFY_SOCKET": "@" + name}, cwd="/", stdin=subprocess.DEVNULL,
+            command, env={**environ, "NOTIFY_SOCKET": channel.address}, cwd="/", stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True,
         )
         assert process.stderr is not None
-        descriptor = os.pidfd_open(process.pid)
-        readable, _, _ = select.select([channel.fileno(), descriptor], [], [], START_S)
-        if channel.fileno() in readable:
+        try:
+            channel.lines(os.pidfd_open(process.pid), time.monotonic() + START_S)
             return 0
-        if descriptor in readable:
+        except ProcessLookupError:
             said = process.stderr.read().decode(errors="replace").strip()
             print(said or f"condor_master: it ended with status {process.wait()}; see its log", file=sys.stderr)
             return process.wait() or 1
+        except TimeoutError:
+            pass
     print(f"condor_master: it did not listen within {START_S:g} s; see its log", file=sys.stderr)
     return 1
 

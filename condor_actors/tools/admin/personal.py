@@ -10,11 +10,9 @@ from __future__ import annotations
 import argparse
 import fcntl
 import os
-import secrets
 import select
 import shlex
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -33,6 +31,7 @@ from condor_actors.machine.supervisor.process_marks import (
 )
 from condor_actors.tools.lib.command import framed
 from condor_actors.tools.lib.personal_setup import PersonalFiles, Setup, SetupError, default_folder
+from condor_actors.tools.lib.ready_channel import ReadyChannel
 from condor_actors.wire.blocking import Client, WireError, connect
 
 __all__ = ["main"]
@@ -141,11 +140,9 @@ def _start_master(files: PersonalFiles, until_s: float) -> None:
     When that fails, or is interrupted, what it has started goes; daemons that ran before, with their jobs, go on.
     """
     before = _left(files)
-    name = f"condor-personal-{secrets.token_hex(16)}"
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
-        channel.bind("\0" + name)
+    with ReadyChannel("condor-personal") as channel:
         errors = files.log / "MasterLog.stderr"
-        environ = {**os.environ, "CONDOR_CONFIG": str(files.config), "NOTIFY_SOCKET": "@" + name}
+        environ = {**os.environ, "CONDOR_CONFIG": str(files.config), "NOTIFY_SOCKET": channel.address}
         environ.pop("CONDOR_MASTER_SOCKET", None)
         with errors.open("wb") as output:
             process = subprocess.Popen(
@@ -165,24 +162,22 @@ def _start_master(files: PersonalFiles, until_s: float) -> None:
             raise
 
 
-def _hear_ready(channel: socket.socket, process: subprocess.Popen[bytes], files: PersonalFiles, until_s: float) -> None:
+def _hear_ready(channel: ReadyChannel, process: subprocess.Popen[bytes], files: PersonalFiles, until_s: float) -> None:
     """Show what the master says until it is ready."""
     descriptor = os.pidfd_open(process.pid)
     try:
         while True:
-            readable, _, _ = select.select([channel.fileno(), descriptor], [], [], max(until_s - time.monotonic(), 0))
-            if channel.fileno() in readable:
-                for line in channel.recv(4096).decode(errors="replace").splitlines():
-                    if line == "READY=1":
-                        return
-                    if line.startswith("STATUS="):
-                        print(f"  {line[7:]}", flush=True)
-                    elif line.startswith("X_FAILURES=") and int(line[11:]) >= PATIENCE:
-                        raise PersonalError(f"a daemon does not start\n{_tails(files)}")
-            elif descriptor in readable:
-                raise PersonalError(f"the master did not start\n{_tails(files)}")
-            else:
-                raise PersonalError(f"the daemons did not answer within {START_S:g} s\n{_tails(files)}")
+            for line in channel.lines(descriptor, until_s):
+                if line == "READY=1":
+                    return
+                if line.startswith("STATUS="):
+                    print(f"  {line[7:]}", flush=True)
+                elif line.startswith("X_FAILURES=") and int(line[11:]) >= PATIENCE:
+                    raise PersonalError(f"a daemon does not start\n{_tails(files)}")
+    except ProcessLookupError:
+        raise PersonalError(f"the master did not start\n{_tails(files)}") from None
+    except TimeoutError:
+        raise PersonalError(f"the daemons did not answer within {START_S:g} s\n{_tails(files)}") from None
     finally:
         os.close(descriptor)
 
