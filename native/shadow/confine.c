@@ -123,6 +123,23 @@ static int names_of(const struct request *r, struct name names[2])
     }
 }
 
+/* Flags that the kernel knows nothing of; it says so before it looks at any name. */
+static bool has_unknown_flags(const struct request *r)
+{
+    const int64_t *a = r->arguments;
+    unsigned looks = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_EMPTY_PATH | AT_STATX_SYNC_TYPE;
+    switch (r->call) {
+    case __NR_newfstatat: return (unsigned)a[3] & ~looks;
+    case __NR_statx: return (unsigned)a[2] & ~looks;
+    case __NR_faccessat2: return (unsigned)a[3] & ~(unsigned)(AT_EACCESS | AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH);
+    case __NR_fchownat: return (unsigned)a[4] & ~(unsigned)(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH);
+    case __NR_utimensat: return (unsigned)a[3] & ~(unsigned)(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH);
+    case __NR_linkat: return (unsigned)a[4] & ~(unsigned)(AT_SYMLINK_FOLLOW | AT_EMPTY_PATH);
+    case __NR_unlinkat: return (unsigned)a[2] & ~(unsigned)AT_REMOVEDIR;
+    default: return false;
+    }
+}
+
 /* Calls that make, move or remove a name: they follow none, not even for a slash behind it. */
 static bool is_about_names(uint16_t call)
 {
@@ -237,6 +254,8 @@ long confine(struct work *w, struct confined *before)
     }
     if (!count || (!rooted && w->head.call == __NR_openat)) /* open_at looks after that itself */
         return 0;
+    if (has_unknown_flags(&w->head))
+        return -EINVAL;
     uint8_t *fresh = before->fresh = malloc(w->head.size + 2 * (PINNED_NAME + PATH_LIMIT));
     if (!fresh)
         return -ENOMEM;
@@ -246,7 +265,7 @@ long confine(struct work *w, struct confined *before)
         memcpy(fresh, w->payload, used = at);
     }
     for (int i = 0; i < count; i++) {
-        const char *path = take_path(w, &at);
+        const char *path = w->head.arguments[names[i].at + 1] ? take_path(w, &at) : NULL; /* it stands behind its directory */
         char to[PINNED_NAME + PATH_LIMIT] = "";
         if (!path)
             return -EFAULT;

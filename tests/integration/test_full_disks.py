@@ -47,7 +47,7 @@ def test_a_job_that_waits_for_room_can_be_removed(pool: PersonalPool) -> None:
         cluster = pool.submit("executable = /bin/sh\narguments = \"-c 'head -c 3000000 /dev/zero > large.bin'\"\n"
                               "transfer_executable = false\nshould_transfer_files = YES\n"
                               f"transfer_output_files = large.bin\ninitialdir = {home}\nqueue\n")
-        until(lambda: f"run {cluster}.0" in pool.logs(1000), "the shadow says that it waits")
+        until(lambda: f"{cluster}.0: its outputs wait for room" in pool.logs(1000), "the shadow says that it waits")
         pool.run("condor_rm", str(cluster))
         until(lambda: pool.jobs(str(cluster)) == [], "it is gone")
         assert sorted(os.listdir(home)) == ["filler"]

@@ -77,7 +77,8 @@ def test_the_schedd_has_nothing_of_root(pool: SharedPool) -> None:
     for rights in ("CapInh", "CapPrm", "CapEff", "CapAmb"):
         assert int(status[rights], 16) == 0, rights
     kept = int(status_of(helper_of(schedd))["CapPrm"], 16)
-    assert kept == 1 << 0 | 1 << 5 | 1 << 6 | 1 << 7  # CHOWN, KILL, SETGID, SETUID
+    # CHOWN, KILL, SETGID, SETUID; NET_BIND_SERVICE and WAKE_ALARM are lent to shadow hosts, which are not traced so
+    assert kept == 1 << 0 | 1 << 5 | 1 << 6 | 1 << 7 | 1 << 10 | 1 << 35
 
 
 def test_a_vanilla_job_of_hers(pool: SharedPool) -> None:

@@ -204,8 +204,9 @@ def test_no_room_for_a_checkpoint(small_disk: Path, end: str) -> None:
             job.until_lines(5)
             job.checkpoint()
             with full(small_disk, but=1 << 20):
-                pool.run("condor_checkpoint", "job", job.id)
+                refused = pool.tool("condor_checkpoint", "job", job.id)
                 until(lambda: problem_of(job), "a checkpoint that found no room")
+                assert refused.returncode == 1, refused
                 job.go_on(4)
                 job.until_lines(10)  # it goes on all the same
             job.checkpoint()

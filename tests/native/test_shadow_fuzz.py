@@ -2,10 +2,11 @@
 
 In the gate the inputs are the same each time: what earlier searches kept (fuzz/frames), each call and operation with
 arguments at the edges of their types (fuzz/extremes.py), what images say of their open files, sound and hostile
-(fuzz/descriptions.py), mutants of the kept ones made with a fixed dice, and a coverage-guided search of a fixed length
-from a fixed number.  The soak searches from a fresh number and for long; ``CONDOR_KEEP_FRAMES=1`` copies what it finds
-worth keeping to fuzz/frames.  The harness confines itself (an empty root directory, no rights) and works in a folder of
-its own.  That the inputs reach the shadow's code is counted in a build of its own.
+(fuzz/descriptions.py), what the members of a family say of themselves (fuzz/families.py), mutants of the kept ones made
+with a fixed dice, and a coverage-guided search of a fixed length from a fixed number.  The soak searches from a fresh
+number and for long; ``CONDOR_KEEP_FRAMES=1`` copies what it finds worth keeping to fuzz/frames.  The harness confines
+itself (an empty root directory, no rights) and works in a folder of its own.  That the inputs reach the shadow's code
+is counted in a build of its own.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.native.fuzz import descriptions, extremes, journals
+from tests.native.fuzz import descriptions, extremes, families, journals
 from tests.native.fuzz.building import HERE, Unbuildable, build_fuzzer, make_table, may_mount, search, shadow_sources
 
 KEPT = HERE / "frames"
@@ -109,7 +110,8 @@ def kept_frames() -> dict[str, bytes]:
 
 def fixed_inputs() -> dict[str, bytes]:
     """Return every input but mutants, by name."""
-    return {**kept_frames(), **dict(extremes.inputs()), **dict(descriptions.inputs())}
+    return {**kept_frames(), **dict(extremes.inputs()), **dict(descriptions.inputs()),
+            **dict(families.inputs())}
 
 
 def written(folder: Path, cases: dict[str, bytes]) -> list[str]:
@@ -167,7 +169,7 @@ def test_the_inputs_reach_the_shadows_code(replay: Path, place: Path) -> None:
 @pytest.mark.timeout(1300)
 def test_kept_frames_extremes_and_mutants(fuzzer: Path, place: Path) -> None:
     dice = random.Random(1988)
-    begun = [*kept_frames().values(), *descriptions.seeds().values()]
+    begun = [*kept_frames().values(), *descriptions.seeds().values(), *families.seeds().values()]
     mutants = {f"mutant {i}": mutant(dice, begun) for i in range(MUTANTS)}
     names = written(place, {**fixed_inputs(), **mutants})
     run(fuzzer, place, f"-max_len={LONGEST}", *names)  # longer ones would be cut
@@ -178,7 +180,7 @@ def frames(place: Path) -> Path:
     """Return a folder with what the search begins with, that it may add to."""
     folder = place / "frames"
     shutil.copytree(KEPT, folder).chmod(0o777)
-    for name, data in descriptions.seeds().items():
+    for name, data in {**descriptions.seeds(), **families.seeds()}.items():
         (folder / name).write_bytes(data)
     return folder
 
@@ -207,5 +209,5 @@ def test_search_for_hostile_frames(fuzzer: Path, place: Path, frames: Path) -> N
     if os.environ.get("CONDOR_KEEP_FRAMES"):
         for path in frames.iterdir():
             content = path.read_bytes()
-            if path.name not in descriptions.seeds() and not (KEPT / path.name).exists():
+            if path.name not in {**descriptions.seeds(), **families.seeds()} and not (KEPT / path.name).exists():
                 (KEPT / hashlib.sha256(content).hexdigest()[:16]).write_bytes(content)

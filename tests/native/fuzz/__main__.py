@@ -9,14 +9,15 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.native.fuzz import descriptions, journals
+from tests.native.fuzz import descriptions, families, journals
 from tests.native.fuzz.building import HERE, Unbuildable, build_fuzzer, search
 
 LONGEST = 8192
 
 
 def frames() -> dict[str, bytes]:
-    return {**{path.name: path.read_bytes() for path in (HERE / "frames").iterdir()}, **descriptions.seeds()}
+    return {**{path.name: path.read_bytes() for path in (HERE / "frames").iterdir()}, **descriptions.seeds(),
+            **families.seeds()}
 
 
 HARNESSES = {"shadow_frames": frames, "journal_back": journals.seeds}

@@ -1,0 +1,76 @@
+"""What the members of a program say of themselves while a checkpoint of all is taken, sound and hostile, as frames.
+
+One process that says that it has children is enough of a family: it gathers itself, tells of memory that is shared, of
+its children that ended, and writes a part and the table of all (native/shadow/family.c).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+from tests.native.fuzz.extremes import EDGES, MODES, frame, prologue
+
+IMAGE_BEGIN, IMAGE_END, FORK = 1008, 1009, 1013
+GATHER, PARKED, COMMONS, PART, PART_WRITTEN = range(1024, 1029)
+FIRST, MORE, OVER = 1, 2, 3
+COMMON, KIN, CHILD = struct.Struct("<3Q"), struct.Struct("<2i2I"), struct.Struct("<4i")
+MOST_COMMONS, MOST_MEMBERS = 1024, 1024
+BITS_32, BITS_64 = (1 << 32) - 1, (1 << 64) - 1
+
+
+def signed(value: int) -> int:
+    """Return VALUE's lower 32 bits as a signed number."""
+    value &= BITS_32
+    return value - (1 << 32) if value >> 31 else value
+
+
+def commons(*pieces: tuple[int, int, int]) -> bytes:
+    """Return what tells of PIECES of shared memory: object, offset, size."""
+    return frame(COMMONS, (), b"".join(COMMON.pack(*(number & BITS_64 for number in each)) for each in pieces))
+
+
+def part(size: int, pid: int = 2, parent: int = 1, children: int | None = None, *ended: tuple[int, int, int]) -> bytes:
+    """Return what tells of a member's part of SIZE bytes, and of its children: pid, whether it has ended, status."""
+    count = len(ended) if children is None else children
+    told = KIN.pack(signed(pid), signed(parent), count & BITS_32, 0)
+    return frame(PART, (size,), told + b"".join(CHILD.pack(*map(signed, each), 0) for each in ended))
+
+
+def taken(shared: bytes = b"", own: bytes = b"", written: tuple[int, int] = (0, 7), over: int = 1 << 16) -> bytes:
+    """Return a whole checkpoint."""
+    return b"".join((
+        frame(GATHER, (FIRST, 1)), frame(GATHER, (MORE,)), frame(PARKED, ()), frame(IMAGE_BEGIN, (0,)),
+        shared or commons((1, 0, 4096), (1, 4096, 4096), (2, 0, 1 << 20)),
+        own or part(1 << 16, 2, 1, None, (3, 1, 256), (4, 1, 9)),
+        frame(PART_WRITTEN, written), frame(IMAGE_END, (1, over)), frame(GATHER, (OVER, 0)),
+    ))  # fmt: skip
+
+
+def seeds() -> dict[str, bytes]:
+    """Return what a search should begin with, by name."""
+    return {"family": taken(), "family with a helper": frame(FORK, (0,)) + taken() + taken()}
+
+
+def inputs() -> Iterator[tuple[str, bytes]]:
+    """Yield a name and an input for each number that can be wrong."""
+    many = [(number, 0, 4096) for number in range(MOST_COMMONS + 2)]
+    crowd = [(number + 3, 1, 0) for number in range(MOST_MEMBERS + 2)]
+    groups = {f"seed {name}": [data] for name, data in seeds().items()}
+    groups["pieces"] = [taken(commons(tuple(edge if at == place else 1 for at in range(3)), (1, 0, 1)))
+                        for place in range(3) for edge in EDGES]
+    groups["many pieces"] = [taken(commons(*many[:count])) for count in (MOST_COMMONS, MOST_COMMONS + 1)]
+    groups["cut pieces"] = [taken(frame(COMMONS, (), bytes(size))) for size in range(50)]
+    groups["parts"] = [taken(own=part(edge)) for edge in EDGES]
+    groups["pids"] = [taken(own=part(4096, edge, edge, None, (edge, edge, edge))) for edge in EDGES]
+    groups["children"] = [taken(own=part(4096, 2, 1, edge, (3, 1, 0))) for edge in EDGES]
+    groups["crowds"] = [taken(own=part(4096, 2, 1, None, *crowd[:count]))
+                        for count in (MOST_MEMBERS - 1, MOST_MEMBERS, MOST_MEMBERS + 1)]
+    groups["written"] = [taken(written=(edge, edge)) for edge in EDGES]
+    groups["over"] = [taken(over=edge) for edge in EDGES]
+    groups["gathered"] = [frame(GATHER, (edge, other)) for edge in EDGES for other in (0, 1, -1, 1 << 31)]
+    groups["parts again"] = [taken(own=part(4096) + part(4096)), taken(own=b"".join(part(1 << 43) for _ in range(9)))]
+    for name, requests in groups.items():
+        data = prologue() + b"".join(requests)
+        for mode in range(MODES):
+            yield f"family {name} {mode}", data + bytes((mode - len(data)) % MODES)
