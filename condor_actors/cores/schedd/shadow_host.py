@@ -223,7 +223,9 @@ def _give_to(host: Host, event: OwnerWants) -> None:
     _assign(host)
 
 
-def _forget_spare(host: Host, event: HostLinkLost) -> None:
+def _end_spare(host: Host, event: HostLinkLost) -> None:
+    """It has nothing to lose, and another takes its place; a frozen one would not hear that it is dismissed."""
+    host.out.append(EndHost(host.host_id, host.pid, host.birth))
     host.address = None
     host.state = HostState.GONE
 
@@ -304,7 +306,7 @@ ROWS: dict[EventKey, Sequence[Step | ignore]] = {
     "timer host-start": (_give_up, _hello, _hello, _hello, _over),
     HostIntroduced: (_introduce, _introduce, _introduce, _introduce, _over),
     OwnerWants: (_promise, _give_to, _owned, _owned, _over),
-    HostLinkLost: (_no_hello, _forget_spare, _lose, _unlinked, _over),
+    HostLinkLost: (_no_hello, _end_spare, _lose, _unlinked, _over),
     ScheddStarted: (_new, _new, _new, _expect, _over),
     "timer host-check": (_no_hello, _linked, _linked, _check, _over),
     HostChecked: (_start_failed, _linked, _linked, _checked, _over),

@@ -48,3 +48,11 @@ def test_only_a_host_without_work_is_dismissed() -> None:
     assert host.handle(IdleCheck(busy=False), 2000.0) == (), "its owner had work not long ago"
     assert host.handle(IdleCheck(busy=False), 2201.0)[0] == Send(LINK, DismissHost())
     assert host.state is HostState.GONE
+
+
+def test_a_spare_whose_link_breaks_is_ended() -> None:
+    """It may be frozen: then it never hears that it is nobody's any more."""
+    host = Host("h", "", pid=7, birth="b")
+    host.handle(HostIntroduced(LINK, ""), 1.0)
+    assert host.handle(HostLinkLost(), 2.0) == (EndHost("h", 7, "b"),)
+    assert host.state is HostState.GONE
