@@ -1,25 +1,28 @@
 """What one user's questions cost another: ``python -m benchmarks.flood``.
 
 A personal pool with a queue; one user asks a thousand questions a second (``QueryJobs`` of the whole queue and
-``Ping``), over several links, and reads every answer; another asks one question after the other.  Reported is the
+``Ping``), over several links and from several processes, without waiting for one answer before the next question,
+and reads every answer; another asks one question after the other.  Reported is the
 ratio of the other's median while the flood goes on, and right after it, to her median before, in one run.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from condor_actors.messages.admin import Ping
 from condor_actors.messages.queue import QueryJobs
-from condor_actors.wire.blocking import RequestRefused, connect
+from condor_actors.wire.blocking import connect
 
 RATE = 1_000
 FLOODERS = 4
@@ -40,21 +43,23 @@ def medians_ms(node: str, seconds: float) -> list[float]:
     return taken
 
 
-def flood(node: str, rate: float, seconds: float, count: list[int]) -> None:
-    """Ask at a rate over one link; what is refused as busy counts as well."""
+def flood(node: str, rate: float, seconds: float) -> int:
+    """Ask at a rate over one link, many on their way at a time; how many were answered.
+
+    What is refused as busy counts as well.  A daemon that answers more slowly is asked as fast as it answers.
+    """
     began_s = time.monotonic()
-    asked = 0
+
+    def questions() -> Iterator[Any]:
+        for number in itertools.count():
+            now_s = time.monotonic()
+            if now_s > began_s + seconds:
+                return
+            time.sleep(max(0.0, began_s + number / rate - now_s))
+            yield QueryJobs(limit=1) if number % 2 else Ping()
+
     with connect(node) as client:
-        while (now_s := time.monotonic()) < began_s + seconds:
-            if asked > (now_s - began_s) * rate:
-                time.sleep(0.001)
-                continue
-            asked += 1
-            try:
-                client.ask("schedd", QueryJobs(limit=1) if asked % 2 else Ping())
-            except RequestRefused:
-                pass
-    count.append(asked)
+        return sum(1 for _ in client.ask_all("schedd", questions()))
 
 
 def as_user(uid: int, *words: str) -> subprocess.Popen[str]:
@@ -68,11 +73,12 @@ def as_user(uid: int, *words: str) -> subprocess.Popen[str]:
 def run(node: str) -> tuple[float, float, float, int]:
     """(quiet, flooded, after) medians in milliseconds, and the questions of the flood per second."""
     quiet = statistics.median(_other(node, SECONDS / 2))
-    flooder = as_user(FLOOD_UID, "--flood", node)
-    assert flooder.stdout is not None
-    flooder.stdout.readline()
+    flooders = [as_user(FLOOD_UID, "--flood", node) for _ in range(FLOODERS)]
+    for each in flooders:
+        assert each.stdout is not None
+        each.stdout.readline()
     flooded = statistics.median(_other(node, SECONDS / 2))
-    asked = int(flooder.communicate()[0])
+    asked = sum(int(each.communicate()[0]) for each in flooders)
     after = statistics.median(_other(node, SECONDS / 4))
     return quiet, flooded, after, round(asked / SECONDS)
 
@@ -91,15 +97,8 @@ def main() -> None:
     if options.ask:
         print(*medians_ms(options.ask[0], float(options.ask[1])))
     elif options.flood:
-        counts: list[int] = []
-        threads = [threading.Thread(target=flood, args=(options.flood, RATE / FLOODERS, SECONDS, counts))
-                   for _ in range(FLOODERS)]
-        for each in threads:
-            each.start()
         print("begun", flush=True)
-        for each in threads:
-            each.join()
-        print(sum(counts))
+        print(flood(options.flood, RATE / FLOODERS, SECONDS))
     else:
         with tempfile.TemporaryDirectory(prefix="condor-flood-") as name:
             _measure(Path(name))

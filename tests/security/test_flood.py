@@ -89,7 +89,7 @@ def test_a_thousand_questions_a_second_do_not_double_anothers(pool: PersonalPool
     for _ in range(3):
         quiet, flooded, after, rate = run(f"unix:{pool.dir / 'run' / 'schedd.sock'}")
         ratios.append((flooded / quiet, after / quiet, rate))
-        if flooded < 2 * quiet and after < 2 * quiet and rate > 500:
+        if flooded < 2 * quiet and after < 2 * quiet and rate > 900:
             return
     pytest.fail(f"(while, after, questions/s): {ratios}")
 

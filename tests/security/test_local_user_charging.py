@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.pool_fixture import until
 from tests.security.local_users import NEED_USERS, SharedPool, a_shared_pool
 
 pytestmark = NEED_USERS
@@ -36,6 +37,28 @@ def test_he_has_her_charged(pool: SharedPool) -> None:
     edited = pool.tool_as(pool.mallory, "condor_qedit", str(mine), "AccountingGroup", f'"{alice}"')
     assert edited.returncode != 0
     assert pool.jobs(str(mine))[0]["AccountingGroup"] == f"common.{pool.mallory.name}"
+    pool.run_as(pool.mallory, "condor_rm", str(mine))
+
+
+def test_he_has_her_charged_for_one_job_of_a_cluster(pool: SharedPool) -> None:
+    """By id, by a constraint, with a name that is none; a group that is open to him is charged for that job alone."""
+    alice, mallory = pool.alice.name, pool.mallory.name
+    mine = pool.submit_as(pool.mallory, job("").replace("queue", "queue 3"))
+    edits = {f'"{alice}"': "may not charge", f'"x.{alice}"': "may not charge", f'"physics.{mallory}"': "may not charge",
+             'strcat("a", "b")': "must be a name"}
+    for value, why in edits.items():
+        for which in ((f"{mine}.1",), ("-constraint", f"ClusterId == {mine} && ProcId == 1")):
+            done = pool.tool_as(pool.mallory, "condor_qedit", *which, "AccountingGroup", value)
+            assert done.returncode != 0, (which, value)
+            assert why in done.stderr, done.stderr
+    alone = pool.tool_as(pool.mallory, "condor_qedit", f"{mine}.1", "AcctGroup", '"common"')
+    assert alone.returncode != 0
+    assert "AccountingGroup" in alone.stderr
+    assert not any("common" in str(ad.get("AccountingGroup")) for ad in pool.jobs(str(mine)))
+    pool.run_as(pool.mallory, "condor_qedit", f"{mine}.1", "AccountingGroup", f'"common.{mallory}"')
+    assert [str(ad.get("AccountingGroup")).startswith("common") for ad in pool.jobs(str(mine))] == [False, True, False]
+    until(lambda: f"common.{mallory}" in pool.run_as(pool.mallory, "condor_status", "-submitters"),
+          "the job to be offered as the group's")
     pool.run_as(pool.mallory, "condor_rm", str(mine))
 
 

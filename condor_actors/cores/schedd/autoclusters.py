@@ -239,15 +239,17 @@ class Autoclusters:
         shared, known = self._shared(cluster)
         own = job.ad.own
         different = tuple([(key, _text(own[key])) for key in shared if key in own])
-        found: Autocluster | None = known.get(different)
+        submitter = job.submitter
+        place = different if submitter == cluster.submitter else (submitter, different)
+        found: Autocluster | None = known.get(place)
         if found is None or found.number not in self.by_number:
             texts = dict(shared)
             texts.update(different)
-            signature = (cluster.submitter, cluster.user, *sorted(texts.items()))
+            signature = (submitter, cluster.user, *sorted(texts.items()))
             found = self._by_signature.get(signature)
             if found is None:
-                found = self._new(cluster.submitter, signature)
-            known[different] = found
+                found = self._new(submitter, signature)
+            known[place] = found
         return found
 
     def _shared(self, cluster: Cluster) -> tuple[dict[str, str], dict[Any, Autocluster]]:

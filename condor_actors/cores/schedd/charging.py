@@ -18,12 +18,20 @@ import attrs
 
 from condor_actors.classads import ClassAd
 
-__all__ = ["CHARGED", "ChargeRule", "Charging", "charge_rule"]
+__all__ = ["CHARGED", "CHARGED_TO", "ChargeRule", "Charging", "charge_rule", "is_charged_apart"]
 
 CHARGED = ("accountinggroup", "acctgroup", "acctgroupuser")
 """The attributes that say whom a job is charged to."""
 
+CHARGED_TO = "accountinggroup"
+"""The one of them that counts; the others are what it was made of."""
+
 _NAME = re.compile(r"[\w.@+-]{1,256}")
+
+
+def is_charged_apart(ad: ClassAd) -> bool:
+    """Whether an ad says by itself, not by its cluster's, whom its job is charged to."""
+    return type(ad.own.get(CHARGED_TO)) is str
 
 
 @attrs.frozen
@@ -71,16 +79,28 @@ class Charging:
             ad: what he submits, or the edit he wants.
             is_user: whether there is a user of that name here.
         """
+        malformed = self.malformed(ad)
+        if malformed:
+            return malformed
         for key in CHARGED:
             value = ad.own.get(key)
             if value is None:
                 continue
             name = ad.spelling(key)
-            if not isinstance(value, str) or not _NAME.fullmatch(value):
-                return f"{name} must be a name of letters, digits, '.', '_', '-', '@' and '+', at most 256"
+            assert isinstance(value, str)
             refused = self._group(user, value) if key == "acctgroup" else self._name(user, value, is_user)
             if refused:
                 return f"{name} = \"{value}\": {refused}"
+        return ""
+
+    @staticmethod
+    def malformed(ad: ClassAd) -> str:
+        """Why nobody at all is named by what an ad says of its own, whoever says so; empty when it is well."""
+        for key in CHARGED:
+            value = ad.own.get(key)
+            if value is not None and (not isinstance(value, str) or not _NAME.fullmatch(value)):
+                return (f"{ad.spelling(key)} must be a name of letters, digits, '.', '_', '-', '@' and '+', at most "
+                        '256, in quotation marks: "physics.alice"')
         return ""
 
     def _name(self, user: str, charged: str, is_user: Callable[[str], bool]) -> str:

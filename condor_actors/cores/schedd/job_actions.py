@@ -15,7 +15,7 @@ import attrs
 
 from condor_actors.classads import ClassAd, ClassAdSyntaxError, Expr, is_true, parse_expression
 from condor_actors.classads.evaluation.budget import TURN_STEPS, spent
-from condor_actors.cores.schedd.charging import CHARGED
+from condor_actors.cores.schedd.charging import CHARGED, CHARGED_TO
 from condor_actors.cores.schedd.job_attributes import Hand, attribute
 from condor_actors.cores.schedd.job_queue import Cluster, Job
 from condor_actors.cores.schedd.job_status import ACTIONS, Step
@@ -246,13 +246,10 @@ class JobActions:
                 context.reply(Refused(code="denied", text=denied))
                 return
             names = {name.lower() for name in values}
-            ids = message.ids
-            if names & set(CHARGED):
-                ids = tuple(self._whole(each) for each in ids)
-                if message.constraint or any(proc >= 0 for _, proc in ids):
-                    context.reply(Refused(code="invalid", text="the jobs of a cluster are charged together: name the "
-                                                               "cluster, without a job of it or a constraint"))
-                    return
+            if names & set(CHARGED) and CHARGED_TO not in names:
+                context.reply(Refused(code="invalid", text=(
+                    "AccountingGroup alone says whom a job is charged to: edit it as well (group.user, or user)")))
+                return
             problem = objection(values, values)
             if problem is not None:
                 context.reply(Refused(code="invalid", text=problem))
@@ -266,7 +263,7 @@ class JobActions:
             return ActionResult.SUCCESS
 
         rest = ActionRest(delivery)
-        rest.steps = chain(self._edit_ids(rest, ids, values, edit), self._matching(rest, constraint, edit))
+        rest.steps = chain(self._edit_ids(rest, message.ids, values, edit), self._matching(rest, constraint, edit))
         self.go_on(rest)
 
     def _edit_ids(self, rest: ActionRest, ids: Iterable[tuple[int, int]], values: ClassAd, edit: Act) -> Iterator[int]:
@@ -299,11 +296,6 @@ class JobActions:
         for name in names & settings.secure:
             del values[name]
         return self._context.charge_objection(identity, values)
-
-    def _whole(self, name: tuple[int, int]) -> tuple[int, int]:
-        """The name of the cluster for the only job of one."""
-        cluster = self._context.queue.clusters.get(name[0])
-        return (name[0], -1) if cluster is not None and cluster.total == 1 and name[1] in cluster.jobs else name
 
     def _edit_cluster(self, cluster: Cluster, values: ClassAd) -> Iterator[int]:
         """All jobs of a cluster: its own ad changes at once, then what jobs have of their own, and where they stand."""

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from condor_actors.classads import UNDEFINED, ClassAd
+from condor_actors.cores.schedd.charging import CHARGED_TO, is_charged_apart
 from condor_actors.cores.schedd.queue_operations import (
     ArchiveJob,
     DropCluster,
@@ -58,10 +59,12 @@ class Cluster:
         total: procs ever submitted.
         version: goes up with each edit of the ad.
         counts: of its jobs in the queue.
+        apart: how many of these jobs say for themselves whom they are charged to.
         memo: facts derived from the ad (policies, autocluster keys); emptied when it changes.
     """
 
-    __slots__ = ("_text", "ad", "counts", "jobs", "memo", "number", "owner", "submitter", "total", "user", "version")
+    __slots__ = ("_text", "ad", "apart", "counts", "jobs", "memo", "number", "owner", "submitter", "total", "user",
+                 "version")
 
     def __init__(self, number: int, owner: str, ad: ClassAd, total: int = 0, version: int = 1) -> None:
         self.number = number
@@ -73,13 +76,17 @@ class Cluster:
         self.total = total
         self.version = version
         self.counts: Counts = [0] * 8
+        self.apart = 0
         self.memo: dict[Any, Any] = {}
         self._text: bytes | None = None
 
     def submitter_by_ad(self) -> str:
         """Whom the jobs are charged to, as the ad says now."""
-        submitter = self.ad.get_str("AccountingGroup", self.user)
-        return submitter if "@" in submitter else f"{submitter}@{self.user.partition('@')[2]}"
+        return self.submitter_called(self.ad.get_str("AccountingGroup", self.user))
+
+    def submitter_called(self, name: str) -> str:
+        """The whole name of one to be charged, as an ``AccountingGroup`` has it."""
+        return name if "@" in name else f"{name}@{self.user.partition('@')[2]}"
 
     @property
     def text(self) -> bytes:
@@ -140,6 +147,13 @@ class Job:
     def name(self) -> str:
         """``cluster.proc``."""
         return f"{self.cluster.number}.{self.proc}"
+
+    @property
+    def submitter(self) -> str:
+        """Whom it is charged to: the one in its own ad, else its cluster's."""
+        if is_charged_apart(self.ad):
+            return self.cluster.submitter_called(self.ad.own[CHARGED_TO])
+        return self.cluster.submitter
 
     @property
     def own(self) -> bytes:
@@ -296,35 +310,36 @@ class JobQueue:
         status = JobStatus(ad.get_int("JobStatus", JobStatus.IDLE))
         job = Job(cluster, proc, ad, status)
         cluster.jobs[proc] = job
-        self._count(cluster, status, 1)
+        cluster.apart += is_charged_apart(ad)
+        self._count(job, status, 1)
         self.changes.note(cluster.number, proc)
         return job
 
-    def _count(self, cluster: Cluster, status: int, step: int) -> None:
+    def _count(self, job: Job, status: int, step: int) -> None:
+        cluster = job.cluster
         cluster.counts[status] += step
         self.everybody[status] += step
-        for table, key in ((self.by_owner, cluster.owner), (self.by_submitter, cluster.submitter)):
-            counts = table.get(key)
-            if counts is None:
-                counts = table[key] = [0] * 8
-            counts[status] += step
-            if step < 0 and not any(counts):
-                del table[key]
-        self._touched[cluster.submitter] = None
+        _add(self.by_owner, cluster.owner, status, step)
+        self._charge(job.submitter, status, step)
+
+    def _charge(self, submitter: str, status: int, step: int) -> None:
+        _add(self.by_submitter, submitter, status, step)
+        self._touched[submitter] = None
 
     def charge_anew(self, cluster: Cluster) -> None:
-        """The ad of a cluster names another to be charged: its jobs count for that one."""
+        """The ad of a cluster names another to be charged: its jobs count for that one, but for those that say for
+        themselves whom they are charged to."""
         old, new = cluster.submitter, cluster.submitter_by_ad()
         if old == new:
             return
-        mine = self.by_submitter.setdefault(new, [0] * 8)
-        for status, count in enumerate(cluster.counts):
-            mine[status] += count
-            self.by_submitter[old][status] -= count
-        if not any(self.by_submitter[old]):
-            del self.by_submitter[old]
+        counts = list(cluster.counts)
+        for job in cluster.jobs.values() if cluster.apart else ():
+            counts[job.status] -= is_charged_apart(job.ad)
         cluster.submitter = new
-        self._touched.update({old: None, new: None})
+        for status, count in enumerate(counts):
+            if count:
+                self._charge(new, status, count)
+                self._charge(old, status, -count)
 
     def set(self, job: Job, **values: Any) -> None:
         """Set attributes of a job."""
@@ -335,8 +350,13 @@ class JobQueue:
 
     def update(self, job: Job, values: ClassAd) -> None:
         """Take over all attributes of an ad."""
+        charged, apart = job.submitter, is_charged_apart(job.ad)
         for name, value in values.stored_items():
             job.ad.store(name, value)
+        job.cluster.apart += is_charged_apart(job.ad) - apart
+        if job.submitter != charged:
+            self._charge(job.submitter, job.status, 1)
+            self._charge(charged, job.status, -1)
         self._dirty[job] = None
 
     def unset(self, job: Job, *names: str) -> None:
@@ -354,8 +374,8 @@ class JobQueue:
         """Move a job to another status."""
         if job.status is status:
             return
-        self._count(job.cluster, job.status, -1)
-        self._count(job.cluster, status, 1)
+        self._count(job, job.status, -1)
+        self._count(job, status, 1)
         self.set(job, LastJobStatus=int(job.status), JobStatus=int(status), EnteredCurrentStatus=int(now_s))
         job.status = status
 
@@ -363,7 +383,8 @@ class JobQueue:
         """Take a job out of the queue; returns what must be persisted for it to be in the history instead."""
         cluster = job.cluster
         del cluster.jobs[job.proc]
-        self._count(cluster, job.status, -1)
+        cluster.apart -= is_charged_apart(job.ad)
+        self._count(job, job.status, -1)
         self.changes.note(cluster.number, job.proc)
         self._dirty.pop(job, None)
         archived = ArchiveJob(cluster.number, job.proc, cluster.owner, cluster.version, now_s, job.own, cluster.text)
@@ -414,10 +435,13 @@ class JobQueue:
             for proc, job in cluster.jobs.items():
                 self._validate_job(cluster, proc, job)
                 counts[job.status] += 1
+                by_submitter.setdefault(job.submitter, [0] * 8)[job.status] += 1
             if counts != cluster.counts:
                 raise InvariantBroken(f"cluster {number} counts {cluster.counts}, its jobs are {counts}")
-            for sums in (everybody, by_owner.setdefault(cluster.owner, [0] * 8),
-                         by_submitter.setdefault(cluster.submitter, [0] * 8)):
+            apart = sum(is_charged_apart(job.ad) for job in cluster.jobs.values())
+            if apart != cluster.apart:
+                raise InvariantBroken(f"cluster {number} has {apart} jobs charged apart, and counts {cluster.apart}")
+            for sums in (everybody, by_owner.setdefault(cluster.owner, [0] * 8)):
                 sums[:] = map(int.__add__, sums, counts)
         for what, kept, real in (("the queue", {"": self.everybody}, {"": everybody}),
                                  ("owner", self.by_owner, by_owner), ("submitter", self.by_submitter, by_submitter)):
@@ -434,3 +458,12 @@ class JobQueue:
         if job.order is not None and not job.ready:
             raise InvariantBroken(f"job {job.name} is offered, and is {job.status.name}, with the run {job.run_id!r}"
                                   f"{', and asked for' if job.reserved else ''}")
+
+
+def _add(table: dict[str, Counts], key: str, status: int, step: int) -> None:
+    counts = table.get(key)
+    if counts is None:
+        counts = table[key] = [0] * 8
+    counts[status] += step
+    if step < 0 and not any(counts):
+        del table[key]

@@ -124,7 +124,7 @@ class ScheddContext:
     def charge_objection(self, identity: Identity, ad: ClassAd) -> str:
         """Why the caller may not have jobs charged as an ad's own attributes say; empty when he may."""
         if self.is_super(identity):
-            return ""
+            return self.settings.charging.malformed(ad)
         return self.settings.charging.objection(identity.user, ad, self.has_user)
 
     def sight(self, identity: Identity) -> JobSight:

@@ -16,6 +16,7 @@ import attrs
 
 from condor_actors.classads import UNDEFINED, ClassAd, ClassAdSyntaxError, is_true, unparse
 from condor_actors.classads.evaluation.budget import TURN_STEPS, Meter
+from condor_actors.cores.schedd.charging import CHARGED_TO
 from condor_actors.cores.schedd.job_attributes import Hand, attribute
 from condor_actors.cores.schedd.job_notices import JobNotices
 from condor_actors.cores.schedd.job_queue import Cluster, Job
@@ -257,6 +258,10 @@ class Submissions:
                 del ad[name]
             for name, value in ours.items():
                 ad.own[name] = value
+        for ad in jobs:
+            charged = ad.own.get(CHARGED_TO)
+            if charged is not None and type(charged) is not str:  # a job is charged to a name, not to an expression
+                ad.store("AccountingGroup", ad.get_str("AccountingGroup") or common.get_str("User"))
         if applied:
             context.note(f"job transforms of cluster {number}: {', '.join(applied)}")
             for ad in (common, *jobs):

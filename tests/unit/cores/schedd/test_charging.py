@@ -11,7 +11,7 @@ from condor_actors.config import ConfigError, load_config
 from condor_actors.cores.schedd.charging import Charging, charge_rule
 from condor_actors.cores.schedd.schedd_settings import schedd_settings
 from condor_actors.messages.envelope import Refused
-from condor_actors.messages.queue import ActionResults, EditJobs
+from condor_actors.messages.queue import ActionResults, ActOnJobs, EditJobs, JobAction
 from condor_actors.messages.submission import ReserveCluster, SubmitPage
 from tests.unit.cores.schedd.test_job_attributes import ANN, BOB, ROOT, Queue
 
@@ -81,7 +81,7 @@ def test_the_schedd_asks_in_edits_and_charges_anew() -> None:
         return queue.send(EditJobs(attributes=f'AccountingGroup = "{name}"\n'.encode(), ids=((1, proc),)), identity)
 
     assert edit("bob").code == "denied"
-    assert isinstance(edit("physics.ann", proc=0), ActionResults)
+    assert isinstance(edit("physics.ann"), ActionResults)
     core.validate()
     assert queue.job.cluster.submitter == "physics.ann@dom"
     assert core.context.queue.by_submitter["physics.ann@dom"][1] == 1
@@ -92,15 +92,70 @@ def test_the_schedd_asks_in_edits_and_charges_anew() -> None:
     core.validate()
 
 
-def test_the_jobs_of_a_cluster_are_charged_together() -> None:
-    queue = Queue()
+def of_three() -> tuple[Queue, int]:
+    """A queue with a cluster of three idle jobs, its second one charged to a group from the start."""
+    queue = Queue(charging=RULES)
     number = queue.send(ReserveCluster()).cluster_id
-    queue.send(SubmitPage(cluster_id=number, page=0, cluster_ad=b'Cmd = "x"\nRequirements = true\n', procs=(b"", b""),
-                          first_proc=0, last=True))
-    for wish in ({"ids": ((number, 0),)}, {"constraint": "true"}, {"ids": ((number, -1),), "constraint": "true"}):
-        answer = queue.send(EditJobs(attributes=b'AccountingGroup = "g.ann"\n', **wish))  # type: ignore[arg-type]
-        assert isinstance(answer, Refused), answer
-        assert answer.code == "invalid"
+    queue.send(SubmitPage(cluster_id=number, page=0, cluster_ad=b'Cmd = "x"\nRequirements = true\n',
+                          procs=(b"", b'AccountingGroup = "physics.ann"\n', b""), first_proc=0, last=True))
+    return queue, number
+
+
+def offered(queue: Queue, submitter: str) -> list[int]:
+    """The jobs of the cluster of three by autoclusters of that submitter: the first of each, and how many wait."""
+    found = queue.core.context.autoclusters.of_submitter(submitter)
+    return [job.proc for each, job in found if job.cluster.total == 3 for _ in range(each.waiting)]
+
+
+def test_one_job_of_a_cluster_is_charged_apart() -> None:
+    """From its submission or by an edit, by its number or by a constraint; its place in the queue is there at once."""
+    queue, number = of_three()
+    core, counts = queue.core, queue.core.context.queue.by_submitter
+    core.validate()
+    assert counts["physics.ann@dom"][1] == 1
+    assert offered(queue, "physics.ann@dom") == [1]
+
+    def edit(name: str, **which: Any) -> Any:
+        answer = queue.send(EditJobs(attributes=f'AccountingGroup = "{name}"\n'.encode(), **which), ANN)
+        core.validate()
+        return answer
+
+    assert edit("bob", ids=((number, 0),)).code == "denied"
+    assert edit("chemistry.ann", constraint="ProcId == 0").code == "denied"
+    assert counts["physics.ann@dom"][1] == 1
+    assert edit("physics.ann", ids=((number, 0),)).count == 1
+    assert (counts["physics.ann@dom"][1], offered(queue, "physics.ann@dom")) == (2, [0, 0])
+    assert edit("ann", constraint="ProcId == 1").count == 1
+    assert offered(queue, "physics.ann@dom") == [0]
+    assert edit("physics.sub.ann", ids=((number, -1),)).count == 3
+    assert counts["physics.sub.ann@dom"][1] == 3
+    assert "physics.ann@dom" not in counts
+    assert offered(queue, "physics.sub.ann@dom") == [0, 0, 0]
+
+
+def test_what_names_nobody_is_refused_by_everybody() -> None:
+    """An expression would name one today and another tomorrow, whoever writes it; a group alone charges nobody."""
+    queue, number = of_three()
+    for identity in (ANN, ROOT):
+        for value in ('strcat("a", "b")', "7", "undefined"):
+            wish = f"AccountingGroup = {value}\n".encode()
+            answer = queue.send(EditJobs(attributes=wish, ids=((number, 0),)), identity)
+            assert "must be a name" in answer.text
+        for name in ("AcctGroup", "AcctGroupUser"):
+            answer = queue.send(EditJobs(attributes=f'{name} = "ann"\n'.encode(), ids=((number, 0),)), identity)
+            assert answer.code == "invalid" if identity is ROOT else answer.code in ("invalid", "denied")
+    queue.core.validate()
+
+
+def test_jobs_charged_apart_leave_and_come_back() -> None:
+    queue, number = of_three()
+    core = queue.core
+    queue.send(ActOnJobs(action=JobAction.HOLD, ids=((number, 1),)), ANN)
+    core.validate()
+    assert core.context.queue.by_submitter["physics.ann@dom"][5] == 1
+    queue.send(ActOnJobs(action=JobAction.REMOVE, ids=((number, -1),)), ANN)
+    core.validate()
+    assert "physics.ann@dom" not in core.context.queue.by_submitter
 
 
 # ---- numbers
