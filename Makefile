@@ -24,12 +24,9 @@ $(STAMP): setup.cfg setup.py pyproject.toml $(NATIVE)
 demo: install                ## start a pool, run the examples, show what happens
 	$(BIN)/python examples/demo.py
 
-# A test of a pool waits most of its time: two workers for each core.
-WORKERS ?= $(shell echo $$((2 * $$(nproc))))
-
-test: install                ## all the tests (WORKERS=number)
+test: install                ## all the tests
 	./etc/install-system-packages test
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --durations=20
+	$(BIN)/python -m pytest -n auto --dist loadfile --durations=20
 
 seeds: install               ## simulated pools of twenty machines, every fault on; always the same ones (SEEDS=number)
 	$(BIN)/condor_simulate seeds --first 1 --count $(or $(SEEDS),2000) --machines 20 --workers 2

@@ -3,7 +3,7 @@
 A busy machine is no failure, and a search for new examples is not what decides whether a change is good:
 ``CONDOR_NEW_EXAMPLES=1`` looks for others.
 
-``make test`` has as many workers as the machine has processors (``-n auto --dist loadfile``).  What is marked ``alone``
+``make test`` has two workers for each processor (``-n auto --dist loadfile``).  What is marked ``alone``
 depends on what else the machine does (who types, what time it is, how busy it is): nothing runs beside it.
 """
 
@@ -31,8 +31,8 @@ FOLDER = pytest.StashKey["tempfile.TemporaryDirectory[str]"]()
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Two where there is one processor: most tests of pools wait for processes."""
-    return min(MOST_WORKERS, max(2, len(os.sched_getaffinity(0))))
+    """Two for each processor: most tests of pools wait for processes."""
+    return min(MOST_WORKERS, 2 * len(os.sched_getaffinity(0)))
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -32,8 +32,9 @@ from twisted.python.failure import Failure
 from condor_actors.actors.workers import InWorker, NoAnswer, at_once, open_plain, touching
 from condor_actors.classads import ClassAd
 from condor_actors.userlog.event_text import event_text, event_xml
+from condor_actors.userlog.paths import log_paths
 
-__all__ = ["LogFiles", "UserLogs", "log_paths"]
+__all__ = ["LogFiles", "UserLogs"]
 
 MOMENT_S = 0.03
 """How long an event waits for company when nobody waits for it."""
@@ -58,13 +59,6 @@ LATELY_S = 1.0
 LATELY_LOGS = 1_000
 
 _HEADER = re.compile(rb"^\d{3} \(\d+\.\d+\.\d+\) (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) .*$", re.MULTILINE)
-
-
-def log_paths(facts: ClassAd) -> tuple[str, ...]:
-    """The logs of a job: its own, and the one of the workflow it belongs to."""
-    iwd = facts.get_str("Iwd", "/")
-    paths = [facts.get_str(name) for name in ("UserLog", "DAGManNodesLog")]
-    return tuple(dict.fromkeys(os.path.join(iwd, path) for path in paths if path and path != "/dev/null"))
 
 
 class LogFiles:

@@ -28,7 +28,8 @@ from condor_actors.messages.codes import HoldCode, JobEventType, Universe
 from condor_actors.messages.envelope import Delivery, Refused, TimerFired
 from condor_actors.messages.run import ContinueRun, StopRun, SuspendRun
 from condor_actors.messages.shadow_host import RunEnded, RunUpdated, StartRun
-from condor_actors.userlog.writer import FAILED, UserLogs, log_paths
+from condor_actors.userlog.paths import log_paths
+from condor_actors.userlog.writer import FAILED, UserLogs
 
 __all__ = ["LocalShadow"]
 

@@ -64,7 +64,8 @@ from condor_actors.messages.manifest import FileEntry
 from condor_actors.messages.run import RunProgress
 from condor_actors.messages.shadow_host import StartRun
 from condor_actors.transfer.manifest import INLINE_TOTAL_BYTES, BadManifest, check_manifest
-from condor_actors.userlog.writer import FAILED, UserLogs, log_paths
+from condor_actors.userlog.paths import log_paths
+from condor_actors.userlog.writer import FAILED, UserLogs
 
 __all__ = ["Bulk", "Shadow", "ShadowEdges"]
 

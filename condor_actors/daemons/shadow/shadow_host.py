@@ -54,7 +54,8 @@ from condor_actors.messages.shadow_host import (
     ShadowHostHello,
     StartRun,
 )
-from condor_actors.userlog.writer import UserLogs, log_paths
+from condor_actors.userlog.paths import log_paths
+from condor_actors.userlog.writer import UserLogs
 from condor_actors.wire.nodes import tls_node
 
 __all__ = ["HostEdges", "ShadowHostActor", "ShadowHostDaemon", "become_user", "make_shadow_host"]

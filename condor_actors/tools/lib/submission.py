@@ -189,21 +189,23 @@ def make_logs(clusters: Sequence[Cluster]) -> None:
     (``condor_submit job.sub && condor_wait job.log``) finds it all the same.
     """
     from condor_actors.classads import ClassAd
-    from condor_actors.userlog.writer import log_paths
+    from condor_actors.userlog.paths import LOG_ATTRIBUTES, log_paths
 
+    differing = tuple(name.encode() for name in (*LOG_ATTRIBUTES, "Iwd"))
     made: set[str] = set()
     for cluster in clusters:
         common = ClassAd.from_bytes(cluster.ad)
+        ads = [common]
         for text in cluster.procs:
+            if any(name in text for name in differing):
+                ads.append(ClassAd.from_bytes(text))
+                ads[-1].parent = common
+            if len(ads) > MOST_LOGS:
+                break
+        for path in (path for ad in ads for path in log_paths(ad)):
             if len(made) >= MOST_LOGS:
                 return
-            ad = common
-            if b"UserLog" in text or b"Iwd" in text:
-                ad = ClassAd.from_bytes(text)
-                ad.parent = common
-            for path in set(log_paths(ad)) - made:
+            if path not in made:
                 made.add(path)
                 with suppress(OSError, ValueError):  # the shadow host says what is wrong with it
                     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644))
-            if ad is common and b"UserLog" in cluster.ad:
-                break

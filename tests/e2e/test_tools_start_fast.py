@@ -1,0 +1,34 @@
+"""What a person types again and again loads no reactor: that alone would double the time that it takes."""
+
+from __future__ import annotations
+
+import sys
+from shutil import which
+
+import pytest
+
+from tests.pool_fixture import PersonalPool
+
+COMMANDS = (
+    "condor_submit job.sub", "condor_q", "condor_q -nobatch", "condor_q -long", "condor_status",
+    "condor_history -limit 1",
+    "condor_hold {job}", "condor_release {job}", "condor_prio -p 1 {job}", "condor_qedit {job} Colour 1",
+    "condor_userprio", "condor_config_val SPOOL", "condor_version", "condor_rm {job}",
+)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_it_does_without_a_reactor(pool: PersonalPool, command: str) -> None:
+    held = "condor_release" in command
+    description = (f"executable = /bin/sleep\narguments = 1000\ntransfer_executable = false\nlog = fast.log\n"
+                   f"requirements = false\nhold = {held}\nqueue 2\n")
+    (pool.work / "job.sub").write_text(description)
+    job = pool.submit(description) if "{job}" in command else 0
+    name, *words = command.format(job=job).split()
+    path = which(name, path=pool.environment["PATH"])
+    assert path is not None
+    done = pool.tool(sys.executable, "-X", "importtime", path, *words)
+    assert done.returncode == 0, done.stderr[-500:]
+    loaded = [line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")]
+    assert "condor_actors" in loaded
+    assert not [module for module in loaded if module.partition(".")[0] in ("twisted", "asyncio")]
