@@ -9,6 +9,7 @@ from typing import Any
 
 from condor_actors.cores.master import supervisor, supervisor_events
 from condor_actors.cores.schedd import job_status, shadow_host
+from condor_actors.cores.schedd.gangs import gang
 from condor_actors.cores.shadow import shadow_run_table, standard_run_table
 from condor_actors.cores.startd import owner_policy
 from condor_actors.cores.starter import job_run_table
@@ -91,9 +92,10 @@ def job_table() -> str:
 
 
 def dag_tables() -> str:
-    """Every (state, event) of a DAG and of a node of one, and the step taken."""
+    """Every (state, event) of a DAG, of a node of one, and of a gang, and the step taken."""
     text = ""
-    tables: tuple[tuple[str, Mapping[Any, Any]], ...] = (("A node of a DAG", node_table.TABLE), ("A DAG", DAG_TABLE))
+    tables: tuple[tuple[str, Mapping[Any, Any]], ...] = (("A node of a DAG", node_table.TABLE), ("A DAG", DAG_TABLE),
+                                                         ("A gang of a parallel job", gang.TABLE))
     for heading, table in tables:
         events = list(dict.fromkeys(event for _, event in table))
         states = list(dict.fromkeys(state for state, _ in table))

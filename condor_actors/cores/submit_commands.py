@@ -90,7 +90,8 @@ noop_job_exit_signal NoopJobExitSignal; next_job_start_delay NextJobStartDelay; 
 preserve_relative_paths PreserveRelativePaths; skip_if_dataflow SkipIfDataflow; stack_size StackSize;
 retry_request_memory RetryRequestMemory; retry_request_memory_increase NextRequestMemory;
 retry_request_memory_max MaxRequestMemory; retry_request_disk RetryRequestDisk;
-ulog_execute_attrs UserLogExecuteEventAttrs; remote_initialdir RemoteIwd; erase_output_and_error_on_restart DontAppend
+ulog_execute_attrs UserLogExecuteEventAttrs; remote_initialdir RemoteIwd; erase_output_and_error_on_restart DontAppend;
+machine_count; node_count; nodecount
 """
 
 _IGNORED: tuple[tuple[str, str], ...] = (
@@ -147,10 +148,9 @@ _REFUSED: tuple[tuple[str, str, str], ...] = (
     ("use_oauth_services OAuthServicesNeeded; <credential_service_name>_oauth_permissions; "
      "<credential_service_name>_oauth_resource; use_scitokens; scitokens_file ScitokensFile; "
      "x509userproxy x509userproxy; use_x509userproxy", _OAUTH, _OAUTH_INSTEAD),
-    ("machine_count; node_count; nodecount; WantParallelScheduling WantParallelScheduling; "
-     "rendezvousdir; parallel_script_shadow ParallelScriptShadow; "
-     "parallel_script_starter ParallelScriptStarter", "several machines are not claimed for one job",
-     "Use request_cpus for the processors of one machine, or queue one job for each part."),
+    ("WantParallelScheduling WantParallelScheduling; rendezvousdir; parallel_script_shadow ParallelScriptShadow; "
+     "parallel_script_starter ParallelScriptStarter", "several machines are claimed for one job in the parallel "
+     "universe alone, and no scripts are run around its nodes", "Use universe = parallel with machine_count."),
     ("max_materialize JobMaterializeLimit; max_idle JobMaterializeMaxIdle; materialize_max_idle",
      "all jobs of a description are queued at once", "Drop it: waiting jobs are cheap here."),
     ("jobset JobSetName", "jobs are not gathered in sets", "Use batch_name to see them together."),
@@ -204,7 +204,6 @@ MAY_BE_REFUSED = _REFUSED_ATTRIBUTES | {"jobuniverse"}
 
 _UNIVERSES = {
     int(Universe.GRID): BY_COMMAND["grid_resource"],
-    int(Universe.PARALLEL): BY_COMMAND["machine_count"],
     int(Universe.JAVA): BY_COMMAND["jar_files"],
     int(Universe.VM): BY_COMMAND["vm_type"],
 }

@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 import attrs
 
 from condor_actors.classads import ClassAdSyntaxError, Expr
+from condor_actors.messages.codes import Universe
 from condor_actors.submit.build_context import BuildContext, parsed
 from condor_actors.submit.clusters import Cluster, queue_jobs
 from condor_actors.submit.environment import Environment
@@ -32,6 +33,8 @@ from condor_actors.submit.queue_statement import QueueStatement, is_queue, load_
 from condor_actors.submit.refusals import refuse, told
 
 MAX_INCLUDE_DEPTH = 8
+PARALLEL_NODE = "#pArAlLeLnOdE#"
+"""What $(Node) becomes: the schedd puts each node's number in its place."""
 ALIASES = {
     "executable": ("cmd",), "initialdir": ("initial_dir", "job_iwd", "iwd"), "input": ("stdin", "in"),
     "output": ("stdout", "out"), "error": ("stderr", "err"), "log": ("userlog",),
@@ -368,6 +371,10 @@ class Description:
         self._limit(total)
         if total:
             self._refuse()
+            if self._sheet.universe == Universe.PARALLEL:
+                self.scope.live["node"] = PARALLEL_NODE
+            elif self.scope.live.get("node") == PARALLEL_NODE:
+                del self.scope.live["node"]
             cluster = self._cluster()
             queue_jobs(
                 cluster,

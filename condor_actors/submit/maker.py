@@ -89,14 +89,17 @@ def _set_simple(context: BuildContext, keyword: Keyword, value: str) -> None:
 
 def _parallel(context: BuildContext) -> None:
     """MinHosts, MaxHosts, CurrentHosts."""
-    wanted = context.text("WantParallelScheduling")
-    parallel = context.universe == Universe.PARALLEL or (
-        wanted is not None and context.truth("WantParallelScheduling", wanted))
-    hosts = context.integer("machine_count", "node_count", "NodeCount", "MachineCount") if parallel else 1
-    if hosts is None:
+    parallel = context.universe == Universe.PARALLEL
+    hosts = context.integer("machine_count", "node_count", "NodeCount", "MachineCount")
+    if hosts is None and parallel:
         raise SubmitError("No machine_count specified!")
-    if parallel:
-        context.set("WantIOProxy" if context.universe == Universe.PARALLEL else "WantParallelScheduling", True)
+    if not parallel and hosts not in (None, 1):
+        raise SubmitError(
+            f"machine_count = {hosts} would have no effect: several machines are claimed for one job in the parallel "
+            "universe alone. Say universe = parallel, or use request_cpus for the processors of one machine.",
+            command="machine_count")
+    if not parallel:
+        hosts = 1
     context.set("MinHosts", hosts)
     context.set("MaxHosts", hosts)
     context.set("CurrentHosts", 0)
@@ -106,7 +109,7 @@ def _automatic(context: BuildContext) -> None:
     """What is filled in where nobody said otherwise: JobPrio, JobLeaseDuration, JobDescription …"""
     if context.get("JobPrio") is None:
         context.set("JobPrio", 0)
-    leased = context.universe in (Universe.STANDARD, Universe.VANILLA, Universe.JAVA)
+    leased = context.universe in (Universe.STANDARD, Universe.VANILLA, Universe.JAVA, Universe.PARALLEL)
     if leased and context.get("JobLeaseDuration") is None:
         context.set_expression("JobLeaseDuration", context.needed("JOB_DEFAULT_LEASE_DURATION"))
     if context.get("SuccessCheckpointExitCode") is not None:

@@ -25,7 +25,6 @@ from condor_actors.submit.macros import Scope
 __all__ = ["is_macro_only", "refuse", "row_of", "told"]
 
 _NOTHING = frozenset({"", "false", "no", "f", "n", "0", "undefined", '""'})
-_HOSTS = frozenset({"machine_count", "node_count", "nodecount"})  # one machine is what every job gets
 _PATTERNS = tuple(
     (name.partition("<")[0].lower(), name.partition(">")[2].lower(), row)
     for name, row in ((row.name, row) for row in BY_COMMAND.values())
@@ -60,7 +59,7 @@ def _given(scope: Scope) -> Iterator[tuple[str, SubmitCommand]]:
             continue
         raw = scope.assigned.get(key, scope.live.get(key, ""))
         value = scope.expand(raw).strip() if key in scope.assigned else raw
-        if not value or (value == "1" and key in _HOSTS):
+        if not value:
             continue
         if asks(value) and value.lower() not in _NOTHING:
             yield key, row

@@ -153,6 +153,8 @@ def _features(context: BuildContext, spoken: frozenset[str]) -> list[str]:
     clauses = []
     if context.universe == Universe.STANDARD:
         clauses += _checkpoints(spoken)
+    if context.universe == Universe.PARALLEL and "dedicatedscheduler" not in spoken:  # not what is another schedd's
+        clauses.append("(TARGET.DedicatedScheduler =?= undefined || TARGET.DedicatedScheduler == MY.Scheduler)")
     if context.get("ToolDaemonCmd") is not None and "hastdp" not in spoken:
         clauses.append("TARGET.HasTDP")
     if context.get("EncryptExecuteDirectory") is True and "encryptexecutedirectory" not in spoken:

@@ -31,6 +31,8 @@ EVENT_NAMES: dict[int, str] = {
     JobEventType.JOB_UNSUSPENDED: "JobUnsuspendedEvent",
     JobEventType.JOB_HELD: "JobHeldEvent",
     JobEventType.JOB_RELEASED: "JobReleaseEvent",
+    JobEventType.NODE_EXECUTE: "NodeExecuteEvent",
+    JobEventType.NODE_TERMINATED: "NodeTerminatedEvent",
     JobEventType.REMOTE_ERROR: "RemoteErrorEvent",
     JobEventType.JOB_DISCONNECTED: "JobDisconnectedEvent",
     JobEventType.JOB_RECONNECTED: "JobReconnectedEvent",
@@ -182,6 +184,23 @@ def _terminated(facts: ClassAd) -> Lines:
     return lines
 
 
+def _node_executes(facts: ClassAd) -> Lines:
+    host = facts.get_str("ExecuteHost", "<unknown>")
+    return [f"Node {facts.get_int('Node')} executing on host: {host}", *_execute(facts)[1:]]
+
+
+def _node_terminated(facts: ClassAd) -> Lines:
+    sent, received = facts.get_int("RunBytesSent"), facts.get_int("RunBytesRecvd")
+    return [
+        f"Node {facts.get_int('Node')} terminated.", *_ending(facts), *_run_usage(facts),
+        "\t\t" + _usage(facts.get_float("RemoteUserCpu"), facts.get_float("RemoteSysCpu"), "Total Remote Usage"),
+        "\t\t" + _usage(0.0, 0.0, "Total Local Usage"),
+        f"\t{sent}  -  Run Bytes Sent By Node", f"\t{received}  -  Run Bytes Received By Node",
+        f"\t{sent}  -  Total Bytes Sent By Node", f"\t{received}  -  Total Bytes Received By Node",
+        *_resources(facts),
+    ]
+
+
 def _evicted(facts: ClassAd) -> Lines:
     again = facts.get_bool("TerminatedAndRequeued")
     how = ("(0) Job terminated and was requeued" if again
@@ -281,6 +300,8 @@ _BODIES: dict[int, Callable[[ClassAd], Lines]] = {
     JobEventType.JOB_UNSUSPENDED: lambda _: ["Job was unsuspended."],
     JobEventType.JOB_HELD: _held,
     JobEventType.JOB_RELEASED: _released,
+    JobEventType.NODE_EXECUTE: _node_executes,
+    JobEventType.NODE_TERMINATED: _node_terminated,
     JobEventType.REMOTE_ERROR: _remote_error,
     JobEventType.JOB_DISCONNECTED: _disconnected,
     JobEventType.JOB_RECONNECTED: _reconnected,
@@ -318,6 +339,10 @@ _XML_FACTS: dict[int, tuple[tuple[str, str], ...]] = {
         ("HoldReasonSubCode", "HoldReasonSubCode"),
     ),
     JobEventType.JOB_RELEASED: (("Reason", "ReleaseReason"),),
+    JobEventType.NODE_EXECUTE: (("Node", "Node"), ("ExecuteHost", "ExecuteHost"), ("SlotName", "SlotName")),
+    JobEventType.NODE_TERMINATED: (
+        ("Node", "Node"), ("SentBytes", "RunBytesSent"), ("ReceivedBytes", "RunBytesRecvd"),
+    ),
     JobEventType.JOB_DISCONNECTED: (
         ("DisconnectReason", "DisconnectReason"), ("StartdName", "SlotName"), ("StartdAddr", "ExecuteHost"),
     ),
@@ -340,7 +365,7 @@ def event_xml(event: int, cluster: int, proc: int, when_s: float, facts: ClassAd
         value = facts.evaluate(attribute)
         if isinstance(value, (bool, int, float, str)):
             values.append((shown, value))
-    if event == JobEventType.JOB_TERMINATED or (
+    if event in (JobEventType.JOB_TERMINATED, JobEventType.NODE_TERMINATED) or (
             event == JobEventType.JOB_EVICTED and facts.get_bool("TerminatedAndRequeued")):
         by_signal = facts.get_bool("ExitBySignal")
         values.append(("TerminatedNormally", not by_signal))

@@ -45,6 +45,14 @@ ROWS = (
         unit="jobs",
         read_by=SCHEDD,
     ),
+    seconds(
+        "UNUSED_CLAIM_TIMEOUT",
+        600,
+        "How long the schedd keeps machines idle that it gathers for a job of the parallel universe; when the gang is "
+        "not whole by then it gives them back and stands aside for a while.",
+        low=1,
+        read_by=SCHEDD,
+    ),
     integer(
         "MAX_JOBS_SUBMITTED",
         2147483647,

@@ -85,6 +85,7 @@ schedd administrator -      all    RemoteWallClockTime LastRemoteWallClockTime C
 schedd administrator -      all    CommittedSlotTime CumulativeRemoteUserCpu CumulativeRemoteSysCpu TotalSuspensions
 schedd administrator -      all    LastSuspensionTime CumulativeSuspensionTime CommittedSuspensionTime
 schedd administrator -      all    PreviousCkptGeneration
+schedd nobody        -      all    GangClaims GangOutcome GangReason GangHoldCode GangHoldSubCode RemoteHosts Scheduler
 
 # what a run tells of itself
 schedd administrator shadow all    NumJobStarts JobCurrentStartExecutingDate JobCurrentFinishTransferOutputDate

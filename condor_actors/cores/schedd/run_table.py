@@ -8,7 +8,7 @@ forget it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TypeVar
 
 import attrs
@@ -17,6 +17,8 @@ from condor_actors.classads import UNDEFINED, ClassAd, ClassAdSyntaxError
 from condor_actors.cores.checkpoint_seals import Generation, key_of_owner, make_ticket
 from condor_actors.cores.schedd.claims.claim_table import ClaimTable
 from condor_actors.cores.schedd.claims.held_claim import HeldClaim
+from condor_actors.cores.schedd.gangs.gang import Gang, is_gang, member_text
+from condor_actors.cores.schedd.gangs.gang_runs import GangRuns
 from condor_actors.cores.schedd.job_attributes import reported
 from condor_actors.cores.schedd.job_notices import JobNotices
 from condor_actors.cores.schedd.job_policy import JobPolicy
@@ -70,6 +72,9 @@ class Run:
     stop: StopRun | None = None
     """It is to end, which a host that takes it up may not have heard."""
     recorded: bool = False
+    node: int = 0
+    gang: Gang | None = None
+    """What it is a member of, as that node."""
 
 
 class RunTable:
@@ -86,6 +91,7 @@ class RunTable:
         self.runs: dict[str, Run] = {}
         self._verdicts: dict[str, list[tuple[str, str]]] = {}
         self._starts: dict[str, list[Run]] = {}
+        self.gangs = GangRuns(context, hosts)
         self.locals = LocalStarts(context, transitions.local, self._start_local, transitions.withdraw)
 
     @property
@@ -100,8 +106,8 @@ class RunTable:
             claim = self._claims.held.get(row.claim_id)
             if job is None:
                 continue
-            job.run_id = row.run_id
             run = self.runs[row.run_id] = Run(row.run_id, job, row.owner, claim, row.began_s)
+            job.run_id = self.gangs.restore(run) if is_gang(job.ad) else row.run_id
             if job.status is JobStatus.IDLE:  # released before the run, which was to end, has ended
                 run.stop = StopRun(run_id=row.run_id, how="hold", reason="its job was held")
             if claim is not None:
@@ -114,6 +120,31 @@ class RunTable:
     def start(self, job: Job, claim: HeldClaim) -> None:
         """Begin a run on a claim."""
         run = self._begin(job, claim)
+        self._provisioned(job, claim)
+        self._claims.occupy(claim, run.run_id)
+
+    def start_gang(self, job: Job, claims: Sequence[HeldClaim]) -> None:
+        """Begin a run with a member on each claim, by node: all in this turn, and in one transaction."""
+        context = self._context
+        number = self._count_start(job, len(claims))
+        owner = job.cluster.owner
+        first = f"{job.name}#{number}@{context.settings.name}"
+        members = [Run("", job, owner, claim, context.now_s, node=node) for node, claim in enumerate(claims)]
+        self.gangs.began(first, job, members)
+        job.run_id = first
+        for run, claim in zip(members, claims, strict=True):
+            self.runs[run.run_id] = run
+            self._starts.setdefault(owner, []).append(run)
+            context.persist(SaveRun(run.run_id, job.cluster.number, job.proc, owner, claim.row.claim_id, run.began_s))
+            self._claims.occupy(claim, run.run_id)
+        self._provisioned(job, claims[0])
+        names = [claim.ad.get_str("Name") or claim.row.slot_name for claim in claims]
+        context.remember(job, "run", f"run {number} begins on {', '.join(names)}")
+        context.queue.set(job, RemoteHosts=",".join(names))
+        context.queue.set_status(job, JobStatus.RUNNING, context.now_s)
+
+    def _provisioned(self, job: Job, claim: HeldClaim) -> None:
+        """The job's ad says what it has."""
         slot = claim.row.slot_name
         remote = claim.ad.get_str("Name") or slot
         self._context.queue.set(job, RemoteHost=remote, StartdAddr=claim.row.startd,
@@ -124,7 +155,6 @@ class RunTable:
                              MemoryProvisioned=claim.ad.get_int("Memory"),
                              DiskProvisioned=claim.ad.get_int("Disk"))
         self._machine_attributes(job, claim.ad)
-        self._claims.occupy(claim, run.run_id)
 
     def _machine_attributes(self, job: Job, slot: ClassAd) -> None:
         """``job_machine_attrs``: what the slot says, kept in the job as ``MachineAttr<name><how many runs ago>``."""
@@ -146,24 +176,29 @@ class RunTable:
         self._context.queue.set(job, RemoteHost=self._context.settings.machine)
 
     def _begin(self, job: Job, claim: HeldClaim | None) -> Run:
-        context, ad = self._context, job.ad
-        now = int(context.now_s)
-        number = ad.get_int("NumShadowStarts") + 1
+        context = self._context
+        number = self._count_start(job, 1)
         run = Run(f"{job.name}#{number}@{context.settings.name}", job, job.cluster.owner, claim, context.now_s)
         job.run_id = run.run_id
         self.runs[run.run_id] = run
         self._starts.setdefault(run.owner, []).append(run)
         where = claim.row.slot_name if claim is not None else "this machine"
         context.remember(job, "run", f"run {number} begins on {where}")
-        context.queue.set(job, NumShadowStarts=number, JobRunCount=ad.get_int("JobRunCount") + 1, ShadowBday=now,
-                       JobCurrentStartDate=now, JobLastStartDate=ad.get_int("JobCurrentStartDate"), CurrentHosts=1,
-                       LastJobLeaseRenewal=now, RemoteUserCpu=0.0, RemoteSysCpu=0.0)
-        if not ad.get_int("JobStartDate"):
-            context.queue.set(job, JobStartDate=now)
         context.queue.set_status(job, JobStatus.RUNNING, context.now_s)
         context.persist(SaveRun(run.run_id, job.cluster.number, job.proc, run.owner,
                              claim.row.claim_id if claim is not None else "", context.now_s))
         return run
+
+    def _count_start(self, job: Job, hosts: int) -> int:
+        """A run begins on so many machines; which it is."""
+        context, ad = self._context, job.ad
+        now, number = int(context.now_s), ad.get_int("NumShadowStarts") + 1
+        context.queue.set(job, NumShadowStarts=number, JobRunCount=ad.get_int("JobRunCount") + 1, ShadowBday=now,
+                          JobCurrentStartDate=now, JobLastStartDate=ad.get_int("JobCurrentStartDate"),
+                          CurrentHosts=hosts, LastJobLeaseRenewal=now, RemoteUserCpu=0.0, RemoteSysCpu=0.0)
+        if not ad.get_int("JobStartDate"):
+            context.queue.set(job, JobStartDate=now)
+        return number
 
     def _order(self, run: Run, *, reattach: bool = False) -> StartRun:
         lease_s = run.job.ad.get_float("JobLeaseDuration", self._context.settings.job_lease_s)
@@ -171,9 +206,12 @@ class RunTable:
             return StartRun(run_id=run.run_id, job_ad=run.job.text, claim_id="", secret="", starter_node="",
                             slot_name="", slot_ad=b"", lease_s=lease_s, reattach=reattach)
         row = run.claim.row
+        text = run.job.text
+        if run.gang is not None:
+            text = member_text(text, run.node, self.gangs.hosts(run.job))
         key = key_of_owner(self._context.checkpoint_key, run.job.cluster.user)
         floor = Generation.from_text(run.job.ad.get_str("PreviousCkptGeneration"))
-        return StartRun(run_id=run.run_id, job_ad=run.job.text, claim_id=row.claim_id, secret=row.secret,
+        return StartRun(run_id=run.run_id, job_ad=text, claim_id=row.claim_id, secret=row.secret,
                         starter_node=row.starter_node, slot_name=row.slot_name, slot_ad=row.slot_ad, lease_s=lease_s,
                         reattach=reattach, checkpoint_ticket=make_ticket(key, row.claim_id, run.run_id, floor))
 
@@ -181,10 +219,17 @@ class RunTable:
 
     def stop(self, job: Job, how: str, reason: str) -> None:
         """End the run of a job."""
-        run = self.runs.get(job.run_id)
-        if run is not None:
+        for run in self._runs_of(job):
             run.stop = StopRun(run_id=run.run_id, how=how, reason=reason)
             self._hosts.tell(run.owner, run.stop)
+
+    def _runs_of(self, job: Job) -> list[Run]:
+        """Its run, or the members of it that have not ended."""
+        gang = self.gangs.of_job(job)
+        if gang is not None:
+            return list(gang.living.values())
+        run = self.runs.get(job.run_id)
+        return [run] if run is not None else []
 
     def checkpoint(self, job: Job, reason: str) -> None:
         """Have the program of a standard-universe job take a checkpoint."""
@@ -201,13 +246,13 @@ class RunTable:
 
     def suspend(self, job: Job) -> None:
         """Freeze it."""
-        if job.run_id:
-            self._hosts.tell(job.cluster.owner, SuspendRun(run_id=job.run_id))
+        for run in self._runs_of(job):
+            self._hosts.tell(run.owner, SuspendRun(run_id=run.run_id))
 
     def resume(self, job: Job) -> None:
         """Thaw it."""
-        if job.run_id:
-            self._hosts.tell(job.cluster.owner, ContinueRun(run_id=job.run_id))
+        for run in self._runs_of(job):
+            self._hosts.tell(run.owner, ContinueRun(run_id=run.run_id))
 
     def updated(self, message: RunUpdated, owner: str) -> None:
         """A shadow reports."""
@@ -215,7 +260,12 @@ class RunTable:
         if run is None or run.owner != owner:
             return
         context, job = self._context, run.job
-        self._take_report(job, message.attributes)
+        if run.gang is not None:
+            self._take_report(job, self.gangs.report(run, run.gang, message.attributes))
+            if run.node:
+                return
+        else:
+            self._take_report(job, message.attributes)
         if message.event == "executing":
             self._record_start(run)
         if job.status not in ALIVE:
@@ -269,6 +319,9 @@ class RunTable:
         if run is None or run.owner != owner:
             self._verdict(owner, message.run_id, "settled")
             return
+        if run.gang is not None:
+            self._member_ended(run, run.gang, message)
+            return
         job, claim = run.job, run.claim
         starts = job.ad.get_int("NumShadowStarts")
         self._account(run, message)
@@ -278,22 +331,53 @@ class RunTable:
         verdict = self._judge(job, message)
         self._verdict(owner, message.run_id, verdict)
         if claim is not None:
-            self._notices.free(run.run_id, job, claim.row.starter_node)
-            self._claims.vacate(claim)
-            if message.outcome == "lost":
-                self._claims.unreachable.mark_unreachable(claim.row.startd)
-            if not message.claim_usable:
-                claim.usable = False
+            self._freed(run, claim, message)
+            self._claims.use(claim)
+
+    def _freed(self, run: Run, claim: HeldClaim, message: RunEnded) -> None:
+        """Nothing runs on the claim any more."""
+        self._notices.free(run.run_id, run.job, claim.row.starter_node)
+        self._claims.vacate(claim)
+        if message.outcome == "lost":
+            self._claims.unreachable.mark_unreachable(claim.row.startd)
+        if not message.claim_usable:
+            claim.usable = False
+
+    def _member_ended(self, run: Run, gang: Gang, message: RunEnded) -> None:
+        """A member is over; when the gang is, its job is judged, once."""
+        job, claim = run.job, run.claim
+        self._take_report(job, self.gangs.report(run, gang, message.attributes, final=True))
+        self._context.remember(job, "ended", f"node {run.node} ended: {_end_of(message, job.ad)}")
+        del self.runs[run.run_id]
+        self._context.persist(DropRun(run.run_id))
+        if message.outcome == "exited" and run.node == 0:
+            self._record_start(run)
+        wall_s = max(0.0, self._context.now_s - run.began_s)
+        self._context.queue.set(job, CumulativeSlotTime=job.ad.get_float("CumulativeSlotTime")
+                                + round(wall_s * (_weight(claim.ad) if claim is not None else 1.0), 3))
+        self._verdict(run.owner, run.run_id, "settled")
+        if claim is not None:
+            self._freed(run, claim, message)
+        self.gangs.ended(run, gang, message)
+        if not gang.living:
+            assert gang.outcome is not None
+            self._account(run, gang.outcome)
+            self.gangs.over(job)
+            job.run_id = ""
+            if gang.outcome.outcome != "exited":  # node 0 may have ended before the gang broke
+                self._context.queue.unset(job, "TerminationPending", "ExitCode", "ExitSignal")
+            self._judge(job, gang.outcome)
+        if claim is not None:
             self._claims.use(claim)
 
     def _account(self, run: Run, message: RunEnded) -> None:
         """What the run has used goes into the job's sums."""
         context, job, ad = self._context, run.job, run.job.ad
         self._take_report(job, message.attributes)
-        if message.outcome == "exited" and not ad.get_bool("DataflowJobSkipped"):
+        weight = ad.get_float("MachineAttrSlotWeight0", 1.0) if run.gang is None else 0.0
+        if message.outcome == "exited" and run.gang is None and not ad.get_bool("DataflowJobSkipped"):
             self._record_start(run)
         wall_s = max(0.0, context.now_s - run.began_s)
-        weight = ad.get_float("MachineAttrSlotWeight0", 1.0)
         remote = ad.get_str("RemoteHost")
         context.queue.set(
             job, RemoteWallClockTime=ad.get_float("RemoteWallClockTime") + round(wall_s, 3),
@@ -309,7 +393,8 @@ class RunTable:
         if since:
             context.queue.set(job, CumulativeSuspensionTime=ad.get_int("CumulativeSuspensionTime")
                            + int(context.now_s) - since, LastSuspensionTime=0)
-        context.queue.unset(job, "RemoteHost", "PublicClaimId", "StartdAddr", "RemoteSlotID", "ShadowBday")
+        context.queue.unset(job, "RemoteHost", "PublicClaimId", "StartdAddr", "RemoteSlotID", "ShadowBday",
+                            "RemoteHosts")
 
     def _drop(self, run: Run) -> None:
         del self.runs[run.run_id]
@@ -388,14 +473,14 @@ class RunTable:
 
     def abandon(self, job: Job) -> None:
         """End a run without waiting for its report (condor_rm -forcex)."""
-        run = self.runs.get(job.run_id)
-        if run is None:
-            return
+        mine = self._runs_of(job)
         self.stop(job, "fast", "removed by force")
-        self._drop(run)
-        if run.claim is not None:
-            self._claims.vacate(run.claim)
-            self._claims.release(run.claim, "the job was removed by force")
+        for run in mine:
+            self._drop(run)
+            if run.claim is not None:
+                self._claims.vacate(run.claim)
+                self._claims.release(run.claim, "the job was removed by force")
+        self.gangs.over(job)
 
     # ---- verdicts
 
@@ -474,7 +559,8 @@ class RunTable:
         """
         for run_id, run in self.runs.items():
             job, claim = run.job, run.claim
-            if run.run_id != run_id or job.run_id != run_id:
+            gang_id = run.gang.gang_id if run.gang is not None else run_id
+            if run.run_id != run_id or job.run_id != gang_id:
                 raise InvariantBroken(f"the run {run.run_id} is kept as {run_id}, its job {job.name} has "
                                       f"{job.run_id!r}")
             if self._context.queue.job(job.cluster.number, job.proc) is not job or run.owner != job.cluster.owner:
@@ -487,12 +573,13 @@ class RunTable:
                                       or claim.run_id != run_id):
                 raise InvariantBroken(f"the run {run_id} is on the claim {claim.row.claim_id}, which is not held, or "
                                       f"has {claim.run_id!r}")
+        self.gangs.validate(self.runs)
         self.locals.validate([run_id for run_id, run in self.runs.items() if run.claim is None])
         for claim_id, held in self._claims.held.items():
             if held.run_id and (held.run_id not in self.runs or self.runs[held.run_id].claim is not held):
                 raise InvariantBroken(f"the claim {claim_id} has the run {held.run_id}, which is not on it")
         for job in self._context.queue.jobs():
-            if job.run_id and job.run_id not in self.runs:
+            if job.run_id and job.run_id not in self.runs and self.gangs.of_job(job) is None:
                 raise InvariantBroken(f"job {job.name} has the run {job.run_id}, which is over")
             if job.status in ALIVE and not job.run_id:
                 raise InvariantBroken(f"job {job.name} is {job.status.name}, and has no run")

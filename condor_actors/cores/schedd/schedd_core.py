@@ -95,7 +95,7 @@ class ScheddCore:
         self.demand = SubmitterAdvertiser(context, started_s, version)
         self.claims = ClaimTable(context, self.transitions, self.demand.flock)
         self.requests = RequestPages(context, self.transitions, self.demand.flock, self.claims.unreachable,
-                                     lambda: self.claims.room)
+                                     lambda: self.claims.room, self.claims.gathering.wanted)
         self.hosts = ShadowHosts(context)
         self.policy = JobPolicy(context, self.transitions)
         self.runs = RunTable(context, self.transitions, self.notices, self.claims, self.hosts, self.policy)
@@ -176,6 +176,7 @@ class ScheddCore:
             "starts": self.claims.starts_again,
             "starts-of": self.claims.owner_starts_again,
             "renew": self.claims.renew,
+            "gang": self.claims.gang_timeout,
             "locals": self.runs.locals.again,
             "idle-claim": self.claims.idle_timeout,
             "release-again": self.claims.give_back,
@@ -242,6 +243,7 @@ class ScheddCore:
         context = self.context
         if self.transitions.local and self.claims.accepting:
             self.runs.locals.round()
+        self.claims.gathering.check()
         changed = context.queue.take_dirty()
         if changed:
             context.out += [Persist(operation) for operation in changed]

@@ -55,6 +55,7 @@ class ScheddSettings:
         job_lease_s: how long a run lives without its shadow.
         claim_lease_s: how long a claim lives without us.
         keep_claim_idle_s: how long to keep a claim that no job fits.
+        unused_claim_s: how long claims are gathered for a gang that is not whole.
         policy_interval_s: between two looks at the jobs' periodic expressions; 0: never.
         hold_policies, release_policies, remove_policies, vacate_policies: the system's, in the order they are asked.
         max_releases: a job that was held so often is not released by any policy; -1: no limit.
@@ -100,6 +101,7 @@ class ScheddSettings:
     job_lease_s: float = setting("JOB_DEFAULT_LEASE_DURATION")
     claim_lease_s: float = 2400.0
     keep_claim_idle_s: float = 0.0
+    unused_claim_s: float = setting("UNUSED_CLAIM_TIMEOUT")
     policy_interval_s: float = setting("PERIODIC_EXPR_INTERVAL")
     hold_policies: tuple[SystemPolicy, ...] = ()
     release_policies: tuple[SystemPolicy, ...] = ()

@@ -17,6 +17,8 @@ import attrs
 from condor_actors.classads import UNDEFINED, ClassAd, ClassAdSyntaxError, is_true, unparse
 from condor_actors.classads.evaluation.budget import TURN_STEPS, Meter
 from condor_actors.cores.schedd.charging import CHARGED_TO
+from condor_actors.cores.schedd.gangs.gang import is_gang
+from condor_actors.cores.schedd.gangs.gang import objection as gang_objection
 from condor_actors.cores.schedd.job_attributes import Hand, attribute
 from condor_actors.cores.schedd.job_notices import JobNotices
 from condor_actors.cores.schedd.job_queue import Cluster, Job
@@ -239,6 +241,9 @@ class Submissions:
         self._transform(number, common, [ad for _, ad in rows], meter)
         self._check_commands(common, [ad for _, ad in rows])
         for _, ad in rows:
+            problem = gang_objection(ad, len(rows))
+            if problem:
+                raise _Invalid(problem)
             self._check_requirements(ad)
             meter.refuse_when_spent()
         cluster = Cluster(number, delivery.identity.user, common, total)
@@ -351,6 +356,8 @@ class Submissions:
                               ("MaxTransferOutputMB", context.settings.max_output_mb)):
             if most_mb >= 0 and ad.find(name.lower()) is None:
                 ad.store(name, most_mb)
+        if is_gang(ad):
+            ad.store("Scheduler", f"DedicatedScheduler@{context.settings.name}")
         self._check_status(ad)
         if ad.find("jobstatus") is None:
             ad.store("JobStatus", int(JobStatus.IDLE))

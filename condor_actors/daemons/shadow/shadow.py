@@ -57,12 +57,12 @@ from condor_actors.daemons.shadow.submit_files import (
 )
 from condor_actors.effects import Effect
 from condor_actors.messages.codec import MalformedMessage, decode_parts
-from condor_actors.messages.codes import HoldCode, JobEventType
+from condor_actors.messages.codes import HoldCode, JobEventType, Universe
 from condor_actors.messages.envelope import Address, AskFailed, Delivery, Done, Refused
 from condor_actors.messages.interactive import OpenShell, ReadRunFile, ShellData
 from condor_actors.messages.manifest import FileEntry
 from condor_actors.messages.run import RunProgress
-from condor_actors.messages.shadow_host import StartRun
+from condor_actors.messages.shadow_host import RunEnded, StartRun
 from condor_actors.transfer.manifest import INLINE_TOTAL_BYTES, BadManifest, check_manifest
 from condor_actors.userlog.paths import log_paths
 from condor_actors.userlog.writer import FAILED, UserLogs
@@ -74,6 +74,9 @@ MANIFEST_INLINE_BYTES = 256 << 20
 MANIFEST_LIMIT_BYTES = 512 << 20
 MAX_LARGE_FILES = 2_000
 MAX_PROPS = 100
+OF_NODE_0 = frozenset({JobEventType.EXECUTE, JobEventType.IMAGE_SIZE, JobEventType.FILE_TRANSFER,
+                       JobEventType.JOB_SUSPENDED, JobEventType.JOB_UNSUSPENDED})
+"""Events that a job has once, whoever else of its gang could tell of them."""
 RELAY_PATIENCE_S = 25.0
 
 
@@ -142,6 +145,7 @@ class Shadow(CoreActor):
         self._all_inline = False
         self._cluster, _, proc = order.run_id.partition("#")[0].partition(".")
         self._ids = int(self._cluster), int(proc)
+        self._is_member = job.get_int("JobUniverse") == Universe.PARALLEL
 
     def _make_core(self, order: StartRun, job: ClassAd, key: str) -> ShadowRun:
         return ShadowRun(order, job, key)
@@ -228,16 +232,11 @@ class Shadow(CoreActor):
     def perform_own(self, effect: Effect, delivery: Delivery | None) -> None:
         """The effects of a shadow."""
         if isinstance(effect, Log):
-            facts = self.core.job.copy()
-            facts.update({"ExecuteHost": self.core.order.starter_node,
-                          "SlotName": self._slot.get_str("Name") or self.core.order.slot_name,
-                          "StartdAddr": self._slot.get_str("MyAddress")})
-            facts.update(effect.facts)
-            if effect.event == JobEventType.EXECUTE:
-                facts["ExecuteProps"] = self._execute_props()
-            self._edges.logs.write(effect.event, self._ids[0], [self._ids[1]], effect.when_s or self.context.now_s(),
-                                   facts, maybe_written=effect.again)
+            self._log(effect)
         elif isinstance(effect, Report):
+            if self._is_member and isinstance(effect.message, RunEnded) and effect.message.outcome == "exited":
+                facts = ClassAd.from_bytes(effect.message.attributes)
+                self._write(JobEventType.NODE_TERMINATED, dict(facts.items()), 0.0, self.core.order.reattach)
             self._report(effect.message)
         elif isinstance(effect, PrepareInputs):
             self._prepare()
@@ -253,6 +252,24 @@ class Shadow(CoreActor):
             self.context.watch(self.core.order.starter_node)
         else:
             super().perform_own(effect, delivery)
+
+    def _log(self, effect: Log) -> None:
+        """Write an event; of a gang's members node 0 writes what is about the job as a whole."""
+        if self._is_member and effect.event == JobEventType.EXECUTE:
+            self._write(JobEventType.NODE_EXECUTE, effect.facts, effect.when_s, effect.again)
+        if not self._is_member or self.core.job.get_int("Node") == 0 or effect.event not in OF_NODE_0:
+            self._write(effect.event, effect.facts, effect.when_s, effect.again)
+
+    def _write(self, event: int, more: dict[str, Any], when_s: float, again: bool) -> None:
+        facts = self.core.job.copy()
+        facts.update({"ExecuteHost": self.core.order.starter_node,
+                      "SlotName": self._slot.get_str("Name") or self.core.order.slot_name,
+                      "StartdAddr": self._slot.get_str("MyAddress")})
+        facts.update(more)
+        if event in (JobEventType.EXECUTE, JobEventType.NODE_EXECUTE):
+            facts["ExecuteProps"] = self._execute_props()
+        self._edges.logs.write(event, self._ids[0], [self._ids[1]], when_s or self.context.now_s(), facts,
+                               maybe_written=again)
 
     # ---- inputs
 

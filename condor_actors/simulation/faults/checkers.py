@@ -8,7 +8,7 @@ secrets in ads) is looked at every :data:`ROUND_S` simulated seconds, and at the
 ===================================  ===========================================================================
 rule                                 held against
 ===================================  ===========================================================================
-a job runs in one place              each program that starts
+a job runs in one place              each program that starts; of a gang, each node does, and of one run only
 a completion is recorded once        each row of the history, each line of a user log
 no job is lost                       each row that becomes durable; the end
 store equals memory                  a schedd and a startd that have nothing uncommitted, each round
@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any
 
 from condor_actors.classads import ClassAd
 from condor_actors.cores.schedd import queue_operations as q
+from condor_actors.cores.schedd.gangs.gang import gang_of
 from condor_actors.cores.schedd.schedd_core import ScheddCore
 from condor_actors.cores.shadow.shadow_run import ShadowRun
 from condor_actors.cores.startd.claim import ClaimRecord
@@ -79,7 +80,7 @@ class Checkers:
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
-        self._running: dict[str, JobProcess] = {}
+        self._running: dict[str, dict[str, JobProcess]] = {}
         self._known: dict[str, dict[tuple[int, int], str]] = {name: {} for name in pool.machines}
         self._logged: set[tuple[str, bytes]] = set()
         self._secrets: dict[str, str] = {}
@@ -93,19 +94,23 @@ class Checkers:
 
     def job_started(self, machine: SimulatedMachine, job: JobProcess) -> None:
         """A program was launched: nothing of its job may live elsewhere."""
-        other = self._running.get(job.job)
-        if other is not None and other.alive:
-            self._pool.violate(f"job {job.job} runs twice: run {job.run_id} starts at {machine.name} while run "
-                               f"{other.run_id} is alive at {other.machine.name}", job.job)
-        self._running[job.job] = job
+        mine = self._running.setdefault(job.job, {})
+        for other in mine.values():
+            if other.alive and (other.run_id == job.run_id or gang_of(other.run_id) != gang_of(job.run_id)):
+                self._pool.violate(f"job {job.job} runs twice: run {job.run_id} starts at {machine.name} while run "
+                                   f"{other.run_id} is alive at {other.machine.name}", job.job)
+        mine[job.run_id] = job
         if len(machine.jobs) > machine.spec.cpus:
             self._pool.violate(f"{len(machine.jobs)} programs run on the {machine.spec.cpus} processors of "
                                f"{machine.name}", job.job)
 
     def job_ended(self, job: JobProcess) -> None:
         """A program is gone."""
-        if self._running.get(job.job) is job:
-            del self._running[job.job]
+        mine = self._running.get(job.job, {})
+        if mine.get(job.run_id) is job:
+            del mine[job.run_id]
+            if not mine:
+                del self._running[job.job]
 
     # ---- rows
 

@@ -84,7 +84,7 @@ def test_what_is_ignored_is_told(row: object) -> None:
     assert any(reason in warning for warning in made.warnings)
 
 
-@pytest.mark.parametrize("universe", ["grid", "parallel", "java", "9", "11"])
+@pytest.mark.parametrize("universe", ["grid", "java", "9"])
 def test_universes_that_are_not_there(universe: str) -> None:
     with pytest.raises(SubmitError, match=f"universe = {universe} would have no effect") as caught:
         described(f"{START}universe = {universe}\nmachine_count = 1\ngrid_resource = batch slurm\nqueue\n", world())
@@ -138,8 +138,18 @@ def test_a_macro_is_one_wherever_it_is_used(line: str) -> None:
 def test_one_machine_is_what_every_job_gets() -> None:
     assert described(f"{START}machine_count = 1\nqueue\n", world()).clusters
     for text in ("machine_count = 2", "node_count = 2", "+WantParallelScheduling = true"):
-        with pytest.raises(SubmitError, match="several machines are not claimed"):
+        with pytest.raises(SubmitError, match="in the parallel universe alone"):
             described(f"{START}{text}\nqueue\n", world())
+
+
+def test_a_gang_says_how_many_and_what_stands_for_a_node() -> None:
+    (cluster,) = described(f"{START}universe = parallel\nmachine_count = 3\noutput = o.$(Node)\nqueue\n",
+                           world()).clusters
+    ad = dict(cluster.attributes.values())
+    assert (ad["JobUniverse"], ad["MinHosts"], ad["MaxHosts"], ad["Out"]) == (11, 3, 3, "o.#pArAlLeLnOdE#")
+    assert "DedicatedScheduler" in str(ad["Requirements"])
+    with pytest.raises(SubmitError, match="No machine_count"):
+        described(f"{START}universe = parallel\nqueue\n", world())
 
 
 @pytest.mark.parametrize(("lines", "attributes"), [

@@ -11,13 +11,14 @@ a claim is
 asked for    a job is reserved; the startd has not answered
 used         a run is on it
 waiting      its next job may not start yet (JOB_START_DELAY)
+gathered     it waits for the others of a gang (:mod:`condor_actors.cores.schedd.gangs.gathering`)
 idle         nothing fits, and the last job wished to keep it (KeepClaimIdle)
 ============ ============================================================================
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any, Protocol
 
@@ -30,6 +31,8 @@ from condor_actors.cores.rights import host_of, speaks_for_node
 from condor_actors.cores.schedd.claims.held_claim import HeldClaim
 from condor_actors.cores.schedd.claims.start_pacing import StartPacing
 from condor_actors.cores.schedd.claims.unreachable_startds import UnreachableStartds
+from condor_actors.cores.schedd.gangs.gang import is_gang
+from condor_actors.cores.schedd.gangs.gathering import Gathering
 from condor_actors.cores.schedd.job_queue import Job
 from condor_actors.cores.schedd.job_transitions import JobTransitions
 from condor_actors.cores.schedd.queue_operations import DropClaim, SaveClaim
@@ -78,6 +81,9 @@ class RunStarter(Protocol):
     def start(self, job: Job, claim: HeldClaim) -> None:
         """Begin a run."""
 
+    def start_gang(self, job: Job, claims: Sequence[HeldClaim]) -> None:
+        """Begin a run with a member on each claim."""
+
     def claim_gone(self, run_id: str, reason: str) -> None:
         """The claim of a run is over, or nothing is left of the run."""
 
@@ -121,6 +127,7 @@ class ClaimTable:
         self._paused: dict[str, HeldClaim] = {}
         self.unreachable = UnreachableStartds(context)
         self._pacing = StartPacing(context)
+        self.gathering = Gathering(context, transitions, self._begin_gang, self.use)
         self.accepting = True
 
     def _holding(self, row: SaveClaim) -> HeldClaim:
@@ -180,8 +187,12 @@ class ClaimTable:
             job = self._job_for(match, submitter)
             if job is None or self.room <= 0 or not self._flock.reaches(submitter, realm):
                 continue
-            self._transitions.withdraw(job)
-            job.reserved = True
+            if is_gang(job.ad):  # it stands where it stood until all its claims are there
+                if realm or not self.gathering.ask(job):
+                    continue
+            else:
+                self._transitions.withdraw(job)
+                job.reserved = True
             self._serial += 1
             self._asked[self._serial] = _Asked(job, match, submitter)
             context = self._context
@@ -216,6 +227,8 @@ class ClaimTable:
         if asked is None:
             return
         asked.job.reserved = False
+        if is_gang(asked.job.ad):
+            self.gathering.answered(asked.job)
         self.unreachable.on_reply(asked.match.startd_address, message)
         if not isinstance(message, ClaimGranted):
             reason = message.reason if isinstance(message, ClaimRefused) else getattr(message, "text", str(message))
@@ -244,7 +257,10 @@ class ClaimTable:
         self._renewals.pop(row.startd, None)
         self._context.persist(row)
         self._transitions.offer(asked.job)
-        self.use(claim, asked.job)
+        if not is_gang(asked.job.ad):
+            self.use(claim, asked.job)
+        elif not self.gathering.takes(claim, asked.job, fits=True):
+            self.use(claim)
 
     def revoked(self, message: ClaimRevoked, identity: Identity) -> None:
         """The startd takes a claim back."""
@@ -276,7 +292,7 @@ class ClaimTable:
 
     def use(self, claim: HeldClaim, first: Job | None = None) -> None:
         """Run something on a free claim, or give it back."""
-        if claim.run_id:
+        if claim.run_id or claim in self.gathering.claims:
             return
         if not claim.usable or not self.accepting:
             self.release(claim, "not to be used again")
@@ -288,8 +304,14 @@ class ClaimTable:
             self.release(claim, "CLAIM_WORKLIFE is over")
             return
         if first is None or not first.ready or first.order is None or not claim.serves(first):
+            if self.gathering.takes(claim):
+                return
             first = self._next(claim)
         job = first
+        if job is not None and is_gang(job.ad):
+            if not self.gathering.takes(claim, job, fits=True):
+                self._rest(claim)
+            return
         if job is None:
             self._rest(claim)
             return
@@ -305,6 +327,7 @@ class ClaimTable:
     def owner_starts_again(self, owner: str) -> None:
         """The time after a job of an owner is over: his next ones may start, up to one that spaces them again."""
         self._pacing.spaced.pop(owner, None)
+        self.gathering.try_begin()
         for claim_id, claim in tuple(self._paused.items()):
             if owner in self._pacing.spaced:
                 break
@@ -315,12 +338,38 @@ class ClaimTable:
         """The best job of the claim's owner and submitter that fits the slot."""
         candidates = self._context.autoclusters.candidates(
             claim.row.submitter, claim.autocluster, self._context.now_s - REUSE_PATIENCE_S)
-        for job, fits in islice((each for each in candidates if claim.serves(each[0])), CANDIDATES):
+        for job, fits in islice((each for each in candidates if self._may_serve(claim, each[0])), CANDIDATES):
             if fits:
                 return job
             if job.ad.find("concurrencylimits") == claim.limits and match_ads(job.ad, claim.ad, self._context.now_s):
                 return job
         return None
+
+    def _may_serve(self, claim: HeldClaim, job: Job) -> bool:
+        """Whether a free claim may be tried for a job: its owner's, and of gangs only the one that is gathered for."""
+        if not claim.serves(job):
+            return False
+        return not is_gang(job.ad) or (not claim.realm and self.gathering.wanted(job) > 0)
+
+    def _begin_gang(self, job: Job, claims: Sequence[HeldClaim]) -> bool:
+        """All claims of a gang are there: it begins, if it may now."""
+        if not self.accepting or self.runs.running + len(claims) > self._context.settings.max_jobs_running:
+            return False
+        if not self._pacing.may_start(job):
+            return False
+        self._transitions.withdraw(job)
+        for claim in claims:
+            claim.autocluster = job.autocluster
+            claim.keep_idle_s = job.ad.get_float("KeepClaimIdle", self._context.settings.keep_claim_idle_s)
+        self.runs.start_gang(job, claims)
+        self._pacing.started(job)
+        self.unreachable.wish_cycle()
+        return True
+
+    def gang_timeout(self, serial: int) -> None:
+        """What was gathered has stood idle long enough."""
+        self.gathering.timeout(serial)
+        self.unreachable.wish_cycle()
 
     def _rest(self, claim: HeldClaim) -> None:
         if claim.keep_idle_s > 0.0:
@@ -331,7 +380,7 @@ class ClaimTable:
     def idle_timeout(self, claim_id: str) -> None:
         """An idle claim was kept long enough."""
         claim = self.held.get(claim_id)
-        if claim is not None and not claim.run_id:
+        if claim is not None and not claim.run_id and claim not in self.gathering.claims:
             self.release(claim, "no more jobs fit")
 
     def offer_idle(self) -> None:
@@ -349,6 +398,7 @@ class ClaimTable:
         """A JOB_START_DELAY is over: use the claims that wait, or give them back when no job is left, up to a start
         that has to wait again."""
         self._pacing.delay_over()
+        self.gathering.try_begin()
         for claim_id in tuple(self._paused):
             if not self._pacing.exhausted and claim_id in self._paused:
                 self.use(self._paused.pop(claim_id))
@@ -383,6 +433,7 @@ class ClaimTable:
             self._idle.pop(claim.row.claim_id, None)
             self._paused.pop(claim.row.claim_id, None)
             self._renewals.pop(claim.row.startd, None)
+            self.gathering.lost(claim)
             self._context.persist(DropClaim(claim.row.claim_id))
 
     def release_idle(self, reason: str) -> None:
@@ -451,7 +502,10 @@ class ClaimTable:
                 raise InvariantBroken(f"the claim {claim_id} is given back, and still held")
             if not claim.run_id and not claim.usable:
                 raise InvariantBroken(f"the claim {claim_id} is not to be used again and nothing runs on it")
-        asked = [each.job for each in self._asked.values()]
+        self.gathering.validate()
+        if not {claim.row.claim_id for claim in self.gathering.claims} <= self._idle.keys():
+            raise InvariantBroken("a claim is gathered for a gang, and runs already or is not held")
+        asked = [each.job for each in self._asked.values() if not is_gang(each.job.ad)]
         if len(set(asked)) != len(asked):
             raise InvariantBroken("two claims are asked for in the name of one job: "
                                   f"{', '.join(sorted(job.name for job in asked))}")

@@ -8,6 +8,8 @@ from itertools import chain
 from condor_actors.cores.flocking import FlockLevels, home_name
 from condor_actors.cores.schedd.autoclusters import Listing, was_refused
 from condor_actors.cores.schedd.claims.unreachable_startds import UnreachableStartds
+from condor_actors.cores.schedd.gangs.gang import is_gang
+from condor_actors.cores.schedd.job_queue import Job
 from condor_actors.cores.schedd.job_transitions import JobTransitions
 from condor_actors.cores.schedd.schedd_context import ScheddContext
 from condor_actors.messages.negotiate import NegotiateRequests, ResourceRequest, ResourceRequests
@@ -30,18 +32,21 @@ class RequestPages:
         flock: which submitters are offered to which pools.
         unreachable: the startds that negotiators are asked to avoid.
         room: how many more claims may be asked for.
+        gang: how many more may be asked for in the name of a gang.
 
     Attributes:
         cut: submitters who want more than they could say the last time.
     """
 
     def __init__(self, context: ScheddContext, transitions: JobTransitions, flock: FlockLevels,
-                 unreachable: UnreachableStartds, room: Callable[[], int]) -> None:
+                 unreachable: UnreachableStartds, room: Callable[[], int],
+                 gang: Callable[[Job], int]) -> None:
         self._context = context
         self._transitions = transitions
         self._flock = flock
         self._unreachable = unreachable
         self._room = room
+        self._gang = gang
         self._listings: dict[tuple[str, str], Listing] = {}
         self._significant: dict[str, tuple[str, ...]] = {}
         """What tells jobs apart to the negotiators of each pool."""
@@ -84,6 +89,10 @@ class RequestPages:
             if job is None:
                 continue
             count = min(listing.room, autocluster.waiting)
+            if is_gang(job.ad):  # of several gangs the first; other pools' machines are too far for one
+                count = 0 if realm else min(listing.room, self._gang(job))
+                if not count:
+                    continue
             listing.room -= 0 if was_refused(job) else count
             text = job.text
             size += len(text) + 40
