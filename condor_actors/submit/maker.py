@@ -90,16 +90,9 @@ def _set_simple(context: BuildContext, keyword: Keyword, value: str) -> None:
 def _parallel(context: BuildContext) -> None:
     """MinHosts, MaxHosts, CurrentHosts."""
     parallel = context.universe == Universe.PARALLEL
-    hosts = context.integer("machine_count", "node_count", "NodeCount", "MachineCount")
-    if hosts is None and parallel:
+    hosts = context.integer("machine_count", "node_count", "NodeCount", "MachineCount") if parallel else 1
+    if hosts is None:
         raise SubmitError("No machine_count specified!")
-    if not parallel and hosts not in (None, 1):
-        raise SubmitError(
-            f"machine_count = {hosts} would have no effect: several machines are claimed for one job in the parallel "
-            "universe alone. Say universe = parallel, or use request_cpus for the processors of one machine.",
-            command="machine_count")
-    if not parallel:
-        hosts = 1
     context.set("MinHosts", hosts)
     context.set("MaxHosts", hosts)
     context.set("CurrentHosts", 0)

@@ -19,11 +19,13 @@ from condor_actors.cores.submit_commands import (
     refusal,
     universe_objection,
 )
+from condor_actors.messages.codes import Universe
 from condor_actors.submit.errors import SubmitError
 from condor_actors.submit.macros import Scope
 
 __all__ = ["is_macro_only", "refuse", "row_of", "told"]
 
+_HOSTS = frozenset({"machine_count", "node_count", "nodecount"})  # one machine is what every job gets
 _NOTHING = frozenset({"", "false", "no", "f", "n", "0", "undefined", '""'})
 _PATTERNS = tuple(
     (name.partition("<")[0].lower(), name.partition(">")[2].lower(), row)
@@ -78,6 +80,13 @@ def refuse(scope: Scope, universe: int) -> None:
     if row is not None:
         word = scope.expand(scope.assigned.get("universe", str(universe))).strip()
         raise SubmitError(refusal(f"universe = {word}", row), command="universe")
+    for key in () if universe == Universe.PARALLEL else _HOSTS & scope.assigned.keys():
+        value = scope.expand(scope.assigned[key]).strip()
+        if value not in ("", "1"):
+            raise SubmitError(
+                f"{key} = {value} would have no effect: several machines are claimed for one job in the parallel "
+                "universe alone. Say universe = parallel, or use request_cpus for the processors of one machine.",
+                command=key)
     for key, row in _given(scope):
         if row.standing is Standing.REFUSED and key not in scope.referenced:
             name = scope.spellings.get(key, key)

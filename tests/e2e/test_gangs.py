@@ -86,7 +86,8 @@ def members(pool: PersonalPool, here: Path, wanted: int) -> list[str]:
 
 def long_gang(pool: PersonalPool, here: Path, nodes: int) -> int:
     """A gang whose nodes say that they began, and end when there is a file ``go``."""
-    program(here, f"#!/bin/sh\n: > {here}/began.$1.$(cat /proc/sys/kernel/random/uuid)\nwhile [ ! -e {here}/go ]; do sleep 0.1; done\n")
+    program(here, f"#!/bin/sh\n: > {here}/began.$1.$(cat /proc/sys/kernel/random/uuid)\n"
+                  f"while [ ! -e {here}/go ]; do sleep 0.1; done\n")
     return pool.submit(f"""
         universe = parallel
         machine_count = {nodes}

@@ -130,8 +130,8 @@ STARTD: tuple[Mutation, ...] = (
 SUBMIT_SIDE: tuple[Mutation, ...] = (
     Mutation(
         "two-runs-on-one-claim", "condor_actors/cores/schedd/claims/claim_table.py",
-        "        if claim.run_id:\n            return\n        if not claim.usable",
-        "        if not claim.usable",
+        "        if claim.run_id or claim in self.gathering.claims:\n            return\n        if not claim.usable",
+        "        if claim in self.gathering.claims:\n            return\n        if not claim.usable",
         why="two jobs are sent to one slot",
         killed_by=("tests/unit/cores/schedd/test_claims_and_runs.py::test_one_run_at_a_time_on_a_claim",)),
     Mutation(

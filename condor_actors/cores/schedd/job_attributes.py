@@ -69,7 +69,7 @@ schedd nobody        -      all    TotalSubmitProcs x509UserProxySubject AuthTok
 schedd nobody        -      all    AuthTokenGroups AuthTokenScopes
 
 # how it is
-owner  nobody        -      all    JobStatus
+owner  nobody        -      all    JobStatus JobUniverse MinHosts MaxHosts ParallelShutdownPolicy
 owner  administrator -      all    HoldReason HoldReasonCode HoldReasonSubCode
 schedd nobody        -      all    NumShadowStarts LastJobStatus EnteredCurrentStatus
 schedd administrator -      all    ReleaseReason RemoveReason VacateReason LastVacateTime NumVacates LastHoldReason

@@ -348,8 +348,8 @@ class RunTable:
         job, claim = run.job, run.claim
         self._take_report(job, self.gangs.report(run, gang, message.attributes, final=True))
         self._context.remember(job, "ended", f"node {run.node} ended: {_end_of(message, job.ad)}")
-        del self.runs[run.run_id]
-        self._context.persist(DropRun(run.run_id))
+        self._drop(run)
+        job.run_id = gang.gang_id
         if message.outcome == "exited" and run.node == 0:
             self._record_start(run)
         wall_s = max(0.0, self._context.now_s - run.began_s)

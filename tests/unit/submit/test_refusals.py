@@ -106,7 +106,7 @@ def test_a_dry_run_tells_instead_of_refusing() -> None:
     assert any("would be refused: jobset" in warning for warning in made.warnings)
 
 
-@pytest.mark.parametrize("text", ["JobUniverse = 9", "JobUniverse = 11", "JobManifestDesired = true",
+@pytest.mark.parametrize("text", ["JobUniverse = 9", "JobUniverse = 10", "JobManifestDesired = true",
                                   'DockerImage = "x"'])
 def test_the_schedd_refuses_what_other_clients_send(text: str) -> None:
     ad = ClassAd.from_text(text)

@@ -41,7 +41,7 @@ NODE_MARK = b"#pArAlLeLnOdE#"
 
 
 class GangState(enum.Enum):
-    """See the module."""
+    """Whether it is decided what becomes of the job."""
 
     GOING = "going"
     ENDING = "ending"
