@@ -132,8 +132,8 @@ def serve(folder: str, total: int, pipe: Connection) -> None:
     reactor.run()  # type: ignore[attr-defined]
 
 
-def relay(folder: str, own: str, other: str, next_one: str, pipe: Connection) -> None:
-    """A gateway of ``own`` that knows where that of ``other`` is."""
+def relay(folder: str, own: str, other: str, next_one: str, door: str, pipe: Connection) -> None:
+    """A gateway of ``own`` that knows where that of ``other`` is, and a daemon of its own pool."""
     from twisted.internet import reactor
 
     office = office_of(reactor, "gateway", folder, own, other)
@@ -141,7 +141,7 @@ def relay(folder: str, own: str, other: str, next_one: str, pipe: Connection) ->
     routes.configure((other,), ())
     routes.learn(attrs.evolve(each.known(), gateways=(next_one,)) for each in
                  (office.tls.credentials.partners if office.tls is not None else ()))
-    hosts.learn([HOST])
+    hosts.learn([tls_node(door)])
     ways = Ways(reactor, office, routes, hosts, Standing(GatewaySettings(), 10_000), _anybody, _nobody,
                 lambda _: succeed(None), Logger())
     office.services[WAY_LINE] = ways.way
@@ -199,9 +199,9 @@ def main() -> None:
             create_pool(PoolFiles.below(f"{folder}/{pool}"), pool, [HOST])
         server, server_pipe = started(serve, folder, total)
         node = server_pipe.recv()
-        far, far_pipe = started(relay, folder, "physics", "math", "<127.0.0.1%math:1>")
+        far, far_pipe = started(relay, folder, "physics", "math", "<127.0.0.1%math:1>", node)
         far_node = far_pipe.recv().replace(HOST, f"{HOST}%physics")
-        near, near_pipe = started(relay, folder, "math", "physics", far_node)
+        near, near_pipe = started(relay, folder, "math", "physics", far_node, node)
         gateway = near_pipe.recv()
         for what, amount in (("questions", options.questions), ("bytes", total)):
             for through in ("", gateway):

@@ -401,6 +401,9 @@ class Startd:
         ad = self._machine_ad()
         ad["MyType"] = "StartDaemon"
         ad["Name"] = startd_name(self.config)
+        node = self.last_hello.message.node if self.last_hello is not None else ""
+        if node.startswith("<"):
+            ad["StarterAddress"] = node
         return ad
 
     def _machine_ad(self) -> ClassAd:
@@ -432,7 +435,10 @@ class Startd:
 
     def heard_hello(self, delivery: Delivery) -> None:
         """A starter host is there."""
+        moved = self.last_hello is None or self.last_hello.message.node != delivery.message.node
         self.last_hello = delivery
+        if moved:  # a gateway lets partners' shadows reach what ads name, and nothing else
+            self.system.tell(Address("", ADVERTISER), Advertise(AdKind.STARTD, self.ad()))
         self._hello_s = self.world.wall_clock()
         self.watch_starter(delivery.message.pid)
 

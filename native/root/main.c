@@ -5,6 +5,8 @@
 #include "../guards.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -221,9 +223,10 @@ int main(int count, char **words)
     getrlimit(RLIMIT_NOFILE, &policy.room);
     const struct rlimit room = {policy.room.rlim_max, policy.room.rlim_max};
     (void)!setrlimit(RLIMIT_NOFILE, &room);
-    syscall(SYS_close_range, 3, policy.socket - 1, 4);
-    if (news < 0) {
-        perror("condor_root: signalfd");
+    /* Nothing that is started here has the socket, nor what else was open: its numbers are no launcher's to keep. */
+    syscall(SYS_close_range, 3, ~0u, CLOSE_RANGE_CLOEXEC);
+    if (news < 0 || fcntl(policy.socket, F_SETFD, FD_CLOEXEC) < 0) {
+        perror("condor_root: descriptors");
         return 2;
     }
     open_user_database();

@@ -42,7 +42,9 @@ static void add(const char **list, size_t *count, const char *word)
 
 static void add_kinds(struct policy *policy, char *word)
 {
-    for (char *name = word ? strtok(word, ",") : NULL; name; name = strtok(NULL, ",")) {
+    if (!word)
+        wrong("no orders", word);
+    for (char *name = strtok(word, ","); name; name = strtok(NULL, ",")) {
         enum kind kind = START;
         while (kind < KINDS && strcmp(name, kind_names[kind]) != 0)
             kind++;
@@ -160,10 +162,48 @@ bool account_allowed(const struct policy *policy, uid_t uid)
     return false;
 }
 
+/* The number of the mount that a descriptor is on; -1: none is told. */
+static long mount_of(int descriptor)
+{
+    char path[64], line[256];
+    long number = -1;
+    snprintf(path, sizeof path, "/proc/self/fdinfo/%d", descriptor);
+    FILE *facts = fopen(path, "re");
+    while (facts && number < 0 && fgets(line, sizeof line, facts))
+        if (strncmp(line, "mnt_id:", 7) == 0)
+            number = strtol(line + 7, NULL, 10);
+    if (facts)
+        fclose(facts);
+    return number;
+}
+
+/* Whether a descriptor is on one of the mounts that are seen from here.  Whoever makes a mount namespace of its own (any
+ * user may, with a user namespace) mounts somebody's folder there under whatever name it likes, and a descriptor's path is
+ * told as it is in its own namespace.  The descriptor keeps its mount, so the number is no other's meanwhile. */
+static bool mounted_here(int descriptor)
+{
+    long wanted = mount_of(descriptor), number;
+    FILE *list = wanted < 0 ? NULL : fopen("/proc/self/mountinfo", "re");
+    bool found = false;
+    char *line = NULL;
+    size_t room = 0;
+    while (list && !found && getline(&line, &room, list) > 0) {
+        char *end;
+        number = strtol(line, &end, 10);
+        found = end != line && *end == ' ' && number == wanted;
+    }
+    free(line);
+    if (list)
+        fclose(list);
+    return found;
+}
+
 /* Whether a descriptor is of a folder below one of the list's. */
 bool folder_allowed(const struct policy *policy, int folder)
 {
     char link[64], path[PATH_MAX];
+    if (!mounted_here(folder))
+        return false;
     snprintf(link, sizeof link, "/proc/self/fd/%d", folder);
     ssize_t length = readlink(link, path, sizeof path - 1);
     if (length < 0 || length == (ssize_t)sizeof path - 1)

@@ -16,7 +16,9 @@ from tests.pool_fixture import PersonalPool, fresh_folder, until
 
 SCRIPT = "<img src=x onerror=alert(1)>"
 FEW = 3
-CONFIG = f"WEB_UPDATE_INTERVAL = 0.3\nWEB_FIGURES_INTERVAL = 1\nWEB_MAX_WATCHERS = {FEW}\n"
+OF_ONE = 20
+CONFIG = f"WEB_UPDATE_INTERVAL = 0.3\nWEB_FIGURES_INTERVAL = 1\nWEB_MAX_WATCHERS = {FEW}\n" \
+         f"WEB_MAX_CONNECTIONS_OF_ADDRESS = {OF_ONE}\n"
 SLEEPER = ("executable = /bin/sleep\narguments = {seconds}\ntransfer_executable = false\nshould_transfer_files = yes\n"
            "log = job.log\n")
 
@@ -301,6 +303,39 @@ def test_requests_that_are_none_are_refused(page: Page, sent: bytes) -> None:
         said = b""
     assert not said.startswith(b"HTTP/1.1 200 ")
     assert page.ask("/api/summary")[0] == 200
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+def test_a_page_of_somebody_elses_takes_no_data_and_no_place_of_a_watcher(page: Page, site: str) -> None:
+    for path in ("/api/events", "/api/jobs", "/api/summary"):
+        assert page.ask(path, Sec_Fetch_Site=site)[0] == 403, path
+    assert page.ask("/", Sec_Fetch_Site=site)[0] == 200  # a link leads to the page
+    for own in ("same-origin", "none"):
+        assert page.ask("/api/summary", Sec_Fetch_Site=own)[0] == 200
+
+
+def test_one_source_takes_no_more_connections_than_its_share(page: Page) -> None:
+    """Also with all the addresses of loopback; the room of others stays."""
+    held = []
+    refused = 0
+    while refused < 3:
+        connection = socket.create_connection((page.host, page.port), timeout=60,
+                                              source_address=(f"127.0.0.{2 + len(held) % 50}", 0))
+        connection.sendall(b"GET /api/summary HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        try:
+            is_in = connection.recv(1000).startswith(b"HTTP/1.1 200 ")
+        except ConnectionError:
+            is_in = False
+        if is_in:
+            held.append(connection)
+        else:
+            refused += 1
+            connection.close()
+        assert len(held) <= OF_ONE
+    assert len(held) > OF_ONE // 2
+    for connection in held:
+        connection.close()
+    until(lambda: answered(page, "/api/summary"), "room again")
 
 
 def test_one_watcher_too_many_is_asked_to_come_later(page: Page) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -101,6 +103,41 @@ def test_it_gets_a_way_to_a_daemon_and_nowhere_else(attacked: Attacked) -> None:
     silent = ["<127.0.0.1:22>", "<localhost:9618>", f"<{attacked.manager.address}:1>",
               f"<{attacked.evil.address}:9618>", f"<{attacked.gateway.address}:1>", "<10.88.7.99:9618>"]
     assert [attacked.answer(node) for node in silent] == [NOBODY] * len(silent)
+
+
+LISTENER = """
+import socket, sys
+opened = socket.create_server((sys.argv[1], 0))
+print(opened.getsockname()[1], flush=True)
+print(opened.accept()[0].recv(100).decode(), flush=True)
+"""
+KNOCK = """
+import socket, sys
+socket.create_connection((sys.argv[1], int(sys.argv[2])), 20).sendall(b"nobody else was here")
+"""
+
+
+def test_it_knocks_at_a_port_of_one_of_our_machines_that_is_no_daemons(attacked: Attacked) -> None:
+    """Something else listens there: nothing comes to it, and the audit log has who wanted to."""
+    command = attacked.manager.command
+    with subprocess.Popen(command(sys.executable, "-c", LISTENER, attacked.manager.address), stdout=subprocess.PIPE,
+                          text=True) as listener:
+        assert listener.stdout is not None
+        port = listener.stdout.readline().strip()
+        wanted = f"<{attacked.manager.address}:{port}>"
+        assert attacked.answer(wanted) == NOBODY
+        subprocess.run(command(sys.executable, "-c", KNOCK, attacked.manager.address, port), check=True)
+        assert listener.stdout.readline().strip() == "nobody else was here"
+    log = attacked.gateway.dir / "log" / "GatewayAuditLog"
+    told = until(lambda: [line for line in log.read_text().splitlines() if wanted in line], log.read_text)
+    assert "result=denied" in told[0]
+    assert "%evil" in told[0]
+
+
+def test_it_gets_a_way_to_a_starter_host(attacked: Attacked) -> None:
+    """Shadows of its jobs begin their runs there."""
+    starter = (attacked.manager.dir / "run" / "starter-host.address").read_text().split()[0]
+    until(lambda: attacked.answer(starter) == "+", "a way to the starter host")
 
 
 @pytest.mark.parametrize("text", ["", "unix:/run/condor/collector.sock", "<10.88.7.1%evil:9618>", "<10.88.7.1:0>",

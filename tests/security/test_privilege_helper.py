@@ -23,6 +23,7 @@ from random import Random
 
 import pytest
 
+from tests.harness.readable_python import python_for_all
 from tests.harness.root_helper import (
     ALICE,
     BOB,
@@ -112,7 +113,7 @@ def test_it_ends_with_its_daemon() -> None:
 @pytest.mark.parametrize("policy", [
     ["--pool", "0", "0"], ["--pool", "60101", "0"], ["--pool", "x", "1"], ["--orders", "start,everything"],
     ["--folder", "relative"], ["--unknown"], ["--program", "name", "root", "", "python", ";"],
-    ["--program", "name", "root", "", "/bin/true"], ["--launcher", "/nonexistent"], ["--account", "12"],
+    ["--program", "name", "root", "", "/bin/true"], ["--orders"], ["--launcher", "/nonexistent"], ["--account", "12"],
 ])
 def test_a_policy_that_is_none_starts_nothing(policy: list[str]) -> None:
     helper = Helper(*policy)
@@ -312,6 +313,43 @@ def test_what_it_makes_is_the_accounts(helper: Helper, folder: Path) -> None:
     assert helper.open(ALICE, folder / "new", os.O_WRONLY | os.O_CREAT, mode=0o644).error == errno.EACCES
 
 
+
+ELSEWHERE = """
+import os, socket, subprocess, sys
+folder, secret = sys.argv[1:]
+ours = socket.socket(fileno=0)
+if subprocess.run(["/bin/mount", "--bind", secret, folder]).returncode == 0:
+    socket.send_fds(ours, [b"x"], [os.open(folder, os.O_RDONLY)])
+    ours.recv(1)
+"""
+
+
+def test_a_folder_that_has_an_allowed_name_in_another_mount_namespace(helper: Helper, folder: Path) -> None:
+    """Who has the pool's account mounts a user's folder below one of the list's, where nobody but itself sees it."""
+    owned(folder / "in", POOL, None, 0o755)
+    with fresh_folder() as outside, opened(folder / "in") as true:
+        outside.chmod(0o755)
+        hers = owned(outside / "hers", ALICE, None, 0o755)
+        owned(hers / "file", ALICE)
+        ours, its = socket.socketpair()
+        command = ["setpriv", f"--reuid={POOL}", f"--regid={POOL}", "--clear-groups", "unshare", "--user",
+                   "--map-root-user", "--mount", *python_for_all().words, "-c", ELSEWHERE, str(folder / "in"),
+                   str(hers)]
+        with subprocess.Popen(command, stdin=its), ours:
+            its.close()
+            _, descriptors, _, _ = socket.recv_fds(ours, 1, 1)
+            if not descriptors:
+                pytest.skip("users make no namespaces here")
+            assert os.readlink(f"/proc/self/fd/{descriptors[0]}") == str(folder / "in")  # as the kernel tells it
+            for kind in (GIVE, TAKE, MEASURE, REMOVE):
+                answer = helper.order(kind, ALICE, descriptors=descriptors)
+                assert (answer.error, answer.reason) == (errno.EPERM, "not a folder that may be touched")
+            os.close(descriptors[0])
+            ours.sendall(b"x")
+        assert (hers / "file").stat().st_uid == ALICE
+        assert helper.order(MEASURE, ALICE, descriptors=[true]).error == 0
+
+
 # ---- start
 
 
@@ -355,6 +393,13 @@ def test_the_first_process_of_a_namespace_is_the_account_as_well_and_no_other_fl
 def test_words_of_the_launcher_that_would_be_more_than_the_account(helper: Helper, words: list[str]) -> None:
     answer, _, said = helper.start(ALICE, words)
     assert (answer.error, said) == (0, "")
+
+
+def test_the_helpers_own_descriptors_are_no_launchers_to_keep(helper: Helper) -> None:
+    """Not its end of the socket, from which orders are read, nor anything else that it holds."""
+    for each in sorted(int(name) for name in os.listdir(f"/proc/{helper.process.pid}/fd") if int(name) > 2):
+        answer, complaint, said = helper.start(ALICE, ["--keep-fd", str(each), "--", "/usr/bin/id"])
+        assert (answer.error, complaint.strip(), said) == (0, "descriptors 9 --keep-fd", ""), each
 
 
 def test_folders_that_only_root_enters_stay_shut_behind_a_mount(helper: Helper, folder: Path) -> None:

@@ -55,7 +55,7 @@ def credentials(files: dict[str, PoolFiles], own: str, other: str) -> Credential
     return attrs.evolve(found, partners=(partner,))
 
 
-def gateway(process: Process, other: str, at: str, known: tuple[str, ...]) -> tuple[str, Standing]:
+def gateway(process: Process, other: str, at: str, known: tuple[tuple[str, int], ...]) -> tuple[str, Standing]:
     """Make a process its pool's gateway; its node, and its accounts."""
     routes, hosts = Routes(), OwnHosts()
     routes.configure((other,), ())
@@ -78,7 +78,7 @@ def pools(processes: Make, tmp_path: Path) -> Pools:
     server = processes("server", credentials(files, "physics", "math"))
     node = server.office.listen_tls("127.0.0.1", 0)
     far, theirs = gateway(processes("far", credentials(files, "physics", "math")), "math", "<127.0.0.1%math:1>",
-                          ("127.0.0.1",))
+                          (tuple(tls_node(node)),))
     near, ours = gateway(processes("near", credentials(files, "math", "physics")), "physics", abroad(far), ())
     math = processes("math", credentials(files, "math", "physics"))
     math.office.gateways = (tls_node(near),)

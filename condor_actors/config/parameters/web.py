@@ -21,6 +21,10 @@ ROWS = (
            change="restart", read_by=WEB),
     integer("WEB_MAX_WATCHERS", 50, "How many pages may be kept up to date at a time; others are asked to come later.",
             low=1, high=10000, read_by=WEB),
+    integer("WEB_MAX_CONNECTIONS_OF_ADDRESS", 60,
+            "How many connections one address may have open to the page, of WEB_MAX_WATCHERS and 100 more for all. "
+            "All of loopback counts as one address, and so does an IPv6 network of 64 bits; where a proxy stands "
+            "before the page, that is the address of all.", low=1, high=100000, read_by=WEB),
     path("WEB_CERTIFICATE", None, "The certificate (PEM, with its chain) with which the page is served by HTTPS; "
          "undefined: by HTTP.", read_by=WEB),
     path("WEB_KEY", None, "The private key (PEM) of WEB_CERTIFICATE; undefined: it is in the same file.", read_by=WEB),

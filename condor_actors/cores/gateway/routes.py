@@ -1,4 +1,4 @@
-"""How a gateway reaches its partners' gateways, and which machines of its own pool partners may reach through it.
+"""How a gateway reaches its partners' gateways, and which doors of its own pool partners may reach through it.
 
 Theory: of two gateways one dials the other, or both do; the links tell which can.  A way to a partner begins with a
 connection to its gateway, made in the direction in which one can be made:
@@ -27,7 +27,7 @@ FRESH_S = 60.0
 """What the collector has said of the pool's machines is asked for again after this long."""
 
 AGAIN_S = 2.0
-"""A machine that is not among them has it asked for again, but not more often than so."""
+"""A door that is not among them has it asked for again, but not more often than so."""
 
 
 @attrs.frozen
@@ -154,32 +154,32 @@ class Routes:
 
 
 class OwnHosts:
-    """The machines of this pool that partners may reach: those that its collector knows.
+    """The doors of this pool that partners may knock at: those that ads of its daemons name.
 
-    A partner's gateway names the machine to which it wants a way.  Without this it could have this gateway knock at any
-    door of the network that it is in.
+    A partner's gateway names the machine and the port to which it wants a way.  Without this it could have this gateway
+    knock at any door of the network that it is in, or at one of a pool's machine that is nobody's business.
     """
 
     def __init__(self) -> None:
-        self._hosts: frozenset[str] = frozenset()
+        self._doors: frozenset[tuple[str, int]] = frozenset()
         self._asked_s = float("-inf")
 
-    def learn(self, hosts: Iterable[str]) -> None:
-        """These are the pool's machines."""
-        self._hosts = frozenset(host.lower() for host in hosts)
+    def learn(self, doors: Iterable[tuple[str, int]]) -> None:
+        """These are the hosts and ports of the pool's daemons."""
+        self._doors = frozenset((host.lower(), port) for host, port in doors)
 
-    def has(self, host: str) -> bool:
-        """Whether it is one."""
-        return host.lower() in self._hosts
+    def has(self, host: str, port: int) -> bool:
+        """Whether a daemon of the pool is there, by what its ads say."""
+        return (host.lower(), port) in self._doors
 
-    def is_due(self, now_s: float, wanted: str = "") -> bool:
+    def is_due(self, now_s: float, wanted: tuple[str, int] | None = None) -> bool:
         """Whether the collector is to be asked now; if so, it counts as asked.
 
         Args:
             now_s: any clock that goes on.
-            wanted: a machine that is not known; empty: none is.
+            wanted: a host and a port that may not be known; None: nobody has asked for one.
         """
-        wait_s = AGAIN_S if wanted and not self.has(wanted) else FRESH_S
+        wait_s = AGAIN_S if wanted is not None and not self.has(*wanted) else FRESH_S
         if now_s - self._asked_s < wait_s:
             return False
         self._asked_s = now_s

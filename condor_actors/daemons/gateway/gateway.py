@@ -10,7 +10,7 @@ again.
 from __future__ import annotations
 
 import resource
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from twisted.internet.defer import Deferred, succeed
@@ -49,16 +49,34 @@ ACTOR = "gateway"
 ASK_S = 10.0
 LOOK_S = 60.0
 BRING_S = 15.0
-KINDS = (AdKind.MASTER, AdKind.COLLECTOR, AdKind.NEGOTIATOR, AdKind.SCHEDD, AdKind.SLOT)
-"""The ads from which the pool's machines are known."""
+KINDS = (AdKind.MASTER, AdKind.COLLECTOR, AdKind.NEGOTIATOR, AdKind.SCHEDD, AdKind.SLOT, AdKind.STARTD)
+"""The ads from which the doors of the pool's daemons are known."""
+
+
+def doors_of(ad: ClassAd) -> Iterator[tuple[str, int]]:
+    """The hosts and ports that an ad names: of the daemon, and of a startd's starter host, on the same host only.
+
+    A machine's certificate covers the host of ``MyAddress``, which the collector has checked.
+    """
+    own = ""
+    for attribute in ("MyAddress", "StarterAddress"):
+        try:
+            host, port = split_address(ad.get_str(attribute))
+        except BadAddress:
+            continue
+        if port and host.lower() == (own or host.lower()):
+            yield host, port
+            own = host.lower()
+        if not own:
+            return
 
 
 class GatewayActor(Actor):
-    """Keeps the links to partners' gateways, and asks the collector which machines the pool has."""
+    """Keeps the links to partners' gateways, and asks the collector where the pool's daemons are."""
 
     def __init__(self, daemon: GatewayDaemon) -> None:
         self.daemon = daemon
-        self._found: set[str] = set()
+        self._found: set[tuple[str, int]] = set()
         self._looking = False
         self._waiting: list[Deferred[None]] = []
 
@@ -87,7 +105,7 @@ class GatewayActor(Actor):
                 self.context.reply(delivery, self.daemon.state())
             case TimerFired():
                 self.context.set_timer("look", LOOK_S)
-                self.look("")
+                self.look(None)
 
     # ---- partners
 
@@ -135,7 +153,7 @@ class GatewayActor(Actor):
         if not self._is_gateway(identity) or self.daemon.routes.realm_of(node) != identity.realm:
             self.context.reply(delivery, Refused(code="denied", text="only a partner's gateway has ways brought"))
             return
-        bringing = self.daemon.ways.bring(identity.realm, node, wanted.way, wanted.node)
+        bringing = self.daemon.ways.bring(identity, node, wanted.way, wanted.node)
         bringing.addCallbacks(lambda _: Done(), lambda failure: Refused(code="not-found", text=str(failure.value)))
         self.context.defer_to_turn(bringing, lambda answer: self.context.reply(delivery, answer))
 
@@ -147,38 +165,35 @@ class GatewayActor(Actor):
 
         self.context.ask(Address(link, ACTOR), OpenWay(way=number, node=node), timeout_s=BRING_S, then=answered)
 
-    # ---- the pool's machines
+    # ---- the pool's daemons
 
-    def look(self, wanted: str) -> None:
-        """Ask the collector which machines there are, if that is due."""
+    def look(self, wanted: tuple[str, int] | None) -> None:
+        """Ask the collector where daemons are, if that is due."""
         if not self._looking and self.daemon.hosts.is_due(self.daemon.world.reactor_time.seconds(), wanted):
             self._looking, self._found = True, set()
             self._ask(0, "")
         elif not self._looking:
             self._tell_waiting()
 
-    def await_look(self, wanted: str, done: Deferred[None]) -> None:
-        """Have it asked because of a machine that is not known; fires ``done`` afterwards."""
+    def await_look(self, wanted: tuple[str, int], done: Deferred[None]) -> None:
+        """Have it asked because of a door that is not known; fires ``done`` afterwards."""
         self._waiting.append(done)
         self.look(wanted)
 
     def _ask(self, kind: int, cursor: str) -> None:
-        question = QueryAds(ad_kind=KINDS[kind], projection=("MyAddress",), cursor=cursor)
+        question = QueryAds(ad_kind=KINDS[kind], projection=("MyAddress", "StarterAddress"), cursor=cursor)
         self.context.ask(Address(self.daemon.collectors[0], COLLECTOR), question, timeout_s=ASK_S,
                          then=lambda answer: self._page(kind, answer))
 
     def _page(self, kind: int, answer: Delivery) -> None:
         page = answer.message
         if not isinstance(page, AdsPage):
-            self.context.log.warn("the collector does not say which machines the pool has: {why}",
+            self.context.log.warn("the collector does not say where the pool's daemons are: {why}",
                                   why=getattr(page, "text", page))
             self._looked()
             return
         for text in page.ads:
-            try:
-                self._found.add(split_address(ClassAd.from_bytes(text).get_str("MyAddress"))[0])
-            except BadAddress:
-                continue
+            self._found.update(doors_of(ClassAd.from_bytes(text)))
         if page.cursor:
             self._ask(kind, page.cursor)
         elif kind + 1 < len(KINDS):
@@ -220,7 +235,7 @@ class GatewayDaemon:
         self.standing = Standing(config.settings(GatewaySettings), room)
         office: Any = world.post
         self.ways = Ways(world.reactor_time, office, self.routes, self.hosts, self.standing, self._may_ask,
-                         self._ask_back, self._look, world.log)
+                         self._ask_back, self._look, world.log, self._denied)
         self.reconfigure(config)
 
     def way(self, identity: Identity) -> IProtocol:
@@ -245,13 +260,19 @@ class GatewayDaemon:
         else:
             actor.context.as_turn(actor.ask_back)(link, number, node, refused)
 
-    def _look(self, host: str) -> Deferred[None]:
+    def _denied(self, identity: Identity, text: str) -> None:
+        """A partner's gateway wanted what it does not get: for the audit log."""
+        witness = self.system.witness
+        if witness is not None:
+            witness.refused_at_door("", identity, OpenWay.KIND, Refused(code="denied", text=text))
+
+    def _look(self, door: tuple[str, int]) -> Deferred[None]:
         actor = self._actor()
         if actor is None:
             return succeed(None)
         done: Deferred[None] = Deferred()
         done.addTimeout(ASK_S, self.world.reactor_time, lambda *_: None)
-        actor.context.as_turn(actor.await_look)(host, done)
+        actor.context.as_turn(actor.await_look)(door, done)
         return done
 
     def state(self) -> GatewayState:

@@ -71,12 +71,14 @@ class Ways:
         routes, hosts, standing: what decides.
         may_ask: whether somebody of this pool may have ways.
         ask_back: asks the gateway at a link to bring a way: (link, number, node, refused(reason)).
-        look: has the collector asked for the pool's machines, one of which may be a host that was asked for.
+        look: has the collector asked where the pool's daemons are, one of which may be at a door that was asked for.
+        denied: is told of a partner's gateway that wants what it does not get.
     """
 
     def __init__(self, reactor: Any, office: PostOffice, routes: Routes, hosts: OwnHosts, standing: Standing,
                  may_ask: Callable[[Identity], bool], ask_back: Callable[[str, str, str, Callable[[str], None]], None],
-                 look: Callable[[str], Deferred[None]], log: Logger) -> None:
+                 look: Callable[[tuple[str, int]], Deferred[None]], log: Logger,
+                 denied: Callable[[Identity, str], None] = lambda identity, text: None) -> None:
         self._reactor = reactor
         self._office = office
         self._routes = routes
@@ -86,6 +88,7 @@ class Ways:
         self._ask_back = ask_back
         self._look = look
         self._log = log
+        self._denied = denied
         self._ways: set[_Way] = set()
         self._awaited: dict[str, tuple[str, Deferred[socket.socket]]] = {}
 
@@ -118,7 +121,7 @@ class Ways:
         if GATEWAY_ROLE not in asked.identity.roles:
             asked.refuse("only the gateway of a pool may ask for ways here")
             return
-        self._make(asked, _Way(realm, realm), lambda: self._inward(realm, text))
+        self._make(asked, _Way(realm, realm), lambda: self._inward(asked.identity, text))
 
     def _make(self, asked: Asked, way: _Way, second: Callable[[], Deferred[socket.socket]]) -> None:
         """Make the second half of a way, then join it to the first, if that may be."""
@@ -195,15 +198,19 @@ class Ways:
             found.callback(sock)
 
     @inlineCallbacks
-    def _inward(self, realm: str, text: str) -> Any:
-        """A connection that ends at a daemon of this pool."""
+    def _inward(self, who: Identity, text: str) -> Any:
+        """A connection that ends at a daemon of this pool: at a door that an ad names."""
+        realm = who.realm
         try:
             node = target_here(text)
         except BadNode as error:
+            self._denied(who, str(error))
             raise NoWay(str(error)) from None
-        if not self._hosts.has(node.host):
-            yield self._look(node.host)
-        if not self._hosts.has(node.host):
+        door = node.host, node.port
+        if not self._hosts.has(*door):
+            yield self._look(door)
+        if not self._hosts.has(*door):
+            self._denied(who, f"a way to {node}, where no daemon of this pool is by its ads")
             raise NoWay(NOBODY_THERE)
         try:
             return (yield self._hop(str(node), words(RELAYED_LINE, realm), ""))
@@ -220,28 +227,28 @@ class Ways:
 
     # ---- brought by us
 
-    def bring(self, realm: str, gateway: str, number: str, text: str) -> Deferred[None]:
+    def bring(self, who: Identity, gateway: str, number: str, text: str) -> Deferred[None]:
         """Bring a way to one of our daemons to the partner's gateway that has asked for it over our link to it.
 
         Args:
-            realm: the partner.
+            who: the partner's gateway.
             gateway: the node at which we dialled it.
             number: of the way.
             text: the daemon's node.
         """
-        way = _Way(realm, realm)
+        way = _Way(who.realm, who.realm)
         reason = self._admitted(way)
         if reason:
             return _failed(reason)
-        making: Deferred[Any] = self._bring(way, gateway, number, text)
+        making: Deferred[Any] = self._bring(way, who, gateway, number, text)
         way.making = making
         return making
 
     @inlineCallbacks
-    def _bring(self, way: _Way, gateway: str, number: str, text: str) -> Any:
+    def _bring(self, way: _Way, who: Identity, gateway: str, number: str, text: str) -> Any:
         target = None
         try:
-            target = yield self._inward(way.realm, text)
+            target = yield self._inward(who, text)
             first = yield self._hop(gateway, words(BACK_LINE, number), GATEWAY_ROLE)
         except BaseException:
             if target is not None:

@@ -2,15 +2,17 @@
 
 Theory: what comes here is a stranger's.  A request has a name of ours in ``Host`` (a page of somebody else's, whose
 name was made to point at this address, has not), the method GET or HEAD, no body, and with ``WEB_ACCESS = KEY`` the
-key: in a cookie, which the link with the key has set, or as a bearer token.  Connections are counted; one that has
-not sent a whole request within :data:`PATIENCE_S` ends.  No answer may be framed, guessed at or run anything but our
-own scripts.
+key: in a cookie, which the link with the key has set, or as a bearer token.  A browser that asks for data on behalf of
+somebody else's page says so, and gets none.  Connections are counted, of all and of each address, so that nobody takes
+the room of others; one that has not sent a whole request within :data:`PATIENCE_S` ends.  No answer may be framed,
+guessed at or run anything but our own scripts.
 """
 
 from __future__ import annotations
 
 import hmac
 import ipaddress
+from collections import Counter
 from collections.abc import Callable, Collection
 from http import HTTPStatus
 from typing import Any
@@ -22,12 +24,15 @@ from twisted.web.http import HTTPChannel
 from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET, Request, Site
 
-__all__ = ["COOKIE", "HEADERS", "CheckedRequest", "CheckedSite", "Door", "answer", "is_own_name", "refuse"]
+__all__ = ["COOKIE", "HEADERS", "CheckedRequest", "CheckedSite", "Door", "answer", "is_own_name", "refuse",
+           "source_of"]
 
 PATIENCE_S = 30.0
 ROOM = 100
 """Connections beside those of watchers."""
 LONGEST_PATH = 4096
+OTHERS_PAGES = (b"cross-site", b"same-site")
+"""What browsers say of a request that a page of another origin makes; another port of this machine is ``same-site``."""
 COOKIE = b"condor_web_key"
 HEADERS = (
     (b"content-security-policy",
@@ -64,6 +69,21 @@ def is_own_name(host: bytes, names: Collection[str]) -> bool:
     except ValueError:
         return False
     return True
+
+
+def source_of(address: Any) -> str:
+    """Whose connection it is, for counting: loopback, the IPv4 address, or the /64 of IPv6 that one machine has."""
+    host = getattr(address, "host", "").partition("%")[0]
+    try:
+        found = ipaddress.ip_address(host)
+    except ValueError:
+        return host
+    found = getattr(found, "ipv4_mapped", None) or found
+    if found.is_loopback:
+        return "loopback"
+    if found.version == 6:
+        return str(ipaddress.ip_network((found, 64), strict=False).network_address)
+    return str(found)
 
 
 def answer(request: Any, kind: bytes, body: bytes, status: int = 200) -> bytes:
@@ -115,6 +135,8 @@ class Door(Resource):
         if request.method not in (b"GET", b"HEAD"):
             request.setHeader(b"allow", b"GET, HEAD")
             return refuse(request, HTTPStatus.METHOD_NOT_ALLOWED, "the page is read-only: it takes GET and HEAD")
+        if request.path.startswith(b"/api/") and (request.getHeader(b"sec-fetch-site") or b"").lower() in OTHERS_PAGES:
+            return refuse(request, HTTPStatus.FORBIDDEN, "another page asks for this; open the page itself")
         if len(request.uri) > LONGEST_PATH:
             return refuse(request, HTTPStatus.REQUEST_URI_TOO_LONG, f"an address has at most {LONGEST_PATH} letters")
         if self._key and not self._is_let_in(request):
@@ -209,21 +231,24 @@ class CheckedSite(Site):
 
     Args:
         door: answers.
-        most: connections at a time.
+        most: pages that are kept up to date at a time; connections are counted with :data:`ROOM` for more.
+        most_of_one: connections of one address at a time.
         reactor: Twisted's.
     """
 
     requestFactory = CheckedRequest
     displayTracebacks = False
 
-    def __init__(self, door: Door, most: Callable[[], int], reactor: Any) -> None:
+    def __init__(self, door: Door, most: Callable[[], int], most_of_one: Callable[[], int], reactor: Any) -> None:
         super().__init__(door, timeout=PATIENCE_S, reactor=reactor)  # type: ignore[no-untyped-call]
         self._most = most
-        self.connections = 0
+        self._most_of_one = most_of_one
+        self.sources: Counter[str] = Counter()
 
     def buildProtocol(self, addr: Any) -> Any:  # noqa: N802 - Twisted's name
         """A connection; None, which closes it, when there are too many."""
-        if self.connections >= self._most() + ROOM:
+        source = source_of(addr)
+        if self.sources.total() >= self._most() + ROOM or self.sources[source] >= self._most_of_one():
             return None
         channel: Any = PatientChannel()  # type: ignore[no-untyped-call]
         channel.factory = self
@@ -231,11 +256,13 @@ class CheckedSite(Site):
         channel.requestFactory = CheckedRequest
         channel.timeOut = self.timeOut
         channel.callLater = self.reactor.callLater
-        self.connections += 1
+        self.sources[source] += 1
         lost = channel.connectionLost
 
         def gone(reason: Failure = connectionDone) -> None:
-            self.connections -= 1
+            self.sources[source] -= 1
+            if not self.sources[source]:
+                del self.sources[source]
             lost(reason)
 
         channel.connectionLost = gone

@@ -52,6 +52,7 @@ class WebSettings:
     update_s: float = setting("WEB_UPDATE_INTERVAL")
     figures_s: float = setting("WEB_FIGURES_INTERVAL")
     most_watchers: int = setting("WEB_MAX_WATCHERS")
+    most_of_one: int = setting("WEB_MAX_CONNECTIONS_OF_ADDRESS")
     host_names: tuple[str, ...] = ()
 
     @classmethod

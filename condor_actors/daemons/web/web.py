@@ -111,7 +111,7 @@ class WebDaemon:
         api = JsonApi(self.known, lambda: self.settings.update_s, self._span, self._world.reactor_time)
         door = Door(routes(api, self.watchers), self._own_names, key, certificate is not None)
         reactor: Any = self._world.reactor_time
-        site = CheckedSite(door, lambda: self.settings.most_watchers, reactor)
+        site = CheckedSite(door, lambda: self.settings.most_watchers, lambda: self.settings.most_of_one, reactor)
         listen = self._listener(reactor, site, interface, certificate)
         run = Path(config.path("RUN"))
         wanted = config.integer("WEB_HTTP_PORT")
