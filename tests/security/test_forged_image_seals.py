@@ -227,6 +227,61 @@ def test_the_newest_with_the_generation_raised(target: tuple[Target, Path]) -> N
     """.replace("\n        ", "\n"), old=str(early))
     assert "its seal is none of this job" in job.refused()
 
+SPLICE = """
+def spliced(source, at):
+    \"\"\"The true image with one piece of another file in the place of its own.\"\"\"
+    own = list_of(here / "image")
+    piece = own.pieces[at]
+    with open(source, "rb") as other:
+        other.seek(piece.offset)
+        data = other.read(piece.length)
+    shutil.copyfile(here / "image", "spliced")
+    with open("spliced", "r+b") as file:
+        file.seek(piece.offset)
+        assert file.read(len(data)) != data
+        file.seek(piece.offset)
+        file.write(data)
+    return own
+def differing(source):
+    \"\"\"A piece that is another in that file.\"\"\"
+    own = list_of(here / "image")
+    with open(here / "image", "rb") as one, open(source, "rb") as other:
+        for at, piece in enumerate(own.pieces):
+            one.seek(piece.offset), other.seek(piece.offset)
+            mine, theirs = one.read(piece.length), other.read(piece.length)
+            if len(theirs) == len(mine) and theirs != mine:
+                return at
+    raise AssertionError("they are the same")
+"""
+
+
+@pytest.mark.parametrize("source", ["of another job", "of an older generation"])
+def test_one_piece_of_another_checkpoint_of_hers(target: tuple[Target, Path], other: Target, source: str) -> None:
+    """With the list of what it is now, and the seal of what it was."""
+    job, early = target
+    theirs = other.folder if source == "of another job" else early
+    job.forge(SPLICE + """
+own = spliced(theirs, differing(theirs))
+put("spliced", attrs.evolve(list_image("spliced"), seal=own.seal))
+""", theirs=f"{theirs}/image")
+    assert "its seal is none of this job" in job.refused()
+
+
+def test_a_link_to_another_checkpoint_in_the_place_of_the_image(target: tuple[Target, Path], other: Target) -> None:
+    """With the list and the seal of the one that it leads to."""
+    job = target[0]
+    job.forge("""
+pieces = list_of(here / "image")
+put("/bin/true", pieces)
+(here / "image").unlink()
+(here / "image").symlink_to(theirs)
+for path in here.glob("*.list"):
+    path.unlink()
+pieces = list_of(theirs)
+(here / f"{pieces.digest}.list").write_bytes(pieces.to_bytes())
+""", theirs=str(other.folder / "image"))
+    assert "its seal is none of this job" in job.refused()
+
 
 def memory_has(pid: int, wanted: bytes) -> bool:
     """Whether a process has these bytes anywhere."""

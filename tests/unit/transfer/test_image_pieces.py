@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from condor_actors.cores.checkpoint_seals import Generation, Seal
+from condor_actors.cores.checkpoint_seals import Generation, Seal, make_seal, seal_problem
 from condor_actors.transfer.image_pieces import (
     PIECE_BYTES,
     ImageList,
@@ -117,6 +117,22 @@ def test_a_seal_travels_with_the_list_and_is_no_part_of_its_digest(count: int) -
         back = ImageList.from_bytes(each.to_bytes())
         assert (back.pieces, back.size_bytes, back.seal) == (pieces, 100, each.seal)
     assert sealed.digest == plain.digest
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 12])
+def test_a_sealed_list_that_is_cut_off_anywhere_is_none_or_not_the_jobs(count: int) -> None:
+    """Where what is left has the length of a shorter list, it is another list, which nobody has sealed."""
+    key, run = b"k" * 32, "7.0#3@q"
+    plain = ImageList(100, tuple(Piece(number, 1, bytes([number]) * 32) for number in range(count)))
+    whole = ImageList(100, plain.pieces, make_seal(key, run, 1, plain.digest)).to_bytes()
+    found = ImageList.from_bytes(whole)
+    assert seal_problem(key, run, found.digest, found.seal) == ""
+    for length in range(len(whole)):
+        try:
+            found = ImageList.from_bytes(whole[:length])
+        except BadStream:
+            continue
+        assert seal_problem(key, run, found.digest, found.seal), length
 
 
 def test_pieces_that_lie_are_refused(tmp_path: Path) -> None:
