@@ -16,15 +16,15 @@ class QueryJobs:
     """Which jobs satisfy all of this?  Answer: :class:`JobsPage`.
 
     Attributes:
-        source: ``queue``, ``history`` (newest first) or ``autoclusters``: ads with the significant attributes of the
-            jobs asked for, AutoClusterId, JobCount and JobIds, one for each autocluster; ``constraint`` is then one on
-            these ads.
+        source: ``queue``, ``history`` (newest first), ``epochs`` (of every run that has ended, newest first) or
+            ``autoclusters``: ads with the significant attributes of the jobs asked for, AutoClusterId, JobCount and
+            JobIds, one for each autocluster; ``constraint`` is then one on these ads.
         ids: (cluster, proc) pairs, proc -1 for a whole cluster; empty: all.
         owner: only this user's; empty: all.
         constraint: ClassAd text; empty: none.
         projection: attributes wanted; empty: all.
         limit: 0: none.
-        since: history only: stop at this job id or when this expression is true.
+        since: history and epochs only: stop at this job id or when this expression is true.
     """
 
     KIND: ClassVar[str] = "condor.queue.QueryJobs"

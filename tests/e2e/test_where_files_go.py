@@ -152,3 +152,23 @@ def test_output_of_an_evicted_run_is_gone_on_with(pool: PersonalPool) -> None:
     pool.run("condor_vacate_job", str(cluster))
     pool.wait(str(here / "log"))
     assert (here / "out").read_text() == "run\nrun\n"
+
+
+def test_every_run_of_a_job_is_recorded(pool: PersonalPool) -> None:
+    here = folder(pool, "epochs")
+    (here / "once").write_text("")
+    os.chmod(here / "once", 0o666)
+    cluster = pool.submit(
+        f"initialdir = {here}\n" + shell(f"test -s {here}/once && exit 0; echo 1 > {here}/once; exit 3")
+        + "max_retries = 2\nqueue\n")
+    pool.wait(str(here / "log"))
+
+    def runs() -> list[str]:
+        return pool.run("condor_history", "-epochs", str(cluster), "-af", "ClusterId", "NumShadowStarts",
+                        "ExitCode").splitlines()
+
+    until(lambda: len(runs()) == 2, "both runs are recorded")
+    assert runs() == [f"{cluster} 2 0", f"{cluster} 1 3"]
+    assert pool.run("condor_history", "-type", "EPOCH", str(cluster), "-limit", "1", "-af",
+                    "NumShadowStarts") == "2\n"
+    assert pool.run("condor_history", str(cluster), "-af", "NumShadowStarts") == "2\n"

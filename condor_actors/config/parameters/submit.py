@@ -294,6 +294,10 @@ ROWS = (
     boolean("ENABLE_HISTORY_ROTATION", True, "Whether the text history is put aside when it has grown."),
     size("MAX_HISTORY_LOG", "20 MB", "The size at which the text history is put aside."),
     integer("MAX_HISTORY_ROTATIONS", 2, "How many text histories that were put aside are kept.", low=1),
+    path("JOB_EPOCH_HISTORY", "$(SPOOL)/epoch_history",
+         "Gets a job's ad whenever a run of it ends, for condor_history -epochs; empty for none.", read_by=SCHEDD),
+    size("MAX_EPOCH_HISTORY_LOG", "20 MB", "The size at which that file is put aside.", read_by=SCHEDD),
+    integer("MAX_EPOCH_HISTORY_ROTATIONS", 2, "How many of them that were put aside are kept.", low=1, read_by=SCHEDD),
     path(
         "PER_JOB_HISTORY_DIR",
         None,

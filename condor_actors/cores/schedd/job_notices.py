@@ -21,7 +21,7 @@ from condor_actors.effects import Effect
 from condor_actors.messages.codes import JobEventType
 from condor_actors.messages.shadow_host import Notice
 
-__all__ = ["LOG_ATTRIBUTES", "JobNotices", "RecordEvent"]
+__all__ = ["LOG_ATTRIBUTES", "JobNotices", "RecordEpoch", "RecordEvent"]
 
 LOG_ATTRIBUTES = (
     "Owner", "UserLog", "UserLogUseXML", "DAGManNodesLog", "Iwd", "Cmd", "Args", "Arguments", "JobNotification",
@@ -61,6 +61,19 @@ class RecordEvent(Effect):
     ad: bytes
 
 
+@attrs.frozen
+class RecordEpoch(Effect):
+    """A run is over, its job's number ``instance`` (from 0): for JOB_EPOCH_HISTORY, with the ad of this moment."""
+
+    cluster: int
+    proc: int
+    instance: int
+    owner: str
+    when_s: float
+    cluster_ad: bytes
+    ad: bytes
+
+
 class JobNotices:
     """The notices of all jobs."""
 
@@ -79,6 +92,14 @@ class JobNotices:
         """Whether anyone wants to know what happens to the job."""
         return ad.find("userlog") is not None or ad.find("dagmannodeslog") is not None or ad.find(
             "jobnotification") not in (None, 0)
+
+    def run_over(self, job: Job) -> None:
+        """Record a run that has ended, where runs are recorded."""
+        context, cluster = self._context, job.cluster
+        if context.settings.records_epochs:
+            instance = max(0, job.ad.get_int("NumShadowStarts") - 1)
+            context.out.append(RecordEpoch(cluster.number, job.proc, instance, cluster.owner, context.now_s,
+                                           cluster.text, job.own))
 
     def due(self, job: Job, event: int, **facts: Any) -> str:
         """An event happened to a job; returns the notice's id, empty when nobody wants to know."""

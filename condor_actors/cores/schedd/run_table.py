@@ -401,6 +401,7 @@ class RunTable:
         self.locals.ended(run.run_id)
         run.job.run_id = ""
         self._context.persist(DropRun(run.run_id))
+        self._notices.run_over(run.job)
 
     def _judge(self, job: Job, message: RunEnded) -> str:
         """The verdict about the job."""

@@ -82,7 +82,8 @@ class ScheddSettings:
         alive_interval_s: the longest time between two renewals of a claim.
         more_significant, less_significant: job attributes, lower case, that always or never tell autoclusters apart;
             ``only_significant``: these and no others, where there are any.
-        records_events: there is a log of the events of all jobs (EVENT_LOG).
+        records_events: there is a log of the events of all jobs (EVENT_LOG); records_epochs: and one of all runs
+            (JOB_EPOCH_HISTORY).
         zone: whose minutes and days the cron schedules of jobs mean.
         max_input_mb, max_output_mb: the most that travels for a job that does not say; below 0: any amount.
     """
@@ -135,6 +136,7 @@ class ScheddSettings:
     less_significant: frozenset[str] = frozenset()
     only_significant: frozenset[str] = frozenset()
     records_events: bool = False
+    records_epochs: bool = False
     max_input_mb: int = setting("MAX_TRANSFER_INPUT_MB")
     max_output_mb: int = setting("MAX_TRANSFER_OUTPUT_MB")
     zone: tzinfo = UTC
@@ -196,7 +198,8 @@ def schedd_settings(config: Config, *, machine: str, account: str = "condor",
         more_significant=attributes("ADD_SIGNIFICANT_ATTRIBUTES"),
         less_significant=attributes("REMOVE_SIGNIFICANT_ATTRIBUTES"),
         only_significant=attributes("SIGNIFICANT_ATTRIBUTES"),
-        records_events=config.text("EVENT_LOG") is not None, flock_to=tuple(config.list_of("FLOCK_TO")),
+        records_events=config.text("EVENT_LOG") is not None,
+        records_epochs=bool(config.text("JOB_EPOCH_HISTORY")), flock_to=tuple(config.list_of("FLOCK_TO")),
     )
 
 

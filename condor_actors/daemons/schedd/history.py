@@ -28,12 +28,14 @@ class HistoryQuestions:
     """Answers questions about jobs that have left the queue, on a worker thread.
 
     Args:
-        reader: opens the connection.
+        reader: opens the connection; epochs: opens the records of runs.
         defer: runs a function beside the reactor; tests run it at once.
     """
 
-    def __init__(self, reader: Callable[[], HistoryReader], defer: Defer = deferToThread) -> None:
+    def __init__(self, reader: Callable[[], HistoryReader], defer: Defer = deferToThread,
+                 epochs: Callable[[], HistoryReader] | None = None) -> None:
         self._open = reader
+        self._epochs = epochs or reader
         self._defer = defer
 
     def answer(self, question: QueryJobs, sight: JobSight) -> Deferred[JobsPage]:
@@ -42,7 +44,7 @@ class HistoryQuestions:
         return self._defer(self._page, question, sight)
 
     def _page(self, question: QueryJobs, sight: JobSight) -> JobsPage:
-        reader = self._open()
+        reader = self._epochs() if question.source == "epochs" else self._open()
         try:
             return history_page(reader, question, sight)
         finally:

@@ -6,6 +6,7 @@ parameter                             gets
 ``EVENT_LOG``                         the events of all users' jobs that the schedd decides or hears of
 ``HISTORY``, where it is set          the ad of each job that leaves the queue, with HTCondor's banner
 ``PER_JOB_HISTORY_DIR``               the same, a file ``history.CLUSTER.PROC`` for each job
+``JOB_EPOCH_HISTORY``                 the ad of each job whenever a run of it ends (``epochs.py``)
 ====================================  ==================================================================
 
 The histories have all of a job's ad, its environment too: they are readable by the account of the schedd alone.
@@ -31,6 +32,7 @@ from condor_actors.config import Config
 from condor_actors.config.settings import setting
 from condor_actors.cores.schedd.job_notices import RecordEvent
 from condor_actors.cores.schedd.queue_operations import ArchiveJob
+from condor_actors.daemons.schedd.epochs import Epochs
 from condor_actors.userlog.event_text import event_text
 
 __all__ = ["RecordSettings", "Records", "record_settings"]
@@ -69,8 +71,10 @@ class Records:
     Without settings it writes nothing.
     """
 
-    def __init__(self, settings: RecordSettings | None = None, wall_clock: Callable[[], float] | None = None) -> None:
+    def __init__(self, settings: RecordSettings | None = None, wall_clock: Callable[[], float] | None = None,
+                 epochs: Epochs | None = None) -> None:
         self.settings = settings or RecordSettings()
+        self.epochs = epochs or Epochs()
         self._wall_clock = wall_clock
         self._log = Logger("condor.schedd")
         self._sick: set[str] = set()

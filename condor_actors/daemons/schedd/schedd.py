@@ -26,7 +26,7 @@ from condor_actors.actors.workers import Workers
 from condor_actors.classads import ClassAd
 from condor_actors.config import Config
 from condor_actors.cores.rights import is_user
-from condor_actors.cores.schedd.job_notices import RecordEvent
+from condor_actors.cores.schedd.job_notices import RecordEpoch, RecordEvent
 from condor_actors.cores.schedd.job_transitions import ForgetSpool
 from condor_actors.cores.schedd.schedd_core import AtRest, Finish, HostHello, ScheddCore, Stop
 from condor_actors.cores.schedd.schedd_settings import ScheddSettings, schedd_settings
@@ -39,6 +39,7 @@ from condor_actors.cores.schedd.shadow_host import (
     StartHost,
 )
 from condor_actors.daemons.admin import package_version
+from condor_actors.daemons.schedd.epochs import EpochReader, Epochs, epoch_settings
 from condor_actors.daemons.schedd.history import HistoryQuestions
 from condor_actors.daemons.schedd.job_accounts import JobAccounts, job_accounts
 from condor_actors.daemons.schedd.job_story import told, whole_story
@@ -65,6 +66,8 @@ INBOX_LIMIT = 20_000
 HISTORY_TRIM_S = 3600.0
 TRIM_GAP_S = 0.1
 """Between two pieces of the history that are forgotten."""
+FROM_FILES = ("history", "epochs")
+"""Sources of jobs that a worker reads."""
 CLOCK_LOOK_S = 10.0
 CLOCK_SET_S = 60.0
 USERS_AGAIN_S = 0.5
@@ -175,7 +178,7 @@ class ScheddActor(CoreActor):
                     self.core, self._is_ignorant = self._make_core(), False
                 self._begin()
             return
-        if isinstance(message, QueryJobs) and message.source == "history":
+        if isinstance(message, QueryJobs) and message.source in FROM_FILES:
             self.context.defer_to_turn(self._edges.history.answer(message, self.core.context.sight(delivery.identity)),
                                        lambda answer: self._history_answered(delivery, answer))
             return
@@ -242,7 +245,7 @@ class ScheddActor(CoreActor):
     def _may_be_read(message: Any) -> bool:
         """What is answered from files that only this daemon reads, whether or not anything can be stored."""
         return (isinstance(message, (QueryStory, *SPOOL_READS))
-                or (isinstance(message, QueryJobs) and message.source == "history"))
+                or (isinstance(message, QueryJobs) and message.source in FROM_FILES))
 
     def event(self, delivery: Delivery) -> Delivery:
         """The core must know who asks."""
@@ -335,6 +338,8 @@ class ScheddActor(CoreActor):
             self.context.after_commit(lambda: self._edges.spool.forget(effect))
         elif isinstance(effect, RecordEvent):
             self.context.after_commit(lambda: self._edges.records.event(effect))
+        elif isinstance(effect, RecordEpoch):
+            self.context.after_commit(lambda: self._edges.records.epochs.record(effect))
         elif isinstance(effect, AtRest):
             for done in self._at_rest:
                 self.context.after_commit(done)
@@ -445,6 +450,7 @@ class ScheddDaemon:
         """Take new settings; the queue stays."""
         self._settings = settings_of(config, self._settings.machine, self._edges.accounts)
         self._edges.records.settings = record_settings(config)
+        self._edges.records.epochs.settings = epoch_settings(config)
         self.system.tell(Address("", "schedd"), NewSettings(self._settings))
 
     def ad(self) -> ClassAd:
@@ -498,15 +504,16 @@ def make_daemon(config: Config, world: World) -> Daemon:
     questions, removals = (Workers(reactor, config.seconds("USER_FILE_TIMEOUT")) for _ in range(2))
     spool = Path(settings.spool)
     store = world.stores.open_queue(spool) if world.stores is not None else QueueStore(spool, patient=True)
+    epochs = Epochs(epoch_settings(config))
     edges = ScheddEdges(
         store=store,
         processes=world.processes or RealHostProcesses(config.path("RUN"), config.path("LOG"), accounts),
         mint=make_mint(world, machine, config.seconds("PROXY_LIFETIME")),
         spool=Spool(spool, OrderedFolders(accounts) if accounts is not None else OwnFolders(),
                     questions.run, removals.run),
-        history=HistoryQuestions(store.history),
+        history=HistoryQuestions(store.history, epochs=lambda: EpochReader(epochs.settings.path)),
         reidentify=getattr(world.post, "reidentify", lambda node, name, uid: None),
         uid=world.uid, accounts=accounts,
-        records=Records(record_settings(config), world.wall_clock), raw_clock=time.time,
+        records=Records(record_settings(config), world.wall_clock, epochs), raw_clock=time.time,
     )
     return ScheddDaemon(settings, world, edges)

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from condor_actors.tools.lib.contact import Schedd
 
 ROTATED = re.compile(r"\.\d{8}T\d{6}")
-ONCE = "a job is recorded once, when it leaves the queue; its event log tells of every run (-userlog FILE)"
 EXTRACTED = 100_000
 """Ads that ``-extract`` copies unless ``-limit`` says otherwise."""
 FLAGS = (
@@ -35,8 +34,9 @@ FLAGS = (
     Flag("jsonl", 5), *ad_output.flags(),
     Flag("completedsince", 2, 1), Flag("since", 2, 1), Flag("scanlimit", 2, 1), Flag("search", 3, 1),
     Flag("name", 1, 1), Flag("no-librarian", 4, idle="the history is its own index"), Flag("pool", 1, 1),
-    Flag("epochs", 1, colon=True, refused=ONCE), Flag("extract", 2, 1), Flag("type", 2, 1),
-    Flag("transfer-history", 3, colon=True, refused=f"transfers are not recorded by themselves, and {ONCE}"),
+    Flag("epochs", 1, colon=True), Flag("extract", 2, 1), Flag("type", 2, 1),
+    Flag("transfer-history", 3, colon=True,
+         refused="transfers are not recorded by themselves; -epochs shows each run with the bytes it moved"),
     Flag("daemon", 3, refused="daemons' ads are not recorded; condor_status -direct shows the present one"),
     Flag("startd", 3, refused="machines keep no history of the jobs that ran on them; the schedd's holds them all"),
     Flag("schedd", 3), Flag("directory", 3, idle="only -epochs would read a directory"), Flag("userlog", 1, 1),
@@ -61,6 +61,7 @@ class Question(ad_output.AdQuestion):
     scan_limit: int = 0
     width: int = 100
     is_forwards: bool = False
+    source: str = "history"
 
 
 def main() -> int:
@@ -87,13 +88,26 @@ def _understand(given: Sequence[Given]) -> Question:
             question.scan_limit = _number(item.word, value)
         elif item.name == "completedsince":
             question.since = f"CompletionDate <= ({ad_output.checked(value)})"
+        elif item.name == "epochs":
+            if item.qualifier:
+                raise ToolError("Error: -epochs:d removes nothing here: MAX_EPOCH_HISTORY_LOG and "
+                                "MAX_EPOCH_HISTORY_ROTATIONS bound what is kept; use -epochs")
+            question.source = "epochs"
         elif item.name == "type":
-            others = {word for word in value.upper().replace(",", " ").split() if word not in ("ALL", "JOB")}
-            if others:
-                raise ToolError(f"Error: the history holds records of type JOB, none of {', '.join(sorted(others))}")
+            _take_type(question, value)
     if question.extract:
         _check_extract(question, limited=any(item.name == "limit" for item in given))
     return question
+
+
+def _take_type(question: Question, value: str) -> None:
+    words = set(value.upper().replace(",", " ").split())
+    known = {"EPOCH", "ALL"} if question.source == "epochs" else {"JOB", "ALL"}
+    if words == {"EPOCH"}:
+        question.source, known = "epochs", words
+    if words - known:
+        raise ToolError(f"Error: there are records of type {' or '.join(sorted(known - {'ALL'}))} here, none of "
+                        f"{', '.join(sorted(words - known))}")
 
 
 def _number(word: str, value: str) -> int:
@@ -122,7 +136,7 @@ def _answer(question: Question) -> int:
         return _print(question, _chosen(question, [ad for path in paths for ad in ad_output.ads_of_file(path)]))
     with schedd(config, name=question.name, pool=question.pool) as there:
         if question.scan_limit:
-            looked_at = Question(limit=0 if question.is_forwards else question.scan_limit)
+            looked_at = Question(source=question.source, limit=0 if question.is_forwards else question.scan_limit)
             return _print(question, _chosen(question, list(_asked(there, looked_at, ()))[::-1]))
         is_evaluated = question.form == "row" and not question.row().is_raw  # it may need any other attribute
         ads = _asked(there, question, () if is_evaluated or question.extract else question.names() or ())
@@ -150,7 +164,7 @@ def _asked(there: Schedd, question: Question, projection: Sequence[str]) -> Iter
     while True:
         page = there.ask(
             QueryJobs(
-                source="history", ids=tuple(question.ids), constraint=_constraint(question),
+                source=question.source, ids=tuple(question.ids), constraint=_constraint(question),
                 projection=tuple(projection), limit=limit, since=question.since, cursor=cursor,
             )
         )  # fmt: skip
@@ -242,6 +256,7 @@ USAGE = """Usage: condor_history [source] [restriction-list] [options]
       -userlog <file>         read the jobs that have ended from this event log
       -name <name>            ask this schedd
       -pool <host>            ask this central manager for it
+      -epochs                 every run of the jobs, not each job's end (JOB_EPOCH_HISTORY)
 
    and [restriction-list] is one or more of
       <cluster>  <cluster>.<proc>  <owner>  -constraint <expr>
@@ -253,7 +268,7 @@ USAGE = """Usage: condor_history [source] [restriction-list] [options]
       -since <job>|<expr>     stop at this job, or when the expression is true
       -completedsince <time>  stop at jobs completed at or before this time (seconds since 1970, or an expression)
       -scanlimit <n>          look at no more than so many jobs
-      -type JOB | ALL         which records; there are those of jobs only
+      -type JOB | EPOCH | ALL which records: of jobs (or all) that have left the queue, or as -epochs
       -extract <file>         copy the jobs into a new file for -file
       -long -json -jsonl -xml whole ads  [-attributes A,B]
       -autoformat[:jlhVrTY,tng] <attr> ...   -format <fmt> <attr>   -print-format <file>
