@@ -91,7 +91,9 @@ preserve_relative_paths PreserveRelativePaths; skip_if_dataflow SkipIfDataflow; 
 retry_request_memory RetryRequestMemory; retry_request_memory_increase NextRequestMemory;
 retry_request_memory_max MaxRequestMemory; retry_request_disk RetryRequestDisk;
 ulog_execute_attrs UserLogExecuteEventAttrs; remote_initialdir RemoteIwd; erase_output_and_error_on_restart DontAppend;
-machine_count; node_count; nodecount
+machine_count; node_count; nodecount;
+container_image ContainerImage; transfer_container TransferContainer; container_target_dir ContainerTargetDir;
+docker_network_type DockerNetworkType
 """
 
 _IGNORED: tuple[tuple[str, str], ...] = (
@@ -107,8 +109,8 @@ _IGNORED: tuple[tuple[str, str], ...] = (
 
 _GRID = "jobs are not handed to other batch systems or clouds"
 _GRID_INSTEAD = "Submit the program itself with universe = vanilla."
-_CONTAINER = "containers are not started"
-_CONTAINER_INSTEAD = "Send the program and its libraries with transfer_input_files, or install them on the machines."
+_REGISTRY = "nothing fetches images from registries"
+_REGISTRY_INSTEAD = "Bring the image as a tar file (docker save IMAGE > image.tar; container_image = image.tar)."
 _GPU = "GPUs are not told apart by their properties"
 _GPU_INSTEAD = "Use request_gpus where the administrator counts GPUs, and requirements on attributes of the machine."
 _OAUTH = "there is no service that keeps credentials"
@@ -129,11 +131,13 @@ _REFUSED: tuple[tuple[str, str, str], ...] = (
     ("gs_access_key_id_file; gs_secret_access_key_file; s3_access_key_id_file EC2AccessKeyId; "
      "s3_secret_access_key_file EC2SecretAccessKey", "nothing signs requests to object stores",
      "Use a URL that carries its own signature, or fetch the file in the job."),
-    ("container_image ContainerImage; docker_image DockerImage; container_target_dir ContainerTargetDir; "
-     "container_service_names ContainerServiceNames; <service-name>_container_port; <service-name>_HostPort; "
-     "container_is_common; transfer_container TransferContainer; docker_network_type DockerNetworkType; "
-     "docker_override_entrypoint DockerOverrideEntrypoint; docker_pull_policy DockerPullPolicy",
-     _CONTAINER, _CONTAINER_INSTEAD),
+    ("docker_image DockerImage; docker_pull_policy DockerPullPolicy; "
+     "docker_override_entrypoint DockerOverrideEntrypoint",
+     _REGISTRY, _REGISTRY_INSTEAD),
+    ("container_service_names ContainerServiceNames; <service-name>_container_port; <service-name>_HostPort",
+     "no ports are forwarded", "A job in an image has the machine's network: let it listen on a free port and write "
+     "that into a file."),
+    ("container_is_common", "an image is sent to a machine and unpacked there once for all jobs of its owner", ""),
     ("mount_under_scratch JobMountUnderScratch", "the machine's administrator says which folders a job has of its own",
      "A job has its own /tmp, /var/tmp and /dev/shm (MOUNT_UNDER_SCRATCH) where the daemons run as root; everywhere it "
      "may write to $TMPDIR."),

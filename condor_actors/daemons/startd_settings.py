@@ -174,6 +174,8 @@ def machine_ad(config: Config, facts: MachineFacts, total: Share, address: str, 
         "has_sse4_2": "sse4_2" in facts.cpu_flags, "has_ssse3": "ssse3" in facts.cpu_flags,
         "Microarch": _microarchitecture(facts.cpu_flags), "DetectedGPUs": total.custom.get("GPUs", Custom(0)).amount,
     }
+    if facts.containers:
+        values |= {"HasContainer": True, "HasSandboxImage": True, "HasUserNamespaces": True}
     if facts.cpu_model:
         values["CpuModelName"] = facts.cpu_model
     ad = ClassAd(values)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import posixpath
 import signal
 
 from condor_actors.cores.argument_quoting import join_raw
@@ -20,6 +21,9 @@ from condor_actors.submit.quoting import (
     split_raw,
     unquote,
 )
+
+FROM_REGISTRY = ("bring the image as a tar file: docker save IMAGE > image.tar, and container_image = image.tar; "
+                 "where the machines have it unpacked, name that folder with transfer_container = false")
 
 
 def universe(context: BuildContext) -> None:
@@ -45,21 +49,33 @@ def universe(context: BuildContext) -> None:
         raise SubmitError(f"{name} universe needs a {name}_image")
     context.set("JobUniverse", context.universe)
     if context.topping == "docker":
-        context.set("WantDocker", True)
-        context.set("DockerImage", docker_image or image)
-    elif context.topping:
+        raise SubmitError("docker_image would have no effect: nothing here fetches images from registries",
+                          command="docker_image", remedy=FROM_REGISTRY)
+    if context.topping:
         _container(context, image or docker_image or "")
 
 
 def _container(context: BuildContext, image: str) -> None:
+    if image.endswith(".sif") or image.startswith("oras:"):
+        raise SubmitError("images in SIF files take Apptainer, which is not started here", command="container_image",
+                          remedy="name a folder with the root directory, or a tar file of it")
+    if "://" in image or image.startswith("docker:"):
+        raise SubmitError("nothing here fetches images from registries", command="container_image",
+                          remedy=FROM_REGISTRY)
+    if not image.rstrip("/"):
+        raise SubmitError("the machine's own root directory is no image", command="container_image")
+    network = (context.text("docker_network_type", "DockerNetworkType") or "host").lower()
+    if network not in ("host", "none"):
+        raise SubmitError(f"docker_network_type = {network} is neither host nor none", command="docker_network_type",
+                          remedy="a job in an image has the machine's network (host), or none")
+    target = context.text("container_target_dir", "ContainerTargetDir")
+    if target is not None and (not target.startswith("/") or posixpath.normpath(target) != target or target == "/"):
+        raise SubmitError(f"container_target_dir = {target} is no absolute path of a folder",
+                          command="container_target_dir")
     context.set("WantContainer", True)
-    if image.startswith("docker:"):
-        context.set("WantDockerImage", True)
-    elif image.endswith(".sif"):
-        context.set("WantSIF", True)
-    else:
-        context.set("WantSandboxImage", True)
+    context.set("WantSandboxImage", True)
     context.set("ContainerImage", image)
+    context.set("TransferContainer", context.boolean("transfer_container", "TransferContainer", default=True))
 
 
 def folder(context: BuildContext) -> None:
@@ -91,10 +107,6 @@ def executable(context: BuildContext) -> None:
     if context.interactive and name is None:
         name = "/bin/sleep"
     if name is None:
-        if context.topping:
-            context.set("Cmd", "")
-            context.set("TransferExecutable", False)
-            return
         raise SubmitError("No 'executable' parameter was provided")
     name = name.strip('"')
     transfer = context.text("transfer_executable", "TransferExecutable")

@@ -34,8 +34,10 @@ def transfer(context: BuildContext) -> None:
             context.set("FileSystemDomain", domain)
     inputs = listed(unquoted(inputs_text)) if inputs_text is not None else []
     container = context.get("ContainerImage")
-    if container is not None and not is_url(container) and not container.startswith("/") and container not in inputs:
-        inputs.append(container)
+    if container is not None and context.get("TransferContainer") is not False and should != "NO":
+        container = container.rstrip("/")
+        if container not in (each.rstrip("/") for each in inputs):
+            inputs.append(container)
     for tool in ("ToolDaemonCmd", "ToolDaemonInput"):
         name = context.get(tool)
         if name is not None and name not in inputs:

@@ -34,6 +34,7 @@ struct limit {
 struct bind {
     const char *from; /* NULL: a file system in memory that goes with the namespace */
     const char *to;
+    bool read_only; /* in a container only */
 };
 
 enum filter { FILTER_NONE, FILTER_JOB, FILTER_JOB_TRACEABLE, FILTER_RUNTIME };
@@ -52,6 +53,8 @@ struct plan {
     size_t joined_count;
     const char *root;
     const char *directory;
+    const char *layers; /* of a container: a folder with upper, work, root in it; NULL: none */
+    const char *image;  /* of which those are the upper layers, a folder */
     const char *cgroups[MAX_CGROUPS];
     size_t cgroup_count;
     struct limit limits[MAX_LIMITS];
@@ -86,6 +89,9 @@ void fail(const char *stage, int error, const char *detail) __attribute__((noret
 void join_cgroups(const struct plan *plan);
 void enter_namespaces(const struct plan *plan);
 void arrange_mounts(const struct plan *plan);
+
+/* container.c: the root directory of a job that has an image. */
+void enter_container(const struct plan *plan);
 
 /* filter.c: what the kernel does for the program. */
 void close_filter(enum filter which);

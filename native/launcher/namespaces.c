@@ -210,6 +210,10 @@ void arrange_mounts(const struct plan *plan)
         /* Slave: what the host mounts or unmounts later reaches the job, never the other way. */
         if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
             fail("mount", errno, "/");
+        if (plan->layers) {
+            enter_container(plan);
+            return;
+        }
         bind_all(plan);
         if (plan->isolate & CLONE_NEWPID)
             mount_processes(plan);

@@ -94,11 +94,11 @@ static void keep_descriptor(struct plan *plan, const char *option, const char *t
     plan->kept[plan->kept_count++] = (int)number(option, text, 10, 3, INT_MAX);
 }
 
-static void add_bind(struct plan *plan, const char *option, const char *from, const char *to)
+static void add_bind(struct plan *plan, const char *option, const char *from, const char *to, bool read_only)
 {
     if (plan->bind_count == MAX_BINDS)
         fail("options", E2BIG, option);
-    plan->binds[plan->bind_count++] = (struct bind){from, to};
+    plan->binds[plan->bind_count++] = (struct bind){from, to, read_only};
 }
 
 static void shut(const char **list, size_t *count, const char *option, const char *path)
@@ -158,7 +158,7 @@ static bool read_valued(struct plan *plan, const char *name, char *value)
         plan->joined[plan->joined_count++] = value;
         plan->joins_pids |= strstr(value, "/ns/pid") != NULL;
     } else if (strcmp(name, "--tmpfs") == 0) {
-        add_bind(plan, name, NULL, value);
+        add_bind(plan, name, NULL, value, false);
     } else if (strcmp(name, "--death-signal") == 0) {
         plan->death_signal = (int)number(name, value, 10, 1, 64);
     } else if (strcmp(name, "--status-fd") == 0) {
@@ -168,6 +168,10 @@ static bool read_valued(struct plan *plan, const char *name, char *value)
         keep_descriptor(plan, name, value);
     } else if (strcmp(name, "--end-fd") == 0) {
         plan->end_fd = (int)number(name, value, 10, 3, INT_MAX);
+    } else if (strcmp(name, "--layers") == 0) {
+        plan->layers = value;
+    } else if (strcmp(name, "--image") == 0) {
+        plan->image = value;
     } else if (strcmp(name, "--read-only") == 0) {
         shut(plan->read_only, &plan->read_only_count, name, value);
     } else if (strcmp(name, "--hide") == 0) {
@@ -186,10 +190,16 @@ static void check(const struct plan *plan)
         fail("options", EINVAL, "--uid needs --gid: a job never keeps the launcher's groups");
     if (plan->group_count && !plan->has_gid)
         fail("options", EINVAL, "--groups needs --gid");
+    for (size_t i = 0; i < plan->bind_count; i++)
+        if (plan->binds[i].read_only && !plan->layers)
+            fail("options", EINVAL, "--bind-read-only needs --layers");
     if (plan->bind_count && !(plan->isolate & CLONE_NEWNS))
         fail("options", EINVAL, "--bind and --tmpfs need --isolate mount");
     if ((plan->read_only_count || plan->hidden_count) && !(plan->isolate & CLONE_NEWNS))
         fail("options", EINVAL, "--read-only and --hide need --isolate mount");
+    if (plan->layers && (!plan->image || plan->root || plan->read_only_count || plan->hidden_count ||
+                         !(plan->isolate & CLONE_NEWNS) || !(plan->isolate & CLONE_NEWPID)))
+        fail("options", EINVAL, "--layers needs --image and --isolate mount,pid, and shuts nothing else");
     if (plan->first && (!(plan->isolate & CLONE_NEWPID) || plan->status_fd < 0))
         fail("options", EINVAL, "--first needs --isolate pid and --status-fd");
     for (size_t i = 0; i < plan->kept_count; i++)
@@ -209,7 +219,10 @@ void read_options(struct plan *plan, int count, char **words)
             plan->first = true;
             i += 1;
         } else if (strcmp(name, "--bind") == 0 && i + 2 < count) {
-            add_bind(plan, name, words[i + 1], words[i + 2]);
+            add_bind(plan, name, words[i + 1], words[i + 2], false);
+            i += 3;
+        } else if (strcmp(name, "--bind-read-only") == 0 && i + 2 < count) {
+            add_bind(plan, name, words[i + 1], words[i + 2], true);
             i += 3;
         } else if (i + 1 < count && read_valued(plan, name, words[i + 1])) {
             i += 2;

@@ -299,6 +299,42 @@ ROWS = (
         read_by=STARTER,
     ),
     text("SINGULARITY", None, "The path of Singularity or Apptainer.", read_by=STARTER),
+    integer(
+        "CONTAINER_IMAGE_CACHE",
+        20480,
+        "How much disk unpacked container images may take that no job uses.",
+        low=0,
+        unit="MiB",
+        read_by=STARTER,
+    ),
+    integer(
+        "CONTAINER_IMAGE_LIMIT",
+        20480,
+        "How large an unpacked container image may be; the job of a larger one is held.",
+        low=1,
+        unit="MiB",
+        read_by=STARTER,
+    ),
+    words(
+        "DOCKER_VOLUMES",
+        None,
+        "Names of folders or files of the machine that can be seen in container images; each has a"
+        " DOCKER_VOLUME_DIR_<NAME>.",
+        read_by=STARTER,
+    ),
+    words("DOCKER_MOUNT_VOLUMES", None, "Those of DOCKER_VOLUMES that jobs in images see.", read_by=STARTER),
+    text(
+        "DOCKER_VOLUME_DIR_<NAME>",
+        None,
+        "PATH, or PATH:PATH-IN-THE-IMAGE, with :ro behind it for reading only.",
+        read_by=STARTER,
+    ),
+    expression(
+        "DOCKER_VOLUME_DIR_<NAME>_MOUNT_IF",
+        None,
+        "Which jobs (MY) in images see it; without it all do.",
+        read_by=STARTER,
+    ),
     expression("JOB_RENICE_INCREMENT", "0", "By how much a job is niced, over its ad (MY).", read_by=STARTER),
     integer(
         "JOB_CPU_WEIGHT",

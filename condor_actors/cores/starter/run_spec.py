@@ -18,6 +18,7 @@ from condor_actors.classads import UNDEFINED, ClassAd, Expr, is_true
 from condor_actors.config.settings import setting
 from condor_actors.cores.argument_quoting import UnbalancedQuote, split_raw
 from condor_actors.cores.flocking import foreign_job
+from condor_actors.cores.starter.container_spec import BadContainer, ContainerSpec, container_of
 from condor_actors.messages.codes import CHECKPOINT_SIGNAL, Universe
 from condor_actors.messages.realm import parted
 
@@ -97,6 +98,7 @@ class RunSpec:
         remote_directory: where it begins instead of its own folder (RemoteIwd); empty: there.
         appends: its output goes on where an evicted run's ended (DontAppend is false, ON_EXIT_OR_EVICT).
         keeps_paths: named outputs keep the folders of their names (PreserveRelativePaths).
+        container: the image that is its root directory; None: it sees the machine's.
         standard: the runtime runs it and its files stay at home; asked to go, it takes a checkpoint.
     """
 
@@ -137,6 +139,7 @@ class RunSpec:
     remote_directory: str = ""
     appends: bool = False
     keeps_paths: bool = False
+    container: ContainerSpec | None = None
 
     def niceness(self, renice: Expr | None, job: ClassAd, slot: ClassAd) -> int:
         """How nice the run is; a JOB_RENICE_INCREMENT that is no number for this job counts as 10, as in the manual."""
@@ -276,7 +279,17 @@ def read_spec(job: ClassAd) -> RunSpec:
         window_s=job.get_float("DeferralWindow"),
         stack_bytes=stack if isinstance(stack, int) and not isinstance(stack, bool) and stack > 0 else None,
         remote_directory=_path(job, "RemoteIwd", ""), appends=appends_output(job),
-        keeps_paths=job.get_bool("PreserveRelativePaths"))
+        keeps_paths=job.get_bool("PreserveRelativePaths"), container=_container(job, standard))
+
+
+def _container(job: ClassAd, standard: bool) -> ContainerSpec | None:
+    try:
+        found = container_of(job)
+    except BadContainer as error:
+        raise BadJob(str(error)) from None
+    if found is not None and standard:
+        raise BadJob("a job of the standard universe has its root directory at home, and no image")
+    return found
 
 
 def appends_output(job: ClassAd) -> bool:

@@ -14,6 +14,7 @@ from twisted.python.failure import Failure
 
 from condor_actors.cores.starter import job_run as jr
 from condor_actors.cores.starter.run_spec import EXECUTABLE
+from condor_actors.daemons.starter.container_image import ContainerImage, without_image
 from condor_actors.daemons.starter.url_inputs import UrlInputs
 from condor_actors.messages.codes import HoldCode
 from condor_actors.messages.manifest import FileEntry
@@ -58,7 +59,8 @@ class RunInputs:
                     return
             starter.account = edges.account_for(starter.spec, starter.claim)
             sandbox = held.sandbox = edges.root.create(starter.account)
-            entries, ads = _executable(self._entries), (starter.job_ad, starter.claim.slot_ad)
+            entries = without_image(_executable(self._entries), starter.spec.container)
+            ads = (starter.job_ad, starter.claim.slot_ad)
             if not is_light(entries):
                 filling = held.in_thread(lambda: sandbox.fill(entries, held.blobs, *ads))
                 starter.context.defer_to_turn(filling, self._filled)
@@ -101,7 +103,14 @@ class RunInputs:
             result.trap(BadManifest, BlobError, OSError)
             self._not_filled(result.value)
             return
-        UrlInputs(self._starter, [entry for entry in self._entries if entry.url], self._prepared).go_on()
+        UrlInputs(self._starter, [entry for entry in self._entries if entry.url], self._fetched).go_on()
+
+    def _fetched(self) -> None:
+        spec = self._starter.spec.container
+        if spec is None:
+            self._prepared()
+        else:
+            ContainerImage(self._starter, spec, self._entries, self._prepared).find()
 
     def _prepared(self) -> None:
         starter = self._starter

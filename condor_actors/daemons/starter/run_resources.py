@@ -14,6 +14,7 @@ import attrs
 from twisted.internet.defer import Deferred
 
 from condor_actors.cores.rights import is_shadow_of
+from condor_actors.machine.containers.image_store import Image
 from condor_actors.machine.run.run_processes import RunProcesses
 from condor_actors.machine.run.sandbox import Sandbox
 from condor_actors.messages.envelope import Address, Identity
@@ -41,6 +42,7 @@ class RunResources:
         sandbox: its directory.
         processes: its processes, as long as there may be any: a claim's control group is the next run's afterwards.
         work: what a thread does with the sandbox now.
+        image: its root directory's; unpacks: the digest of one that it is unpacking.
         streams: of a standard-universe job; shells: beside the job.
     """
 
@@ -56,6 +58,8 @@ class RunResources:
     sandbox: Sandbox | None = None
     processes: RunProcesses | None = None
     work: Deferred[Any] | None = None
+    image: Image | None = None
+    unpacks: str = ""
     streams: RunStreams | None = None
     shells: Shells | None = None
 
@@ -124,11 +128,25 @@ class RunResources:
         else:
             self.work.addBoth(lambda _: self.edges.remove(sandbox))
 
+    def drop_image(self) -> None:
+        """The run needs its image no more."""
+        image, self.image = self.image, None
+        if image is not None and image.owner:
+            self.edges.remove_folders(self.edges.images.release(image, self.run_id))
+
+    def settle_image(self) -> None:
+        """Who waits for an image that this run was unpacking looks again."""
+        digest, self.unpacks = self.unpacks, ""
+        if digest:
+            self.edges.images.finished(self.owner, digest)
+
     def release(self) -> None:
         """Let go of everything; the record is no more."""
         self.edges.runs.pop(self.run_id, None)
         with contextlib.ExitStack() as last:  # each of these is tried, whatever becomes of the others
             last.callback(self.remove_sandbox)
+            last.callback(self.drop_image)
+            last.callback(self.settle_image)
             last.callback(self.edges.store.unpin, self.run_id)
             last.callback(self.close_grant)
             if self.shells is not None:

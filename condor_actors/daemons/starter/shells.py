@@ -15,6 +15,7 @@ from zope.interface import implementer
 
 from condor_actors.cores.starter import job_run as jr
 from condor_actors.cores.starter.run_spec import environment_of
+from condor_actors.daemons.starter.container_launch import in_image, seen_as
 from condor_actors.machine.run.launch import Ended, LaunchPlan, close_quietly
 from condor_actors.machine.run.process_tree import MARK, children_of
 from condor_actors.messages.envelope import Delivery, Done, Refused
@@ -29,6 +30,8 @@ BLOCK_BYTES = 16 * 1024
 PENDING_BYTES = 1 << 20
 STEPS_TO_JOB = 1
 """In a pid namespace: from its first process to the job; with a namespace of users a relay is before them."""
+IN_IMAGE = 'if command -v setsid >/dev/null 2>&1; then exec setsid -c "$@"; else exec "$@"; fi'
+"""An image may lack the program that makes the terminal the shell's own."""
 FIRST_PID = 2
 """Of a job, in a pid namespace of its own: the first process of all is the launcher's."""
 NAMESPACE_FILES = {"mount": "mnt"}
@@ -109,9 +112,9 @@ class Shell:
     def _plan(self, message: OpenShell, terminal: int) -> LaunchPlan:
         run, edges = self._run, self._edges
         assert run.sandbox is not None
-        account = run.account or edges.host.own_account
+        account, scratch = run.account or edges.host.own_account, seen_as(run.spec, run.sandbox)
         variables = environment_of(
-            run.spec, edges.settings.run, scratch=run.sandbox.path, slot_name=run.claim.slot_name, cpus=run.claim.cpus,
+            run.spec, edges.settings.run, scratch=scratch, slot_name=run.claim.slot_name, cpus=run.claim.cpus,
             assigned=run.claim.assigned, user=account.name, home=account.home)
         variables |= {MARK: f"{edges.root.path}:{run.run_id}", "TERM": message.terminal,
                       "_CONDOR_JOB_PIDS": str(run.core.pid)}
@@ -119,10 +122,12 @@ class Shell:
         if "pid" in isolate:
             variables["_CONDOR_JOB_PIDS"] = str(FIRST_PID)
         command = message.command or ("/bin/sh", "-i")
-        claim = ("exec setsid -w -c \"$@\"" if os.path.exists("/usr/bin/setsid") else "exec \"$@\"")
+        claim = "exec setsid -w -c \"$@\"" if os.path.exists("/usr/bin/setsid") else "exec \"$@\""
+        if run.spec.container is not None:
+            claim, variables = IN_IMAGE, in_image(run.spec, variables, scratch, run.held.image)
         return LaunchPlan(
             program="/bin/sh", arguments=("-c", claim, "sh", *command), environment=variables,
-            directory=run.sandbox.path if run.spec.transfers else run.spec.iwd, stdin=terminal, stdout=terminal,
+            directory=scratch if run.spec.transfers else run.spec.iwd, stdin=terminal, stdout=terminal,
             stderr=terminal, account=run.account,
             cgroups=run.claim.cgroup.directories if run.claim.cgroup is not None else (),
             join=[f"/proc/{self._inside(isolate)}/ns/{NAMESPACE_FILES.get(name, name)}" for name in isolate],

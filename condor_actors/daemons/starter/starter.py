@@ -22,6 +22,7 @@ from condor_actors.classads import ClassAd, Expr
 from condor_actors.classads.language.expressions import stored
 from condor_actors.cores.starter import job_run as jr
 from condor_actors.cores.starter.run_spec import NULL, RunSpec, environment_of
+from condor_actors.daemons.starter.container_launch import contained, prepare_layers, seen_as, volumes_of
 from condor_actors.daemons.starter.limit_watch import LimitWatch
 from condor_actors.daemons.starter.output_streams import OutputStreams
 from condor_actors.daemons.starter.run_files import read_run_file
@@ -29,7 +30,7 @@ from condor_actors.daemons.starter.run_inputs import RunInputs
 from condor_actors.daemons.starter.run_outputs import RunOutputs
 from condor_actors.daemons.starter.run_resources import RunResources
 from condor_actors.daemons.starter.shells import Shells
-from condor_actors.daemons.starter.starter_edges import StarterEdges
+from condor_actors.daemons.starter.starter_edges import StarterEdges, Volume
 from condor_actors.daemons.starter.starter_events import (
     LowerRun,
     RunActivity,
@@ -249,7 +250,12 @@ class Starter(Actor):
         directory = sandbox.path if spec.transfers else spec.iwd
         needed = (sandbox.path, directory, os.path.join(sandbox.path, spec.program))
         self.edges.make_places(sandbox, spec, needed)
+        if self.held.image is not None:
+            prepare_layers(spec, sandbox, self.held.image, self._volumes())
         sandbox.lend()
+
+    def _volumes(self) -> tuple[Volume, ...]:
+        return volumes_of(self.edges, self.job_ad)
 
     def _launch(self, processes: RunProcesses, plan: LaunchPlan) -> Launched:
         """Start the program; what becomes of it are turns, but its number is forgotten as soon as it is reaped."""
@@ -295,15 +301,21 @@ class Starter(Actor):
         assert sandbox is not None
         account = self.account or edges.host.own_account
         variables = environment_of(
-            spec, edges.settings.run, scratch=sandbox.path, slot_name=claim.slot_name, cpus=claim.cpus,
+            spec, edges.settings.run, scratch=seen_as(spec, sandbox), slot_name=claim.slot_name, cpus=claim.cpus,
             assigned=claim.assigned, user=account.name, home=account.home)
         variables[MARK] = f"{edges.root.path}:{self.run_id}"
         program, directory = os.path.join(sandbox.path, spec.program), sandbox.path if spec.transfers else spec.iwd
-        plan = edges.confined(LaunchPlan(
+        bare = LaunchPlan(
             program=program, arguments=spec.arguments, environment=variables, directory=directory, stdin=stdin,
             stdout=stdout, stderr=stderr, account=self.account,
             cgroups=claim.cgroup.directories if claim.cgroup is not None else (),
-            limits=edges.limits(spec, claim, account), nice=self._niceness()), spec, sandbox)
+            limits=edges.limits(spec, claim, account), nice=self._niceness())
+        image = self.held.image
+        if image is not None:
+            plan = contained(bare, spec, sandbox, image, self._volumes(), edges.filter_of(("pid",)))
+            directory = plan.directory
+        else:
+            plan = edges.confined(bare, spec, sandbox)
         elsewhere = spec.remote_directory  # after the confinement: it opens nothing that is shut
         return attrs.evolve(plan, directory=os.path.join(directory, elsewhere)) if elsewhere else plan
 

@@ -17,9 +17,13 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from condor_actors.classads import Expr
 from condor_actors.cores.starter.run_owner import DomainTrust
 from condor_actors.cores.starter.run_spec import RunSettings, RunSpec
+from condor_actors.daemons.starter.container_launch import isolation_of
 from condor_actors.daemons.starter.run_resources import RunResources
+from condor_actors.machine.containers.image_store import ImageStore
+from condor_actors.machine.containers.probe import containers_work
 from condor_actors.machine.run.cgroups import Cgroups
 from condor_actors.machine.run.confinement import NAMESPACES, reachable
 from condor_actors.machine.run.launch import Launcher, LaunchPlan
@@ -46,6 +50,21 @@ REMOVED_TOGETHER_S = 0.1
 
 
 @attrs.frozen(kw_only=True)
+class Volume:
+    """A folder or file of the machine that is seen in images (DOCKER_MOUNT_VOLUMES).
+
+    Attributes:
+        source, target: its path here, and there.
+        condition: which jobs see it; None: all.
+    """
+
+    source: str
+    target: str
+    read_only: bool = False
+    condition: Expr | None = None
+
+
+@attrs.frozen(kw_only=True)
 class StarterSettings:
     """What a reconfiguration may change.
 
@@ -57,6 +76,7 @@ class StarterSettings:
         private_folders, private_memory: what is a run's alone.
         confine: the parts of JOB_CONFINEMENT that are in force; read_only: JOB_READ_ONLY.
         namespaces: whether jobs may have any.
+        image_limit_bytes: CONTAINER_IMAGE_LIMIT; volumes: what the administrator mounts in images.
         hidden: the pool's own folders, which jobs do not see that have its account.
     """
 
@@ -71,6 +91,8 @@ class StarterSettings:
     read_only: tuple[str, ...] = ()
     namespaces: bool = True
     hidden: tuple[str, ...] = ()
+    image_limit_bytes: int = 20 << 30
+    volumes: tuple[Volume, ...] = ()
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -87,6 +109,7 @@ class StarterEdges:
         slot_account: as whom jobs of a slot run.
         own_hosts: the names of this machine.
         runs: what each run holds, by run id.
+        images: unpacked ones; containers: whether jobs can run in them here (blocks).
         leaving: directories that are being removed.
         at_rest: called when the last run is gone, while the process ends; None: it does not.
     """
@@ -107,6 +130,8 @@ class StarterEdges:
     own_hosts: Callable[[], tuple[str, ...]] = tuple
     manifest_limit: int = MANIFEST_LIMIT
     runs: dict[str, RunResources] = attrs.field(factory=dict)
+    images: ImageStore = attrs.field(default=attrs.Factory(lambda self: ImageStore(self.root.path, 0), takes_self=True))
+    containers: Callable[[], bool] = containers_work
     leaving: dict[str, Deferred[None]] = attrs.field(factory=dict)
     at_rest: Callable[[], None] | None = None
     _to_remove: list[Sandbox] = attrs.field(factory=list, init=False)
@@ -158,6 +183,12 @@ class StarterEdges:
 
         self.in_thread(lambda: [_removed(sandbox) for sandbox in sandboxes]).addBoth(removed)
 
+    def remove_folders(self, paths: Sequence[str]) -> None:
+        """Take folders away that nobody uses any more, beside the reactor."""
+        if paths:
+            self.in_thread(lambda: [self.host.remove_tree(path) for path in paths]).addErrback(
+                lambda why: self.log.warn("{paths} cannot be removed: {why}", paths=paths, why=why.value))
+
     # ---- processes
 
     def processes_for(self, claim: ActiveClaim, run_id: str) -> RunProcesses:
@@ -195,6 +226,8 @@ class StarterEdges:
 
     def isolation(self, spec: RunSpec) -> tuple[str, ...]:
         """Namespaces of an ordinary job; empty: it shares all with the machine."""
+        if spec.container is not None:
+            return isolation_of(spec)
         settings, allowed = self.settings, self.host.mount_isolation
         if not allowed or not settings.namespaces:
             return ()
@@ -213,7 +246,7 @@ class StarterEdges:
         Raises:
             OSError: see :meth:`Sandbox.private`.
         """
-        if self.isolation(spec) and self.settings.private_folders:
+        if spec.container is None and self.isolation(spec) and self.settings.private_folders:
             sandbox.private(self.settings.private_folders, needed)
 
     def confined(self, plan: LaunchPlan, spec: RunSpec, sandbox: Sandbox) -> LaunchPlan:

@@ -15,8 +15,9 @@ from condor_actors.cores.starter.run_owner import DomainTrust
 from condor_actors.cores.starter.run_spec import RunSettings
 from condor_actors.daemons.starter.claim_registry import ActiveClaim, StarterHost
 from condor_actors.daemons.starter.run_streams import accept_stream
-from condor_actors.daemons.starter.starter_edges import StarterEdges, StarterSettings
+from condor_actors.daemons.starter.starter_edges import StarterEdges, StarterSettings, Volume
 from condor_actors.daemons.starter.starter_events import EndAllRuns
+from condor_actors.machine.containers.image_store import ImageStore
 from condor_actors.machine.run.before_drop import group_base
 from condor_actors.machine.run.cgroups import Cgroups
 from condor_actors.machine.run.confinement import PARTS, folders_of_pool, wanted_parts
@@ -70,7 +71,8 @@ class StarterHostDaemon:
             store=self.host.blobs(spool / "starter_blobs", config.integer("STARTER_BLOB_CACHE") << 20,
                                   config.integer("STARTER_BLOB_CACHE_LEAVES") << 20),
             bulk=world.blobs or BulkService(world.reactor_time, world.log), settings=self._settings(config),
-            slot_account=self.slot_account, own_hosts=self.own_hosts)
+            slot_account=self.slot_account, own_hosts=self.own_hosts,
+            images=ImageStore(self.root.path, config.integer("CONTAINER_IMAGE_CACHE") << 20))
         self.claims: dict[str, ActiveClaim] = {}
 
     def _settings(self, config: Config) -> StarterSettings:
@@ -85,7 +87,23 @@ class StarterHostDaemon:
             private_folders=tuple(word.strip('"') for word in config.list_of("MOUNT_UNDER_SCRATCH")),
             private_memory=config.boolean("MOUNT_PRIVATE_DEV_SHM"), confine=self._confinement(config),
             read_only=tuple(config.list_of("JOB_READ_ONLY")), hidden=folders_of_pool(config),
+            image_limit_bytes=config.integer("CONTAINER_IMAGE_LIMIT") << 20, volumes=self._volumes(config),
             namespaces=self.host.may_change_user() or config.boolean("USE_PID_NAMESPACES"))
+
+    def _volumes(self, config: Config) -> tuple[Volume, ...]:
+        """DOCKER_MOUNT_VOLUMES; one that cannot be used is left out, and told of."""
+        found, known = [], {name.upper() for name in config.list_of("DOCKER_VOLUMES")}
+        for name in config.list_of("DOCKER_MOUNT_VOLUMES"):
+            parts = (config.text(f"DOCKER_VOLUME_DIR_{name}") or "").split(":")
+            shut = len(parts) > 1 and parts[-1] in ("ro", "rw")
+            source, target = parts[0], parts[1] if len(parts) - shut > 1 else parts[0]
+            if name.upper() not in known or not (source.startswith("/") and target.startswith("/")):
+                self.world.log.warn("DOCKER_MOUNT_VOLUMES has {name}: that needs to be one of DOCKER_VOLUMES, and "
+                                    "DOCKER_VOLUME_DIR_{name} = /PATH or /PATH:/PATH-IN-THE-IMAGE[:ro]", name=name)
+                continue
+            found.append(Volume(source=source, target=target, read_only=shut and parts[-1] == "ro",
+                                condition=config.expression(f"DOCKER_VOLUME_DIR_{name}_MOUNT_IF")))
+        return tuple(found)
 
     def _confinement(self, config: Config) -> tuple[str, ...]:
         """The parts of JOB_CONFINEMENT that work here; told once where some do not."""
@@ -208,6 +226,8 @@ class StarterHostDaemon:
         """Take new settings for runs to come."""
         self.config = config
         self.edges.settings = self._settings(config)
+        self.edges.images.quota_bytes = config.integer("CONTAINER_IMAGE_CACHE") << 20
+        self.edges.remove_folders(self.edges.images.prune())
 
     def ad(self) -> ClassAd:
         """For ``condor_ping`` and its like; a starter host does not advertise itself."""

@@ -54,6 +54,8 @@ class LaunchPlan:
         join: files of another process's namespaces.
         read_only: folders that it cannot write to; hide: folders that are empty for it, but for what is bound in them.
         filter: which system calls the kernel does for it (native/launcher/filter.c).
+        layers, image: of a container: a folder with ``upper``, ``work`` and ``root`` in it, over the folder that
+            becomes the process's root directory; ``read_only_binds``: mounts in it that cannot be written to.
         root: the process's root directory; ``program`` and ``directory`` are seen from there.  Empty: ours.
         keep: descriptors that it keeps beside the first three, by the numbers they have here.
         foreground: keep the caller's session (a shell on a terminal makes its own).
@@ -77,6 +79,9 @@ class LaunchPlan:
     read_only: Sequence[str] = ()
     hide: Sequence[str] = ()
     filter: str = ""
+    layers: str = ""
+    image: str = ""
+    read_only_binds: Sequence[tuple[str, str]] = ()
     root: str = ""
     keep: Sequence[int] = ()
     death_signal: int = DEATH_SIGNAL
@@ -176,6 +181,10 @@ class PosixLauncher:
             words += ["--isolate", ",".join(plan.isolate)]
         for source, target in plan.binds:
             words += ["--bind", source, target]
+        for source, target in plan.read_only_binds:
+            words += ["--bind-read-only", source, target]
+        if plan.layers:
+            words += ["--layers", plan.layers, "--image", plan.image]
         for target in plan.tmpfs:
             words += ["--tmpfs", target]
         for target in plan.read_only:

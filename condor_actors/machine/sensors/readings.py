@@ -19,6 +19,7 @@ from typing import Protocol
 import attrs
 import psutil
 
+from condor_actors.machine.containers.probe import containers_work
 from condor_actors.machine.run.confinement import confinement_here
 
 __all__ = ["HostReadings", "IdleNow", "Loads", "MachineFacts", "Readings", "processes_below"]
@@ -41,6 +42,8 @@ class MachineFacts:
     node: str = ""
     confinement: tuple[str, ...] = ()
     """The parts of JOB_CONFINEMENT that work here; see :mod:`condor_actors.machine.run.confinement`."""
+    containers: bool = False
+    """Whether jobs can run in images."""
 
 
 @attrs.frozen
@@ -106,7 +109,7 @@ class HostReadings:
             cpus=os.cpu_count() or 1, physical_cpus=psutil.cpu_count(logical=False) or os.cpu_count() or 1,
             memory_mib=memory.total >> 20, swap_mib=psutil.swap_memory().total >> 20, boot_s=psutil.boot_time(),
             kernel=platform.release(), cpu_model=model, cpu_flags=flags, node=platform.node(),
-            confinement=confinement_here(self._confine))
+            confinement=confinement_here(self._confine), containers=containers_work())
 
     def disk_free_kib(self, path: str) -> int:
         """Free space of the file system that holds the folder ``path``, which is made when it is not there."""

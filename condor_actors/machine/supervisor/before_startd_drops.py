@@ -8,6 +8,7 @@ uses a terminal or an input device.  The helper's list names that one program an
 from __future__ import annotations
 
 from condor_actors.config import Config
+from condor_actors.machine.containers.probe import containers_work
 from condor_actors.machine.privilege.ownership import make_own
 from condor_actors.machine.privilege.pool_account import PoolAccount
 from condor_actors.machine.run.confinement import confinement_here
@@ -27,6 +28,7 @@ def before_startd_drops(config: Config, account: PoolAccount) -> list[str]:
     """
     make_own(config.path("EXECUTE"), account)
     confinement_here(())  # what works here is found out now
+    containers_work()
     policy = ["--orders", "program,signal,watch"]
     policy += ["--program", PROGRAM, "root", PORT, *starter_command(config.path("RUN")), ";"]
     for start, way in DEVICES:

@@ -18,7 +18,7 @@ REFUSED = [row for row in COMMANDS if row.standing is Standing.REFUSED]
 IGNORED = [row for row in COMMANDS if row.standing is Standing.IGNORED]
 START = "executable = /bin/true\n"
 MADE_BY_SUBMIT = {"AcctGroup", "AcctGroupUser", "JobMaxRetries", "OnExitHoldSubCode", "PeriodicHoldReason",
-                  "PeriodicHoldSubCode", "JobBatchId", "DAGNodeName", "DAGManJobId"}
+                  "PeriodicHoldSubCode", "JobBatchId", "DAGNodeName", "DAGManJobId", "TransferContainer"}
 """Attributes whose effect is the tool's own work, or that other attributes are made of."""
 
 

@@ -1,0 +1,416 @@
+"""Unpacks a container image from a tar file, as the job's account, in a process of its own.
+
+Theory: an image is as hostile as its job.  The starter host opens the tar file and an empty folder and starts this
+module by the launcher; what it is to do comes over standard input.  Nothing in an image
+is named by a path of the machine: names are followed part by part inside the folder, links as if it were the root.  No
+device, pipe or socket is made, nobody's rights come with a file (setuid, setgid), and sizes, entries and time are
+counted while it is read, so that a small file cannot become a full disk.  What went wrong, or what the image says of
+itself, comes over standard error.
+
+==================  ========================================================================
+docker-archive      ``manifest.json`` names the layers and the configuration
+oci-archive         ``index.json`` leads to a manifest in ``blobs/``, and that to the same
+anything else       a tar of the root directory itself
+==================  ========================================================================
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import sys
+import tarfile
+import zlib
+from collections.abc import Iterator
+from lzma import LZMAError
+from typing import IO, Any
+
+import attrs
+
+from condor_actors.machine.run.users import Account
+
+__all__ = ["REPORT_BYTES", "BadImage", "ImageFacts", "UnpackOrder", "unpack"]
+
+MOST_ENTRIES = 2_000_000
+MOST_PARTS = 256
+MOST_LINKS = 40
+MOST_LAYERS = 256
+MOST_JSON_BYTES = 4 << 20
+ENTRY_BYTES = 4096
+BLOCK_BYTES = 1 << 20
+REPORT_BYTES = 32 * 1024
+WHITEOUT, OPAQUE = ".wh.", ".wh..wh..opq"
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class BadImage(Exception):
+    """The file is no image that can be used; the text says why."""
+
+
+@attrs.frozen(kw_only=True)
+class UnpackOrder:
+    """What one process is to do.
+
+    Attributes:
+        archive, folder: the numbers of the open tar file, and of the empty folder.
+        account: whom it becomes; None: it is that account already.
+        most_bytes, most_s: more is given up.
+    """
+
+    archive: int
+    folder: int
+    account: Account | None
+    most_bytes: int
+    most_s: float
+
+    def encode(self) -> bytes:
+        """As it goes through the pipe."""
+        account = attrs.asdict(self.account) if self.account is not None else None
+        return json.dumps(attrs.asdict(self) | {"account": account}).encode()
+
+
+@attrs.frozen(kw_only=True)
+class ImageFacts:
+    """What an image says of itself, and how large it is.
+
+    Attributes:
+        environment: ``NAME=VALUE``.
+        entrypoint: words before the job's program in the docker universe.
+        size_bytes: unpacked, as counted.
+    """
+
+    environment: tuple[str, ...] = ()
+    entrypoint: tuple[str, ...] = ()
+    size_bytes: int = 0
+
+
+@attrs.define
+class _Budget:
+    """What is left to be used; every entry costs something."""
+
+    left_bytes: int
+    left_entries: int = MOST_ENTRIES
+    used_bytes: int = 0
+
+    def take(self, size_bytes: int) -> None:
+        self.used_bytes += size_bytes + ENTRY_BYTES
+        self.left_entries -= 1
+        if self.used_bytes > self.left_bytes:
+            raise BadImage(f"unpacked it has more than the {self.left_bytes >> 20:,} MB there is room for "
+                           "(CONTAINER_IMAGE_LIMIT, or the disk)")
+        if self.left_entries < 0:
+            raise BadImage(f"it has more than {MOST_ENTRIES:,} entries")
+
+
+def parts_of(name: str) -> list[str]:
+    """A member's name as parts below the root.
+
+    Raises:
+        BadImage: it leads upwards, or is no name.
+    """
+    parts = [part for part in name.split("/") if part not in ("", ".")]
+    if ".." in parts or "\0" in name or len(parts) > MOST_PARTS:
+        raise BadImage(f"it has an entry called {name[:200]!r}")
+    return parts
+
+
+class _Tree:
+    """The folder that becomes the root; every path is followed inside it."""
+
+    def __init__(self, top: int) -> None:
+        self._top = top
+        self._last: tuple[tuple[str, ...], int] | None = None
+
+    def close(self) -> None:
+        if self._last is not None:
+            os.close(self._last[1])
+            self._last = None
+
+    def folder(self, parts: list[str]) -> int:
+        """A folder, made where it is not there; the descriptor is kept until the next one is asked for."""
+        if self._last is not None and self._last[0] == tuple(parts):
+            return self._last[1]
+        opened = self._walk(parts)
+        self.close()
+        self._last = (tuple(parts), opened)
+        return opened
+
+    def _walk(self, wanted: list[str]) -> int:
+        left, way, links = list(reversed(wanted)), [os.dup(self._top)], 0
+        try:
+            while left:
+                part = left.pop()
+                if part == "..":
+                    if len(way) > 1:
+                        os.close(way.pop())
+                    continue
+                try:
+                    target = os.readlink(part, dir_fd=way[-1])
+                except FileNotFoundError:
+                    os.mkdir(part, 0o755, dir_fd=way[-1])
+                except OSError:
+                    pass  # no link
+                else:
+                    links += 1
+                    if links > MOST_LINKS:
+                        raise BadImage(f"links lead round in a circle at {'/'.join(wanted)[:200]!r}")
+                    if target.startswith("/"):
+                        while len(way) > 1:
+                            os.close(way.pop())
+                    left += [each for each in reversed(target.split("/")) if each not in ("", ".")]
+                    continue
+                if len(way) > MOST_PARTS:
+                    raise BadImage("its folders are too deep")
+                way.append(os.open(part, FOLDER, dir_fd=way[-1]))
+            return way.pop()
+        finally:
+            for each in way:
+                os.close(each)
+
+    def clear(self, parts: list[str]) -> None:
+        """Remove what has this name, whatever it is."""
+        self.close()
+        _remove(self.folder(parts[:-1]), parts[-1])
+        self.close()
+
+    def empty(self, parts: list[str]) -> None:
+        """Remove what is in a folder."""
+        here = self.folder(parts)
+        for name in os.listdir(here):
+            _remove(here, name)
+        self.close()
+
+
+def _remove(folder: int, name: str) -> None:
+    try:
+        os.unlink(name, dir_fd=folder)
+        return
+    except FileNotFoundError:
+        return
+    except (IsADirectoryError, PermissionError):
+        pass
+    here = os.open(name, FOLDER, dir_fd=folder)
+    try:
+        for each in os.listdir(here):
+            _remove(here, each)
+    finally:
+        os.close(here)
+    os.rmdir(name, dir_fd=folder)
+
+
+def _apply(archive: tarfile.TarFile, tree: _Tree, budget: _Budget, *, layer: bool) -> None:
+    """Put all entries of a tar into the tree."""
+    for member in archive:
+        budget.take(member.size if member.isreg() else 0)
+        parts = parts_of(member.name)
+        if not parts:
+            continue
+        name = parts[-1]
+        if layer and name == OPAQUE:
+            tree.empty(parts[:-1])
+        elif layer and name.startswith(WHITEOUT):
+            tree.clear([*parts[:-1], *parts_of(name.removeprefix(WHITEOUT))])
+        else:
+            _put(archive, member, parts, tree)
+        archive.members = []  # type: ignore[attr-defined]  # it would keep them all
+
+
+def _put(archive: tarfile.TarFile, member: tarfile.TarInfo, parts: list[str], tree: _Tree) -> None:
+    folder, name = tree.folder(parts[:-1]), parts[-1]
+    if member.isdir():
+        try:
+            if not _is_folder(name, folder):
+                raise FileNotFoundError
+        except FileNotFoundError:
+            tree.clear(parts)
+            folder = tree.folder(parts[:-1])
+            os.mkdir(name, 0o755, dir_fd=folder)
+        here = os.open(name, FOLDER, dir_fd=folder)
+        os.fchmod(here, member.mode & 0o1777 | 0o700)
+        os.close(here)
+        return
+    if not (member.isreg() or member.issym() or member.islnk()):
+        return  # devices, pipes: a job has its own /dev
+    tree.clear(parts)
+    folder = tree.folder(parts[:-1])
+    if member.issym():
+        os.symlink(member.linkname, name, dir_fd=folder)
+    elif member.islnk():
+        _link(parts_of(member.linkname), folder, name, tree)
+    else:
+        _copy(archive, member, folder, name)
+
+
+def _is_folder(name: str, folder: int) -> bool:
+    import stat
+
+    return stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+
+
+def _link(source: list[str], folder: int, name: str, tree: _Tree) -> None:
+    kept = os.dup(folder)
+    try:
+        above = tree.folder(source[:-1])
+        os.link(source[-1], name, src_dir_fd=above, dst_dir_fd=kept, follow_symlinks=False)
+    except (OSError, IndexError) as error:
+        raise BadImage(f"its entry {name[:200]!r} is a link to a file that is not there: {error}") from None
+    finally:
+        os.close(kept)
+
+
+def _copy(archive: tarfile.TarFile, member: tarfile.TarInfo, folder: int, name: str) -> None:
+    source = archive.extractfile(member)
+    if source is None:
+        return
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    target = os.open(name, flags, 0o600, dir_fd=folder)
+    try:
+        while block := source.read(BLOCK_BYTES):
+            view = memoryview(block)
+            while view:
+                view = view[os.write(target, view):]
+        os.fchmod(target, member.mode & 0o777 | 0o400)
+    finally:
+        os.close(target)
+
+
+# ---- what an archive is
+
+
+def _json(archive: tarfile.TarFile, name: str) -> Any:
+    try:
+        member = archive.getmember(name)
+    except KeyError:
+        raise BadImage(f"it has no {name}") from None
+    stream = archive.extractfile(member) if member.size <= MOST_JSON_BYTES else None
+    if stream is None:
+        raise BadImage(f"its {name[:200]} cannot be read")
+    return json.loads(stream.read(MOST_JSON_BYTES))
+
+
+def _blob(digest: Any) -> str:
+    kind, _, value = str(digest).partition(":")
+    if not kind.isalnum() or not value.isalnum():
+        raise BadImage(f"it names a blob {str(digest)[:100]!r}")
+    return f"blobs/{kind}/{value}"
+
+
+def _layers(archive: tarfile.TarFile, names: set[str]) -> tuple[list[str], dict[str, Any]] | None:
+    """Members with the layers, lowest first, and the configuration; None: the archive is the root itself."""
+    if "manifest.json" in names:
+        (image,) = _json(archive, "manifest.json")
+        return [str(each) for each in image["Layers"]], _json(archive, str(image["Config"]))
+    if "oci-layout" not in names or "index.json" not in names:
+        return None
+    manifest = _json(archive, "index.json")
+    for _ in range(3):
+        if "layers" in manifest:
+            break
+        manifest = _json(archive, _blob(manifest["manifests"][0]["digest"]))
+    return [_blob(each["digest"]) for each in manifest["layers"]], _json(archive, _blob(manifest["config"]["digest"]))
+
+
+def unpack(stream: IO[bytes], top: int, most_bytes: int) -> ImageFacts:
+    """Unpack an image.
+
+    Args:
+        stream: the tar file, compressed or not; it can be sought in.
+        top: an open empty folder.
+        most_bytes: of all its files.
+
+    Raises:
+        BadImage: it cannot be used.
+        OSError: the disk.
+    """
+    budget, tree = _Budget(most_bytes), _Tree(top)
+    try:
+        with contextlib.closing(tarfile.open(fileobj=stream, mode="r:*")) as archive:
+            names, layered = set(), False
+            for count, member in enumerate(archive):
+                if count >= MOST_ENTRIES:
+                    raise BadImage(f"it has more than {MOST_ENTRIES:,} entries")
+                layered |= member.name in ("manifest.json", "oci-layout")
+                if member.name in ("manifest.json", "oci-layout", "index.json"):
+                    names.add(member.name)
+            found = _layers(archive, names) if layered else None
+            if found is not None:
+                return _facts(_apply_layers(archive, found, tree, budget), budget)
+        stream.seek(0)
+        with contextlib.closing(tarfile.open(fileobj=stream, mode="r:*")) as archive:
+            _apply(archive, tree, budget, layer=False)
+        return ImageFacts(size_bytes=budget.used_bytes)
+    except (tarfile.TarError, EOFError, zlib.error, LZMAError) as error:
+        raise BadImage(f"it is no tar file that can be read: {error}") from None
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
+        raise BadImage(f"its manifest cannot be understood: {type(error).__name__}: {error}") from None
+    finally:
+        tree.close()
+
+
+def _apply_layers(archive: tarfile.TarFile, found: tuple[list[str], dict[str, Any]], tree: _Tree,
+                  budget: _Budget) -> dict[str, Any]:
+    layers, configuration = found
+    if len(layers) > MOST_LAYERS:
+        raise BadImage(f"it has more than {MOST_LAYERS} layers")
+    for name in layers:
+        stream = archive.extractfile(name)
+        if stream is None:
+            raise BadImage(f"its layer {name[:200]!r} is not in it")
+        with contextlib.closing(tarfile.open(fileobj=stream, mode="r:*")) as layer:
+            _apply(layer, tree, budget, layer=True)
+    return configuration
+
+
+def _facts(configuration: dict[str, Any], budget: _Budget) -> ImageFacts:
+    said = configuration.get("config") or {}
+
+    def words(name: str) -> Iterator[str]:
+        for each in said.get(name) or ():
+            if not isinstance(each, str) or "\0" in each:
+                raise BadImage(f"its {name} is no list of words")
+            yield each
+
+    return ImageFacts(environment=tuple(each for each in words("Env") if "=" in each),
+                      entrypoint=tuple(words("Entrypoint")), size_bytes=budget.used_bytes)
+
+
+# ---- the process
+
+
+def _become(account: Account) -> None:
+    os.setgroups(account.groups or (account.gid,))
+    os.setresgid(account.gid, account.gid, account.gid)
+    os.setresuid(account.uid, account.uid, account.uid)
+
+
+def main() -> int:
+    """Carry out the order on standard input."""
+    said = json.loads(sys.stdin.buffer.read())
+    account = Account(**said["account"] | {"groups": tuple(said["account"]["groups"])}) if said["account"] else None
+    order = UnpackOrder(**said | {"account": account})
+    try:
+        if account is not None and os.geteuid() == 0:
+            _become(account)
+
+        def too_long(number: int, frame: object) -> None:
+            raise BadImage(f"it takes more than {order.most_s:g} s to unpack")
+
+        signal.signal(signal.SIGALRM, too_long)
+        signal.setitimer(signal.ITIMER_REAL, order.most_s)
+        os.umask(0)
+        with open(order.archive, "rb") as stream:
+            facts = unpack(stream, order.folder, order.most_bytes)
+        report = json.dumps(attrs.asdict(facts)).encode()
+        if len(report) > REPORT_BYTES:
+            raise BadImage("its configuration is too long")
+        os.write(sys.stderr.fileno(), report)
+    except (BadImage, OSError) as error:
+        os.write(sys.stderr.fileno(), str(error).encode(errors="replace")[:2000])
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

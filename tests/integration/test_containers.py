@@ -1,0 +1,159 @@
+"""Jobs in images, by the pool's own launcher: in a pool of root's and in an ordinary user's."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from condor_actors.machine.containers.probe import containers_work
+from tests.harness.images import docker_archive, root_folder, rootfs_tar
+from tests.harness.user_pool import UserPool, user_pool
+from tests.pool_fixture import PersonalPool, fresh_folder, until
+
+pytestmark = pytest.mark.skipif(not containers_work(), reason="this kernel gives no namespaces or no overlays")
+CONFIG = ("STARTER_INITIAL_UPDATE_INTERVAL = 1\nSTARTER_UPDATE_INTERVAL = 1\nDOCKER_VOLUMES = NOTES\n"
+          "DOCKER_MOUNT_VOLUMES = NOTES\nDOCKER_VOLUME_DIR_NOTES = /usr/share/doc:/notes:ro\n")
+
+
+@pytest.fixture(scope="module", params=["root's", "a user's"])
+def pool(request: pytest.FixtureRequest) -> Iterator[PersonalPool]:
+    if request.param == "a user's":
+        with user_pool(CONFIG) as made:
+            yield made
+        return
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    with fresh_folder() as folder:
+        own = PersonalPool(folder, slots=2, config=CONFIG)
+        yield own
+        own.stop()
+
+
+def description(name: str, image: Path | str, script: str, more: str = "") -> str:
+    return (f"universe = container\ncontainer_image = {image}\nexecutable = /bin/sh\ntransfer_executable = false\n"
+            f"arguments = \"-c '{script}'\"\nlog = {name}.log\noutput = {name}.out\nerror = {name}.err\n"
+            f"should_transfer_files = YES\n{more}\nqueue\n")
+
+
+def ran(pool: PersonalPool, name: str, image: Path | str, script: str, more: str = "") -> str:
+    pool.submit(description(name, image, script, more))
+    pool.wait(f"{name}.log", 25)
+    return (pool.work / f"{name}.out").read_text()
+
+
+@pytest.fixture(scope="module")
+def image(pool: PersonalPool) -> Path:
+    return docker_archive(root_folder(pool.work / "source"), pool.work / "image.tar")
+
+
+def test_the_job_sees_the_image_and_nothing_of_the_machine(pool: PersonalPool, image: Path) -> None:
+    text = ran(pool, "sees", image, "cat /etc/image /etc/second; echo $FROM_IMAGE $PATH; ls /usr /root 2>/dev/null; "
+               "pwd; ls /notes >/dev/null && echo notes; touch /notes/x 2>/dev/null || echo shut; ps | grep -c -v PID; "
+               "echo new >/new && cat /new; echo result >result; echo t >/tmp/x && cat /tmp/x")
+    lines = text.splitlines()
+    assert lines[:3] == ["made in a test", "layer", "yes /bin"]
+    assert lines[4:6] == ["notes", "shut"]
+    assert int(lines[6]) <= 6
+    assert (pool.work / "result").read_text() == "result\n"
+    assert lines[-1] == "t"
+    assert isinstance(pool, UserPool) is False or lines[-2] == "new"
+
+
+def test_an_image_is_unpacked_once_and_the_next_job_does_not_see_what_this_one_wrote(
+        pool: PersonalPool, image: Path) -> None:
+    ran(pool, "first", image, "echo evil >>/etc/image; echo more >/etc/more; true")
+    folder = next(Path(pool.folder).rglob(".images"))
+    before = {entry.name for entry in folder.iterdir()}
+    assert ran(pool, "second", image, "cat /etc/image; ls /etc/more 2>/dev/null; true") == "made in a test\n"
+    assert {entry.name for entry in folder.iterdir()} == before
+
+
+def test_the_target_folder_and_no_network(pool: PersonalPool, image: Path) -> None:
+    text = ran(pool, "target", image, "pwd; echo $_CONDOR_SCRATCH_DIR; cat /proc/net/dev | grep -c :; echo o >o",
+               "container_target_dir = /work/here\ndocker_network_type = none")
+    assert text.split() == ["/work/here", "/work/here", "1"]
+    assert (pool.work / "o").read_text() == "o\n"
+
+
+def test_a_vanilla_job_with_a_folder_of_the_machine(pool: PersonalPool) -> None:
+    """A starter that keeps root's rights (no account to drop to) opens nothing that a job names."""
+    folder = root_folder(pool.work / "unpacked")
+    pool.submit(description("folder", folder, "cat /etc/image", "transfer_container = false").replace(
+        "universe = container\n", ""))
+    if not isinstance(pool, UserPool):
+        until(lambda: any("keeps root's rights" in job.get("HoldReason", "") for job in pool.jobs()), "the job held")
+        pool.run("condor_rm", "-all")
+        return
+    pool.wait("folder.log", 25)
+    assert (pool.work / "folder.out").read_text() == "made in a test\n"
+
+
+def test_a_program_that_travels_exit_codes_and_signals(pool: PersonalPool) -> None:
+    tar = rootfs_tar(root_folder(pool.work / "plain"), pool.work / "plain.tar")
+    program = pool.work / "own.sh"
+    program.write_text("#!/bin/sh\necho mine $1\nexit 7\n")
+    program.chmod(0o755)
+    cluster = pool.submit(f"container_image = {tar}\nexecutable = {program}\narguments = word\noutput = own.out\n"
+                          "log = own.log\nshould_transfer_files = YES\nqueue\n")
+    pool.wait("own.log", 25)
+    assert (pool.work / "own.out").read_text() == "mine word\n"
+    (job,) = pool.history(str(cluster))
+    assert job["ExitCode"] == 7
+    cluster = pool.submit(description("sig", tar, "kill -11 $$"))
+    pool.wait("sig.log", 25)
+    (job,) = pool.history(str(cluster))
+    assert job["ExitSignal"] == 11
+
+
+def test_what_is_no_image_holds_the_job_with_the_reason(pool: PersonalPool) -> None:
+    (pool.work / "bad.tar").write_text("no tar")
+    cluster = pool.submit(description("bad", "bad.tar", "true"))
+    pool.until_status(f"{cluster}.0", 5)
+    (job,) = pool.jobs(str(cluster))
+    assert job["HoldReasonCode"] == 35
+    assert "Cannot use container image bad.tar: it is no tar file" in job["HoldReason"]
+    pool.run("condor_rm", str(cluster))
+
+
+def test_a_look_inside_suspension_and_removal_leave_nothing(pool: PersonalPool, image: Path) -> None:
+    cluster = pool.submit(description("long", image, "echo begun; sleep 1000"))
+    pool.until_status(f"{cluster}.0", 2)
+    until(lambda: "begun" in pool.run("condor_tail", f"{cluster}.0"), "the job's first line")
+    seen = pool.run("condor_ssh_to_job", f"{cluster}.0", "cat", "/etc/image")
+    assert "made in a test" in seen
+    pool.run("condor_suspend", f"{cluster}.0")
+    pool.until_status(f"{cluster}.0", 7)
+    pool.run("condor_continue", f"{cluster}.0")
+    pool.until_status(f"{cluster}.0", 2)
+    pool.run("condor_rm", f"{cluster}.0")
+    until(lambda: not pool.scratch(), "an empty EXECUTE")
+    assert "/.condor_root" not in Path("/proc/self/mountinfo").read_text()
+
+
+def test_a_starter_host_that_is_killed_leaves_nothing(pool: PersonalPool, image: Path) -> None:
+    cluster = pool.submit(description("killed", image, "echo again; sleep 1234"))
+    pool.until_status(f"{cluster}.0", 2)
+    pool.kill("starter-host")
+
+    def sleepers() -> int:
+        return sum("sleep 1234" in text for text in map(_command, Path("/proc").glob("[0-9]*")))
+
+    until(lambda: pool.status_of(f"{cluster}.0") != 2 or sleepers() <= 4, "the end of the first run")
+    pool.run("condor_rm", f"{cluster}.0")
+    until(lambda: sleepers() == 0, "no process of the job")
+    until(lambda: not pool.scratch(), "an empty EXECUTE")
+
+
+def _command(process: Path) -> str:
+    try:
+        return (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def test_the_machines_say_that_they_can(pool: PersonalPool) -> None:
+    assert set(pool.run("condor_status", "-af", "HasContainer").split()) == {"true"}
+    assert set(pool.run("condor_status", "-af", "HasDocker", "HasSIF").split()) == {"undefined"}
