@@ -49,7 +49,7 @@ def universe(context: BuildContext) -> None:
         raise SubmitError(f"{name} universe needs a {name}_image")
     context.set("JobUniverse", context.universe)
     if context.topping == "docker":
-        raise SubmitError("docker_image would have no effect: nothing here fetches images from registries",
+        raise SubmitError("docker_image would have no effect: nothing fetches images from registries",
                           command="docker_image", remedy=FROM_REGISTRY)
     if context.topping:
         _container(context, image or docker_image or "")
