@@ -17,8 +17,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from condor_actors.classads import ClassAd
+from condor_actors.cores.flock_terms import Judge
 from condor_actors.messages.pool import KnownPartner
 from condor_actors.messages.realm import abroad, node_abroad, parted
+
+MOST_SILENT = 5
+"""So many offers in a row of which nobody answers for the machine have a pool set aside."""
 
 __all__ = ["FlockLevels", "foreign_job", "foreign_slot", "foreign_submitter", "home_name"]
 
@@ -81,6 +85,7 @@ class FlockLevels:
 
     Attributes:
         targets: the pools of ``wanted`` that are partners.
+        aside: those that have granted nothing of what they offered, which get no jobs for a while.
     """
 
     def __init__(self, wanted: Sequence[str], step: int = 1) -> None:
@@ -90,6 +95,9 @@ class FlockLevels:
         self.targets: tuple[KnownPartner, ...] = ()
         self._levels: dict[str, int] = {}
         self._known: tuple[tuple[str, ...], tuple[KnownPartner, ...]] = ((), ())
+        self._judges: dict[str, Judge] = {}
+        self._silent: dict[str, int] = {}
+        self.aside: set[str] = set()
 
     def configure(self, wanted: Sequence[str], step: int) -> None:
         """Take a new configuration."""
@@ -102,6 +110,7 @@ class FlockLevels:
             return False
         self._known = self._wanted, tuple(partners)
         self._partners = tuple(partners)
+        self._judges = {each.name: Judge(each.terms) for each in partners}
         found = (next((each for each in partners if each.is_called(word)), None) for word in self._wanted)
         self.targets = tuple(dict.fromkeys(each for each in found if each is not None))
         self._levels = {name: min(level, len(self.targets)) for name, level in self._levels.items() if self.targets}
@@ -113,7 +122,36 @@ class FlockLevels:
 
     def pools(self, submitter: str) -> tuple[KnownPartner, ...]:
         """The pools that a submitter's jobs are offered to beside its own."""
-        return self.targets[:self._levels.get(submitter, 0)]
+        return tuple(each for each in self.targets[:self._levels.get(submitter, 0)] if self._may_go(submitter, each))
+
+    def _may_go(self, submitter: str, pool: KnownPartner) -> bool:
+        return pool.name not in self.aside and self._judges[pool.name].sends_of(submitter)
+
+    def sends(self, realm: str, job: ClassAd, now_s: float) -> bool:
+        """Whether a job may go to a pool, by the terms for it; to the own one (``""``) it may."""
+        judge = self._judges.get(realm)
+        return judge is None or judge.sends(job, now_s)
+
+    def attributes(self, realm: str) -> frozenset[str]:
+        """What of a job decides on that, in small letters."""
+        judge = self._judges.get(realm)
+        return frozenset() if judge is None else judge.send_attributes()
+
+    def answered(self, realm: str, is_answer: bool) -> bool:
+        """A machine that a pool has offered says something, or nothing; whether that pool is set aside for it now."""
+        if is_answer or not realm:
+            self._silent.pop(realm, None)
+            return False
+        self._silent[realm] = self._silent.get(realm, 0) + 1
+        if self._silent[realm] < MOST_SILENT or realm in self.aside:
+            return False
+        self.aside.add(realm)
+        return True
+
+    def take_back(self, realm: str) -> None:
+        """A pool that was set aside is believed again."""
+        self.aside.discard(realm)
+        self._silent[realm] = MOST_SILENT - 1
 
     def reaches(self, submitter: str, realm: str) -> bool:
         """Whether a submitter's jobs are offered to a pool; the own one is ``""``."""
@@ -142,6 +180,6 @@ class FlockLevels:
 
     def served(self, submitter: str) -> tuple[KnownPartner, ...]:
         """Nothing of a submitter's is idle any more; the pools to which its jobs were offered."""
-        offered = self.pools(submitter)
+        offered = self.targets[:self._levels.get(submitter, 0)]
         self._levels.pop(submitter, None)
         return offered

@@ -123,7 +123,11 @@ class RequestsRejected:
 @message
 @attrs.frozen(kw_only=True)
 class MatchNotice:
-    """Negotiator to startd: your slot was matched with this submitter's schedd; expect a claim."""
+    """Negotiator to startd: your slot was matched with this submitter's schedd; expect a claim.
+
+    Attributes:
+        cost: of a match for another pool: what the claim may take at most, by the resources that the slot counts.
+    """
 
     KIND: ClassVar[str] = "condor.negotiate.MatchNotice"
     VERSION: ClassVar[int] = 1
@@ -132,6 +136,7 @@ class MatchNotice:
     slot_name: str
     submitter: str
     schedd_address: str
+    cost: tuple[tuple[str, int], ...] = ()
 
 
 @message
@@ -196,6 +201,18 @@ class QueryReservations:
     """condor_reserve list.  Answer: ``AdsPage`` of reservation ads."""
 
     KIND: ClassVar[str] = "condor.negotiate.QueryReservations"
+    VERSION: ClassVar[int] = 1
+    LEVEL: ClassVar[str] = "READ"
+
+    cursor: str = ""
+
+
+@message
+@attrs.frozen(kw_only=True)
+class QueryLending:
+    """condor_flock report: what do partners have here, and on which terms?  Answer: ``AdsPage`` of lending ads."""
+
+    KIND: ClassVar[str] = "condor.negotiate.QueryLending"
     VERSION: ClassVar[int] = 1
     LEVEL: ClassVar[str] = "READ"
 

@@ -7,6 +7,7 @@ from typing import ClassVar
 import attrs
 
 from condor_actors.messages.codec import message
+from condor_actors.messages.flock_terms import FlockTerms
 
 
 @message
@@ -112,11 +113,13 @@ class KnownPartner:
         name: what it is called.
         central: the node of its central manager, as this pool dials it.
         gateways: the nodes of its gateways, likewise; none: it has none that could be dialled.
+        terms: on which it has machines here, and jobs from here.
     """
 
     name: str
     central: str
     gateways: tuple[str, ...] = ()
+    terms: FlockTerms = attrs.field(factory=FlockTerms)
 
     def is_called(self, word: str) -> bool:
         """Whether FLOCK_TO or FLOCK_FROM means it: by its name, or by its central manager's host or address."""

@@ -281,7 +281,7 @@ def keep_membership(config: Any, name: str, office: PostOffice, system: ActorSys
 
     tokens = office.tokens.revocations if office.tokens is not None else None
     def tell_partners() -> None:
-        if name in ("schedd", "startd", "gateway"):
+        if name in ("schedd", "startd", "gateway", "negotiator"):
             system.tell(Address("", name), PartnersKnown(partners=office.partners()))
 
     system.spawn("certificates", lambda: CertificateKeeper(files, office.renew, authority if name == "master" else "",

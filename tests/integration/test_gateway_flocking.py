@@ -173,6 +173,49 @@ def test_a_running_job_outlives_a_cut_between_the_gateways(pools: Federation) ->
     finish(math, job, "cut.log")
 
 
+def running(machine: Machine, cluster: int) -> list[str]:
+    """Which jobs of a cluster run."""
+    return [str(ad["ProcId"]) for ad in machine.jobs(str(cluster)) if ad["JobStatus"] == 2]
+
+
+def test_the_pool_that_lends_says_how_much_and_takes_it_back_for_its_own_jobs(pools: Federation) -> None:
+    math, physics = pools.math, pools.physics
+    physics.run("condor_flock", "limit", "math", "--quota", "1", "--jobs", "RequestCpus == 1")
+    assert "neither below nor alike" in physics.tool("condor_flock", "limit", "math", "--rank", "above").stderr
+    assert "is no partner" in math.tool("condor_flock", "limit", "biology", "--quota", "1").stderr
+    until(lambda: "of 1 cores" in physics.run("condor_flock", "report"), "the negotiator to know the terms")
+    cluster = math.submit(JOB.format(count=3, log="lent.log", then="sleep 1000"))
+    until(lambda: running(math, cluster), "one of them to run")
+    until(lambda: "has 1 of 1 cores" in physics.run("condor_flock", "report"), "the quota to be used up")
+    assert len(running(math, cluster)) == 1
+    cpus = physics.run("condor_status", "-af", "TotalSlotCpus").split()[0]
+    own = physics.submit("executable = /bin/true\ntransfer_executable = false\nlog = own.log\n"
+                         f"request_cpus = {cpus}\nqueue\n")
+    physics.wait("own.log")
+    assert physics.history(f"{own}.0")[0]["ExitCode"] == 0
+    until(lambda: "004 (" in (math.work / "lent.log").read_text(), "the guest to have left for it")
+    report = physics.run("condor_flock", "report")
+    assert "1 taken back for local jobs" in report, report
+    physics.run("condor_flock", "limit", "math", "--refuse", "root")
+    until(lambda: not running(math, cluster) and "requests refused" in physics.run("condor_flock", "report"),
+          "its user to be admitted no longer")
+    math.run("condor_rm", str(cluster))
+    until(lambda: "Claimed" not in physics.run("condor_status", "-af", "State"), "the machine to be free")
+    physics.run("condor_flock", "limit", "math", "--refuse", "", "--quota=", "--jobs", "")
+    until(lambda: "no limit" in physics.run("condor_flock", "report"), "the terms to be gone")
+    schedd_log = math.dir / "log" / "ScheddLog"
+    before = schedd_log.read_text().count("on the terms that")
+    math.run("condor_flock", "limit", "physics", "--send-jobs", "Wanted =?= true")
+    until(lambda: schedd_log.read_text().count("on the terms that") > before, "the schedd to know the terms")
+    sent = math.submit(JOB.format(count=1, log="sent.log", then="true"))
+    wanted = math.submit("MY.Wanted = true\n" + JOB.format(count=1, log="wanted.log", then="true"))
+    math.wait("wanted.log")
+    assert math.history(f"{wanted}.0")
+    assert math.status_of(f"{sent}.0") in (1, 4)
+    math.run("condor_flock", "limit", "physics", "--send-jobs", "")
+    math.wait("sent.log")
+
+
 def where(job: Job) -> str:
     """The slot that it runs on; empty while it does not."""
     return str(job.pool.jobs(job.id)[0].get("RemoteHost", ""))

@@ -35,8 +35,8 @@ NO_TWISTED = {"accounts", "addresses", "classads", "durable", "effects", "messag
               "submit"}
 LARGEST_FOLDER = 25
 # Pieces that several daemons' cores read.
-SHARED_CORES = {"argument_quoting", "checkpoint_seals", "cron_schedule", "flocking", "rights", "secrets", "state_table",
-                "submit_commands", "turn"}
+SHARED_CORES = {"argument_quoting", "checkpoint_seals", "cron_schedule", "flock_terms", "flocking", "rights", "secrets",
+                "state_table", "submit_commands", "turn"}
 # Sideways imports on one floor that are part of the design: config reads expressions; services build worlds.
 SIDEWAYS = {("classads", "accounts"), ("config", "accounts"), ("config", "addresses"), ("config", "classads"),
             ("store", "wire"), ("transfer", "wire"), ("machine", "transfer"), ("machine", "wire"), ("submit", "cores"),

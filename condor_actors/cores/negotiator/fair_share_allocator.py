@@ -13,6 +13,9 @@ step for the rest of the cycle; then the next.
 A user whose purse (:mod:`condor_actors.cores.negotiator.purse`) is empty is put off: what is left is neither served nor
 refused, and the others go on.  One who was put off before is served after the others of a spin.
 
+Users of other pools come after all of this one, unless their pool's terms have them alike
+(:mod:`condor_actors.cores.negotiator.lending`).
+
 Where there are accounting groups, both are done in two rounds (:mod:`condor_actors.cores.negotiator.group_quotas`).
 
 Source: HTCondor's manual, "User Priorities and Negotiation".
@@ -132,10 +135,20 @@ class FairShareAllocator:
                 if group:
                     spin(groups[group], budget.quotas[group])
             budget.surplus_round = True
-        spin(turns, pie)
+        lending = self.matchmaker.lending
+        guests = [turn for turn in turns if lending.is_below(turn.name)]
+        spin([turn for turn in turns if not lending.is_below(turn.name)] if guests else turns, pie)
+        if guests:
+            spin(guests, pie)
         for turn in turns:
             for source, request in () if turn.put_off else turn.requests[turn.at:]:
                 self._reject(turn, source, request, SHARE_USED_UP if self.matchmaker.candidates else NOTHING_LEFT)
+
+    def may_have(self, turn: UserTurn, weight: float) -> bool:
+        """Whether a user's ceiling and groups leave room for so much more."""
+        if 0.0 <= turn.ceiling < turn.holding + turn.gained + weight - EPSILON:
+            return False
+        return self._budget is None or self._budget.permits(turn.name, weight)
 
     # ---- orders
 
@@ -173,12 +186,11 @@ class FairShareAllocator:
     def _serve(self, turn: UserTurn, allowance: float, *, at_least_one: bool, most: int = 1_000_000_000) -> float:
         """Serve one user up to an allowance of weight and ``most`` slots; returns the weight given."""
         given = 0.0
-        budget = self._budget
 
         def permitted(weight: float) -> bool:
-            if 0.0 <= turn.ceiling < turn.holding + turn.gained + weight - EPSILON:
+            if not self.may_have(turn, weight):
                 return False
-            if budget is not None and not budget.permits(turn.name, weight):
+            if not self.matchmaker.lending.permits(turn.name, weight):
                 return False
             return given + weight <= allowance + EPSILON or (at_least_one and given == 0.0)
 
@@ -223,7 +235,8 @@ class FairShareAllocator:
         return pick, False
 
     def _take(self, turn: UserTurn, source: str, request: Request, pick: Pick) -> None:
-        self.matchmaker.take(pick, self._until_s, request.limits)
+        self.matchmaker.take(pick, self._until_s, request.limits, turn.name)
+        self.matchmaker.lending.give(turn.name, pick.weight)
         request.left -= 1
         turn.gained += pick.weight
         turn.slots += 1

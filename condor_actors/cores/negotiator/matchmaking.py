@@ -25,10 +25,12 @@ import attrs
 
 from condor_actors.classads import ClassAd, Expr, is_true, rank
 from condor_actors.cores.negotiator.candidates import NO_PREEMPTION, Candidate, CandidateSet, Entry, number
+from condor_actors.cores.negotiator.lending import NOT_LENT, Lending
 from condor_actors.cores.negotiator.match_settings import MatchSettings
 from condor_actors.cores.negotiator.pool_view import COUNTED, Handout, PoolView
 from condor_actors.cores.negotiator.purse import Purse
 from condor_actors.cores.negotiator.reservations import Reservations
+from condor_actors.messages.realm import MARK
 
 __all__ = ["PUT_OFF", "SHARE_USED_UP", "MatchSettings", "Matchmaker", "Pick", "Request"]
 
@@ -112,6 +114,7 @@ class Matchmaker:
         self._view = PoolView()
         self._beats = beats
         self.reservations = Reservations()
+        self.lending = Lending()
 
     def begin(self, view: PoolView, now_s: float) -> None:
         """Follow the view."""
@@ -152,6 +155,10 @@ class Matchmaker:
                 continue
             if self.reservations.aside and not self._may_have(request, candidate):
                 request.causes["are reserved for another user"] += 1
+                heappop(heap)
+                continue
+            if MARK in request.submitter and not self.lending.lends(candidate.ad, request.submitter):
+                request.causes[NOT_LENT] += 1
                 heappop(heap)
                 continue
             if candidate.slot.startd in request.avoided:
@@ -327,10 +334,10 @@ class Matchmaker:
 
     # ---- taking
 
-    def take(self, pick: Pick, until_s: float, limits: Mapping[str, float]) -> None:
+    def take(self, pick: Pick, until_s: float, limits: Mapping[str, float], submitter: str = "") -> None:
         """The pick is handed out: nobody else gets it in this cycle, nor until its ad shows it."""
         slot = pick.candidate.slot
-        self._view.handed_out(slot, Handout(pick.cost, until_s, limits))
+        self._view.handed_out(slot, Handout(pick.cost, until_s, limits, submitter, pick.weight))
         if slot.partitionable:
             self.candidates.shrink(pick.candidate, pick.cost)
         else:

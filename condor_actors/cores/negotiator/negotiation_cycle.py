@@ -46,6 +46,7 @@ from condor_actors.cores.negotiator.reservations import Reservations
 from condor_actors.cores.negotiator.significant_attributes import SignificantAttributes
 from condor_actors.cores.negotiator.user_priority import PriorityPolicy
 from condor_actors.effects import Answer, Ask, CancelTimer, Effect, Note, Send, SetTimer, job_note
+from condor_actors.messages.admin import VacateSlots
 from condor_actors.messages.envelope import Address, AskFailed, Refused
 from condor_actors.messages.negotiate import (
     Match,
@@ -58,7 +59,7 @@ from condor_actors.messages.negotiate import (
 )
 from condor_actors.messages.realm import MARK
 
-__all__ = ["CycleRules", "CycleSettings", "CycleState", "NegotiationCycle"]
+__all__ = ["CycleRules", "CycleSettings", "CycleState", "NegotiationCycle", "vacate"]
 
 _T = TypeVar("_T")
 MATCHES_BYTES = 350 * 1024
@@ -126,6 +127,8 @@ class _Gathering:
         taken: how many requests of a submitter have come.
         placed, rejected: what earlier rounds of the cycle decided.
         gained: weight by user in earlier rounds; used_s: time that its requests took.
+        barred: requests that the terms for other pools refuse: submitter, autocluster, job, why.
+        hungry: local jobs, and how many like them, that found nothing although they may have more.
         told: of how many placed and rejected the schedds were told.
         is_hurried: only schedds of other pools have not answered, and they are not waited for long.
     """
@@ -142,6 +145,8 @@ class _Gathering:
     gained: dict[str, float] = attrs.field(factory=dict)
     used_s: dict[str, float] = attrs.field(factory=dict)
     told: tuple[int, int] = (0, 0)
+    barred: list[tuple[str, int, str, str]] = attrs.field(factory=list)
+    hungry: list[tuple[ClassAd, int]] = attrs.field(factory=list)
     is_hurried: bool = False
 
 
@@ -174,6 +179,7 @@ class NegotiationCycle:
         self._now_s = 0.0
         self._matchmaker = Matchmaker(match_settings, self._priority_of, self._beats)
         self.reservations = self._matchmaker.reservations
+        self.lending = self._matchmaker.lending
         self._gathering: _Gathering | None = None
         self._wished = NONE
         self._due_s = float("inf")
@@ -190,6 +196,7 @@ class NegotiationCycle:
         self.significant = SignificantAttributes(match_settings)
         self._matchmaker = Matchmaker(match_settings, self._priority_of, self._beats)
         self._matchmaker.reservations = self.reservations
+        self._matchmaker.lending = self.lending
         self.view.changed.update(dict.fromkeys(self.view.slots))
         self.view.fresh.update(dict.fromkeys(self.view.slots))
 
@@ -232,7 +239,9 @@ class NegotiationCycle:
         if next(self._wanting(), None) is None:
             return False
         self._matchmaker.begin(self.view, now_s)
-        return len(self._matchmaker.candidates) > 0
+        if len(self._matchmaker.candidates) > 0:
+            return True
+        return self.lending.is_lent(self.view) and any(MARK not in each.name for each in self._wanting())
 
     def regularly(self, now_s: float) -> tuple[Effect, ...]:
         """NEGOTIATOR_INTERVAL has passed."""
@@ -306,6 +315,10 @@ class NegotiationCycle:
                 effects.append(Note(f"the request {each.job_id} of {submitter.name} cannot be read: {error}", "warn"))
                 continue
             foreign_job(ad, submitter.name)
+            why_not = self.lending.why_not(submitter.name, ad, self._began_s)
+            if why_not:
+                gathering.barred.append((submitter.key, each.autocluster, each.job_id, why_not))
+                continue
             if each.count > 0 and (constraint is None or is_true(constraint.evaluate(ad))):
                 count = each.count if self.settings.use_counts else 1
                 requests.append(Request(each.autocluster, each.job_id, count, ad, submitter.name,
@@ -339,6 +352,7 @@ class NegotiationCycle:
         if self.reservations:
             self.reservations.set_aside([slot.ad for slot in self.view.slots.values()], now_s)
         self._matchmaker.begin(self.view, now_s)
+        self.lending.begin(self.view, now_s)
         turns = self._turns(gathering, now_s)
         self._spin(gathering, turns, now_s)
         late = self._put_off(gathering, turns, now_s)
@@ -393,6 +407,7 @@ class NegotiationCycle:
         self.priorities.wants(idle, now_s)
         self._slow &= {name for name, used_s in gathering.used_s.items() if used_s >= self.settings.slice_s}
         effects += self._tell(gathering)
+        effects += self._reclaim(gathering, now_s)
         self.last = {
             "LastNegotiationCycleNumber0": float(gathering.number), "LastNegotiationCycleTime0": gathering.began_s,
             "LastNegotiationCycleEnd0": now_s, "LastNegotiationCycleMatches0": float(len(placed)),
@@ -408,6 +423,13 @@ class NegotiationCycle:
                                 "info" if placed else "debug"))
         return (*effects, *self.wish(self._wished, now_s))
 
+    def _reclaim(self, gathering: _Gathering, now_s: float) -> list[Effect]:
+        """Take machines back from other pools for local jobs that found none."""
+        if not gathering.hungry or not self.lending.is_lent(self.view):
+            return []
+        slots = self.lending.reclaim(self.view, gathering.hungry, now_s)
+        return vacate((slot, "local jobs want the machine") for slot in slots)
+
     def _spin(self, gathering: _Gathering, turns: list[UserTurn], now_s: float) -> None:
         view, rules = self.view, self.rules
         budget = None
@@ -421,6 +443,10 @@ class NegotiationCycle:
         allocator.serve(turns, view.total_weight)
         gathering.placed += allocator.placed
         gathering.rejected += allocator.rejected
+        gathering.hungry += [
+            (each.request.ad, each.request.left) for each in allocator.rejected
+            if MARK not in each.turn.name and each.reason != SHARE_USED_UP and not each.request.limits
+            and allocator.may_have(each.turn, 1.0)]
         for turn in turns:
             gathering.gained[turn.name] = gathering.gained.get(turn.name, 0.0) + turn.gained
 
@@ -474,7 +500,9 @@ class NegotiationCycle:
         """Tell schedds, and startds, what was decided since they were told last."""
         placed, rejected = gathering.placed[gathering.told[0]:], gathering.rejected[gathering.told[1]:]
         gathering.told = len(gathering.placed), len(gathering.rejected)
-        effects: list[Effect] = []
+        informed = placed if self.settings.inform_startd else ()
+        abroad = [each for each in informed if MARK in each.turn.name]
+        effects = self._notices(gathering, abroad)  # first: a claim from there waits until its machine has heard
         for key, submitter in gathering.submitters.items():
             to = Address(submitter.schedd, SCHEDD)
             mine = [each for each in placed if each.source == key]
@@ -482,12 +510,13 @@ class NegotiationCycle:
                 effects.append(Send(to, MatchesMade(cycle=gathering.number, submitter=submitter.name,
                                                     matches=tuple(page))))
             refusals = [_rejection_of(each) for each in rejected if each.source == key]
+            refusals += [Rejection(autocluster=autocluster, job_id=job_id, reason=why, causes=())
+                         for barred, autocluster, job_id, why in gathering.barred if barred == key]
             for rejections in _pages(refusals, lambda refusal: len(refusal.reason) + 200 + 60 * len(refusal.causes)):
                 effects.append(Send(to, RequestsRejected(cycle=gathering.number, submitter=submitter.name,
                                                          rejections=tuple(rejections))))
-        if self.settings.inform_startd:
-            effects += self._notices(gathering, placed)
-        return effects
+        gathering.barred = []
+        return effects + self._notices(gathering, (each for each in informed if MARK not in each.turn.name))
 
     def _notices(self, gathering: _Gathering, placed: Iterable[Placement]) -> list[Effect]:
         told: set[tuple[str, str]] = set()
@@ -495,11 +524,25 @@ class NegotiationCycle:
         for each in placed:
             slot: Slot = each.pick.candidate.slot
             submitter = gathering.submitters[each.source]
-            if (slot.key, submitter.key) not in told:
+            is_foreign = MARK in submitter.name
+            if is_foreign or (slot.key, submitter.key) not in told:
                 told.add((slot.key, submitter.key))
                 effects.append(Send(Address(slot.startd, STARTD), MatchNotice(
-                    slot_name=slot.key, submitter=submitter.name, schedd_address=submitter.schedd)))
+                    slot_name=slot.key, submitter=submitter.name, schedd_address=submitter.schedd,
+                    cost=tuple(each.pick.cost.items()) if is_foreign else ())))
         return effects
+
+
+def vacate(claims: Iterable[tuple[Slot, str]]) -> list[Effect]:
+    """Have startds vacate claims, each for a reason."""
+    by_startd: dict[tuple[str, str], list[str]] = {}
+    for slot, reason in claims:
+        by_startd.setdefault((slot.startd, reason), []).append(slot.key)
+    effects: list[Effect] = []
+    for (startd, reason), slots in by_startd.items():
+        effects += [Send(Address(startd, STARTD), VacateSlots(slots=tuple(slots), reason=reason)),
+                    Note(f"{', '.join(slots)}: vacated, {reason}")]
+    return effects
 
 
 def _note_of(entry: TraceEntry) -> Effect:

@@ -10,6 +10,8 @@ event                  what it does
 ``QueryTrace``         answered from the cycles' trace
 ``QueryPriorities``,   the accountant's
 ``SetPriority``
+``PartnersKnown``,     :mod:`condor_actors.cores.negotiator.lending`; timer ``lending``
+``QueryLending``
 ``MakeReservation`` …  :mod:`condor_actors.cores.negotiator.reservations`; timer ``reservations``
 =====================  ============================================================================================
 """
@@ -20,7 +22,8 @@ from collections.abc import Callable
 from typing import Any
 
 from condor_actors.cores.negotiator.accountant import Accountant
-from condor_actors.cores.negotiator.negotiation_cycle import NegotiationCycle
+from condor_actors.cores.negotiator.lending import LOOK_S
+from condor_actors.cores.negotiator.negotiation_cycle import NegotiationCycle, vacate
 from condor_actors.cores.negotiator.pool_view import HARD, NONE, PoolView, Slot
 from condor_actors.cores.negotiator.reservations import DropReservation, Reservation, SaveReservation
 from condor_actors.effects import Answer, Effect, Note, Persist, Reply, Send, SetTimer
@@ -31,12 +34,14 @@ from condor_actors.messages.envelope import Address, Done, Refused, TimerFired
 from condor_actors.messages.negotiate import (
     CancelReservation,
     MakeReservation,
+    QueryLending,
     QueryPriorities,
     QueryReservations,
     QueryTrace,
     RequestCycle,
     SetPriority,
 )
+from condor_actors.messages.pool import PartnersKnown
 
 __all__ = ["NegotiatorCore"]
 
@@ -68,6 +73,8 @@ class NegotiatorCore:
             MakeReservation: self._reserve,
             CancelReservation: self._cancel_reservation,
             QueryReservations: self._list_reservations,
+            PartnersKnown: self._know_partners,
+            QueryLending: self._list_lending,
         }
 
     def handle(self, event: Any, now_s: float) -> tuple[Effect, ...]:
@@ -108,6 +115,8 @@ class NegotiatorCore:
         if event.key == "save":
             again = SetTimer("save", self.accountant.save_every_s)
             return (*self.accountant.save(now_s), again)
+        if event.key == "lending":
+            return self._mind_lending(now_s)
         if event.key == "reservations":
             return self._mind_reservations(now_s)
         return (Note(f"a timer nobody set: {event.key!r}", "warn"),)
@@ -159,6 +168,29 @@ class NegotiatorCore:
             again_s = min(next_s - now_s, RESERVATIONS_S) if reservations.aside else next_s - now_s
             effects.append(SetTimer("reservations", max(0.01, again_s)))
         return (*effects, *self.cycle.wish(HARD, now_s))
+
+    # ---- lending
+
+    def _know_partners(self, event: PartnersKnown, now_s: float) -> tuple[Effect, ...]:
+        """These are the partners now, on these terms."""
+        if not self.cycle.lending.learn(event.partners, now_s):
+            return ()
+        return (SetTimer("lending", 0.0), *self.cycle.wish(HARD, now_s))
+
+    def _mind_lending(self, now_s: float) -> tuple[Effect, ...]:
+        """Take back what partners have no right to, and look again."""
+        lending = self.cycle.lending
+        if not lending.loans:
+            return ()
+        before = {name: loan.strikes for name, loan in lending.loans.items()}
+        effects = vacate(lending.overdue(self.view, now_s))
+        effects += [
+            Note(f"the pool {name} has more than it was given: it gets nothing new for {loan.until_s - now_s:.0f} s",
+                 "warn") for name, loan in lending.loans.items() if loan.strikes > before[name]]
+        return (*effects, SetTimer("lending", LOOK_S))
+
+    def _list_lending(self, event: QueryLending, now_s: float) -> tuple[Effect, ...]:
+        return (Reply(page_of([ad.to_bytes() for ad in self.cycle.lending.ads(self.view, now_s)], event.cursor)),)
 
     def _query_trace(self, event: QueryTrace, now_s: float) -> tuple[Effect, ...]:
         entries = self.cycle.trace.find(event.submitter, event.job_id)

@@ -34,11 +34,18 @@ CLOCKS = ("mycurrenttime", "lastheardfrom", "updatesequencenumber")
 
 @attrs.frozen
 class Handout:
-    """A match that the slot's ad does not show yet: what it takes, until when it is believed, the limits it holds."""
+    """A match that the slot's ad does not show yet.
+
+    Attributes:
+        cost: what it takes; until_s: until when it is believed; limits: that it holds.
+        submitter: whose it is; weight: what it counts for.
+    """
 
     cost: dict[str, int]
     until_s: float
     limits: Mapping[str, float] = attrs.field(factory=dict)
+    submitter: str = ""
+    weight: float = 0.0
 
 
 @attrs.define(eq=False)
@@ -251,6 +258,13 @@ class PoolView:
             for each in left:
                 next_s = each.until_s if next_s is None else min(next_s, each.until_s)
         return next_s
+
+    def promised(self) -> Iterable[tuple[str, float]]:
+        """Who was given what weight that no ad shows yet."""
+        for key in self._handed:
+            slot = self.slots.get(key)
+            for each in slot.handouts if slot is not None else ():
+                yield each.submitter, each.weight
 
     def wanting(self) -> Iterable[Submitter]:
         """The submitters that have idle jobs."""

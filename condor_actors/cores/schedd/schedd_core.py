@@ -173,6 +173,7 @@ class ScheddCore:
             "scheduled": self._wake,
             "flock": self.demand.out_of_patience,
             "flock-again": self.demand.say_abroad,
+            "flock-aside": self.demand.flock.take_back,
             "starts": self.claims.starts_again,
             "starts-of": self.claims.owner_starts_again,
             "renew": self.claims.renew,

@@ -137,6 +137,9 @@ class SubmitterAdvertiser:
         """These pools are partners now."""
         if not self.flock.learn(partners):
             return
+        if self.flock.targets:
+            names = ", ".join(pool.name for pool in self.flock.targets)
+            self._context.note(f"jobs may go to {names}, on the terms that condor_flock limit shows")
         for submitter, idle in self._seen.items():
             if idle:
                 self._be_patient(submitter)

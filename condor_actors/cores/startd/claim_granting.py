@@ -16,6 +16,7 @@ from condor_actors.cores.flocking import foreign_job
 from condor_actors.cores.rights import hosts_of
 from condor_actors.cores.secrets import matches
 from condor_actors.cores.startd import owner_policy as op
+from condor_actors.cores.startd.announced_matches import AnnouncedMatches
 from condor_actors.cores.startd.claim import Claim, ClaimRecord, DropClaim, SaveClaim
 from condor_actors.cores.startd.claim_index import ClaimIndex
 from condor_actors.cores.startd.claim_leases import ClaimLeases
@@ -29,9 +30,13 @@ from condor_actors.cores.turn import Turn
 from condor_actors.effects import CancelTimer, Note, Persist, Reply, SetTimer
 from condor_actors.messages import claim, negotiate
 from condor_actors.messages.envelope import AskFailed, Delivery, Done, Refused
-from condor_actors.messages.realm import abroad, node_abroad
+from condor_actors.messages.realm import MARK, abroad, node_abroad
 
 __all__ = ["ClaimGranting"]
+
+NOTICE_WAIT_S = 5.0
+MOST_EARLY = 100
+NO_MATCH = "no match with it was announced by this pool's negotiator"
 
 
 class ClaimGranting:
@@ -65,6 +70,9 @@ class ClaimGranting:
         self._new_secret = new_secret
         self._successors: dict[str, Delivery] = {}
         """Requests that wait until the present job has left, by slot."""
+        self._announced = AnnouncedMatches()
+        self._early: dict[tuple[str, str], list[Delivery]] = {}
+        """Requests from other pools of whose match the negotiator has not told yet, by slot and submitter."""
         self._waiting: list[Delivery] = []
         """Requests that wait for a starter host."""
         controller.claim_over = self._claim_over
@@ -74,6 +82,10 @@ class ClaimGranting:
     def match_notice(self, event: Delivery, message: negotiate.MatchNotice) -> None:
         """The negotiator has given a slot to a submitter."""
         slot = self._slots.get(message.slot_name)
+        if slot is not None and MARK in message.submitter:
+            self._announced.announce(message, self._turn.now_s)
+            for early in self._early.pop((message.slot_name, message.submitter), ()):
+                self.request(early, early.message)
         if slot is not None and not slot.partitionable:
             self._controller.apply(slot, op.Matched(message.submitter))
         self._turn.do(Reply(Done(), event))
@@ -95,7 +107,13 @@ class ClaimGranting:
             job = ClassAd.from_bytes(request.job_ad)
         except ClassAdSyntaxError as error:
             return self._decline(event, f"the job's ad cannot be read: {error}")
-        foreign_job(job, abroad(request.submitter, event.identity.realm))
+        submitter = abroad(request.submitter, event.identity.realm)
+        foreign_job(job, submitter)
+        if MARK in submitter and not self._announced.knows(slot.name, submitter, self._turn.now_s):
+            return self._wait_for_notice(event, slot.name, submitter)
+        why_not = self._announced.why_not(slot.name, submitter, job, slot.ad, self._turn.now_s)
+        if why_not:
+            return self._decline(event, why_not)
         share = self._admissible(slot, job)
         if isinstance(share, str):
             return self._decline(event, share)
@@ -104,6 +122,18 @@ class ClaimGranting:
         elif not slot.machine.claimable:
             return self._displace(event, slot, job)
         return self._grant(event, request, slot, job)
+
+    def _wait_for_notice(self, event: Delivery, slot_name: str, submitter: str) -> None:
+        """The schedd may be faster than the negotiator's word to us."""
+        if sum(map(len, self._early.values())) >= MOST_EARLY:
+            return self._decline(event, NO_MATCH)
+        self._early.setdefault((slot_name, submitter), []).append(event)
+        return self._turn.do(SetTimer(("early", (slot_name, submitter)), NOTICE_WAIT_S))
+
+    def no_notice(self, key: tuple[str, str]) -> None:
+        """The negotiator has said nothing of a match that another pool's schedd claims to have."""
+        for event in self._early.pop(key, ()):
+            self._decline(event, NO_MATCH)
 
     def starter_is_up(self) -> None:
         """Requests that waited for a starter host are taken up."""

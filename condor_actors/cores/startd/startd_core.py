@@ -268,6 +268,8 @@ class StartdCore:
             self._granting.starter_does_not_start()
         elif key[0] == "lease":
             self._leases.expire(key[1])
+        elif key[0] == "early":
+            self._granting.no_notice(key[1])
         elif key[0] == "successor":
             self._granting.successor_waited(key[1])
         elif key[0] == "slot":

@@ -4,11 +4,16 @@
     condor_flock accept INVITATION|- [--fingerprint HEX]
     condor_flock list
     condor_flock revoke POOL...
+    condor_flock limit POOL [--quota CORES] [--machines EXPR] [--times WHEN] [--rank below|alike] [--jobs EXPR]
+                            [--users LIST] [--refuse LIST] [--send-jobs EXPR] [--send-users LIST] [--send-refuse LIST]
     condor_flock status
     condor_flock report
 
 Two pools lend each other machines when each has accepted the other's invitation, and the configuration says what
 for: FLOCK_TO names the pools to which jobs go that this pool cannot serve, FLOCK_FROM those whose jobs are run here.
+On which terms, limit says: how much that partner may have here at once, which machines, when, and whether
+its jobs come after local ones; which of its jobs and users are taken; which jobs and users of ours go there.
+An empty value takes a term back; without options the terms are shown.
 Where GATEWAY_HOST names a gateway, an invitation says where other pools dial it: there, or at --gateway; with
 "--gateway none" this pool's gateway dials theirs. What the gateways reach and carry, status says; what the
 pools have lent each other, report.
@@ -18,7 +23,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from condor_actors.tools.lib.command import ToolError, framed
@@ -35,7 +40,7 @@ def main(words: Sequence[str] | None = None) -> int:
     """Entry of ``condor_flock``; the exit status."""
     words = list(sys.argv[1:] if words is None else words)
     commands = {"invite": invite, "accept": accept, "list": list_partners, "revoke": revoke, "status": status,
-                "report": report}
+                "report": report, "limit": limit}
     if not words or words[0] in ("-h", "-help", "--help"):
         sys.stdout.write(f"Usage:\n{__doc__.partition(chr(10) * 2)[2]}")
         return 0 if words else 1
@@ -164,7 +169,8 @@ def accept(words: Sequence[str]) -> None:
             raise ToolError(f"a partner called {partner.name} is known by another authority; condor_flock revoke "
                             f"{partner.name} forgets it, if its authority was made anew")
         partners[partner.name] = partner if before is None else type(partner)(
-            name=partner.name, central=partner.central, ca=partner.ca, crl=before.crl, gateways=partner.gateways)
+            name=partner.name, central=partner.central, ca=partner.ca, crl=before.crl, gateways=partner.gateways,
+            terms=before.terms)
     account = pool_account(config) if os.getuid() == 0 else None
     if account is not None:
         give_files((files.partners, files.partners.with_suffix(".lock"), files.partners.parent), account)
@@ -235,6 +241,40 @@ def revoke(words: Sequence[str]) -> None:
               "machines here. (There they begin again when their leases have run out.)")
 
 
+TERMS = ("quota", "machines", "times", "rank", "jobs", "users", "refuse", "send-jobs", "send-users", "send-refuse")
+
+
+def limit(words: Sequence[str]) -> None:
+    """Show a partner's terms, or change them."""
+    from condor_actors.cores.flock_terms import changed_terms, terms_entry
+    from condor_actors.wire.partners.partner_store import changed_partners, read_partners
+
+    given, names = _values(words, *TERMS)
+    if len(names) != 1:
+        raise ToolError("limit takes the name of one pool; condor_flock list shows them")
+    name = names[0]
+    _, files = _setting()
+    if given:
+        _need_authority(files)
+        with changed_partners(files.partners) as partners:
+            if name not in partners:
+                raise ToolError(f"{name} is no partner of this pool; condor_flock list shows them")
+            partner = partners[name]
+            terms = partner.terms
+            for term, text in given.items():
+                terms = changed_terms(terms, term.replace("-", "_"), text)
+            partners[name] = type(partner)(name=name, central=partner.central, ca=partner.ca, crl=partner.crl,
+                                           gateways=partner.gateways, terms=terms)
+        print("All machines of this pool go by that within half a minute.")
+    found = next((each for each in read_partners(files.partners) if each.name == name), None)
+    if found is None:
+        raise ToolError(f"{name} is no partner of this pool; condor_flock list shows them")
+    entry = terms_entry(found.terms)
+    for term in TERMS:
+        value = entry.get(term.replace("-", "_"), "below" if term == "rank" else "-")
+        print(f"{term:<12} {' '.join(value) if isinstance(value, list) else value}")
+
+
 def status(words: Sequence[str]) -> None:
     """Say what the gateways of this pool reach and carry."""
     from condor_actors.messages.flock import GatewayState, QueryGateway
@@ -280,14 +320,27 @@ def report(words: Sequence[str]) -> None:
         except ToolError as error:
             borrowed = " ".join(str(error).split())
         flows.append((partner.name, flow_of(ours, partner.name), borrowed))
-    print(report_text(own, flows) if flows else "This pool trusts no other.")
+    print(report_text(own, flows, _lending(config)) if flows else "This pool trusts no other.")
 
 
 def _accounts(config: Config, pool: str) -> list[ClassAd]:
     """The accountant's records of a pool; empty: of this one."""
+    from condor_actors.messages.negotiate import QueryPriorities
+
+    return _asked(config, pool, lambda cursor: QueryPriorities(cursor=cursor))
+
+
+def _lending(config: Config) -> list[ClassAd]:
+    """What the negotiator says of partners' terms and holdings."""
+    from condor_actors.messages.negotiate import QueryLending
+
+    return _asked(config, "", lambda cursor: QueryLending(cursor=cursor))
+
+
+def _asked(config: Config, pool: str, question: Callable[[str], object]) -> list[ClassAd]:
+    """All pages of a negotiator's answer."""
     from condor_actors.classads import ClassAd
     from condor_actors.messages.advertise import AdsPage
-    from condor_actors.messages.negotiate import QueryPriorities
     from condor_actors.tools.lib.contact import negotiator
     from condor_actors.wire.errors import WireError
 
@@ -295,7 +348,7 @@ def _accounts(config: Config, pool: str) -> list[ClassAd]:
     with negotiator(config, pool=pool) as client:
         while True:
             try:
-                page = client.ask("negotiator", QueryPriorities(cursor=cursor))
+                page = client.ask("negotiator", question(cursor))
             except WireError as error:
                 raise ToolError(str(error)) from None
             assert isinstance(page, AdsPage)

@@ -40,18 +40,22 @@ def flow_of(ads: Iterable[ClassAd], realm: str) -> Flow:
                 sum(ad.get_float("WeightedResourcesUsed") for ad in found), len(found))
 
 
-def report_text(own: str, flows: Sequence[tuple[str, Flow, Flow | str]]) -> str:
+def report_text(own: str, flows: Sequence[tuple[str, Flow, Flow | str]], lending: Iterable[ClassAd] = ()) -> str:
     """The report and its picture.
 
     Args:
         own: what this pool is called.
         flows: for each partner its name, what it had of this pool, and what this pool had of it, or why nobody knows.
+        lending: for each partner what the negotiator says of its terms and of what it has.
     """
+    terms = {ad.get_str("Name"): _terms(ad) for ad in lending}
     lines = [f"{'':<{WIDEST}} {'lent to it':>22} {'borrowed from it':>22}"]
     picture = []
     for name, lent, borrowed in flows:
         theirs = _cell(borrowed) if isinstance(borrowed, Flow) else "not known"
         lines.append(f"{name:<{WIDEST}} {_cell(lent):>22} {theirs:>22}")
+        if name in terms:
+            lines.append(f"    {terms[name]}")
         if isinstance(borrowed, str):
             lines.append(f"    {borrowed}")
         elif borrowed.hours:
@@ -61,6 +65,23 @@ def report_text(own: str, flows: Sequence[tuple[str, Flow, Flow | str]]) -> str:
     if picture:
         lines += ["", "Where jobs went to:", *picture]
     return "\n".join(lines)
+
+
+def _terms(ad: ClassAd) -> str:
+    """What a partner has of what it may have, and what was done about it."""
+    quota = ad.get_float("Quota", -1.0)
+    held = ad.get_float("WeightHeld") + ad.get_float("WeightPending")
+    said = [f"has {held:g}" + (f" of {quota:g} cores" if quota >= 0.0 else " cores, no limit"),
+            f"{ad.get_str('Rank')} local jobs" if ad.get_str("Rank") == "below" else "by priority, like local jobs"]
+    if ad.get_str("Times"):
+        said.append(f"{ad.get_str('Times')}: now {'lent' if ad.get_bool('IsOpen') else 'not lent'}")
+    for attribute, text in (("Reclaimed", "taken back for local jobs"), ("Refused", "requests refused"),
+                            ("Strikes", "times more than it was given")):
+        if ad.get_int(attribute):
+            said.append(f"{ad.get_int(attribute)} {text}")
+    if ad.get_int("PenaltyUntil"):
+        said.append("nothing new for a while")
+    return "; ".join(said)
 
 
 def _cell(flow: Flow) -> str:

@@ -15,7 +15,9 @@ from typing import Any
 
 import attrs
 
+from condor_actors.cores.flock_terms import read_terms, terms_entry
 from condor_actors.durable import write_whole
+from condor_actors.messages.flock_terms import FlockTerms
 from condor_actors.messages.pool import KnownPartner
 from condor_actors.messages.realm import is_realm, node_abroad
 from condor_actors.wire.nodes import BadNode, tls_node
@@ -43,6 +45,7 @@ class Partner:
         ca: the certificate of its authority (PEM).
         crl: its revocation list (PEM); empty: none is known.
         gateways: nodes of its gateways, as this pool dials them; none: it has none, or these dial.
+        terms: on which it has machines here, and jobs from here.
     """
 
     name: str
@@ -50,11 +53,13 @@ class Partner:
     ca: bytes
     crl: bytes = b""
     gateways: tuple[str, ...] = ()
+    terms: FlockTerms = attrs.field(factory=FlockTerms)
 
     def known(self) -> KnownPartner:
         """As daemons know it: with nodes that this pool dials."""
         return KnownPartner(name=self.name, central=node_abroad(self.central, self.name),
-                            gateways=tuple(node_abroad(each, self.name) for each in self.gateways))
+                            gateways=tuple(node_abroad(each, self.name) for each in self.gateways),
+                            terms=self.terms)
 
 
 def parse_partners(data: bytes, where: str) -> tuple[Partner, ...]:
@@ -80,7 +85,8 @@ def _partner(name: str, entry: Mapping[str, Any]) -> Partner:
     if not is_realm(name):
         raise ValueError(f"{name!r} is no name of a pool that can be a partner")
     return Partner(name=name, central=str(tls_node(str(entry["central"]))), ca=str(entry["ca"]).encode("ascii"),
-                   crl=str(entry.get("crl", "")).encode("ascii"), gateways=gateways_in(entry.get("gateways", [])))
+                   crl=str(entry.get("crl", "")).encode("ascii"), gateways=gateways_in(entry.get("gateways", [])),
+                   terms=read_terms(entry.get("terms", {})))
 
 
 def gateways_in(listed: Any) -> tuple[str, ...]:
@@ -97,7 +103,7 @@ def gateways_in(listed: Any) -> tuple[str, ...]:
 def partners_text(partners: Mapping[str, Partner]) -> bytes:
     """The opposite of :func:`parse_partners`."""
     return json.dumps({name: {"central": each.central, "ca": each.ca.decode(), "crl": each.crl.decode(),
-                              "gateways": list(each.gateways)}
+                              "gateways": list(each.gateways), "terms": terms_entry(each.terms)}
                        for name, each in sorted(partners.items())}, indent=1).encode() + b"\n"
 
 

@@ -66,6 +66,8 @@ DOUBTED_PATIENCE_S = 5.0
 next cycle gives us another."""
 RELEASE_AGAIN_S = 30.0
 CANDIDATES = 20
+FLOCK_ASIDE_S = 600.0
+"""So long a pool gets no jobs of whose offered machines none answers."""
 """Autoclusters tried for a free claim before it is given back."""
 REUSE_PATIENCE_S = 30.0
 """How long a job may wait behind later ones of a claim's own autocluster before the claim is tried for it."""
@@ -187,6 +189,8 @@ class ClaimTable:
             job = self._job_for(match, submitter)
             if job is None or self.room <= 0 or not self._flock.reaches(submitter, realm):
                 continue
+            if not self._flock.sends(realm, job.ad, self._context.now_s):
+                continue
             if is_gang(job.ad):  # it stands where it stood until all its claims are there
                 if realm or not self.gathering.ask(job):
                     continue
@@ -230,6 +234,7 @@ class ClaimTable:
         if is_gang(asked.job.ad):
             self.gathering.answered(asked.job)
         self.unreachable.on_reply(asked.match.startd_address, message)
+        self._judge_pool(realm_of_host(host_of(asked.match.startd_address)), message)
         if not isinstance(message, ClaimGranted):
             reason = message.reason if isinstance(message, ClaimRefused) else getattr(message, "text", str(message))
             self._context.remember(asked.job, "refused", f"{asked.match.slot_name} was not granted: {reason}")
@@ -261,6 +266,13 @@ class ClaimTable:
             self.use(claim, asked.job)
         elif not self.gathering.takes(claim, asked.job, fits=True):
             self.use(claim)
+
+    def _judge_pool(self, realm: str, answer: Any) -> None:
+        """Set a pool aside whose offers come to nothing."""
+        if self._flock.answered(realm, not isinstance(answer, AskFailed)):
+            self._context.note(f"nobody answers for machines that the pool {realm} offers: no jobs go there for "
+                               f"{FLOCK_ASIDE_S:.0f} s", "warn")
+            self._context.timer(("flock-aside", realm), FLOCK_ASIDE_S)
 
     def revoked(self, message: ClaimRevoked, identity: Identity) -> None:
         """The startd takes a claim back."""
@@ -349,6 +361,8 @@ class ClaimTable:
         """Whether a free claim may be tried for a job: its owner's, and of gangs only the one that is gathered for."""
         if not claim.serves(job):
             return False
+        if claim.realm and not self._flock.sends(claim.realm, job.ad, self._context.now_s):
+            return False  # by the terms for that pool
         return not is_gang(job.ad) or (not claim.realm and self.gathering.wanted(job) > 0)
 
     def _begin_gang(self, job: Job, claims: Sequence[HeldClaim]) -> bool:

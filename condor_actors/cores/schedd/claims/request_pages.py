@@ -69,7 +69,9 @@ class RequestPages:
         autoclusters.only = settings.only_significant
         named = question.significant_attributes
         if realm:  # what another pool's negotiators have named stays: each change costs a look at all jobs
-            named = tuple(dict.fromkeys((*self._significant.get(realm, ()), *map(str.lower, named))))[:MOST_SIGNIFICANT]
+            deciding = sorted(self._flock.attributes(realm))
+            named = tuple(dict.fromkeys((*deciding, *self._significant.get(realm, ()), *map(str.lower, named))))
+            named = named[:MOST_SIGNIFICANT]
         self._significant[realm] = named
         significant = chain.from_iterable(self._significant.values())
         if displaced := autoclusters.learn(significant, context.queue.jobs()):
@@ -86,7 +88,7 @@ class RequestPages:
             autocluster = listing.autoclusters[listing.next]
             listing.next += 1
             job = autocluster.head()
-            if job is None:
+            if job is None or (realm and not self._flock.sends(realm, job.ad, context.now_s)):
                 continue
             count = min(listing.room, autocluster.waiting)
             if is_gang(job.ad):  # of several gangs the first; other pools' machines are too far for one
